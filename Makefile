@@ -1,0 +1,45 @@
+# Two commands matter: `make run` and `make test`. `make help` lists the rest.
+.DEFAULT_GOAL := help
+.PHONY: help run test test-all lint format bench lock clean setup-run setup-dev
+
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: setup-run ## start everything on real embedded engines, until Ctrl-C (BROKERS=3, PORT_BASE=8000, STACK_DIR=.run)
+	@exec $(BIN)/python -m stack
+
+test: lint ## lint, type-check and test; what CI runs
+	$(PYTEST) -m "not slow"
+
+test-all: lint ## also the long tests: three brokers, long outages, a million rows
+	$(PYTEST)
+
+lint: setup-dev ## ruff, mypy, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache >.venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+
+format: setup-dev ## format the code and fix what can be fixed by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup-dev ## measure, print a table and write $STACK_DIR/bench.json
+	$(BIN)/python -m bench
+
+lock: setup-dev ## resolve the dependencies of pyproject.toml anew into requirements/
+	bin/lock
+
+clean: ## remove .venv, caches and the data of STACK_DIR (not while it runs)
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m stack clean; fi
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+setup-run:
+	@sh bin/bootstrap run
+
+setup-dev:
+	@sh bin/bootstrap dev
