@@ -1,0 +1,1 @@
+"""The services of Mizan: one package each, none imports another."""

@@ -1,0 +1,1 @@
+"""Payment intents: their states, their events, and the one room that writes them."""

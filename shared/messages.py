@@ -1,0 +1,63 @@
+"""Everything that travels between services through Kafka: typed, frozen, versioned, with one codec.
+
+A message carries no secret, no card data, no one-time code and no phone number.
+"""
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from shared.intents.states import EventType
+
+
+class Message(msgspec.Struct, frozen=True, tag_field="kind"):
+    """A new version of a message is a new class with a new tag; the old one stays until no topic holds it."""
+
+
+class IntentEvent(Message, frozen=True, tag="intent_event.v1"):
+    """An intent changed its state. `id` names the change, and the webhook delivery that tells of it."""
+
+    id: UUID
+    intent_uuid: UUID
+    application_id: UUID
+    seq: int
+    """Counts the changes of one intent from 1, without gaps."""
+    type: EventType
+    at: datetime
+
+
+class DeadLetter(Message, frozen=True, tag="dead_letter.v1"):
+    """A record that nobody could process, whole, with where it came from and why it is here."""
+
+    topic: str
+    partition: int
+    offset: int
+    group: str
+    reason: str
+    at: datetime
+    key: bytes | None = None
+    value: bytes | None = None
+
+
+AnyMessage = IntentEvent | DeadLetter
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[AnyMessage] = msgspec.json.Decoder(AnyMessage)
+
+
+class UnreadableMessageError(Exception):
+    """These bytes are no message we know; trying again will not help."""
+
+
+def encode(message: AnyMessage) -> bytes:
+    return _encoder.encode(message)
+
+
+def decode(data: bytes | None) -> AnyMessage:
+    if data is None:
+        raise UnreadableMessageError("the record has no value")
+    try:
+        return _decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UnreadableMessageError(str(error)) from error

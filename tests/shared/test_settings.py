@@ -1,0 +1,64 @@
+"""Reading the environment: one frozen object, or every problem at once."""
+
+from pathlib import Path
+
+import pytest
+
+from shared.settings import Environment, SettingsError, read_settings
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MIZAN_ENV", "HTTP_PORT", "KAFKA_TOPIC_PREFIX", "KAFKA_REPLICATION_FACTOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DATABASE_URL", "postgresql://mizan:hush@127.0.0.1/mizan")
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:9092")
+
+
+def test_two_addresses_are_enough() -> None:
+    """Everything else has a default."""
+    settings = read_settings()
+    assert settings.environment is Environment.DEVELOPMENT
+    assert settings.kafka.replication_factor == 1
+
+
+def test_all_problems_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody should have to start five times to find five mistakes."""
+    monkeypatch.delenv("KAFKA_BOOTSTRAP_SERVERS")
+    monkeypatch.setenv("DATABASE_URL", "mysql://x")
+    monkeypatch.setenv("HTTP_PORT", "many")
+    monkeypatch.setenv("MIZAN_ENV", "prod")
+    with pytest.raises(SettingsError) as caught:
+        read_settings()
+    assert set(caught.value.problems) == {"KAFKA_BOOTSTRAP_SERVERS", "DATABASE_URL", "HTTP_PORT", "MIZAN_ENV"}
+    assert "development, test, production" in str(caught.value)
+
+
+def test_any_librdkafka_setting_can_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Managed Kafka needs SASL and TLS; we name none of its settings ourselves."""
+    monkeypatch.setenv("KAFKA_CLIENT_SASL_MECHANISM", "SCRAM-SHA-512")
+    monkeypatch.setenv("KAFKA_CLIENT_SECURITY_PROTOCOL", "SASL_SSL")
+    assert read_settings().kafka.client == {
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "security.protocol": "SASL_SSL",
+    }
+
+
+def test_a_setting_can_come_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As container secrets are given."""
+    monkeypatch.delenv("DATABASE_URL")
+    (tmp_path / "url").write_text("postgresql://from/file")
+    monkeypatch.setenv("DATABASE_URL_FILE", str(tmp_path / "url"))
+    assert read_settings().database.url == "postgresql://from/file"
+
+
+def test_secrets_do_not_show_when_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings end up in logs and tracebacks sooner or later."""
+    monkeypatch.setenv("KAFKA_CLIENT_SASL_PASSWORD", "also-hush")
+    assert "hush" not in repr(read_settings())
+
+
+def test_settings_cannot_be_changed() -> None:
+    """Read once, frozen."""
+    with pytest.raises(AttributeError):
+        read_settings().http_port = 1  # type: ignore[misc]
