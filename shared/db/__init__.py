@@ -1,0 +1,1 @@
+"""PostgreSQL: the pool, the schema and its migrations."""

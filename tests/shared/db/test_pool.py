@@ -1,0 +1,112 @@
+"""The connection pool, with the real PostgreSQL stopped, killed and restarted under it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
+from time import monotonic
+
+import psycopg
+import pytest
+
+from shared.db.pool import Database, DatabaseUnavailableError
+from shared.settings import DatabaseSettings
+from stack.engines import Engines
+from stack.free_ports import find_free_ports
+from tests.waiting import eventually
+
+
+def _fill(database: Database, connections: int) -> None:
+    """Uses so many connections at one moment, so that the pool keeps them."""
+    barrier = Barrier(connections)
+
+    def use(_: int) -> None:
+        with database.transaction() as connection:
+            connection.execute("select 1")
+            barrier.wait(5)
+
+    with ThreadPoolExecutor(connections) as pool:
+        list(pool.map(use, range(connections)))
+
+
+def _answers(database: Database) -> bool:
+    try:
+        database.check()
+    except DatabaseUnavailableError:
+        return False
+    return True
+
+
+def test_a_block_that_raises_leaves_nothing_behind(database: Database) -> None:
+    """Commit at the end of the block, roll back when it raises."""
+    with pytest.raises(KeyError), database.transaction() as connection:
+        connection.execute("insert into merchants (name) values ('ghost')")
+        raise KeyError
+    with database.transaction() as connection:
+        connection.execute("insert into merchants (name) values ('real')")
+    with database.transaction() as connection:
+        assert connection.execute("select name from merchants").fetchall() == [("real",)]
+
+
+def test_after_a_restart_nobody_meets_a_dead_connection(breakable: Engines, database: Database) -> None:
+    """All connections of the pool died with the server; the next callers do not notice."""
+    _fill(database, 6)
+    breakable.postgres.restart()
+    for _ in range(12):
+        database.check()
+
+
+def test_a_killed_server_is_an_outage_and_then_heals(breakable: Engines, database: Database) -> None:
+    """kill -9: callers are told soon to come back later, and once it is back all is well by itself."""
+    _fill(database, 3)
+    breakable.postgres.kill()
+    try:
+        started = monotonic()
+        with pytest.raises(DatabaseUnavailableError):
+            database.check()
+        assert monotonic() - started < 10
+    finally:
+        breakable.postgres.start()
+    eventually(lambda: _answers(database))
+
+
+def test_a_connection_that_breaks_in_the_middle_is_named_an_outage(database: Database) -> None:
+    """Whatever psycopg calls it."""
+    with pytest.raises(DatabaseUnavailableError), database.transaction() as connection:
+        connection.execute("select pg_terminate_backend(pg_backend_pid())")
+    assert _answers(database)
+
+
+def test_waiting_for_a_free_connection_has_an_end(database_settings: DatabaseSettings) -> None:
+    """A caller is told after the pool's time-out, not after a long hang."""
+    database = Database(replace(database_settings, pool_size=1, pool_timeout_s=0.2), "test")
+    with database.transaction(), pytest.raises(DatabaseUnavailableError), database.transaction():
+        pass
+    database.close()
+
+
+def test_a_statement_cannot_run_for_ever(database_settings: DatabaseSettings) -> None:
+    """The server ends it; that is an outage to the caller, who may try again."""
+    database = Database(replace(database_settings, statement_timeout_s=1), "test")
+    with (
+        pytest.raises(DatabaseUnavailableError, match="statement timeout"),
+        database.transaction() as connection,
+    ):
+        connection.execute("select pg_sleep(20)")
+    database.close()
+
+
+def test_starting_without_a_server_does_not_hang(database_settings: DatabaseSettings) -> None:
+    """The pool opens in the background; using it says what is wrong."""
+    nobody = find_free_ports(1)[0]
+    started = monotonic()
+    database = Database(replace(database_settings, url=f"postgresql://mizan@127.0.0.1:{nobody}/x"), "test")
+    with pytest.raises(DatabaseUnavailableError):
+        database.check()
+    database.close()
+    assert monotonic() - started < 10
+
+
+def test_a_wrong_statement_is_not_an_outage(database: Database) -> None:
+    """Bugs must not be retried for ever."""
+    with pytest.raises(psycopg.errors.UndefinedTable), database.transaction() as connection:
+        connection.execute("select * from nowhere")

@@ -1,0 +1,151 @@
+"""The schema and its migrations, on the real database."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from shared.db.pool import Database
+from shared.db.schema import SchemaOutdatedError, check_schema, head_revision, migrate
+from shared.settings import DatabaseSettings
+from tests.clock import Clock
+from tests.engines import TestEngines
+
+
+@pytest.fixture
+def empty_database(engines: TestEngines) -> Iterator[DatabaseSettings]:
+    name = f"mizan_{uuid4().hex[:12]}"
+    with psycopg.connect(engines.database_url, autocommit=True) as connection:
+        connection.execute(f'create database "{name}"'.encode())
+        yield DatabaseSettings(f"{engines.database_url.rsplit('/', 1)[0]}/{name}", 4, 3, 2.0, 15)
+        connection.execute(f'drop database "{name}" with (force)'.encode())
+
+
+def _one(database: Database, query: str, *values: object) -> Any:
+    with database.transaction() as connection:
+        row = connection.execute(query.encode(), values).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def test_many_migrate_at_the_same_moment(empty_database: DatabaseSettings) -> None:
+    """Several services start together: the migrations run once and everybody ends at the head."""
+    with ThreadPoolExecutor(6) as pool:
+        reached = list(pool.map(lambda _: migrate(empty_database.url), range(6)))
+    assert set(reached) == {head_revision()}
+
+
+def test_migrating_again_keeps_what_is_there(database: Database, database_settings: DatabaseSettings) -> None:
+    """A second start finds the first one's data."""
+    with database.transaction() as connection:
+        connection.execute("insert into merchants (name) values ('old')")
+    migrate(database_settings.url)
+    assert _one(database, "select name from merchants") == "old"
+
+
+def test_a_schema_that_is_too_old_is_noticed(empty_database: DatabaseSettings) -> None:
+    """A service must not be ready on a database that was not migrated; a newer one is fine."""
+    database = Database(empty_database, "test")
+    with pytest.raises(SchemaOutdatedError):
+        check_schema(database)
+    migrate(empty_database.url)
+    check_schema(database)
+    with database.transaction() as connection:
+        connection.execute("update alembic_version set version_num = '9999'")
+    check_schema(database)
+    database.close()
+
+
+def test_history_goes_into_the_partition_of_its_month(database: Database) -> None:
+    """Also at the last and the first millisecond of a month."""
+    first = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    next_month = (first + timedelta(days=32)).replace(day=1)
+    for at, month in ((next_month - timedelta(milliseconds=1), first), (next_month, next_month)):
+        with database.transaction() as connection:
+            row = connection.execute(
+                """insert into intent_events (id, intent_uuid, seq, type, at)
+                   values (uuid7_floor(%s), uuidv7(), 1, 'payment_intent.created', %s)
+                   returning tableoid::regclass::text""",
+                (at, at),
+            ).fetchone()
+        assert row == (f"intent_events_{month:%Y_%m}",)
+
+
+def test_a_month_nobody_made_loses_nothing(database: Database) -> None:
+    """Ten years ahead no partition exists: the default one takes it."""
+    place = _one(
+        database,
+        """insert into intent_events (id, intent_uuid, seq, type, at)
+           values (uuid7_floor(now() + interval '10 years'), uuidv7(), 1, 'payment_intent.created', now())
+           returning tableoid::regclass::text""",
+    )
+    assert place == "intent_events_default"
+
+
+def test_partitions_are_made_alike_in_every_time_zone(database: Database) -> None:
+    """Whoever makes them: bounds are in UTC, and making them twice is harmless."""
+    with database.transaction() as connection:
+        connection.execute("set local timezone = 'Pacific/Auckland'")
+        for _ in range(2):
+            connection.execute("select make_month_partitions('2040-03-15')")
+        row = connection.execute(
+            """select pg_get_expr(relpartbound, oid), uuid7_floor('2040-03-01 00:00Z'), uuid7_floor('2040-04-01 00:00Z')
+               from pg_class where relname = 'webhook_tries_2040_03'"""
+        ).fetchone()
+    assert row is not None
+    assert row[0] == f"FOR VALUES FROM ('{row[1]}') TO ('{row[2]}')"
+
+
+def test_the_smallest_id_of_a_moment_bounds_the_ids_of_that_moment(database: Database) -> None:
+    """uuid7_floor() and uuidv7() agree on where the time is in an id."""
+    before, id_, after = [
+        _one(database, query)
+        for query in (
+            "select uuid7_floor(clock_timestamp())",
+            "select uuidv7()",
+            "select uuid7_floor(clock_timestamp() + interval '1 ms')",
+        )
+    ]
+    assert isinstance(id_, UUID)
+    assert before < id_ < after
+
+
+def test_only_one_attempt_of_an_intent_can_be_under_way(database: Database, application_id: UUID) -> None:
+    """Nobody is charged twice: the database itself refuses a second attempt in sent or unknown."""
+    intent = _one(
+        database,
+        """insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)
+           values (%s, 'r', 'ref', 1000, 'LYD', now()) returning uuid""",
+        application_id,
+    )
+    insert = """insert into payment_attempts (intent_uuid, method, provider, state)
+                values (%s, 'card', 'sandbox', %s) returning id"""
+    _one(database, insert, intent, "declined")
+    _one(database, insert, intent, "unknown")
+    _one(database, insert, intent, "awaiting_code")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        _one(database, insert, intent, "sent")
+
+
+@pytest.mark.parametrize("amount", [999, 1_000_000_001])
+def test_the_database_itself_knows_the_limits_of_an_amount(
+    database: Database, application_id: UUID, amount: int
+) -> None:
+    """§8, as the last line of defence."""
+    with pytest.raises(psycopg.errors.CheckViolation), database.transaction() as connection:
+        connection.execute(
+            """insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)
+               values (%s, 'r', 'ref', %s, 'LYD', now())""",
+            (application_id, amount),
+        )
+
+
+def test_tests_can_turn_the_clock(clock: Clock) -> None:
+    """And only by replacing the function in their own database."""
+    before = clock.now()
+    clock.advance(timedelta(days=40))
+    assert timedelta(days=40) <= clock.now() - before < timedelta(days=40, minutes=1)
