@@ -1,0 +1,102 @@
+"""Sends a batch of records and comes back when Kafka has confirmed them: all, or it says which not."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from shared.kafka import clients
+from shared.kafka.clients import KafkaUnavailableError
+from shared.settings import KafkaSettings
+
+_LOOK_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    topic: str
+    key: bytes | str | None
+    value: bytes | str | None
+
+
+class NotConfirmedError(KafkaUnavailableError):
+    """Kafka refused some records of a batch; `refused` are their places in it."""
+
+    def __init__(self, refused: dict[int, KafkaError], total: int) -> None:
+        self.refused = refused
+        reasons = ", ".join(sorted({error.str() for error in refused.values()}))
+        super().__init__(f"{len(refused)} of {total} records were not confirmed: {reasons}")
+
+
+class ConfirmingProducer:
+    """Not for several threads at once. Records wait inside for Kafka as long as the caller does."""
+
+    def __init__(self, settings: KafkaSettings, role: str) -> None:
+        self._settings = settings
+        # The caller's patience decides; a time-out inside could let a later record overtake an earlier one.
+        self._new_client = partial(clients.producer, settings, role, message_timeout_ms=0)
+        self._client: Producer = self._new_client()
+
+    def send(self, records: Sequence[Outgoing], *, patience: Callable[[], None]) -> None:
+        """Returns once every record is confirmed.
+
+        While it waits it calls `patience` about twice a second; when that raises, what is still waiting inside
+        is thrown away, so that nothing of it can come to life behind the caller's back.
+        """
+        refused: dict[int, KafkaError] = {}
+        try:
+            for place, record in enumerate(records):
+                self._produce(record, partial(_report, refused, place), patience)
+            while self._client.flush(_LOOK_EVERY_S):
+                patience()
+        except BaseException:
+            self._start_afresh()
+            raise
+        if refused:
+            if any(error.fatal() for error in refused.values()):
+                self._start_afresh()
+            raise NotConfirmedError(refused, len(records))
+
+    def _produce(
+        self,
+        record: Outgoing,
+        report: Callable[[KafkaError | None, Message | None], None],
+        patience: Callable[[], None],
+    ) -> None:
+        topic = clients.topic_name(self._settings, record.topic)
+        while True:
+            try:
+                self._client.produce(topic, record.value, record.key, on_delivery=report)
+            except BufferError:  # its queue is full: let some records leave first
+                self._client.poll(_LOOK_EVERY_S)
+                patience()
+            except KafkaException as error:  # refused without asking the broker: too large, unknown topic …
+                report(error.args[0], None)
+                return
+            else:
+                return
+
+    def _start_afresh(self) -> None:
+        self._client.purge(in_queue=True, in_flight=True, blocking=True)
+        self._client = self._new_client()
+
+    def close(self) -> None:
+        self._client.purge(in_queue=True, in_flight=True, blocking=True)
+
+
+def until(seconds: float) -> Callable[[], None]:
+    """Patience for so many seconds."""
+    deadline = monotonic() + seconds
+
+    def patience() -> None:
+        if monotonic() > deadline:
+            raise KafkaUnavailableError(f"Kafka did not confirm within {seconds:g} s")
+
+    return patience
+
+
+def _report(refused: dict[int, KafkaError], place: int, error: KafkaError | None, _: Message | None) -> None:
+    if error is not None:
+        refused[place] = error

@@ -1,0 +1,27 @@
+"""Whether Kafka answers, for /readyz."""
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from shared.kafka import clients
+from shared.kafka.clients import KafkaUnavailableError
+from shared.settings import KafkaSettings
+
+_TIMEOUT_S = 1.5
+
+
+class KafkaReachable:
+    """Keeps one connection, so that asking often is cheap."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._admin: AdminClient | None = None
+
+    def check(self) -> None:
+        if self._admin is None:
+            self._admin = clients.admin(self._settings, "readiness")
+        try:
+            # One topic, which need not exist: the answer is what counts, and all topics would be a long one.
+            self._admin.list_topics("mizan.readiness", timeout=_TIMEOUT_S)
+        except KafkaException as error:
+            raise KafkaUnavailableError(error.args[0].str()) from error

@@ -1,0 +1,15 @@
+"""A work topic and dead letters of a test's own."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from shared.settings import KafkaSettings
+from shared.topics import DEAD_LETTERS, Topic
+from tests.shared.kafka.harness import WORK, Kafka
+
+
+@pytest.fixture
+def kafka(kafka_settings: KafkaSettings, make_topics: Callable[[Sequence[Topic]], None]) -> Kafka:
+    make_topics([WORK, DEAD_LETTERS])
+    return Kafka(kafka_settings)

@@ -1,0 +1,133 @@
+"""A topic full of events, a loop that runs in a thread, and ways to look at what became of them."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from threading import Thread
+from uuid import UUID, uuid4
+
+from confluent_kafka import TopicPartition
+
+from shared.intents.states import EventType
+from shared.kafka import clients
+from shared.kafka.dead_letters import KafkaDeadLetterBox
+from shared.kafka.handlers import Handler
+from shared.kafka.loop import ConsumerLoop
+from shared.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.kafka.tasks import Task
+from shared.messages import AnyMessage, DeadLetter, IntentEvent, decode, encode
+from shared.settings import KafkaSettings
+from shared.topics import DEAD_LETTERS, Topic
+
+WORK = Topic("work", 4, timedelta(days=1), key="intent uuid")
+ROLE = "worker"
+
+
+def event(seq: int, intent: UUID | None = None) -> IntentEvent:
+    return IntentEvent(
+        id=uuid4(),
+        intent_uuid=intent or uuid4(),
+        application_id=uuid4(),
+        seq=seq,
+        type=EventType.CREATED,
+        at=datetime.now(UTC),
+    )
+
+
+def seq(task: Task) -> int:
+    assert isinstance(task.message, IntentEvent)
+    return task.message.seq
+
+
+class Kafka:
+    """The domain of these tests: a work topic, its group and the dead letters."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self.settings = settings
+        self._producer = ConfirmingProducer(settings, "test")
+        self._admin = clients.admin(settings, "test")
+        self._onlooker = clients.consumer(settings, ROLE)
+
+    def put(self, messages: Sequence[IntentEvent | bytes], key: str | None = None) -> None:
+        outgoing = [
+            Outgoing(
+                WORK.name,
+                key if key is not None or isinstance(message, bytes) else str(message.intent_uuid),
+                message if isinstance(message, bytes) else encode(message),
+            )
+            for message in messages
+        ]
+        self._producer.send(outgoing, patience=until(30))
+
+    def loop(self, handler: Handler) -> ConsumerLoop:
+        return ConsumerLoop(
+            clients.consumer(self.settings, ROLE),
+            clients.group_name(self.settings, ROLE),
+            [clients.topic_name(self.settings, WORK.name)],
+            handler,
+            KafkaDeadLetterBox(ConfirmingProducer(self.settings, "dead-letters")),
+        )
+
+    def committed(self) -> int:
+        """How many records of the work topic are committed, over all partitions."""
+        topic = clients.topic_name(self.settings, WORK.name)
+        # Not AdminClient.list_consumer_group_offsets: while the coordinator moves, librdkafka 2.16 crashes in it.
+        partitions = self._onlooker.committed(
+            [TopicPartition(topic, n) for n in range(WORK.partitions)], timeout=10
+        )
+        return sum(max(0, partition.offset) for partition in partitions)
+
+    def members(self) -> int:
+        """How many consumers have partitions in the group, once it is stable; 0 while it is not."""
+        (future,) = self._admin.describe_consumer_groups([clients.group_name(self.settings, ROLE)]).values()
+        group = future.result(10)
+        if group.state.name != "STABLE":
+            return 0
+        return sum(bool(member.assignment.topic_partitions) for member in group.members)
+
+    def dead_letters(self) -> list[DeadLetter]:
+        letters = [message for message in self.read(DEAD_LETTERS.name) if isinstance(message, DeadLetter)]
+        return sorted(letters, key=lambda letter: (letter.partition, letter.offset))
+
+    def read(self, topic: str) -> list[AnyMessage]:
+        """Everything in a topic now."""
+        name = clients.topic_name(self.settings, topic)
+        consumer = clients.consumer(self.settings, f"reader-{uuid4()}")
+        try:
+            partitions = consumer.list_topics(name, timeout=10).topics[name].partitions
+            ends = {
+                n: consumer.get_watermark_offsets(TopicPartition(name, n), timeout=10) for n in partitions
+            }
+            consumer.assign([TopicPartition(name, n, 0) for n in partitions])
+            expected = sum(high - low for low, high in ends.values())
+            messages: list[AnyMessage] = []
+            while len(messages) < expected:
+                messages.extend(decode(message.value()) for message in consumer.consume(500, 1.0))
+            return messages
+        finally:
+            consumer.close()
+
+
+@contextmanager
+def running(*loops: ConsumerLoop) -> Iterator[None]:
+    """The loops run in threads of their own; whatever one raises fails the test."""
+    raised: list[BaseException] = []
+
+    def run(loop: ConsumerLoop) -> None:
+        try:
+            loop.run()
+        except BaseException as error:  # noqa: BLE001  handed to the test
+            raised.append(error)
+
+    threads = [Thread(target=run, args=(loop,), daemon=True) for loop in loops]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.stop()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive(), "the loop did not stop"
+    assert not raised, raised
