@@ -1,0 +1,19 @@
+"""`mizan`: finds the installation through the environment or a running stack, and hands over to a command."""
+
+import click
+
+from mizan.migrate import migrate_command
+from mizan.topics import topics_command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Operate Mizan. It finds the database and Kafka through DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS, or
+    through the stack.json of a running `make run` (STACK_DIR, default .run)."""
+
+
+main.add_command(migrate_command)
+main.add_command(topics_command)
+
+if __name__ == "__main__":
+    main(prog_name="mizan")

@@ -1,0 +1,13 @@
+"""`mizan migrate`: brings the schema up to date."""
+
+import click
+
+from mizan.installation import installation
+from shared.db.schema import migrate
+
+
+@click.command("migrate")
+def migrate_command() -> None:
+    """Bring the database's schema up to date. Safe to run again, and by several at once."""
+    with installation() as settings:
+        click.echo(f"schema is at revision {migrate(settings.database.url)}")

@@ -1,0 +1,1 @@
+"""The clock: publishes the outbox, and does what falls due."""

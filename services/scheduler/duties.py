@@ -1,0 +1,82 @@
+"""Runs each duty in a thread of its own: a slow or failing one holds up no other, and is seen."""
+
+import logging
+from collections.abc import Sequence
+from threading import Event, Thread
+from typing import Protocol
+
+from prometheus_client import Counter, Gauge
+
+from shared.backoff import growing_pause
+
+RUNS = Counter("mizan_duty_runs", "Times a duty of the scheduler ran", ["duty", "outcome"])
+FAILING = Gauge("mizan_duty_failing", "1 while the last run of a duty failed", ["duty"])
+
+_log = logging.getLogger(__name__)
+_STOP_PATIENCE_S = 10
+
+
+class Duty(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def turn(self) -> float:
+        """Does what is due now and says in how many seconds it wants to be called again."""
+
+    def close(self) -> None:
+        """Called in the duty's own thread, after its last turn."""
+
+
+class DutyFailingError(Exception):
+    """A duty's last run failed; it is tried again with growing pauses."""
+
+
+class DutyRunner:
+    def __init__(self, duty: Duty, stop: Event) -> None:
+        self._duty = duty
+        self._stop = stop
+        self._trouble: str | None = None
+        self.thread = Thread(target=self._run, name=duty.name, daemon=True)
+
+    @property
+    def name(self) -> str:
+        return self._duty.name
+
+    def check(self) -> None:
+        """For /readyz: raises while the duty fails, or when its thread is gone."""
+        if self._trouble is not None:
+            raise DutyFailingError(self._trouble)
+        if not self.thread.is_alive():
+            raise DutyFailingError("its thread has ended")
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stop.is_set():
+            try:
+                pause = self._duty.turn()
+            except Exception as error:  # noqa: BLE001  the loop's edge: it is logged, shown and tried again
+                if self._stop.is_set():
+                    break
+                failures += 1
+                pause = growing_pause(failures)
+                self._trouble = f"failed {failures} times in a row: {error}"
+                _log.exception("%s failed, trying again in %.1f s", self.name, pause)
+                RUNS.labels(self.name, "failed").inc()
+            else:
+                failures, self._trouble = 0, None
+                RUNS.labels(self.name, "ok").inc()
+            FAILING.labels(self.name).set(int(failures > 0))
+            self._stop.wait(pause)
+        self._duty.close()
+
+
+def start_duties(duties: Sequence[Duty], stop: Event) -> list[DutyRunner]:
+    runners = [DutyRunner(duty, stop) for duty in duties]
+    for runner in runners:
+        runner.thread.start()
+    return runners
+
+
+def wait_for_duties(runners: Sequence[DutyRunner]) -> None:
+    for runner in runners:
+        runner.thread.join(_STOP_PATIENCE_S)

@@ -1,0 +1,148 @@
+"""The outbox relay: publishes committed rows in order, and deletes them once Kafka has confirmed them.
+
+Select, produce, await the reports and delete happen in one transaction under an advisory lock: one relay is active,
+the others stand by, and one that lost its session can delete nothing. A crash in between repeats rows, loses none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Event
+from time import monotonic
+from typing import Any
+
+import psycopg
+from prometheus_client import Counter
+from psycopg.rows import class_row
+
+from shared.db.pool import connection_arguments, translate_outage
+from shared.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
+from shared.settings import DatabaseSettings
+
+ROWS = Counter("mizan_relay_rows", "Outbox rows published to Kafka")
+
+BATCH = 4000
+# Any fixed number; whoever holds this lock is the active relay.
+_RELAY_LOCK = 0x6D697A616E_01
+# A relay that stalls inside its transaction for this long loses its session, so that another takes over.
+_STALL_LIMIT_S = 15
+_KEEP_ALIVE_EVERY_S = 5
+_SHORTEST_PAUSE_S = 0.002
+_LONGEST_PAUSE_S = 0.04
+_STANDBY_PAUSE_S = 0.5
+
+_PEEK = "select from outbox limit 1"
+_LOCK = "select pg_try_advisory_xact_lock(%s)"
+_OLDEST = "select id, topic, key, payload from outbox order by id limit %s"
+_DELETE = "delete from outbox where id = any(%s::bigint[])"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    id: int
+    topic: str
+    key: str
+    payload: str
+
+
+class RelayStoppedError(Exception):
+    """The process is stopping; what was not confirmed stays in the outbox."""
+
+
+class Relay:
+    name = "relay"
+
+    def __init__(self, settings: DatabaseSettings, producer: ConfirmingProducer, stop: Event) -> None:
+        self._settings = settings
+        self._producer = producer
+        self._stop = stop
+        self._connection: psycopg.Connection[Any] | None = None
+        self._pause_s = _SHORTEST_PAUSE_S
+
+    def turn(self) -> float:
+        """Publishes a batch. Soon again while there is work; when idle, pauses grow to 40 ms."""
+        with translate_outage():
+            connection = self._connected()
+            if not connection.execute(_PEEK).rowcount:
+                self._pause_s = min(_LONGEST_PAUSE_S, self._pause_s * 1.5)
+                return self._pause_s
+            self._pause_s = _SHORTEST_PAUSE_S
+            published = self._publish(connection)
+        if published is None:
+            return _STANDBY_PAUSE_S
+        return 0 if published == BATCH else self._pause_s
+
+    def close(self) -> None:
+        self._producer.close()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _publish(self, connection: psycopg.Connection[Any]) -> int | None:
+        """How many rows went out; None when another relay is the active one."""
+        refusal: NotConfirmedError | None = None
+        with connection.transaction():
+            if not _first(connection.execute(_LOCK, (_RELAY_LOCK,))):
+                return None
+            rows = connection.cursor(row_factory=class_row(Row)).execute(_OLDEST, (BATCH,)).fetchall()
+            try:
+                self._producer.send([_outgoing(row) for row in rows], patience=self._patience(connection))
+                confirmed = rows
+            except NotConfirmedError as error:
+                refusal, confirmed = error, _in_order(rows, error)
+            connection.execute(_DELETE, ([row.id for row in confirmed],))
+        ROWS.inc(len(confirmed))
+        if refusal is not None:
+            raise refusal
+        return len(confirmed)
+
+    def _patience(self, connection: psycopg.Connection[Any]) -> "_Patience":
+        return _Patience(connection, self._stop)
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        if self._connection is None or self._connection.closed:
+            arguments = connection_arguments(
+                self._settings,
+                self.name,
+                idle_in_transaction_session_timeout=f"{_STALL_LIMIT_S}s",
+                # The table is empty one moment and full the next: whatever the statistics say, use the key.
+                enable_seqscan="off",
+            )
+            self._connection = psycopg.connect(self._settings.url, autocommit=True, **arguments)
+        return self._connection
+
+
+class _Patience:
+    """Waits for Kafka as long as it takes, while the session lives and nobody asks the process to stop."""
+
+    def __init__(self, connection: psycopg.Connection[Any], stop: Event) -> None:
+        self._connection = connection
+        self._stop = stop
+        self._next_at = monotonic() + _KEEP_ALIVE_EVERY_S
+
+    def __call__(self) -> None:
+        if self._stop.is_set():
+            raise RelayStoppedError
+        if monotonic() >= self._next_at:
+            self._connection.execute("select 1")
+            self._next_at = monotonic() + _KEEP_ALIVE_EVERY_S
+
+
+def _outgoing(row: Row) -> Outgoing:
+    return Outgoing(row.topic, row.key, row.payload)
+
+
+def _in_order(rows: Sequence[Row], error: NotConfirmedError) -> list[Row]:
+    """The confirmed rows, less those that overtook a refused one of their key: they go again, behind it."""
+    refused_keys = set()
+    confirmed = []
+    for place, row in enumerate(rows):
+        if place in error.refused:
+            refused_keys.add((row.topic, row.key))
+        elif (row.topic, row.key) not in refused_keys:
+            confirmed.append(row)
+    return confirmed
+
+
+def _first(cursor: psycopg.Cursor[Any]) -> Any:
+    row = cursor.fetchone()
+    assert row is not None
+    return row[0]

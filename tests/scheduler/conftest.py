@@ -1,0 +1,81 @@
+"""An outbox, the topics it publishes to, and relays that run in threads."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event
+from uuid import UUID
+
+import pytest
+
+from services.scheduler.duties import DutyRunner, start_duties, wait_for_duties
+from services.scheduler.relay import Relay
+from shared.db.pool import Database
+from shared.intents.states import Trigger
+from shared.intents.store import NewIntent, apply, create_or_find
+from shared.kafka.producer import ConfirmingProducer
+from shared.settings import DatabaseSettings, KafkaSettings
+from shared.topics import PAYMENT_INTENT_EVENTS, Topic
+from tests.topic_reader import TopicReader
+
+
+@pytest.fixture
+def reader(
+    kafka_settings: KafkaSettings, make_topics: Callable[[Sequence[Topic]], None]
+) -> Iterator[TopicReader]:
+    make_topics([PAYMENT_INTENT_EVENTS])
+    made = TopicReader(kafka_settings)
+    yield made
+    made.close()
+
+
+class Outbox:
+    """Writes intents and their changes, as the services do."""
+
+    def __init__(self, database: Database, application_id: UUID) -> None:
+        self._database = database
+        self._application_id = application_id
+        self._orders = 0
+
+    def create(self) -> UUID:
+        self._orders += 1
+        new = NewIntent(self._application_id, f"order-{self._orders}", 1_000, "LYD")
+        with self._database.transaction() as connection:
+            return create_or_find(connection, new)[0].uuid
+
+    def pay(self, uuid: UUID) -> None:
+        with self._database.transaction() as connection:
+            apply(connection, uuid, Trigger.PAYMENT_CONFIRMED)
+
+    def waiting(self) -> int:
+        with self._database.transaction() as connection:
+            row = connection.execute("select count(*) from outbox").fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+@pytest.fixture
+def outbox(database: Database, application_id: UUID) -> Outbox:
+    return Outbox(database, application_id)
+
+
+class Relays:
+    def __init__(self, database: DatabaseSettings, kafka: KafkaSettings) -> None:
+        self._database = database
+        self._kafka = kafka
+
+    def make(self, stop: Event | None = None) -> Relay:
+        return Relay(self._database, ConfirmingProducer(self._kafka, "relay"), stop or Event())
+
+    @contextmanager
+    def running(self) -> Iterator[DutyRunner]:
+        stop = Event()
+        runners = start_duties([self.make(stop)], stop)
+        yield runners[0]
+        stop.set()
+        wait_for_duties(runners)
+        assert not runners[0].thread.is_alive()
+
+
+@pytest.fixture
+def relays(database_settings: DatabaseSettings, kafka_settings: KafkaSettings) -> Relays:
+    return Relays(database_settings, kafka_settings)

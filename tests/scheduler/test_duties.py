@@ -1,0 +1,79 @@
+"""Duties of the scheduler: each on its own, seen when it fails, tried again by itself."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+
+import pytest
+from prometheus_client import REGISTRY
+
+from services.scheduler.duties import Duty, DutyFailingError, DutyRunner, start_duties, wait_for_duties
+from tests.waiting import eventually
+
+
+class Fake:
+    """A duty that counts its turns, and fails or hangs while told to."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.turns = 0
+        self.failing = False
+        self.go_on = Event()
+        self.go_on.set()
+        self.closed = False
+
+    def turn(self) -> float:
+        self.turns += 1
+        self.go_on.wait(30)
+        if self.failing:
+            raise RuntimeError("no luck today")
+        return 0.01
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@contextmanager
+def at_work(*duties: Duty) -> Iterator[list[DutyRunner]]:
+    stop = Event()
+    runners = start_duties(duties, stop)
+    try:
+        yield runners
+    finally:
+        stop.set()
+        wait_for_duties(runners)
+
+
+def _ok(runner: DutyRunner) -> bool:
+    try:
+        runner.check()
+    except DutyFailingError:
+        return False
+    return True
+
+
+def test_a_failing_duty_is_seen_and_tried_again() -> None:
+    """/readyz and the metrics tell of it, while the process and the other duties live."""
+    bad, good = Fake("bad"), Fake("good")
+    bad.failing = True
+    with at_work(bad, good) as (bad_runner, good_runner):
+        eventually(lambda: bad.turns >= 3)
+        with pytest.raises(DutyFailingError, match="no luck today"):
+            bad_runner.check()
+        assert REGISTRY.get_sample_value("mizan_duty_failing", {"duty": "bad"}) == 1
+        good_runner.check()
+        bad.failing = False
+        eventually(lambda: _ok(bad_runner))
+        assert REGISTRY.get_sample_value("mizan_duty_failing", {"duty": "bad"}) == 0
+    assert bad.closed
+    assert good.closed
+
+
+def test_a_slow_duty_holds_up_no_other() -> None:
+    """Each has a thread of its own."""
+    slow, quick = Fake("slow"), Fake("quick")
+    slow.go_on.clear()
+    with at_work(slow, quick):
+        eventually(lambda: quick.turns > 20)
+        assert slow.turns == 1
+        slow.go_on.set()

@@ -1,0 +1,126 @@
+"""The path of a change, with the scheduler as the process it is: row and outbox row → payment_intents.events."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import requests
+
+from shared.settings import DatabaseSettings, KafkaSettings
+from stack.engines import Engines
+from stack.free_ports import find_free_ports
+from tests.scheduler.conftest import Outbox
+from tests.topic_reader import TopicReader
+from tests.waiting import eventually
+
+
+class Scheduler:
+    def __init__(self, root: Path, database: DatabaseSettings, kafka: KafkaSettings) -> None:
+        self.port = find_free_ports(1)[0]
+        self._root = root
+        self._environment = {
+            **os.environ,  # noqa: TID251  a process of its own needs PATH and the like
+            "DATABASE_URL": database.url,
+            "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
+            "KAFKA_TOPIC_PREFIX": kafka.topic_prefix,
+            "HTTP_PORT": str(self.port),
+        }
+
+    @contextmanager
+    def running(self) -> Iterator["subprocess.Popen[bytes]"]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "services.scheduler"], cwd=self._root, env=self._environment
+        )
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(30)
+
+    def status(self, page: str = "readyz") -> int:
+        try:
+            return requests.get(f"http://127.0.0.1:{self.port}/{page}", timeout=10).status_code
+        except requests.ConnectionError:
+            return 0
+
+
+@pytest.fixture
+def scheduler(
+    repository_root: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
+) -> Scheduler:
+    return Scheduler(repository_root, database_settings, kafka_settings)
+
+
+def test_an_intent_comes_out_of_the_events_topic(
+    scheduler: Scheduler, outbox: Outbox, reader: TopicReader
+) -> None:
+    """Intent row and outbox row were written in one transaction; the message names the intent."""
+    with scheduler.running() as process:
+        eventually(lambda: scheduler.status() == 200)
+        intent = outbox.create()
+        (event,) = reader.events(1)
+        assert (event.intent_uuid, event.seq) == (intent, 1)
+        assert scheduler.status("healthz") == scheduler.status("metrics") == 200
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+
+
+def test_with_the_broker_killed_meanwhile_they_come_out_after_its_return_once_each(
+    breakable: Engines, scheduler: Scheduler, outbox: Outbox, reader: TopicReader
+) -> None:
+    """Creating and paying do not notice; /readyz does."""
+    with scheduler.running():
+        eventually(lambda: scheduler.status() == 200)
+        breakable.kafka.kill()
+        intents = [outbox.create() for _ in range(20)]
+        for intent in intents:
+            outbox.pay(intent)
+        eventually(lambda: scheduler.status() == 503)
+        assert scheduler.status("healthz") == 200
+        assert outbox.waiting() == 40
+        breakable.kafka.start()
+        events = reader.events(40, within=60)
+        eventually(lambda: scheduler.status() == 200, within=60)
+    assert sorted((event.intent_uuid, event.seq) for event in events) == sorted(
+        (intent, seq) for intent in intents for seq in (1, 2)
+    )
+
+
+def test_the_scheduler_killed_in_the_middle_loses_nothing(
+    scheduler: Scheduler, outbox: Outbox, reader: TopicReader
+) -> None:
+    """kill -9 while it publishes: the next one goes on; a repeat has the same id, in order behind the first."""
+    intents = [outbox.create() for _ in range(300)]
+    with scheduler.running() as process:
+        reader.events(1)
+        process.kill()
+    for intent in intents:
+        outbox.pay(intent)
+    with scheduler.running():
+        eventually(lambda: outbox.waiting() == 0)
+    events = {event.id: event for event in reversed(reader.events(600))}
+    assert len(events) == 600
+    first_seen = list(reversed(events.values()))
+    for intent in intents:
+        assert [event.seq for event in first_seen if event.intent_uuid == intent] == [1, 2]
+
+
+def test_a_process_without_settings_says_what_is_missing(repository_root: Path) -> None:
+    """Exit code 78 and every problem, no traceback."""
+    answer = subprocess.run(
+        [sys.executable, "-m", "services.scheduler"],
+        cwd=repository_root,
+        env={"PATH": "/usr/bin:/bin", "HTTP_PORT": "x"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 78
+    for name in ("DATABASE_URL", "KAFKA_BOOTSTRAP_SERVERS", "HTTP_PORT"):
+        assert name in answer.stderr
+    assert "Traceback" not in answer.stderr

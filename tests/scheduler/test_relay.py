@@ -1,0 +1,205 @@
+"""The outbox relay on the real engines: everything comes out, in order, whatever breaks meanwhile."""
+
+from collections.abc import Sequence
+from threading import Event, Thread
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from services.scheduler import relay as relay_module
+from services.scheduler.duties import DutyFailingError, DutyRunner
+from shared.db.pool import Database, DatabaseUnavailableError
+from shared.kafka.producer import NotConfirmedError
+from shared.messages import IntentEvent
+from shared.settings import DatabaseSettings
+from stack.engines import Engines
+from tests.scheduler.conftest import Outbox, Relays
+from tests.topic_reader import TopicReader
+from tests.waiting import eventually
+
+
+def _in_order(events: Sequence[IntentEvent], intents: Sequence[UUID], changes: int) -> bool:
+    """Each change of each intent once, in its order."""
+    return all(
+        [event.seq for event in events if event.intent_uuid == intent] == list(range(1, changes + 1))
+        for intent in intents
+    )
+
+
+def _failing(runner: DutyRunner) -> str:
+    try:
+        runner.check()
+    except DutyFailingError as error:
+        return str(error)
+    return ""
+
+
+def test_every_row_comes_out_once_and_in_order(outbox: Outbox, relays: Relays, reader: TopicReader) -> None:
+    """Then the outbox is empty."""
+    intents = [outbox.create() for _ in range(200)]
+    for intent in intents:
+        outbox.pay(intent)
+    with relays.running():
+        eventually(lambda: outbox.waiting() == 0)
+    events = reader.events(400)
+    assert len(events) == 400
+    assert _in_order(events, intents, changes=2)
+
+
+def test_a_row_that_commits_late_is_not_missed(
+    database: Database, application_id: UUID, outbox: Outbox, relays: Relays, reader: TopicReader
+) -> None:
+    """A sequence is not a commit order: the lower id becomes visible after the higher one was published."""
+    with database.transaction() as slow:
+        slow.execute(
+            "insert into outbox (topic, key, payload) values ('payment_intents.events', 'slow', '{}')"
+        )
+        later = outbox.create()
+        with relays.running():
+            assert [event.intent_uuid for event in reader.events(1)] == [later]
+            slow.commit()
+            eventually(lambda: outbox.waiting() == 0)
+
+
+def test_what_was_rolled_back_never_comes_out(
+    database: Database, outbox: Outbox, relays: Relays, reader: TopicReader
+) -> None:
+    """No message tells of a change that did not happen."""
+    intent = outbox.create()
+    with pytest.raises(RuntimeError), database.transaction() as connection:
+        connection.execute(
+            "insert into outbox (topic, key, payload) values ('payment_intents.events', 'x', '{}')"
+        )
+        raise RuntimeError
+    with relays.running():
+        eventually(lambda: outbox.waiting() == 0)
+    assert [event.intent_uuid for event in reader.events(1)] == [intent]
+
+
+def test_kafka_away_rows_wait_and_then_come_out_once_each(
+    breakable: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
+) -> None:
+    """The broker is killed under a busy relay: creating and paying go on; after its return all comes out."""
+    intents = [outbox.create() for _ in range(50)]
+    with relays.running():
+        eventually(lambda: outbox.waiting() == 0)
+        breakable.kafka.kill()
+        for intent in intents:
+            outbox.pay(intent)
+        more = [outbox.create() for _ in range(50)]
+        assert outbox.waiting() == 100
+        breakable.kafka.start()
+        eventually(lambda: outbox.waiting() == 0, within=60)
+    events = reader.events(150)
+    assert len(events) == 150
+    assert _in_order(events, intents, changes=2)
+    assert _in_order(events, more, changes=1)
+
+
+def test_a_database_restart_is_survived(
+    breakable: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
+) -> None:
+    """The relay fails, says so, and goes on by itself."""
+    outbox.create()
+    with relays.running() as runner:
+        eventually(lambda: outbox.waiting() == 0)
+        breakable.postgres.stop()
+        eventually(lambda: _failing(runner))
+        breakable.postgres.start()
+        outbox.create()
+        eventually(lambda: outbox.waiting() == 0)
+        eventually(lambda: not _failing(runner))
+    assert len(reader.events(2)) == 2
+
+
+def test_one_relay_is_active_and_a_standby_takes_over(
+    breakable: Engines,
+    database_settings: DatabaseSettings,
+    outbox: Outbox,
+    relays: Relays,
+    reader: TopicReader,
+) -> None:
+    """While one waits for Kafka the other stands by; when the first loses its session, the second publishes."""
+    breakable.kafka.kill()
+    intent = outbox.create()
+    stop = Event()
+    first, second = relays.make(stop), relays.make()
+    outcome: list[BaseException] = []
+
+    def turn() -> None:
+        try:
+            first.turn()
+        except BaseException as error:  # noqa: BLE001  handed to the test
+            outcome.append(error)
+
+    thread = Thread(target=turn)
+    thread.start()
+    eventually(lambda: second.turn() == relay_module._STANDBY_PAUSE_S)
+    with psycopg.connect(database_settings.url, autocommit=True) as connection:
+        connection.execute(
+            """select pg_terminate_backend(pid) from pg_stat_activity
+               where application_name = 'mizan-relay' and state = 'idle in transaction'
+                 and datname = current_database()"""
+        )
+    thread.join(30)
+    assert [type(error) for error in outcome] == [DatabaseUnavailableError]
+    breakable.kafka.start()
+    eventually(lambda: second.turn() != relay_module._STANDBY_PAUSE_S)
+    assert outbox.waiting() == 0
+    assert [event.intent_uuid for event in reader.events(1)] == [intent]
+    first.close()
+    second.close()
+
+
+def test_a_stalled_relay_loses_its_session(
+    breakable: Engines, monkeypatch: pytest.MonkeyPatch, outbox: Outbox, relays: Relays, reader: TopicReader
+) -> None:
+    """One that neither goes on nor shows a sign of life is replaced: PostgreSQL itself ends its transaction."""
+    monkeypatch.setattr(relay_module, "_STALL_LIMIT_S", 1)
+    monkeypatch.setattr(relay_module, "_KEEP_ALIVE_EVERY_S", 3)
+    breakable.kafka.kill()
+    outbox.create()
+    stalled = relays.make()
+    with pytest.raises(DatabaseUnavailableError):
+        stalled.turn()
+    assert outbox.waiting() == 1
+    monkeypatch.undo()
+    breakable.kafka.start()
+    with relays.running():
+        eventually(lambda: outbox.waiting() == 0)
+    assert len(reader.events(1)) == 1
+    stalled.close()
+
+
+def test_stopping_while_kafka_is_away_leaves_the_rows(
+    breakable: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
+) -> None:
+    """A stop is not held up by Kafka, and nothing is lost by it."""
+    breakable.kafka.kill()
+    outbox.create()
+    with relays.running():
+        eventually(lambda: outbox.waiting() == 1)
+    assert outbox.waiting() == 1
+    breakable.kafka.start()
+    with relays.running():
+        eventually(lambda: outbox.waiting() == 0)
+    assert len(reader.events(1)) == 1
+
+
+def test_a_row_that_kafka_refuses_holds_up_no_other(
+    database: Database, outbox: Outbox, relays: Relays, reader: TopicReader
+) -> None:
+    """It stays and is complained about; whatever else is in the outbox goes out."""
+    with database.transaction() as connection:
+        connection.execute(
+            """insert into outbox (topic, key, payload)
+               values ('payment_intents.events', 'huge', repeat('x', 3000000))"""
+        )
+    intent = outbox.create()
+    relay = relays.make()
+    with pytest.raises(NotConfirmedError, match="too large"):
+        relay.turn()
+    assert outbox.waiting() == 1
+    assert [event.intent_uuid for event in reader.events(1)] == [intent]
+    relay.close()
