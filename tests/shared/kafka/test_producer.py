@@ -1,0 +1,54 @@
+"""Sending with reports: all confirmed, or it is said which not, and nothing arrives behind one's back."""
+
+import pytest
+
+from shared.kafka.clients import KafkaUnavailableError
+from shared.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing, until
+from shared.messages import encode
+from shared.settings import KafkaSettings
+from stack.engines import Engines
+from tests.shared.kafka.harness import WORK, Kafka, event
+from tests.topic_reader import TopicReader
+
+
+def _records(count: int) -> list[Outgoing]:
+    return [Outgoing(WORK.name, "k", encode(event(n))) for n in range(count)]
+
+
+def test_it_comes_back_when_all_is_confirmed(kafka: Kafka, kafka_settings: KafkaSettings) -> None:
+    """Then everything is in the topic, in order."""
+    ConfirmingProducer(kafka_settings, "test").send(_records(1000), patience=until(30))
+    sent = TopicReader(kafka_settings, WORK.name).events(1000)
+    assert [message.seq for message in sent] == list(range(1000))
+
+
+def test_a_refused_record_is_named(kafka: Kafka, kafka_settings: KafkaSettings) -> None:
+    """The others of the batch are confirmed all the same."""
+    records = _records(3)
+    records[1] = Outgoing(WORK.name, "k", b"x" * 3_000_000)
+    with pytest.raises(NotConfirmedError) as caught:
+        ConfirmingProducer(kafka_settings, "test").send(records, patience=until(30))
+    assert list(caught.value.refused) == [1]
+    assert len(TopicReader(kafka_settings, WORK.name).events(2)) == 2
+
+
+def test_patience_has_an_end_and_then_nothing_comes_later(
+    breakable: Engines, kafka: Kafka, kafka_settings: KafkaSettings
+) -> None:
+    """What was given up stays given up when Kafka returns; the same producer goes on to work."""
+    producer = ConfirmingProducer(kafka_settings, "test")
+    producer.send(_records(1), patience=until(30))
+    breakable.kafka.kill()
+    with pytest.raises(KafkaUnavailableError, match="did not confirm"):
+        producer.send(_records(50), patience=until(1))
+    breakable.kafka.start()
+    producer.send(_records(2), patience=until(30))
+    assert len(TopicReader(kafka_settings, WORK.name).events(3)) == 3
+
+
+def test_more_records_than_fit_into_the_queue(kafka: Kafka, kafka_settings: KafkaSettings) -> None:
+    """A full queue makes it wait, not fail."""
+    narrow = dict(kafka_settings.client) | {"queue.buffering.max.messages": "100"}
+    settings = KafkaSettings(kafka_settings.bootstrap_servers, kafka_settings.topic_prefix, 1, narrow)
+    ConfirmingProducer(settings, "test").send(_records(1_000), patience=until(30))
+    assert len(TopicReader(kafka_settings, WORK.name).events(1_000)) == 1_000
