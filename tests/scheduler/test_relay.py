@@ -203,3 +203,32 @@ def test_a_row_that_kafka_refuses_holds_up_no_other(
     assert outbox.waiting() == 1
     assert [event.intent_uuid for event in reader.events(1)] == [intent]
     relay.close()
+
+
+def test_its_statements_use_the_key_whatever_the_statistics_say(database: Database, relays: Relays) -> None:
+    """On an empty table that nobody analyzed, on a full one, and on one whose statistics say it is empty."""
+    relay = relays.make()
+    connection = relay._connected()
+
+    def plans() -> list[str]:
+        return [
+            "\n".join(
+                line for (line,) in connection.execute(f"explain {statement}".encode(), values).fetchall()
+            )
+            for statement, values in (
+                (relay_module._OLDEST, (relay_module.BATCH,)),
+                (relay_module._DELETE, (list(range(relay_module.BATCH)),)),
+            )
+        ]
+
+    def check() -> None:
+        assert all("outbox_pkey" in plan and "Seq Scan" not in plan for plan in plans()), plans()
+
+    check()
+    connection.execute("analyze outbox")
+    fill = "insert into outbox (topic, key, payload) select 't', 'k', 'p' from generate_series(1, 50000)"
+    connection.execute(fill)
+    check()
+    connection.execute("analyze outbox")
+    check()
+    relay.close()

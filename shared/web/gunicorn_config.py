@@ -1,0 +1,96 @@
+"""How every gunicorn of ours runs: its hooks, its limits, and its log through our logging."""
+
+import os
+import signal
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import structlog
+from gunicorn.glogging import Logger  # type: ignore[import-untyped]
+
+from shared.metrics import empty_metrics_dir, forget_worker_gauges
+from shared.web.operations import OPERATIONS_PATHS
+from shared.web.request_id import REQUEST_ID_HEADER
+
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  heartbeats of workers; a slow disk would look like a hung one
+
+access_log = structlog.get_logger("gunicorn.access")
+
+
+def gunicorn_config(
+    host: str, port: int, metrics_dir: Path | None = None, workers: int = 2, threads: int = 8
+) -> Mapping[str, object]:
+    """Settings for gunicorn. Several workers need a metrics directory, or each tells only its own counts."""
+    if workers > 1 and metrics_dir is None:
+        raise ValueError("several workers need a metrics directory to share")
+
+    def on_starting(arbiter: Any) -> None:
+        # After an upgrade in place (USR2) the old workers still count there.
+        if metrics_dir and not arbiter.master_pid:
+            empty_metrics_dir(metrics_dir)
+
+    def child_exit(_arbiter: Any, worker: Any) -> None:
+        if metrics_dir:
+            forget_worker_gauges(worker.pid, metrics_dir)
+
+    return {
+        "bind": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        "workers": workers,
+        "threads": threads,
+        "worker_class": "gthread",
+        "worker_tmp_dir": str(_SHARED_MEMORY) if _SHARED_MEMORY.is_dir() else None,
+        "timeout": 30,
+        "graceful_timeout": 30,
+        "keepalive": 5,
+        "control_socket_disable": True,
+        "logger_class": GunicornLog,
+        "on_starting": on_starting,
+        "post_fork": _remember_masters_signals,
+        "post_worker_init": _obey_signals_from_before_boot,
+        "child_exit": child_exit,
+    }
+
+
+def _remember_masters_signals(arbiter: Any, worker: Any) -> None:
+    worker.masters_signals = arbiter.SIG_QUEUE
+
+
+def _obey_signals_from_before_boot(worker: Any) -> None:
+    """Before a worker has its own handlers, a stop lands in its copy of the master's queue, read by nobody.
+
+    Without this the stop waits for the whole graceful_timeout (benoitc/gunicorn#1910).
+    """
+    while not worker.masters_signals.empty():
+        if worker.masters_signals.get_nowait() in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+class GunicornLog(Logger):  # type: ignore[misc]
+    """Leaves writing to the root logger, and tells each request as fields, without its query string."""
+
+    def setup(self, cfg: Any) -> None:
+        self.cfg = cfg
+        self._access_log_enabled = True
+        for logger in (self.error_log, self.access_log):
+            logger.propagate = True
+
+    def access(self, resp: Any, _req: Any, environ: Mapping[str, Any], request_time: timedelta) -> None:
+        status = int(str(resp.status).split(maxsplit=1)[0])
+        path = environ.get("PATH_INFO", "")
+        tell = access_log.debug if path in OPERATIONS_PATHS and status < 400 else access_log.info
+        tell(
+            "request answered",
+            method=environ.get("REQUEST_METHOD"),
+            path=path,
+            status=status,
+            ms=round(request_time.total_seconds() * 1000, 1),
+            bytes=getattr(resp, "sent", None),
+            remote_addr=environ.get("REMOTE_ADDR"),
+            request_id=_request_id(resp.headers),
+        )
+
+
+def _request_id(headers: list[tuple[str, str]]) -> str | None:
+    return next((value for name, value in headers if name.lower() == REQUEST_ID_HEADER.lower()), None)

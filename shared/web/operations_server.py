@@ -1,0 +1,44 @@
+"""Serves an application from a thread, for workers whose main work is not HTTP."""
+
+import socket
+import threading
+
+import waitress
+from flask import Flask
+from waitress import wasyncore
+
+
+class PortNotUsableError(Exception):
+    """The address cannot be listened on, most often because something else does."""
+
+
+class OperationsServer:
+    def __init__(self, app: Flask, listening: socket.socket) -> None:
+        self.port: int = listening.getsockname()[1]
+        self._connections: dict[int, object] = {}
+        self._server = waitress.create_server(
+            app, self._connections, sockets=[listening], threads=4, ident=None
+        )
+        self._thread = threading.Thread(target=self._server.run, name="operations-server", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop listening, drop open connections, end the threads. Again is fine."""
+        if self._thread.is_alive():
+            # From inside its loop: closing sockets under a running select() is an error there.
+            self._server.trigger.pull_trigger(self._close_connections)
+            self._thread.join()
+            self._server.task_dispatcher.shutdown(timeout=1)
+
+    def _close_connections(self) -> None:
+        wasyncore.close_all(self._connections, ignore_all=True)
+
+
+def serve_operations(app: Flask, host: str, port: int) -> OperationsServer:
+    """Listen at once, so that a taken port stops the start; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise PortNotUsableError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
+    return OperationsServer(app, listening)
