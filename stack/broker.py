@@ -1,0 +1,119 @@
+"""One Kafka broker, which is a controller too: its settings, its storage and its command."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from stack.errors import StackError
+from stack.java import java_command
+
+
+@dataclass(frozen=True)
+class BrokerPorts:
+    client: int
+    controller: int
+
+
+@dataclass(frozen=True)
+class Broker:
+    """Node `number` of the cluster `cluster_id`; `voters` are the ports of all its nodes, in order."""
+
+    number: int
+    directory: Path
+    cluster_id: str
+    voters: tuple[BrokerPorts, ...]
+    jars: tuple[Path, ...]
+
+    @property
+    def name(self) -> str:
+        return "kafka" if len(self.voters) == 1 else f"kafka-{self.number}"
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.voters[self.number - 1].client}"
+
+    @property
+    def _data(self) -> Path:
+        return self.directory / "data"
+
+    def prepare(self) -> None:
+        """Format the storage if there is none, whole or not at all, and write the settings."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if not self._data.exists():
+            self._format()
+        self._write_settings(self._settings_file, self._data)
+
+    def command(self) -> list[str]:
+        return java_command(self.jars, "kafka.Kafka", str(self._settings_file))
+
+    @property
+    def _settings_file(self) -> Path:
+        return self.directory / "server.properties"
+
+    def _format(self) -> None:
+        new = self.directory / "data.new"
+        shutil.rmtree(new, ignore_errors=True)
+        settings = self.directory / "format.properties"
+        self._write_settings(settings, new)
+        command = java_command(
+            self.jars,
+            "kafka.tools.StorageTool",
+            "format",
+            f"--cluster-id={self.cluster_id}",
+            f"--config={settings}",
+        )
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise StackError(
+                f"Kafka's storage could not be made below {self.directory}:\n{done.stdout.strip()}",
+                "If the directory is the problem, name another one with STACK_DIR=/some/directory.",
+            )
+        settings.unlink()
+        new.rename(self._data)
+
+    def _write_settings(self, path: Path, data: Path) -> None:
+        path.write_text("".join(f"{name}={_escaped(value)}\n" for name, value in self.settings(data).items()))
+
+    def settings(self, data: Path) -> dict[str, str]:
+        own = self.voters[self.number - 1]
+        copies = len(self.voters)
+        in_sync = 2 if copies >= 3 else 1
+        voters = (
+            f"{number}@127.0.0.1:{ports.controller}" for number, ports in enumerate(self.voters, start=1)
+        )
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(self.number),
+            "controller.quorum.voters": ",".join(voters),
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"CLIENT://127.0.0.1:{own.client},CONTROLLER://127.0.0.1:{own.controller}",
+            "advertised.listeners": f"CLIENT://127.0.0.1:{own.client}",
+            "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "CLIENT",
+            "log.dirs": str(data),
+            "auto.create.topics.enable": "false",
+            "default.replication.factor": str(copies),
+            "min.insync.replicas": str(in_sync),
+            "unclean.leader.election.enable": "false",
+            "offsets.topic.replication.factor": str(copies),
+            "offsets.topic.num.partitions": "10",
+            "transaction.state.log.replication.factor": str(copies),
+            "transaction.state.log.min.isr": str(in_sync),
+            "transaction.state.log.num.partitions": "10",
+            "share.coordinator.state.topic.replication.factor": str(copies),
+            "share.coordinator.state.topic.min.isr": str(in_sync),
+            # A broker killed outright is let in again once its old session is over; the default is 9 seconds.
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "500",
+            "group.initial.rebalance.delay.ms": "0",
+            # One thread with 16 MB instead of 128: there is little to compact on a development machine.
+            "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
+        }
+
+
+def _escaped(value: str) -> str:
+    """A value as a properties file wants it: a backslash would start an escape."""
+    return value.replace("\\", "\\\\")

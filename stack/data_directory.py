@@ -1,0 +1,122 @@
+"""A PostgreSQL data directory: made once, whole or not at all, with its password and database."""
+
+import os
+import secrets
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from stack.accounts import OWN_DIRECTORY, Account, open_the_way
+from stack.errors import StackError
+
+USER = "mizan"
+DATABASE = "mizan"
+# PostgreSQL cuts paths at 1024 bytes and appends its own file names.
+LONGEST_PATH = 900
+INITDB_OPTIONS = (
+    f"--username={USER}",
+    "--pwfile=../password",
+    "--auth=scram-sha-256",
+    "--encoding=UTF8",
+    "--no-locale",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+)
+
+
+@dataclass(frozen=True)
+class DataDirectory:
+    """Where the data of one server lives, below `home`, which also holds the password."""
+
+    home: Path
+    programs: Path
+    version: int
+    account: Account | None
+
+    @property
+    def path(self) -> Path:
+        return self.home / "data"
+
+    def password(self) -> str:
+        return self._password_file.read_text().strip()
+
+    @property
+    def _password_file(self) -> Path:
+        return self.home / "password"
+
+    def server_command(self, options: list[str]) -> list[str]:
+        return self._command("postgres", ["-D", self._as_seen_inside(self.path), *options], self.path)
+
+    def _command(self, program: str, arguments: list[str], data: Path) -> list[str]:
+        path = self.programs / program
+        return self.account.command(path, data, arguments) if self.account else [str(path), *arguments]
+
+    def _as_seen_inside(self, data: Path) -> str:
+        """The account may not be allowed to come to its data by the path; it is put there instead."""
+        return str(OWN_DIRECTORY if self.account and OWN_DIRECTORY.exists() else data)
+
+    def prepare(self) -> list[str]:
+        """Make the data directory if there is none; returns what a person should be told."""
+        if len(os.fsencode(self.path)) > LONGEST_PATH:
+            raise StackError(
+                f"{self.home} is too deep for PostgreSQL: its path may have {LONGEST_PATH} bytes.",
+                "Choose a shorter one with STACK_DIR=/some/directory.",
+            )
+        self.home.mkdir(parents=True, exist_ok=True)
+        notes = self._let_account_in()
+        if self.path.exists():
+            self._check_version()
+        else:
+            self._make()
+        return notes
+
+    def _let_account_in(self) -> list[str]:
+        if self.account is None:
+            return []
+        self.home.chmod(0o755)
+        opened = open_the_way(self.programs / "postgres")
+        if not OWN_DIRECTORY.exists():
+            opened += open_the_way(self.path)
+        return [f"Let the account {self.account.name} pass through {path} (chmod o+x)." for path in opened]
+
+    def _check_version(self) -> None:
+        try:
+            found = (self.path / "PG_VERSION").read_text().strip()
+        except FileNotFoundError:
+            found = "none"
+        if found != str(self.version):
+            raise StackError(
+                f"{self.path} holds data of PostgreSQL version {found}; this is version {self.version}.",
+                "Use another STACK_DIR, or move that directory away to start with an empty database.",
+            )
+
+    def _make(self) -> None:
+        new = self.home / "data.new"
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(mode=0o700)
+        self._write_password()
+        if self.account is not None:
+            self.account.own(new)
+            self.account.own(self._password_file)
+        here = self._as_seen_inside(new)
+        self._run(new, "initdb", ["-D", here, *INITDB_OPTIONS])
+        self._run(new, "postgres", ["--single", "-D", here, "postgres"], f"create database {DATABASE}")
+        new.rename(self.path)
+
+    def _write_password(self) -> None:
+        self._password_file.unlink(missing_ok=True)
+        self._password_file.touch(mode=0o600)
+        self._password_file.write_text(secrets.token_urlsafe(24) + "\n")
+
+    def _run(self, new: Path, program: str, arguments: list[str], statement: str = "") -> None:
+        done = subprocess.run(
+            self._command(program, arguments, new),
+            input=statement, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+            cwd=new, env={"LC_ALL": "C"},
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise StackError(
+                f"PostgreSQL's data directory could not be made below {self.home}:\n{done.stdout.strip()}",
+                "If the directory is the problem, name another one with STACK_DIR=/some/directory.",
+            )

