@@ -1,0 +1,69 @@
+"""What takes minutes to show: a long outage of Kafka, and the loss of a broker out of three."""
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+
+import pytest
+
+from shared.kafka.topic_check import ensure_topics
+from shared.settings import DatabaseSettings, KafkaSettings
+from shared.topics import ALL_TOPICS
+from stack.engines import Engines, embedded_engines
+from tests.scheduler.conftest import Outbox, Relays
+from tests.topic_reader import TopicReader
+from tests.waiting import eventually
+
+OUTAGE_S = 150
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_kafka_down_for_minutes(
+    breakable: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
+) -> None:
+    """Far beyond every time-out of ours: the relay keeps its session, waits, and goes on by itself."""
+    intents = [outbox.create() for _ in range(100)]
+    with relays.running() as runner:
+        eventually(lambda: outbox.waiting() == 0)
+        breakable.kafka.kill()
+        for intent in intents:
+            outbox.pay(intent)
+        over_at = monotonic() + OUTAGE_S
+        eventually(lambda: monotonic() > over_at, within=OUTAGE_S + 5, every=1)
+        assert outbox.waiting() == 100
+        runner.check()
+        breakable.kafka.start()
+        eventually(lambda: outbox.waiting() == 0, within=60)
+    events = reader.events(200)
+    assert len(events) == 200
+    for intent in intents:
+        assert [event.seq for event in events if event.intent_uuid == intent] == [1, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_one_broker_of_three_lost(
+    kafka_settings: KafkaSettings, database_settings: DatabaseSettings, outbox: Outbox
+) -> None:
+    """Each record is on three brokers and two confirm it: with any one killed everything goes on."""
+    with (
+        TemporaryDirectory(prefix="mizan-three-") as directory,
+        embedded_engines(Path(directory), brokers=3) as three,
+    ):
+        settings = replace(
+            kafka_settings, bootstrap_servers=three.kafka_bootstrap_servers, replication_factor=3
+        )
+        assert len(ensure_topics(settings, ALL_TOPICS)) == 15
+        reader = TopicReader(settings)
+        intents = []
+        with Relays(database_settings, settings).running():
+            for number in (1, 2, 3):
+                three.kafka.kill(number)
+                intents += [outbox.create() for _ in range(50)]
+                eventually(lambda: outbox.waiting() == 0, within=60)
+                three.kafka.start(number)
+        events = reader.events(150, within=60)
+        reader.close()
+    assert sorted(event.intent_uuid for event in events) == sorted(intents)

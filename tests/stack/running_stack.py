@@ -1,0 +1,85 @@
+"""A whole stack as a process of its own, with stand-in services, for tests to look at and to hurt."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from stack.free_ports import find_free_ports, is_free
+from stack.leftovers import find_leftovers, stop_leftovers
+from tests.waiting import eventually
+
+PROJECT = Path(__file__).parent.parent.parent
+
+
+def free_port_base() -> int:
+    """Ports for the services of one stack, with nobody on any of them."""
+    return next(base for base in find_free_ports(50) if all(is_free(base + offset) for offset in range(10)))
+
+
+class RunningStack:
+    """`python -m tests.stack.stand_in_stack` in `directory`."""
+
+    def __init__(self, directory: Path, *arguments: str, port_base: int = 0, **environment: str) -> None:
+        self.directory = directory
+        self.port_base = port_base or free_port_base()
+        inherited = {
+            name: value
+            for name, value in os.environ.items()  # noqa: TID251 - the child gets ours, and what the test says
+            if name not in {"DATABASE_URL", "KAFKA_BOOTSTRAP_SERVERS", "BROKERS"}
+        }
+        given = {"STACK_DIR": str(directory), "PORT_BASE": str(self.port_base), **environment}
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        self._output = directory.with_name(f"{directory.name}-{os.urandom(4).hex()}.out")
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.stack.stand_in_stack", *arguments],
+                cwd=PROJECT,
+                env=inherited | given,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text()
+
+    @property
+    def file(self) -> Path:
+        return self.directory / "stack.json"
+
+    def wait_ready(self) -> dict[str, Any]:
+        eventually(lambda: self.file.exists() or self._process.poll() is not None, within=60)
+        assert self._process.poll() is None, self.output
+        return self.read()
+
+    def read(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads(self.file.read_text())
+        return content
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def wait_exit(self) -> int:
+        return self._process.wait(60)
+
+    def stop(self) -> int:
+        self.send(signal.SIGTERM)
+        return self.wait_exit()
+
+    def left_behind(self) -> list[str]:
+        return [" ".join(process.cmdline()) for process in find_leftovers(self.directory).all()]
+
+    def end(self) -> None:
+        """For the end of a test, whatever happened in it."""
+        if self._process.poll() is None:
+            self.stop()
+        stop_leftovers(self.directory, print)

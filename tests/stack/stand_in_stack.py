@@ -1,0 +1,25 @@
+"""`python -m stack` with stand-ins for the services: what the tests of the whole stack run as a process."""
+
+import sys
+from pathlib import Path
+
+from stack.front import run
+from stack.options import read_options
+from stack.services import Job, Service
+
+SERVICE = str(Path(__file__).with_name("stand_in_service.py"))
+SERVICES = [
+    Service("first", 1, (sys.executable, SERVICE, "first"), {"first_url": "http://127.0.0.1:{port}"}),
+    Service("second", 6, (sys.executable, SERVICE, "second"), {"second_url": "http://127.0.0.1:{port}/v1"}),
+]
+BROKEN_SERVICE = Service("broken", 2, (sys.executable, "-c", "raise SystemExit('no such setting')"))
+JOBS = [Job("prepare", (sys.executable, "-c", "print('prepared')"))]
+BROKEN_JOB = Job("broken-job", (sys.executable, "-c", "raise SystemExit('the schema is from the future')"))
+
+if __name__ == "__main__":
+    services, jobs = list(SERVICES), list(JOBS)
+    if "broken-service" in sys.argv:
+        services.append(BROKEN_SERVICE)
+    if "broken-job" in sys.argv:
+        jobs.append(BROKEN_JOB)
+    sys.exit(run(read_options(), services, jobs))

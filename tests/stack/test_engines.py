@@ -1,0 +1,135 @@
+"""The engines as plain child processes: started, killed, frozen and started again, and never left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+import psycopg
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from stack.broker import BrokerPorts
+from stack.engines import Engines, embedded_engines
+from stack.errors import StackError
+from stack.family import runs
+from stack.kafka import KafkaCluster, count_brokers
+from tests.waiting import eventually
+
+
+def make_topic(servers: str, copies: int = 1) -> str:
+    name = f"t-{uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(name, 1, copies)])[name].result(30)
+    return name
+
+
+def produce(servers: str, topic: str, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": servers, "acks": "all", "log_level": 0})
+    producer.produce(topic, value)
+    assert producer.flush(30) == 0
+
+
+def consume_one(servers: str, topic: str) -> bytes | None:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": uuid4().hex,
+            "auto.offset.reset": "earliest",
+            "log_level": 0,
+        }
+    )
+    consumer.subscribe([topic])
+    try:
+        message = consumer.poll(30)
+        return message.value() if message is not None and message.error() is None else None
+    finally:
+        consumer.close()
+
+
+def test_killed_broker_comes_back_with_its_records(breakable: Engines) -> None:
+    """SIGKILL and a new start: same port, same data."""
+    servers = breakable.kafka_bootstrap_servers
+    topic = make_topic(servers)
+    produce(servers, topic, b"kept")
+    before = breakable.kafka.broker(1).pid
+    breakable.kafka.kill()
+    assert count_brokers(servers) == 0
+    breakable.kafka.start()
+    assert breakable.kafka.broker(1).pid != before
+    assert breakable.kafka_bootstrap_servers == servers
+    assert consume_one(servers, topic) == b"kept"
+
+
+def test_killed_database_comes_back_with_its_rows(breakable: Engines) -> None:
+    """SIGKILL of the server and all its workers loses nothing that was committed."""
+    with psycopg.connect(breakable.database_url) as connection:
+        connection.execute("create table kept (id int)")
+        connection.execute("insert into kept values (1)")
+    breakable.postgres.kill()
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(breakable.database_url)
+    breakable.postgres.start()
+    with psycopg.connect(breakable.database_url) as connection:
+        assert connection.execute("select id from kept").fetchall() == [(1,)]
+
+
+def test_database_restarts_in_place(breakable: Engines) -> None:
+    """An orderly restart keeps the address."""
+    url = breakable.database_url
+    before = breakable.postgres.pid
+    breakable.postgres.restart()
+    assert breakable.postgres.pid != before
+    assert breakable.database_url == url
+    psycopg.connect(url).close()
+
+
+def test_frozen_broker_answers_again_after_thaw(breakable: Engines) -> None:
+    """SIGSTOP makes a broker that accepts connections and answers nothing."""
+    breakable.kafka.freeze()
+    assert count_brokers(breakable.kafka_bootstrap_servers) == 0
+    breakable.kafka.thaw()
+    assert eventually(lambda: count_brokers(breakable.kafka_bootstrap_servers)) == 1
+
+
+def test_engines_die_with_the_process_that_made_them(tmp_path: Path) -> None:
+    """kill -9 of a test run leaves no PostgreSQL and no Kafka behind."""
+    script = (
+        "import json, pathlib, sys, time\n"
+        "from stack.engines import embedded_engines\n"
+        "with embedded_engines(pathlib.Path(sys.argv[1])) as engines:\n"
+        "    print(json.dumps([engines.postgres.pid, engines.kafka.broker(1).pid]), flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "engines")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        servers = [psutil.Process(pid) for pid in json.loads(process.stdout.readline())]
+        assert all(runs(server) for server in servers)
+        os.kill(process.pid, signal.SIGKILL)
+    assert eventually(lambda: not any(runs(server) for server in servers))
+
+
+def test_directory_of_another_cluster_size_is_refused(tmp_path: Path) -> None:
+    """Data made with one broker is not started with three."""
+    KafkaCluster(tmp_path, [BrokerPorts(1, 2)], [])
+    with pytest.raises(StackError, match="was made with BROKERS=1, not 3"):
+        KafkaCluster(tmp_path, [BrokerPorts(1, 2), BrokerPorts(3, 4), BrokerPorts(5, 6)], [])
+
+
+@pytest.mark.slow
+def test_three_brokers_survive_the_loss_of_one(tmp_path: Path) -> None:
+    """Three copies, two in sync: acknowledged records stay, and more are taken, without one broker."""
+    with embedded_engines(tmp_path, brokers=3) as engines:
+        servers = engines.kafka_bootstrap_servers
+        topic = make_topic(servers, copies=3)
+        engines.kafka.kill(2)
+        produce(servers, topic, b"without the second")
+        engines.kafka.start(2)
+        engines.kafka.kill(1)
+        assert consume_one(servers, topic) == b"without the second"

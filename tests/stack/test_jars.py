@@ -1,0 +1,130 @@
+"""Kafka's jars: whole ones in the cache, whatever happened to the download."""
+
+import hashlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from stack.errors import StackError
+from stack.jars import ensure_jars
+from stack.lock_file import LockedJar, read_lock, write_lock
+
+CONTENT = {"org.example:one:1.0": b"one" * 1000, "org.example:two:2.0": b"two" * 1000}
+JARS = [
+    LockedJar(coordinate, hashlib.sha256(content).hexdigest(), len(content))
+    for coordinate, content in CONTENT.items()
+]
+
+
+class Registry:
+    """Stands in for the network; remembers what was asked of it."""
+
+    def __init__(self, alter: Callable[[bytes], bytes] = lambda content: content) -> None:
+        self.asked: list[str] = []
+        self._alter = alter
+
+    def fetch(self, coordinate: str, directory: Path) -> Path:
+        self.asked.append(coordinate)
+        path = directory / "download.jar"
+        assert not path.exists(), "a repeated download must not find what an earlier one left"
+        path.write_bytes(self._alter(CONTENT[coordinate]))
+        return path
+
+
+def test_missing_jars_are_fetched_once(tmp_path: Path) -> None:
+    """The first start fetches every jar; the second asks for none."""
+    registry = Registry()
+    paths = ensure_jars(tmp_path, jars=JARS, fetch=registry.fetch)
+    assert [path.read_bytes() for path in paths] == list(CONTENT.values())
+    ensure_jars(tmp_path, jars=JARS, fetch=registry.fetch)
+    assert sorted(registry.asked) == sorted(CONTENT)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda content: content[:100], id="half-downloaded"),
+        pytest.param(lambda content: b"x" + content[1:], id="one byte changed, size kept"),
+        pytest.param(lambda _: b"", id="empty"),
+    ],
+)
+def test_damaged_jar_is_replaced(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    """A jar in the cache that is not what the lock file names is fetched again, and only that one."""
+    registry = Registry()
+    first, second = ensure_jars(tmp_path, jars=JARS, fetch=registry.fetch)
+    first.write_bytes(damage(first.read_bytes()))
+    registry.asked.clear()
+    ensure_jars(tmp_path, jars=JARS, fetch=registry.fetch)
+    assert registry.asked == ["org.example:one:1.0"]
+    assert [first.read_bytes(), second.read_bytes()] == list(CONTENT.values())
+
+
+def test_altered_download_never_enters_the_cache(tmp_path: Path) -> None:
+    """What arrives but does not match its checksum is refused, and leaves nothing behind."""
+    with pytest.raises(StackError, match="not the file that"):
+        ensure_jars(tmp_path, jars=JARS, fetch=Registry(lambda content: content[:-1]).fetch)
+    assert list((tmp_path / "jars").iterdir()) == []
+
+
+def test_broken_download_is_tried_again(tmp_path: Path) -> None:
+    """A connection that breaks once does not stop the start."""
+    broken = iter([True, False, False])
+    registry = Registry(lambda content: content[:10] if next(broken) else content)
+    paths = ensure_jars(tmp_path, jars=JARS[:1], fetch=registry.fetch)
+    assert paths[0].read_bytes() == CONTENT["org.example:one:1.0"]
+
+
+def test_without_network_the_message_says_what_to_do(tmp_path: Path) -> None:
+    """No network at the first start: named, with what helps, and no traceback of a library."""
+
+    def no_network(_coordinate: str, _directory: Path) -> Path:
+        raise ConnectionError("name resolution failed")
+
+    with pytest.raises(StackError) as caught:
+        ensure_jars(tmp_path, jars=JARS, fetch=no_network)
+    assert "could not be downloaded" in caught.value.problem
+    assert "HTTPS_PROXY" in caught.value.remedy
+    assert str(tmp_path) in caught.value.remedy
+
+
+def test_two_checkouts_fetch_at_once(tmp_path: Path) -> None:
+    """Two first starts at the same time share the cache without hurting each other."""
+    together = Barrier(2)
+
+    def meet(content: bytes) -> bytes:
+        together.wait(10)
+        return content
+
+    with ThreadPoolExecutor(2) as pool:
+        starts = [
+            pool.submit(ensure_jars, tmp_path, jars=JARS[:1], fetch=Registry(meet).fetch) for _ in range(2)
+        ]
+        paths = [start.result()[0] for start in starts]
+    assert paths[0] == paths[1]
+    assert paths[0].read_bytes() == CONTENT["org.example:one:1.0"]
+
+
+def test_unwritable_cache_is_named(tmp_path: Path) -> None:
+    """A cache that cannot be written is named together with the way around it."""
+    (tmp_path / "file").touch()
+    with pytest.raises(StackError, match="MIZAN_CACHE_DIR"):
+        ensure_jars(tmp_path / "file", jars=JARS, fetch=Registry().fetch)
+
+
+def test_lock_file_round_trip(tmp_path: Path) -> None:
+    """What is written to the lock file is what is read from it."""
+    write_lock(JARS, tmp_path / "lock")
+    assert read_lock(tmp_path / "lock") == JARS
+
+
+def test_repository_locks_one_kafka_version() -> None:
+    """All of Kafka's own jars are of one version: a resolver once mixed in an old client library."""
+    versions = {
+        jar.coordinate.rpartition(":")[2]
+        for jar in read_lock()
+        if jar.coordinate.startswith("org.apache.kafka:")
+    }
+    assert versions == {"4.3.1"}

@@ -1,0 +1,123 @@
+"""The embedded PostgreSQL: what its directory may have been through before a start."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from stack.child_process import ChildProcess
+from stack.data_directory import LONGEST_PATH
+from stack.errors import StackError
+from stack.free_ports import find_free_ports
+from stack.guardian import Guardian
+from stack.postgres import Postgres
+from stack.postmaster import postmaster_of
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Postgres:
+    """A prepared server in a directory of 300 and more characters."""
+    directory = tmp_path_factory.mktemp("deep").joinpath(*["d" * 60] * 5) / "postgres"
+    assert len(str(directory)) > 300
+    made = Postgres(directory, find_free_ports(1)[0], durable=False)
+    made.prepare()
+    return made
+
+
+@pytest.fixture
+def guardian() -> Iterator[Guardian]:
+    made = Guardian()
+    yield made
+    made.dismiss()
+
+
+def start(server: Postgres, guardian: Guardian, log: Path) -> ChildProcess:
+    process = ChildProcess(server.command(), log=log, guardian=guardian)
+    process.start()
+    server.wait_ready(log, process.running)
+    return process
+
+
+def test_runs_in_a_deep_directory(server: Postgres, guardian: Guardian, tmp_path: Path) -> None:
+    """A path too long for a unix socket is no obstacle; the password is asked for and private."""
+    process = start(server, guardian, tmp_path / "log")
+    try:
+        with psycopg.connect(server.url) as connection:
+            row = connection.execute("select current_database(), current_user").fetchone()
+        assert row == ("mizan", "mizan")
+        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+            psycopg.connect(f"postgresql://mizan:wrong@127.0.0.1:{server.port}/mizan")
+        assert (server.data.parent / "password").stat().st_mode & 0o777 == 0o600
+    finally:
+        process.kill()
+
+
+def test_stale_pid_file_of_a_living_program(server: Postgres, guardian: Guardian, tmp_path: Path) -> None:
+    """After a crash the pid in postmaster.pid may belong to another program: it is left alone, we start."""
+    owner = server.data.stat().st_uid if os.geteuid() == 0 else None
+    with subprocess.Popen(["/bin/sleep", "60"], user=owner) as stranger:
+        try:
+            pid_file = server.data / "postmaster.pid"
+            pid_file.write_text(f"{stranger.pid}\n{server.data}\n")
+            assert any("postmaster.pid" in note for note in server.prepare())
+            process = start(server, guardian, tmp_path / "log")
+            assert stranger.poll() is None
+            process.kill()
+        finally:
+            stranger.kill()
+
+
+def test_running_server_is_not_doubled(server: Postgres, guardian: Guardian, tmp_path: Path) -> None:
+    """A server that really runs on the directory is named with its pid, and its pid file stays."""
+    process = start(server, guardian, tmp_path / "log")
+    try:
+        found = postmaster_of(server.data)
+        assert found is not None
+        assert found.pid == process.pid
+        with pytest.raises(StackError, match=f"already runs .*pid {process.pid}"):
+            server.prepare()
+        assert (server.data / "postmaster.pid").exists()
+    finally:
+        process.kill()
+
+
+def test_data_of_another_version_is_refused(tmp_path: Path) -> None:
+    """A data directory of another PostgreSQL is named with both versions and not touched."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "PG_VERSION").write_text("16\n")
+    with pytest.raises(StackError, match="version 16; this is version 18"):
+        Postgres(tmp_path, 1).prepare()
+    assert [path.name for path in data.iterdir()] == ["PG_VERSION"]
+
+
+def test_half_made_data_directory_is_made_again(tmp_path: Path) -> None:
+    """What a killed first start left behind does not count as a database."""
+    (tmp_path / "data.new").mkdir()
+    (tmp_path / "data.new" / "PG_VERSION").write_text("18\n")
+    server = Postgres(tmp_path, 1)
+    server.prepare()
+    assert (server.data / "global").is_dir()
+    assert not (tmp_path / "data.new").exists()
+
+
+def test_too_deep_directory_is_refused(tmp_path: Path) -> None:
+    """Beyond what PostgreSQL can hold, the length is told instead of a strange failure later."""
+    deep = tmp_path.joinpath(*["d" * 100] * (LONGEST_PATH // 100 + 1))
+    with pytest.raises(StackError, match="too deep"):
+        Postgres(deep, 1).prepare()
+
+
+def test_runs_below_a_closed_directory(tmp_path: Path, guardian: Guardian) -> None:
+    """A directory nobody else may enter, like root's home, stays closed, and PostgreSQL runs below it."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    server = Postgres(closed / "postgres", find_free_ports(1)[0], durable=False)
+    server.prepare()
+    start(server, guardian, tmp_path / "log").kill()
+    if sys.platform == "linux":
+        assert closed.stat().st_mode & 0o777 == 0o700

@@ -1,0 +1,246 @@
+"""The whole stack as `make run` starts it, with stand-in services: up, hurt, healed, stopped."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+from stack.family import runs
+from stack.free_ports import is_free
+from stack.kafka import count_brokers
+from tests.engines import TestEngines
+from tests.stack.running_stack import PROJECT, RunningStack, free_port_base
+from tests.waiting import eventually
+
+Start = Callable[..., RunningStack]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts stacks that are gone when the test is over."""
+    started: list[RunningStack] = []
+
+    def make(*arguments: str, directory: Path = tmp_path / "stack", **environment: Any) -> RunningStack:
+        started.append(RunningStack(directory, *arguments, **environment))
+        return started[-1]
+
+    yield make
+    for stack in started:
+        stack.end()
+
+
+@pytest.fixture
+def given(engines: TestEngines) -> dict[str, str]:
+    """Both engines from outside, so that the stack embeds none."""
+    return {
+        "DATABASE_URL": engines.database_url,
+        "KAFKA_BOOTSTRAP_SERVERS": engines.kafka_bootstrap_servers,
+    }
+
+
+def get(port: int, path: str) -> Any:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path)
+        return json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+
+
+def all_gone(pids: dict[str, int]) -> bool:
+    return not any(psutil.pid_exists(pid) and runs(psutil.Process(pid)) for pid in pids.values())
+
+
+def has_new_pid(stack: RunningStack, before: dict[str, Any], name: str) -> bool:
+    now = stack.read()["pids"].get(name)
+    return now is not None and now != before["pids"][name]
+
+
+def test_life_of_a_stack(start: Start) -> None:
+    """Ready means usable; a killed service is restarted and told; SIGTERM ends all of it with exit 0."""
+    stack = start()
+    ready = stack.wait_ready()
+    assert ready["first_url"] == f"http://127.0.0.1:{stack.port_base + 1}"
+    assert ready["second_url"] == f"http://127.0.0.1:{stack.port_base + 6}/v1"
+    assert ready["demo"] == {}
+    assert set(ready["pids"]) == {"postgres", "kafka", "first", "second", "supervisor", "stack"}
+    assert ready["pids"]["stack"] == stack.pid
+    assert stack.file.stat().st_mode & 0o777 == 0o600
+    psycopg.connect(ready["database_url"]).close()
+    assert count_brokers(ready["kafka_bootstrap_servers"]) == 1
+    assert get(stack.port_base + 6, "/given") == {
+        "DATABASE_URL": ready["database_url"],
+        "KAFKA_BOOTSTRAP_SERVERS": ready["kafka_bootstrap_servers"],
+        "KAFKA_REPLICATION_FACTOR": "1",
+        "MIZAN_ENV": "development",
+        "MIZAN_STACK_DIR": str(stack.directory),
+    }
+
+    os.kill(ready["pids"]["second"], signal.SIGKILL)
+    eventually(lambda: has_new_pid(stack, ready, "second"))
+    eventually(lambda: not is_free(stack.port_base + 6))
+    eventually(lambda: "second was restarted" in stack.output)
+    after = stack.read()
+    assert {**after["pids"], "second": 0} == {**ready["pids"], "second": 0}
+    eventually(lambda: f"second listens on {stack.port_base + 6}" in stack.output)
+
+    assert stack.stop() == 0, stack.output
+    assert not stack.file.exists()
+    assert all_gone(ready["pids"] | after["pids"])
+    assert stack.left_behind() == []
+    order = [stack.output.index(f"Stopping {name}") for name in ("second", "first", "kafka", "postgres")]
+    assert order == sorted(order)
+
+
+def test_interrupt_that_reaches_make_alone(tmp_path: Path, given: dict[str, str]) -> None:
+    """As some terminals, editors and scripts send it: make does not pass it on, and the stack stops all the same."""
+    makefile = tmp_path / "Makefile"
+    makefile.write_text(f"run:\n\t@exec {sys.executable} -m tests.stack.stand_in_stack\n")
+    settings = {"STACK_DIR": str(tmp_path / "stack"), "PORT_BASE": str(free_port_base()), **given}
+    environment = {**os.environ, **settings}  # noqa: TID251 - the child gets ours, and what the test says
+    make = subprocess.Popen(["make", "-f", makefile, "run"], cwd=PROJECT, env=environment)
+    file = tmp_path / "stack" / "stack.json"
+    eventually(file.exists, within=60)
+    pids = json.loads(file.read_text())["pids"]
+    make.send_signal(signal.SIGINT)
+    make.wait(60)
+    assert all_gone(pids)
+
+
+def test_second_run_cleans_up_after_kill_9(start: Start) -> None:
+    """kill -9 of the front, then of supervisord too: the next run stops the rest and keeps the data."""
+    first = start()
+    ready = first.wait_ready()
+    sockets = [(first.directory / "rpc").readlink()]
+    with psycopg.connect(ready["database_url"]) as connection:
+        connection.execute("create table kept (id int)")
+    first.send(signal.SIGKILL)
+    first.wait_exit()
+
+    second = start(port_base=first.port_base)
+    eventually(lambda: "nobody watches over" in second.output)
+    again = second.wait_ready()
+    sockets.append((second.directory / "rpc").readlink())
+    assert all_gone(ready["pids"])
+    second.send(signal.SIGKILL)
+    os.kill(again["pids"]["supervisor"], signal.SIGKILL)
+    second.wait_exit()
+
+    third = start(port_base=first.port_base)
+    eventually(lambda: "nobody watches over" in third.output)
+    final = third.wait_ready()
+    assert all_gone(again["pids"])
+    with psycopg.connect(final["database_url"]) as connection:
+        assert connection.execute("select count(*) from kept").fetchone() == (0,)
+    assert third.stop() == 0
+    assert third.left_behind() == []
+    assert [place for place in sockets if place.exists()] == []
+
+
+def test_death_of_supervisord_ends_the_stack(start: Start) -> None:
+    """Nobody would restart anything any more: the front stops what is left and says why."""
+    stack = start()
+    ready = stack.wait_ready()
+    os.kill(ready["pids"]["supervisor"], signal.SIGKILL)
+    assert stack.wait_exit() == 1
+    assert "supervisord, which watches over the processes, has died" in stack.output
+    assert "Traceback" not in stack.output
+    assert all_gone(ready["pids"])
+    assert not stack.file.exists()
+
+
+def test_one_stack_per_directory_and_two_side_by_side(
+    start: Start, given: dict[str, str], tmp_path: Path
+) -> None:
+    """A second start in the same directory is told whose it is; in another one it simply runs."""
+    first = start(**given)
+    first.wait_ready()
+    refused = start(**given)
+    assert refused.wait_exit() == 1
+    assert f"already runs in {first.directory} (pid {first.pid})" in refused.output
+    beside = start(directory=tmp_path / "beside")
+    assert beside.wait_ready()["pids"]["stack"] == beside.pid
+    assert beside.stop() == 0
+    assert get(first.port_base + 1, "/given")["MIZAN_STACK_DIR"] == str(first.directory)
+    assert first.stop() == 0
+
+
+def test_given_engines_are_not_embedded(start: Start, given: dict[str, str]) -> None:
+    """With DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS set, neither engine is ours to start or to stop."""
+    stack = start(**given)
+    ready = stack.wait_ready()
+    assert set(ready["pids"]) == {"first", "second", "supervisor", "stack"}
+    assert get(stack.port_base + 1, "/given") == given | {
+        "KAFKA_REPLICATION_FACTOR": None,
+        "MIZAN_ENV": "development",
+        "MIZAN_STACK_DIR": str(stack.directory),
+    }
+    assert stack.stop() == 0
+    psycopg.connect(given["DATABASE_URL"]).close()
+    assert count_brokers(given["KAFKA_BOOTSTRAP_SERVERS"]) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_stop_while_starting(start: Start, number: signal.Signals) -> None:
+    """A signal in the middle of the start, and another one in the middle of the stop, end it cleanly."""
+    stack = start()
+    eventually(lambda: "PostgreSQL ready" in stack.output)
+    stack.send(number)
+    eventually(lambda: "Stopping" in stack.output)
+    stack.send(number)
+    assert stack.wait_exit() == 0, stack.output
+    assert stack.left_behind() == []
+
+
+def test_service_that_cannot_start(start: Start, given: dict[str, str]) -> None:
+    """The end of its log is shown, everything is stopped, exit status 1."""
+    stack = start("broken-service", **given)
+    assert stack.wait_exit() == 1
+    assert "broken ended while it was starting" in stack.output
+    assert "no such setting" in stack.output
+    assert "Traceback" not in stack.output
+    assert stack.left_behind() == []
+
+
+def test_job_that_fails(start: Start, given: dict[str, str]) -> None:
+    """What the job said is shown, everything is stopped, exit status 1; no service was started."""
+    stack = start("broken-job", **given)
+    assert stack.wait_exit() == 1
+    assert "the schema is from the future" in stack.output
+    assert "Services" not in stack.output
+    assert stack.left_behind() == []
+
+
+def test_unusable_directory(start: Start, tmp_path: Path) -> None:
+    """A STACK_DIR that cannot be a directory is named, with the way around it."""
+    (tmp_path / "file").touch()
+    stack = start(STACK_DIR=str(tmp_path / "file" / "below"))
+    assert stack.wait_exit() == 1
+    assert "cannot be used" in stack.output
+    assert "Traceback" not in stack.output
+    assert "STACK_DIR=" in stack.output
+
+
+@pytest.mark.slow
+def test_three_brokers(start: Start) -> None:
+    """BROKERS=3: three brokers, each restarted on its own; the directory remembers how many there were."""
+    stack = start(BROKERS="3")
+    ready = stack.wait_ready()
+    assert count_brokers(ready["kafka_bootstrap_servers"]) == 3
+    assert get(stack.port_base + 6, "/given")["KAFKA_REPLICATION_FACTOR"] == "3"
+    os.kill(ready["pids"]["kafka-2"], signal.SIGKILL)
+    eventually(lambda: has_new_pid(stack, ready, "kafka-2"))
+    assert stack.stop() == 0
+    assert stack.left_behind() == []
+    one = start()
+    assert one.wait_exit() == 1
+    assert "was made with BROKERS=3, not 1" in one.output
