@@ -59,5 +59,5 @@ def decode(data: bytes | None) -> AnyMessage:
         raise UnreadableMessageError("the record has no value")
     try:
         return _decoder.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableMessageError(str(error)) from error

@@ -14,13 +14,15 @@ class Topic:
     retention: timedelta
     key: str
     """What its records are keyed by, so what stays in order."""
+    max_message_bytes: int = 1024 * 1024
 
     def config(self, replication_factor: int) -> Mapping[str, str]:
         return {
+            "max.message.bytes": str(self.max_message_bytes),
             "cleanup.policy": "delete",
             "retention.ms": str(int(self.retention.total_seconds() * 1000)),
             # A write counts once a majority has it, and the loss of one broker stops nobody.
-            "min.insync.replicas": str(max(1, replication_factor // 2 + 1) if replication_factor > 2 else 1),
+            "min.insync.replicas": str(replication_factor // 2 + 1 if replication_factor > 2 else 1),
             "unclean.leader.election.enable": "false",
         }
 
@@ -38,7 +40,8 @@ WEBHOOKS_DELAY = tuple(
 WEBHOOKS_RESEND = Topic("webhooks.resend", 3, _WORK, key="delivery id")
 WEBHOOKS_DEAD = Topic("webhooks.dead", 1, _EVIDENCE, key="delivery id")
 CHECKOUT_VERIFY = Topic("checkout.verify", 3, _WORK, key="attempt id")
-DEAD_LETTERS = Topic("dead_letters", 1, _EVIDENCE, key="origin topic")
+# A letter holds its record in base64, and some more.
+DEAD_LETTERS = Topic("dead_letters", 1, _EVIDENCE, key="origin topic", max_message_bytes=2 * 1024 * 1024)
 
 ALL_TOPICS = (
     PAYMENT_INTENT_EVENTS,

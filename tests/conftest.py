@@ -44,11 +44,14 @@ def engines() -> Iterator[TestEngines]:
 
 
 @pytest.fixture
-def breakable(engines: TestEngines) -> Engines:
-    """The engines, for a test that kills and restarts them (and leaves them running)."""
+def breakable(engines: TestEngines) -> Iterator[Engines]:
+    """The engines, for a test that kills and restarts them; whatever happened, the next test finds them running."""
     if engines.embedded is None:
         pytest.skip("this run stands on servers that are not ours to kill")
-    return engines.embedded
+    yield engines.embedded
+    engines.embedded.kafka.start()
+    if not engines.embedded.postgres.running():
+        engines.embedded.postgres.start()
 
 
 @pytest.fixture(scope="session")

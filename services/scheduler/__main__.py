@@ -25,8 +25,9 @@ def main() -> None:
     settings = begin(SERVICE)
     stop = stop_on_signal()
     database = Database(settings.database, SERVICE)
+    relay = Relay(settings.database, ConfirmingProducer(settings.kafka, Relay.name), stop)
     duties: list[Duty] = [
-        Relay(settings.database, ConfirmingProducer(settings.kafka, Relay.name), stop),
+        relay,
         OutboxWatch(database),
         TopicWatch(settings.kafka),
     ]
@@ -35,6 +36,7 @@ def main() -> None:
         "database": database.check,
         "schema": partial(check_schema, database),
         "kafka": KafkaReachable(settings.kafka).check,
+        "refused rows": relay.check,
         **{runner.name: runner.check for runner in runners},
     }
     try:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from threading import Event, Thread
+from time import monotonic
 from typing import Protocol
 
 from prometheus_client import Counter, Gauge
@@ -13,6 +14,7 @@ RUNS = Counter("mizan_duty_runs", "Times a duty of the scheduler ran", ["duty", 
 FAILING = Gauge("mizan_duty_failing", "1 while the last run of a duty failed", ["duty"])
 
 _log = logging.getLogger(__name__)
+HANG_LIMIT_S = 30.0
 _STOP_PATIENCE_S = 10
 
 
@@ -36,6 +38,7 @@ class DutyRunner:
         self._duty = duty
         self._stop = stop
         self._trouble: str | None = None
+        self._turn_began: float | None = None
         self.thread = Thread(target=self._run, name=duty.name, daemon=True)
 
     @property
@@ -43,15 +46,19 @@ class DutyRunner:
         return self._duty.name
 
     def check(self) -> None:
-        """For /readyz: raises while the duty fails, or when its thread is gone."""
+        """For /readyz: raises while the duty fails or hangs, or when its thread is gone."""
         if self._trouble is not None:
             raise DutyFailingError(self._trouble)
+        began = self._turn_began
+        if began is not None and monotonic() - began > HANG_LIMIT_S:
+            raise DutyFailingError(f"has been at one turn for {monotonic() - began:.0f} s")
         if not self.thread.is_alive():
             raise DutyFailingError("its thread has ended")
 
     def _run(self) -> None:
         failures = 0
         while not self._stop.is_set():
+            self._turn_began = monotonic()
             try:
                 pause = self._duty.turn()
             except Exception as error:  # noqa: BLE001  the loop's edge: it is logged, shown and tried again
@@ -65,6 +72,7 @@ class DutyRunner:
             else:
                 failures, self._trouble = 0, None
                 RUNS.labels(self.name, "ok").inc()
+            self._turn_began = None
             FAILING.labels(self.name).set(int(failures > 0))
             self._stop.wait(pause)
         self._duty.close()

@@ -4,6 +4,7 @@ Select, produce, await the reports and delete happen in one transaction under an
 the others stand by, and one that lost its session can delete nothing. A crash in between repeats rows, loses none.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Event
@@ -14,9 +15,12 @@ import psycopg
 from prometheus_client import Counter
 from psycopg.rows import class_row
 
+from services.scheduler.parked import ParkedKeys
 from shared.db.pool import connection_arguments, translate_outage
 from shared.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
 from shared.settings import DatabaseSettings
+
+_log = logging.getLogger(__name__)
 
 ROWS = Counter("mizan_relay_rows", "Outbox rows published to Kafka")
 
@@ -33,6 +37,11 @@ _STANDBY_PAUSE_S = 0.5
 _PEEK = "select from outbox limit 1"
 _LOCK = "select pg_try_advisory_xact_lock(%s)"
 _OLDEST = "select id, topic, key, payload from outbox order by id limit %s"
+_OLDEST_BUT_PARKED = """
+select id, topic, key, payload from outbox
+where not exists (select from unnest(%s::text[], %s::text[]) as parked (topic, key)
+                  where parked.topic = outbox.topic and parked.key = outbox.key)
+order by id limit %s"""
 _DELETE = "delete from outbox where id = any(%s::bigint[])"
 
 
@@ -57,19 +66,27 @@ class Relay:
         self._stop = stop
         self._connection: psycopg.Connection[Any] | None = None
         self._pause_s = _SHORTEST_PAUSE_S
+        self._parked = ParkedKeys()
 
     def turn(self) -> float:
         """Publishes a batch. Soon again while there is work; when idle, pauses grow to 40 ms."""
+        self._producer.serve()
         with translate_outage():
             connection = self._connected()
-            if not connection.execute(_PEEK).rowcount:
-                self._pause_s = min(_LONGEST_PAUSE_S, self._pause_s * 1.5)
-                return self._pause_s
-            self._pause_s = _SHORTEST_PAUSE_S
-            published = self._publish(connection)
+            started = monotonic()
+            published = self._publish(connection) if connection.execute(_PEEK).rowcount else 0
         if published is None:
             return _STANDBY_PAUSE_S
-        return 0 if published == BATCH else self._pause_s
+        if published:
+            self._pause_s = _SHORTEST_PAUSE_S
+            return 0 if published == BATCH else self._pause_s
+        # Dead rows that vacuum may not remove yet can make an empty look slow: then look less often.
+        self._pause_s = min(_LONGEST_PAUSE_S, self._pause_s * 1.5)
+        return max(self._pause_s, 5 * (monotonic() - started))
+
+    def check(self) -> None:
+        """For /readyz: raises while Kafka refuses rows."""
+        self._parked.check()
 
     def close(self) -> None:
         self._producer.close()
@@ -78,21 +95,33 @@ class Relay:
 
     def _publish(self, connection: psycopg.Connection[Any]) -> int | None:
         """How many rows went out; None when another relay is the active one."""
-        refusal: NotConfirmedError | None = None
         with connection.transaction():
             if not _first(connection.execute(_LOCK, (_RELAY_LOCK,))):
                 return None
-            rows = connection.cursor(row_factory=class_row(Row)).execute(_OLDEST, (BATCH,)).fetchall()
-            try:
-                self._producer.send([_outgoing(row) for row in rows], patience=self._patience(connection))
-                confirmed = rows
-            except NotConfirmedError as error:
-                refusal, confirmed = error, _in_order(rows, error)
+            rows = self._oldest(connection)
+            confirmed = self._confirmed(rows, connection)
             connection.execute(_DELETE, ([row.id for row in confirmed],))
+        self._parked.release({(row.topic, row.key) for row in confirmed})
         ROWS.inc(len(confirmed))
-        if refusal is not None:
-            raise refusal
         return len(confirmed)
+
+    def _oldest(self, connection: psycopg.Connection[Any]) -> list[Row]:
+        cursor = connection.cursor(row_factory=class_row(Row))
+        parked = self._parked.waiting()
+        if not parked:
+            return cursor.execute(_OLDEST, (BATCH,)).fetchall()
+        topics, keys = zip(*parked, strict=True)
+        return cursor.execute(_OLDEST_BUT_PARKED, (list(topics), list(keys), BATCH)).fetchall()
+
+    def _confirmed(self, rows: Sequence[Row], connection: psycopg.Connection[Any]) -> Sequence[Row]:
+        try:
+            self._producer.send([_outgoing(row) for row in rows], patience=self._patience(connection))
+        except NotConfirmedError as error:
+            for place, refusal in error.refused.items():
+                self._parked.park((rows[place].topic, rows[place].key), refusal.str())
+            _log.error("%s; these rows wait in the outbox", error)
+            return _in_order(rows, error)
+        return rows
 
     def _patience(self, connection: psycopg.Connection[Any]) -> "_Patience":
         return _Patience(connection, self._stop)

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from shared.settings import DatabaseSettings
@@ -75,10 +76,11 @@ def connection_arguments(
 ) -> dict[str, Any]:
     """What every connection of ours asks for; `server_settings` are PostgreSQL's own, by name."""
     options = {"timezone": "UTC", "statement_timeout": f"{settings.statement_timeout_s}s", **server_settings}
+    given = str(conninfo_to_dict(settings.url).get("options") or "")
     return {
         "application_name": f"mizan-{service}",
         "connect_timeout": settings.connect_timeout_s,
-        "options": " ".join(f"-c {name}={value}" for name, value in options.items()),
+        "options": " ".join([given, *(f"-c {name}={value}" for name, value in options.items())]),
         # A peer that vanished without a word is noticed within about 15 seconds.
         "keepalives_idle": 5,
         "keepalives_interval": 3,
@@ -95,7 +97,14 @@ def translate_outage() -> Iterator[None]:
     except PoolTimeout as error:
         raise DatabaseUnavailableError("no database connection became free in time") from error
     except _OUTAGES as error:
+        if _is_our_own_fault(error):
+            raise
         raise DatabaseUnavailableError(str(error).strip() or type(error).__name__) from error
+
+
+def _is_our_own_fault(error: psycopg.Error) -> bool:
+    """Class 54, "program limit exceeded", is filed under operational errors; trying again would not help."""
+    return (error.sqlstate or "").startswith("54")
 
 
 def _closed_by_server(connection: Connection[Any]) -> bool:

@@ -2,8 +2,10 @@
 
 from functools import cache
 from pathlib import Path
+from time import sleep
 from typing import Any
 
+import psycopg
 import sqlalchemy
 from alembic import command
 from alembic.config import Config
@@ -17,6 +19,7 @@ MIGRATIONS = Path(__file__).parent.parent / "migrations"
 
 # Any fixed number; whoever holds this lock is the one who migrates.
 _MIGRATION_LOCK = 0x6D697A616E_00
+_LOOK_AGAIN_S = 0.2
 
 
 class SchemaOutdatedError(Exception):
@@ -25,22 +28,36 @@ class SchemaOutdatedError(Exception):
 
 def migrate(url: str) -> str:
     """Runs the migrations that are missing and returns the revision reached."""
-    engine = sqlalchemy.create_engine(_sqlalchemy_url(url), poolclass=sqlalchemy.pool.NullPool)
+    engine = sqlalchemy.create_engine(
+        "postgresql+psycopg://", creator=lambda: _connect(url), poolclass=sqlalchemy.pool.NullPool
+    )
     try:
         with engine.connect() as connection:
-            return _upgrade(connection)
-    except sqlalchemy.exc.OperationalError as error:
-        raise DatabaseUnavailableError(str(error.orig)) from error
+            _lock(connection)
+            config = _config()
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+            connection.commit()
+            return MigrationContext.configure(connection).get_current_revision() or ""
+    except (psycopg.OperationalError, sqlalchemy.exc.OperationalError) as error:
+        raise DatabaseUnavailableError(str(getattr(error, "orig", error))) from error
 
 
-def _upgrade(connection: sqlalchemy.Connection) -> str:
-    connection.exec_driver_sql("select pg_advisory_lock(%s)", (_MIGRATION_LOCK,))
-    connection.commit()
-    config = _config()
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
-    connection.commit()
-    return MigrationContext.configure(connection).get_current_revision() or ""
+def _connect(url: str) -> Connection[Any]:
+    # A change that cannot get its lock fails soon, instead of making everybody queue behind it.
+    return psycopg.connect(url, connect_timeout=10, options="-c timezone=UTC -c lock_timeout=10s")
+
+
+def _lock(connection: sqlalchemy.Connection) -> None:
+    """Not by waiting inside PostgreSQL: that would hold a snapshot, for which some migrations have to wait."""
+    held = False
+    while not held:
+        held = bool(
+            connection.exec_driver_sql("select pg_try_advisory_lock(%s)", (_MIGRATION_LOCK,)).scalar()
+        )
+        connection.commit()
+        if not held:
+            sleep(_LOOK_AGAIN_S)
 
 
 @cache
@@ -70,7 +87,3 @@ def _config() -> Config:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     return config
-
-
-def _sqlalchemy_url(url: str) -> str:
-    return "postgresql+psycopg://" + url.split("://", 1)[1]

@@ -1,9 +1,10 @@
 """How our Kafka clients are set up. Create them after fork; what the environment says wins over us."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import confluent_kafka
+from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from shared.settings import KafkaSettings
@@ -11,6 +12,7 @@ from shared.settings import KafkaSettings
 _log = logging.getLogger("mizan.kafka.client")
 
 ClientConfig = dict[str, str | int | float | bool]
+OnCommit = Callable[[KafkaError | None, list[TopicPartition]], None]
 
 
 class KafkaUnavailableError(Exception):
@@ -28,16 +30,21 @@ def producer(settings: KafkaSettings, role: str, **special: str | int) -> conflu
         # The partitioner of Kafka's own tools, so that a record put back by hand lands where ours do.
         "partitioner": "murmur2_random",
         "queue.buffering.max.messages": 200_000,
+        # A record for a topic that does not exist is refused after this long, and holds up its batch until then.
+        "topic.metadata.propagation.max.ms": 5_000,
         **_dotted(special),
         **settings.client,
     }
     return confluent_kafka.Producer(config, logger=_log)
 
 
-def consumer(settings: KafkaSettings, role: str, **special: str | int) -> confluent_kafka.Consumer:
-    """A member of the group of `role`; offsets are committed by hand, last."""
+def consumer(
+    settings: KafkaSettings, role: str, on_commit: OnCommit | None = None, **special: str | int
+) -> confluent_kafka.Consumer:
+    """A member of the group of `role`; offsets are committed by hand, last, and `on_commit` hears how it went."""
     config = {
         **_common(settings, role),
+        **({"on_commit": on_commit} if on_commit else {}),
         "group.id": group_name(settings, role),
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
@@ -45,9 +52,12 @@ def consumer(settings: KafkaSettings, role: str, **special: str | int) -> conflu
         "partition.assignment.strategy": "cooperative-sticky",
         # A killed worker's partitions go to others after this long.
         "session.timeout.ms": 15_000,
+        # Soon told of a rebalance, during which commits can fail.
+        "heartbeat.interval.ms": 1_000,
         "max.poll.interval.ms": 120_000,
         # librdkafka reads ahead; these bound its memory and wake it up quickly after a full queue.
         "queued.max.messages.kbytes": 16_384,
+        "queued.min.messages": 10_000,
         "fetch.queue.backoff.ms": 10,
         "fetch.wait.max.ms": 250,
         **_dotted(special),

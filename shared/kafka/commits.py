@@ -4,8 +4,9 @@ import logging
 from collections.abc import Sequence
 from time import monotonic
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from shared.kafka.lanes import Lanes
 from shared.kafka.tasks import Lane
 
 _log = logging.getLogger(__name__)
@@ -13,30 +14,38 @@ _EVERY_S = 0.5
 
 
 class Commits:
-    def __init__(self, consumer: Consumer) -> None:
-        self._consumer = consumer
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
         self._next_at = 0.0
 
-    def commit_when_due(self, lanes: Sequence[Lane]) -> None:
+    def commit_when_due(self, consumer: Consumer) -> None:
         if monotonic() < self._next_at:
             return
         self._next_at = monotonic() + _EVERY_S
-        behind = [lane for lane in lanes if lane.position != lane.committed]
+        behind = [lane for lane in self._lanes.all() if lane.position != lane.committed]
         if behind:
-            self._consumer.commit(offsets=_offsets(behind), asynchronous=True)
+            consumer.commit(offsets=_offsets(behind), asynchronous=True)
             for lane in behind:
                 lane.committed = lane.position
 
-    def commit_now(self, lanes: Sequence[Lane]) -> None:
-        """Before partitions go away. Where it fails, the next owner does some records again; none is lost."""
+    def reported(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        """How a commit went. One that failed, as some do during a rebalance, is sent again."""
+        for partition in partitions:
+            lane = self._lanes.of(partition.topic, partition.partition)
+            if lane is not None and (error is not None or partition.error is not None):
+                lane.committed = None
+
+    def commit_now(self, consumer: Consumer, lanes: Sequence[Lane]) -> bool:
+        """Before partitions go away; whether it went well. If not, the next owner does some records again."""
         started = [lane for lane in lanes if lane.position is not None]
         if not started:
-            return
+            return True
         try:
-            # All of them, not only what is behind: nobody waited to hear how the last commits went.
-            self._consumer.commit(offsets=_offsets(started), asynchronous=False)
+            answers = consumer.commit(offsets=_offsets(started), asynchronous=False)
         except KafkaException as error:
             _log.warning("offsets could not be committed: %s", error)
+            return False
+        return not any(partition.error for partition in answers or [])
 
 
 def _offsets(lanes: Sequence[Lane]) -> list[TopicPartition]:

@@ -1,35 +1,74 @@
-"""Puts a record that nobody can process where operators find it, whole, with its origin and the reason."""
+"""Puts records that nobody can process where operators find them, whole, with their origin and the reason."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
-from shared.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing, until
 from shared.kafka.tasks import Record
 from shared.messages import DeadLetter, encode
+from shared.redaction import redact_text
+from shared.settings import KafkaSettings
 from shared.topics import DEAD_LETTERS
 
 _PATIENCE_S = 10
+_LONGEST_REASON = 2000
 
 
 class DeadLetterBox(Protocol):
-    def put(self, record: Record, group: str, reason: str) -> None:
-        """Returns when the letter is safe; raises KafkaUnavailableError when it is not."""
+    def put(self, letters: Sequence[tuple[Record, str]], group: str) -> None:
+        """Records and reasons. Returns when all are safe; raises KafkaUnavailableError when they are not."""
 
 
 class KafkaDeadLetterBox:
-    def __init__(self, producer: ConfirmingProducer) -> None:
-        self._producer = producer
+    """Makes a producer when one is needed: letters are rare, and an idle client is one more to look after."""
 
-    def put(self, record: Record, group: str, reason: str) -> None:
-        letter = DeadLetter(
-            topic=record.topic,
-            partition=record.partition,
-            offset=record.offset,
-            group=group,
-            reason=reason,
-            at=datetime.now(UTC),
-            key=record.key,
-            value=record.value,
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+
+    def put(self, letters: Sequence[tuple[Record, str]], group: str) -> None:
+        producer = ConfirmingProducer(
+            self._settings, "dead-letters", message_max_bytes=DEAD_LETTERS.max_message_bytes
         )
-        outgoing = Outgoing(DEAD_LETTERS.name, record.topic, encode(letter))
-        self._producer.send([outgoing], patience=until(_PATIENCE_S))
+        try:
+            self._send(producer, [_letter(record, group, reason) for record, reason in letters])
+        finally:
+            producer.close()
+
+    def _send(self, producer: ConfirmingProducer, letters: Sequence[DeadLetter]) -> None:
+        try:
+            producer.send([_outgoing(letter) for letter in letters], patience=until(_PATIENCE_S))
+        except NotConfirmedError as error:
+            # Larger than the topic takes: what matters is where the whole record still is.
+            stripped = [_without_value(letters[place]) for place in error.refused]
+            producer.send([_outgoing(letter) for letter in stripped], patience=until(_PATIENCE_S))
+
+
+def _letter(record: Record, group: str, reason: str) -> DeadLetter:
+    return DeadLetter(
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        group=group,
+        reason=redact_text(reason)[:_LONGEST_REASON],
+        at=datetime.now(UTC),
+        key=record.key,
+        value=record.value,
+    )
+
+
+def _without_value(letter: DeadLetter) -> DeadLetter:
+    size = len(letter.value or b"")
+    return DeadLetter(
+        topic=letter.topic,
+        partition=letter.partition,
+        offset=letter.offset,
+        group=letter.group,
+        reason=f"{letter.reason} (its value of {size} bytes is too large for this topic; see its origin)",
+        at=letter.at,
+        key=letter.key if len(letter.key or b"") < _LONGEST_REASON else None,
+    )
+
+
+def _outgoing(letter: DeadLetter) -> Outgoing:
+    return Outgoing(DEAD_LETTERS.name, letter.topic, encode(letter))

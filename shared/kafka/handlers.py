@@ -7,19 +7,22 @@ from shared.kafka.tasks import Lane, Task
 
 
 class Handler(Protocol):
-    """May finish a task inside `take`, hold it, or keep it and finish it during a later `turn`."""
+    """Finishes a task inside `take`, holds it there, or keeps it and finishes it or gives it back later."""
 
     def room(self) -> int:
         """How many more tasks it can take now."""
 
     def take(self, tasks: Sequence[Task]) -> None:
-        """Raising gives back every task of this call that is neither done nor held."""
+        """Raising gives back every task of this call that is not done."""
 
-    def turn(self) -> bool:
-        """Lets kept work go on for a moment. True: there is some, so do not wait for records."""
+    def turn(self, wait_s: float) -> bool:
+        """Lets kept work go on, for at most `wait_s`. True: there is some, so do not wait for records."""
 
     def settle(self, lanes: Sequence[Lane]) -> None:
         """These partitions go away: finish what can be finished soon, let go of the rest."""
+
+    def drop(self, lanes: Sequence[Lane]) -> None:
+        """These partitions already belong to somebody else: let go of what is kept of them."""
 
 
 class BatchHandler:
@@ -35,11 +38,14 @@ class BatchHandler:
     def take(self, tasks: Sequence[Task]) -> None:
         self._handle(tasks)
         for task in tasks:
-            if task.held_until is None:
+            if not task.held_until:
                 task.done()
 
-    def turn(self) -> bool:
+    def turn(self, wait_s: float) -> bool:  # noqa: ARG002  it keeps nothing
         return False
 
     def settle(self, lanes: Sequence[Lane]) -> None:
-        """Nothing is ever in flight between two calls."""
+        """Nothing is ever kept between two calls."""
+
+    def drop(self, lanes: Sequence[Lane]) -> None:
+        """Nothing is ever kept between two calls."""

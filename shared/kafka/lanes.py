@@ -1,5 +1,6 @@
-"""The partitions this process has now: hands out batches, and pauses those that must not read on."""
+"""The partitions this process has now: hands out batches, and pauses those that have read far enough ahead."""
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from math import inf
@@ -9,12 +10,15 @@ from confluent_kafka import Consumer, TopicPartition
 
 from shared.kafka.tasks import Lane, Task
 
-_READ_AHEAD = 1000
+# Far apart, because a pause makes the client throw away what it has fetched ahead.
+_PAUSE_AT = 4000
+_RESUME_AT = 1000
+# How far a partition may run ahead of its oldest unfinished record: what a kill would repeat.
+_RUN_AHEAD = 10_000
 
 
 class Lanes:
-    def __init__(self, consumer: Consumer) -> None:
-        self._consumer = consumer
+    def __init__(self) -> None:
         self._lanes: dict[tuple[str, int], Lane] = {}
 
     def open(self, partitions: Iterable[TopicPartition]) -> None:
@@ -24,7 +28,10 @@ class Lanes:
     def close(self, partitions: Iterable[TopicPartition]) -> list[Lane]:
         """Forgets these partitions with all that waits in them: whoever gets them reads it again."""
         gone = [self._lanes.pop((tp.topic, tp.partition), None) for tp in partitions]
-        return [lane for lane in gone if lane is not None]
+        ended = [lane for lane in gone if lane is not None]
+        for lane in ended:
+            lane.ended = True
+        return ended
 
     def of(self, topic: str, partition: int) -> Lane | None:
         return self._lanes.get((topic, partition))
@@ -37,42 +44,55 @@ class Lanes:
         batch: list[Task] = []
         now = time()
         for key, lane in list(self._lanes.items()):
-            if len(batch) >= limit:
-                break
-            if not lane.backlog or lane.held_until > now:
-                continue
-            while lane.backlog and len(batch) < limit:
+            taken = len(batch)
+            while len(batch) < limit and lane.ready_at <= now and not _too_far_ahead(lane):
                 batch.append(lane.backlog.popleft())
-            self._lanes[key] = self._lanes.pop(key)  # to the end of the line
+            if len(batch) > taken:
+                self._lanes[key] = self._lanes.pop(key)  # to the end of the line
         return batch
 
     def put_back(self, tasks: Iterable[Task]) -> None:
-        """To the front of their lanes, in their order; a held one also holds its lane."""
+        """Into their lanes, where their offsets belong; what belongs to an ended lane is let go."""
         for lane, group in groupby(tasks, key=lambda task: task.lane):
             returned = list(group)
-            lane.backlog.extendleft(reversed(returned))
-            lane.held_until = returned[0].held_until or 0.0
-            for task in returned:
-                task.held_until = None
+            if lane.ended:
+                continue
+            if lane.backlog and returned[-1].record.offset > lane.backlog[0].record.offset:
+                lane.backlog = deque(sorted([*returned, *lane.backlog], key=lambda task: task.record.offset))
+            else:
+                lane.backlog.extendleft(reversed(returned))
+
+    def take_given_back(self) -> list[tuple[Task, Exception | None]]:
+        returned: list[tuple[Task, Exception | None]] = []
+        for lane in self._lanes.values():
+            if lane.given_back:
+                returned.extend(sorted(lane.given_back, key=lambda pair: pair[0].record.offset))
+                lane.given_back.clear()
+        return returned
 
     def next_ready_at(self) -> float:
         """When the next waiting record can be handed out; infinite when none waits."""
-        return min((lane.held_until for lane in self._lanes.values() if lane.backlog), default=inf)
+        return min((lane.ready_at for lane in self._lanes.values() if not _too_far_ahead(lane)), default=inf)
 
-    def set_pauses(self) -> None:
-        now = time()
+    def set_pauses(self, consumer: Consumer) -> None:
         to_pause: list[Lane] = []
         to_resume: list[Lane] = []
         for lane in self._lanes.values():
-            pause = len(lane.backlog) >= _READ_AHEAD or (bool(lane.backlog) and lane.held_until > now)
+            pause = len(lane.backlog) >= (_RESUME_AT if lane.paused else _PAUSE_AT)
             if pause != lane.paused:
                 (to_pause if pause else to_resume).append(lane)
                 lane.paused = pause
         if to_pause:
-            self._consumer.pause(_partitions(to_pause))
+            consumer.pause(partitions_of(to_pause))
         if to_resume:
-            self._consumer.resume(_partitions(to_resume))
+            consumer.resume(partitions_of(to_resume))
 
 
-def _partitions(lanes: Sequence[Lane]) -> list[TopicPartition]:
+def partitions_of(lanes: Sequence[Lane]) -> list[TopicPartition]:
     return [TopicPartition(lane.topic, lane.partition) for lane in lanes]
+
+
+def _too_far_ahead(lane: Lane) -> bool:
+    if not lane.backlog or lane.position is None:
+        return False
+    return lane.backlog[0].record.offset - lane.position > _RUN_AHEAD

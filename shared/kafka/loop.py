@@ -7,46 +7,52 @@ this process while polling goes on, and what nobody can process goes to the dead
 import logging
 from collections.abc import Sequence
 from threading import Event
-from time import monotonic, time
+from time import monotonic, sleep, time
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from shared.backoff import growing_pause
 from shared.db.pool import DatabaseUnavailableError
+from shared.kafka import clients
 from shared.kafka.clients import KafkaUnavailableError
 from shared.kafka.commits import Commits
 from shared.kafka.dead_letters import DeadLetterBox
 from shared.kafka.handlers import Handler
-from shared.kafka.lanes import Lanes
+from shared.kafka.lanes import Lanes, partitions_of
 from shared.kafka.progress import Progress
-from shared.kafka.tasks import Record, Task
-from shared.logs import log_context
+from shared.kafka.tasks import Lane, Record, Task
+from shared.settings import KafkaSettings
 
 TRANSIENT = (DatabaseUnavailableError, KafkaUnavailableError)
 FAILURES_BEFORE_DEAD = 3
 
 _log = logging.getLogger(__name__)
 _WAIT_S = 0.25
+_TURN_S = 0.005
 _READ_AT_ONCE = 1000
+_COMMIT_PATIENCE_S = 8.0
+_REVOKE_PATIENCE_S = 3.0
 
 
 class ConsumerLoop:
+    """Make it after fork, in the process that runs it."""
+
     def __init__(
         self,
-        consumer: Consumer,
-        group: str,
+        settings: KafkaSettings,
+        role: str,
         topics: Sequence[str],
         handler: Handler,
         dead_letters: DeadLetterBox,
     ) -> None:
-        self._consumer = consumer
-        self._group = group
-        self._topics = list(topics)
+        self._group = clients.group_name(settings, role)
+        self._topics = [clients.topic_name(settings, topic) for topic in topics]
         self._handler = handler
         self._dead_letters = dead_letters
-        self._lanes = Lanes(consumer)
-        self._commits = Commits(consumer)
-        self.progress = Progress(group)
+        self._lanes = Lanes()
+        self._commits = Commits(self._lanes)
+        self._consumer = clients.consumer(settings, role, on_commit=self._commits.reported)
+        self.progress = Progress(self._group)
         self._stop = Event()
         self._transient_failures = 0
         self._not_before = 0.0
@@ -59,8 +65,7 @@ class ConsumerLoop:
         try:
             while not self._stop.is_set():
                 self._turn()
-            self._handler.settle(self._lanes.all())
-            self._commits.commit_now(self._lanes.all())
+            self._leave()
         finally:
             self._consumer.close()
 
@@ -69,11 +74,12 @@ class ConsumerLoop:
         self._stop.set()
 
     def _turn(self) -> None:
-        busy = self._handler.turn()
-        self._read(0 if busy else self._wait_s())
+        wait_s = self._wait_s()
+        busy = self._let_handler_work(min(wait_s, _TURN_S))
+        self._read(0 if busy else wait_s)
         self._hand_over()
-        self._lanes.set_pauses()
-        self._commits.commit_when_due(self._lanes.all())
+        self._lanes.set_pauses(self._consumer)
+        self._commits.commit_when_due(self._consumer)
         self.progress.observe(self._consumer, self._lanes.all())
 
     def _wait_s(self) -> float:
@@ -82,6 +88,22 @@ class ConsumerLoop:
         if self._handler.room() == 0:
             return _WAIT_S
         return max(0.0, min(_WAIT_S, self._lanes.next_ready_at() - time()))
+
+    def _let_handler_work(self, wait_s: float) -> bool:
+        if monotonic() < self._not_before:
+            return False
+        try:
+            busy = self._handler.turn(wait_s)
+        except TRANSIENT as error:
+            self._transient_trouble(error)
+            busy = False
+        for task, failure in self._lanes.take_given_back():
+            if isinstance(failure, TRANSIENT):
+                self._transient_trouble(failure)
+            elif failure is not None:
+                self._record_failed(task, failure)
+            self._lanes.put_back([task])
+        return busy
 
     def _read(self, wait_s: float) -> None:
         first = self._consumer.poll(wait_s)
@@ -109,61 +131,92 @@ class ConsumerLoop:
         batch = self._lanes.next_batch(1 if self._singly else self._handler.room())
         if not batch:
             return
+        for task in batch:
+            task.held_until = 0.0
         try:
             self._handle(batch)
         except TRANSIENT as error:
-            self._transient_failures += 1
-            self._try_again_in(growing_pause(self._transient_failures), "transient", error)
+            self._transient_trouble(error)
             self._lanes.put_back(task for task in batch if not task.finished)
         except Exception as error:  # noqa: BLE001  the loop's edge: whatever a handler raises is dealt with here
-            self._failed(batch, error)
+            self._batch_failed(batch, error)
             self._lanes.put_back(task for task in batch if not task.finished)
         else:
             self._transient_failures = 0
             self._singly = max(0, self._singly - 1)
-            self._lanes.put_back(task for task in batch if task.held_until is not None)
+            self._lanes.put_back(task for task in batch if task.held_until)
 
     def _handle(self, batch: Sequence[Task]) -> None:
-        for task in batch:
-            if task.hopeless is not None:
-                self._bury(task, task.hopeless)
+        hopeless = [task for task in batch if task.hopeless is not None]
+        if hopeless:
+            self._dead_letters.put([(task.record, str(task.hopeless)) for task in hopeless], self._group)
+            for task in hopeless:
+                _log.error("%s put into the dead letters: %s", task.record, task.hopeless)
+                task.done()
+            self.progress.buried(len(hopeless))
         hopeful = [task for task in batch if task.hopeless is None]
         if hopeful:
             self._handler.take(hopeful)
-            self.progress.handled(len(hopeful))
 
-    def _failed(self, batch: Sequence[Task], error: Exception) -> None:
+    def _batch_failed(self, batch: Sequence[Task], error: Exception) -> None:
         if len(batch) > 1:
             self._singly = len(batch)
-            self._try_again_in(0, "batch", error)
-            return
-        task = batch[0]
+            self.progress.retried("batch")
+            _log.warning("%s: a batch failed, its records go one by one", self._group, exc_info=error)
+        else:
+            self._record_failed(batch[0], error)
+
+    def _record_failed(self, task: Task, error: Exception) -> None:
+        """Its own partition waits for it, the others do not; after the third time it is hopeless."""
         task.failures += 1
-        self._try_again_in(growing_pause(task.failures), "record", error)
+        self.progress.retried("record")
+        _log.warning("%s failed for the %d. time", task.record, task.failures, exc_info=error)
         if task.failures >= FAILURES_BEFORE_DEAD:
             task.hopeless = f"failed {task.failures} times: {error!r}"
+        else:
+            task.hold_until(time() + growing_pause(task.failures))
 
-    def _try_again_in(self, seconds: float, kind: str, error: Exception) -> None:
-        self._not_before = monotonic() + seconds
-        self.progress.retried(kind)
-        _log.warning("%s: %s failure, trying again in %.1f s", self._group, kind, seconds, exc_info=error)
+    def _transient_trouble(self, error: Exception) -> None:
+        """The same trouble awaits every record, so all of them wait."""
+        self._transient_failures += 1
+        pause = growing_pause(self._transient_failures)
+        self._not_before = monotonic() + pause
+        self.progress.retried("transient")
+        _log.warning("%s: %s; trying again in %.1f s", self._group, error, pause)
 
-    def _bury(self, task: Task, reason: str) -> None:
-        record = task.record
-        self._dead_letters.put(record, self._group, reason)
-        task.done()
-        self.progress.buried()
-        with log_context(message_id=f"{record.topic}/{record.partition}/{record.offset}"):
-            _log.error("put into the dead letters: %s", reason)
+    def _leave(self) -> None:
+        """A commit can fail while the group is rebalancing: keep polling and try again, for a while."""
+        self._settle(self._lanes.all())
+        deadline = monotonic() + _COMMIT_PATIENCE_S
+        while lanes := self._lanes.all():
+            if self._commits.commit_now(self._consumer, lanes) or monotonic() > deadline:
+                break
+            self._consumer.pause(partitions_of(lanes))
+            self._consumer.poll(0.1)
+        self.progress.forget(self._lanes.close(partitions_of(self._lanes.all())))
+
+    def _settle(self, lanes: Sequence[Lane]) -> None:
+        try:
+            self._handler.settle(lanes)
+        except Exception as error:  # noqa: BLE001  what was not finished is done again by the next owner
+            _log.warning("%s: could not finish what was in flight", self._group, exc_info=error)
 
     def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._lanes.open(partitions)
 
-    def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        going = self._lanes.close(partitions)
-        self._handler.settle(going)
-        self._commits.commit_now(going)
-        self.progress.forget(going)
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        going = [lane for lane in self._lanes.all() if _is_among(lane, partitions)]
+        self._settle(going)
+        deadline = monotonic() + _REVOKE_PATIENCE_S
+        while not self._commits.commit_now(consumer, going) and monotonic() < deadline:
+            sleep(0.1)  # in this callback nobody can poll
+        self.progress.forget(self._lanes.close(partitions))
 
     def _lost(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self.progress.forget(self._lanes.close(partitions))
+        gone = self._lanes.close(partitions)
+        self._handler.drop(gone)
+        self.progress.forget(gone)
+
+
+def _is_among(lane: Lane, partitions: Sequence[TopicPartition]) -> bool:
+    return any((tp.topic, tp.partition) == (lane.topic, lane.partition) for tp in partitions)

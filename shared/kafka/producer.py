@@ -21,7 +21,7 @@ class Outgoing:
     value: bytes | str | None
 
 
-class NotConfirmedError(KafkaUnavailableError):
+class NotConfirmedError(Exception):
     """Kafka refused some records of a batch; `refused` are their places in it."""
 
     def __init__(self, refused: dict[int, KafkaError], total: int) -> None:
@@ -30,34 +30,51 @@ class NotConfirmedError(KafkaUnavailableError):
         super().__init__(f"{len(refused)} of {total} records were not confirmed: {reasons}")
 
 
+class NotConfirmedYetError(NotConfirmedError, KafkaUnavailableError):
+    """The same, but every refusal may be over when it is tried again."""
+
+
 class ConfirmingProducer:
     """Not for several threads at once. Records wait inside for Kafka as long as the caller does."""
 
-    def __init__(self, settings: KafkaSettings, role: str) -> None:
+    def __init__(self, settings: KafkaSettings, role: str, **special: int) -> None:
         self._settings = settings
         # The caller's patience decides; a time-out inside could let a later record overtake an earlier one.
-        self._new_client = partial(clients.producer, settings, role, message_timeout_ms=0)
+        self._new_client = partial(clients.producer, settings, role, message_timeout_ms=0, **special)
         self._client: Producer = self._new_client()
 
     def send(self, records: Sequence[Outgoing], *, patience: Callable[[], None]) -> None:
         """Returns once every record is confirmed.
 
         While it waits it calls `patience` about twice a second; when that raises, what is still waiting inside
-        is thrown away, so that nothing of it can come to life behind the caller's back.
+        is thrown away. Of that, only what was on the wire at that moment may still arrive.
         """
         refused: dict[int, KafkaError] = {}
         try:
+            stopped: dict[tuple[str, object], KafkaError] = {}
             for place, record in enumerate(records):
+                key = (record.topic, record.key)
+                if key in stopped:  # behind a refused one of its key it would overtake it
+                    refused[place] = stopped[key]
+                    continue
                 self._produce(record, partial(_report, refused, place), patience)
+                if place in refused:
+                    stopped[key] = refused[place]
             while self._client.flush(_LOOK_EVERY_S):
                 patience()
         except BaseException:
             self._start_afresh()
             raise
-        if refused:
-            if any(error.fatal() for error in refused.values()):
-                self._start_afresh()
-            raise NotConfirmedError(refused, len(records))
+        if not refused:
+            return
+        if any(error.fatal() for error in refused.values()):
+            self._start_afresh()
+        passing = all(error.retriable() or error.fatal() for error in refused.values())
+        raise (NotConfirmedYetError if passing else NotConfirmedError)(refused, len(records))
+
+    def serve(self) -> None:
+        """To be called now and then while there is nothing to send: lets the client tell what it has to say."""
+        self._client.poll(0)
 
     def _produce(
         self,

@@ -9,7 +9,9 @@ from prometheus_client import Counter, Gauge
 
 from shared.kafka.tasks import Lane
 
-RECORDS = Counter("mizan_consumer_records", "Records handled", ["group", "outcome"])
+RECORDS = Counter(
+    "mizan_consumer_records", "Records finished, and those of them that are dead", ["group", "outcome"]
+)
 RETRIES = Counter("mizan_consumer_retries", "Times a batch or record was tried again", ["group", "kind"])
 LAG = Gauge(
     "mizan_consumer_lag_records",
@@ -33,84 +35,102 @@ LAST_POLL = Gauge(
 POLL_LIMIT_S = 30.0
 STALL_LIMIT_S = 60.0
 _OBSERVE_EVERY_S = 1.0
+_ASK_EVERY_S = 10.0
 
 
 class ConsumerStalledError(Exception):
     """The process is alive, but this consumer no longer consumes."""
 
 
+class _Seen:
+    """What the last look at a partition found."""
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self.position: int | None = None
+        self.finished = 0
+        self.moved_at = monotonic()
+        self.high: int | None = None
+        self.asked_at = monotonic()
+
+
 class Progress:
     def __init__(self, group: str) -> None:
         self._group = group
         self._polled_at = monotonic()
-        self._moved_at = monotonic()
-        self._positions: dict[tuple[str, int], int | None] = {}
         self._next_at = 0.0
+        self._seen: dict[tuple[str, int], _Seen] = {}
 
     def check(self) -> None:
         """For /readyz, from another thread: raises when the consumer has stopped consuming."""
         silent = monotonic() - self._polled_at
         if silent > POLL_LIMIT_S:
             raise ConsumerStalledError(f"{self._group} has not polled for {silent:.0f} s")
-        stuck = monotonic() - self._moved_at
-        if stuck > STALL_LIMIT_S:
-            raise ConsumerStalledError(
-                f"{self._group} has records waiting and finished none for {stuck:.0f} s"
-            )
+        stuck = [seen for seen in list(self._seen.values()) if monotonic() - seen.moved_at > STALL_LIMIT_S]
+        if stuck:
+            names = ", ".join(f"{seen.lane.topic}/{seen.lane.partition}" for seen in stuck)
+            raise ConsumerStalledError(f"{self._group} has records waiting and finishes none in {names}")
 
     def polled(self) -> None:
         self._polled_at = monotonic()
         LAST_POLL.labels(self._group).set(time())
 
-    def handled(self, count: int) -> None:
-        RECORDS.labels(self._group, "handled").inc(count)
-
-    def buried(self) -> None:
-        RECORDS.labels(self._group, "dead").inc()
+    def buried(self, count: int) -> None:
+        RECORDS.labels(self._group, "dead").inc(count)
 
     def retried(self, kind: str) -> None:
         RETRIES.labels(self._group, kind).inc()
 
     def observe(self, consumer: Consumer, lanes: Sequence[Lane]) -> None:
-        """Once a second: sets lag and age, and notes whether anything moved or nothing had to."""
+        """Once a second: sets lag and age, and notes of each partition whether it moved or did not have to."""
         if monotonic() < self._next_at:
             return
         self._next_at = monotonic() + _OBSERVE_EVERY_S
-        stuck = False
         for lane in lanes:
-            lag = _lag(consumer, lane)
+            seen = self._seen.setdefault((lane.topic, lane.partition), _Seen(lane))
+            lag = _lag(consumer, seen)
             labels = (self._group, lane.topic, str(lane.partition))
             LAG.labels(*labels).set(lag)
-            AGE.labels(*labels).set(_age(lane) if lag else 0)
-            place = (lane.topic, lane.partition)
-            moved = self._positions.get(place) != lane.position
-            self._positions[place] = lane.position
-            if moved:
-                self._moved_at = monotonic()
-            stuck = stuck or (lag > 0 and lane.held_until <= time())
-        if not stuck:
-            self._moved_at = monotonic()
+            AGE.labels(*labels).set(_age(lane))
+            self._count(seen)
+            is_held = bool(lane.backlog) and lane.ready_at > time()
+            if lag == 0 or is_held or seen.position != lane.position:
+                seen.moved_at = monotonic()
+            seen.position = lane.position
 
     def forget(self, lanes: Sequence[Lane]) -> None:
         for lane in lanes:
-            self._positions.pop((lane.topic, lane.partition), None)
+            seen = self._seen.pop((lane.topic, lane.partition), _Seen(lane))
+            self._count(seen)
             for gauge in (LAG, AGE):
                 with suppress(KeyError):  # it was never set
                     gauge.remove(self._group, lane.topic, str(lane.partition))
 
+    def _count(self, seen: _Seen) -> None:
+        RECORDS.labels(self._group, "finished").inc(seen.lane.finished - seen.finished)
+        seen.finished = seen.lane.finished
 
-def _lag(consumer: Consumer, lane: Lane) -> int:
-    """From what the client already knows; no request is sent."""
-    if lane.position is None:
+
+def _lag(consumer: Consumer, seen: _Seen) -> int:
+    if seen.lane.position is None:
         return 0
+    return max((_high(consumer, seen) or 0) - seen.lane.position, seen.lane.watermark.unfinished)
+
+
+def _high(consumer: Consumer, seen: _Seen) -> int | None:
+    """The end of the partition, as the client knows it from fetching; of a paused one it must be asked for."""
+    partition = TopicPartition(seen.lane.topic, seen.lane.partition)
     try:
-        known = consumer.get_watermark_offsets(TopicPartition(lane.topic, lane.partition), cached=True)
-    except KafkaException:
-        known = None
-    high = known[1] if known else 0
-    return max(high - lane.position, lane.watermark.unfinished)
+        if not seen.lane.paused:
+            _, seen.high = consumer.get_watermark_offsets(partition, cached=True)
+        elif monotonic() - seen.asked_at > _ASK_EVERY_S:
+            seen.asked_at = monotonic()
+            _, seen.high = consumer.get_watermark_offsets(partition, timeout=1, cached=False)
+    except (KafkaException, TypeError):  # it returns None where it ran out of time
+        pass
+    return seen.high
 
 
 def _age(lane: Lane) -> float:
-    oldest = lane.oldest_timestamp
+    oldest = lane.watermark.oldest_timestamp
     return 0.0 if oldest is None else max(0.0, time() - oldest)

@@ -20,6 +20,7 @@ class KafkaReachable:
     def check(self) -> None:
         if self._admin is None:
             self._admin = clients.admin(self._settings, "readiness")
+        self._admin.poll(0)  # lets it tell what it has to say, which would pile up otherwise
         try:
             self._admin.describe_cluster(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S)
         except (KafkaException, TimeoutError) as error:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass
+from math import inf
 
 import confluent_kafka
 
@@ -27,6 +28,9 @@ class Record:
         assert offset is not None
         return cls(topic, partition, offset, message.key(), message.value(), message.timestamp()[1] / 1000)
 
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}/{self.offset}"
+
 
 class Lane:
     """One assigned partition: what was read and waits, what is being worked on, and how far all is done.
@@ -38,30 +42,29 @@ class Lane:
         self.topic = topic
         self.partition = partition
         self.backlog: deque[Task] = deque()
+        self.given_back: list[tuple[Task, Exception | None]] = []
         self.watermark = Watermark()
-        self.held_until = 0.0
         self.paused: bool | None = None
         """None right after assignment: a partition that comes back may still be paused inside the client."""
         self.committed: int | None = None
-        self.last_timestamp: float | None = None
-        """When the record that was read last had been produced."""
+        self.finished = 0
+        self.ended = False
 
     def add(self, task: "Task") -> None:
-        self.watermark.start(task.record.offset)
+        self.watermark.start(task.record.offset, task.record.timestamp)
         if self.committed is None:
             self.committed = task.record.offset
         self.backlog.append(task)
-        self.last_timestamp = task.record.timestamp
-
-    @property
-    def oldest_timestamp(self) -> float | None:
-        """When the oldest waiting record was produced, as far as this process knows."""
-        return self.backlog[0].record.timestamp if self.backlog else self.last_timestamp
 
     @property
     def position(self) -> int | None:
         """The offset to commit; None while nothing was read."""
         return self.watermark.position
+
+    @property
+    def ready_at(self) -> float:
+        """When its next record may be handed out; infinite when none waits."""
+        return self.backlog[0].held_until if self.backlog else inf
 
 
 class Task:
@@ -74,7 +77,7 @@ class Task:
         self.record = record
         self.failures = 0
         self.finished = False
-        self.held_until: float | None = None
+        self.held_until = 0.0
         self.hopeless: str | None = None
         """Why no handler should see it again: it goes to the dead letters."""
         self._message: AnyMessage | None = None
@@ -90,9 +93,15 @@ class Task:
 
     def done(self) -> None:
         """Nothing more is to be done for this record: its offset may be committed."""
-        self.finished = True
-        self.lane.watermark.finish(self.record.offset)
+        if not self.finished:
+            self.finished = True
+            self.lane.finished += 1
+            self.lane.watermark.finish(self.record.offset)
 
     def hold_until(self, when: float) -> None:
-        """Not now: it comes again at `when` (seconds since 1970), and its partition waits behind it."""
+        """Inside `take`: not now. It comes again at `when` (seconds since 1970); its partition waits behind it."""
         self.held_until = when
+
+    def give_back(self, error: Exception | None = None) -> None:
+        """Outside `take`, for a task that was kept: it comes again, and `error` counts as its failure."""
+        self.lane.given_back.append((self, error))

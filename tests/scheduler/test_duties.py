@@ -7,6 +7,7 @@ from threading import Event
 import pytest
 from prometheus_client import REGISTRY
 
+from services.scheduler import duties
 from services.scheduler.duties import Duty, DutyFailingError, DutyRunner, start_duties, wait_for_duties
 from tests.waiting import eventually
 
@@ -77,3 +78,16 @@ def test_a_slow_duty_holds_up_no_other() -> None:
         eventually(lambda: quick.turns > 20)
         assert slow.turns == 1
         slow.go_on.set()
+
+
+def test_a_duty_that_hangs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread lives and nothing failed, but nothing gets done either."""
+    monkeypatch.setattr(duties, "HANG_LIMIT_S", 0.2)
+    slow = Fake("hanging")
+    slow.go_on.clear()
+    with at_work(slow) as (runner,):
+        eventually(lambda: not _ok(runner))
+        with pytest.raises(DutyFailingError, match="at one turn for"):
+            runner.check()
+        slow.go_on.set()
+        eventually(lambda: _ok(runner))

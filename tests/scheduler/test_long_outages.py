@@ -7,6 +7,7 @@ from time import monotonic
 
 import pytest
 
+from services.scheduler.duties import DutyFailingError
 from shared.kafka.topic_check import ensure_topics
 from shared.settings import DatabaseSettings, KafkaSettings
 from shared.topics import ALL_TOPICS
@@ -33,7 +34,8 @@ def test_kafka_down_for_minutes(
         over_at = monotonic() + OUTAGE_S
         eventually(lambda: monotonic() > over_at, within=OUTAGE_S + 5, every=1)
         assert outbox.waiting() == 100
-        runner.check()
+        with pytest.raises(DutyFailingError, match="at one turn for"):
+            runner.check()
         breakable.kafka.start()
         eventually(lambda: outbox.waiting() == 0, within=60)
     events = reader.events(200)

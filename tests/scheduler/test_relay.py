@@ -9,8 +9,8 @@ import pytest
 
 from services.scheduler import relay as relay_module
 from services.scheduler.duties import DutyFailingError, DutyRunner
+from services.scheduler.parked import RowsRefusedError
 from shared.db.pool import Database, DatabaseUnavailableError
-from shared.kafka.producer import NotConfirmedError
 from shared.messages import IntentEvent
 from shared.settings import DatabaseSettings
 from stack.engines import Engines
@@ -133,15 +133,14 @@ def test_one_relay_is_active_and_a_standby_takes_over(
         except BaseException as error:  # noqa: BLE001  handed to the test
             outcome.append(error)
 
-    thread = Thread(target=turn)
+    waiting_inside = """from pg_stat_activity where application_name = 'mizan-relay'
+                        and state = 'idle in transaction' and datname = current_database()"""
+    thread = Thread(target=turn, daemon=True)
     thread.start()
-    eventually(lambda: second.turn() == relay_module._STANDBY_PAUSE_S)
     with psycopg.connect(database_settings.url, autocommit=True) as connection:
-        connection.execute(
-            """select pg_terminate_backend(pid) from pg_stat_activity
-               where application_name = 'mizan-relay' and state = 'idle in transaction'
-                 and datname = current_database()"""
-        )
+        eventually(lambda: connection.execute(f"select {waiting_inside}".encode()).rowcount)
+        assert second.turn() == relay_module._STANDBY_PAUSE_S
+        connection.execute(f"select pg_terminate_backend(pid) {waiting_inside}".encode())
     thread.join(30)
     assert [type(error) for error in outcome] == [DatabaseUnavailableError]
     breakable.kafka.start()
@@ -187,21 +186,51 @@ def test_stopping_while_kafka_is_away_leaves_the_rows(
     assert len(reader.events(1)) == 1
 
 
-def test_a_row_that_kafka_refuses_holds_up_no_other(
-    database: Database, outbox: Outbox, relays: Relays, reader: TopicReader
-) -> None:
-    """It stays and is complained about; whatever else is in the outbox goes out."""
+def _put_huge_row(database: Database, key: str) -> None:
     with database.transaction() as connection:
         connection.execute(
             """insert into outbox (topic, key, payload)
-               values ('payment_intents.events', 'huge', repeat('x', 3000000))"""
+               values ('payment_intents.events', %s, repeat('x', 3000000))""",
+            (key,),
         )
+
+
+def test_a_row_that_kafka_refuses_holds_up_only_its_own_key(
+    database: Database, outbox: Outbox, relays: Relays, reader: TopicReader
+) -> None:
+    """It stays and is complained about, what is behind it of its key waits, and all else goes out at once."""
+    refused = outbox.create()
+    with database.transaction() as connection:
+        connection.execute("update outbox set payload = repeat('x', 3000000)")
+    outbox.pay(refused)
+    others = [outbox.create() for _ in range(20)]
+    with relays.running() as runner:
+        eventually(lambda: outbox.waiting() == 2)
+        more = [outbox.create() for _ in range(20)]
+        eventually(lambda: outbox.waiting() == 2, within=2)
+        runner.check()
+    events = reader.events(40)
+    assert [event.intent_uuid for event in events if event.intent_uuid == refused] == []
+    assert sorted(event.intent_uuid for event in events) == sorted(others + more)
+
+
+def test_more_refused_rows_than_fit_into_a_batch(
+    database: Database, outbox: Outbox, relays: Relays, monkeypatch: pytest.MonkeyPatch, reader: TopicReader
+) -> None:
+    """They do not stop the relay, and /readyz tells of them until they are gone."""
+    monkeypatch.setattr(relay_module, "BATCH", 3)
+    for number in range(4):
+        _put_huge_row(database, f"huge-{number}")
     intent = outbox.create()
     relay = relays.make()
-    with pytest.raises(NotConfirmedError, match="too large"):
-        relay.turn()
-    assert outbox.waiting() == 1
+    eventually(lambda: relay.turn() and outbox.waiting() == 4)
     assert [event.intent_uuid for event in reader.events(1)] == [intent]
+    with pytest.raises(RowsRefusedError, match="rows of 4 keys are refused"):
+        relay.check()
+    with database.transaction() as connection:
+        connection.execute("update outbox set payload = '{}'")
+    eventually(lambda: relay.turn() and outbox.waiting() == 0)
+    relay.check()
     relay.close()
 
 
@@ -217,6 +246,7 @@ def test_its_statements_use_the_key_whatever_the_statistics_say(database: Databa
             )
             for statement, values in (
                 (relay_module._OLDEST, (relay_module.BATCH,)),
+                (relay_module._OLDEST_BUT_PARKED, (["t"], ["x"], relay_module.BATCH)),
                 (relay_module._DELETE, (list(range(relay_module.BATCH)),)),
             )
         ]

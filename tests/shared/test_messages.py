@@ -51,6 +51,11 @@ def test_a_newer_sender_may_add_fields() -> None:
         encode(EVENT).replace(b'"seq":3', b'"seq":"3"'),  # a wrong type
         encode(EVENT).replace(b"payment_intent.succeeded", b"payment_intent.melted"),  # an unknown event
         b"[" * 5_000,  # nested without end
+        encode(EVENT)[:-1]
+        + b',"x":'
+        + b"[" * 50_000
+        + b"]" * 50_000
+        + b"}",  # so deep that the reader gives up
     ],
 )
 def test_what_cannot_be_read_is_named_as_such(data: bytes | None) -> None:

@@ -14,7 +14,7 @@ create function mizan_now() returns timestamptz
 
 create function uuid7_floor(at timestamptz) returns uuid
     language sql immutable parallel safe
-    return (lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid;
+    return (lpad(to_hex(floor(extract(epoch from at) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid;
 comment on function uuid7_floor is 'the smallest uuid v7 of that millisecond: a bound for ranges of ids';
 """
 

@@ -110,3 +110,19 @@ def test_a_wrong_statement_is_not_an_outage(database: Database) -> None:
     """Bugs must not be retried for ever."""
     with pytest.raises(psycopg.errors.UndefinedTable), database.transaction() as connection:
         connection.execute("select * from nowhere")
+
+
+def test_a_statement_that_is_too_much_is_not_an_outage(database: Database) -> None:
+    """PostgreSQL files its limits under operational errors; trying again would go on for ever."""
+    with pytest.raises(psycopg.errors.OperationalError), database.transaction() as connection:
+        connection.execute("select repeat('x', 2000000000)")
+
+
+def test_the_address_may_carry_options_of_its_own(database_settings: DatabaseSettings) -> None:
+    """Ours come on top, not instead."""
+    url = f"{database_settings.url}?options=-csearch_path%3Delsewhere"
+    database = Database(replace(database_settings, url=url), "test")
+    with database.transaction() as connection:
+        assert connection.execute("show search_path").fetchone() == ("elsewhere",)
+        assert connection.execute("show timezone").fetchone() == ("UTC",)
+    database.close()

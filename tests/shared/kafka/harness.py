@@ -60,13 +60,7 @@ class Kafka:
         self._producer.send(outgoing, patience=until(30))
 
     def loop(self, handler: Handler) -> ConsumerLoop:
-        return ConsumerLoop(
-            clients.consumer(self.settings, ROLE),
-            clients.group_name(self.settings, ROLE),
-            [clients.topic_name(self.settings, WORK.name)],
-            handler,
-            KafkaDeadLetterBox(ConfirmingProducer(self.settings, "dead-letters")),
-        )
+        return ConsumerLoop(self.settings, ROLE, [WORK.name], handler, KafkaDeadLetterBox(self.settings))
 
     def committed(self) -> int:
         """How many records of the work topic are committed, over all partitions."""

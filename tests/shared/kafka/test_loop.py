@@ -146,7 +146,7 @@ class InAnyOrder:
     def take(self, tasks: Sequence[Task]) -> None:
         self.taken.extend(tasks)
 
-    def turn(self) -> bool:
+    def turn(self, wait_s: float) -> bool:
         for task in reversed(self.taken[-3:]):
             self._finish(task)
         return any(seq(task) != self._never for task in self.taken)
@@ -154,6 +154,9 @@ class InAnyOrder:
     def settle(self, lanes: Sequence[Lane]) -> None:
         for task in [task for task in self.taken if task.lane in lanes]:
             self._finish(task)
+
+    def drop(self, lanes: Sequence[Lane]) -> None:
+        self.taken = [task for task in self.taken if task.lane not in lanes]
 
     def _finish(self, task: Task) -> None:
         if seq(task) == self._never:
@@ -212,6 +215,108 @@ def test_a_handler_without_room_is_not_overrun(kafka: Kafka) -> None:
     assert handler.most == 7
 
 
+def test_a_kept_record_can_be_given_back(kafka: Kafka) -> None:
+    """Its failures count like any other's: retried in place, and after the third it goes to the dead letters."""
+
+    class Clumsy(InAnyOrder):
+        drops = 0
+
+        def turn(self, wait_s: float) -> bool:
+            for task in list(self.taken):
+                if seq(task) == 3:
+                    self.taken.remove(task)
+                    self.drops += 1
+                    task.give_back(ZeroDivisionError("slipped"))
+            return super().turn(wait_s)
+
+    kafka.put([event(n) for n in range(10)], key="same-partition")
+    handler = Clumsy()
+    with running(kafka.loop(handler)):
+        eventually(lambda: kafka.committed() == 10)
+    assert handler.drops == 3
+    assert sorted(handler.finished) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert ["slipped" in letter.reason for letter in kafka.dead_letters()] == [True]
+
+
+def test_an_outage_while_kept_work_goes_on(kafka: Kafka) -> None:
+    """The handler's own turn meets it: it is asked again later, and the loop lives."""
+
+    class Unlucky(InAnyOrder):
+        outages = 3
+
+        def turn(self, wait_s: float) -> bool:
+            if self.taken and self.outages:
+                self.outages -= 1
+                raise DatabaseUnavailableError("gone fishing")
+            return super().turn(wait_s)
+
+    kafka.put([event(n) for n in range(20)])
+    handler = Unlucky()
+    with running(kafka.loop(handler)):
+        eventually(lambda: kafka.committed() == 20)
+    assert handler.outages == 0
+
+
+def test_a_handler_that_cannot_settle_still_lets_go(kafka: Kafka) -> None:
+    """What was finished is committed; the rest is for the next owner."""
+
+    class Stubborn(InAnyOrder):
+        def settle(self, lanes: Sequence[Lane]) -> None:
+            raise RuntimeError("never")
+
+    kafka.put([event(n) for n in range(100)], key="same-partition")
+    handler = Stubborn(never=50)
+    with running(kafka.loop(handler)):
+        eventually(lambda: len(handler.finished) == 99)
+    assert kafka.committed() == 50
+
+
+def test_a_poison_record_may_be_large(kafka: Kafka) -> None:
+    """It grows on its way into a dead letter; it must not grow so large that it blocks everything behind it."""
+    kafka.put([b"x" * 900_000, event(0), event(1)], key="same-partition")
+    collector = Collector()
+    with running(kafka.loop(BatchHandler(collector))):
+        eventually(lambda: kafka.committed() == 3)
+    assert collector.seen == [0, 1]
+    (letter,) = kafka.dead_letters()
+    assert letter.value == b"x" * 900_000
+
+
+def test_a_failing_record_holds_up_only_its_own_partition(kafka: Kafka) -> None:
+    """While one is tried again, the others go on."""
+    handled: list[int] = []
+
+    def handle(tasks: Sequence[Task]) -> None:
+        if any(task.record.key == b"bad" for task in tasks):
+            raise ZeroDivisionError
+        handled.extend(seq(task) for task in tasks)
+
+    kafka.put([event(n) for n in range(5)], key="bad")
+    kafka.put([event(n) for n in range(100, 200)])
+    with running(kafka.loop(BatchHandler(handle))):
+        eventually(lambda: len(kafka.dead_letters()) == 5)
+        eventually(lambda: kafka.committed() == 105)
+    assert sorted(handled) == list(range(100, 200))
+
+
+def test_waiting_costs_one_look_per_record(kafka: Kafka) -> None:
+    """A held record is handed out when it comes and when it is due, however many become due before it."""
+    handed_out = 0
+    start = time() + 1
+
+    def handle(tasks: Sequence[Task]) -> None:
+        nonlocal handed_out
+        handed_out += len(tasks)
+        for task in tasks:
+            if time() < start + seq(task) / 500:
+                task.hold_until(start + seq(task) / 500)
+
+    kafka.put([event(n) for n in range(1_000)], key="same-partition")
+    with running(kafka.loop(BatchHandler(handle))):
+        eventually(lambda: kafka.committed() == 1_000)
+    assert handed_out <= 2_000
+
+
 def test_a_consumer_that_stopped_consuming_is_noticed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler that hangs: the process looks healthy, but the heartbeat says it is not."""
     monkeypatch.setattr(progress, "POLL_LIMIT_S", 0.5)
@@ -244,7 +349,7 @@ def test_a_consumer_that_polls_but_finishes_nothing_is_noticed(
     kafka.put([event(0)])
     failing = kafka.loop(BatchHandler(fail))
     with running(failing):
-        eventually(lambda: _stalled(failing.progress, "finished none"))
+        eventually(lambda: _stalled(failing.progress, "finishes none"))
     holding = kafka.loop(BatchHandler(hold))
     with running(holding):
         until = monotonic() + 4

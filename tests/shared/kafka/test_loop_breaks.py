@@ -8,6 +8,8 @@ from pathlib import Path
 from threading import Event, Lock
 from time import sleep, time
 
+import pytest
+
 from shared.kafka.handlers import BatchHandler
 from shared.kafka.tasks import Task
 from stack.engines import Engines
@@ -75,6 +77,31 @@ def test_rebalanced_in_the_middle(kafka: Kafka) -> None:
         eventually(lambda: kafka.committed() == 2 * ALL, within=40)
     assert set(work.counts) == set(range(2 * ALL))
     assert set(work.counts.values()) == {1}
+
+
+@pytest.mark.parametrize("after", [0.4, 1.2, 2.0])
+def test_stopped_while_others_join(kafka: Kafka, after: float) -> None:
+    """As in a rolling upgrade. Commits fail while the group rebalances: they are sent again, so nothing that was
+    finished is done twice."""
+    work = Slow()
+    kafka.put([event(n) for n in range(10 * ALL)])
+    with running(kafka.loop(work.handler())):
+        eventually(lambda: len(work.counts) > 200)
+        with running(kafka.loop(work.handler()), kafka.loop(work.handler())):
+            sleep(after)  # somewhere in the rebalance, wherever that is
+    assert kafka.committed() == len(work.counts)
+    assert set(work.counts.values()) == {1}
+
+
+def test_finished_records_are_committed_although_a_rebalance_came_between(kafka: Kafka) -> None:
+    """A commit that failed in it is sent again by itself, also when no further record arrives."""
+    work = Slow()
+    kafka.put([event(n) for n in range(2 * ALL)])
+    with running(kafka.loop(work.handler())):
+        eventually(lambda: len(work.counts) > ALL)
+        with running(kafka.loop(work.handler()), kafka.loop(work.handler())):
+            eventually(lambda: len(work.counts) == 2 * ALL)
+            eventually(lambda: kafka.committed() == 2 * ALL)
 
 
 def test_a_held_partition_across_rebalances(kafka: Kafka) -> None:
