@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Thread
 from uuid import UUID, uuid4
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from shared.intents.states import EventType
 from shared.kafka import clients
@@ -74,7 +74,10 @@ class Kafka:
     def members(self) -> int:
         """How many consumers have partitions in the group, once it is stable; 0 while it is not."""
         (future,) = self._admin.describe_consumer_groups([clients.group_name(self.settings, ROLE)]).values()
-        group = future.result(10)
+        try:
+            group = future.result(10)
+        except KafkaException:  # a fresh broker is still looking for the group's coordinator
+            return 0
         if group.state.name != "STABLE":
             return 0
         return sum(bool(member.assignment.topic_partitions) for member in group.members)
