@@ -74,6 +74,11 @@ class Lanes:
         """When the next waiting record can be handed out; infinite when none waits."""
         return min((lane.ready_at for lane in self._lanes.values() if not _too_far_ahead(lane)), default=inf)
 
+    def ready_count(self) -> int:
+        """How many records wait for nothing but the handler."""
+        now = time()
+        return sum(len(lane.backlog) for lane in self._lanes.values() if lane.ready_at <= now)
+
     def set_pauses(self, consumer: Consumer) -> None:
         to_pause: list[Lane] = []
         to_resume: list[Lane] = []

@@ -29,7 +29,7 @@ FAILURES_BEFORE_DEAD = 3
 _log = logging.getLogger(__name__)
 _WAIT_S = 0.25
 _TURN_S = 0.005
-_READ_AT_ONCE = 1000
+_ENOUGH_WAITING = 1000
 _COMMIT_PATIENCE_S = 8.0
 _REVOKE_PATIENCE_S = 3.0
 
@@ -110,7 +110,10 @@ class ConsumerLoop:
         self.progress.polled()
         if first is None:
             return
-        for message in (first, *self._consumer.consume(_READ_AT_ONCE, 0)):
+        self._accept(first)
+        # No more than can be handled soon: what stays inside the client needs no pause, and a pause is dear.
+        more = _ENOUGH_WAITING - self._lanes.ready_count()
+        for message in self._consumer.consume(more, 0) if more > 0 else ():
             self._accept(message)
 
     def _accept(self, message: Message) -> None:

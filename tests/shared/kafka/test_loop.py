@@ -1,9 +1,11 @@
 """The consumer loop on the real Kafka: in order, nothing lost, offsets last."""
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from threading import Event
-from time import monotonic, time
+from time import monotonic, sleep, time
 
 import pytest
 
@@ -315,6 +317,27 @@ def test_waiting_costs_one_look_per_record(kafka: Kafka) -> None:
     with running(kafka.loop(BatchHandler(handle))):
         eventually(lambda: kafka.committed() == 1_000)
     assert handed_out <= 2_000
+
+
+def test_every_record_is_fetched_once(kafka: Kafka) -> None:
+    """A handler that is slower than Kafka: what it cannot take yet waits, and is not thrown away and fetched again."""
+    fetched = 0
+
+    def count(statistics: str) -> None:
+        nonlocal fetched
+        topics = json.loads(statistics)["topics"].values()
+        fetched = sum(part["rxmsgs"] for topic in topics for part in topic["partitions"].values())
+
+    def slow(_tasks: Sequence[Task]) -> None:
+        sleep(0.03)  # the work itself
+
+    kafka.put([event(n) for n in range(20_000)])
+    client = {**kafka.settings.client, "statistics.interval.ms": "200", "stats_cb": count}
+    kafka.settings = replace(kafka.settings, client=client)  # type: ignore[arg-type]
+    with running(kafka.loop(BatchHandler(slow))):
+        eventually(lambda: kafka.committed() == 20_000)
+        eventually(lambda: fetched >= 20_000)
+    assert fetched == 20_000
 
 
 def test_a_consumer_that_stopped_consuming_is_noticed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
