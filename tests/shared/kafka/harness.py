@@ -1,5 +1,6 @@
 """A topic full of events, a loop that runs in a thread, and ways to look at what became of them."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -37,6 +38,22 @@ def event(seq: int, intent: UUID | None = None) -> IntentEvent:
 def seq(task: Task) -> int:
     assert isinstance(task.message, IntentEvent)
     return task.message.seq
+
+
+class Collector:
+    """A handler's function that remembers what it saw."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.by_partition: dict[int, list[int]] = defaultdict(list)
+
+    def __call__(self, tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            self.see(task)
+
+    def see(self, task: Task) -> None:
+        self.seen.append(seq(task))
+        self.by_partition[task.record.partition].append(task.record.offset)
 
 
 class Kafka:
