@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(condition: Callable[[], T], within: float = 20.0, *, every: float = 0.02) -> T:
+def eventually(condition: Callable[[], T], within: float = 40.0, *, every: float = 0.02) -> T:
     """The first true value of `condition`; fails when there is none in time."""
     deadline = monotonic() + within
     while True:
