@@ -21,6 +21,7 @@ from shared.kafka.handlers import Handler
 from shared.kafka.lanes import Lanes, partitions_of
 from shared.kafka.progress import Progress
 from shared.kafka.tasks import Lane, Record, Task
+from shared.logs import log_context
 from shared.settings import KafkaSettings
 
 TRANSIENT = (DatabaseUnavailableError, KafkaUnavailableError)
@@ -154,7 +155,8 @@ class ConsumerLoop:
         if hopeless:
             self._dead_letters.put([(task.record, str(task.hopeless)) for task in hopeless], self._group)
             for task in hopeless:
-                _log.error("%s put into the dead letters: %s", task.record, task.hopeless)
+                with log_context(message_id=str(task.record)):
+                    _log.error("put into the dead letters: %s", task.hopeless)
                 task.done()
             self.progress.buried(len(hopeless))
         hopeful = [task for task in batch if task.hopeless is None]
@@ -173,7 +175,8 @@ class ConsumerLoop:
         """Its own partition waits for it, the others do not; after the third time it is hopeless."""
         task.failures += 1
         self.progress.retried("record")
-        _log.warning("%s failed for the %d. time", task.record, task.failures, exc_info=error)
+        with log_context(message_id=str(task.record)):
+            _log.warning("failed for the %d. time", task.failures, exc_info=error)
         if task.failures >= FAILURES_BEFORE_DEAD:
             task.hopeless = f"failed {task.failures} times: {error!r}"
         else:
