@@ -41,7 +41,8 @@ def database_engine(options: Options) -> Engine:
     if options.database_url is not None:
         check_given_database(options.database_url)
         return Engine(options.database_url, None)
-    server = Postgres(options.directory / "postgres", EnginePorts(options.directory).postgres())
+    ports = EnginePorts(options.directory, options.port_base)
+    server = Postgres(options.directory / "postgres", ports.postgres())
     notes = server.prepare()
     stage = Stage(
         "PostgreSQL", (postgres_program(server),), lambda _, log, running: server.wait_ready(log, running)
@@ -53,7 +54,7 @@ def kafka_engine(options: Options) -> Engine:
     if options.kafka_bootstrap_servers is not None:
         check_given_kafka(options.kafka_bootstrap_servers)
         return Engine(options.kafka_bootstrap_servers, None)
-    ports = EnginePorts(options.directory).brokers(options.brokers)
+    ports = EnginePorts(options.directory, options.port_base).brokers(options.brokers)
     cluster = KafkaCluster(options.directory / "kafka", ports, ensure_jars(options.cache))
     cluster.prepare()
     stage = Stage(

@@ -56,15 +56,24 @@ def test_free_ports_are_different_and_not_for_outgoing_connections(listener: int
 
 def test_engine_ports_are_kept_while_free(tmp_path: Path) -> None:
     """The second start finds PostgreSQL and Kafka where the first one put them."""
-    first = EnginePorts(tmp_path)
+    first = EnginePorts(tmp_path, 8000)
     ports = first.postgres(), first.brokers(3)
     assert len({ports[0], *(port for pair in ports[1] for port in (pair.client, pair.controller))}) == 7
-    second = EnginePorts(tmp_path)
+    second = EnginePorts(tmp_path, 8000)
     assert (second.postgres(), second.brokers(3)) == ports
 
 
 def test_taken_engine_port_is_replaced(tmp_path: Path) -> None:
     """A remembered port that somebody else has taken meanwhile is given up."""
-    before = EnginePorts(tmp_path).postgres()
+    before = EnginePorts(tmp_path, 8000).postgres()
     with socket.create_server(("127.0.0.1", before)):
-        assert EnginePorts(tmp_path).postgres() != before
+        assert EnginePorts(tmp_path, 8000).postgres() != before
+
+
+def test_engine_ports_keep_out_of_the_services_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: a broker took a port that was free when it started, and meant for a service that starts later."""
+    monkeypatch.setattr(
+        "stack.engine_ports.find_free_ports", lambda count: list(range(20_000, 20_000 + count))
+    )
+    assert EnginePorts(tmp_path, 20_000).postgres() == 20_020
+    assert EnginePorts(tmp_path, 20_010).postgres() not in range(20_010, 20_030), "also a remembered one"
