@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, cast, get_args
+from typing import cast, get_args
 
 import environs
 from environs import validate
 
-LogFormat = Literal["auto", "json", "human"]
-LOG_FORMATS = get_args(LogFormat)
+from shared.logs import LogFormat
+
 KAFKA_CLIENT_PREFIX = "KAFKA_CLIENT_"
 _STACK_KEYS = {
     "DATABASE_URL": "database_url",
@@ -82,7 +82,7 @@ def read_settings() -> Settings:
         http_host=env.str("HTTP_HOST", "127.0.0.1"),
         http_port=env.int("HTTP_PORT", 8000, validate=validate.Range(0, 65535)),
         log_format=cast(
-            "LogFormat", env.str("MIZAN_LOG_FORMAT", "auto", validate=validate.OneOf(LOG_FORMATS))
+            "LogFormat", env.str("MIZAN_LOG_FORMAT", "auto", validate=validate.OneOf(get_args(LogFormat)))
         ),
         log_level=env.str(
             "MIZAN_LOG_LEVEL", "INFO", validate=validate.OneOf(["DEBUG", "INFO", "WARNING", "ERROR"])

@@ -30,6 +30,13 @@ class TopicReader:
         self._take(0.5)
         return self.messages
 
+    def read_to_end(self) -> list[AnyMessage]:
+        """Everything that is in the topic now."""
+        ends = [
+            self._consumer.get_watermark_offsets(place, timeout=10) for place in self._consumer.assignment()
+        ]
+        return self.read(sum(high - low for low, high in ends))
+
     def events(self, count: int, within: float = 30.0) -> list[IntentEvent]:
         return [message for message in self.read(count, within) if isinstance(message, IntentEvent)]
 

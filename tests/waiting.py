@@ -7,6 +7,15 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
+def complaint(check: Callable[[], None], kind: type[Exception]) -> str:
+    """What a check for /readyz raises, as text; empty when it is content."""
+    try:
+        check()
+    except kind as error:
+        return str(error)
+    return ""
+
+
 def eventually(condition: Callable[[], T], within: float = 40.0, *, every: float = 0.02) -> T:
     """The first true value of `condition`; fails when there is none in time."""
     deadline = monotonic() + within

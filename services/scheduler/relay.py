@@ -115,16 +115,13 @@ class Relay:
 
     def _confirmed(self, rows: Sequence[Row], connection: psycopg.Connection[Any]) -> Sequence[Row]:
         try:
-            self._producer.send([_outgoing(row) for row in rows], patience=self._patience(connection))
+            self._producer.send([_outgoing(row) for row in rows], patience=_Patience(connection, self._stop))
         except NotConfirmedError as error:
             for place, refusal in error.refused.items():
                 self._parked.park((rows[place].topic, rows[place].key), refusal.str())
             _log.error("%s; these rows wait in the outbox", error)
             return _in_order(rows, error)
         return rows
-
-    def _patience(self, connection: psycopg.Connection[Any]) -> "_Patience":
-        return _Patience(connection, self._stop)
 
     def _connected(self) -> psycopg.Connection[Any]:
         if self._connection is None or self._connection.closed:

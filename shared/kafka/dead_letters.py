@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
+import msgspec
+
 from shared.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing, until
 from shared.kafka.tasks import Record
 from shared.messages import DeadLetter, encode
@@ -59,14 +61,11 @@ def _letter(record: Record, group: str, reason: str) -> DeadLetter:
 
 def _without_value(letter: DeadLetter) -> DeadLetter:
     size = len(letter.value or b"")
-    return DeadLetter(
-        topic=letter.topic,
-        partition=letter.partition,
-        offset=letter.offset,
-        group=letter.group,
+    return msgspec.structs.replace(
+        letter,
         reason=f"{letter.reason} (its value of {size} bytes is too large for this topic; see its origin)",
-        at=letter.at,
         key=letter.key if len(letter.key or b"") < _LONGEST_REASON else None,
+        value=None,
     )
 
 

@@ -211,7 +211,8 @@ class ConsumerLoop:
         self._lanes.open(partitions)
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        going = [lane for lane in self._lanes.all() if _is_among(lane, partitions)]
+        held = (self._lanes.of(partition.topic, partition.partition) for partition in partitions)
+        going = [lane for lane in held if lane is not None]
         self._settle(going)
         deadline = monotonic() + _REVOKE_PATIENCE_S
         while not self._commits.commit_now(consumer, going) and monotonic() < deadline:
@@ -222,7 +223,3 @@ class ConsumerLoop:
         gone = self._lanes.close(partitions)
         self._handler.drop(gone)
         self.progress.forget(gone)
-
-
-def _is_among(lane: Lane, partitions: Sequence[TopicPartition]) -> bool:
-    return any((tp.topic, tp.partition) == (lane.topic, lane.partition) for tp in partitions)

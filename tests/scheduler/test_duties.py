@@ -9,7 +9,7 @@ from prometheus_client import REGISTRY
 
 from services.scheduler import duties
 from services.scheduler.duties import Duty, DutyFailingError, DutyRunner, start_duties, wait_for_duties
-from tests.waiting import eventually
+from tests.waiting import complaint, eventually
 
 
 class Fake:
@@ -45,14 +45,6 @@ def at_work(*duties: Duty) -> Iterator[list[DutyRunner]]:
         wait_for_duties(runners)
 
 
-def _ok(runner: DutyRunner) -> bool:
-    try:
-        runner.check()
-    except DutyFailingError:
-        return False
-    return True
-
-
 def test_a_failing_duty_is_seen_and_tried_again() -> None:
     """/readyz and the metrics tell of it, while the process and the other duties live."""
     bad, good = Fake("bad"), Fake("good")
@@ -64,7 +56,7 @@ def test_a_failing_duty_is_seen_and_tried_again() -> None:
         assert REGISTRY.get_sample_value("mizan_duty_failing", {"duty": "bad"}) == 1
         good_runner.check()
         bad.failing = False
-        eventually(lambda: _ok(bad_runner))
+        eventually(lambda: not complaint(bad_runner.check, DutyFailingError))
         assert REGISTRY.get_sample_value("mizan_duty_failing", {"duty": "bad"}) == 0
     assert bad.closed
     assert good.closed
@@ -86,8 +78,8 @@ def test_a_duty_that_hangs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Fake("hanging")
     slow.go_on.clear()
     with at_work(slow) as (runner,):
-        eventually(lambda: not _ok(runner))
+        eventually(lambda: complaint(runner.check, DutyFailingError))
         with pytest.raises(DutyFailingError, match="at one turn for"):
             runner.check()
         slow.go_on.set()
-        eventually(lambda: _ok(runner))
+        eventually(lambda: not complaint(runner.check, DutyFailingError))

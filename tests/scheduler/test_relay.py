@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from services.scheduler import relay as relay_module
-from services.scheduler.duties import DutyFailingError, DutyRunner
+from services.scheduler.duties import DutyFailingError
 from services.scheduler.parked import RowsRefusedError
 from shared.db.pool import Database, DatabaseUnavailableError
 from shared.messages import IntentEvent
@@ -16,7 +16,7 @@ from shared.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.scheduler.conftest import Outbox, Relays
 from tests.topic_reader import TopicReader
-from tests.waiting import eventually
+from tests.waiting import complaint, eventually
 
 
 def _in_order(events: Sequence[IntentEvent], intents: Sequence[UUID], changes: int) -> bool:
@@ -25,14 +25,6 @@ def _in_order(events: Sequence[IntentEvent], intents: Sequence[UUID], changes: i
         [event.seq for event in events if event.intent_uuid == intent] == list(range(1, changes + 1))
         for intent in intents
     )
-
-
-def _failing(runner: DutyRunner) -> str:
-    try:
-        runner.check()
-    except DutyFailingError as error:
-        return str(error)
-    return ""
 
 
 def test_every_row_comes_out_once_and_in_order(outbox: Outbox, relays: Relays, reader: TopicReader) -> None:
@@ -105,11 +97,11 @@ def test_a_database_restart_is_survived(
     with relays.running() as runner:
         eventually(lambda: outbox.waiting() == 0)
         breakable.postgres.stop()
-        eventually(lambda: _failing(runner))
+        eventually(lambda: complaint(runner.check, DutyFailingError))
         breakable.postgres.start()
         outbox.create()
         eventually(lambda: outbox.waiting() == 0)
-        eventually(lambda: not _failing(runner))
+        eventually(lambda: not complaint(runner.check, DutyFailingError))
     assert len(reader.events(2)) == 2
 
 

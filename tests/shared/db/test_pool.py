@@ -12,7 +12,7 @@ from shared.db.pool import Database, DatabaseUnavailableError
 from shared.settings import DatabaseSettings
 from stack.engines import Engines
 from stack.free_ports import find_free_ports
-from tests.waiting import eventually
+from tests.waiting import complaint, eventually
 
 
 def _fill(database: Database, connections: int) -> None:
@@ -26,14 +26,6 @@ def _fill(database: Database, connections: int) -> None:
 
     with ThreadPoolExecutor(connections) as pool:
         list(pool.map(use, range(connections)))
-
-
-def _answers(database: Database) -> bool:
-    try:
-        database.check()
-    except DatabaseUnavailableError:
-        return False
-    return True
 
 
 def test_a_block_that_raises_leaves_nothing_behind(database: Database) -> None:
@@ -66,14 +58,14 @@ def test_a_killed_server_is_an_outage_and_then_heals(breakable: Engines, databas
         assert monotonic() - started < 10
     finally:
         breakable.postgres.start()
-    eventually(lambda: _answers(database))
+    eventually(lambda: not complaint(database.check, DatabaseUnavailableError))
 
 
 def test_a_connection_that_breaks_in_the_middle_is_named_an_outage(database: Database) -> None:
     """Whatever psycopg calls it."""
     with pytest.raises(DatabaseUnavailableError), database.transaction() as connection:
         connection.execute("select pg_terminate_backend(pg_backend_pid())")
-    assert _answers(database)
+    assert not complaint(database.check, DatabaseUnavailableError)
 
 
 def test_waiting_for_a_free_connection_has_an_end(database_settings: DatabaseSettings) -> None:

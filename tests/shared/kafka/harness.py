@@ -16,9 +16,10 @@ from shared.kafka.handlers import Handler
 from shared.kafka.loop import ConsumerLoop
 from shared.kafka.producer import ConfirmingProducer, Outgoing, until
 from shared.kafka.tasks import Task
-from shared.messages import AnyMessage, DeadLetter, IntentEvent, decode, encode
+from shared.messages import DeadLetter, IntentEvent, encode
 from shared.settings import KafkaSettings
 from shared.topics import DEAD_LETTERS, Topic
+from tests.topic_reader import TopicReader
 
 WORK = Topic("work", 4, timedelta(days=1), key="intent uuid")
 ROLE = "worker"
@@ -100,26 +101,10 @@ class Kafka:
         return sum(bool(member.assignment.topic_partitions) for member in group.members)
 
     def dead_letters(self) -> list[DeadLetter]:
-        letters = [message for message in self.read(DEAD_LETTERS.name) if isinstance(message, DeadLetter)]
+        reader = TopicReader(self.settings, DEAD_LETTERS.name)
+        letters = [message for message in reader.read_to_end() if isinstance(message, DeadLetter)]
+        reader.close()
         return sorted(letters, key=lambda letter: (letter.partition, letter.offset))
-
-    def read(self, topic: str) -> list[AnyMessage]:
-        """Everything in a topic now."""
-        name = clients.topic_name(self.settings, topic)
-        consumer = clients.consumer(self.settings, f"reader-{uuid4()}")
-        try:
-            partitions = consumer.list_topics(name, timeout=10).topics[name].partitions
-            ends = {
-                n: consumer.get_watermark_offsets(TopicPartition(name, n), timeout=10) for n in partitions
-            }
-            consumer.assign([TopicPartition(name, n, 0) for n in partitions])
-            expected = sum(high - low for low, high in ends.values())
-            messages: list[AnyMessage] = []
-            while len(messages) < expected:
-                messages.extend(decode(message.value()) for message in consumer.consume(500, 1.0))
-            return messages
-        finally:
-            consumer.close()
 
 
 @contextmanager

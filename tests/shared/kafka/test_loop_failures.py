@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from threading import Event
 
 from shared.db.pool import DatabaseUnavailableError
+from shared.kafka.dead_letters import KafkaDeadLetterBox
 from shared.kafka.handlers import BatchHandler
-from shared.kafka.tasks import Task
+from shared.kafka.tasks import Record, Task
 from tests.shared.kafka.harness import Collector, Kafka, event, running, seq
 from tests.waiting import eventually
 
@@ -34,6 +35,18 @@ def test_a_poison_record_may_be_large(kafka: Kafka) -> None:
     assert collector.seen == [0, 1]
     (letter,) = kafka.dead_letters()
     assert letter.value == b"x" * 900_000
+
+
+def test_a_letter_that_is_too_large_says_where_its_record_is(kafka: Kafka) -> None:
+    """Without the value, which is still at its origin; the other letters of the batch are whole."""
+    huge = Record("elsewhere", 2, 7, b"key", b"x" * 3_000_000, 0.0)
+    small = Record("elsewhere", 2, 8, b"key", b"bad", 0.0)
+    KafkaDeadLetterBox(kafka.settings).put([(small, "why"), (huge, "why")], "group")
+    stripped, whole = kafka.dead_letters()
+    assert (stripped.topic, stripped.partition, stripped.offset, stripped.key) == ("elsewhere", 2, 7, b"key")
+    assert stripped.value is None
+    assert "3000000 bytes is too large" in stripped.reason
+    assert (whole.offset, whole.value, whole.reason) == (8, b"bad", "why")
 
 
 def test_a_record_that_fails_three_times_goes_to_the_dead_letters(kafka: Kafka) -> None:

@@ -12,7 +12,7 @@ from shared.kafka.handlers import BatchHandler
 from shared.kafka.progress import ConsumerStalledError
 from shared.kafka.tasks import Task
 from tests.shared.kafka.harness import Kafka, event, running
-from tests.waiting import eventually
+from tests.waiting import complaint, eventually
 
 
 def test_a_consumer_that_stopped_consuming_is_noticed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,9 +26,9 @@ def test_a_consumer_that_stopped_consuming_is_noticed(kafka: Kafka, monkeypatch:
     kafka.put([event(0)])
     loop = kafka.loop(BatchHandler(hang))
     with running(loop):
-        eventually(lambda: _stalled(loop.progress, "has not polled"))
+        eventually(lambda: "has not polled" in complaint(loop.progress.check, ConsumerStalledError))
         go_on.set()
-        eventually(lambda: not _stalled(loop.progress, ""))
+        eventually(lambda: not complaint(loop.progress.check, ConsumerStalledError))
 
 
 def test_a_consumer_that_polls_but_finishes_nothing_is_noticed(
@@ -47,17 +47,9 @@ def test_a_consumer_that_polls_but_finishes_nothing_is_noticed(
     kafka.put([event(0)])
     failing = kafka.loop(BatchHandler(fail))
     with running(failing):
-        eventually(lambda: _stalled(failing.progress, "finishes none"))
+        eventually(lambda: "finishes none" in complaint(failing.progress.check, ConsumerStalledError))
     holding = kafka.loop(BatchHandler(hold))
     with running(holding):
         until = monotonic() + 4
-        eventually(lambda: _stalled(holding.progress, "") or monotonic() > until)
-        assert not _stalled(holding.progress, "")
-
-
-def _stalled(of: progress.Progress, saying: str) -> bool:
-    try:
-        of.check()
-    except ConsumerStalledError as error:
-        return saying in str(error)
-    return False
+        eventually(lambda: complaint(holding.progress.check, ConsumerStalledError) or monotonic() > until)
+        assert not complaint(holding.progress.check, ConsumerStalledError)
