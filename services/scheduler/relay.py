@@ -16,7 +16,7 @@ from prometheus_client import Counter
 from psycopg.rows import class_row
 
 from services.scheduler.parked import ParkedKeys
-from shared.db.pool import connection_arguments, translate_outage
+from shared.db.connections import connection_arguments, translate_outage
 from shared.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
 from shared.settings import DatabaseSettings
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection
-from psycopg.rows import class_row
+from psycopg import Connection, Cursor
 from psycopg.types.json import Json
+from psycopg.types.numeric import Int8
 
 from shared.intents.reference import new_reference
 from shared.intents.states import State, Trigger, event_of, move
@@ -54,6 +54,10 @@ class IntentNotFoundError(Exception):
     """No intent has this uuid."""
 
 
+class ExpiryOutsideWindowError(Exception):
+    """A new intent would expire too soon or too late; nothing was made."""
+
+
 _COLUMNS = """uuid, application_id, merchant_reference, reference, amount, currency, status, description,
     customer_external_id, return_url, metadata, expires_at, created_at, updated_at"""
 
@@ -74,21 +78,34 @@ queued as (
     from numbered
 )"""
 
-_CREATE = f"""
+# §4.1: judged by the database's clock, and only when an intent would be made.
+_EXPIRES_WITHIN_WINDOW = """(%s::timestamptz is null
+     or %s::timestamptz > mizan_now() + interval '5 minutes'
+    and %s::timestamptz < mizan_now() + interval '31 days')"""
+
+CREATE = f"""
 with made as (
     insert into payment_intents (application_id, merchant_reference, reference, amount, currency, description,
                                  customer_external_id, return_url, metadata, expires_at)
-    values (%(application_id)s, %(merchant_reference)s, %(reference)s, %(amount)s, %(currency)s, %(description)s,
-            %(customer_external_id)s, %(return_url)s, %(metadata)s,
-            coalesce(%(expires_at)s, mizan_now() + interval '24 hours'))
+    select %s, %s, %s, %s, %s, %s, %s, %s, %s, coalesce(%s::timestamptz, mizan_now() + interval '24 hours')
+    where {_EXPIRES_WITHIN_WINDOW}
     on conflict do nothing
     returning {_COLUMNS}, event_seq
 ),
-changed as (select uuid, application_id, event_seq, %(event_type)s as event_type, updated_at from made),
+changed as (
+    select uuid, application_id, event_seq, '{event_of(None, move(None, Trigger.CREATE))}' as event_type, updated_at
+    from made
+),
 {_RECORD_CHANGES}
 select {_COLUMNS} from made"""
 
 _FIND = f"select {_COLUMNS} from payment_intents where application_id = %s and merchant_reference = %s"
+
+_GET = f"select {_COLUMNS} from payment_intents where uuid = %s"
+
+_MAY_EXPIRE_AT = f"""
+select {_EXPIRES_WITHIN_WINDOW}
+    or exists (select from payment_intents where application_id = %s and merchant_reference = %s)"""
 
 _GET_LOCKED = "select status from payment_intents where uuid = %s for no key update"
 
@@ -102,29 +119,44 @@ with changed as (
 select 1 from changed"""
 
 
-def create_or_find(connection: Connection[Any], new: NewIntent) -> tuple[Intent, bool]:
+def create_or_find(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
     """The intent of this reference, and whether this call made it (§4.1, rules 1 to 3)."""
-    values = {
-        "application_id": new.application_id,
-        "merchant_reference": new.merchant_reference,
-        "amount": new.amount,
-        "currency": new.currency,
-        "description": new.description,
-        "customer_external_id": new.customer_external_id,
-        "return_url": new.return_url,
-        "metadata": None if new.metadata is None else Json(dict(new.metadata)),
-        "expires_at": new.expires_at,
-        "event_type": event_of(None, move(None, Trigger.CREATE)),
-    }
-    with connection.cursor(row_factory=class_row(Intent)) as cursor:
-        while True:
-            made = cursor.execute(_CREATE, {**values, "reference": new_reference()}).fetchone()
-            if made is not None:
-                return made, True
-            found = cursor.execute(_FIND, (new.application_id, new.merchant_reference)).fetchone()
-            if found is not None:
-                return found, False
-            # Neither made nor found: the short reference was taken. Draw another.
+    before = (new.application_id, new.merchant_reference)
+    after = (
+        Int8(new.amount),
+        new.currency,
+        new.description,
+        new.customer_external_id,
+        new.return_url,
+        None if new.metadata is None else Json(new.metadata),
+        *((new.expires_at,) * 4),
+    )
+    while True:
+        made = cursor.execute(CREATE, (*before, new_reference(), *after)).fetchone()
+        if made is not None:
+            return Intent(*made), True
+        found = cursor.execute(_FIND, before).fetchone()
+        if found is not None:
+            return Intent(*found), False
+        if not may_expire_at(cursor, *before, new.expires_at):
+            raise ExpiryOutsideWindowError
+        # Neither made nor found, and it may be made: the short reference was taken. Draw another.
+
+
+def may_expire_at(
+    cursor: Cursor[Any],
+    application_id: UUID,
+    merchant_reference: str | None,
+    expires_at: datetime | None,
+) -> bool:
+    """Whether a create with this time would be accepted: within the window, or a repeat (§4.1 rule 5)."""
+    values = (expires_at, expires_at, expires_at, application_id, merchant_reference)
+    return cursor.execute(_MAY_EXPIRE_AT, values).fetchone() == (True,)
+
+
+def find(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
+    row = cursor.execute(_GET, (uuid,)).fetchone()
+    return None if row is None else Intent(*row)
 
 
 def apply(connection: Connection[Any], uuid: UUID, trigger: Trigger) -> State:

@@ -39,8 +39,8 @@ class Outbox:
     def create(self) -> UUID:
         self._orders += 1
         new = NewIntent(self._application_id, f"order-{self._orders}", 1_000, "LYD")
-        with self._database.transaction() as connection:
-            return create_or_find(connection, new)[0].uuid
+        with self._database.cursor() as cursor:
+            return create_or_find(cursor, new)[0].uuid
 
     def pay(self, uuid: UUID) -> None:
         with self._database.transaction() as connection:

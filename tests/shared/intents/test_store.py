@@ -19,8 +19,8 @@ def _new(application_id: UUID, reference: str = "order-1") -> NewIntent:
 
 
 def _create(database: Database, new: NewIntent) -> tuple[Intent, bool]:
-    with database.transaction() as connection:
-        return create_or_find(connection, new)
+    with database.cursor() as cursor:
+        return create_or_find(cursor, new)
 
 
 def _rows(database: Database, query: str) -> list[Any]:
@@ -96,7 +96,7 @@ def test_every_change_has_one_event_in_order_and_one_message(
 def test_nothing_is_written_when_the_transaction_fails(database: Database, application_id: UUID) -> None:
     """Intent, event and message live or die together."""
     with pytest.raises(ZeroDivisionError), database.transaction() as connection:
-        create_or_find(connection, _new(application_id))
+        create_or_find(connection.cursor(), _new(application_id))
         raise ZeroDivisionError
     for table in ("payment_intents", "intent_events", "outbox"):
         assert _rows(database, f"select count(*) from {table}") == [(0,)]  # noqa: S608

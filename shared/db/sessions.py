@@ -1,0 +1,106 @@
+"""The open connections of a process: taken, given back, replaced when they are dead or old.
+
+Callers never wait for a server that is known to be away. Why it is not psycopg_pool:
+docs/decisions/0007-connections.md.
+"""
+
+from collections import deque
+from threading import BoundedSemaphore, Lock
+from time import monotonic
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+
+from shared.db.connections import DatabaseUnavailableError, closed_by_server, connection_arguments
+from shared.settings import DatabaseSettings
+
+_MAX_AGE_S = 1800
+_PAUSE_BETWEEN_TRIES_S = 0.1
+
+
+class Session:
+    """A connection with a cursor that is used again: making one costs as much as a small statement."""
+
+    __slots__ = ("_since", "connection", "cursor")
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self.connection = connection
+        self.cursor = connection.cursor()
+        self._since = monotonic()
+
+    def is_reusable(self) -> bool:
+        connection = self.connection
+        return (
+            not connection.closed
+            and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
+            and monotonic() - self._since < _MAX_AGE_S
+        )
+
+
+class Sessions:
+    """Nothing is connected before it is needed; the one used last is taken first."""
+
+    def __init__(self, settings: DatabaseSettings, service: str) -> None:
+        self._url = settings.url
+        self._arguments = connection_arguments(settings, service)
+        self._wait_s = settings.pool_timeout_s
+        self._free = BoundedSemaphore(settings.pool_size)
+        self._idle: deque[Session] = deque()
+        self._closed = False
+        self._away_since: float | None = None
+        self._one_tries = Lock()
+
+    def take(self) -> Session:
+        if not self._free.acquire(timeout=self._wait_s):
+            raise DatabaseUnavailableError("no database connection became free in time")
+        try:
+            return self._idle_session() or self._new_session()
+        except BaseException:
+            self._free.release()
+            raise
+
+    def give_back(self, session: Session) -> None:
+        if session.is_reusable() and not self._closed:
+            self._idle.append(session)
+        else:
+            session.connection.close()
+        self._free.release()
+
+    def close(self) -> None:
+        self._closed = True
+        while self._idle:
+            self._idle.pop().connection.close()
+
+    def _idle_session(self) -> Session | None:
+        while self._idle:
+            try:
+                session = self._idle.pop()
+            except IndexError:  # another thread was faster
+                break
+            if not closed_by_server(session.connection):
+                return session
+            session.connection.close()
+        return None
+
+    def _new_session(self) -> Session:
+        """While PostgreSQL is away one caller at a time asks for it again, and the others are told at once."""
+        away_since = self._away_since
+        if away_since is None:
+            return self._connect()
+        if self._one_tries.acquire(blocking=False):
+            try:
+                if monotonic() - away_since >= _PAUSE_BETWEEN_TRIES_S:
+                    return self._connect()
+            finally:
+                self._one_tries.release()
+        raise DatabaseUnavailableError("PostgreSQL is away")
+
+    def _connect(self) -> Session:
+        try:
+            connection = psycopg.connect(self._url, autocommit=True, prepare_threshold=0, **self._arguments)
+        except psycopg.OperationalError:
+            self._away_since = monotonic()
+            raise
+        self._away_since = None
+        return Session(connection)
