@@ -2,6 +2,7 @@
 
 import click
 
+from mizan.app import app_group
 from mizan.migrate import migrate_command
 from mizan.topics import topics_command
 
@@ -12,6 +13,7 @@ def main() -> None:
     through the stack.json of a running `make run` (STACK_DIR, default .run)."""
 
 
+main.add_command(app_group)
 main.add_command(migrate_command)
 main.add_command(topics_command)
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import cast, get_args
 
 import environs
+from cryptography.fernet import Fernet
 from environs import validate
 
 from shared.logs import LogFormat
@@ -19,6 +20,8 @@ _STACK_KEYS = {
     "DATABASE_URL": "database_url",
     "KAFKA_BOOTSTRAP_SERVERS": "kafka_bootstrap_servers",
     "KAFKA_REPLICATION_FACTOR": "kafka_replication_factor",
+    "MIZAN_SECRET_KEYS_FILE": "secret_keys_file",
+    "WEBHOOK_ALLOW_PRIVATE": "webhook_allow_private",
 }
 
 
@@ -59,10 +62,36 @@ class KafkaSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PublicUrls:
+    """Where people and merchants' servers reach us; never taken from a request. Without a slash at the end."""
+
+    api: str
+    checkout: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    workers: int
+    """Processes."""
+    threads: int
+    """In each process; each holds one database connection while it answers."""
+    rate_limit: float
+    """Requests a second for each application in each process, on average; 0 means no limit."""
+    rate_burst: int
+    """How many may come at one moment."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     environment: Environment
     database: DatabaseSettings
     kafka: KafkaSettings
+    public_urls: PublicUrls
+    api: ApiSettings
+    secret_keys: tuple[str, ...] = field(repr=False)
+    """What stored secrets are encrypted with: the first encrypts, all decrypt."""
+    webhook_allow_private: bool
+    """Development only: webhooks may go to private addresses and without TLS."""
     http_host: str
     http_port: int
     log_format: LogFormat
@@ -79,6 +108,13 @@ def read_settings() -> Settings:
         environment=environment,
         database=_database(env),
         kafka=_kafka(env),
+        public_urls=PublicUrls(
+            api=_public_url(env, "API_PUBLIC_URL", "http://127.0.0.1:8001"),
+            checkout=_public_url(env, "CHECKOUT_PUBLIC_URL", "http://127.0.0.1:8002"),
+        ),
+        api=_api(env),
+        secret_keys=_secret_keys(env),
+        webhook_allow_private=env.bool("WEBHOOK_ALLOW_PRIVATE", False),
         http_host=env.str("HTTP_HOST", "127.0.0.1"),
         http_port=env.int("HTTP_PORT", 8000, validate=validate.Range(0, 65535)),
         log_format=cast(
@@ -93,6 +129,8 @@ def read_settings() -> Settings:
         env.seal()
     except environs.EnvValidationError as invalid:
         raise SettingsError(_problems(invalid)) from None
+    if settings.environment is Environment.PRODUCTION and settings.webhook_allow_private:
+        raise SettingsError({"WEBHOOK_ALLOW_PRIVATE": ["Is for development only."]})
     return settings
 
 
@@ -102,7 +140,8 @@ def read_operator_settings() -> Settings:
     if stack_file.exists():
         stack = json.loads(stack_file.read_text())
         for name, key in _STACK_KEYS.items():
-            if stack.get(key):
+            # Of NAME and NAME_FILE the file would win, also over what somebody has just set by hand.
+            if stack.get(key) and name.removesuffix("_FILE") not in os.environ:
                 os.environ.setdefault(name, str(stack[key]))
     return read_settings()
 
@@ -124,6 +163,37 @@ def _kafka(env: environs.FileAwareEnv) -> KafkaSettings:
         replication_factor=env.int("KAFKA_REPLICATION_FACTOR", 1, validate=validate.Range(1, 9)),
         client=MappingProxyType(_kafka_client_settings(os.environ)),
     )
+
+
+def _api(env: environs.FileAwareEnv) -> ApiSettings:
+    return ApiSettings(
+        workers=env.int("API_WORKERS", 2, validate=validate.Range(1, 256)),
+        threads=env.int("API_THREADS", 8, validate=validate.Range(1, 256)),
+        rate_limit=env.float("API_RATE_LIMIT", 0.0, validate=validate.Range(0, 1_000_000)),
+        rate_burst=env.int("API_RATE_BURST", 100, validate=validate.Range(1, 1_000_000)),
+    )
+
+
+def _public_url(env: environs.FileAwareEnv, name: str, default: str) -> str:
+    def is_address_to_build_on(value: str) -> None:
+        validate.URL(schemes={"http", "https"}, require_tld=False)(value)
+        if "?" in value or "#" in value:
+            raise environs.ValidationError("Must have no query and no fragment.")
+
+    # None until env.seal() tells what is wrong with it.
+    return (env.str(name, default, validate=is_address_to_build_on) or "").rstrip("/")
+
+
+def _secret_keys(env: environs.FileAwareEnv) -> tuple[str, ...]:
+    def each_is_a_key(keys: list[str]) -> None:
+        for key in keys:
+            try:
+                Fernet(key)
+            except ValueError:
+                # Not which one, nor what it says: this ends up in logs.
+                raise environs.ValidationError("Each must be 32 random bytes in URL-safe base64.") from None
+
+    return tuple(env.list("MIZAN_SECRET_KEYS", [], validate=each_is_a_key) or ())
 
 
 def _kafka_client_settings(environ: Mapping[str, str]) -> dict[str, str]:

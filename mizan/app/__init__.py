@@ -1,0 +1,26 @@
+"""`mizan app`: merchants' applications, their credentials and their webhooks."""
+
+import click
+
+from mizan.app.create import create_command
+from mizan.app.credentials import credentials_command, issue_key_command, issue_token_command, revoke_command
+from mizan.app.listing import list_command
+from mizan.app.webhook import roll_secret_command, set_webhook_command
+
+
+@click.group("app")
+def app_group() -> None:
+    """Create and administrate merchants' applications. APP is an application's id, as `mizan app list` shows."""
+
+
+for _command in (
+    create_command,
+    list_command,
+    set_webhook_command,
+    roll_secret_command,
+    credentials_command,
+    issue_key_command,
+    issue_token_command,
+    revoke_command,
+):
+    app_group.add_command(_command)

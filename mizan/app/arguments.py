@@ -1,0 +1,32 @@
+"""Arguments that several commands of `mizan app` take."""
+
+from uuid import UUID
+
+import click
+
+from shared.settings import Settings
+from shared.webhook_url import WebhookUrl, check_webhook_url
+
+
+def uuid_in(text: str) -> UUID | None:
+    """Only the usual spelling counts: Python's UUID reads braces, plus signs and much else."""
+    try:
+        uuid = UUID(text)
+    except ValueError:
+        return None
+    return uuid if str(uuid) == text.lower() else None
+
+
+def webhook_url_in(text: str | None, settings: Settings) -> WebhookUrl | None:
+    """Inside `installation()`, which tells what is wrong with a URL."""
+    return None if text is None else check_webhook_url(text, allow_private=settings.webhook_allow_private)
+
+
+def _application_id(_context: click.Context, _parameter: click.Parameter, text: str) -> UUID:
+    application_id = uuid_in(text)
+    if application_id is None:
+        raise click.ClickException("APP must be an application's id, a uuid as `mizan app list` shows")
+    return application_id
+
+
+application_argument = click.argument("application_id", metavar="APP", callback=_application_id)

@@ -1,0 +1,77 @@
+"""`mizan app credentials`, `issue-key`, `issue-token` and `revoke`."""
+
+from uuid import UUID
+
+import click
+
+from mizan.app.arguments import application_argument
+from mizan.installation import installation, transaction_in
+from mizan.output import json_option, show_table, show_values, timestamp
+from shared.applications.credentials import (
+    CredentialKind,
+    find_credential,
+    issue_credential,
+    list_credentials,
+    revoke_credential,
+)
+
+
+@click.command("credentials")
+@application_argument
+@json_option
+def credentials_command(application_id: UUID, as_json: bool) -> None:
+    """List an application's API keys and access tokens, oldest first."""
+    with installation() as settings, transaction_in(settings) as connection:
+        credentials = list_credentials(connection, application_id)
+    show_table(
+        [
+            {
+                "id": credential.id,
+                "kind": credential.kind,
+                "prefix": credential.prefix,
+                "created_at": timestamp(credential.created_at),
+                "last_used_at": timestamp(credential.last_used_at),
+                "revoked_at": timestamp(credential.revoked_at),
+            }
+            for credential in credentials
+        ],
+        as_json=as_json,
+        empty="The application has no credentials; `issue-key` and `issue-token` make them.",
+    )
+
+
+@click.command("issue-key")
+@application_argument
+@json_option
+def issue_key_command(application_id: UUID, as_json: bool) -> None:
+    """Issue another API key to an application and print it, once."""
+    _issue(application_id, CredentialKind.API_KEY, as_json)
+
+
+@click.command("issue-token")
+@application_argument
+@json_option
+def issue_token_command(application_id: UUID, as_json: bool) -> None:
+    """Issue another access token to an application and print it, once."""
+    _issue(application_id, CredentialKind.ACCESS_TOKEN, as_json)
+
+
+@click.command("revoke")
+@application_argument
+@click.argument("credential")
+def revoke_command(application_id: UUID, credential: str) -> None:
+    """Revoke an API key or access token. CREDENTIAL is its id, or as much of its beginning as tells it apart."""
+    with installation() as settings, transaction_in(settings) as connection:
+        found = find_credential(connection, application_id, credential)
+        revoked_now = revoke_credential(connection, application_id, found.id)
+    click.echo(f"{found.kind} {found.prefix} ({found.id}) {'is' if revoked_now else 'was already'} revoked")
+
+
+def _issue(application_id: UUID, kind: CredentialKind, as_json: bool) -> None:
+    with installation() as settings, transaction_in(settings) as connection:
+        issued = issue_credential(connection, application_id, kind)
+    show_values(
+        {"application_id": application_id, "credential_id": issued.id, kind.value: issued.text},
+        as_json=as_json,
+        note="It is shown once. Earlier ones stay valid until they are revoked.",
+    )

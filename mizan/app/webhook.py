@@ -1,0 +1,43 @@
+"""`mizan app set-webhook` and `mizan app roll-secret`."""
+
+from uuid import UUID
+
+import click
+
+from mizan.app.arguments import application_argument, webhook_url_in
+from mizan.installation import installation, transaction_in
+from mizan.output import json_option, show_values
+from shared.applications.registry import set_webhook_url
+from shared.applications.webhook_secrets import roll_webhook_secret
+from shared.sealing import SecretBox
+
+
+@click.command("set-webhook")
+@application_argument
+@click.argument("url", required=False)
+@click.option("--none", "remove", is_flag=True, help="Remove the URL: no webhooks are sent any more.")
+def set_webhook_command(application_id: UUID, url: str | None, remove: bool) -> None:
+    """Set the URL that an application's webhooks go to. Retries queued earlier stay on the old one."""
+    if (url is None) != remove:
+        raise click.UsageError("Give either a URL or --none.")
+    with installation() as settings:
+        checked = webhook_url_in(url, settings)
+        with transaction_in(settings) as connection:
+            set_webhook_url(connection, application_id, checked)
+    click.echo("webhook URL removed" if remove else "webhook URL set")
+
+
+@click.command("roll-secret")
+@application_argument
+@json_option
+def roll_secret_command(application_id: UUID, as_json: bool) -> None:
+    """Make a new webhook secret for an application and print it, once."""
+    with installation() as settings:
+        box = SecretBox(settings.secret_keys)
+        with transaction_in(settings) as connection:
+            secret = roll_webhook_secret(connection, box, application_id)
+    show_values(
+        {"application_id": application_id, "webhook_secret": secret.text, "version": secret.version},
+        as_json=as_json,
+        note="The secret is shown once. Retries queued earlier are still signed with the old one.",
+    )

@@ -1,0 +1,1 @@
+"""Merchants' applications: their registry, their credentials and their webhook secrets."""

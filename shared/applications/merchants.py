@@ -1,0 +1,35 @@
+"""Which merchant an application belongs to."""
+
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from shared.applications.errors import MerchantAmbiguousError, MerchantNotFoundError
+from shared.applications.names import check_name
+
+_BY_ID = "select id from merchants where id = %s"
+_BY_NAME = "select id from merchants where name = %s order by id"
+_MAKE = "insert into merchants (name) values (%s) returning id"
+# Names are not unique, people's never are; so nothing but this lock keeps two callers from making one name twice.
+_LOCK_NAME = "select pg_advisory_xact_lock('merchants'::regclass::oid::integer, hashtext(%s))"
+
+
+def find_or_make_merchant(connection: Connection[Any], wanted: UUID | str) -> UUID:
+    """The merchant with this id, or the only one with this name, which is made if there is none."""
+    if isinstance(wanted, UUID):
+        if connection.execute(_BY_ID, (wanted,)).fetchone() is None:
+            raise MerchantNotFoundError(wanted)
+        return wanted
+    name = check_name(wanted, of="merchant")
+    connection.execute(_LOCK_NAME, (name,))
+    found = [row[0] for row in connection.execute(_BY_NAME, (name,))]
+    if len(found) > 1:
+        raise MerchantAmbiguousError(found)
+    return found[0] if found else make_merchant(connection, name)
+
+
+def make_merchant(connection: Connection[Any], name: str) -> UUID:
+    row = connection.execute(_MAKE, (name,)).fetchone()
+    assert row is not None
+    return UUID(str(row[0]))

@@ -1,0 +1,106 @@
+"""The applications: made with all they need to be talked to, and what may be changed of them afterwards."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from shared.applications.credentials import CredentialKind, issue_credential
+from shared.applications.errors import ApplicationNotFoundError
+from shared.applications.merchants import find_or_make_merchant, make_merchant
+from shared.applications.names import check_name
+from shared.applications.webhook_secrets import roll_webhook_secret
+from shared.sealing import SecretBox
+from shared.webhook_url import WebhookUrl
+
+
+class PaymentMethod(StrEnum):
+    CARD = "card"
+    SADAD = "sadad"
+    ADFALI = "adfali"
+
+
+@dataclass(frozen=True, slots=True)
+class NewApplication:
+    name: str
+    merchant: UUID | str | None = None
+    """An existing merchant's id, or a name; None makes a new one, named like the application."""
+    methods: frozenset[PaymentMethod] = frozenset(PaymentMethod)
+    webhook_url: WebhookUrl | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedApplication:
+    """All that its developer needs; nobody can be shown the three again."""
+
+    id: UUID
+    merchant_id: UUID
+    api_key: str = field(repr=False)
+    access_token: str = field(repr=False)
+    webhook_secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    id: UUID
+    name: str
+    merchant_id: UUID
+    merchant_name: str
+    methods: tuple[PaymentMethod, ...]
+    webhook_url: str | None
+    created_at: datetime
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "methods", tuple(m for m in PaymentMethod if m in self.methods))
+
+
+_CREATE = "insert into applications (merchant_id, name, webhook_url) values (%s, %s, %s) returning id"
+
+_ENABLE_METHODS = "insert into application_methods (application_id, method) select %s, unnest(%s::text[])"
+
+_SET_WEBHOOK_URL = "update applications set webhook_url = %s where id = %s returning id"
+
+_LIST = """
+select a.id, a.name, a.merchant_id, m.name as merchant_name, a.webhook_url, a.created_at,
+       array(select method from application_methods where application_id = a.id) as methods
+from applications a join merchants m on m.id = a.merchant_id
+order by a.id"""
+
+
+def create_application(
+    connection: Connection[Any], box: SecretBox, new: NewApplication
+) -> CreatedApplication:
+    """The application with its merchant, methods, first credentials and webhook secret, in one transaction."""
+    name = check_name(new.name, of="application")
+    if new.merchant is None:
+        # Never found by name: a merchant would see whatever belongs to a namesake.
+        merchant_id = make_merchant(connection, name)
+    else:
+        merchant_id = find_or_make_merchant(connection, new.merchant)
+    row = connection.execute(_CREATE, (merchant_id, name, new.webhook_url)).fetchone()
+    assert row is not None
+    application_id = row[0]
+    connection.execute(_ENABLE_METHODS, (application_id, sorted(new.methods)))
+    return CreatedApplication(
+        id=application_id,
+        merchant_id=merchant_id,
+        api_key=issue_credential(connection, application_id, CredentialKind.API_KEY).text,
+        access_token=issue_credential(connection, application_id, CredentialKind.ACCESS_TOKEN).text,
+        webhook_secret=roll_webhook_secret(connection, box, application_id).text,
+    )
+
+
+def set_webhook_url(connection: Connection[Any], application_id: UUID, url: WebhookUrl | None) -> None:
+    """None removes it: no webhooks are sent (§6.1)."""
+    if connection.execute(_SET_WEBHOOK_URL, (url, application_id)).fetchone() is None:
+        raise ApplicationNotFoundError(application_id)
+
+
+def list_applications(connection: Connection[Any]) -> list[Application]:
+    """Oldest first."""
+    with connection.cursor(row_factory=class_row(Application)) as cursor:
+        return cursor.execute(_LIST).fetchall()

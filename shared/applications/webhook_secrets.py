@@ -1,0 +1,49 @@
+"""Webhook secrets (§6.1, §6.6): one is current, and earlier versions stay for the retries that began with them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from shared.applications.errors import ApplicationNotFoundError, WebhookSecretNotFoundError
+from shared.credential_formats import new_webhook_secret
+from shared.sealing import SecretBox
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSecret:
+    version: int
+    text: str = field(repr=False)
+
+
+_LOCK = """
+select coalesce(webhook_secret_version, 0) from applications where id = %s for no key update"""
+_ADD = "insert into webhook_secrets (application_id, version, sealed) values (%s, %s, %s)"
+_MAKE_CURRENT = "update applications set webhook_secret_version = %s where id = %s"
+_GET = "select sealed from webhook_secrets where application_id = %s and version = %s"
+
+
+def roll_webhook_secret(connection: Connection[Any], box: SecretBox, application_id: UUID) -> WebhookSecret:
+    """A new secret for all deliveries made from now on."""
+    row = connection.execute(_LOCK, (application_id,)).fetchone()
+    if row is None:
+        raise ApplicationNotFoundError(application_id)
+    secret = WebhookSecret(version=row[0] + 1, text=new_webhook_secret())
+    sealed = box.seal(secret.text, _purpose(application_id, secret.version))
+    connection.execute(_ADD, (application_id, secret.version, sealed))
+    connection.execute(_MAKE_CURRENT, (secret.version, application_id))
+    return secret
+
+
+def open_webhook_secret(
+    connection: Connection[Any], box: SecretBox, application_id: UUID, version: int
+) -> WebhookSecret:
+    row = connection.execute(_GET, (application_id, version)).fetchone()
+    if row is None:
+        raise WebhookSecretNotFoundError(application_id, version)
+    return WebhookSecret(version, text=box.open(row[0], _purpose(application_id, version)))
+
+
+def _purpose(application_id: UUID, version: int) -> str:
+    return f"webhook_secret/{application_id}/{version}"

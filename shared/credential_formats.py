@@ -1,0 +1,35 @@
+"""What an application is given to identify itself with, and what we keep of it."""
+
+import hashlib
+import secrets
+import string
+
+_ALPHABET = string.ascii_letters + string.digits
+_LENGTH = 32  # times log2(62): 190 bits, out of reach of any search, so a plain fast hash is enough to keep
+_PREFIX_LENGTH = 9
+
+
+def new_api_key() -> str:
+    return f"pk_{_random()}"
+
+
+def new_access_token() -> str:
+    return f"at_{_random()}"
+
+
+def new_webhook_secret() -> str:
+    return f"whsec_{_random()}"
+
+
+def hash_of(text: str) -> bytes:
+    """What is stored of a key or token, and looked up at every request."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def prefix_of(text: str) -> str:
+    """How it begins: enough for people to tell it from others, far too little to guess it."""
+    return text[:_PREFIX_LENGTH]
+
+
+def _random() -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))

@@ -1,0 +1,49 @@
+"""Secrets that we must be able to read again, encrypted for the database with the keys of MIZAN_SECRET_KEYS."""
+
+import json
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+_HOW_TO_MAKE_A_KEY = (
+    "python -c 'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'"
+)
+
+
+class NoSecretKeysError(Exception):
+    """Secrets cannot be stored: no key is configured."""
+
+    def __init__(self) -> None:
+        super().__init__(f"MIZAN_SECRET_KEYS has no key to encrypt with. Make one with {_HOW_TO_MAKE_A_KEY}")
+
+
+class CannotOpenSealError(Exception):
+    """None of the keys opens it: a key was taken away, or the text was changed."""
+
+
+class SealedForAnotherPurposeError(Exception):
+    """Whole and ours, but sealed for something else: a ciphertext was moved."""
+
+
+class SecretBox:
+    """Seals with the first key, opens with any of them, so that keys can be rotated."""
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        if not keys:
+            raise NoSecretKeysError
+        self._fernet = MultiFernet([Fernet(key) for key in keys])
+
+    def seal(self, text: str, purpose: str) -> str:
+        """The purpose says where it belongs, such as the row's key; only the same purpose opens it again."""
+        return self._fernet.encrypt(json.dumps([purpose, text]).encode()).decode()
+
+    def open(self, sealed: str, purpose: str) -> str:
+        try:
+            envelope = self._fernet.decrypt(sealed.encode())
+        except InvalidToken:
+            raise CannotOpenSealError(
+                f"{purpose} cannot be opened with any key of MIZAN_SECRET_KEYS; was one taken out too early?"
+            ) from None
+        sealed_for, text = json.loads(envelope)
+        if sealed_for != purpose:
+            raise SealedForAnotherPurposeError(f"{purpose} holds what was sealed for {sealed_for}")
+        return str(text)
