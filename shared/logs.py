@@ -7,8 +7,8 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, TextIO
@@ -29,7 +29,7 @@ def configure_logging(service: str, fmt: LogFormat, level: str, stream: TextIO |
     """Send everything that is logged in this process to `stream`, standard error unless given."""
     target = stream or sys.stderr
     is_human = fmt == "human" or (fmt == "auto" and target.isatty())
-    handler = _LineHandler(target)
+    handler = _LineHandler(target, service, is_human=is_human)
     handler.setFormatter(
         ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.ExtraAdder()],
@@ -57,6 +57,19 @@ def configure_logging(service: str, fmt: LogFormat, level: str, stream: TextIO |
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def log_plainly(logger: str, event: str, fields: Mapping[str, object]) -> None:
+    """A line at level info for what cannot hold a secret: without a search for them, at a tenth of the cost."""
+    if not logging.getLogger(logger).isEnabledFor(logging.INFO):
+        return
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _LineHandler) and not handler.is_human:
+            now = datetime.now(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+            first = {"timestamp": now, "level": "info", "service": handler.service, "logger": logger}
+            handler.write(_strict_json({**first, "event": event, **fields}))
+            return
+    structlog.get_logger(logger).info(event, **fields)
 
 
 def log_uncaught_exceptions() -> None:
@@ -88,6 +101,17 @@ def log_context(**ids: object) -> Iterator[None]:
 class _LineHandler(logging.StreamHandler[TextIO]):
     """Writes lines; a line that cannot be written is replaced or lost, never raised into the caller."""
 
+    def __init__(self, stream: TextIO, service: str, *, is_human: bool) -> None:
+        super().__init__(stream)
+        self.service = service
+        self.is_human = is_human
+
+    def write(self, line: str) -> None:
+        """Several threads write, and a line must stay whole."""
+        with suppress(Exception), self.lock or nullcontext():
+            self.stream.write(line + self.terminator)
+            self.stream.flush()
+
     def format(self, record: logging.LogRecord) -> str:
         encoding = getattr(self.stream, "encoding", None) or "utf-8"
         return super().format(record).encode(encoding, "backslashreplace").decode(encoding)
@@ -97,8 +121,7 @@ class _LineHandler(logging.StreamHandler[TextIO]):
         error = sys.exc_info()[0]
         with suppress(Exception):
             line = {"level": "error", "logger": record.name, "event": "log line lost", "error": str(error)}
-            self.stream.write(json.dumps(line) + self.terminator)
-            self.stream.flush()
+            self.write(json.dumps(line))
 
 
 def _fill_in_arguments(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -8,6 +8,8 @@ from flask.typing import ResponseReturnValue
 from werkzeug import exceptions
 from werkzeug.wrappers import Response
 
+from shared.db.connections import DatabaseUnavailableError
+
 log = structlog.get_logger(__name__)
 
 
@@ -19,6 +21,7 @@ class ServiceUnavailable(exceptions.ServiceUnavailable):
 
 
 def answer_errors_as_json(app: Flask) -> None:
+    app.register_error_handler(DatabaseUnavailableError, _answer_outage)
     app.register_error_handler(exceptions.HTTPException, _answer_http_error)
     app.register_error_handler(Exception, _answer_unexpected)
 
@@ -35,6 +38,11 @@ def _answer_http_error(error: exceptions.HTTPException) -> ResponseReturnValue:
 def _message(error: exceptions.HTTPException) -> str:
     is_default = error.description is None or error.description == type(error).description
     return error.name if is_default else str(error.description)
+
+
+def _answer_outage(error: DatabaseUnavailableError) -> ResponseReturnValue:
+    log.warning("database unavailable", reason=str(error))
+    return _answer_http_error(ServiceUnavailable(retry_after=1))
 
 
 def _answer_unexpected(error: Exception) -> ResponseReturnValue:

@@ -7,16 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import structlog
 from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 
 from shared.metrics import empty_metrics_dir, forget_worker_gauges
-from shared.web.operations import OPERATIONS_PATHS
-from shared.web.request_id import REQUEST_ID_HEADER
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  heartbeats of workers; a slow disk would look like a hung one
-
-access_log = structlog.get_logger("gunicorn.access")
 
 
 def gunicorn_config(
@@ -68,7 +63,7 @@ def _obey_signals_from_before_boot(worker: Any) -> None:
 
 
 class GunicornLog(Logger):  # type: ignore[misc]
-    """Leaves writing to the root logger, and tells each request as fields, without its query string."""
+    """Leaves writing to the root logger."""
 
     def setup(self, cfg: Any) -> None:
         self.cfg = cfg
@@ -76,21 +71,5 @@ class GunicornLog(Logger):  # type: ignore[misc]
         for logger in (self.error_log, self.access_log):
             logger.propagate = True
 
-    def access(self, resp: Any, _req: Any, environ: Mapping[str, Any], request_time: timedelta) -> None:
-        status = int(str(resp.status).split(maxsplit=1)[0])
-        path = environ.get("PATH_INFO", "")
-        tell = access_log.debug if path in OPERATIONS_PATHS and status < 400 else access_log.info
-        tell(
-            "request answered",
-            method=environ.get("REQUEST_METHOD"),
-            path=path,
-            status=status,
-            ms=round(request_time.total_seconds() * 1000, 1),
-            bytes=getattr(resp, "sent", None),
-            remote_addr=environ.get("REMOTE_ADDR"),
-            request_id=_request_id(resp.headers),
-        )
-
-
-def _request_id(headers: list[tuple[str, str]]) -> str | None:
-    return next((value for name, value in headers if name.lower() == REQUEST_ID_HEADER.lower()), None)
+    def access(self, resp: Any, req: Any, environ: Any, request_time: timedelta) -> None:
+        """The application tells of each request itself, in shared.web.access_log."""

@@ -2,42 +2,27 @@
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import structlog
 from flask import request
+from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
 if TYPE_CHECKING:
-    from _typeshed import OptExcInfo
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import WSGIEnvironment
 
 REQUEST_ID_HEADER = "X-Request-Id"
 _ENVIRON_KEY = "mizan.request_id"
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-class RequestIds:
-    """Wraps the whole application, so that no answer is without an id, whatever fails inside."""
-
-    def __init__(self, app: "WSGIApplication") -> None:
-        self._app = app
-
-    def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        request_id = _sane_or_new(environ.get("HTTP_X_REQUEST_ID", ""))
-        environ[_ENVIRON_KEY] = request_id
-
-        def start_with_id(
-            status: str,
-            headers: list[tuple[str, str]],
-            exc_info: "OptExcInfo | None" = None,
-        ) -> Callable[[bytes], object]:
-            others = [header for header in headers if header[0].lower() != REQUEST_ID_HEADER.lower()]
-            return start_response(status, [*others, (REQUEST_ID_HEADER, request_id)], exc_info)
-
-        with _only_context(request_id=request_id):
-            return self._app(environ, start_with_id)
+def request_id_of(environ: "WSGIEnvironment") -> str:
+    """The caller's id or a new one, kept in the environment too."""
+    given = environ.get("HTTP_X_REQUEST_ID", "")
+    request_id: str = given if _SANE.fullmatch(given) else uuid.uuid4().hex
+    environ[_ENVIRON_KEY] = request_id
+    return request_id
 
 
 def current_request_id() -> str:
@@ -46,18 +31,16 @@ def current_request_id() -> str:
     return request_id
 
 
-def _sane_or_new(given: str) -> str:
-    return given if _SANE.fullmatch(given) else uuid.uuid4().hex
-
-
 @contextmanager
-def _only_context(**ids: str) -> Iterator[None]:
+def only_context(**ids: str) -> Iterator[None]:
     """A fresh log context: what a request leaves bound must not reach the thread's next one."""
-    before = structlog.contextvars.get_contextvars()
-    structlog.contextvars.clear_contextvars()
-    structlog.contextvars.bind_contextvars(**ids)
+    before = get_contextvars()
+    if before:
+        clear_contextvars()
+    bind_contextvars(**ids)
     try:
         yield
     finally:
-        structlog.contextvars.clear_contextvars()
-        structlog.contextvars.bind_contextvars(**before)
+        clear_contextvars()
+        if before:
+            bind_contextvars(**before)

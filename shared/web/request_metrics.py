@@ -1,9 +1,5 @@
 """Counts and times requests by service, method, route and class of status."""
 
-import time
-
-from flask import Flask, g, request
-from flask.wrappers import Response
 from prometheus_client import Counter, Histogram
 
 _LABELS = ("service", "method", "route", "status")
@@ -13,17 +9,17 @@ REQUESTS = Counter("mizan_http_requests", "HTTP requests answered.", _LABELS)
 DURATION = Histogram("mizan_http_request_duration_seconds", "Time to answer an HTTP request.", _LABELS)
 
 
-def count_requests(app: Flask, service: str) -> None:
-    @app.before_request
-    def start_clock() -> None:
-        g.request_started = time.perf_counter()
+class RequestMetrics:
+    def __init__(self, service: str) -> None:
+        self._service = service
+        self._series: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
 
-    @app.after_request
-    def count(response: Response) -> Response:
+    def count(self, method: str, route: str | None, status: str, seconds: float) -> None:
         # Never the path itself, nor a method somebody made up: each would be a new time series.
-        method = request.method if request.method in _METHODS else "other"
-        route = request.url_rule.rule if request.url_rule else "unmatched"
-        labels = (service, method, route, f"{response.status_code // 100}xx")
-        REQUESTS.labels(*labels).inc()
-        DURATION.labels(*labels).observe(time.perf_counter() - g.request_started)
-        return response
+        named = (method if method in _METHODS else "other", route or "unmatched", f"{status[0]}xx")
+        series = self._series.get(named)
+        if series is None:
+            labels = (self._service, *named)
+            series = self._series[named] = REQUESTS.labels(*labels), DURATION.labels(*labels)
+        series[0].inc()
+        series[1].observe(seconds)

@@ -10,6 +10,7 @@ import structlog
 from flask import Flask, abort, request
 
 from shared.logs import configure_logging
+from shared.web.access_log import LOGGER
 from shared.web.app import create_app
 from shared.web.errors import ServiceUnavailable
 
@@ -58,7 +59,8 @@ def log_lines() -> Iterator[LogLines]:
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     configure_logging("shop", "json", "info", stream)
-    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    lines = lambda: [json.loads(line) for line in stream.getvalue().splitlines()]  # noqa: E731
+    yield lambda: [line for line in lines() if line["logger"] != LOGGER]
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.reset_defaults()

@@ -123,14 +123,14 @@ def test_access_log_has_the_request_id_and_no_query(service: Service) -> None:
     assert told[0]["status"] == 404
     (line,) = [line for line in service.lines if line.get("path") == "/pid"]
     assert (line["logger"], line["event"], line["service"]) == (
-        "gunicorn.access",
+        "web.access",
         "request answered",
         "counting",
     )
     assert (line["method"], line["status"], line["request_id"]) == ("GET", 200, "r-1")
     assert not [line for line in service.lines if line.get("path") == "/healthz"]
     assert "in-the-query" not in json.dumps(service.lines)
-    assert {line["logger"] for line in service.lines} == {"gunicorn.error", "gunicorn.access"}
+    assert {line["logger"] for line in service.lines} == {"gunicorn.error", "web.access"}
 
 
 @pytest.mark.parametrize(("chunks", "status"), [(64, 200), (65, 413)])
