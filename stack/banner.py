@@ -3,10 +3,26 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from stack.demo import Demo
 
-def banner(addresses: Mapping[str, str], stack_file: Path, logs: Path, seconds: float) -> str:
+
+def banner(addresses: Mapping[str, str], demo: Demo, stack_file: Path, logs: Path, seconds: float) -> str:
     rows = {key.removesuffix("_url").replace("_", " "): address for key, address in addresses.items()}
     rows |= {"logs": str(logs), "all this as JSON": str(stack_file)}
     width = max(len(name) for name in rows)
     lines = [f"  {name.ljust(width)}  {value}" for name, value in rows.items()]
-    return "\n".join(["", f"  Mizan is ready ({seconds:.1f} s). Ctrl-C stops everything.", "", *lines, ""])
+    first_call = _first_call(addresses, demo) if demo else []
+    title = f"  Mizan is ready ({seconds:.1f} s). Ctrl-C stops everything."
+    return "\n".join(["", title, "", *lines, "", *first_call])
+
+
+def _first_call(addresses: Mapping[str, str], demo: Demo) -> list[str]:
+    return [
+        "  Create a payment intent of 25 dinar with the demo application:",
+        "",
+        f"    curl {addresses['api_base_url']}/payment-intents \\",
+        f"      -H 'X-API-Key: {demo['api_key']}' \\",
+        f"      -H 'Authorization: Bearer {demo['access_token']}' \\",
+        """      -d '{"merchant_reference": "order-1", "amount": 25000, "currency": "LYD"}'""",
+        "",
+    ]

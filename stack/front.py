@@ -2,10 +2,12 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from stack.banner import banner
 from stack.console import Console
+from stack.demo import Demo, ensure_demo, no_demo
 from stack.directory_lock import lock_directory
 from stack.errors import StackError
 from stack.interrupted_make import InterruptedMake
@@ -21,13 +23,25 @@ from stack.stop_signals import StopRequested, finish_undisturbed, stop_signals
 from stack.supervision import ProcessState, Supervision, SupervisorGoneError
 from stack.watch import Watch
 
+MakeDemo = Callable[[Path, Mapping[str, str]], Demo]
+# What `mizan` has to know of the services' environment; it reads it from stack.json.
+_TOLD_TO_OPERATORS = {
+    "MIZAN_SECRET_KEYS_FILE": "secret_keys_file",
+    "WEBHOOK_ALLOW_PRIVATE": "webhook_allow_private",
+}
 
-def run(options: Options, services: Sequence[Service] = SERVICES, jobs: Sequence[Job] = JOBS) -> int:
+
+def run(
+    options: Options,
+    services: Sequence[Service] = SERVICES,
+    jobs: Sequence[Job] = JOBS,
+    make_demo: MakeDemo = ensure_demo,
+) -> int:
     """Run a stack until somebody stops it; returns the exit status."""
     console = Console(colour=options.colour)
     try:
         with stop_signals(), lock_directory(options.directory, os.getpid()):
-            Front(options, services, jobs, console).run()
+            Front(options, services, jobs, no_demo if options.is_production else make_demo, console).run()
     except StopRequested:
         return 0
     except StackError as error:
@@ -40,11 +54,17 @@ class Front:
     """One run of the stack in one directory."""
 
     def __init__(
-        self, options: Options, services: Sequence[Service], jobs: Sequence[Job], console: Console
+        self,
+        options: Options,
+        services: Sequence[Service],
+        jobs: Sequence[Job],
+        make_demo: MakeDemo,
+        console: Console,
     ) -> None:
         self._options = options
         self._services = services
         self._jobs = jobs
+        self._make_demo = make_demo
         self._console = console
         self._logs = options.directory / "logs"
         self._stack_file = StackFile(options)
@@ -73,7 +93,7 @@ class Front:
         for note in (*database.notes, *kafka.notes):
             self._console.say(note)
         engine_stages = [engine.stage for engine in (database, kafka) if engine.stage]
-        services = service_stage(self._services, self._options.port_base)
+        services = service_stage(self._services, self._options)
         environment = common_environment(self._options, database.address, kafka.address)
         supervision = self._supervise([*engine_stages, services], environment)
         for stage in engine_stages:
@@ -81,8 +101,10 @@ class Front:
         for job in self._jobs:
             run_job(job, environment, self._logs / f"{job.name}.log")
             self._console.say(f"{job.name} done")
+        demo = self._make_demo(self._options.directory, environment)
         self._start(services, supervision)
-        self._follow(supervision, [*engine_stages, services], self._addresses(database, kafka))
+        stages = [*engine_stages, services]
+        self._follow(supervision, stages, self._addresses(database, kafka), environment, demo)
 
     def _supervise(self, stages: Sequence[Stage], environment: Mapping[str, str]) -> Supervision:
         programs = [program for stage in stages for program in stage.programs]
@@ -108,17 +130,26 @@ class Front:
         return addresses | {"database_url": database.address, "kafka_bootstrap_servers": kafka.address}
 
     def _follow(
-        self, supervision: Supervision, stages: Sequence[Stage], addresses: Mapping[str, str]
+        self,
+        supervision: Supervision,
+        stages: Sequence[Stage],
+        addresses: Mapping[str, str],
+        environment: Mapping[str, str],
+        demo: Demo,
     ) -> None:
+        for_operators = {
+            key: environment[name] for name, key in _TOLD_TO_OPERATORS.items() if name in environment
+        }
+
         def write_pids(states: Mapping[str, ProcessState]) -> None:
             pids = {name: state.pid for name, state in states.items() if state.pid}
             own = {"supervisor": supervision.pid, "stack": os.getpid()}
-            self._stack_file.write(addresses, {**pids, **own})
+            self._stack_file.write({**addresses, **for_operators}, {**pids, **own}, demo)
 
         programs = [program for stage in stages for program in stage.programs]
         watch = Watch(supervision, programs, self._logs, self._console, write_pids)
         seconds = time.monotonic() - self._began
-        self._console.show(banner(addresses, self._stack_file.path, self._logs, seconds))
+        self._console.show(banner(addresses, demo, self._stack_file.path, self._logs, seconds))
         watch.follow(self._make.happened)
 
     def _stop(self) -> None:

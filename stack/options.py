@@ -33,6 +33,10 @@ class Options:
     inherited: Mapping[str, str] = field(repr=False)
     """The environment that the services get, below what the stack adds."""
 
+    @property
+    def is_production(self) -> bool:
+        return self.inherited.get("MIZAN_ENV") == "production"
+
 
 def read_options() -> Options:
     env = environs.FileAwareEnv(eager=False)

@@ -7,7 +7,8 @@ from pathlib import Path
 from stack.broker import Broker
 from stack.options import Options
 from stack.postgres import Postgres
-from stack.services import Service
+from stack.secret_keys import ensure_secret_keys
+from stack.services import PUBLIC_URLS, Service
 
 MARK = "MIZAN_STACK_DIR"
 """The variable that tells every process of a stack apart, also when nobody supervises it any more."""
@@ -44,8 +45,12 @@ def broker_program(broker: Broker) -> Program:
     return Program(broker.name, "kafka", tuple(broker.command()), stop_seconds=60)
 
 
-def service_program(service: Service, port_base: int) -> Program:
+def service_program(service: Service, port_base: int, directory: Path) -> Program:
     environment = {"HTTP_HOST": "127.0.0.1", "HTTP_PORT": str(port_base + service.port_offset)}
+    if service.has_workers:
+        metrics = directory / "metrics" / service.name
+        metrics.mkdir(parents=True, exist_ok=True)
+        environment["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
     # Longer than gunicorn gives its workers to finish their requests.
     return Program(service.name, service.name, service.command, environment=environment, stop_seconds=40)
 
@@ -54,12 +59,21 @@ def common_environment(options: Options, database_url: str, kafka_bootstrap_serv
     """What every program gets: all we inherited, where the engines are, and the mark of this stack."""
     environment = {
         "MIZAN_ENV": "development",
-        **options.inherited,
+        **_development_defaults(options),
+        **{name: value for name, value in options.inherited.items() if name != "PROMETHEUS_MULTIPROC_DIR"},
         "DATABASE_URL": database_url,
         "KAFKA_BOOTSTRAP_SERVERS": kafka_bootstrap_servers,
         "PYTHONUNBUFFERED": "1",
         MARK: str(options.directory),
     }
+    if not {"MIZAN_SECRET_KEYS", "MIZAN_SECRET_KEYS_FILE"} & environment.keys():
+        environment["MIZAN_SECRET_KEYS_FILE"] = str(ensure_secret_keys(options.directory))
     if options.kafka_bootstrap_servers is None:
         environment["KAFKA_REPLICATION_FACTOR"] = str(options.brokers)
     return environment
+
+
+def _development_defaults(options: Options) -> dict[str, str]:
+    """Addresses on this machine, and webhooks to it: what a developer's shop next to the stack needs."""
+    urls = {name: f"http://127.0.0.1:{options.port_base + offset}" for name, offset in PUBLIC_URLS.items()}
+    return urls if options.is_production else {**urls, "WEBHOOK_ALLOW_PRIVATE": "true"}

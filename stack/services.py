@@ -15,6 +15,8 @@ class Service:
     command: tuple[str, ...]
     stack_keys: Mapping[str, str] = field(default_factory=dict)
     """What it adds to stack.json: key → address, where {port} is its port."""
+    has_workers: bool = False
+    """Whether it is several processes, which count together in a directory that they share."""
 
     def addresses(self, port_base: int) -> dict[str, str]:
         port = port_base + self.port_offset
@@ -34,7 +36,22 @@ JOBS = (
     Job("topics", (sys.executable, "-m", "mizan", "topics")),
 )
 
+# Where the outside reaches them: environment variable → offset from PORT_BASE (DESIGN §5).
+PUBLIC_URLS = MappingProxyType({"API_PUBLIC_URL": 1, "CHECKOUT_PUBLIC_URL": 2})
+
 SERVICES = (
+    Service(
+        "api",
+        1,
+        (sys.executable, "-m", "services.api"),
+        MappingProxyType(
+            {
+                "api_base_url": "http://127.0.0.1:{port}/api/v1",
+                "api_reference_url": "http://127.0.0.1:{port}/docs",
+            }
+        ),
+        has_workers=True,
+    ),
     Service(
         "scheduler",
         6,

@@ -1,11 +1,12 @@
 """stack.json: the addresses and process ids of a stack that is ready, for programs outside it."""
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any
 
+from stack.demo import Demo
 from stack.options import Options
+from stack.private_file import write_private
 
 
 class StackFile:
@@ -17,14 +18,9 @@ class StackFile:
             {} if options.kafka_bootstrap_servers else {"kafka_replication_factor": options.brokers}
         )
 
-    def write(self, addresses: Mapping[str, str], pids: Mapping[str, int]) -> None:
-        content: dict[str, Any] = {**addresses, **self._replication, "pids": dict(pids), "demo": {}}
-        new = self.path.with_name("stack.json.new")
-        new.unlink(missing_ok=True)
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:  # noqa: PTH123 - born private
-            json.dump(content, file, indent=2)
-            file.write("\n")
-        new.replace(self.path)
+    def write(self, facts: Mapping[str, str], pids: Mapping[str, int], demo: Demo) -> None:
+        content: dict[str, Any] = {**facts, **self._replication, "pids": dict(pids), "demo": dict(demo)}
+        write_private(self.path, json.dumps(content, indent=2) + "\n")
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)

@@ -65,8 +65,8 @@ def kafka_engine(options: Options) -> Engine:
     return Engine(cluster.bootstrap_servers, stage)
 
 
-def service_stage(services: Sequence[Service], port_base: int) -> Stage:
-    programs = tuple(service_program(service, port_base) for service in services)
+def service_stage(services: Sequence[Service], options: Options) -> Stage:
+    programs = tuple(service_program(service, options.port_base, options.directory) for service in services)
     return Stage("Services", programs, _wait_for_service)
 
 

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from stack.demo import no_demo
 from stack.front import run
 from stack.options import read_options
 from stack.services import Job, Service
@@ -22,4 +23,4 @@ if __name__ == "__main__":
         services.append(BROKEN_SERVICE)
     if "broken-job" in sys.argv:
         jobs.append(BROKEN_JOB)
-    sys.exit(run(read_options(), services, jobs))
+    sys.exit(run(read_options(), services, jobs, no_demo))

@@ -1,0 +1,12 @@
+"""Writes files that hold secrets: whole or not at all, and never readable by others, not even for a moment."""
+
+import os
+from pathlib import Path
+
+
+def write_private(path: Path, text: str) -> None:
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:  # noqa: PTH123 - born private
+        file.write(text)
+    new.replace(path)
