@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import bench.api
 import bench.relay
 from bench.figures import Figure
 from bench.memory import PeakMemory
@@ -11,7 +12,7 @@ from bench.world import World
 from stack.engines import embedded_engines
 from stack.options import read_options
 
-MEASUREMENTS = (bench.relay.measure,)
+MEASUREMENTS = (bench.api.measure, bench.relay.measure)
 
 
 def main() -> None:

@@ -61,4 +61,7 @@ class PeakMemory:
 def _program(process: psutil.Process) -> str:
     """The service's name for our own, the program's for others."""
     command = process.cmdline()
+    parent = process.parent()
+    if parent and "multiprocessing" in " ".join(command):  # a worker of the program that started it
+        return _program(parent)
     return command[2].removeprefix("services.") if command[1:2] == ["-m"] else Path(process.name()).name

@@ -4,6 +4,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from uuid import uuid4
 
@@ -18,6 +21,15 @@ from shared.topics import ALL_TOPICS
 from stack.engines import Engines
 from stack.free_ports import find_free_ports
 from stack.options import read_options
+from stack.services import SERVICES
+
+_WITH_WORKERS = {" ".join(service.command[2:]) for service in SERVICES if service.has_workers}
+
+
+@dataclass(frozen=True, slots=True)
+class RunningService:
+    pid: int
+    port: int
 
 
 class World:
@@ -44,25 +56,27 @@ class World:
 
     @contextmanager
     def service(
-        self, module: str, database: DatabaseSettings, kafka: KafkaSettings
-    ) -> Iterator["subprocess.Popen[bytes]"]:
-        """One of our services as the process it is, once it is ready."""
+        self, module: str, database: DatabaseSettings, kafka: KafkaSettings | None = None
+    ) -> Iterator[RunningService]:
+        """One of our services as the process it is, with its usual settings, once it is ready."""
         port = find_free_ports(1)[0]
-        environment = {
-            **read_options().inherited,
-            "DATABASE_URL": database.url,
-            "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
-            "KAFKA_TOPIC_PREFIX": kafka.topic_prefix,
-            "HTTP_PORT": str(port),
-            "MIZAN_LOG_LEVEL": "WARNING",
-        }
-        process = subprocess.Popen([sys.executable, "-m", module], env=environment)
-        try:
-            _until_ready(port)
-            yield process
-        finally:
-            process.terminate()
-            process.wait(30)
+        with TemporaryDirectory(prefix="mizan-bench-") as directory:
+            environment = {
+                **read_options().inherited,
+                "DATABASE_URL": database.url,
+                "KAFKA_BOOTSTRAP_SERVERS": self._engines.kafka_bootstrap_servers,
+                "KAFKA_TOPIC_PREFIX": kafka.topic_prefix if kafka else "",
+                "HTTP_PORT": str(port),
+                **({"PROMETHEUS_MULTIPROC_DIR": directory} if module in _WITH_WORKERS else {}),
+            }
+            with (Path(directory) / "log").open("wb") as log:
+                process = subprocess.Popen([sys.executable, "-m", module], env=environment, stderr=log)
+            try:
+                _until_ready(port)
+                yield RunningService(process.pid, port)
+            finally:
+                process.terminate()
+                process.wait(30)
 
 
 def _until_ready(port: int) -> None:

@@ -1,0 +1,105 @@
+"""Sends HTTP requests as fast as they are answered, over a fixed number of connections, from one process.
+
+A loop over raw sockets: what the load generator costs is taken from the service it measures.
+Usage: python -m bench.http_load, with a Plan as JSON on standard input; prints an Outcome as JSON.
+"""
+
+import select
+import socket
+import sys
+from collections.abc import Iterator
+from time import perf_counter
+
+import msgspec
+
+from bench.figures import percentile
+
+
+class Plan(msgspec.Struct):
+    port: int
+    head: str
+    """The request up to its last header, without the blank line; {n} stands for `items`, in turn."""
+    body: str
+    """May have a {n} too, which is then a number that was not used before."""
+    items: list[str]
+    connections: int
+    seconds: float
+    wanted: int
+    first: int = 0
+
+
+class Outcome(msgspec.Struct):
+    answers: int
+    seconds: float
+    unwanted: int
+    p50_ms: float
+    p99_ms: float
+
+    @property
+    def per_second(self) -> float:
+        return self.answers / self.seconds
+
+
+def run(plan: Plan) -> Outcome:
+    requests = _requests(plan)
+    wanted = f"HTTP/1.1 {plan.wanted}".encode()
+    lines = [socket.create_connection(("127.0.0.1", plan.port)) for _ in range(plan.connections)]
+    poller = select.epoll()
+    by_number = {line.fileno(): line for line in lines}
+    began: dict[int, float] = {}
+    read: dict[int, bytes] = dict.fromkeys(by_number, b"")
+    latencies: list[float] = []
+    unwanted = 0
+    started = perf_counter()
+    for number, line in by_number.items():
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        poller.register(number, select.EPOLLIN)
+        began[number] = perf_counter()
+        line.sendall(next(requests))
+    while (now := perf_counter()) < started + plan.seconds:
+        for number, _ in poller.poll(1):
+            line = by_number[number]
+            chunk = line.recv(65536)
+            if not chunk:
+                raise ConnectionError("the service closed a connection")
+            answer = read[number] = read[number] + chunk
+            if not _is_whole(answer):
+                continue
+            now = perf_counter()
+            latencies.append(now - began[number])
+            unwanted += not answer.startswith(wanted)
+            read[number] = b""
+            began[number] = now
+            line.sendall(next(requests))
+    for line in lines:
+        line.close()
+    return Outcome(
+        len(latencies),
+        now - started,
+        unwanted,
+        percentile(latencies, 0.5) * 1000,
+        percentile(latencies, 0.99) * 1000,
+    )
+
+
+def _requests(plan: Plan) -> Iterator[bytes]:
+    number = plan.first
+    while True:
+        number += 1
+        item = plan.items[number % len(plan.items)] if plan.items else ""
+        head = plan.head.replace("{n}", item)
+        body = plan.body.replace("{n}", str(number)).encode()
+        yield f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def _is_whole(answer: bytes) -> bool:
+    head, blank, body = answer.partition(b"\r\n\r\n")
+    if not blank:
+        return False
+    after = head.lower().partition(b"content-length:")[2]
+    return len(body) >= int(after.partition(b"\r\n")[0])
+
+
+if __name__ == "__main__":
+    plan = msgspec.json.decode(sys.stdin.buffer.read(), type=Plan)
+    sys.stdout.buffer.write(msgspec.json.encode(run(plan)))

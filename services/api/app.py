@@ -1,0 +1,73 @@
+"""Puts the API together."""
+
+from dataclasses import replace
+from functools import partial
+
+from flask import Flask
+from flask.typing import ResponseReturnValue
+
+from services.api.authentication import ApiKeyRefusedError, Authentication, TokenRefusedError
+from services.api.create_schema import InvalidRequestError
+from services.api.openapi.document import make_document
+from services.api.payment_intents import payment_intents_blueprint
+from services.api.rate_limit import RateLimit, TooManyRequestsError
+from services.api.reference import reference_blueprint
+from services.api.representation import Representation
+from shared.db.pool import Database
+from shared.db.schema import check_schema
+from shared.process import begin
+from shared.settings import Settings
+from shared.web.app import create_app
+from shared.web.readiness import Check
+
+SERVICE = "api"
+BASE_PATH = "/api/v1"
+_STATEMENT_TIMEOUT_S = 5
+
+
+def make_worker_app() -> Flask:
+    """What a worker, which is a process of its own, begins with."""
+    settings = begin(SERVICE)
+    # Nobody waits long for the API, and each thread has a connection of its own.
+    database_settings = replace(
+        settings.database,
+        pool_size=settings.api.threads,
+        statement_timeout_s=min(settings.database.statement_timeout_s, _STATEMENT_TIMEOUT_S),
+    )
+    return make_app(settings, Database(database_settings, SERVICE))
+
+
+def make_app(settings: Settings, database: Database) -> Flask:
+    checks: dict[str, Check] = {"database": database.check, "schema": partial(check_schema, database)}
+    app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__)
+    routes = payment_intents_blueprint(
+        database,
+        Authentication(database),
+        RateLimit(settings.api.rate_limit, settings.api.rate_burst),
+        Representation(settings.public_urls.checkout),
+    )
+    app.register_blueprint(routes, url_prefix=BASE_PATH)
+    document = make_document(settings.public_urls, BASE_PATH)
+    app.register_blueprint(reference_blueprint(document, f"{BASE_PATH}/openapi.json"))
+    _answer_refusals(app)
+    return app
+
+
+def _answer_refusals(app: Flask) -> None:
+    """The bodies of §7."""
+
+    @app.errorhandler(ApiKeyRefusedError)
+    def api_key_refused(error: ApiKeyRefusedError) -> ResponseReturnValue:
+        return {"error": str(error)}, 401
+
+    @app.errorhandler(TokenRefusedError)
+    def token_refused(error: TokenRefusedError) -> ResponseReturnValue:
+        return {"message": str(error)}, 401, {"WWW-Authenticate": "Bearer"}
+
+    @app.errorhandler(InvalidRequestError)
+    def invalid(error: InvalidRequestError) -> ResponseReturnValue:
+        return {"message": "The request is not valid.", "errors": error.errors}, 422
+
+    @app.errorhandler(TooManyRequestsError)
+    def too_many(error: TooManyRequestsError) -> ResponseReturnValue:
+        return {"message": str(error)}, 429, {"Retry-After": str(error.retry_after)}

@@ -1,0 +1,90 @@
+"""Whose call is it? Both credentials of §5, looked up by hash and remembered for a moment.
+
+The order of the checks: the API key, then the token, then that both belong to one application.
+"""
+
+import re
+from hmac import compare_digest
+from threading import Lock
+from time import monotonic
+from typing import Any
+from uuid import UUID
+
+from psycopg import Cursor
+
+from shared.credential_formats import hash_of
+from shared.db.pool import Database
+
+REMEMBERED_S = 3.0
+"""A revoked key or token must stop working within 5 seconds, in every process."""
+_MAX_REMEMBERED = 10_000
+_BEARER = re.compile(r"bearer +([^\s]+) *", re.IGNORECASE)
+
+_FIND = """
+select kind, hash, application_id,
+       coalesce(last_used_at < mizan_now() - interval '1 minute', true) as is_use_worth_a_note
+from credentials where hash in (%s, %s) and revoked_at is null"""
+
+# It never waits for a lock: a note of use must not hold up a payment.
+_NOTE_USE = """
+update credentials set last_used_at = mizan_now()
+where id in (select id from credentials where hash in (%s, %s) for no key update skip locked)"""
+
+
+class ApiKeyRefusedError(Exception):
+    """Missing or unknown API key."""
+
+
+class TokenRefusedError(Exception):
+    """Missing or invalid access token."""
+
+
+class Authentication:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._remembered: dict[tuple[bytes, bytes], tuple[UUID, float]] = {}
+        self._lock = Lock()
+
+    def application_of(self, api_key: str | None, authorization: str | None) -> UUID:
+        """The application that both credentials belong to."""
+        if not api_key:
+            raise ApiKeyRefusedError("The X-API-Key header is missing.")
+        bearer = _BEARER.fullmatch(authorization or "")
+        pair = hash_of(api_key), hash_of(bearer[1] if bearer else "")
+        remembered = self._remembered.get(pair)
+        if remembered and monotonic() < remembered[1]:
+            return remembered[0]
+        asked_at = monotonic()
+        with self._database.cursor() as cursor:
+            application_id = _owner(cursor, *pair, has_token=bearer is not None)
+        self._remember(pair, application_id, asked_at + REMEMBERED_S)
+        return application_id
+
+    def _remember(self, pair: tuple[bytes, bytes], application_id: UUID, until: float) -> None:
+        with self._lock:
+            if len(self._remembered) >= _MAX_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[pair] = application_id, until
+
+
+def _owner(cursor: Cursor[Any], key_hash: bytes, token_hash: bytes, *, has_token: bool) -> UUID:
+    rows = cursor.execute(_FIND, (key_hash, token_hash)).fetchall()
+    key = _matching(rows, "api_key", key_hash)
+    if key is None:
+        raise ApiKeyRefusedError("The API key is unknown or revoked.")
+    if not has_token:
+        raise TokenRefusedError(
+            "The Authorization header is missing; send: Authorization: Bearer <access token>."
+        )
+    token = _matching(rows, "access_token", token_hash)
+    if token is None or token[2] != key[2]:
+        raise TokenRefusedError("The access token is invalid or revoked, or belongs to another application.")
+    if key[3] or token[3]:
+        cursor.execute(_NOTE_USE, (key_hash, token_hash))
+    application_id: UUID = key[2]
+    return application_id
+
+
+def _matching(rows: list[Any], kind: str, wanted: bytes) -> Any | None:
+    """Found by an index on the hash, which tells nothing of the credential; compared once more in constant time."""
+    return next((row for row in rows if row[0] == kind and compare_digest(row[1], wanted)), None)

@@ -1,0 +1,142 @@
+"""marshmallow fields that refuse what JSON allows but a payment must not carry."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from marshmallow import ValidationError, fields
+
+_NOT_TEXT = "Must be a string."
+_NUL = "Must not contain the character U+0000."
+_SURROGATE = "Must not contain unpaired surrogates (U+D800 to U+DFFF)."
+
+
+def text_problem(value: object, at_most: int | None = None) -> str | None:
+    """Why `value` cannot be kept as text. Lengths count characters, whatever they take in bytes."""
+    if type(value) is not str:
+        return _NOT_TEXT
+    if at_most is not None and len(value) > at_most:
+        return f"Must have at most {at_most} characters; it has {len(value)}."
+    if not value.isprintable():  # rarely true of what merchants send, and quick to rule out
+        if "\0" in value:
+            return _NUL
+        if not value.isascii() and not _is_encodable(value):
+            return _SURROGATE
+    return None
+
+
+class _Field(fields.Field[Any]):
+    default_error_messages = {"required": "Is required.", "null": "Must not be null."}  # noqa: RUF012  marshmallow's way
+
+
+class Text(_Field):
+    def __init__(self, *, at_least: int = 0, at_most: int | None = None, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.at_least = at_least
+        self.at_most = at_most
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        problem = text_problem(value, self.at_most)
+        if problem is None and len(value) < self.at_least:
+            problem = "Must not be empty."
+        if problem is not None:
+            raise ValidationError(problem)
+        return str(value)
+
+
+class ReturnUrl(Text):
+    """An absolute http or https address: the customer's browser is sent there as it is."""
+
+    pattern = r"^[hH][tT][tT][pP][sS]?://[^\s\\/?#]"
+    _begins_right = re.compile(pattern)
+    _unusable = re.compile(r"[\x00-\x20\x7f\\]")
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
+        url = super()._deserialize(value, attr, data, **kwargs)
+        if not self._begins_right.match(url) or self._unusable.search(url) or not _has_host(url):
+            raise ValidationError(
+                "Must be an absolute http or https URL, such as https://shop.example/orders/1."
+            )
+        return url
+
+
+class MinorUnits(_Field):
+    """An amount: a JSON integer and nothing that merely looks like one."""
+
+    def __init__(self, *, at_least: int, at_most: int, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.at_least = at_least
+        self.at_most = at_most
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
+        if type(value) is not int:
+            raise ValidationError("Must be an integer in minor units, without quotes, fraction or exponent.")
+        if not self.at_least <= value <= self.at_most:
+            raise ValidationError(f"Must be between {self.at_least} and {self.at_most} minor units.")
+        return value
+
+
+class Moment(_Field):
+    """A date and time with its offset from UTC. ISO 8601 in its extended form, which RFC 3339 is a part of."""
+
+    pattern = r"^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?([Zz]|[+-]\d{2}(:?\d{2})?)$"
+    _shape = re.compile(pattern, re.ASCII)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> datetime:
+        if type(value) is not str:
+            raise ValidationError(_NOT_TEXT)
+        if not self._shape.match(value) or value.endswith("\n"):
+            raise ValidationError(
+                "Must be an ISO 8601 date-time with Z or an offset, such as 2030-01-31T15:00:00Z."
+            )
+        try:
+            # In UTC, because PostgreSQL does not know all offsets that Python does.
+            return datetime.fromisoformat(value.upper().replace(",", ".")).astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise ValidationError("Is not a date and time that exists.") from None
+
+
+class Metadata(_Field):
+    """Strings by string, as sent and in that order."""
+
+    def __init__(self, *, max_keys: int, key_at_most: int, value_at_most: int, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.max_keys = max_keys
+        self.key_at_most = key_at_most
+        self.value_at_most = value_at_most
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, str]:
+        if type(value) is not dict:
+            raise ValidationError("Must be an object of strings.")
+        if len(value) > self.max_keys:
+            raise ValidationError(f"Must have at most {self.max_keys} keys; it has {len(value)}.")
+        if problems := self._problems(value):
+            raise ValidationError(problems)
+        return value
+
+    def _problems(self, value: Mapping[str, object]) -> dict[str, list[str]]:
+        problems: dict[str, list[str]] = {}
+        for key, text in value.items():
+            of_key, of_text = text_problem(key, self.key_at_most), text_problem(text, self.value_at_most)
+            if of_key or of_text:
+                told = [f"Key: {of_key}" if of_key else None, of_text]
+                problems[key] = [problem for problem in told if problem]
+        return problems
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,70 @@
+"""The events we send to merchants (§6), as the `webhooks` of the document."""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from services.api.openapi.answers import JSON, SCHEMAS
+from services.api.openapi.examples import delivery_body, signature_of
+from shared.intents.states import EventType
+
+_SENT_WHEN = {
+    EventType.SUCCEEDED: "The intent is paid, also when a late payment arrives on a canceled intent.",
+    EventType.CANCELED: "The intent expired unpaid.",
+}
+
+
+class DeliveryData(msgspec.Struct):
+    uuid: Annotated[UUID, Meta(description="The intent's uuid: retrieve it to learn its status and amount.")]
+
+
+class Delivery(msgspec.Struct):
+    id: Annotated[str, Meta(description="Id of the delivery, kept across retries and resends: drop repeats by it.")]
+    event: Annotated[
+        Literal["payment_intent.succeeded", "payment_intent.canceled"], Meta(description="What happened.")
+    ]
+    data: DeliveryData
+
+
+def schemas() -> dict[str, Any]:
+    _, components = msgspec.json.schema_components((Delivery,), ref_template=f"{SCHEMAS}{{name}}")
+    return components
+
+
+def webhooks() -> dict[str, Any]:
+    return {event.value: {"post": _operation(event, when)} for event, when in _SENT_WHEN.items()}
+
+
+def _operation(event: EventType, sent_when: str) -> dict[str, Any]:
+    body = delivery_body(event)
+    return {
+        "summary": event.value,
+        "description": sent_when,
+        "tags": ["Webhooks"],
+        "security": [],
+        "parameters": [
+            {
+                "name": "Service-Signature",
+                "in": "header",
+                "required": True,
+                "description": "Lowercase hex HMAC-SHA256 of the raw body, keyed with your whole webhook secret.",
+                "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+                "example": signature_of(body),
+            }
+        ],
+        "requestBody": {
+            "required": True,
+            "content": {
+                JSON: {
+                    "schema": {"$ref": f"{SCHEMAS}Delivery"},
+                    "examples": {"delivery": {"value": body}},
+                }
+            },
+        },
+        "responses": {
+            "2XX": {"description": "Received. Answer within 10 seconds and do the work afterwards."},
+            "401": {"description": "Your answer to a signature that does not match."},
+        },
+    }

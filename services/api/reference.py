@@ -1,0 +1,47 @@
+"""The reference for merchants' developers: the OpenAPI document, and a page made from it (no credentials needed)."""
+
+from flask import Blueprint, Response, json, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response as BaseResponse
+
+from services.api.openapi.document import Document
+
+# The page is text and one stylesheet of our own; a browser need not allow it anything else.
+_SECURITY_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_CACHED = "public, max-age=300"
+
+
+def reference_blueprint(document: Document, document_path: str) -> Blueprint:
+    routes = Blueprint("reference", __name__)
+    encoded = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+    @routes.get(document_path)
+    def openapi_document() -> Response:
+        return _cached(Response(encoded, content_type="application/json"))
+
+    @routes.get("/docs")
+    def page() -> Response:
+        return _cached(Response(render_template("reference.html", document=document), mimetype="text/html"))
+
+    @routes.get("/")
+    def front() -> BaseResponse:
+        return redirect(url_for("reference.page"))
+
+    @routes.after_request
+    def secured(response: Response) -> Response:
+        response.headers.update(_SECURITY_HEADERS)
+        return response
+
+    return routes
+
+
+def _cached(response: Response) -> Response:
+    response.headers["Cache-Control"] = _CACHED
+    response.add_etag()
+    response.make_conditional(request)
+    return response

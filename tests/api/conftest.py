@@ -1,0 +1,157 @@
+"""An API on the test's database, a merchant's application, and a client that speaks for it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from cryptography.fernet import Fernet
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from services.api.app import make_app
+from shared.applications.registry import CreatedApplication, NewApplication, create_application
+from shared.db.pool import Database
+from shared.intents.states import Trigger
+from shared.intents.store import apply
+from shared.sealing import SecretBox
+from shared.settings import (
+    ApiSettings,
+    DatabaseSettings,
+    Environment,
+    KafkaSettings,
+    PublicUrls,
+    Settings,
+)
+
+CHECKOUT = "https://pay.mizan.example"
+PATH = "/api/v1/payment-intents"
+
+MakeApplication = Callable[[str], CreatedApplication]
+
+
+@dataclass(frozen=True)
+class Merchant:
+    """A merchant's server: an HTTP client with the credentials of one application."""
+
+    client: FlaskClient
+    application: CreatedApplication
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def application_id(self) -> UUID:
+        return self.application.id
+
+    def create(self, **fields: Any) -> TestResponse:
+        """A create with a valid body, changed by `fields`."""
+        body = {"merchant_reference": "order-1", "amount": 25_000, "currency": "LYD", **fields}
+        return self.client.post(PATH, json=body, headers=dict(self.headers))
+
+    def post(self, body: bytes | str, **headers: str) -> TestResponse:
+        """A create with exactly this body."""
+        return self.client.post(PATH, data=body, headers={**self.headers, **headers})
+
+    def get(self, uuid: object) -> TestResponse:
+        return self.client.get(f"{PATH}/{uuid}", headers=dict(self.headers))
+
+    def with_headers(self, **changed: str | None) -> "Merchant":
+        """The same merchant with other headers; None leaves one out. `X_API_Key` is X-API-Key."""
+        headers = {**self.headers, **{name.replace("_", "-"): value for name, value in changed.items()}}
+        return replace(self, headers={name: value for name, value in headers.items() if value is not None})
+
+
+@pytest.fixture
+def settings(database_settings: DatabaseSettings, kafka_settings: KafkaSettings) -> Settings:
+    return Settings(
+        environment=Environment.TEST,
+        database=database_settings,
+        kafka=kafka_settings,
+        public_urls=PublicUrls(api="https://api.mizan.example", checkout=CHECKOUT),
+        api=ApiSettings(workers=2, threads=8, rate_limit=0.0, rate_burst=100),
+        secret_keys=(),
+        webhook_allow_private=False,
+        http_host="127.0.0.1",
+        http_port=0,
+        log_format="json",
+        log_level="INFO",
+        metrics_dir=None,
+    )
+
+
+@pytest.fixture
+def make_application(database: Database) -> MakeApplication:
+    box = SecretBox((Fernet.generate_key().decode(),))
+
+    def make(name: str) -> CreatedApplication:
+        with database.transaction() as connection:
+            return create_application(connection, box, NewApplication(name))
+
+    return make
+
+
+@pytest.fixture
+def client(settings: Settings, database: Database) -> FlaskClient:
+    return make_app(settings, database).test_client()
+
+
+@pytest.fixture
+def merchant(client: FlaskClient, make_application: MakeApplication) -> Merchant:
+    return merchant_of(client, make_application("Tripoli Coffee"))
+
+
+@pytest.fixture
+def other_merchant(client: FlaskClient, make_application: MakeApplication) -> Merchant:
+    return merchant_of(client, make_application("Benghazi Books"))
+
+
+def merchant_of(client: FlaskClient, application: CreatedApplication) -> Merchant:
+    return Merchant(client, application, credentials_of(application))
+
+
+def credentials_of(application: CreatedApplication) -> dict[str, str]:
+    return {
+        "X-API-Key": application.api_key,
+        "Authorization": f"Bearer {application.access_token}",
+        "Accept": "application/json",
+    }
+
+
+def errors_of(answer: TestResponse) -> dict[str, list[str]]:
+    """The errors of a 422, after checking the shape that §7 promises."""
+    assert answer.status_code == 422, answer.text
+    body = answer.get_json()
+    assert set(body) == {"message", "errors"}
+    assert isinstance(body["message"], str)
+    for texts in body["errors"].values():
+        assert texts
+        assert all(isinstance(text, str) for text in texts)
+    errors: dict[str, list[str]] = body["errors"]
+    return errors
+
+
+def data_of(answer: TestResponse, status: int) -> dict[str, Any]:
+    """The intent in an answer of this status, after checking the envelope of §2.1."""
+    assert answer.status_code == status, answer.text
+    body = answer.get_json()
+    assert list(body) == ["data"]
+    data: dict[str, Any] = body["data"]
+    return data
+
+
+def written(database: Database) -> tuple[int, int, int]:
+    """How many intents, events and outbox rows there are."""
+    with database.transaction() as connection:
+        row = connection.execute(
+            """select (select count(*) from payment_intents), (select count(*) from intent_events),
+                      (select count(*) from outbox)"""
+        ).fetchone()
+    assert row is not None
+    return row[0], row[1], row[2]
+
+
+def move_intent(database: Database, uuid: str, *triggers: Trigger) -> None:
+    """What the checkout and the scheduler do to an intent."""
+    for trigger in triggers:
+        with database.transaction() as connection:
+            apply(connection, UUID(uuid), trigger)

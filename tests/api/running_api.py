@@ -1,0 +1,101 @@
+"""The API as the processes it is in production, for tests to call, to hurt and to watch."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import psutil
+import requests
+
+from shared.settings import DatabaseSettings
+from stack.free_ports import find_free_ports
+from tests.waiting import eventually
+
+
+class RunningApi:
+    """`python -m services.api` with its workers."""
+
+    def __init__(self, database_url: str, directory: Path, **environment: str) -> None:
+        self.port = int(environment.get("HTTP_PORT", 0)) or find_free_ports(1)[0]
+        self.log = directory / "log"
+        given = {
+            "DATABASE_URL": database_url,
+            # Nobody listens there: the API never talks to Kafka.
+            "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+            "HTTP_PORT": str(self.port),
+            "PROMETHEUS_MULTIPROC_DIR": str(directory),
+            "MIZAN_LOG_FORMAT": "json",
+            **environment,
+        }
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "services.api"],
+                env={**os.environ, **given},  # noqa: TID251 - the child gets ours, and what the test says
+                stderr=log,
+            )
+
+    def wait_ready(self) -> None:
+        """All workers are up, and one of them says that it is ready."""
+        eventually(
+            lambda: self.process.poll() is not None or self.log.read_text().count("Started worker-") == 2
+        )
+        eventually(lambda: self.process.poll() is not None or self._says_ready())
+        assert self.process.poll() is None, self.log.read_text()
+
+    @property
+    def workers(self) -> set[int]:
+        """The processes that answer; Python's helper for spawned processes is none of them."""
+        return {child.pid for child in psutil.Process(self.process.pid).children() if _is_worker(child)}
+
+    def create(self, headers: Mapping[str, str], **fields: Any) -> requests.Response:
+        body = {"merchant_reference": "order-1", "amount": 25_000, "currency": "LYD", **fields}
+        return requests.post(self.url, json=body, headers=headers, timeout=30)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/api/v1/payment-intents"
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(40)
+
+    def _says_ready(self) -> bool:
+        try:
+            return requests.get(f"http://127.0.0.1:{self.port}/readyz", timeout=5).ok
+        except requests.ConnectionError:
+            return False
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return "resource_tracker" not in " ".join(process.cmdline())
+    except psutil.Error:
+        return False  # it has just ended
+
+
+@contextmanager
+def running_api(database: DatabaseSettings, **environment: str) -> Iterator[RunningApi]:
+    with TemporaryDirectory(prefix="mizan-api-") as directory:
+        api = RunningApi(database.url, Path(directory), **environment)
+        try:
+            api.wait_ready()
+            yield api
+        finally:
+            family = (
+                psutil.Process(api.process.pid).children(recursive=True) if api.process.poll() is None else []
+            )
+            if api.process.poll() is None:
+                api.stop()
+            for left in family:
+                if left.is_running():
+                    left.kill()

@@ -1,0 +1,218 @@
+"""The API as it runs: several processes, killed, stopped, and with PostgreSQL or Kafka away."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+from typing import Any
+
+import psutil
+import pytest
+import requests
+
+from shared.applications.credentials import (
+    CredentialKind,
+    find_credential,
+    issue_credential,
+    revoke_credential,
+)
+from shared.credential_formats import prefix_of
+from shared.db.pool import Database
+from shared.intents.store import NewIntent, create_or_find
+from shared.settings import DatabaseSettings
+from stack.engines import Engines
+from tests.api.conftest import MakeApplication, credentials_of
+from tests.api.running_api import RunningApi, running_api
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+Headers = Mapping[str, str]
+
+
+@pytest.fixture
+def headers(make_application: MakeApplication) -> Headers:
+    return credentials_of(make_application("Tripoli Coffee"))
+
+
+@pytest.fixture
+def api(database_settings: DatabaseSettings) -> Iterator[RunningApi]:
+    with running_api(database_settings) as api:
+        yield api
+
+
+def _rows(database: Database, query: str) -> Any:
+    with database.transaction() as connection:
+        return connection.execute(query.encode()).fetchall()
+
+
+def test_fifty_identical_creates_over_several_processes_make_one_intent(
+    api: RunningApi, database_settings: DatabaseSettings, database: Database, headers: Headers
+) -> None:
+    """§4.1 rule 3: one 201, forty-nine 200, one row, one event; two APIs with two workers each."""
+    with running_api(database_settings) as second, ThreadPoolExecutor(50) as callers:
+        answers = list(callers.map(lambda n: (api, second)[n % 2].create(headers), range(50)))
+    assert Counter(answer.status_code for answer in answers) == {201: 1, 200: 49}
+    assert len({answer.json()["data"]["uuid"] for answer in answers}) == 1
+    for table in ("payment_intents", "intent_events", "outbox"):
+        assert _rows(database, f"select count(*) from {table}") == [(1,)]  # noqa: S608
+
+
+def test_a_revoked_credential_stops_working_within_5_seconds_in_every_process(
+    api: RunningApi, database: Database, headers: Headers, make_application: MakeApplication
+) -> None:
+    """§5: whichever worker answers; the other credentials of the application go on working."""
+    application = make_application("Benghazi Books")
+    with database.transaction() as connection:
+        spare = issue_credential(connection, application.id, CredentialKind.ACCESS_TOKEN)
+    old = credentials_of(application)
+    new = {**old, "Authorization": f"Bearer {spare.text}"}
+    assert {_fresh_call(api, old, n) for n in range(20)} == {201, 200}
+    with database.transaction() as connection:
+        first = find_credential(connection, application.id, prefix_of(application.access_token))
+        revoke_credential(connection, application.id, first.id)
+    revoked_at = monotonic()
+    eventually(lambda: {_fresh_call(api, old, n) for n in range(20)} == {401}, within=5)
+    assert monotonic() - revoked_at < 5
+    assert _fresh_call(api, new, 1) == 200
+    assert _fresh_call(api, headers, 1) == 201
+
+
+def _fresh_call(api: RunningApi, headers: Headers, number: int) -> int:
+    """Over a new connection, so that any worker may get it."""
+    return api.create(headers, merchant_reference=f"order-{number % 2}").status_code
+
+
+def test_with_postgresql_away_every_call_gets_503_at_once_and_all_heals_by_itself(
+    breakable: Engines, api: RunningApi, headers: Headers
+) -> None:
+    """503 with Retry-After and JSON, also for credentials that are remembered; then 201 without a restart."""
+    assert api.create(headers).status_code == 201
+    breakable.postgres.kill()
+    try:
+        began = monotonic()
+        with ThreadPoolExecutor(16) as callers:
+            answers = list(callers.map(lambda n: api.create(headers, merchant_reference=f"x-{n}"), range(64)))
+        assert monotonic() - began < 5  # 64 calls; a wait for each would take far longer
+        assert {answer.status_code for answer in answers} == {503}
+        assert all(int(answer.headers["Retry-After"]) >= 1 for answer in answers)
+        assert {answer.json()["message"] for answer in answers} == {
+            "The service is temporarily unavailable. Please try again."
+        }
+        unknown = api.create({"X-API-Key": "pk_unknown"})
+        assert unknown.status_code == 503  # nobody can say whether the key is known
+        ready = requests.get(f"http://127.0.0.1:{api.port}/readyz", timeout=5)
+        assert ready.status_code == 503
+        assert requests.get(f"http://127.0.0.1:{api.port}/healthz", timeout=5).status_code == 200
+    finally:
+        breakable.postgres.start()
+    eventually(lambda: api.create(headers, merchant_reference="after").status_code in (200, 201))
+    assert api.process.poll() is None
+
+
+def test_a_frozen_postgresql_does_not_hold_callers_for_long(
+    breakable: Engines, api: RunningApi, headers: Headers
+) -> None:
+    """It keeps its connections and says nothing: callers are told after a few seconds, later ones at once."""
+    assert api.create(headers).status_code == 201
+    server = psutil.Process(breakable.postgres.pid)
+    frozen = [server, *server.children(recursive=True)]
+    for process in frozen:
+        process.suspend()
+    try:
+        began = monotonic()
+        with ThreadPoolExecutor(16) as callers:
+            answers = list(callers.map(lambda n: api.create(headers, merchant_reference=f"y-{n}"), range(16)))
+        assert {answer.status_code for answer in answers} == {503}
+        assert monotonic() - began < 15
+    finally:
+        for process in frozen:
+            process.resume()
+    eventually(lambda: api.create(headers, merchant_reference="after").status_code in (200, 201))
+
+
+def test_a_killed_worker_is_replaced_and_the_other_goes_on(api: RunningApi, headers: Headers) -> None:
+    """kill -9 of one worker."""
+    before = api.workers
+    victim = before.copy().pop()
+    os.kill(victim, signal.SIGKILL)
+    eventually(lambda: len(api.workers) == 2 and victim not in api.workers)
+    eventually(lambda: _answers(api, headers))
+    assert api.process.poll() is None
+
+
+def test_workers_end_when_their_parent_is_killed(api: RunningApi) -> None:
+    """kill -9 of the parent: nobody goes on answering beside the next start."""
+    workers = [psutil.Process(pid) for pid in api.workers]
+    api.process.kill()
+    api.process.wait()
+    eventually(lambda: not any(worker.is_running() for worker in workers))
+
+
+def test_a_clean_stop_ends_every_process_and_loses_no_answer(
+    api: RunningApi, database: Database, make_application: MakeApplication
+) -> None:
+    """SIGTERM while four calls wait for the database: they are answered, and then all is over, with status 0."""
+    application = make_application("Tripoli Coffee")
+    family = psutil.Process(api.process.pid).children(recursive=True)
+    with ThreadPoolExecutor(4) as callers:
+        with database.transaction() as connection:
+            new = NewIntent(application.id, "order-1", 25_000, "LYD")
+            create_or_find(connection.cursor(), new)  # not committed: the calls below wait for it
+            calls = [callers.submit(api.create, credentials_of(application)) for _ in range(4)]
+            eventually(lambda: _waiting(database) == 4)
+            api.process.send_signal(signal.SIGTERM)
+            eventually(lambda: "Shutting down" in api.log.read_text())
+        assert {call.result().status_code for call in calls} == {200}
+    assert api.process.wait(40) == 0
+    eventually(lambda: not any(process.is_running() for process in family))
+
+
+def _waiting(database: Database) -> int:
+    query = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+    waiting: int = _rows(database, query)[0][0]
+    return waiting
+
+
+def test_a_taken_port_is_refused_with_a_reason(api: RunningApi, database_settings: DatabaseSettings) -> None:
+    """Two services never share a port unnoticed."""
+    with pytest.raises(AssertionError, match="cannot listen on 127.0.0.1 port"):
+        with running_api(database_settings, HTTP_PORT=str(api.port)):
+            pass
+
+
+def test_counts_of_all_workers_add_up(api: RunningApi, headers: Headers) -> None:
+    """/metrics tells the same whichever worker is asked."""
+    with ThreadPoolExecutor(8) as callers:
+        list(callers.map(lambda n: api.create(headers, merchant_reference=f"m-{n}"), range(40)))
+    sample = (
+        'mizan_http_requests_total{method="POST",route="/api/v1/payment-intents",service="api",status="2xx"}'
+    )
+    told = {_counted(api, sample) for _ in range(10)}
+    assert told == {40.0}
+
+
+def test_no_credential_reaches_the_log(api: RunningApi, headers: Headers) -> None:
+    """Calls that work, fail and are malformed: neither key nor token, whole or in part, is in any line."""
+    api.create(headers)
+    api.create({**headers, "X-API-Key": "pk_" + "A" * 32})
+    requests.get(f"{api.url}/{headers['X-API-Key']}", headers=headers, timeout=5)
+    requests.get(f"{api.url}?key={headers['X-API-Key']}", headers=headers, timeout=5)
+    eventually(lambda: len([line for line in api.lines() if line.get("logger") == "web.access"]) >= 4)
+    logged = api.log.read_text()
+    for secret in (headers["X-API-Key"], headers["Authorization"].split()[1], "A" * 32):
+        assert secret not in logged
+        assert secret[3:] not in logged
+    assert all("request_id" in line for line in api.lines() if line.get("logger") == "web.access")
+
+
+def _answers(api: RunningApi, headers: Headers) -> bool:
+    return all(api.create(headers).status_code in (200, 201) for _ in range(6))
+
+
+def _counted(api: RunningApi, sample: str) -> float | None:
+    text = requests.get(f"http://127.0.0.1:{api.port}/metrics", timeout=5).text
+    values = [line.rsplit(" ", 1)[1] for line in text.splitlines() if line.startswith(sample)]
+    return float(values[0]) if values else None
