@@ -18,7 +18,7 @@ from bench.figures import Figure
 from bench.http_load import Outcome, Plan
 from bench.world import RunningService, World
 from shared.applications.registry import CreatedApplication, NewApplication, create_application
-from shared.intents.store import CREATE
+from shared.intents.store import CREATE_SQL
 from shared.sealing import SecretBox
 from shared.settings import DatabaseSettings
 from stack.postgres import programs
@@ -32,8 +32,8 @@ FEW = 1_000
 
 # The same statement, with what the API binds to it; numbers that must differ are drawn by pgbench.
 _PGBENCH_VALUES = (
-    *(":application", "'order-' || :number", "'r' || :number", ":amount", ":currency", ":description"),
-    *(":customer", ":url", ":metadata", "null", "null", "null", "null"),
+    *(":application", "('order-' || :number)", "('r' || :number)", ":amount", ":currency", ":description"),
+    *(":customer", ":url", ":metadata", "null"),
 )
 _VALUES = {
     "amount": "25000",
@@ -174,7 +174,7 @@ class Caller:
 
 def _pgbench(installation: Installation) -> float:
     """Transactions a second."""
-    script = "\\set number random(1, 9000000000000000)\n" + _bound(CREATE) + ";\n"
+    script = "\\set number random(1, 9000000000000000)\n" + _bound(CREATE_SQL) + ";\n"
     variables = {**_VALUES, "application": str(installation.application.id)}
     finished = subprocess.run(
         [
@@ -199,8 +199,8 @@ def _pgbench(installation: Installation) -> float:
 
 
 def _bound(statement: str) -> str:
-    for value in _PGBENCH_VALUES:
-        statement = statement.replace("%s", value, 1)
+    for number, value in reversed(list(enumerate(_PGBENCH_VALUES, start=1))):
+        statement = statement.replace(f"${number}", value)
     return " ".join(statement.split())
 
 

@@ -7,12 +7,12 @@ from flask import Flask
 from flask.typing import ResponseReturnValue
 
 from services.api.authentication import ApiKeyRefusedError, Authentication, TokenRefusedError
-from services.api.create_schema import InvalidRequestError
 from services.api.openapi.document import make_document
-from services.api.payment_intents import payment_intents_blueprint
+from services.api.payment_intents import add_payment_intents
 from services.api.rate_limit import RateLimit, TooManyRequestsError
 from services.api.reference import reference_blueprint
 from services.api.representation import Representation
+from services.api.validation import InvalidRequestError
 from shared.db.pool import Database
 from shared.db.schema import check_schema
 from shared.process import begin
@@ -40,13 +40,14 @@ def make_worker_app() -> Flask:
 def make_app(settings: Settings, database: Database) -> Flask:
     checks: dict[str, Check] = {"database": database.check, "schema": partial(check_schema, database)}
     app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__)
-    routes = payment_intents_blueprint(
-        database,
-        Authentication(database),
-        RateLimit(settings.api.rate_limit, settings.api.rate_burst),
-        Representation(settings.public_urls.checkout),
+    add_payment_intents(
+        app,
+        BASE_PATH,
+        database=database,
+        authentication=Authentication(database),
+        rate_limit=RateLimit(settings.api.rate_limit, settings.api.rate_burst),
+        representation=Representation(settings.public_urls.checkout),
     )
-    app.register_blueprint(routes, url_prefix=BASE_PATH)
     document = make_document(settings.public_urls, BASE_PATH)
     app.register_blueprint(reference_blueprint(document, f"{BASE_PATH}/openapi.json"))
     _answer_refusals(app)

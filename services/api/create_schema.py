@@ -1,42 +1,19 @@
 """What a create may carry (§4.1, §8): the schema that validates it is also what the reference is made from."""
 
-from typing import Any
-from uuid import UUID
-
-from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate
+from marshmallow import fields, validate
 
 from services.api.fields import Metadata, MinorUnits, Moment, ReturnUrl, Text
-from shared.intents.store import NewIntent
-
-BODY = "body"
-_MAX_NAME = 120
+from services.api.quick_schema import QuickSchema
 
 
-class InvalidRequestError(Exception):
-    """The request fails validation; `errors` has a list of texts for each failing field, by dotted name."""
-
-    def __init__(self, errors: dict[str, list[str]], valid: dict[str, Any] | None = None) -> None:
-        self.errors = errors
-        self.valid = valid or {}
-        super().__init__(", ".join(errors))
-
-
-class CustomerSchema(Schema):
-    class Meta:
-        unknown = EXCLUDE
-
-    error_messages = {"type": "Must be an object."}  # noqa: RUF012  marshmallow's way
-
+class CustomerSchema(QuickSchema):
     external_id = Text(
         allow_none=True,
         metadata={"description": "Your own id of the customer, echoed back.", "examples": ["customer-7"]},
     )
 
 
-class CreateSchema(Schema):
-    class Meta:
-        unknown = EXCLUDE
-
+class CreateSchema(QuickSchema):
     merchant_reference = Text(
         required=True,
         at_least=1,
@@ -73,8 +50,8 @@ class CreateSchema(Schema):
     return_url = ReturnUrl(
         allow_none=True,
         metadata={
-            "description": "Where the checkout sends the customer afterwards; an expired checkout offers it as a "
-            "link. Nothing is appended, so put your own order identifier in it.",
+            "description": "Absolute http or https URL. The checkout sends the customer there after paying; an "
+            "expired checkout links to it. Nothing is appended, so put your own order identifier in it.",
             "examples": ["https://shop.example/orders/1042"],
         },
     )
@@ -96,46 +73,3 @@ class CreateSchema(Schema):
             "examples": ["2030-01-31T15:00:00Z"],
         },
     )
-
-
-_SCHEMA = CreateSchema()
-
-
-def new_intent(application_id: UUID, body: dict[str, Any]) -> NewIntent:
-    """The intent that `body` asks for."""
-    try:
-        valid = _SCHEMA.load(body)
-    except ValidationError as error:
-        valid_part = error.valid_data if isinstance(error.valid_data, dict) else {}
-        raise InvalidRequestError(flat(error.messages), valid_part) from None
-    customer = valid.get("customer")
-    return NewIntent(
-        application_id=application_id,
-        merchant_reference=valid["merchant_reference"],
-        amount=valid["amount"],
-        currency=valid["currency"],
-        description=valid.get("description"),
-        customer_external_id=customer.get("external_id") if customer else None,
-        return_url=valid.get("return_url"),
-        metadata=valid.get("metadata"),
-        expires_at=valid.get("expires_at"),
-    )
-
-
-def flat(messages: Any, path: str = "") -> dict[str, list[str]]:
-    """marshmallow nests its messages as the fields are nested; §7 wants field name to list of strings."""
-    if isinstance(messages, list):
-        return {path: [str(message) for message in messages]}
-    found: dict[str, list[str]] = {}
-    for name, inner in messages.items():
-        if name == "_schema":
-            found |= flat(inner, path or BODY)
-        else:
-            found |= flat(inner, f"{path}.{_shown(str(name))}" if path else _shown(str(name)))
-    return found
-
-
-def _shown(name: str) -> str:
-    """A caller's own key is told back, but no megabytes of it and nothing that is no text."""
-    short = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
-    return short.encode("utf-8", "replace").decode("utf-8")

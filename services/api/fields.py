@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from marshmallow import ValidationError, fields
+from marshmallow import ValidationError
+
+from services.api.quick_schema import QuickField
 
 _NOT_TEXT = "Must be a string."
 _NUL = "Must not contain the character U+0000."
@@ -27,11 +29,7 @@ def text_problem(value: object, at_most: int | None = None) -> str | None:
     return None
 
 
-class _Field(fields.Field[Any]):
-    default_error_messages = {"required": "Is required.", "null": "Must not be null."}  # noqa: RUF012  marshmallow's way
-
-
-class Text(_Field):
+class Text(QuickField):
     def __init__(self, *, at_least: int = 0, at_most: int | None = None, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.at_least = at_least
@@ -62,7 +60,7 @@ class ReturnUrl(Text):
         return url
 
 
-class MinorUnits(_Field):
+class MinorUnits(QuickField):
     """An amount: a JSON integer and nothing that merely looks like one."""
 
     def __init__(self, *, at_least: int, at_most: int, **arguments: Any) -> None:
@@ -78,7 +76,7 @@ class MinorUnits(_Field):
         return value
 
 
-class Moment(_Field):
+class Moment(QuickField):
     """A date and time with its offset from UTC. ISO 8601 in its extended form, which RFC 3339 is a part of."""
 
     pattern = r"^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?([Zz]|[+-]\d{2}(:?\d{2})?)$"
@@ -98,7 +96,7 @@ class Moment(_Field):
             raise ValidationError("Is not a date and time that exists.") from None
 
 
-class Metadata(_Field):
+class Metadata(QuickField):
     """Strings by string, as sent and in that order."""
 
     def __init__(self, *, max_keys: int, key_at_most: int, value_at_most: int, **arguments: Any) -> None:

@@ -1,11 +1,14 @@
-"""The reference for merchants' developers: the OpenAPI document, and a page made from it (no credentials needed)."""
+"""The reference for merchants' developers: the OpenAPI document, and a page made from it. Open to everybody."""
 
 from flask import Blueprint, Response, json, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
 from services.api.openapi.document import Document
+from services.api.openapi.examples import WEBHOOK_SECRET
+from services.api.openapi.markdown import inline
+from services.api.openapi.page import page_of
 
-# The page is text and one stylesheet of our own; a browser need not allow it anything else.
+# The page is text, one stylesheet and one icon of our own; a browser need not allow it anything else.
 _SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",
@@ -14,11 +17,14 @@ _SECURITY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _CACHED = "public, max-age=300"
+_BEFORE_OPERATIONS = ("authentication", "idempotency", "states-of-a-payment-intent")
 
 
 def reference_blueprint(document: Document, document_path: str) -> Blueprint:
     routes = Blueprint("reference", __name__)
+    routes.add_app_template_filter(inline)
     encoded = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    shown = page_of(document)
 
     @routes.get(document_path)
     def openapi_document() -> Response:
@@ -26,7 +32,10 @@ def reference_blueprint(document: Document, document_path: str) -> Blueprint:
 
     @routes.get("/docs")
     def page() -> Response:
-        return _cached(Response(render_template("reference.html", document=document), mimetype="text/html"))
+        html = render_template(
+            "reference.html", page=shown, before=_BEFORE_OPERATIONS, webhook_secret=WEBHOOK_SECRET
+        )
+        return _cached(Response(html, mimetype="text/html"))
 
     @routes.get("/")
     def front() -> BaseResponse:

@@ -27,7 +27,12 @@ def connection_arguments(
     settings: DatabaseSettings, service: str, **server_settings: str | int
 ) -> dict[str, Any]:
     """`server_settings` are PostgreSQL's own, by name."""
-    options = {"timezone": "UTC", "statement_timeout": f"{settings.statement_timeout_s}s", **server_settings}
+    options = {
+        "timezone": "UTC",
+        "datestyle": "ISO",
+        "statement_timeout": f"{settings.statement_timeout_s}s",
+        **server_settings,
+    }
     given = str(conninfo_to_dict(settings.url).get("options") or "")
     return {
         "application_name": f"mizan-{service}",

@@ -1,5 +1,6 @@
 """The one room that writes payment intents: a change, its event and its outbox row, in one transaction."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,9 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Connection, Cursor
-from psycopg.types.json import Json
-from psycopg.types.numeric import Int8
 
+from shared.db.prepared import Prepared, Row
 from shared.intents.reference import new_reference
 from shared.intents.states import State, Trigger, event_of, move
 from shared.topics import PAYMENT_INTENT_EVENTS
@@ -46,9 +46,6 @@ class Intent:
     created_at: datetime
     updated_at: datetime
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "status", State(self.status))
-
 
 class IntentNotFoundError(Exception):
     """No intent has this uuid."""
@@ -79,16 +76,16 @@ queued as (
 )"""
 
 # §4.1: judged by the database's clock, and only when an intent would be made.
-_EXPIRES_WITHIN_WINDOW = """(%s::timestamptz is null
-     or %s::timestamptz > mizan_now() + interval '5 minutes'
-    and %s::timestamptz < mizan_now() + interval '31 days')"""
+_WITHIN_WINDOW = """({0}::timestamptz is null
+     or {0}::timestamptz > mizan_now() + interval '5 minutes' and {0} < mizan_now() + interval '31 days')"""
 
-CREATE = f"""
+CREATE_SQL = f"""
 with made as (
     insert into payment_intents (application_id, merchant_reference, reference, amount, currency, description,
                                  customer_external_id, return_url, metadata, expires_at)
-    select %s, %s, %s, %s, %s, %s, %s, %s, %s, coalesce(%s::timestamptz, mizan_now() + interval '24 hours')
-    where {_EXPIRES_WITHIN_WINDOW}
+    select $1::uuid, $2, $3, $4::bigint, $5, $6, $7, $8, $9::json,
+           coalesce($10::timestamptz, mizan_now() + interval '24 hours')
+    where {_WITHIN_WINDOW.format("$10")}
     on conflict do nothing
     returning {_COLUMNS}, event_seq
 ),
@@ -98,14 +95,17 @@ changed as (
 ),
 {_RECORD_CHANGES}
 select {_COLUMNS} from made"""
+_CREATE = Prepared(CREATE_SQL)
 
-_FIND = f"select {_COLUMNS} from payment_intents where application_id = %s and merchant_reference = %s"
-
-_GET = f"select {_COLUMNS} from payment_intents where uuid = %s"
+_FIND_REPEATED = Prepared(
+    f"select {_COLUMNS} from payment_intents where application_id = $1 and merchant_reference = $2"
+)
+_FIND = Prepared(f"select {_COLUMNS} from payment_intents where uuid = $1")
 
 _MAY_EXPIRE_AT = f"""
-select {_EXPIRES_WITHIN_WINDOW}
-    or exists (select from payment_intents where application_id = %s and merchant_reference = %s)"""
+select {_WITHIN_WINDOW.format("%(expires_at)s")}
+    or exists (select from payment_intents
+               where application_id = %(application_id)s and merchant_reference = %(merchant_reference)s)"""
 
 _GET_LOCKED = "select status from payment_intents where uuid = %s for no key update"
 
@@ -121,24 +121,24 @@ select 1 from changed"""
 
 def create_or_find(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
     """The intent of this reference, and whether this call made it (§4.1, rules 1 to 3)."""
-    before = (new.application_id, new.merchant_reference)
-    after = (
-        Int8(new.amount),
-        new.currency,
-        new.description,
-        new.customer_external_id,
-        new.return_url,
-        None if new.metadata is None else Json(new.metadata),
-        *((new.expires_at,) * 4),
-    )
+    key = [str(new.application_id).encode(), new.merchant_reference.encode()]
+    rest = [
+        b"%d" % new.amount,
+        new.currency.encode(),
+        _text(new.description),
+        _text(new.customer_external_id),
+        _text(new.return_url),
+        None if new.metadata is None else json.dumps(new.metadata).encode(),
+        None if new.expires_at is None else new.expires_at.isoformat().encode(),
+    ]
     while True:
-        made = cursor.execute(CREATE, (*before, new_reference(), *after)).fetchone()
+        made = _CREATE.first_row(cursor, [*key, new_reference().encode(), *rest])
         if made is not None:
-            return Intent(*made), True
-        found = cursor.execute(_FIND, before).fetchone()
+            return _intent(made), True
+        found = _FIND_REPEATED.first_row(cursor, key)
         if found is not None:
-            return Intent(*found), False
-        if not may_expire_at(cursor, *before, new.expires_at):
+            return _intent(found), False
+        if not may_expire_at(cursor, new.application_id, new.merchant_reference, new.expires_at):
             raise ExpiryOutsideWindowError
         # Neither made nor found, and it may be made: the short reference was taken. Draw another.
 
@@ -150,13 +150,52 @@ def may_expire_at(
     expires_at: datetime | None,
 ) -> bool:
     """Whether a create with this time would be accepted: within the window, or a repeat (§4.1 rule 5)."""
-    values = (expires_at, expires_at, expires_at, application_id, merchant_reference)
+    values = {
+        "application_id": application_id,
+        "merchant_reference": merchant_reference,
+        "expires_at": expires_at,
+    }
     return cursor.execute(_MAY_EXPIRE_AT, values).fetchone() == (True,)
 
 
 def find(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
-    row = cursor.execute(_GET, (uuid,)).fetchone()
-    return None if row is None else Intent(*row)
+    row = _FIND.first_row(cursor, [str(uuid).encode()])
+    return None if row is None else _intent(row)
+
+
+def _intent(row: Row) -> Intent:
+    """Reads PostgreSQL's text, in the order of _COLUMNS."""
+    uuid, application, merchant_reference, reference, amount, currency, status = map(_required, row[:7])
+    expires_at, created_at, updated_at = (datetime.fromisoformat(_required(text)) for text in row[11:])
+    return Intent(
+        uuid=UUID(uuid),
+        application_id=UUID(application),
+        merchant_reference=merchant_reference,
+        reference=reference,
+        amount=int(amount),
+        currency=currency,
+        status=State(status),
+        description=_string(row[7]),
+        customer_external_id=_string(row[8]),
+        return_url=_string(row[9]),
+        metadata=None if row[10] is None else json.loads(row[10]),
+        expires_at=expires_at,
+        created_at=created_at,
+        updated_at=updated_at,
+    )
+
+
+def _required(text: bytes | None) -> str:
+    assert text is not None
+    return text.decode()
+
+
+def _string(text: bytes | None) -> str | None:
+    return None if text is None else text.decode()
+
+
+def _text(string: str | None) -> bytes | None:
+    return None if string is None else string.encode()
 
 
 def apply(connection: Connection[Any], uuid: UUID, trigger: Trigger) -> State:

@@ -8,7 +8,6 @@ from flask import Flask
 from flask.json.provider import DefaultJSONProvider
 
 from shared.metrics import require_metrics_mode
-from shared.web.body_limit import limit_chunked_bodies
 from shared.web.edge import Edge
 from shared.web.errors import answer_errors_as_json
 from shared.web.operations import operations_blueprint
@@ -33,8 +32,7 @@ def create_app(
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     assert isinstance(app.json, DefaultJSONProvider)
     app.json.sort_keys = False
-    app.wsgi_app = Edge(app.wsgi_app, service)  # type: ignore[method-assign]
-    limit_chunked_bodies(app)
+    app.wsgi_app = Edge(app.wsgi_app, service, MAX_BODY_BYTES)  # type: ignore[method-assign]
     answer_errors_as_json(app)
     app.register_blueprint(operations_blueprint(checks, metrics_dir))
     return app

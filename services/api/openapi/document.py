@@ -15,7 +15,7 @@ from shared.settings import PublicUrls
 Document = dict[str, Any]
 
 INTENTS = "Payment intents"
-_CREDENTIALS = {"ApiKey": [], "AccessToken": []}
+_CREDENTIALS: dict[str, list[str]] = {"ApiKey": [], "AccessToken": []}
 
 
 def make_document(public_urls: PublicUrls, base_path: str) -> Document:
@@ -32,7 +32,10 @@ def make_document(public_urls: PublicUrls, base_path: str) -> Document:
         servers=[{"url": f"{public_urls.api}{base_path}"}],
         security=[_CREDENTIALS],
         tags=[
-            {"name": INTENTS, "description": "Create an intent, send the customer to pay it, look how it went."},
+            {
+                "name": INTENTS,
+                "description": "Create an intent, send the customer to pay it, look how it went.",
+            },
             {"name": "Webhooks", "description": "What we send to your webhook URL."},
             {"name": "This reference", "description": "The document you are reading."},
         ],
@@ -48,7 +51,7 @@ def make_document(public_urls: PublicUrls, base_path: str) -> Document:
 
 def _add_components(spec: APISpec, plugin: MarshmallowPlugin) -> None:
     assert plugin.converter is not None
-    plugin.converter.add_attribute_function(describe_field)
+    plugin.converter.add_attribute_function(describe_field)  # type: ignore[no-untyped-call]
     spec.components.schema("NewCustomer", schema=CustomerSchema)
     spec.components.schema("NewPaymentIntent", schema=CreateSchema)
     for name, schema in {**answers.schemas(), **webhooks.schemas()}.items():
@@ -100,7 +103,10 @@ def _create(public_urls: PublicUrls) -> dict[str, Any]:
                     "schema": "NewPaymentIntent",
                     "examples": {
                         "full": {"summary": "With all that is optional", "value": examples.create_body()},
-                        "smallest": {"summary": "Only what is required", "value": examples.smallest_create_body()},
+                        "smallest": {
+                            "summary": "Only what is required",
+                            "value": examples.smallest_create_body(),
+                        },
                     },
                 }
             },
@@ -151,7 +157,10 @@ def _read_document() -> dict[str, Any]:
         "security": [],
         "responses": {
             "200": {"description": "This document.", "headers": answers.headers(), "content": content},
-            "304": {"description": "It is still what your `If-None-Match` names.", "headers": answers.headers()},
+            "304": {
+                "description": "It is still what your `If-None-Match` names.",
+                "headers": answers.headers(),
+            },
             "500": answers.shared_answer("ServerError"),
         },
     }

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from services.api.create_schema import CreateSchema, InvalidRequestError, new_intent
+from services.api.create_schema import CreateSchema
 from services.api.representation import Representation
+from services.api.validation import InvalidRequestError, new_intent
 from shared.intents.states import State
 from shared.intents.store import Intent
 

@@ -1,6 +1,6 @@
 """The events we send to merchants (§6), as the `webhooks` of the document."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -21,11 +21,14 @@ class DeliveryData(msgspec.Struct):
 
 
 class Delivery(msgspec.Struct):
-    id: Annotated[str, Meta(description="Id of the delivery, kept across retries and resends: drop repeats by it.")]
-    event: Annotated[
-        Literal["payment_intent.succeeded", "payment_intent.canceled"], Meta(description="What happened.")
+    id: Annotated[
+        str, Meta(description="Id of the delivery, kept across retries and resends: drop repeats by it.")
     ]
-    data: DeliveryData
+    event: Annotated[
+        str,
+        Meta(description="What happened.", extra_json_schema={"enum": [event.value for event in _SENT_WHEN]}),
+    ]
+    data: Annotated[DeliveryData, Meta(description="What it happened to. No amount and no status.")]
 
 
 def schemas() -> dict[str, Any]:

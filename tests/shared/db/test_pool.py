@@ -88,7 +88,7 @@ def test_a_statement_cannot_run_for_ever(database_settings: DatabaseSettings) ->
 
 
 def test_starting_without_a_server_does_not_hang(database_settings: DatabaseSettings) -> None:
-    """The pool opens in the background; using it says what is wrong."""
+    """Nothing is connected before it is needed; using it says what is wrong."""
     nobody = find_free_ports(1)[0]
     started = monotonic()
     database = Database(replace(database_settings, url=f"postgresql://mizan@127.0.0.1:{nobody}/x"), "test")
@@ -96,6 +96,64 @@ def test_starting_without_a_server_does_not_hang(database_settings: DatabaseSett
         database.check()
     database.close()
     assert monotonic() - started < 10
+
+
+def test_while_it_is_away_callers_are_told_at_once(breakable: Engines, database: Database) -> None:
+    """No time-out is waited for; and the first call after its return works, or the next."""
+    _fill(database, 4)
+    breakable.postgres.kill()
+    try:
+        started = monotonic()
+        with ThreadPoolExecutor(8) as pool:
+            told = list(pool.map(lambda _: complaint(database.check, DatabaseUnavailableError), range(200)))
+        assert all(told)
+        assert monotonic() - started < 2  # a pool that waits would take 200 / 8 times its time-out
+    finally:
+        breakable.postgres.start()
+    eventually(lambda: not complaint(database.check, DatabaseUnavailableError), within=2)
+
+
+def test_a_server_that_hangs_is_given_up(breakable: Engines, database_settings: DatabaseSettings) -> None:
+    """Frozen, it keeps the connection and says nothing; its own time limit cannot end that, ours does."""
+    database = Database(replace(database_settings, statement_timeout_s=1, connect_timeout_s=1), "test")
+    database.check()
+    breakable.postgres.freeze()
+    try:
+        started = monotonic()
+        with pytest.raises(DatabaseUnavailableError):
+            database.check()
+        assert 1 < monotonic() - started < 10
+    finally:
+        breakable.postgres.thaw()
+    eventually(lambda: not complaint(database.check, DatabaseUnavailableError))
+    database.close()
+
+
+def test_a_statement_alone_is_committed_at_once(database: Database) -> None:
+    """No transaction around it, and none is left open."""
+    with database.cursor() as cursor:
+        cursor.execute("insert into merchants (name) values ('alone')")
+        with database.transaction() as other:
+            assert other.execute("select name from merchants").fetchall() == [("alone",)]
+
+
+def test_a_session_left_in_a_transaction_is_not_used_again(database: Database) -> None:
+    """Whoever comes next must not find somebody else's half-done work."""
+    with database.cursor() as cursor:
+        cursor.execute("begin")
+        first = cursor.connection.info.backend_pid
+    with database.cursor() as cursor:
+        assert cursor.connection.info.backend_pid != first
+
+
+def test_a_session_is_used_again_until_it_is_old(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a server's memory for it is given back some day, and a failover is followed."""
+    pids = []
+    for max_age in (1800, 1800, 0, 1800):
+        monkeypatch.setattr("shared.db.sessions._MAX_AGE_S", max_age)
+        with database.cursor() as cursor:
+            pids.append(cursor.connection.info.backend_pid)
+    assert pids[0] == pids[1] == pids[2] != pids[3]
 
 
 def test_a_wrong_statement_is_not_an_outage(database: Database) -> None:

@@ -4,12 +4,13 @@ import io
 import json
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 import structlog
 from flask import Flask, abort, request
 
-from shared.logs import configure_logging
+from shared.logs import LogFormat, configure_logging
 from shared.web.access_log import LOGGER
 from shared.web.app import create_app
 from shared.web.errors import ServiceUnavailable
@@ -53,14 +54,26 @@ def app() -> Flask:
     return app
 
 
-@pytest.fixture
-def log_lines() -> Iterator[LogLines]:
+@contextmanager
+def logged(fmt: LogFormat = "json") -> Iterator[io.StringIO]:
+    """What this process logs, as a service would."""
     stream = io.StringIO()
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-    configure_logging("shop", "json", "info", stream)
-    lines = lambda: [json.loads(line) for line in stream.getvalue().splitlines()]  # noqa: E731
-    yield lambda: [line for line in lines() if line["logger"] != LOGGER]
+    configure_logging("shop", fmt, "info", stream)
+    yield stream
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.reset_defaults()
+
+
+@pytest.fixture
+def log_lines() -> Iterator[LogLines]:
+    """The lines logged so far, without the one that ends every request."""
+
+    def lines() -> list[dict[str, object]]:
+        told = [json.loads(line) for line in stream.getvalue().splitlines()]
+        return [line for line in told if line["logger"] != LOGGER]
+
+    with logged() as stream:
+        yield lines

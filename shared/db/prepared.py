@@ -1,0 +1,47 @@
+"""Statements of the hot path, run by name and past psycopg's cursors, which cost three times what they bring here.
+
+Values go in and come out as PostgreSQL's text. docs/decisions/0006-api-speed.md has the figures.
+"""
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+from weakref import WeakSet
+
+import psycopg
+from psycopg import Connection, Cursor, errors
+from psycopg.pq import ConnStatus, ExecStatus
+from psycopg.pq.abc import PGresult
+
+Row = list[bytes | None]
+
+_numbers = count(1)
+
+
+class Prepared:
+    """One statement, with $1, $2 … for its values; a connection prepares it when it first meets it."""
+
+    def __init__(self, statement: str) -> None:
+        self._statement = statement.encode()
+        self._name = f"mizan_{next(_numbers)}".encode()
+        self._met: WeakSet[Connection[Any]] = WeakSet()
+
+    def first_row(self, cursor: Cursor[Any], values: Sequence[bytes | None]) -> Row | None:
+        connection = cursor.connection
+        if connection not in self._met:
+            _checked(connection, connection.pgconn.prepare(self._name, self._statement))
+            self._met.add(connection)
+        result = connection.pgconn.exec_prepared(self._name, values)  # type: ignore[arg-type] # None is null
+        if result.status != ExecStatus.TUPLES_OK:
+            _checked(connection, result)
+        if result.ntuples == 0:
+            return None
+        return [result.get_value(0, column) for column in range(result.nfields)]
+
+
+def _checked(connection: Connection[Any], result: PGresult) -> None:
+    if result.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
+        return
+    if connection.pgconn.status == ConnStatus.BAD:
+        raise psycopg.OperationalError(connection.pgconn.get_error_message().strip() or "connection lost")
+    raise errors.error_from_result(result)

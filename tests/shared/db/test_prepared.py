@@ -1,0 +1,51 @@
+"""Statements that are run by name: the same answers and the same errors as any other."""
+
+import psycopg
+import pytest
+
+from shared.db.pool import Database, DatabaseUnavailableError
+from shared.db.prepared import Prepared
+
+ECHO = Prepared("select $1::text, $2::integer + 1")
+
+
+def test_values_go_in_and_come_out_as_text(database: Database) -> None:
+    """Null is None, both ways; no row is None."""
+    with database.cursor() as cursor:
+        assert ECHO.first_row(cursor, ["قهوة".encode(), b"41"]) == ["قهوة".encode(), b"42"]
+        assert ECHO.first_row(cursor, [None, None]) == [None, None]
+        assert Prepared("select 1 where $1").first_row(cursor, [b"false"]) is None
+
+
+def test_each_connection_prepares_it_once(database: Database) -> None:
+    """Also within a transaction, where an unknown name would spoil everything."""
+    with database.transaction() as first, database.transaction() as second:
+        for connection in (first, second, first):
+            assert ECHO.first_row(connection.cursor(), [b"x", b"1"]) == [b"x", b"2"]
+            query = "select count(*) from pg_prepared_statements where statement like 'select $1::text%%'"
+            assert connection.execute(query).fetchone() == (1,)
+
+
+def test_a_database_error_is_the_one_psycopg_would_raise(database: Database) -> None:
+    """So that whoever handles errors needs to know one kind only."""
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation), database.cursor() as cursor:
+        ECHO.first_row(cursor, [b"x", b"many"])
+    with pytest.raises(psycopg.errors.UndefinedTable), database.cursor() as cursor:
+        Prepared("select * from nowhere").first_row(cursor, [])
+
+
+def test_a_connection_that_breaks_is_an_outage(database: Database) -> None:
+    """And the next one works."""
+    end = Prepared("select pg_terminate_backend(pg_backend_pid())")
+    with pytest.raises(DatabaseUnavailableError), database.cursor() as cursor:
+        end.first_row(cursor, [])
+    with database.cursor() as cursor:
+        assert ECHO.first_row(cursor, [b"x", b"1"]) == [b"x", b"2"]
+
+
+def test_a_statement_that_takes_too_long_is_an_outage(database: Database) -> None:
+    """PostgreSQL's own limit, met by the same name as everywhere."""
+    slow = Prepared("select pg_sleep(20)")
+    with pytest.raises(DatabaseUnavailableError, match="statement timeout"), database.cursor() as cursor:
+        cursor.execute("set statement_timeout = '0.2s'")
+        slow.first_row(cursor, [])

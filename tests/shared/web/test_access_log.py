@@ -1,0 +1,83 @@
+"""Each request that was answered is told in one line, which can hold no secret."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+from flask import Flask
+
+from tests.shared.web.conftest import logged
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    with logged() as stream:
+        yield stream
+
+
+def test_what_it_tells(app: Flask, stream: io.StringIO) -> None:
+    """Method, path, status, time and id; neither query nor body."""
+    app.test_client().post("/orders?secret=s3cret", data="s3cret", headers={"X-Request-Id": "r-1"})
+    line = json.loads(stream.getvalue())
+    assert line.pop("ms") >= 0
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {
+        "level": "info",
+        "service": "shop",
+        "logger": "web.access",
+        "event": "request answered",
+        "method": "POST",
+        "path": "/orders",
+        "status": 200,
+        "remote_addr": "127.0.0.1",
+        "request_id": "r-1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/orders/5", "/orders/5"),
+        # a uuid is no secret, and its digits are no card number
+        ("/x/01a1dd9f-fab1-7070-93b7-724d61fc3634", "/x/01a1dd9f-fab1-7070-93b7-724d61fc3634"),
+        ("/x/pk_HI112aKy5IiL18fUi7EuGvV6Iu0OCwbB", "/x/pk_[redacted]"),
+        ("/x/at_vsZmuz9zQ1piENJSDyF9tLxXmNgHmZR3", "/x/at_[redacted]"),
+        ("/x/4242424242424242", "/x/[redacted]"),
+        ("/x/0913632323", "/x/[redacted]"),
+        ("/x/password=hush", "/x/password=[redacted]"),
+    ],
+)
+def test_a_secret_in_the_path_is_not_told(app: Flask, stream: io.StringIO, path: str, told: str) -> None:
+    """Whatever a caller puts there by mistake."""
+    app.test_client().get(path)
+    assert json.loads(stream.getvalue().splitlines()[-1])["path"] == told
+
+
+def test_probes_that_succeed_are_not_told(app: Flask, stream: io.StringIO) -> None:
+    """They come every few seconds and say nothing."""
+    app.test_client().get("/healthz")
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize("path", ["/broken", "/nowhere", "/busy"])
+def test_failures_are_told_too(app: Flask, stream: io.StringIO, path: str) -> None:
+    """With the status that the caller saw."""
+    status = app.test_client().get(path).status_code
+    assert json.loads(stream.getvalue().splitlines()[-1])["status"] == status
+
+
+def test_people_read_it_in_colour(app: Flask) -> None:
+    """On a terminal the same line looks like all others."""
+    with logged("human") as stream:
+        app.test_client().get("/orders/5")
+    assert "order read" in stream.getvalue()
+    assert "request answered" in stream.getvalue()
+
+
+def test_it_can_be_switched_off_by_level(app: Flask, stream: io.StringIO) -> None:
+    """As every line at info."""
+    logging.getLogger().setLevel("WARNING")
+    app.test_client().get("/nowhere")
+    assert stream.getvalue() == ""
