@@ -85,24 +85,34 @@ def test_a_hung_check_fails_in_time_holds_one_thread_and_recovers() -> None:
 
 def test_callers_at_the_same_moment_share_a_run() -> None:
     """Twenty probes at once do not mean twenty connections to the database."""
-    calls = []
+    running, most = 0, 0
     release = threading.Event()
+    all_called = threading.Barrier(21)
 
     def slow() -> None:
-        calls.append(1)
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
         release.wait(5)
+        running -= 1
 
     readiness = Readiness({"slow": slow}, time_limit_s=5)
     results: list[dict[str, str]] = []
-    callers = [threading.Thread(target=lambda: results.append(readiness.results())) for _ in range(20)]
+
+    def call() -> None:
+        all_called.wait(5)
+        results.append(readiness.results())
+
+    callers = [threading.Thread(target=call) for _ in range(20)]
     for caller in callers:
         caller.start()
-    eventually(lambda: len(calls) == 1)
+    all_called.wait(5)
+    eventually(lambda: most == 1)
     release.set()
     for caller in callers:
         caller.join()
     assert results == [{"slow": "ok"}] * 20
-    assert len(calls) <= 2  # a caller may come just after the first run ended
+    assert most == 1
 
 
 def test_a_check_that_exits_is_a_failure() -> None:
