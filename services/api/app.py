@@ -13,6 +13,7 @@ from services.api.rate_limit import RateLimit, TooManyRequestsError
 from services.api.reference import reference_blueprint
 from services.api.representation import Representation
 from services.api.validation import InvalidRequestError
+from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.db.schema import check_schema
 from shared.process import begin
@@ -34,7 +35,7 @@ def make_worker_app() -> Flask:
         pool_size=settings.api.threads,
         statement_timeout_s=min(settings.database.statement_timeout_s, _STATEMENT_TIMEOUT_S),
     )
-    return make_app(settings, Database(database_settings, SERVICE))
+    return make_app(settings, Database(database_settings, SERVICE, **STEADY_PLANS))
 
 
 def make_app(settings: Settings, database: Database) -> Flask:

@@ -1,8 +1,9 @@
 """What every connection of ours asks for, and how psycopg's troubles are told to the rest of the house."""
 
 import select
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import psycopg
@@ -16,6 +17,13 @@ _OUTAGES = (
     psycopg.InterfaceError,
     psycopg.errors.IdleInTransactionSessionTimeout,
     psycopg.errors.TransactionTimeout,
+)
+
+
+# For sessions that run the same few statements on tables that grow under them: a plan made while a table was
+# empty would read all of it until somebody analyzes it, and planning each time costs as much as running.
+STEADY_PLANS: Mapping[str, str] = MappingProxyType(
+    {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"}
 )
 
 

@@ -21,8 +21,9 @@ _GRACE_S = 1
 
 
 class Database:
-    def __init__(self, settings: DatabaseSettings, service: str) -> None:
-        self._sessions = Sessions(settings, service)
+    def __init__(self, settings: DatabaseSettings, service: str, **server_settings: str) -> None:
+        """`server_settings` are PostgreSQL's own, by name."""
+        self._sessions = Sessions(settings, service, **server_settings)
         self._stuck = StuckStatements(settings.statement_timeout_s + _GRACE_S)
 
     @contextmanager

@@ -41,9 +41,9 @@ class Session:
 class Sessions:
     """Nothing is connected before it is needed; the one used last is taken first."""
 
-    def __init__(self, settings: DatabaseSettings, service: str) -> None:
+    def __init__(self, settings: DatabaseSettings, service: str, **server_settings: str) -> None:
         self._url = settings.url
-        self._arguments = connection_arguments(settings, service)
+        self._arguments = connection_arguments(settings, service, **server_settings)
         self._wait_s = settings.pool_timeout_s
         self._free = BoundedSemaphore(settings.pool_size)
         self._idle: deque[Session] = deque()
