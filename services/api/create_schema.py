@@ -35,7 +35,7 @@ class CreateSchema(QuickSchema):
     currency = Text(
         required=True,
         validate=validate.OneOf(["LYD"], error="Must be LYD."),
-        metadata={"description": "ISO 4217 code. Currently `LYD` only.", "examples": ["LYD"]},
+        metadata={"description": "ISO 4217 code of the currency.", "examples": ["LYD"]},
     )
     customer = fields.Nested(
         CustomerSchema, allow_none=True, metadata={"description": "Who pays, in your own terms."}

@@ -4,7 +4,6 @@ from flask import Blueprint, Response, json, redirect, render_template, request,
 from werkzeug.wrappers import Response as BaseResponse
 
 from services.api.openapi.document import Document
-from services.api.openapi.examples import WEBHOOK_SECRET
 from services.api.openapi.markdown import inline
 from services.api.openapi.page import page_of
 
@@ -17,7 +16,6 @@ _SECURITY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _CACHED = "public, max-age=300"
-_BEFORE_OPERATIONS = ("authentication", "idempotency", "states-of-a-payment-intent")
 
 
 def reference_blueprint(document: Document, document_path: str) -> Blueprint:
@@ -32,10 +30,7 @@ def reference_blueprint(document: Document, document_path: str) -> Blueprint:
 
     @routes.get("/docs")
     def page() -> Response:
-        html = render_template(
-            "reference.html", page=shown, before=_BEFORE_OPERATIONS, webhook_secret=WEBHOOK_SECRET
-        )
-        return _cached(Response(html, mimetype="text/html"))
+        return _cached(Response(render_template("reference.html", page=shown), mimetype="text/html"))
 
     @routes.get("/")
     def front() -> BaseResponse:

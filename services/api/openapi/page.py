@@ -10,9 +10,9 @@ from markupsafe import Markup, escape
 
 from services.api.openapi.answers import JSON
 from services.api.openapi.document import INTENTS, Document
-from services.api.openapi.examples import raw
+from services.api.openapi.examples import WEBHOOK_SECRET, raw
 from services.api.openapi.markdown import Section, sections
-from services.api.openapi.rows import Row, resolved, rows_of
+from services.api.openapi.rows import Row, resolved, row_of, rows_of
 
 _TOKEN = re.compile(
     r'(?P<key>"(?:[^"\\]|\\.)*"(?=:))|(?P<string>"(?:[^"\\]|\\.)*")|(?P<value>true|false|null|-?\d[\d.]*)'
@@ -57,28 +57,38 @@ class Page:
     title: str
     summary: str
     server: str
-    guide: dict[str, Section]
+    overview: Section
+    guide: list[Section]
     operations: list[Operation]
     intent: list[Row]
+    webhooks: Section
     events: list[Event]
     delivery: list[Row]
+    secret: str
+    """What the example of a delivery is signed with."""
+    errors: Section
     refusals: list[Answer]
 
 
 def page_of(document: Document) -> Page:
     schemas = document["components"]["schemas"]
     operations = list(_operations(document))
-    refusals = {answer.status: answer for operation in operations for answer in operation.answers}
+    answers = {answer.status: answer for operation in operations for answer in operation.answers}
+    overview, *guide, webhooks, errors = sections(document["info"]["description"])
     return Page(
         title=document["info"]["title"],
         summary=document["info"]["summary"],
         server=document["servers"][0]["url"],
-        guide={section.slug: section for section in sections(document["info"]["description"])},
+        overview=overview,
+        guide=guide,
         operations=operations,
         intent=list(rows_of(document, schemas["PaymentIntent"])),
+        webhooks=webhooks,
         events=list(_events(document)),
         delivery=list(rows_of(document, schemas["Delivery"])),
-        refusals=[refusals[status] for status in sorted(refusals) if refusals[status].is_refusal],
+        secret=WEBHOOK_SECRET,
+        errors=errors,
+        refusals=[answer for _, answer in sorted(answers.items()) if answer.is_refusal],
     )
 
 
@@ -109,7 +119,7 @@ def _operation(document: Document, method: str, path: str, operation: dict[str, 
         summary=operation["summary"],
         description=operation["description"],
         parameters=[
-            Row(each["name"], "string, UUID", each["required"], [], each["description"])
+            row_of(document, each["name"], {**each, **each["schema"]}, required=each["required"])
             for each in operation.get("parameters", ())
         ],
         fields=list(rows_of(document, body["schema"])) if body else [],
@@ -151,5 +161,7 @@ def _curl(server: str, path: str, operation: dict[str, Any], body: dict[str, Any
     ]
     if body:
         lines.append('-H "Content-Type: application/json"')
-        lines.append(Markup("-d '{}'").format(pretty(body["examples"]["full"]["value"]).replace("\n", "\n  ")))
+        lines.append(
+            Markup("-d '{}'").format(pretty(body["examples"]["full"]["value"]).replace("\n", "\n  "))
+        )
     return Markup(" \\\n  ").join(lines)

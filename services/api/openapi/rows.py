@@ -22,16 +22,21 @@ def rows_of(document: Document, schema: dict[str, Any], prefix: str = "") -> Ite
     """One row a property; those of an object inside come right after it, by dotted name."""
     schema = resolved(document, schema)
     for name, declared in schema["properties"].items():
-        prop, nullable = _without_null(document, declared)
-        yield Row(
-            name=f"{prefix}{name}",
-            type=_type(prop) + (" or null" if nullable else ""),
-            required=name in schema.get("required", ()),
-            limits=list(_limits(prop)),
-            description=declared.get("description", prop.get("description", "")),
-        )
+        yield row_of(document, f"{prefix}{name}", declared, required=name in schema.get("required", ()))
+        prop, _ = _without_null(document, declared)
         if "properties" in prop:
             yield from rows_of(document, prop, f"{prefix}{name}.")
+
+
+def row_of(document: Document, name: str, declared: dict[str, Any], *, required: bool) -> Row:
+    prop, nullable = _without_null(document, declared)
+    return Row(
+        name=name,
+        type=_type(prop) + (" or null" if nullable else ""),
+        required=required,
+        limits=list(_limits(prop)),
+        description=declared["description"],
+    )
 
 
 def resolved(document: Document, node: dict[str, Any]) -> dict[str, Any]:
@@ -55,15 +60,15 @@ def _without_null(document: Document, declared: dict[str, Any]) -> tuple[dict[st
 
 def _type(prop: dict[str, Any]) -> str:
     if "additionalProperties" in prop:
-        inner = prop["additionalProperties"]["type"]
-        return "object of strings" if inner == "string" else f"object of {inner}s of strings"
-    kind: str = prop.get("type", "string")
+        return f"object of {prop['additionalProperties']['type']}s"
+    kind: str = prop["type"]
     return f"{kind}, {_FORMATS[prop['format']]}" if "format" in prop else kind
 
 
 def _limits(prop: dict[str, Any]) -> Iterator[str]:
     if "enum" in prop:
-        yield "one of " + ", ".join(f"`{value}`" for value in prop["enum"])
+        only, values = len(prop["enum"]) == 1, ", ".join(f"`{value}`" for value in prop["enum"])
+        yield f"only {values}" if only else f"one of {values}"
     if "maximum" in prop:
         yield f"{prop['minimum']:,} to {prop['maximum']:,}"
     if "maxLength" in prop:

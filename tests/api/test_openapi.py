@@ -1,0 +1,231 @@
+"""The OpenAPI document: valid, complete, with the limits of the spec and examples that are true."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import jsonschema_rs
+import pytest
+import schemathesis
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from services.api.app import BASE_PATH, make_app
+from services.api.openapi.examples import WEBHOOK_SECRET, raw
+from shared.db.pool import Database
+from shared.intents.states import State
+from shared.settings import Settings
+from shared.web.app import MAX_BODY_BYTES
+from tests.api.conftest import MakeApplication, Merchant, merchant_of
+
+DOCUMENT = f"{BASE_PATH}/openapi.json"
+
+Document = dict[str, Any]
+
+
+@pytest.fixture
+def document(client: FlaskClient) -> Document:
+    made: Document = client.get(DOCUMENT).get_json()
+    return made
+
+
+def test_document_is_valid_openapi_3_1(document: Document) -> None:
+    assert document["openapi"].startswith("3.1.")
+    schemathesis.openapi.from_dict(document).validate()
+    for schema in document["components"]["schemas"].values():
+        jsonschema_rs.meta.validate({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema})
+
+
+def test_every_route_is_documented_and_nothing_else(
+    settings: Settings, database: Database, document: Document
+) -> None:
+    rules = make_app(settings, database).url_map.iter_rules()
+    routes = {
+        (method, re.sub(r"<.*?>", "{}", rule.rule.removeprefix(BASE_PATH)))
+        for rule in rules
+        if rule.rule.startswith(BASE_PATH)
+        for method in (rule.methods or set()) - {"HEAD"}
+    }
+    documented = {
+        (method.upper(), re.sub(r"\{.*?\}", "{}", path))
+        for path, methods in document["paths"].items()
+        for method in methods
+    }
+    assert documented == routes
+
+
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [
+        ("merchant_reference", {"minLength": 1, "maxLength": 255}),
+        ("amount", {"type": "integer", "minimum": 1_000, "maximum": 1_000_000_000}),
+        ("currency", {"type": "string", "enum": ["LYD"]}),
+        ("description", {"type": ["string", "null"]}),
+        ("return_url", {"type": ["string", "null"], "format": "uri"}),
+        ("metadata", {"type": ["object", "null"], "maxProperties": 20}),
+        ("expires_at", {"type": ["string", "null"], "format": "date-time"}),
+    ],
+)
+def test_limits_are_those_of_the_spec(
+    document: Document, name: str, limits: dict[str, Any]
+) -> None:  # §4.1, §8
+    field = document["components"]["schemas"]["NewPaymentIntent"]["properties"][name]
+    assert {keyword: field.get(keyword) for keyword in limits} == limits
+
+
+def test_limits_inside_metadata_are_those_of_the_spec(document: Document) -> None:  # §8
+    metadata = document["components"]["schemas"]["NewPaymentIntent"]["properties"]["metadata"]
+    assert metadata["propertyNames"]["maxLength"] == 40
+    assert metadata["additionalProperties"]["type"] == "string"
+    assert metadata["additionalProperties"]["maxLength"] == 255
+
+
+def test_three_fields_of_a_create_are_required(document: Document) -> None:  # §4.1
+    required = document["components"]["schemas"]["NewPaymentIntent"]["required"]
+    assert set(required) == {"merchant_reference", "amount", "currency"}
+
+
+def test_all_fields_of_an_intent_are_always_present(document: Document) -> None:  # §2.1
+    intent = document["components"]["schemas"]["PaymentIntent"]
+    assert intent["required"] == list(intent["properties"])
+    assert intent["properties"]["status"]["enum"] == [state.value for state in State]
+
+
+def test_both_credentials_are_needed_together(document: Document) -> None:  # §5
+    assert document["security"] == [{"ApiKey": [], "AccessToken": []}]
+    assert document["components"]["securitySchemes"]["ApiKey"]["name"] == "X-API-Key"
+    assert document["components"]["securitySchemes"]["AccessToken"]["scheme"] == "bearer"
+
+
+def test_every_field_is_described(document: Document) -> None:
+    for name, schema in document["components"]["schemas"].items():
+        for field, declared in schema["properties"].items():
+            assert declared.get("description") or "$ref" in declared, f"{name}.{field}"
+
+
+def test_examples_fit_their_own_schemas(document: Document) -> None:
+    examples = list(_examples(document))
+    assert len(examples) > 20
+    for where, schema, example in examples:
+        errors = [error.message for error in _validator(document, schema).iter_errors(example)]
+        assert errors == [], where
+
+
+@pytest.mark.parametrize("name", ["full", "smallest"])
+def test_examples_of_a_create_are_accepted(merchant: Merchant, document: Document, name: str) -> None:
+    content = document["paths"]["/payment-intents"]["post"]["requestBody"]["content"]["application/json"]
+    answer = merchant.create(**content["examples"][name]["value"])
+    assert answer.status_code == 201
+    example = _bodies(document, "POST", 201)[0]
+    assert list(answer.get_json()["data"]) == list(example["data"])
+
+
+@pytest.mark.parametrize(
+    ("status", "call"),
+    [
+        (401, lambda merchant, _: merchant.with_headers(X_API_Key=None).create()),
+        (401, lambda merchant, _: merchant.with_headers(Authorization="Bearer at_wrong").create()),
+        (403, lambda merchant, other: other.get(merchant.create().get_json()["data"]["uuid"])),
+        (404, lambda merchant, _: merchant.get(uuid4())),
+        (413, lambda merchant, _: merchant.create(description="x" * MAX_BODY_BYTES)),
+        (422, lambda merchant, _: merchant.create(amount="25.5", metadata={"branch": 7})),
+    ],
+)
+def test_examples_of_refusals_are_what_the_api_answers(
+    merchant: Merchant,
+    other_merchant: Merchant,
+    document: Document,
+    status: int,
+    call: Callable[[Merchant, Merchant], TestResponse],
+) -> None:
+    answer = call(merchant, other_merchant)
+    assert answer.status_code == status
+    assert answer.get_json() in _bodies(document, answer.request.method, status)
+
+
+def test_example_of_too_many_requests_is_what_the_api_answers(
+    settings: Settings, database: Database, make_application: MakeApplication, document: Document
+) -> None:
+    slow = replace(settings, api=replace(settings.api, rate_limit=1.0, rate_burst=1))
+    merchant = merchant_of(make_app(slow, database).test_client(), make_application("Tripoli Coffee"))
+    merchant.create()
+    answer = merchant.create()
+    assert answer.status_code == 429
+    assert answer.get_json() in _bodies(document, "POST", 429)
+
+
+def test_server_is_the_public_address_and_not_the_host_header(client: FlaskClient) -> None:
+    answer = client.get(DOCUMENT, headers={"Host": "evil.example"})
+    assert answer.get_json()["servers"] == [{"url": "https://api.mizan.example/api/v1"}]
+    assert b"evil" not in answer.data
+
+
+def test_document_is_cached_and_asked_for_again_cheaply(client: FlaskClient) -> None:
+    first = client.get(DOCUMENT)
+    again = client.get(DOCUMENT, headers={"If-None-Match": first.headers["ETag"]})
+    assert "max-age" in first.headers["Cache-Control"]
+    assert (again.status_code, again.data) == (304, b"")
+
+
+def test_webhooks_are_the_two_events_with_body_and_signature(document: Document) -> None:  # §6
+    assert set(document["webhooks"]) == {"payment_intent.succeeded", "payment_intent.canceled"}
+    for event, methods in document["webhooks"].items():
+        delivery = methods["post"]
+        body = delivery["requestBody"]["content"]["application/json"]["examples"]["delivery"]["value"]
+        assert body["event"] == event
+        assert delivery["parameters"][0]["name"] == "Service-Signature"
+
+
+def test_snippet_in_the_guide_verifies_the_example_of_a_delivery(document: Document) -> None:  # §6.4
+    snippet = re.search(r"```python\n(.*?)```", document["info"]["description"], re.DOTALL)
+    assert snippet is not None
+    defined: dict[str, Any] = {}
+    exec(snippet[1], defined)  # noqa: S102  our own text, as a merchant would run it
+    for methods in document["webhooks"].values():
+        delivery = methods["post"]
+        body = raw(delivery["requestBody"]["content"]["application/json"]["examples"]["delivery"]["value"])
+        signature = delivery["parameters"][0]["example"]
+        assert defined["is_from_mizan"](body, signature, WEBHOOK_SECRET)
+        assert not defined["is_from_mizan"](body + b" ", signature, WEBHOOK_SECRET)
+        assert not defined["is_from_mizan"](body, "é", WEBHOOK_SECRET)
+
+
+def _validator(document: Document, schema: dict[str, Any]) -> jsonschema_rs.Validator:
+    """Of a schema whose references point into the document."""
+    return jsonschema_rs.validator_for(
+        {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            **schema,
+            "components": document["components"],
+        },
+        validate_formats=True,
+    )
+
+
+def _examples(node: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any], Any]]:
+    """Every example with the schema that it has to fit: of bodies, of parameters and headers, of fields."""
+    if isinstance(node, list):
+        node = dict(enumerate(node))
+    if not isinstance(node, dict):
+        return
+    if "schema" in node and "example" in node:
+        yield where, node["schema"], node["example"]
+    for name, example in node.get("examples", {}).items() if "schema" in node else ():
+        yield f"{where}/{name}", node["schema"], example["value"]
+    if isinstance(node.get("examples"), list):
+        for example in node["examples"]:
+            yield where, node, example
+    for name, inner in node.items():
+        if name not in ("example", "examples"):
+            yield from _examples(inner, f"{where}/{name}")
+
+
+def _bodies(document: Document, method: str, status: int) -> list[dict[str, Any]]:
+    """The examples of an answer to a create or a retrieve."""
+    path = {"POST": "/payment-intents", "GET": "/payment-intents/{paymentIntent}"}[method]
+    answer = document["paths"][path][method.lower()]["responses"][str(status)]
+    if "$ref" in answer:
+        answer = document["components"]["responses"][answer["$ref"].rpartition("/")[2]]
+    return [example["value"] for example in answer["content"]["application/json"]["examples"].values()]

@@ -1,0 +1,123 @@
+"""Schemathesis reads the document and calls the API in every way it can think of, with all its checks on.
+
+It calls the API as it runs in production. Two merchants are given, so that it can try one's intents as the other.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import requests
+import schemathesis
+from schemathesis.checks import CHECKS
+from schemathesis.engine import Status, events, from_schema
+from schemathesis.engine.run import PhaseName
+
+from shared.settings import DatabaseSettings
+from tests.api.conftest import MakeApplication, credentials_of
+from tests.api.running_api import RunningApi, running_api
+
+_IS_DATE_TIME = jsonschema_rs.validator_for({"type": "string", "format": "date-time"}, validate_formats=True)
+
+
+@schemathesis.hook
+def before_call(
+    context: schemathesis.HookContext, case: schemathesis.Case[Any], kwargs: dict[str, Any]
+) -> None:
+    """Two rules cannot be said in JSON Schema: the window of `expires_at`, and that 2539.0 is no integer."""
+    body: Any = case.body
+    if not isinstance(body, dict):
+        return
+    if _IS_DATE_TIME.is_valid(body.get("expires_at")):
+        body["expires_at"] = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    if isinstance(body.get("amount"), float) and body["amount"].is_integer():
+        body["amount"] = int(body["amount"])
+
+
+@dataclass
+class Outcome:
+    """What a whole run of schemathesis came to."""
+
+    problems: list[str] = field(default_factory=list)
+    phases: dict[PhaseName, Status] = field(default_factory=dict)
+    checks: set[str] = field(default_factory=set)
+    answers: set[tuple[str, int]] = field(default_factory=set)
+
+    def take(self, event: events.EngineEvent) -> None:
+        if isinstance(event, events.PhaseFinished):
+            self.phases[event.phase.name] = event.status
+        elif isinstance(event, events.NonFatalError):
+            self.problems.append(f"{event.label}: {event.value!r}")
+        elif isinstance(event, events.FatalError):
+            raise event.exception
+        elif isinstance(event, events.ScenarioFinished):
+            self._take_scenario(event)
+
+    def _take_scenario(self, event: events.ScenarioFinished) -> None:
+        recorded = event.recorder
+        for case_id, interaction in recorded.interactions.items():
+            if interaction.response is not None:
+                label = recorded.cases[case_id].value.operation.label
+                self.answers.add((label, interaction.response.status_code))
+        for check in (check for checks in recorded.checks.values() for check in checks):
+            self.checks.add(check.name)
+            if check.failure_info is not None:
+                failure = check.failure_info.failure
+                self.problems.append(f"{check.name}: {failure.message}\n{check.failure_info.code_sample}")
+
+
+def test_api_answers_as_documented_whatever_is_sent(
+    database_settings: DatabaseSettings, make_application: MakeApplication, tmp_path: Path
+) -> None:
+    peers = tmp_path / "peers.json"
+    peers.write_text(json.dumps({"auth": [_peer(name, make_application) for name in ("coffee", "books")]}))
+    outcome = Outcome()
+    with running_api(database_settings) as api:
+        for event in from_schema(_schema(api, peers)).execute():
+            outcome.take(event)
+    assert outcome.problems == []
+    assert set(outcome.phases) == set(PhaseName)
+    assert set(outcome.phases.values()) == {Status.SUCCESS}
+    assert outcome.checks == set(CHECKS.get_all_names())
+    # That it came far enough to mean something.
+    assert outcome.answers >= {
+        ("POST /payment-intents", 201),
+        ("POST /payment-intents", 200),
+        ("POST /payment-intents", 401),
+        ("POST /payment-intents", 405),
+        ("POST /payment-intents", 422),
+        ("GET /payment-intents/{paymentIntent}", 200),
+        ("GET /payment-intents/{paymentIntent}", 401),
+        ("GET /payment-intents/{paymentIntent}", 403),
+        ("GET /payment-intents/{paymentIntent}", 404),
+        ("GET /openapi.json", 200),
+    }
+
+
+def _peer(name: str, make_application: MakeApplication) -> Mapping[str, Any]:
+    headers = credentials_of(make_application(name)).items()
+    return {"name": name, "fixedHeaders": [{"name": header, "value": value} for header, value in headers]}
+
+
+def _schema(api: RunningApi, peers: Path) -> schemathesis.BaseSchema:
+    base_url = api.url.removesuffix("/payment-intents")
+    # What the API answers differs from run to run, so it is kept out of what is sent: the same run every time.
+    # Only the stateful phase, which retrieves what it created, lives on answers.
+    same_every_time = {"extra-data-sources": {"responses": False}}
+    config = schemathesis.Config.from_dict(
+        {
+            "base-url": base_url,
+            "seed": 1,
+            "generation": {"max-examples": 400, "deterministic": True, "database": "none"},
+            "phases": {"examples": same_every_time, "coverage": same_every_time, "fuzzing": same_every_time},
+            "cache": {"enabled": False},
+            "auth": {"wfc": {"path": str(peers), "peers": ["coffee", "books"]}},
+        }
+    )
+    # Not loaded by its address, for then the operation at that address would be left out.
+    document = requests.get(f"{base_url}/openapi.json", timeout=10).json()
+    return schemathesis.openapi.from_dict(document, config=config)
