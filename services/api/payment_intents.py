@@ -13,6 +13,7 @@ from services.api.request_body import BodyNotUsableError, read_object
 from services.api.validation import BODY, InvalidRequestError, new_intent
 from shared.db.pool import Database
 from shared.intents import store
+from shared.web.json_answer import JsonAnswer
 
 OUTSIDE_WINDOW = "Must be more than 5 minutes and less than 31 days ahead."
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
@@ -48,7 +49,7 @@ def add_payment_intents(
                 intent, created = store.create_or_find(cursor, new)
         except store.ExpiryOutsideWindowError:
             raise InvalidRequestError({"expires_at": [OUTSIDE_WINDOW]}) from None
-        return _json(representation.of(intent), 201 if created else 200)
+        return JsonAnswer(representation.of(intent), 201 if created else 200)
 
     @app.get(f"{base_path}/payment-intents/<payment_intent>")
     def retrieve(payment_intent: str) -> Response:
@@ -59,7 +60,7 @@ def add_payment_intents(
             raise NotFound("There is no payment intent with this uuid.")
         if intent.application_id != application_id:
             raise Forbidden("This payment intent belongs to another application.")
-        return _json(representation.of(intent), 200)
+        return JsonAnswer(representation.of(intent), 200)
 
 
 def _read_body() -> dict[str, object]:
@@ -81,7 +82,3 @@ def _with_window_judged(
             cursor, application_id, invalid.valid.get("merchant_reference"), expires_at
         )
     return invalid if allowed else InvalidRequestError({**invalid.errors, "expires_at": [OUTSIDE_WINDOW]})
-
-
-def _json(body: bytes, status: int) -> Response:
-    return Response(body, status, content_type="application/json")

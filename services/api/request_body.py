@@ -36,8 +36,8 @@ def read_object(body: bytes) -> dict[str, Any]:
 def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
+        last_place = {name: place for place, (name, _) in enumerate(pairs)}
+        repeated = next(name for place, (name, _) in enumerate(pairs) if place != last_place[name])
         raise BodyNotUsableError(
             f"The key {json.dumps(repeated)[:100]} appears more than once in one object."
         )

@@ -1,7 +1,7 @@
 """Gives every request an id: on its answer, on its log lines, and the caller's own if that is sane."""
 
 import re
-import uuid
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 def request_id_of(environ: "WSGIEnvironment") -> str:
     """The caller's id or a new one, kept in the environment too."""
     given = environ.get("HTTP_X_REQUEST_ID", "")
-    request_id: str = given if _SANE.fullmatch(given) else uuid.uuid4().hex
+    request_id: str = given if _SANE.fullmatch(given) else secrets.token_hex(16)
     environ[_ENVIRON_KEY] = request_id
     return request_id
 

@@ -1,0 +1,247 @@
+"""Every call carries an API key and an access token of one application (§5), or is 401 (§7)."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from itertools import product
+from time import monotonic
+from uuid import uuid4
+
+import pytest
+from werkzeug.test import TestResponse
+
+from services.api import authentication
+from services.api.authentication import REMEMBERED_S
+from shared.applications.credentials import (
+    CredentialKind,
+    IssuedCredential,
+    issue_credential,
+    list_credentials,
+    revoke_credential,
+)
+from shared.db.pool import Database
+from tests.api.conftest import PATH, Merchant, data_of
+from tests.clock import Clock
+
+WaitAWhile = Callable[[], None]
+UNKNOWN_KEY, UNKNOWN_TOKEN = "pk_" + "x" * 32, "at_" + "x" * 32
+
+
+def _calls(merchant: Merchant) -> Iterator[TestResponse]:
+    """Everything there is to call, also with a body that would be refused if anybody looked at it."""
+    yield merchant.create()
+    yield merchant.post("this is no JSON")
+    yield merchant.post("{}" + " " * 100_000)
+    yield merchant.get(uuid4())
+    yield merchant.get("not-a-uuid")
+
+
+def _assert_key_refused(merchant: Merchant) -> None:
+    for answer in _calls(merchant):
+        assert answer.status_code == 401, answer.text
+        assert answer.content_type == "application/json"
+        body = answer.get_json()
+        assert list(body) == ["error"]
+        assert isinstance(body["error"], str)
+        assert body["error"]
+
+
+def _assert_token_refused(merchant: Merchant) -> None:
+    for answer in _calls(merchant):
+        assert answer.status_code == 401, answer.text
+        assert answer.content_type == "application/json"
+        body = answer.get_json()
+        assert list(body) == ["message"]
+        assert isinstance(body["message"], str)
+        assert body["message"]
+
+
+def _issue(database: Database, merchant: Merchant, kind: CredentialKind) -> IssuedCredential:
+    with database.transaction() as connection:
+        return issue_credential(connection, merchant.application_id, kind)
+
+
+def _last_uses(database: Database, merchant: Merchant) -> list[datetime | None]:
+    with database.transaction() as connection:
+        return [
+            credential.last_used_at for credential in list_credentials(connection, merchant.application_id)
+        ]
+
+
+@pytest.fixture
+def wait_a_while(monkeypatch: pytest.MonkeyPatch) -> WaitAWhile:
+    """Lets the time pass for which a process remembers credentials."""
+    waited = 0.0
+
+    def wait() -> None:
+        nonlocal waited
+        waited += REMEMBERED_S
+        monkeypatch.setattr(authentication, "monotonic", lambda: monotonic() + waited)
+
+    return wait
+
+
+def test_a_missing_or_unknown_key_is_401_with_an_error(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """§5, §7: `{"error": text}`, before the body or the path is looked at."""
+    key, token = merchant.application.api_key, merchant.application.access_token
+    rows = [
+        ("missing", None),
+        ("empty", ""),
+        ("blank", "   "),
+        ("unknown", UNKNOWN_KEY),
+        ("another kind: the token", token),
+        ("another kind: the webhook secret", merchant.application.webhook_secret),
+        ("in capitals", key.upper()),
+        ("cut", key[:-1]),
+        ("longer", f"{key}x"),
+        ("only the prefix", "pk_"),
+        ("as a bearer", f"Bearer {key}"),
+        ("in quotes", f'"{key}"'),
+    ]
+    for why, value in rows:
+        with subtests.test(why):
+            _assert_key_refused(merchant.with_headers(X_API_Key=value))
+
+
+def test_a_missing_or_invalid_token_is_401_with_a_message(
+    merchant: Merchant, other_merchant: Merchant, subtests: pytest.Subtests
+) -> None:
+    """§5, §7: `{"message": text}`, before the body or the path is looked at."""
+    token = merchant.application.access_token
+    rows = [
+        ("missing", None),
+        ("empty", ""),
+        ("blank", "   "),
+        ("the scheme alone", "Bearer"),
+        ("the scheme and a space", "Bearer "),
+        ("no scheme", token),
+        ("no space", f"Bearer{token}"),
+        ("another scheme", f"Basic {token}"),
+        ("another scheme", f"Token {token}"),
+        ("unknown", f"Bearer {UNKNOWN_TOKEN}"),
+        ("another kind: the key", f"Bearer {merchant.application.api_key}"),
+        ("another kind: the webhook secret", f"Bearer {merchant.application.webhook_secret}"),
+        ("another application's", f"Bearer {other_merchant.application.access_token}"),
+        ("in capitals", f"Bearer {token.upper()}"),
+        ("cut", f"Bearer {token[:-1]}"),
+        ("two of them", f"Bearer {token} {token}"),
+        ("two of them", f"Bearer {token}, Bearer {token}"),
+        ("in quotes", f'Bearer "{token}"'),
+    ]
+    for why, value in rows:
+        with subtests.test(why, value=value):
+            _assert_token_refused(merchant.with_headers(Authorization=value))
+
+
+def test_the_key_is_looked_at_first(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """DESIGN §3: with both wrong it is the key that is told."""
+    for key, authorization in product(
+        [None, "", UNKNOWN_KEY], [None, "", "Bearer", f"Bearer {UNKNOWN_TOKEN}"]
+    ):
+        with subtests.test(key=key, authorization=authorization):
+            _assert_key_refused(merchant.with_headers(X_API_Key=key, Authorization=authorization))
+
+
+def test_both_must_belong_to_one_application(merchant: Merchant, other_merchant: Merchant) -> None:
+    """DESIGN §3: else the token is invalid, also when both were seen in good company a moment ago."""
+    assert (merchant.create().status_code, other_merchant.create().status_code) == (201, 201)
+    _assert_token_refused(merchant.with_headers(X_API_Key=other_merchant.application.api_key))
+    _assert_token_refused(other_merchant.with_headers(X_API_Key=merchant.application.api_key))
+
+
+def test_a_scheme_is_read_as_http_says(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """RFC 9110 §11: the scheme in any case, one or more spaces before the token."""
+    made = data_of(merchant.create(), 201)
+    for start in ("Bearer ", "bearer ", "BEARER ", "Bearer  "):
+        with subtests.test(start=start):
+            caller = merchant.with_headers(Authorization=f"{start}{merchant.application.access_token}")
+            assert data_of(caller.get(made["uuid"]), 200) == made
+
+
+def test_hostile_headers_are_401(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """§7: nothing that fits into a header is an internal error."""
+    rows = [
+        ("not ASCII", "مفتاح".encode().decode("latin-1")),  # how WSGI hands over what is UTF-8 on the wire
+        ("no character at all", "\xff\xfe\x80"),
+        ("control characters", "a\x01\x1b[2J\x7f"),
+        ("NUL", f"{merchant.application.api_key}\0"),
+        ("long", "x" * 10_000),
+        ("a great many spaces", "Bearer" + " " * 10_000),
+        ("a great many words", "Bearer " + "a " * 5_000),
+        ("SQL", "' or true --"),
+    ]
+    for why, value in rows:
+        with subtests.test(why):
+            for header, word in (("HTTP_X_API_KEY", "error"), ("HTTP_AUTHORIZATION", "message")):
+                for text in (value, f"Bearer {value}"):
+                    answer = merchant.client.get(
+                        f"{PATH}/{uuid4()}", headers=dict(merchant.headers), environ_overrides={header: text}
+                    )
+                    assert answer.status_code == 401
+                    assert list(answer.get_json()) == [word]
+
+
+def test_all_keys_and_tokens_of_an_application_work(merchant: Merchant, database: Database) -> None:
+    """DESIGN §3: several at a time, in any pair, so that they can be rotated without an outage."""
+    made = data_of(merchant.create(), 201)
+    keys = [merchant.application.api_key, _issue(database, merchant, CredentialKind.API_KEY).text]
+    tokens = [merchant.application.access_token, _issue(database, merchant, CredentialKind.ACCESS_TOKEN).text]
+    for key, token in product(keys, tokens):
+        caller = merchant.with_headers(X_API_Key=key, Authorization=f"Bearer {token}")
+        assert data_of(caller.get(made["uuid"]), 200) == made
+
+
+@pytest.mark.parametrize("kind", CredentialKind)
+def test_a_revoked_credential_stops_working(
+    merchant: Merchant, database: Database, wait_a_while: WaitAWhile, kind: CredentialKind
+) -> None:
+    """Within 5 seconds, and no longer than it is remembered; the others go on."""
+    assert REMEMBERED_S < 5
+    issued = _issue(database, merchant, kind)
+    if kind is CredentialKind.API_KEY:
+        caller, refused = merchant.with_headers(X_API_Key=issued.text), _assert_key_refused
+    else:
+        caller, refused = merchant.with_headers(Authorization=f"Bearer {issued.text}"), _assert_token_refused
+    assert caller.create().status_code == 201
+    with database.transaction() as connection:
+        assert revoke_credential(connection, merchant.application_id, issued.id)
+    wait_a_while()
+    refused(caller)
+    assert merchant.create().status_code == 200
+
+
+def test_a_refused_credential_is_not_remembered(merchant: Merchant, database: Database) -> None:
+    """A key that was just issued works at once, whoever tried what before."""
+    _assert_key_refused(merchant.with_headers(X_API_Key=UNKNOWN_KEY))
+    _assert_token_refused(merchant.with_headers(Authorization=f"Bearer {UNKNOWN_TOKEN}"))
+    key = _issue(database, merchant, CredentialKind.API_KEY).text
+    assert merchant.with_headers(X_API_Key=key).create().status_code == 201
+
+
+def test_use_is_noted_about_once_a_minute(
+    merchant: Merchant, database: Database, clock: Clock, wait_a_while: WaitAWhile
+) -> None:
+    """Of both credentials, to the minute; what was refused is not use."""
+    merchant.with_headers(Authorization=f"Bearer {UNKNOWN_TOKEN}").create()
+    merchant.with_headers(X_API_Key=UNKNOWN_KEY).create()
+    assert _last_uses(database, merchant) == [None, None]
+    before = clock.now()
+    merchant.create()
+    first = _last_uses(database, merchant)
+    assert all(at is not None and before <= at <= clock.now() for at in first)
+    clock.advance(timedelta(seconds=50))
+    wait_a_while()
+    merchant.create()
+    assert _last_uses(database, merchant) == first
+    clock.advance(timedelta(seconds=11))
+    wait_a_while()
+    merchant.create()
+    later = _last_uses(database, merchant)
+    assert all(at is not None and at >= before + timedelta(seconds=61) for at in later)
+
+
+def test_noting_use_waits_for_nobody(merchant: Merchant, database: Database) -> None:
+    """A row that somebody holds goes without a note; a payment is not held up for one."""
+    with database.transaction() as connection:
+        connection.execute("select from credentials for update")
+        assert merchant.create().status_code == 201
+    assert _last_uses(database, merchant) == [None, None]

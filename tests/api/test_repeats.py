@@ -1,0 +1,197 @@
+"""The merchant_reference is the idempotency key: the six rules of §4.1."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+import pytest
+from werkzeug.test import TestResponse
+
+from shared.applications.credentials import CredentialKind, issue_credential
+from shared.db.pool import Database
+from shared.intents.states import Trigger
+from tests.api.conftest import Merchant, data_of, errors_of, merchant_of, move_intent, written
+
+AT_ONCE = 50
+
+
+def test_the_first_create_answers_201_with_a_new_intent(merchant: Merchant, database: Database) -> None:
+    """§4.1 rule 1: each reference has its own."""
+    first = data_of(merchant.create(merchant_reference="order-1"), 201)
+    second = data_of(merchant.create(merchant_reference="order-2"), 201)
+    assert first["uuid"] != second["uuid"]
+    assert first["reference"] != second["reference"]
+    assert written(database) == (2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("triggers", "status"),
+    [
+        ((), "requires_payment_method"),
+        ((Trigger.ATTEMPT_SENT,), "processing"),
+        ((Trigger.ATTEMPT_SENT, Trigger.ATTEMPT_FAILED), "requires_payment_method"),  # a failed attempt
+        ((Trigger.ATTEMPT_SENT, Trigger.PAYMENT_CONFIRMED), "succeeded"),
+        ((Trigger.EXPIRE,), "canceled"),
+        ((Trigger.EXPIRE, Trigger.PAYMENT_CONFIRMED), "succeeded"),  # paid late
+    ],
+)
+def test_a_repeat_answers_200_with_the_intent_as_it_is(
+    merchant: Merchant, database: Database, triggers: tuple[Trigger, ...], status: str
+) -> None:
+    """§4.1 rule 2: whatever its status; §3: and leaves that unchanged."""
+    made = data_of(merchant.create(), 201)
+    move_intent(database, made["uuid"], *triggers)
+    before, rows = data_of(merchant.get(made["uuid"]), 200), written(database)
+    repeated = data_of(merchant.create(), 200)
+    assert repeated == before
+    assert repeated["uuid"] == made["uuid"]
+    assert repeated["status"] == status
+    assert data_of(merchant.get(made["uuid"]), 200) == before
+    assert written(database) == rows
+
+
+def test_a_repeat_with_other_credentials_of_the_application_is_one(
+    merchant: Merchant, database: Database
+) -> None:
+    """§4.1 rule 2 says same application, not same key: keys and tokens are rotated."""
+    made = data_of(merchant.create(), 201)
+    with database.transaction() as connection:
+        key = issue_credential(connection, merchant.application_id, CredentialKind.API_KEY).text
+        token = issue_credential(connection, merchant.application_id, CredentialKind.ACCESS_TOKEN).text
+    rotated = merchant.with_headers(X_API_Key=key, Authorization=f"Bearer {token}")
+    assert data_of(rotated.create(), 200) == made
+
+
+def test_fifty_identical_creates_at_the_same_moment_produce_one_intent(
+    merchant: Merchant, database: Database
+) -> None:
+    """§4.1 rule 3: one 201, forty-nine 200, all with the same intent; one row, one event, one message."""
+    start = Barrier(AT_ONCE)
+
+    def create(_: int) -> TestResponse:
+        own = merchant_of(merchant.client.application.test_client(), merchant.application)
+        start.wait(timeout=30)
+        return own.create(metadata={"a": "1"})
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = list(pool.map(create, range(AT_ONCE)))
+    assert sorted(answer.status_code for answer in answers) == [200] * (AT_ONCE - 1) + [201]
+    first = answers[0].get_json()
+    assert all(answer.get_json() == first for answer in answers)
+    assert written(database) == (1, 1, 1)
+
+
+def test_racing_creates_that_differ_agree_on_one_of_them(merchant: Merchant, database: Database) -> None:
+    """§4.1 rules 3 and 4: whoever comes second is told what the first one made."""
+    start = Barrier(8)
+
+    def create(number: int) -> TestResponse:
+        own = merchant_of(merchant.client.application.test_client(), merchant.application)
+        start.wait(timeout=30)
+        return own.create(amount=1000 + number, description=f"by {number}")
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(create, range(8)))
+    (made,) = [answer.get_json()["data"] for answer in answers if answer.status_code == 201]
+    assert all(answer.get_json()["data"] == made for answer in answers)
+    assert made["description"] == f"by {made['amount'] - 1000}"
+    assert written(database) == (1, 1, 1)
+
+
+def test_a_repeat_ignores_its_other_fields(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """§4.1 rule 4: amount, description, expiry and the rest stay as created."""
+    made = data_of(merchant.create(description="as created", metadata={"a": "1"}), 201)
+    rows: list[dict[str, Any]] = [
+        {"amount": 99_000},
+        {"description": "changed"},
+        {"description": None},
+        {"metadata": {"b": "2"}},
+        {"metadata": None},
+        {"customer": {"external_id": "somebody"}},
+        {"return_url": "https://other.example/"},
+        {"expires_at": "2026-01-01T00:00:00Z"},
+        {"amount": 1_000_000_000, "description": "", "metadata": {}, "customer": {"external_id": ""}},
+    ]
+    for fields in rows:
+        with subtests.test(fields=fields):
+            assert data_of(merchant.create(**fields), 200) == made
+    assert data_of(merchant.get(made["uuid"]), 200) == made
+
+
+def test_a_repeat_must_still_pass_validation(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """§4.1 rule 5: otherwise 422, and the intent stays as it is."""
+    made = data_of(merchant.create(), 201)
+    rows: list[tuple[dict[str, Any], set[str]]] = [
+        ({"amount": 999}, {"amount"}),
+        ({"currency": "USD"}, {"currency"}),
+        ({"description": 5}, {"description"}),
+        ({"return_url": "/orders/1"}, {"return_url"}),
+        ({"metadata": {"size": 4}}, {"metadata.size"}),
+        ({"customer": {"external_id": 7}}, {"customer.external_id"}),
+        ({"expires_at": "tomorrow"}, {"expires_at"}),  # not the window: this is no time at all
+        ({"expires_at": "2030-01-01T00:00:00"}, {"expires_at"}),  # nor is this, without an offset
+        ({"amount": "25000", "currency": None}, {"amount", "currency"}),
+    ]
+    for fields, failing in rows:
+        with subtests.test(fields=fields):
+            assert set(errors_of(merchant.create(**fields))) == failing
+    assert data_of(merchant.get(made["uuid"]), 200) == made
+
+
+def test_the_window_applies_only_on_creation(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """§4.1 rule 5: a repeat is 200 however far its expires_at is from the window."""
+    made = data_of(merchant.create(), 201)
+    rows = [
+        "1999-12-31T23:59:59Z",  # long past
+        "0001-01-01T00:00:00Z",  # as past as it gets
+        "9999-12-31T23:59:59.999999Z",  # too far
+        made["created_at"],  # what was all right once: less than 5 minutes ahead
+    ]
+    for expires_at in rows:
+        with subtests.test(expires_at=expires_at):
+            assert data_of(merchant.create(expires_at=expires_at), 200) == made
+            refused = merchant.create(merchant_reference="order-2", expires_at=expires_at)
+            assert set(errors_of(refused)) == {"expires_at"}
+
+
+def test_a_second_payment_needs_a_new_reference(merchant: Merchant, database: Database) -> None:
+    """§4.1 rule 6: a paid intent is never made payable again by its own reference, only by another."""
+    paid = data_of(merchant.create(merchant_reference="order-1"), 201)
+    move_intent(database, paid["uuid"], Trigger.PAYMENT_CONFIRMED)
+    assert data_of(merchant.create(merchant_reference="order-1"), 200)["status"] == "succeeded"
+    second = data_of(merchant.create(merchant_reference="order-1-again"), 201)
+    assert second["uuid"] != paid["uuid"]
+    assert second["status"] == "requires_payment_method"
+
+
+def test_the_same_reference_of_another_application_is_a_new_intent(
+    merchant: Merchant, other_merchant: Merchant, database: Database
+) -> None:
+    """§4.1: references are unique per application, and nobody is shown another's intent."""
+    mine = data_of(merchant.create(amount=1000), 201)
+    theirs = data_of(other_merchant.create(amount=2000), 201)
+    assert theirs["uuid"] != mine["uuid"]
+    assert (mine["amount"], theirs["amount"]) == (1000, 2000)
+    assert data_of(merchant.create(), 200) == mine
+    assert data_of(other_merchant.create(), 200) == theirs
+    assert written(database) == (2, 2, 2)
+
+
+def test_references_that_only_look_alike_are_different(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """§4.1: the key is the text as sent; nothing is folded, trimmed or normalised."""
+    data_of(merchant.create(merchant_reference="caf\u00e9-1"), 201)
+    rows = [
+        "cafe\u0301-1",  # decomposed
+        "CAF\u00c9-1",  # capitals
+        "cafe-1",  # no accent
+        "caf\u00e9-1 ",  # a space behind
+        " caf\u00e9-1",  # and before
+        "caf\u00e9-\u0661",  # an Arabic one
+        "caf\u00e9-1\u200f",  # a mark nobody sees
+    ]
+    for reference in rows:
+        with subtests.test(reference=reference):
+            assert (
+                data_of(merchant.create(merchant_reference=reference), 201)["merchant_reference"] == reference
+            )
+            data_of(merchant.create(merchant_reference=reference), 200)

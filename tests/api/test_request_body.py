@@ -1,0 +1,194 @@
+"""A body that is not a JSON object: 422 with `errors.body`; over 64 KiB: 413 (DESIGN §3)."""
+
+import io
+import json
+from time import thread_time
+from typing import Any
+
+import pytest
+
+from shared.db.pool import Database
+from tests.api.conftest import PATH, Merchant, data_of, errors_of, written
+
+VALID = '{"merchant_reference": "order-1", "amount": 1000, "currency": "LYD"}'
+LIMIT = 64 * 1024
+FAST_S = 0.3
+"""Of processor time, for the worst that 64 KiB can hold; a usual create takes a thousandth of a second."""
+
+
+def _with(more: str) -> str:
+    """A valid body with more in it."""
+    return f"{VALID[:-1]}, {more}}}"
+
+
+def test_what_is_no_json_object_is_refused(
+    merchant: Merchant, database: Database, subtests: pytest.Subtests
+) -> None:
+    """DESIGN §3: one word on the body, none on fields that cannot be told apart; nothing is made."""
+    rows: list[tuple[str, bytes]] = [
+        ("empty", b""),
+        ("blank", b" \r\n\t"),
+        ("a list", f"[{VALID}]".encode()),
+        ("an empty list", b"[]"),
+        ("a string", json.dumps(VALID).encode()),
+        ("a number", b"1000"),
+        ("null", b"null"),
+        ("true", b"true"),
+        ("words", b"merchant_reference is order-1"),
+        ("a form", b"merchant_reference=order-1&amount=1000&currency=LYD"),
+        ("XML", b"<amount>1000</amount>"),
+        ("cut off", VALID[:-1].encode()),
+        ("cut off in a string", VALID[:-3].encode()),
+        ("one bracket", b"{"),
+        ("two objects", f"{VALID} {VALID}".encode()),
+        ("something behind", f"{VALID};".encode()),
+        ("a comma too many", VALID.replace("}", ",}").encode()),
+        ("single quotes", VALID.replace('"', "'").encode()),
+        ("a comment", VALID.replace("{", "{ // order\n").encode()),
+        ("a line's end in a string", VALID.replace("order", "or\nder").encode()),
+        ("an escape that is none", VALID.replace("order", r"or\der").encode()),
+        ("half an escape", VALID.replace("order", r"\u12").encode()),
+        ("Python's None", _with('"note": None').encode()),
+        ("NaN", _with('"note": NaN').encode()),
+        ("Infinity", VALID.replace("1000", "Infinity").encode()),
+        ("-Infinity", _with('"note": [-Infinity]').encode()),
+        ("a leading zero", VALID.replace("1000", "01000").encode()),
+        ("hexadecimal", VALID.replace("1000", "0x3e8").encode()),
+        ("5,000 digits", VALID.replace("1000", "9" * 5000).encode()),
+        ("5,000 digits where nobody looks", _with('"note": ' + "9" * 5000).encode()),
+        ("not UTF-8", VALID.replace("order", "ördér").encode("latin-1")),
+        ("overlong UTF-8", VALID.encode().replace(b"order", b"\xc0\xaf")),
+        ("a surrogate in UTF-8", VALID.encode().replace(b"order", b"\xed\xa0\x80")),
+        ("UTF-16", VALID.encode("utf-16")),
+        ("UTF-16 without a mark", VALID.encode("utf-16-le")),
+        ("UTF-32", VALID.encode("utf-32")),
+        ("a byte order mark", VALID.encode("utf-8-sig")),
+        ("NUL behind", VALID.encode() + b"\0"),
+        ("compressed", b"\x1f\x8b\x08\x00\x00\x00\x00\x00"),
+    ]
+    for why, body in rows:
+        with subtests.test(why):
+            assert set(errors_of(merchant.post(body))) == {"body"}
+    assert written(database) == (0, 0, 0)
+
+
+def test_a_key_must_not_appear_twice(
+    merchant: Merchant, database: Database, subtests: pytest.Subtests
+) -> None:
+    """DESIGN §3: which of the two is meant? Nobody should have to guess, at any depth."""
+    rows = [
+        _with('"amount": 1000'),  # even when they agree
+        _with('"amount": 2000'),
+        _with(r'"\u0061mount": 2000'),  # the same key, written otherwise
+        _with('"metadata": {"a": "1", "a": "2"}'),
+        _with('"customer": {"external_id": "a", "external_id": "b"}'),
+        _with('"unknown": 1, "unknown": 1'),
+        _with('"unknown": [{"deep": {"x": 1, "y": 2, "x": 3}}]'),
+        _with('"unknown": {"": 1, "": 1}'),
+        _with(r'"unknown": {"\ud800": 1, "\ud800": 1}'),
+    ]
+    for body in rows:
+        with subtests.test(body=body[68:]):
+            assert set(errors_of(merchant.post(body))) == {"body"}
+    assert written(database) == (0, 0, 0)
+
+
+def test_the_same_key_in_different_objects_is_fine(merchant: Merchant) -> None:
+    """DESIGN §3: duplicate means within one object."""
+    body = _with('"metadata": {"amount": "1", "Amount": "2"}, "customer": {"amount": 3}, "more": [{}, {}]')
+    data = data_of(merchant.post(body), 201)
+    assert (data["amount"], data["metadata"]) == (1000, {"amount": "1", "Amount": "2"})
+
+
+def test_deep_nesting_is_refused_fast(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """DESIGN §3: 422, not a stack that overflows, and no processor time worth an attack."""
+    rows = [
+        ("open", "[" * 50_000),
+        ("closed", "[" * 25_000 + "]" * 25_000),
+        ("objects", '{"a":' * 12_000),
+        ("where nobody looks", _with('"note": ' + "[" * 25_000 + "]" * 25_000)),
+        ("in metadata", _with('"metadata": {"a": ' + "[{" * 5_000 + "}]" * 5_000 + "}")),
+    ]
+    merchant.create()  # what the first request of all costs is not the question
+    for why, body in rows:
+        with subtests.test(why):
+            before = thread_time()
+            assert set(errors_of(merchant.post(body))) == {"body"}
+            assert thread_time() - before < FAST_S
+
+
+def test_a_repeated_key_among_thousands_is_refused_fast(merchant: Merchant) -> None:
+    """DESIGN §3: 422 for the duplicate; to find it must not cost the square of their number."""
+    names = [f"{n:x}" for n in range(7_700)]
+    body = "{" + ",".join(f'"{name}":1' for name in [*names, names[-1]]) + "}"
+    assert len(body) < LIMIT
+    merchant.create()
+    before = thread_time()
+    assert set(errors_of(merchant.post(body))) == {"body"}
+    assert thread_time() - before < FAST_S
+
+
+def test_nesting_that_people_use_is_fine(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """DESIGN §3: unknown fields are ignored, so they may be nested, and a string may hold any brackets."""
+    rows: list[tuple[str, dict[str, Any]]] = [
+        ("brackets in a string", {"description": "[{" * 20_000}),
+        ("behind escaped quotes", {"description": '\\"[' * 10_000}),
+        ("behind backslashes", {"description": "\\" * 101 + "[" * 200}),
+        ("many side by side", {"note": [[] for _ in range(10_000)]}),
+        ("fifty levels", {"note": json.loads("[" * 50 + "]" * 50)}),
+    ]
+    for why, fields in rows:
+        with subtests.test(why):
+            data = data_of(merchant.create(merchant_reference=why, **fields), 201)
+            assert data["description"] == fields.get("description")
+
+
+def test_64_kib_is_the_limit(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """DESIGN §3: exactly 64 KiB is read, one byte more is 413, as JSON."""
+    data_of(merchant.post(VALID.ljust(LIMIT)), 201)
+    rows = [
+        VALID.ljust(LIMIT + 1),
+        VALID.ljust(10 * LIMIT),
+        "[" * (LIMIT + 1),  # not even JSON
+    ]
+    for body in rows:
+        with subtests.test(size=len(body)):
+            answer = merchant.post(body)
+            assert answer.status_code == 413
+            assert answer.content_type == "application/json"
+            assert list(answer.get_json()) == ["message"]
+
+
+@pytest.mark.parametrize(("size", "status"), [(LIMIT, 201), (LIMIT + 1, 413)])
+def test_the_limit_holds_without_a_content_length(merchant: Merchant, size: int, status: int) -> None:
+    """DESIGN §3: a body in chunks is read whole or not at all, never cut."""
+    answer = merchant.client.post(
+        PATH,
+        input_stream=io.BytesIO(VALID.ljust(size).encode()),
+        headers={**merchant.headers, "Transfer-Encoding": "chunked"},
+        environ_overrides={"CONTENT_LENGTH": "", "wsgi.input_terminated": True},
+    )
+    assert answer.status_code == status
+    assert answer.content_type == "application/json"
+
+
+def test_the_content_type_is_not_judged(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """DESIGN §3: what the body is counts, not what it is called; a form is refused for what it is."""
+    rows = [
+        {"Content-Type": "application/json"},
+        {"Content-Type": "application/json; charset=iso-8859-1"},  # JSON is UTF-8
+        {"Content-Type": "application/x-www-form-urlencoded"},  # what curl says unless told
+        {"Content-Type": "multipart/form-data; boundary=x"},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "nonsense"},
+        {"Content-Type": ""},
+        {},  # not sent
+    ]
+    for number, said in enumerate(rows):
+        with subtests.test(said=said):
+            headers = {**merchant.headers, **said}
+            body = _with('"description": "طلب"').replace("order-1", f"order-{number}").encode()
+            data = data_of(merchant.client.post(PATH, data=body, headers=headers), 201)
+            assert data["description"] == "طلب"
+            form = b"merchant_reference=order-1&amount=1000&currency=LYD"
+            assert set(errors_of(merchant.client.post(PATH, data=form, headers=headers))) == {"body"}

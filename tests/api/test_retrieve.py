@@ -1,0 +1,149 @@
+"""GET /payment-intents/{uuid} tells the current state of an intent, to its application only (§4.2)."""
+
+from datetime import datetime, timedelta
+from urllib.parse import quote
+from uuid import UUID, uuid4
+
+import pytest
+
+from shared.db.pool import Database
+from shared.intents.states import Trigger
+from tests.api.conftest import PATH, Merchant, data_of, move_intent, written
+from tests.clock import Clock
+
+
+def test_an_intent_is_retrieved_as_it_was_created(merchant: Merchant) -> None:
+    """§4.2: 200 with the same intent that the create answered."""
+    made = data_of(
+        merchant.create(
+            customer={"external_id": "c-9"},
+            description="Two coffees",
+            return_url="https://shop.example/",
+            metadata={"z": "1", "a": "٢"},
+        ),
+        201,
+    )
+    answer = merchant.get(made["uuid"])
+    assert data_of(answer, 200) == made
+    assert answer.content_type == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("triggers", "statuses"),
+    [
+        (
+            [Trigger.ATTEMPT_SENT, Trigger.ATTEMPT_FAILED, Trigger.ATTEMPT_SENT, Trigger.PAYMENT_CONFIRMED],
+            ["processing", "requires_payment_method", "processing", "succeeded"],
+        ),
+        ([Trigger.EXPIRE, Trigger.PAYMENT_CONFIRMED], ["canceled", "succeeded"]),  # paid late
+    ],
+)
+def test_it_tells_the_current_state(
+    merchant: Merchant, database: Database, clock: Clock, triggers: list[Trigger], statuses: list[str]
+) -> None:
+    """§4.2: the source of truth after every move; only status and updated_at change."""
+    before = data_of(merchant.create(), 201)
+    for trigger, status in zip(triggers, statuses, strict=True):
+        clock.advance(timedelta(minutes=1))
+        move_intent(database, before["uuid"], trigger)
+        now = data_of(merchant.get(before["uuid"]), 200)
+        assert now == {**before, "status": status, "updated_at": now["updated_at"]}
+        ago = datetime.fromisoformat(now["updated_at"]) - datetime.fromisoformat(before["updated_at"])
+        assert ago >= timedelta(minutes=1)
+        before = now
+
+
+def test_retrieving_changes_nothing(merchant: Merchant, database: Database, clock: Clock) -> None:
+    """§4.2: also when the time is over: it is the scheduler that cancels, with its event."""
+    made = data_of(merchant.create(), 201)
+    clock.advance(timedelta(days=2))
+    assert data_of(merchant.get(made["uuid"]), 200) == made
+    assert data_of(merchant.get(made["uuid"]), 200) == made
+    assert written(database) == (1, 1, 1)
+
+
+def test_another_applications_intent_is_403(merchant: Merchant, other_merchant: Merchant) -> None:
+    """§4.2, §5, §7: a message, and nothing of the intent; for its own application it is there."""
+    theirs = data_of(other_merchant.create(merchant_reference="their-order"), 201)
+    answer = merchant.get(theirs["uuid"])
+    assert answer.status_code == 403
+    assert list(answer.get_json()) == ["message"]
+    assert isinstance(answer.get_json()["message"], str)
+    assert "their-order" not in answer.text
+    data_of(other_merchant.get(theirs["uuid"]), 200)
+
+
+def test_an_unknown_intent_is_404(merchant: Merchant, other_merchant: Merchant) -> None:
+    """§4.2: 404 with a message, for everybody alike: it comes before 403."""
+    for caller in (merchant, other_merchant):
+        for uuid in (uuid4(), UUID(int=0), UUID(int=2**128 - 1)):
+            answer = caller.get(uuid)
+            assert answer.status_code == 404
+            assert list(answer.get_json()) == ["message"]
+
+
+def test_a_path_that_is_not_a_uuid_is_404(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """DESIGN §3: §4.2 says format uuid, so other ways to write one name no intent; JSON, never 500."""
+    uuid = data_of(merchant.create(), 201)["uuid"]
+    data_of(merchant.get(uuid), 200)
+    rows = [
+        ("a word", "order-1"),
+        ("a number", "1"),
+        ("a URN", f"urn:uuid:{uuid}"),
+        ("braces", quote(f"{{{uuid}}}")),
+        ("no dashes", uuid.replace("-", "")),
+        ("dashes elsewhere", f"{uuid[:4]}-{uuid[4:8]}{uuid[9:]}"),
+        ("one digit less", uuid[:-1]),
+        ("one digit more", f"{uuid}0"),
+        ("a letter that is no digit", f"{uuid[:-1]}g"),
+        ("a space behind", f"{uuid}%20"),
+        ("a line's end behind", f"{uuid}%0a"),
+        ("NUL behind", f"{uuid}%00"),
+        ("a slash behind", f"{uuid}/"),
+        ("a slash behind, escaped", f"{uuid}%2f"),
+        ("Arabic digits", quote("٠" * 8 + uuid[8:])),  # noqa: RUF001  that is the point
+        ("wide digits", quote("０" * 8 + uuid[8:])),  # noqa: RUF001  and here
+        ("not UTF-8", "%ff%fe"),
+        ("half an escape", f"{uuid}%"),
+        ("a quote", quote(f"{uuid}' or '1'='1")),
+        ("long", "a" * 20_000),
+        ("a path to elsewhere", "..%2f..%2fetc%2fpasswd"),
+        ("nothing", ""),
+    ]
+    for why, path in rows:
+        with subtests.test(why):
+            answer = merchant.get(path)
+            assert answer.status_code == 404
+            assert answer.content_type == "application/json"
+            assert list(answer.get_json()) == ["message"]
+
+
+def test_a_uuid_in_capitals_is_the_same(merchant: Merchant) -> None:
+    """RFC 9562: a uuid is read without regard to case, and written in lower case."""
+    made = data_of(merchant.create(), 201)
+    assert made["uuid"] != made["uuid"].upper()
+    assert data_of(merchant.get(made["uuid"].upper()), 200) == made
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}",
+        b"not JSON \xff",
+        b"x" * 100_000,  # more than a create may have
+    ],
+    ids=["object", "rubbish", "large"],
+)
+def test_a_body_is_ignored(merchant: Merchant, body: bytes) -> None:
+    """§4.2: a retrieve has no body, and whatever a client sends along says nothing."""
+    made = data_of(merchant.create(), 201)
+    answer = merchant.client.get(f"{PATH}/{made['uuid']}", data=body, headers=dict(merchant.headers))
+    assert data_of(answer, 200) == made
+
+
+def test_a_query_is_ignored(merchant: Merchant, other_merchant: Merchant) -> None:
+    """§5: who asks is said by the credentials alone."""
+    made = data_of(merchant.create(), 201)
+    assert data_of(merchant.get(f"{made['uuid']}?lang=en&status=succeeded"), 200) == made
+    lie = f"{made['uuid']}?application_id={merchant.application_id}"
+    assert other_merchant.get(lie).status_code == 403
