@@ -7,18 +7,20 @@ from flask import Flask
 from flask.typing import ResponseReturnValue
 
 from services.api.authentication import ApiKeyRefusedError, Authentication, TokenRefusedError
+from services.api.fast_lane import FastLane
 from services.api.openapi.document import make_document
-from services.api.payment_intents import add_payment_intents
+from services.api.payment_intents import PaymentIntents
 from services.api.rate_limit import RateLimit, TooManyRequestsError
 from services.api.reference import reference_blueprint
 from services.api.representation import Representation
+from services.api.routes import add_routes
 from services.api.validation import InvalidRequestError
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.db.schema import check_schema
 from shared.process import begin
 from shared.settings import Settings
-from shared.web.app import create_app
+from shared.web.app import MAX_BODY_BYTES, create_app
 from shared.web.readiness import Check
 
 SERVICE = "api"
@@ -40,15 +42,20 @@ def make_worker_app() -> Flask:
 
 def make_app(settings: Settings, database: Database) -> Flask:
     checks: dict[str, Check] = {"database": database.check, "schema": partial(check_schema, database)}
-    app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__)
-    add_payment_intents(
-        app,
-        BASE_PATH,
-        database=database,
-        authentication=Authentication(database),
-        rate_limit=RateLimit(settings.api.rate_limit, settings.api.rate_burst),
-        representation=Representation(settings.public_urls.checkout),
+    intents = PaymentIntents(
+        database,
+        Authentication(database),
+        RateLimit(settings.api.rate_limit, settings.api.rate_burst),
+        Representation(settings.public_urls.checkout),
     )
+    app = create_app(
+        SERVICE,
+        checks,
+        settings.metrics_dir,
+        package=__package__,
+        in_front=lambda flask: FastLane(flask, BASE_PATH, intents, MAX_BODY_BYTES),
+    )
+    add_routes(app, BASE_PATH, intents)
     document = make_document(settings.public_urls, BASE_PATH)
     app.register_blueprint(reference_blueprint(document, f"{BASE_PATH}/openapi.json"))
     _answer_refusals(app)

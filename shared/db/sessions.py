@@ -17,24 +17,26 @@ from shared.settings import DatabaseSettings
 
 _MAX_AGE_S = 1800
 _PAUSE_BETWEEN_TRIES_S = 0.1
+_SURELY_ALIVE_S = 0.02
+"""No server ends and comes back in so short a time."""
 
 
 class Session:
     """A connection with a cursor that is used again: making one costs as much as a small statement."""
 
-    __slots__ = ("_since", "connection", "cursor")
+    __slots__ = ("_since", "connection", "cursor", "given_back")
 
     def __init__(self, connection: Connection[Any]) -> None:
         self.connection = connection
         self.cursor = connection.cursor()
-        self._since = monotonic()
+        self._since = self.given_back = monotonic()
 
     def is_reusable(self) -> bool:
         connection = self.connection
         return (
             not connection.closed
             and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
-            and monotonic() - self._since < _MAX_AGE_S
+            and self.given_back - self._since < _MAX_AGE_S
         )
 
 
@@ -61,6 +63,7 @@ class Sessions:
             raise
 
     def give_back(self, session: Session) -> None:
+        session.given_back = monotonic()
         if session.is_reusable() and not self._closed:
             self._idle.append(session)
         else:
@@ -78,7 +81,8 @@ class Sessions:
                 session = self._idle.pop()
             except IndexError:  # another thread was faster
                 break
-            if not closed_by_server(session.connection):
+            # Asking lets other threads run, which costs more than the question; so not while one is busy.
+            if monotonic() - session.given_back < _SURELY_ALIVE_S or not closed_by_server(session.connection):
                 return session
             session.connection.close()
         return None

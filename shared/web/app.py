@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 from flask.json.provider import DefaultJSONProvider
@@ -13,6 +13,9 @@ from shared.web.errors import answer_errors_as_json
 from shared.web.operations import operations_blueprint
 from shared.web.readiness import Check
 
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
 MAX_BODY_BYTES = 64 * 1024
 
 
@@ -21,10 +24,12 @@ def create_app(
     checks: Mapping[str, Check],
     metrics_dir: Path | None = None,
     package: str | None = None,
+    in_front: "Callable[[WSGIApplication], WSGIApplication] | None" = None,
 ) -> Flask:
     """An application with JSON errors, request ids, /healthz, /readyz and /metrics.
 
     `package` is where templates and static files are looked for; without it there are none.
+    `in_front` wraps Flask, inside of what counts and logs every request.
     """
     require_metrics_mode(metrics_dir)
     app = _App(package or __name__, static_folder="static" if package else None)
@@ -32,7 +37,8 @@ def create_app(
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     assert isinstance(app.json, DefaultJSONProvider)
     app.json.sort_keys = False
-    app.wsgi_app = Edge(app.wsgi_app, service, MAX_BODY_BYTES)  # type: ignore[method-assign]
+    inner = in_front(app.wsgi_app) if in_front else app.wsgi_app
+    app.wsgi_app = Edge(inner, service, MAX_BODY_BYTES)  # type: ignore[method-assign]
     answer_errors_as_json(app)
     app.register_blueprint(operations_blueprint(checks, metrics_dir))
     return app

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from _typeshed import OptExcInfo
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
+ROUTE = "mizan.route"
+"""Where whoever answers ahead of Flask says which route that was."""
 _NO_ANSWER = "500"
 
 
@@ -50,5 +52,5 @@ class Edge:
 
 def _route(environ: "WSGIEnvironment") -> str | None:
     """The rule that matched. Flask's request, which knows it, is in the environment until the answer is made."""
-    request = environ.get("werkzeug.request")
-    return request.url_rule.rule if request and request.url_rule else None
+    rule = getattr(environ.get("werkzeug.request"), "url_rule", None)
+    return rule.rule if rule else environ.get(ROUTE)
