@@ -14,7 +14,7 @@ import psycopg
 import requests
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from shared.db.schema import migrate
+from shared.db.migrate import migrate
 from shared.kafka.topic_check import ensure_topics
 from shared.settings import DatabaseSettings, KafkaSettings
 from shared.topics import ALL_TOPICS

@@ -3,7 +3,7 @@
 import click
 
 from mizan.installation import installation
-from shared.db.schema import migrate
+from shared.db.migrate import migrate
 
 
 @click.command("migrate")

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from shared.db.migrate import migrate
 from shared.db.pool import Database
-from shared.db.schema import migrate
 from shared.kafka.topic_check import ensure_topics
 from shared.settings import DatabaseSettings, KafkaSettings
 from shared.topics import Topic

@@ -1,4 +1,4 @@
-"""What Alembic runs around our revisions: the connection comes from shared.db.schema, which holds the lock."""
+"""What Alembic runs around our revisions: the connection comes from shared.db.migrate, which holds the lock."""
 
 from alembic import context
 

@@ -9,8 +9,9 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from shared.db.migrate import migrate
 from shared.db.pool import Database
-from shared.db.schema import SchemaOutdatedError, check_schema, head_revision, migrate
+from shared.db.schema import SchemaOutdatedError, check_schema, head_revision
 from shared.settings import DatabaseSettings
 from tests.clock import Clock
 from tests.engines import TestEngines
