@@ -23,11 +23,15 @@ def tell_request(environ: "WSGIEnvironment", status: str, seconds: float, reques
         LOGGER,
         "request answered",
         {
-            "method": environ["REQUEST_METHOD"][:20],
-            "path": path if _HARMLESS_PATH.fullmatch(path) else redact_text(path),
+            "method": _ascii(environ["REQUEST_METHOD"])[:20],
+            "path": path if _HARMLESS_PATH.fullmatch(path) else _ascii(redact_text(path)),
             "status": int(status),
             "ms": round(seconds * 1000, 1),
             "remote_addr": environ.get("REMOTE_ADDR"),
             "request_id": request_id,
         },
     )
+
+
+def _ascii(text: str) -> str:
+    return text.encode("ascii", "backslashreplace").decode("ascii")

@@ -2,31 +2,23 @@
 
 import io
 import json
-import logging
 from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-import structlog
 
 from shared.db.pool import DatabaseUnavailableError
 from shared.intents import store
-from shared.logs import configure_logging
 from tests.api.conftest import PATH, Merchant, data_of
+from tests.logged import logged
 
 GUESSED_KEY, GUESSED_TOKEN = "pk_GuessedKey7GuessedKey7GuessedK7", "at_GuessedTokenGuessedTokenGuess7"
 
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
-    stream = io.StringIO()
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    configure_logging("api", "json", "debug", stream)
-    yield stream
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
+    with logged(level="debug") as stream:
+        yield stream
 
 
 def _assert_none_told(log: io.StringIO, merchant: Merchant) -> None:

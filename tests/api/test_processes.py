@@ -164,6 +164,7 @@ def test_a_clean_stop_ends_every_process_and_loses_no_answer(
         assert {call.result().status_code for call in calls} == {200}
     assert api.process.wait(40) == 0
     eventually(lambda: not any(process.is_running() for process in family))
+    assert [line["status"] for line in api.lines() if line["logger"] == "web.access"] == [200] * 4
 
 
 def _waiting(database: Database) -> int:

@@ -1,19 +1,16 @@
 """An application as a service would make it, and the lines it logs."""
 
-import io
 import json
-import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 import structlog
 from flask import Flask, abort, request
 
-from shared.logs import LogFormat, configure_logging
 from shared.web.access_log import LOGGER
 from shared.web.app import create_app
 from shared.web.errors import ServiceUnavailable
+from tests.logged import logged
 
 LogLines = Callable[[], list[dict[str, object]]]
 
@@ -52,19 +49,6 @@ def app() -> Flask:
         return "inside"
 
     return app
-
-
-@contextmanager
-def logged(fmt: LogFormat = "json") -> Iterator[io.StringIO]:
-    """What this process logs, as a service would."""
-    stream = io.StringIO()
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    configure_logging("shop", fmt, "info", stream)
-    yield stream
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
 
 
 @pytest.fixture

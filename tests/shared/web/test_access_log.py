@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from flask import Flask
 
-from tests.shared.web.conftest import logged
+from tests.logged import logged
 
 
 @pytest.fixture
