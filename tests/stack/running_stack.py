@@ -21,9 +21,16 @@ def free_port_base() -> int:
 
 
 class RunningStack:
-    """`python -m tests.stack.stand_in_stack` in `directory`."""
+    """`python -m stack` in `directory`, with stand-ins for the services unless another module is named."""
 
-    def __init__(self, directory: Path, *arguments: str, port_base: int = 0, **environment: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *arguments: str,
+        port_base: int = 0,
+        module: str = "tests.stack.stand_in_stack",
+        **environment: str,
+    ) -> None:
         self.directory = directory
         self.port_base = port_base or free_port_base()
         inherited = {
@@ -36,7 +43,7 @@ class RunningStack:
         self._output = directory.with_name(f"{directory.name}-{os.urandom(4).hex()}.out")
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.stack.stand_in_stack", *arguments],
+                [sys.executable, "-m", module, *arguments],
                 cwd=PROJECT,
                 env=inherited | given,
                 stdout=output,

@@ -1,0 +1,97 @@
+"""What a newcomer meets after `make run`: a demo application, and a first call to copy."""
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from shared.settings import DatabaseSettings, KafkaSettings
+from tests.stack.running_stack import PROJECT, RunningStack
+
+Start = Callable[[], RunningStack]
+
+
+@pytest.fixture
+def start(
+    tmp_path: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
+) -> Iterator[Start]:
+    """The real services on the test's engines, each time in the same directory."""
+    started: list[RunningStack] = []
+
+    def run() -> RunningStack:
+        stack = RunningStack(
+            tmp_path / "stack",
+            module="stack",
+            DATABASE_URL=database_settings.url,
+            KAFKA_BOOTSTRAP_SERVERS=kafka_settings.bootstrap_servers,
+            KAFKA_TOPIC_PREFIX=kafka_settings.topic_prefix,
+        )
+        started.append(stack)
+        stack.wait_ready()
+        return stack
+
+    yield run
+    for stack in started:
+        stack.end()
+
+
+def test_the_call_in_the_banner_works_and_so_it_does_after_the_next_start(start: Start) -> None:
+    """201 at first; the second run finds the same application with the same credentials, and the same intent."""
+    stack = start()
+    demo = stack.read()["demo"]
+    assert set(demo) == {"application_id", "api_key", "access_token", "webhook_secret"}
+    first = _copied_call(stack.output)
+    assert first.status_code == 201
+    intent = first.json()["data"]
+    assert intent["checkout_url"] == f"http://127.0.0.1:{stack.port_base + 2}/pay/{intent['uuid']}"
+    assert stack.stop() == 0
+
+    again = start()
+    assert again.read()["demo"] == demo
+    repeated = _copied_call(again.output)
+    assert (repeated.status_code, repeated.json()["data"]["uuid"]) == (200, intent["uuid"])
+
+
+def test_the_command_line_finds_the_stack_and_its_keys(start: Start) -> None:
+    """An application with a webhook to this machine, which a development stack allows; secrets stay private."""
+    stack = start()
+    made = _mizan(
+        stack, "app", "create", "--name", "My shop", "--webhook-url", "http://127.0.0.1:9/hook", "--json"
+    )
+    headers = {"X-API-Key": made["api_key"], "Authorization": f"Bearer {made['access_token']}"}
+    body = {"merchant_reference": "order-1", "amount": 25_000, "currency": "LYD"}
+    url = f"{stack.read()['api_base_url']}/payment-intents"
+    assert requests.post(url, json=body, headers=headers, timeout=10).status_code == 201
+    rolled = _mizan(stack, "app", "roll-secret", made["application_id"], "--json")
+    assert rolled["webhook_secret"] != made["webhook_secret"]
+    assert requests.get(stack.read()["api_reference_url"], timeout=10).ok
+    for name in ("secret_keys", "demo.json", "stack.json"):
+        assert (stack.directory / name).stat().st_mode & 0o777 == 0o600
+
+
+def _copied_call(output: str) -> requests.Response:
+    """Reads the curl command off the screen, as a person would."""
+    command = output[output.index("    curl ") :].partition("\n\n")[0]
+    curl, url, *rest = shlex.split(command.replace("\\\n", " "))
+    assert curl == "curl"
+    options = list(zip(rest[::2], rest[1::2], strict=True))
+    headers = dict(value.split(": ", 1) for option, value in options if option == "-H")
+    (body,) = [value for option, value in options if option == "-d"]
+    return requests.post(url, data=body, headers=headers, timeout=10)
+
+
+def _mizan(stack: RunningStack, *arguments: str) -> dict[str, str]:
+    environment = {**os.environ, "STACK_DIR": str(stack.directory)}  # noqa: TID251 - the child gets ours
+    for given in ("DATABASE_URL", "KAFKA_BOOTSTRAP_SERVERS"):
+        environment.pop(given, None)
+    done = subprocess.run(
+        [PROJECT / "bin" / "mizan", *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, str] = json.loads(done.stdout)
+    return answer
