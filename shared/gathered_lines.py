@@ -16,7 +16,8 @@ class GatheredLines:
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
-        self._lines: deque[str] = deque()
+        # Where nobody reads what we write, the oldest are lost rather than all our memory.
+        self._lines: deque[str] = deque(maxlen=20_000)
         self._some = Event()
         self._lock = Lock()
         self._writer: Thread | None = None

@@ -30,10 +30,9 @@ _CREATE = (
 def ensure_demo(directory: Path, environment: Mapping[str, str]) -> Demo:
     """Its credentials, which the database does not know: they are kept beside it."""
     path = directory / "demo.json"
-    if path.exists():
-        known: dict[str, str] = json.loads(path.read_text())
-        if _exists(environment["DATABASE_URL"], known["application_id"]):
-            return known
+    known = _read(path)
+    if known and _exists(environment["DATABASE_URL"], known["application_id"]):
+        return known
     made = subprocess.run(
         _CREATE, env=dict(environment), cwd=PROJECT, capture_output=True, text=True, check=False
     )
@@ -45,6 +44,14 @@ def ensure_demo(directory: Path, environment: Mapping[str, str]) -> Demo:
     demo: dict[str, str] = json.loads(made.stdout)
     write_private(path, json.dumps(demo, indent=2) + "\n")
     return demo
+
+
+def _read(path: Path) -> Demo | None:
+    try:
+        known: dict[str, str] = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return known
 
 
 def no_demo(_directory: Path, _environment: Mapping[str, str]) -> Demo:

@@ -9,4 +9,9 @@ def write_private(path: Path, text: str) -> None:
     new.unlink(missing_ok=True)
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:  # noqa: PTH123 - born private
         file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
     new.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    os.fsync(directory)
+    os.close(directory)

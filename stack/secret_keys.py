@@ -4,6 +4,7 @@ import base64
 import secrets
 from pathlib import Path
 
+from stack.errors import StackError
 from stack.private_file import write_private
 
 
@@ -12,4 +13,9 @@ def ensure_secret_keys(directory: Path) -> Path:
     path = directory / "secret_keys"
     if not path.exists():
         write_private(path, base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() + "\n")
+    if not path.read_text().strip():
+        raise StackError(
+            f"{path} is empty; what this stack encrypted cannot be read without it.",
+            "Put the key back, or remove the file if nothing that was encrypted is needed any more.",
+        )
     return path

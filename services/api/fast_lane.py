@@ -1,13 +1,13 @@
 """Answers calls that succeed ahead of Flask, whose routing and contexts are most of what such a call costs.
 
-Whatever does not succeed here goes to Flask's route from the beginning, with its errors, limits and answers.
+Trouble met here is handed on: Flask's route raises it, and the error handlers answer it as they answer all others.
 """
 
 import io
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from services.api.payment_intents import Answer, PaymentIntents
+from services.api.payment_intents import TROUBLE, Answer, PaymentIntents
 from shared.web.edge import ROUTE
 
 if TYPE_CHECKING:
@@ -27,10 +27,11 @@ class FastLane:
         self._max_body_bytes = max_body_bytes
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        answer = None
         try:
             answer = self._answer(environ)
-        except Exception:  # noqa: BLE001  Flask's route meets the same trouble, and tells it
-            answer = None
+        except Exception as trouble:  # noqa: BLE001  none is swallowed: the route raises it again
+            environ[TROUBLE] = trouble
         if answer is None:
             return self._app(environ, start_response)
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(answer.body)))]
@@ -50,6 +51,8 @@ class FastLane:
                 application_id = self._intents.caller(environ)
                 body = environ["wsgi.input"].read(length)
                 environ["wsgi.input"] = io.BytesIO(body)
+                if len(body) < length:
+                    return None  # the caller has gone; Werkzeug refuses what is cut off
                 answer = self._intents.create(application_id, body)
                 environ[ROUTE] = path
                 return answer

@@ -57,6 +57,8 @@ _LIST = """
 select id, kind, prefix, created_at, last_used_at, revoked_at
 from credentials where application_id = %s order by id"""
 
+_BY_HASH = "select id from credentials where hash = %s and application_id = %s"
+
 _REVOKE = """
 update credentials set revoked_at = mizan_now()
 where application_id = %s and id = %s and revoked_at is null
@@ -83,10 +85,15 @@ def list_credentials(connection: Connection[Any], application_id: UUID) -> list[
 
 
 def find_credential(connection: Connection[Any], application_id: UUID, start: str) -> Credential:
-    """The only credential whose id or prefix begins so."""
+    """The only credential whose id or prefix begins so; a whole key or token, as it was pasted, is found exactly."""
+    listed = list_credentials(connection, application_id)
+    if start.isascii():
+        whole = connection.execute(_BY_HASH, (hash_of(start), application_id)).fetchone()
+        if whole is not None:
+            return next(credential for credential in listed if credential.id == whole[0])
     found = [
         credential
-        for credential in list_credentials(connection, application_id)
+        for credential in listed
         if start and (str(credential.id).startswith(start.lower()) or credential.prefix.startswith(start))
     ]
     if not found:

@@ -17,6 +17,7 @@ _OUTAGES = (
     psycopg.InterfaceError,
     psycopg.errors.IdleInTransactionSessionTimeout,
     psycopg.errors.TransactionTimeout,
+    psycopg.errors.ReadOnlySqlTransaction,
 )
 
 
@@ -44,6 +45,7 @@ def connection_arguments(
     given = str(conninfo_to_dict(settings.url).get("options") or "")
     return {
         "application_name": f"mizan-{service}",
+        "client_encoding": "utf8",
         "connect_timeout": settings.connect_timeout_s,
         "options": " ".join([given, *(f"-c {name}={value}" for name, value in options.items())]),
         # A peer that vanished without a word is noticed within about 15 seconds.

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from psycopg import Connection, Cursor
+from psycopg.errors import ReadOnlySqlTransaction
 
 from shared.db.connections import DatabaseUnavailableError, raise_outage, translate_outage
 from shared.db.sessions import Session, Sessions
@@ -64,13 +65,19 @@ class _SingleStatements:
     def __enter__(self) -> Cursor[Any]:
         with translate_outage():
             self._session = self._sessions.take()
-        self._stuck.begin(self._session.connection)
+        try:
+            self._stuck.begin(self._session)
+        except BaseException:
+            self._sessions.give_back(self._session)
+            raise
         return self._session.cursor
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stuck.end(self._session.connection)
+        self._stuck.end(self._session)
+        if isinstance(error, ReadOnlySqlTransaction):
+            self._session.close()  # the server has become a standby; another connection finds the new primary
         self._sessions.give_back(self._session)
         if error is not None:
             raise_outage(error)

@@ -4,7 +4,10 @@ Callers never wait for a server that is known to be away. Why it is not psycopg_
 docs/decisions/0007-connections.md.
 """
 
+import os
+import socket
 from collections import deque
+from contextlib import suppress
 from threading import BoundedSemaphore, Lock
 from time import monotonic
 from typing import Any
@@ -24,12 +27,23 @@ _SURELY_ALIVE_S = 0.02
 class Session:
     """A connection with a cursor that is used again: making one costs as much as a small statement."""
 
-    __slots__ = ("_since", "connection", "cursor", "given_back")
+    __slots__ = ("_line", "_since", "connection", "cursor", "given_back")
 
     def __init__(self, connection: Connection[Any]) -> None:
         self.connection = connection
+        # A number of our own for the socket: libpq may close its own at any time, and another file take it.
+        self._line = socket.socket(fileno=os.dup(connection.fileno()))
         self.cursor = connection.cursor()
         self._since = self.given_back = monotonic()
+
+    def cut(self) -> None:
+        """Ends whatever waits for the server, in any thread; the session is of no use afterwards."""
+        with suppress(OSError):
+            self._line.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._line.close()
+        self.connection.close()
 
     def is_reusable(self) -> bool:
         connection = self.connection
@@ -63,17 +77,19 @@ class Sessions:
             raise
 
     def give_back(self, session: Session) -> None:
-        session.given_back = monotonic()
-        if session.is_reusable() and not self._closed:
-            self._idle.append(session)
-        else:
-            session.connection.close()
-        self._free.release()
+        try:
+            session.given_back = monotonic()
+            if session.is_reusable() and not self._closed:
+                self._idle.append(session)
+            else:
+                session.close()
+        finally:
+            self._free.release()
 
     def close(self) -> None:
         self._closed = True
         while self._idle:
-            self._idle.pop().connection.close()
+            self._idle.pop().close()
 
     def _idle_session(self) -> Session | None:
         while self._idle:
@@ -84,7 +100,7 @@ class Sessions:
             # Asking lets other threads run, which costs more than the question; so not while one is busy.
             if monotonic() - session.given_back < _SURELY_ALIVE_S or not closed_by_server(session.connection):
                 return session
-            session.connection.close()
+            session.close()
         return None
 
     def _new_session(self) -> Session:

@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
 LOGGER = "web.access"
+_MAX_PATH = 300
 # Words, a version, a uuid: nothing that could be a secret. Searching a path costs as much as a small query.
 _HARMLESS_PATH = re.compile(r"(?:/(?:[a-z-]{1,30}|v\d|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))*")
 
 
 def tell_request(environ: "WSGIEnvironment", status: str, seconds: float, request_id: str) -> None:
-    path = environ.get("PATH_INFO", "")
+    path = environ.get("PATH_INFO", "")[:_MAX_PATH]
     if path in OPERATIONS_PATHS and status < "400":
         return
     log_plainly(

@@ -8,6 +8,7 @@ from flask import Flask
 from flask.json.provider import DefaultJSONProvider
 
 from shared.metrics import require_metrics_mode
+from shared.web.body_limit import LimitedRequest
 from shared.web.edge import Edge
 from shared.web.errors import answer_errors_as_json
 from shared.web.operations import operations_blueprint
@@ -35,17 +36,20 @@ def create_app(
     app = _App(package or __name__, static_folder="static" if package else None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    # A path with two slashes is unknown; Werkzeug would redirect to whatever the Host header says.
+    app.url_map.merge_slashes = False
     assert isinstance(app.json, DefaultJSONProvider)
     app.json.sort_keys = False
     inner = in_front(app.wsgi_app) if in_front else app.wsgi_app
-    app.wsgi_app = Edge(inner, service, MAX_BODY_BYTES)  # type: ignore[method-assign]
+    app.wsgi_app = Edge(inner, service)  # type: ignore[method-assign]
     answer_errors_as_json(app)
     app.register_blueprint(operations_blueprint(checks, metrics_dir))
     return app
 
 
 class _App(Flask):
-    """No view of ours is a coroutine, so none is asked, several times a request, whether it is one."""
+    request_class = LimitedRequest
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """No view of ours is a coroutine, so none is asked, several times a request, whether it is one."""
         return func

@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from shared.web.access_log import tell_request
-from shared.web.body_limit import read_chunked_body
 from shared.web.request_id import REQUEST_ID_HEADER, only_context, request_id_of
 from shared.web.request_metrics import RequestMetrics
 
@@ -22,9 +21,8 @@ _NO_ANSWER = "500"
 
 
 class Edge:
-    def __init__(self, app: "WSGIApplication", service: str, max_body_bytes: int) -> None:
+    def __init__(self, app: "WSGIApplication", service: str) -> None:
         self._app = app
-        self._max_body_bytes = max_body_bytes
         self._metrics = RequestMetrics(service)
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
@@ -42,7 +40,6 @@ class Edge:
 
         try:
             with only_context(request_id=request_id):
-                read_chunked_body(environ, self._max_body_bytes)
                 return self._app(environ, start_with_id)
         finally:
             seconds = perf_counter() - started

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -127,6 +128,21 @@ def test_a_frozen_postgresql_does_not_hold_callers_for_long(
     finally:
         breakable.postgres.thaw()
     eventually(lambda: api.create(headers, merchant_reference="after").status_code in (200, 201))
+
+
+def test_callers_without_credentials_cannot_hold_a_thread(api: RunningApi, headers: Headers) -> None:
+    """Forty that announce a body, by length or in chunks, and send none: they are answered, others too."""
+    lines = [socket.create_connection(("127.0.0.1", api.port), timeout=10) for _ in range(40)]
+    try:
+        for number, line in enumerate(lines):
+            path = ("/api/v1/payment-intents", "/nowhere")[number % 2]
+            announced = ("Content-Length: 100", "Transfer-Encoding: chunked")[number // 2 % 2]
+            line.sendall(f"POST {path} HTTP/1.1\r\nHost: api\r\n{announced}\r\n\r\n".encode())
+        assert api.create(headers).status_code == 201
+        assert {line.recv(12) for line in lines} == {b"HTTP/1.1 401", b"HTTP/1.1 404"}
+    finally:
+        for line in lines:
+            line.close()
 
 
 def test_a_killed_worker_is_replaced_and_the_other_goes_on(api: RunningApi, headers: Headers) -> None:

@@ -111,12 +111,25 @@ def test_what_fits_several_is_not_guessed(database: Database, create: Create) ->
 
 
 def test_what_fits_none_is_refused(database: Database, create: Create) -> None:
-    """Also nothing at all, which every credential begins with, and a whole key, which the error keeps to itself."""
-    made = create()
-    for start in ("", "whsec_", "%", "pk_\x00", "\udcff", made.api_key):
+    """Also nothing at all, which every credential begins with, and another's whole key, which is not repeated."""
+    made, other = create(), create()
+    for start in ("", "whsec_", "%", "pk_\x00", "\udcff", made.api_key[:-1], other.api_key):
         with pytest.raises(CredentialNotFoundError) as caught, database.transaction() as connection:
             find_credential(connection, made.id, start)
-        assert made.api_key not in str(caught.value)
+        assert made.api_key[:-1] not in str(caught.value)
+        assert other.api_key not in str(caught.value)
+
+
+def test_a_leaked_key_is_found_as_it_was_pasted(database: Database, create: Create) -> None:
+    """Whoever has to revoke it has nothing else in hand."""
+    made = create()
+    with database.transaction() as connection:
+        for text, kind in (
+            (made.api_key, CredentialKind.API_KEY),
+            (made.access_token, CredentialKind.ACCESS_TOKEN),
+        ):
+            found = find_credential(connection, made.id, text)
+            assert (found.kind, text.startswith(found.prefix)) == (kind, True)
 
 
 def test_an_unknown_application_is_named(database: Database) -> None:

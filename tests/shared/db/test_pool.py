@@ -129,6 +129,36 @@ def test_a_server_that_hangs_is_given_up(breakable: Engines, database_settings: 
     database.close()
 
 
+def test_a_server_that_became_a_standby_is_left(database: Database) -> None:
+    """Its refusal to write is an outage, and the next call has a connection of its own."""
+    with pytest.raises(DatabaseUnavailableError), database.cursor() as cursor:
+        first = cursor.connection.info.backend_pid
+        cursor.execute("set default_transaction_read_only = on")
+        cursor.execute("insert into merchants (name) values ('late')")
+    with database.cursor() as cursor:
+        assert cursor.connection.info.backend_pid != first
+        cursor.execute("insert into merchants (name) values ('in time')")
+
+
+def test_no_connection_is_lost_when_the_watch_cannot_start(
+    database_settings: DatabaseSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine out of threads: the call fails, and later ones find connection and watch."""
+    database = Database(replace(database_settings, pool_size=1, pool_timeout_s=0.2), "test")
+    with monkeypatch.context() as patch:
+        patch.setattr("shared.db.stuck_statements.Thread.start", lambda _: _fail())
+        with pytest.raises(RuntimeError, match="no more threads"):
+            database.check()
+    database.check()
+    assert database._stuck._watcher is not None
+    assert database._stuck._watcher.is_alive()
+    database.close()
+
+
+def _fail() -> None:
+    raise RuntimeError("no more threads")
+
+
 def test_a_statement_alone_is_committed_at_once(database: Database) -> None:
     """No transaction around it, and none is left open."""
     with database.cursor() as cursor:

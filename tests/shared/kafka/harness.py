@@ -1,5 +1,7 @@
 """A topic full of events, a loop that runs in a thread, and ways to look at what became of them."""
 
+import sys
+import traceback
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -128,5 +130,10 @@ def running(*loops: ConsumerLoop) -> Iterator[None]:
             loop.stop()
         for thread in threads:
             thread.join(30)
-            assert not thread.is_alive(), "the loop did not stop"
+            assert not thread.is_alive(), f"the loop did not stop; it is here:\n{_place_of(thread)}"
     assert not raised, raised
+
+
+def _place_of(thread: Thread) -> str:
+    frame = sys._current_frames().get(thread.ident or 0)
+    return "".join(traceback.format_stack(frame)) if frame else "gone by now"
