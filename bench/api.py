@@ -24,9 +24,9 @@ from shared.settings import DatabaseSettings
 from stack.postgres import programs
 
 CONNECTIONS = 16
-ROUNDS = 3
-ROUND_S = 4.0
-WARM_UP_S = 1.5
+ROUNDS = 5
+ROUND_S = 3.0
+WARM_UP_S = 1.0
 MANY = 1_000_000
 FEW = 1_000
 
