@@ -84,8 +84,10 @@ class ConsumerLoop:
         self.progress.observe(self._consumer, self._lanes.all())
 
     def _wait_s(self) -> float:
-        if monotonic() < self._not_before:
-            return min(_WAIT_S, self._not_before - monotonic())
+        # Asked once: a time that has become negative meanwhile means "for ever" to the client.
+        pause = self._not_before - monotonic()
+        if pause > 0:
+            return min(_WAIT_S, pause)
         if self._handler.room() == 0:
             return _WAIT_S
         return max(0.0, min(_WAIT_S, self._lanes.next_ready_at() - time()))

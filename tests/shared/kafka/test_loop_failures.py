@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from threading import Event
 
+import pytest
+
 from shared.db.pool import DatabaseUnavailableError
 from shared.kafka.dead_letters import KafkaDeadLetterBox
 from shared.kafka.handlers import BatchHandler
@@ -110,3 +112,12 @@ def test_an_outage_is_waited_for_in_place(kafka: Kafka) -> None:
         eventually(lambda: kafka.committed() == 50)
     assert sorted(collector.seen) == list(range(50))
     assert kafka.dead_letters() == []
+
+
+def test_the_end_of_a_pause_is_never_missed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause ends between two looks at the clock: a wait below zero would be one without an end."""
+    loop = kafka.loop(BatchHandler(Collector()))
+    loop._not_before = 10.0
+    clock = iter([9.999_999, 10.000_001, 10.000_002])
+    monkeypatch.setattr("shared.kafka.loop.monotonic", lambda: next(clock))
+    assert 0 <= loop._wait_s() <= 0.25
