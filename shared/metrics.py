@@ -23,6 +23,11 @@ def require_metrics_mode(metrics_dir: Path | None) -> None:
     )
 
 
+def require_shared_directory(workers: int, metrics_dir: Path | None) -> None:
+    if workers > 1 and metrics_dir is None:
+        raise ValueError("several workers need a metrics directory to share")
+
+
 def exposition(metrics_dir: Path | None, accept: str = "") -> tuple[bytes, str]:
     """The metrics and their content type. Alone, a process also tells its memory, CPU and open files."""
     registry = REGISTRY

@@ -97,7 +97,7 @@ class Settings:
     log_format: LogFormat
     log_level: str
     metrics_dir: Path | None
-    """Where the workers of one gunicorn share their metrics; None for a service of one process."""
+    """Where the workers of one service share their metrics; None for a service of one process."""
 
 
 def read_settings() -> Settings:

@@ -5,16 +5,8 @@ from uuid import UUID
 import click
 
 from shared.settings import Settings
+from shared.uuid_text import uuid_in
 from shared.webhook_url import WebhookUrl, check_webhook_url
-
-
-def uuid_in(text: str) -> UUID | None:
-    """Only the usual spelling counts: Python's UUID reads braces, plus signs and much else."""
-    try:
-        uuid = UUID(text)
-    except ValueError:
-        return None
-    return uuid if str(uuid) == text.lower() else None
 
 
 def webhook_url_in(text: str | None, settings: Settings) -> WebhookUrl | None:

@@ -2,11 +2,12 @@
 
 import click
 
-from mizan.app.arguments import uuid_in, webhook_url_in
+from mizan.app.arguments import webhook_url_in
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_values
 from shared.applications.registry import NewApplication, PaymentMethod, create_application
 from shared.sealing import SecretBox
+from shared.uuid_text import uuid_in
 
 
 def _methods(_context: click.Context, _parameter: click.Parameter, text: str) -> frozenset[PaymentMethod]:

@@ -5,7 +5,7 @@ import logging
 from services.api.app import SERVICE, make_worker_app
 from shared.process import begin, refuse
 from shared.web.granian_server import serve
-from shared.web.operations_server import PortNotUsableError
+from shared.web.listening import PortNotUsableError
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ class FastLane:
         self._intents = intents
         self._create_path = f"{base_path}/payment-intents"
         self._retrieve_path = f"{base_path}/payment-intents/"
+        self._retrieve_route = f"{base_path}/payment-intents/<payment_intent>"
         self._max_body_bytes = max_body_bytes
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
@@ -43,7 +44,7 @@ class FastLane:
         if method == "GET" and path.startswith(self._retrieve_path):
             uuid = path[len(self._retrieve_path) :]
             answer = self._intents.retrieve(self._intents.caller(environ), uuid)
-            environ[ROUTE] = f"{self._retrieve_path}<payment_intent>"
+            environ[ROUTE] = self._retrieve_route
             return answer
         if method == "POST" and path == self._create_path:
             length = int(environ.get("CONTENT_LENGTH") or 0)

@@ -91,7 +91,7 @@ class Moment(QuickField):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> datetime:
         if type(value) is not str:
             raise ValidationError(_NOT_TEXT)
-        if not self._shape.match(value) or value.endswith("\n"):
+        if not self._shape.fullmatch(value):
             raise ValidationError(
                 "Must be an ISO 8601 date-time with Z or an offset, such as 2030-01-31T15:00:00Z."
             )

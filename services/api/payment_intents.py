@@ -1,6 +1,5 @@
 """Creating and retrieving payment intents (§4.1, §4.2): who calls, what they send, what they get."""
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -13,12 +12,12 @@ from services.api.request_body import BodyNotUsableError, read_object
 from services.api.validation import BODY, InvalidRequestError, new_intent
 from shared.db.pool import Database
 from shared.intents import store
+from shared.uuid_text import uuid_in
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
 OUTSIDE_WINDOW = "Must be more than 5 minutes and less than 31 days ahead."
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 TROUBLE = "mizan.trouble"
 """Where the fast lane leaves the exception that it met."""
 
@@ -65,9 +64,9 @@ class PaymentIntents:
 
     def retrieve(self, application_id: UUID, uuid: str) -> Answer:
         intent = None
-        if _UUID.fullmatch(uuid):
+        if known := uuid_in(uuid):
             with self._database.cursor() as cursor:
-                intent = store.find(cursor, UUID(uuid))
+                intent = store.find(cursor, known)
         if intent is None:
             raise NotFound("There is no payment intent with this uuid.")
         if intent.application_id != application_id:

@@ -13,7 +13,8 @@ from shared.kafka.producer import ConfirmingProducer
 from shared.kafka.reachable import KafkaReachable
 from shared.process import begin, refuse, stop_on_signal
 from shared.web.app import create_app
-from shared.web.operations_server import PortNotUsableError, serve_operations
+from shared.web.listening import PortNotUsableError
+from shared.web.operations_server import serve_operations
 from shared.web.readiness import Check
 
 SERVICE = "scheduler"

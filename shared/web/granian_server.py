@@ -7,7 +7,6 @@ import logging
 import multiprocessing
 import os
 import signal
-import socket
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -18,8 +17,8 @@ from flask import Flask
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 
-from shared.metrics import empty_metrics_dir
-from shared.web.operations_server import PortNotUsableError
+from shared.metrics import empty_metrics_dir, require_shared_directory
+from shared.web.listening import listen
 
 _STOP_SECONDS = 30
 _LOOK_FOR_PARENT_EVERY_S = 1.0
@@ -42,9 +41,9 @@ def serve(
     metrics_dir: Path | None,
 ) -> None:
     """Serve until told to stop. Each worker makes its own application: `make_app` is called in there."""
-    if workers > 1 and metrics_dir is None:
-        raise ValueError("several workers need a metrics directory to share")
-    _require_free_port(host, port)
+    require_shared_directory(workers, metrics_dir)
+    # granian's sockets share their port with whoever else does; two services on one port must be refused.
+    listen(host, port).close()
     if metrics_dir:
         empty_metrics_dir(metrics_dir)
     # A forked worker would inherit locks and threads of its parent in whatever state they were.
@@ -77,12 +76,3 @@ def _stop_without(parent: int) -> None:
         never.wait(_LOOK_FOR_PARENT_EVERY_S)
     logging.getLogger(__name__).warning("the parent process is gone; stopping")
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _require_free_port(host: str, port: int) -> None:
-    """granian's sockets share their port with whoever else does; two services on one port must be refused."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        socket.create_server((host, port), family=family).close()
-    except OSError as error:
-        raise PortNotUsableError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error

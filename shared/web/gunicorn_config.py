@@ -9,7 +9,7 @@ from typing import Any
 
 from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 
-from shared.metrics import empty_metrics_dir, forget_worker_gauges
+from shared.metrics import empty_metrics_dir, forget_worker_gauges, require_shared_directory
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  heartbeats of workers; a slow disk would look like a hung one
 
@@ -18,8 +18,7 @@ def gunicorn_config(
     host: str, port: int, metrics_dir: Path | None = None, workers: int = 2, threads: int = 8
 ) -> Mapping[str, object]:
     """Settings for gunicorn. Several workers need a metrics directory, or each tells only its own counts."""
-    if workers > 1 and metrics_dir is None:
-        raise ValueError("several workers need a metrics directory to share")
+    require_shared_directory(workers, metrics_dir)
 
     def on_starting(arbiter: Any) -> None:
         # After an upgrade in place (USR2) the old workers still count there.

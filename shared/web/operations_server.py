@@ -7,9 +7,7 @@ import waitress
 from flask import Flask
 from waitress import wasyncore
 
-
-class PortNotUsableError(Exception):
-    """The address cannot be listened on, most often because something else does."""
+from shared.web.listening import listen
 
 
 class OperationsServer:
@@ -36,9 +34,4 @@ class OperationsServer:
 
 def serve_operations(app: Flask, host: str, port: int) -> OperationsServer:
     """Listen at once, so that a taken port stops the start; port 0 takes a free one."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise PortNotUsableError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
-    return OperationsServer(app, listening)
+    return OperationsServer(app, listen(host, port))

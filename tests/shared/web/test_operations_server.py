@@ -7,7 +7,8 @@ import threading
 import pytest
 from flask import Flask
 
-from shared.web.operations_server import PortNotUsableError, serve_operations
+from shared.web.listening import PortNotUsableError
+from shared.web.operations_server import serve_operations
 
 
 def get(port: int, path: str) -> tuple[int, bytes]:
