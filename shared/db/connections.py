@@ -22,9 +22,10 @@ _OUTAGES = (
 
 
 # For sessions that run the same few statements on tables that grow under them: a plan made while a table was
-# empty would read all of it until somebody analyzes it, and planning each time costs as much as running.
+# empty would read all of it until somebody analyzes it, or gather all that an index finds before taking a few, and
+# planning each time costs as much as running.
 STEADY_PLANS: Mapping[str, str] = MappingProxyType(
-    {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"}
+    {"enable_seqscan": "off", "enable_bitmapscan": "off", "plan_cache_mode": "force_generic_plan"}
 )
 
 

@@ -118,7 +118,10 @@ class Sessions:
 
     def _connect(self) -> Session:
         try:
-            connection = psycopg.connect(self._url, autocommit=True, prepare_threshold=0, **self._arguments)
+            # psycopg prepares nothing by itself: at a rollback it would deallocate those of shared.db.prepared too.
+            connection = psycopg.connect(
+                self._url, autocommit=True, prepare_threshold=None, **self._arguments
+            )
         except psycopg.OperationalError:
             self._away_since = monotonic()
             raise

@@ -26,6 +26,18 @@ def test_each_connection_prepares_it_once(database: Database) -> None:
             assert connection.execute(query).fetchone() == (1,)
 
 
+def test_it_outlives_a_rollback(database: Database) -> None:
+    """psycopg throws away all prepared statements of a connection then, if it has any of its own."""
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), database.transaction() as connection:
+            for _ in range(10):
+                connection.execute("select %s::text", ("something that is asked often",))
+            assert ECHO.first_row(connection.cursor(), [b"x", b"1"]) == [b"x", b"2"]
+            raise ZeroDivisionError
+    with database.cursor() as cursor:
+        assert ECHO.first_row(cursor, [b"x", b"1"]) == [b"x", b"2"]
+
+
 def test_a_database_error_is_the_one_psycopg_would_raise(database: Database) -> None:
     """So that whoever handles errors needs to know one kind only."""
     with pytest.raises(psycopg.errors.InvalidTextRepresentation), database.cursor() as cursor:
