@@ -10,8 +10,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from shared.intents.intent import Intent
 from shared.intents.states import State
-from shared.intents.store import Intent
 
 Moment = Annotated[datetime, Meta(tz=True)]
 Uri = Annotated[str, Meta(extra_json_schema={"format": "uri"})]

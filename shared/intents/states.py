@@ -14,6 +14,7 @@ class Trigger(StrEnum):
     CREATE = "create"
     ATTEMPT_SENT = "attempt_sent"
     ATTEMPT_FAILED = "attempt_failed"
+    ATTEMPT_WAITS = "attempt_waits"
     PAYMENT_CONFIRMED = "payment_confirmed"
     EXPIRE = "expire"
 
@@ -50,6 +51,9 @@ TRANSITIONS: dict[tuple[State | None, Trigger], State] = {
     (State.PROCESSING, Trigger.ATTEMPT_FAILED): State.REQUIRES_PAYMENT_METHOD,
     (State.SUCCEEDED, Trigger.ATTEMPT_FAILED): State.SUCCEEDED,
     (State.CANCELED, Trigger.ATTEMPT_FAILED): State.CANCELED,
+    # The provider asks the customer for a code or sends them elsewhere: nothing is under way until they answer.
+    (State.PROCESSING, Trigger.ATTEMPT_WAITS): State.REQUIRES_PAYMENT_METHOD,
+    (State.SUCCEEDED, Trigger.ATTEMPT_WAITS): State.SUCCEEDED,
     # Money that arrived counts from any state; on a paid intent it is a duplicate and changes nothing.
     (State.REQUIRES_PAYMENT_METHOD, Trigger.PAYMENT_CONFIRMED): State.SUCCEEDED,
     (State.PROCESSING, Trigger.PAYMENT_CONFIRMED): State.SUCCEEDED,

@@ -1,7 +1,6 @@
 """The one room that writes payment intents: a change, its event and its outbox row, in one transaction."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,42 +8,11 @@ from uuid import UUID
 
 from psycopg import Connection, Cursor
 
-from shared.db.prepared import Prepared, Row
+from shared.db.prepared import Prepared
+from shared.intents.intent import COLUMNS, Intent, NewIntent, intent_of
 from shared.intents.reference import new_reference
-from shared.intents.states import State, Trigger, event_of, move
+from shared.intents.states import EventType, State, Trigger, event_of, move
 from shared.topics import PAYMENT_INTENT_EVENTS
-
-
-@dataclass(frozen=True, slots=True)
-class NewIntent:
-    application_id: UUID
-    merchant_reference: str
-    amount: int
-    currency: str
-    description: str | None = None
-    customer_external_id: str | None = None
-    return_url: str | None = None
-    metadata: Mapping[str, str] | None = None
-    expires_at: datetime | None = None
-    """None means 24 hours after creation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    uuid: UUID
-    application_id: UUID
-    merchant_reference: str
-    reference: str
-    amount: int
-    currency: str
-    status: State
-    description: str | None
-    customer_external_id: str | None
-    return_url: str | None
-    metadata: dict[str, str] | None
-    expires_at: datetime
-    created_at: datetime
-    updated_at: datetime
 
 
 class IntentNotFoundError(Exception):
@@ -54,9 +22,6 @@ class IntentNotFoundError(Exception):
 class ExpiryOutsideWindowError(Exception):
     """A new intent would expire too soon or too late; nothing was made."""
 
-
-_COLUMNS = """uuid, application_id, merchant_reference, reference, amount, currency, status, description,
-    customer_external_id, return_url, metadata, expires_at, created_at, updated_at"""
 
 # Goes behind a CTE `changed` (uuid, application_id, event_seq, event_type, updated_at): writes down each change
 # in the event log and puts its message into the outbox. Ids are drawn once, so no join is needed to plan badly.
@@ -87,36 +52,68 @@ with made as (
            coalesce($10::timestamptz, mizan_now() + interval '24 hours')
     where {_WITHIN_WINDOW.format("$10")}
     on conflict do nothing
-    returning {_COLUMNS}, event_seq
+    returning {COLUMNS}, event_seq
 ),
 changed as (
     select uuid, application_id, event_seq, '{event_of(None, move(None, Trigger.CREATE))}' as event_type, updated_at
     from made
 ),
 {_RECORD_CHANGES}
-select {_COLUMNS} from made"""
+select {COLUMNS} from made"""
 _CREATE = Prepared(CREATE_SQL)
 
 _FIND_REPEATED = Prepared(
-    f"select {_COLUMNS} from payment_intents where application_id = $1 and merchant_reference = $2"
+    f"select {COLUMNS} from payment_intents where application_id = $1 and merchant_reference = $2"
 )
-_FIND = Prepared(f"select {_COLUMNS} from payment_intents where uuid = $1")
+_FIND = Prepared(f"select {COLUMNS} from payment_intents where uuid = $1")
 
 _MAY_EXPIRE_AT = f"""
 select {_WITHIN_WINDOW.format("%(expires_at)s")}
     or exists (select from payment_intents
                where application_id = %(application_id)s and merchant_reference = %(merchant_reference)s)"""
 
-_GET_LOCKED = "select status from payment_intents where uuid = %s for no key update"
+_LOCK = "select status from payment_intents where uuid = %s for no key update"
+# A statement of its own: the one that locks may have waited long, and sees the time it began at.
+_IS_OVER = "select expires_at <= mizan_now() from payment_intents where uuid = %s"
 
 _CHANGE = f"""
 with changed as (
     update payment_intents set status = %(status)s, event_seq = event_seq + 1, updated_at = mizan_now()
     where uuid = %(uuid)s
-    returning uuid, application_id, event_seq, %(event_type)s as event_type, updated_at
+    returning uuid, application_id, event_seq, %(event_type)s as event_type, updated_at, expires_at
 ),
 {_RECORD_CHANGES}
-select 1 from changed"""
+select expires_at <= mizan_now() from changed"""
+
+NEXT_DUE_SQL = f"""
+select extract(epoch from expires_at - mizan_now())::float8 from payment_intents
+where status = '{State.REQUIRES_PAYMENT_METHOD}' order by expires_at limit 1"""
+
+EXPIRY_BATCH = 1000
+
+
+def expire_sql(which: str) -> str:
+    """Cancels the intents that `which` chooses, with an event and an outbox row each."""
+    return f"""
+with changed as (
+    update payment_intents
+    set status = '{move(State.REQUIRES_PAYMENT_METHOD, Trigger.EXPIRE)}', event_seq = event_seq + 1,
+        updated_at = mizan_now()
+    where {which}
+    returning uuid, application_id, event_seq, '{EventType.CANCELED}' as event_type, updated_at
+),
+{_RECORD_CHANGES}
+select count(*) from changed"""
+
+
+DUE = f"status = '{State.REQUIRES_PAYMENT_METHOD}' and expires_at <= mizan_now()"
+# Found by place (ctid), so that there is no join to plan badly: one plan from an empty to a huge table. The batch is
+# written out for the planner's sake: of an unknown limit it assumes a tenth of the table. Rows that somebody else
+# holds are left to them, or to the next turn.
+EXPIRE_SQL = expire_sql(
+    f"""ctid = any(array(select ctid from payment_intents where {DUE}
+                     order by expires_at limit {EXPIRY_BATCH} for no key update skip locked))"""
+)
 
 
 def create_or_find(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
@@ -134,10 +131,10 @@ def create_or_find(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
     while True:
         made = _CREATE.first_row(cursor, [*key, new_reference().encode(), *rest])
         if made is not None:
-            return _intent(made), True
+            return intent_of(made), True
         found = _FIND_REPEATED.first_row(cursor, key)
         if found is not None:
-            return _intent(found), False
+            return intent_of(found), False
         if not may_expire_at(cursor, new.application_id, new.merchant_reference, new.expires_at):
             raise ExpiryOutsideWindowError
         # Neither made nor found, and it may be made: the short reference was taken. Draw another.
@@ -160,52 +157,58 @@ def may_expire_at(
 
 def find(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
     row = _FIND.first_row(cursor, [str(uuid).encode()])
-    return None if row is None else _intent(row)
-
-
-def _intent(row: Row) -> Intent:
-    """Reads PostgreSQL's text, in the order of _COLUMNS."""
-    uuid, application, merchant_reference, reference, amount, currency, status = map(_required, row[:7])
-    expires_at, created_at, updated_at = (datetime.fromisoformat(_required(text)) for text in row[11:])
-    return Intent(
-        uuid=UUID(uuid),
-        application_id=UUID(application),
-        merchant_reference=merchant_reference,
-        reference=reference,
-        amount=int(amount),
-        currency=currency,
-        status=State(status),
-        description=_string(row[7]),
-        customer_external_id=_string(row[8]),
-        return_url=_string(row[9]),
-        metadata=None if row[10] is None else json.loads(row[10]),
-        expires_at=expires_at,
-        created_at=created_at,
-        updated_at=updated_at,
-    )
-
-
-def _required(text: bytes | None) -> str:
-    assert text is not None
-    return text.decode()
-
-
-def _string(text: bytes | None) -> str | None:
-    return None if text is None else text.decode()
+    return None if row is None else intent_of(row)
 
 
 def _text(string: str | None) -> bytes | None:
     return None if string is None else string.encode()
 
 
-def apply(connection: Connection[Any], uuid: UUID, trigger: Trigger) -> State:
-    """Moves an intent and returns its new state; raises MoveNotAllowedError where the table has no such move."""
-    row = connection.execute(_GET_LOCKED, (uuid,)).fetchone()
+@dataclass(frozen=True, slots=True)
+class LockedIntent:
+    """Nobody else changes it until the transaction ends."""
+
+    uuid: UUID
+    status: State
+    is_over: bool
+    """Its time is over: from `expires_at` on, whether or not the scheduler has come by."""
+
+
+def lock(connection: Connection[Any], uuid: UUID) -> LockedIntent:
+    row = connection.execute(_LOCK, (uuid,)).fetchone()
     if row is None:
         raise IntentNotFoundError(str(uuid))
-    before = State(row[0])
+    return LockedIntent(uuid, State(row[0]), _first(connection.execute(_IS_OVER, (uuid,))))
+
+
+def apply(connection: Connection[Any], uuid: UUID, trigger: Trigger) -> State:
+    """Moves an intent and returns its new state; raises MoveNotAllowedError where the table has no such move.
+
+    One that comes back to requires_payment_method after its time is canceled at once.
+    """
+    before = lock(connection, uuid).status
     after = move(before, trigger)
     event_type = event_of(before, after)
-    if event_type is not None:
-        connection.execute(_CHANGE, {"uuid": uuid, "status": after, "event_type": event_type})
+    if event_type is None:
+        return after
+    is_over = _first(connection.execute(_CHANGE, {"uuid": uuid, "status": after, "event_type": event_type}))
+    if is_over and after is State.REQUIRES_PAYMENT_METHOD:
+        return apply(connection, uuid, Trigger.EXPIRE)
     return after
+
+
+def expire_due(cursor: Cursor[Any]) -> int:
+    """Cancels a batch of the intents whose time is over, the longest overdue first, and says how many."""
+    return int(_first(cursor.execute(EXPIRE_SQL)))
+
+
+def seconds_to_next_due(cursor: Cursor[Any]) -> float | None:
+    """Until the next intent expires, by the database's clock: 0 or less when one is due, None when none waits."""
+    row = cursor.execute(NEXT_DUE_SQL).fetchone()
+    return None if row is None else float(row[0])
+
+
+def _first(cursor: Cursor[Any]) -> Any:
+    row = cursor.fetchone()
+    assert row is not None
+    return row[0]

@@ -21,7 +21,8 @@ from shared.applications.credentials import (
 )
 from shared.credential_formats import prefix_of
 from shared.db.pool import Database
-from shared.intents.store import NewIntent, create_or_find
+from shared.intents.intent import NewIntent
+from shared.intents.store import create_or_find
 from shared.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.api.conftest import MakeApplication, credentials_of

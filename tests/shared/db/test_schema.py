@@ -116,20 +116,27 @@ def test_the_smallest_id_of_a_moment_bounds_the_ids_of_that_moment(database: Dat
 
 
 def test_only_one_attempt_of_an_intent_can_be_under_way(database: Database, application_id: UUID) -> None:
-    """Nobody is charged twice: the database itself refuses a second attempt in sent or unknown."""
+    """Nobody is charged twice: the database itself refuses a second attempt in sent or unknown, or a second one
+    that is paid, or a sent one that nobody would ask about."""
     intent = _one(
         database,
         """insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)
            values (%s, 'r', 'ref', 1000, 'LYD', now()) returning uuid""",
         application_id,
     )
-    insert = """insert into payment_attempts (intent_uuid, method, provider, state)
-                values (%s, 'card', 'sandbox', %s) returning id"""
+    insert = """insert into payment_attempts (intent_uuid, method, provider, state, sent_at, next_verify_at)
+                values (%s, 'card', 'sandbox', %s, now(), now()) returning id"""
     _one(database, insert, intent, "declined")
     _one(database, insert, intent, "unknown")
     _one(database, insert, intent, "awaiting_code")
     with pytest.raises(psycopg.errors.UniqueViolation):
         _one(database, insert, intent, "sent")
+    _one(database, insert, intent, "paid")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        _one(database, insert, intent, "paid")
+    forgotten = insert.replace("now(), now()", "now(), null")
+    with pytest.raises(psycopg.errors.CheckViolation):
+        _one(database, forgotten, intent, "sent")
 
 
 @pytest.mark.parametrize("amount", [999, 1_000_000_001])

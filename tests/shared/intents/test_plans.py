@@ -9,7 +9,8 @@ from psycopg import Cursor
 
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
-from shared.intents.store import NewIntent, create_or_find, find
+from shared.intents.intent import NewIntent
+from shared.intents.store import create_or_find, find
 from shared.settings import DatabaseSettings
 
 _FILL = """

@@ -14,30 +14,35 @@ EXPECTED: dict[tuple[State | None, Trigger], State | None] = {
     (None, Trigger.CREATE): RPM,
     (None, Trigger.ATTEMPT_SENT): None,
     (None, Trigger.ATTEMPT_FAILED): None,
+    (None, Trigger.ATTEMPT_WAITS): None,
     (None, Trigger.PAYMENT_CONFIRMED): None,
     (None, Trigger.EXPIRE): None,
     # Waiting for the customer.
     (RPM, Trigger.CREATE): RPM,  # §4.1 rule 2
     (RPM, Trigger.ATTEMPT_SENT): PROCESSING,
     (RPM, Trigger.ATTEMPT_FAILED): RPM,  # §3: a failed attempt leads back here
+    (RPM, Trigger.ATTEMPT_WAITS): None,
     (RPM, Trigger.PAYMENT_CONFIRMED): SUCCEEDED,
     (RPM, Trigger.EXPIRE): CANCELED,
     # An attempt is under way: a second one and the expiry wait for it.
     (PROCESSING, Trigger.CREATE): PROCESSING,
     (PROCESSING, Trigger.ATTEMPT_SENT): None,
     (PROCESSING, Trigger.ATTEMPT_FAILED): RPM,
+    (PROCESSING, Trigger.ATTEMPT_WAITS): RPM,
     (PROCESSING, Trigger.PAYMENT_CONFIRMED): SUCCEEDED,
     (PROCESSING, Trigger.EXPIRE): None,
     # Paid is final (§1).
     (SUCCEEDED, Trigger.CREATE): SUCCEEDED,
     (SUCCEEDED, Trigger.ATTEMPT_SENT): None,
     (SUCCEEDED, Trigger.ATTEMPT_FAILED): SUCCEEDED,
+    (SUCCEEDED, Trigger.ATTEMPT_WAITS): SUCCEEDED,
     (SUCCEEDED, Trigger.PAYMENT_CONFIRMED): SUCCEEDED,  # a duplicate payment
     (SUCCEEDED, Trigger.EXPIRE): None,
     # Expired: only money that arrived after all changes it.
     (CANCELED, Trigger.CREATE): CANCELED,
     (CANCELED, Trigger.ATTEMPT_SENT): None,
     (CANCELED, Trigger.ATTEMPT_FAILED): CANCELED,
+    (CANCELED, Trigger.ATTEMPT_WAITS): None,
     (CANCELED, Trigger.PAYMENT_CONFIRMED): SUCCEEDED,  # §3: a verified late payment
     (CANCELED, Trigger.EXPIRE): CANCELED,
 }

@@ -9,8 +9,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from shared.db.pool import Database
+from shared.intents.intent import Intent, NewIntent
 from shared.intents.states import EventType, MoveNotAllowedError, State, Trigger
-from shared.intents.store import Intent, IntentNotFoundError, NewIntent, apply, create_or_find
+from shared.intents.store import IntentNotFoundError, apply, create_or_find
 from shared.messages import IntentEvent, decode, encode
 
 

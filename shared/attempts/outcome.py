@@ -1,0 +1,36 @@
+"""What goes to a provider and what comes back."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from shared.attempts.states import Answer, AttemptState
+from shared.intents.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """One request to the provider. News goes back with it: what is said of an earlier request is old news."""
+
+    attempt: UUID
+    number: int
+    """Counts the requests that may charge; 0 while there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a provider, or an operator in its place, says of an attempt."""
+
+    answer: Answer
+    reason: str | None = None
+    """Why it was declined, or why a code is asked for once more."""
+    provider_reference: str | None = None
+    can_be_asked: bool = True
+    """Whether this provider can tell more when asked later, where the answer is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How things stand afterwards."""
+
+    attempt: AttemptState
+    intent: State

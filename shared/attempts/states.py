@@ -1,0 +1,82 @@
+"""The state machine of a payment attempt: one table, no I/O. ARCHITECTURE.md draws it."""
+
+from enum import StrEnum
+
+from shared.intents.states import Trigger
+
+
+class AttemptState(StrEnum):
+    AWAITING_CODE = "awaiting_code"
+    AWAITING_REDIRECT = "awaiting_redirect"
+    SENT = "sent"
+    UNKNOWN = "unknown"
+    PAID = "paid"
+    DECLINED = "declined"
+    ABANDONED = "abandoned"
+    DUPLICATE = "duplicate"
+    """Paid too, on an intent that was paid already."""
+
+
+class Answer(StrEnum):
+    """What a provider says of an attempt: to our request, when asked, or in a notification of its own."""
+
+    PAID = "paid"
+    DECLINED = "declined"
+    NEEDS_CODE = "needs_code"
+    NEEDS_REDIRECT = "needs_redirect"
+    UNKNOWN = "unknown"
+    NOT_FOUND = "not_found"
+    """The provider has never heard of it."""
+
+
+UNDER_WAY = frozenset({AttemptState.SENT, AttemptState.UNKNOWN})
+"""The provider may be charging: its intent is processing, and no other attempt may begin."""
+
+AWAITING = frozenset({AttemptState.AWAITING_CODE, AttemptState.AWAITING_REDIRECT})
+"""The customer's turn."""
+
+_ENDED = frozenset({AttemptState.DECLINED, AttemptState.ABANDONED, AttemptState.PAID, AttemptState.DUPLICATE})
+
+
+class AnswerOutOfPlaceError(Exception):
+    """A provider gave an answer that makes no sense for the attempt as it is."""
+
+    def __init__(self, state: AttemptState, answer: Answer) -> None:
+        super().__init__(f"{answer} is no answer to an attempt that is {state}")
+
+
+# A pair that is missing here makes no sense. A pair that leads to its own state changes nothing.
+ANSWERED: dict[tuple[AttemptState, Answer], AttemptState] = {
+    # Money that arrived counts, whatever we thought; the same news again changes nothing.
+    **{(state, Answer.PAID): AttemptState.PAID for state in AttemptState},
+    (AttemptState.DUPLICATE, Answer.PAID): AttemptState.DUPLICATE,
+    # A late refusal never undoes what has ended; nor does any other late answer.
+    **{(state, Answer.DECLINED): AttemptState.DECLINED for state in UNDER_WAY | AWAITING},
+    **{(state, Answer.NOT_FOUND): AttemptState.DECLINED for state in UNDER_WAY},
+    **{(state, answer): state for state in _ENDED for answer in Answer if answer is not Answer.PAID},
+    # Back to the customer: a first code, another one after a wrong one, or a page of the provider's.
+    **{(state, Answer.NEEDS_CODE): AttemptState.AWAITING_CODE for state in UNDER_WAY},
+    (AttemptState.AWAITING_CODE, Answer.NEEDS_CODE): AttemptState.AWAITING_CODE,
+    **{(state, Answer.NEEDS_REDIRECT): AttemptState.AWAITING_REDIRECT for state in UNDER_WAY},
+    (AttemptState.AWAITING_REDIRECT, Answer.NEEDS_REDIRECT): AttemptState.AWAITING_REDIRECT,
+    # Somebody has to ask again. While it is the customer's turn nothing has been charged.
+    **{(state, Answer.UNKNOWN): AttemptState.UNKNOWN for state in UNDER_WAY},
+    **{(state, Answer.UNKNOWN): state for state in AWAITING},
+}
+
+
+def answered(state: AttemptState, answer: Answer) -> AttemptState:
+    """The state after `answer`; the same state when nothing changes."""
+    try:
+        return ANSWERED[state, answer]
+    except KeyError:
+        raise AnswerOutOfPlaceError(state, answer) from None
+
+
+def trigger_of(before: AttemptState, after: AttemptState) -> Trigger | None:
+    """What this move of an attempt means to its intent; None when nothing."""
+    if after in (AttemptState.PAID, AttemptState.DUPLICATE):
+        return Trigger.PAYMENT_CONFIRMED
+    if before not in UNDER_WAY or after in UNDER_WAY:
+        return None
+    return Trigger.ATTEMPT_WAITS if after in AWAITING else Trigger.ATTEMPT_FAILED

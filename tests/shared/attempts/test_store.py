@@ -1,0 +1,173 @@
+"""Attempts on the real database: what each news makes of them and of their intent (§3, DESIGN §3)."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from shared.attempts.outcome import Settled
+from shared.attempts.refusals import (
+    AlreadyPaidError,
+    AttemptUnderWayError,
+    NotAwaitingCodeError,
+    RedirectOpenError,
+)
+from shared.attempts.states import Answer, AttemptState
+from shared.attempts.store import AttemptNotFoundError
+from shared.intents.states import State
+from tests.shared.attempts.conftest import Checkout
+
+CODE, REDIRECT, SENT, UNKNOWN, PAID, DECLINED, ABANDONED, DUPLICATE = AttemptState
+
+
+def test_a_payment_goes_through_processing_to_succeeded(checkout: Checkout) -> None:
+    """Sent is committed before the provider is called; paid settles both."""
+    sending = checkout.begin()
+    assert (checkout.status(), checkout.states()) == (State.PROCESSING, [SENT])
+    assert checkout.settle(sending, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+    assert checkout.events() == ["processing", "succeeded"]
+
+
+def test_a_declined_payment_leads_back_and_can_be_tried_again(checkout: Checkout) -> None:
+    """§3: a failed attempt leads back to requires_payment_method."""
+    first = checkout.begin()
+    assert checkout.settle(first, Answer.DECLINED) == Settled(DECLINED, State.REQUIRES_PAYMENT_METHOD)
+    checkout.settle(checkout.begin(), Answer.PAID)
+    assert checkout.states() == [DECLINED, PAID]
+    assert checkout.events() == ["processing", "requires_payment_method", "processing", "succeeded"]
+
+
+@pytest.mark.parametrize("answer", [None, Answer.UNKNOWN])
+def test_nothing_begins_while_an_attempt_may_be_charging(checkout: Checkout, answer: Answer | None) -> None:
+    """A double click, a second tab, an impatient customer: also while the outcome is unknown."""
+    sending = checkout.begin()
+    if answer:
+        checkout.settle(sending, answer)
+    for state in (SENT, CODE, REDIRECT):
+        with pytest.raises(AttemptUnderWayError):
+            checkout.begin(state)
+    assert checkout.events() == ["processing"]
+
+
+def test_nothing_begins_on_a_paid_intent(checkout: Checkout) -> None:
+    """It shows the receipt instead."""
+    code = checkout.begin(CODE)
+    checkout.settle_told(code.attempt, Answer.PAID)
+    with pytest.raises(AlreadyPaidError):
+        checkout.begin()
+    with pytest.raises(AlreadyPaidError):
+        checkout.send(code.attempt)
+
+
+def test_a_code_is_asked_for_sent_wrong_and_sent_again(checkout: Checkout) -> None:
+    """The intent is processing only while the provider has a code to judge."""
+    code = checkout.begin(CODE)
+    checkout.settle(code, Answer.NEEDS_CODE)
+    assert checkout.status() is State.REQUIRES_PAYMENT_METHOD
+    wrong = checkout.send(code.attempt)
+    assert checkout.status() is State.PROCESSING
+    checkout.settle(wrong, Answer.NEEDS_CODE, reason="wrong_code")
+    assert (checkout.status(), checkout.states()) == (State.REQUIRES_PAYMENT_METHOD, [CODE])
+    right = checkout.send(code.attempt)
+    assert (wrong.number, right.number) == (1, 2)
+    checkout.settle(right, Answer.PAID)
+    assert checkout.events() == ["processing", "requires_payment_method", "processing", "succeeded"]
+
+
+def test_a_code_is_taken_once(checkout: Checkout) -> None:
+    """The second tab's confirmation finds it under way, or no longer waiting."""
+    code = checkout.begin(CODE)
+    checkout.send(code.attempt)
+    with pytest.raises(AttemptUnderWayError):
+        checkout.send(code.attempt)
+
+
+def test_a_new_attempt_takes_the_place_of_one_that_awaits_a_code(checkout: Checkout) -> None:
+    """Change number or method: the old form no longer works."""
+    old = checkout.begin(CODE)
+    new = checkout.begin(CODE)
+    assert checkout.states() == [ABANDONED, CODE]
+    with pytest.raises(NotAwaitingCodeError):
+        checkout.send(old.attempt)
+    assert checkout.settle(old, Answer.NEEDS_CODE).attempt is ABANDONED  # its own answer comes late
+    checkout.settle(checkout.send(new.attempt), Answer.PAID)
+    assert checkout.states() == [ABANDONED, PAID]
+
+
+def test_a_providers_page_is_left_only_when_the_customer_says_so(checkout: Checkout) -> None:
+    """They may be paying there at this moment."""
+    page = checkout.begin(REDIRECT)
+    with pytest.raises(RedirectOpenError):
+        checkout.begin()
+    checkout.begin(leave_redirect=True)
+    assert checkout.states() == [ABANDONED, SENT]
+    assert checkout.settle_told(page.attempt, Answer.DECLINED).attempt is ABANDONED
+    assert checkout.status() is State.PROCESSING  # the other attempt's
+
+
+def test_a_page_that_was_left_is_paid_after_all(checkout: Checkout) -> None:
+    """It settles the intent, and what the other attempt brings then is a duplicate, without a second event."""
+    page = checkout.begin(REDIRECT)
+    card = checkout.begin(leave_redirect=True)
+    assert checkout.settle_told(page.attempt, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+    assert checkout.settle(card, Answer.PAID) == Settled(DUPLICATE, State.SUCCEEDED)
+    assert checkout.states() == [PAID, DUPLICATE]
+    assert checkout.events() == ["processing", "succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [(Answer.DECLINED, DECLINED), (Answer.NEEDS_CODE, ABANDONED), (Answer.UNKNOWN, UNKNOWN)],
+)
+def test_what_else_comes_on_a_paid_intent_changes_only_the_attempt(
+    checkout: Checkout, answer: Answer, state: AttemptState
+) -> None:
+    """Nobody is asked for a code on an intent that is paid."""
+    page = checkout.begin(REDIRECT)
+    card = checkout.begin(leave_redirect=True)
+    checkout.settle_told(page.attempt, Answer.PAID)
+    assert checkout.settle(card, answer) == Settled(state, State.SUCCEEDED)
+    assert checkout.events() == ["processing", "succeeded"]
+
+
+def test_the_same_news_again_is_harmless(checkout: Checkout) -> None:
+    """Notifications are repeated, and verification and return say the same."""
+    sending = checkout.begin()
+    for _ in range(3):
+        assert checkout.settle_told(sending.attempt, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+        assert checkout.settle(sending, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+        assert checkout.settle_asked(sending, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+    assert checkout.settle_told(sending.attempt, Answer.DECLINED) == Settled(PAID, State.SUCCEEDED)
+    assert checkout.events() == ["processing", "succeeded"]
+
+
+def test_a_declined_payment_that_is_paid_after_all_counts(checkout: Checkout) -> None:
+    """By a signed notification; here after the intent has expired (§3: a verified late payment)."""
+    sending = checkout.begin()
+    checkout.settle(sending, Answer.DECLINED)
+    checkout.at(checkout.expires_at)
+    checkout.expire()
+    assert checkout.settle_told(sending.attempt, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+    assert checkout.events() == ["processing", "requires_payment_method", "canceled", "succeeded"]
+
+
+def test_old_news_is_not_taken_for_new(checkout: Checkout) -> None:
+    """A slow process says "wrong code" of a request that is long over, while the next one may be charging."""
+    code = checkout.begin(CODE)
+    first = checkout.send(code.attempt)
+    checkout.later(timedelta(minutes=1))
+    checkout.settle_asked(first, Answer.NEEDS_CODE)
+    checkout.send(code.attempt)
+    checkout.later(timedelta(minutes=1))
+    for answer in (Answer.NEEDS_CODE, Answer.DECLINED, Answer.UNKNOWN):
+        assert checkout.settle(first, answer) == Settled(SENT, State.PROCESSING)
+        assert checkout.settle_asked(first, answer) == Settled(SENT, State.PROCESSING)
+    assert checkout.settle(first, Answer.PAID) == Settled(PAID, State.SUCCEEDED)  # money always counts
+
+
+def test_an_attempt_nobody_knows_is_an_error(checkout: Checkout) -> None:
+    """Not silence, and not somebody else's attempt."""
+    with pytest.raises(AttemptNotFoundError):
+        checkout.settle_told(uuid4(), Answer.PAID)
+    with pytest.raises(AttemptNotFoundError):
+        checkout.send(uuid4())
