@@ -82,12 +82,24 @@ class ApiSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptSettings:
+    """How long things are kept; docs/operations.md says what each means."""
+
+    events_months: int = 24
+    deliveries_months: int = 13
+    sessions_days: int = 30
+    codes_days: int = 7
+    throttles_days: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     environment: Environment
     database: DatabaseSettings
     kafka: KafkaSettings
     public_urls: PublicUrls
     api: ApiSettings
+    kept: KeptSettings
     secret_keys: tuple[str, ...] = field(repr=False)
     """What stored secrets are encrypted with: the first encrypts, all decrypt."""
     webhook_allow_private: bool
@@ -113,6 +125,7 @@ def read_settings() -> Settings:
             checkout=_public_url(env, "CHECKOUT_PUBLIC_URL", "http://127.0.0.1:8002"),
         ),
         api=_api(env),
+        kept=_kept(env),
         secret_keys=_secret_keys(env),
         webhook_allow_private=env.bool("WEBHOOK_ALLOW_PRIVATE", False),
         http_host=env.str("HTTP_HOST", "127.0.0.1"),
@@ -171,6 +184,20 @@ def _api(env: environs.FileAwareEnv) -> ApiSettings:
         threads=env.int("API_THREADS", 8, validate=validate.Range(1, 256)),
         rate_limit=env.float("API_RATE_LIMIT", 0.0, validate=validate.Range(0, 1_000_000)),
         rate_burst=env.int("API_RATE_BURST", 100, validate=validate.Range(1, 1_000_000)),
+    )
+
+
+def _kept(env: environs.FileAwareEnv) -> KeptSettings:
+    usual = KeptSettings()
+    # A webhook is retried for days, and may begin on the last of a month.
+    months = validate.Range(2, 1200)
+    days = validate.Range(0, 3650)
+    return KeptSettings(
+        events_months=env.int("KEEP_EVENTS_MONTHS", usual.events_months, validate=months),
+        deliveries_months=env.int("KEEP_DELIVERIES_MONTHS", usual.deliveries_months, validate=months),
+        sessions_days=env.int("KEEP_SESSIONS_DAYS", usual.sessions_days, validate=days),
+        codes_days=env.int("KEEP_CODES_DAYS", usual.codes_days, validate=days),
+        throttles_days=env.int("KEEP_THROTTLES_DAYS", usual.throttles_days, validate=days),
     )
 
 

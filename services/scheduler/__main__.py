@@ -4,9 +4,13 @@ import logging
 from functools import partial
 
 from services.scheduler.duties import Duty, start_duties, wait_for_duties
+from services.scheduler.expiry import Expiry
+from services.scheduler.lapsed_rows import LapsedRows
 from services.scheduler.outbox_watch import OutboxWatch
+from services.scheduler.partitions import Partitions
 from services.scheduler.relay import Relay
 from services.scheduler.topic_watch import TopicWatch
+from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.db.schema import check_schema
 from shared.kafka.producer import ConfirmingProducer
@@ -25,12 +29,15 @@ _log = logging.getLogger("services.scheduler")
 def main() -> None:
     settings = begin(SERVICE)
     stop = stop_on_signal()
-    database = Database(settings.database, SERVICE)
+    database = Database(settings.database, SERVICE, **STEADY_PLANS)
     relay = Relay(settings.database, ConfirmingProducer(settings.kafka, Relay.name), stop)
     duties: list[Duty] = [
         relay,
+        Expiry(database),
         OutboxWatch(database),
         TopicWatch(settings.kafka),
+        Partitions(database, settings.kept),
+        LapsedRows(database, settings.kept),
     ]
     runners = start_duties(duties, stop)
     checks: dict[str, Check] = {

@@ -21,6 +21,7 @@ from shared.settings import (
     DatabaseSettings,
     Environment,
     KafkaSettings,
+    KeptSettings,
     PublicUrls,
     Settings,
 )
@@ -69,6 +70,7 @@ def settings(database_settings: DatabaseSettings, kafka_settings: KafkaSettings)
         kafka=kafka_settings,
         public_urls=PublicUrls(api="https://api.mizan.example", checkout=CHECKOUT),
         api=ApiSettings(workers=2, threads=8, rate_limit=0.0, rate_burst=100),
+        kept=KeptSettings(),
         secret_keys=(),
         webhook_allow_private=False,
         http_host="127.0.0.1",

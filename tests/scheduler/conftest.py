@@ -2,19 +2,26 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event
 from uuid import UUID
 
 import pytest
 
 from services.scheduler.duties import DutyRunner, start_duties, wait_for_duties
+from services.scheduler.partitions import Partitions
 from services.scheduler.relay import Relay
+from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
+from shared.intents.intent import NewIntent
 from shared.intents.states import Trigger
-from shared.intents.store import NewIntent, apply, create_or_find
+from shared.intents.store import apply, create_or_find
 from shared.kafka.producer import ConfirmingProducer
 from shared.settings import DatabaseSettings, KafkaSettings
 from shared.topics import PAYMENT_INTENT_EVENTS, Topic
+from tests.scheduler.due_intents import Intents
+from tests.scheduler.history import KEPT, History
+from tests.scheduler.running_scheduler import Scheduler
 from tests.topic_reader import TopicReader
 
 
@@ -79,3 +86,41 @@ class Relays:
 @pytest.fixture
 def relays(database_settings: DatabaseSettings, kafka_settings: KafkaSettings) -> Relays:
     return Relays(database_settings, kafka_settings)
+
+
+MakeScheduler = Callable[[], Scheduler]
+
+
+@pytest.fixture
+def make_scheduler(
+    repository_root: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
+) -> MakeScheduler:
+    return lambda: Scheduler(repository_root, database_settings, kafka_settings)
+
+
+@pytest.fixture
+def scheduler(make_scheduler: MakeScheduler) -> Scheduler:
+    return make_scheduler()
+
+
+@pytest.fixture
+def steady(database_settings: DatabaseSettings) -> Iterator[Database]:
+    """As the scheduler connects."""
+    made = Database(database_settings, "scheduler", **STEADY_PLANS)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def intents(database: Database) -> Intents:
+    return Intents(database)
+
+
+@pytest.fixture
+def history(database: Database) -> History:
+    return History(database)
+
+
+@pytest.fixture
+def partitions_duty(steady: Database) -> Partitions:
+    return Partitions(steady, KEPT)

@@ -1,59 +1,15 @@
 """The path of a change, with the scheduler as the process it is: row and outbox row → payment_intents.events."""
 
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-import requests
-
-from shared.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines
-from stack.free_ports import find_free_ports
 from tests.scheduler.conftest import Outbox
+from tests.scheduler.running_scheduler import Scheduler
 from tests.topic_reader import TopicReader
 from tests.waiting import eventually
-
-
-class Scheduler:
-    def __init__(self, root: Path, database: DatabaseSettings, kafka: KafkaSettings) -> None:
-        self.port = find_free_ports(1)[0]
-        self._root = root
-        self._environment = {
-            **os.environ,  # noqa: TID251  a process of its own needs PATH and the like
-            "DATABASE_URL": database.url,
-            "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
-            "KAFKA_TOPIC_PREFIX": kafka.topic_prefix,
-            "HTTP_PORT": str(self.port),
-        }
-
-    @contextmanager
-    def running(self) -> Iterator["subprocess.Popen[bytes]"]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "services.scheduler"], cwd=self._root, env=self._environment
-        )
-        try:
-            yield process
-        finally:
-            process.terminate()
-            process.wait(30)
-
-    def status(self, page: str = "readyz") -> int:
-        try:
-            return requests.get(f"http://127.0.0.1:{self.port}/{page}", timeout=10).status_code
-        except requests.ConnectionError:
-            return 0
-
-
-@pytest.fixture
-def scheduler(
-    repository_root: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
-) -> Scheduler:
-    return Scheduler(repository_root, database_settings, kafka_settings)
 
 
 def test_an_intent_comes_out_of_the_events_topic(

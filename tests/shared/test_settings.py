@@ -1,10 +1,12 @@
 """Reading the environment: one frozen object, or every problem at once."""
 
+import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from shared.settings import Environment, SettingsError, read_settings
+from shared.settings import Environment, KeptSettings, SettingsError, read_settings
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +58,29 @@ def test_secrets_do_not_show_when_printed(monkeypatch: pytest.MonkeyPatch) -> No
     """Settings end up in logs and tracebacks sooner or later."""
     monkeypatch.setenv("KAFKA_CLIENT_SASL_PASSWORD", "also-hush")
     assert "hush" not in repr(read_settings())
+
+
+def test_how_long_things_are_kept_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each on its own; what nobody sets is as the default says."""
+    monkeypatch.setenv("KEEP_EVENTS_MONTHS", "2")
+    monkeypatch.setenv("KEEP_SESSIONS_DAYS", "0")
+    assert read_settings().kept == KeptSettings(events_months=2, sessions_days=0)
+
+
+def test_months_are_kept_until_the_work_in_them_is_surely_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer than two could be the month in which a webhook that is still tried began."""
+    monkeypatch.setenv("KEEP_EVENTS_MONTHS", "1")
+    monkeypatch.setenv("KEEP_DELIVERIES_MONTHS", "1201")
+    monkeypatch.setenv("KEEP_CODES_DAYS", "-1")
+    with pytest.raises(SettingsError) as caught:
+        read_settings()
+    assert set(caught.value.problems) == {"KEEP_EVENTS_MONTHS", "KEEP_DELIVERIES_MONTHS", "KEEP_CODES_DAYS"}
+
+
+def test_operators_are_told_how_long_things_are_kept(repository_root: Path) -> None:
+    """The table in the handbook has every setting, with the default it really has."""
+    rows = re.findall(r"\| `KEEP_(\w+)` \| (\d+) \|", (repository_root / "docs/operations.md").read_text())
+    assert {name.lower(): int(default) for name, default in rows} == asdict(read_settings().kept)
 
 
 def test_settings_cannot_be_changed() -> None:

@@ -1,0 +1,142 @@
+"""Partitions: makes the months that are coming, and detaches and drops those that are older than what is kept."""
+
+import logging
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+from prometheus_client import Counter, Gauge
+from psycopg import Connection, sql
+
+from services.scheduler.month_tables import (
+    AnotherSchedulerError,
+    InUseError,
+    MonthTable,
+    attached_months,
+    changing_partitions,
+    detach_month,
+    drop_month,
+    has_unfinished_work,
+    make_month,
+    month_tables,
+)
+from shared.db.pool import Database
+from shared.settings import KeptSettings
+
+AHEAD = Gauge("mizan_partitions_months_ahead", "Coming months that are made, of the table with the fewest")
+DROPPED = Counter("mizan_partitions_dropped", "Months dropped because they were older than kept", ["table"])
+HELD = Gauge("mizan_partitions_held", "Months older than kept that stay; the log says why", ["table"])
+STRAYS = Gauge("mizan_partitions_stray_rows", "Rows of no month (counted up to 10,000)", ["table"])
+
+MONTHS_AHEAD = 3
+_EVERY_S = 60.0
+_MORE_TO_DO_S = 5.0
+_COUNT_STRAYS = "select count(*) from (select from {} limit 10000) as counted"
+
+_log = logging.getLogger(__name__)
+
+
+class MonthMissingError(Exception):
+    """Rows go into the default partition, or soon will; somebody has to look."""
+
+
+class Partitions:
+    name = "partitions"
+
+    def __init__(self, database: Database, kept: KeptSettings) -> None:
+        self._database = database
+        self._kept = {
+            "intent_events": kept.events_months,
+            "webhook_deliveries": kept.deliveries_months,
+            "webhook_tries": kept.deliveries_months,
+        }
+        self._held: set[str] = set()
+
+    def turn(self) -> float:
+        """The coming months, and at most one old month of one table."""
+        try:
+            made = [self._make(parent, ahead) for ahead, parent in self._missing()]
+            self._count_strays()
+            dropped = self._drop_a_detached_month() or (
+                self._detach_an_old_month() and self._drop_a_detached_month()
+            )
+        except (InUseError, AnotherSchedulerError) as not_now:
+            _log.info("%s; the next turn tries again", not_now)
+            return _EVERY_S
+        return _MORE_TO_DO_S if dropped or any(made) else _EVERY_S
+
+    def close(self) -> None:
+        """The database belongs to the process."""
+
+    def _missing(self) -> list[tuple[int, str]]:
+        """Which month of which table, the most urgent first."""
+        with changing_partitions(self._database) as connection:
+            months = month_tables(connection, self._kept)
+        # Made now, a month so early would be taken for an old one, with new rows in it, once the clock is right.
+        if months and all(month.months_ago < 0 for month in months):
+            raise MonthMissingError(f"by the server's clock even {months[0].name} is still to come")
+        attached = {parent: attached_months(months, parent) for parent in self._kept}
+        AHEAD.set(min(next(n for n in count() if -n - 1 not in have) for have in attached.values()))
+        return [
+            (n, parent) for n in range(MONTHS_AHEAD + 1) for parent in attached if -n not in attached[parent]
+        ]
+
+    def _make(self, parent: str, ahead: int) -> bool:
+        try:
+            with changing_partitions(self._database) as connection:
+                make_month(connection, parent, ahead)
+        except InUseError as in_use:
+            if ahead <= 1:
+                raise MonthMissingError(
+                    f"{parent} lacks the month that is {ahead} ahead: {in_use}"
+                ) from in_use
+            _log.info("%s; the month that is %d ahead is made later", in_use, ahead)
+            return False
+        return True
+
+    def _count_strays(self) -> None:
+        with changing_partitions(self._database) as connection:
+            for parent in self._kept:
+                statement = sql.SQL(_COUNT_STRAYS).format(sql.Identifier(f"{parent}_default"))
+                STRAYS.labels(parent).set(connection.execute(statement).fetchall()[0][0])
+
+    def _detach_an_old_month(self) -> bool:
+        with changing_partitions(self._database) as connection:
+            month = self._oldest_to_go(connection, attached=True)
+            if month is None:
+                return False
+            detach_month(connection, month)
+            # Once more, now that nobody else can write into it.
+            if has_unfinished_work(connection, month):
+                raise InUseError(f"{month.name} has work in it again")
+        return True
+
+    def _drop_a_detached_month(self) -> bool:
+        """One just detached, or left by a turn that did not come this far."""
+        with changing_partitions(self._database) as connection:
+            month = self._oldest_to_go(connection, attached=False)
+            if month is None:
+                return False
+            drop_month(connection, month)
+        _log.info("dropped %s: older than %d months", month.name, self._kept[month.parent])
+        DROPPED.labels(month.parent).inc()
+        return True
+
+    def _oldest_to_go(self, connection: Connection[Any], *, attached: bool) -> MonthTable | None:
+        months = month_tables(connection, self._kept)
+        old = [month for month in months if month.months_ago > self._kept[month.parent]]
+        held = {month.name: why for month in old if (why := self._why_it_stays(connection, month, months))}
+        for name in held.keys() - self._held:
+            _log.warning("%s is older than kept, but stays: %s", name, held[name])
+        self._held = set(held)
+        for parent in self._kept:
+            HELD.labels(parent).set(sum(month.parent == parent for month in old if month.name in held))
+        return next((month for month in old if month.attached is attached and month.name not in held), None)
+
+    def _why_it_stays(
+        self, connection: Connection[Any], month: MonthTable, months: Sequence[MonthTable]
+    ) -> str | None:
+        # By a clock that has leapt ahead everything is old; but then months are missing between then and now.
+        if not attached_months(months, month.parent).issuperset(range(self._kept[month.parent] + 1)):
+            return "a later month, of those that are kept, is missing"
+        return "work in it is unfinished" if has_unfinished_work(connection, month) else None

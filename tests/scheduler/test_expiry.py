@@ -1,0 +1,141 @@
+"""Expiry: every unpaid intent is canceled when its time is over, once, whoever else is at work (§3)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from threading import Event
+
+import pytest
+from prometheus_client import REGISTRY
+
+from services.scheduler.duties import DutyFailingError, DutyRunner, start_duties, wait_for_duties
+from services.scheduler.expiry import Expiry
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.intents.states import State, Trigger
+from shared.intents.store import EXPIRY_BATCH, expire_due
+from shared.settings import DatabaseSettings
+from stack.engines import Engines
+from tests.clock import Clock
+from tests.scheduler.due_intents import Intents
+from tests.waiting import complaint, eventually
+
+
+@contextmanager
+def at_work(*duties: Expiry) -> Iterator[list[DutyRunner]]:
+    stop = Event()
+    runners = start_duties(duties, stop)
+    try:
+        yield runners
+    finally:
+        stop.set()
+        wait_for_duties(runners)
+
+
+def test_what_is_due_is_canceled_with_its_event_and_nothing_else(steady: Database, intents: Intents) -> None:
+    """§3: requires_payment_method and expires_at reached. Processing waits for its attempt; what is final is final."""
+    due, later, processing, succeeded = intents.make(4, due_in_s=60)
+    intents.move(processing, Trigger.ATTEMPT_SENT)
+    intents.move(succeeded, Trigger.PAYMENT_CONFIRMED)
+    for uuid in (due, processing, succeeded):
+        intents.change_expiry(uuid, -1)
+    with steady.cursor() as cursor:
+        assert expire_due(cursor) == 1
+        assert expire_due(cursor) == 0
+    assert intents.cancellations() == [due]
+    assert [intents.status(uuid) for uuid in (due, later, processing, succeeded)] == [
+        State.CANCELED,
+        State.REQUIRES_PAYMENT_METHOD,
+        State.PROCESSING,
+        State.SUCCEEDED,
+    ]
+
+
+def test_it_wakes_for_the_next_due_moment_and_looks_at_least_every_second(
+    steady: Database, intents: Intents, clock: Clock
+) -> None:
+    """An hour away or nothing at all: it looks again soon, for somebody may have changed expires_at."""
+    clock.stop_at(clock.now())
+    duty = Expiry(steady)
+    assert duty.turn() <= 1
+    (intent,) = intents.make(due_in_s=3600)
+    assert duty.turn() <= 1
+    intents.change_expiry(intent, 0.2)
+    assert duty.turn() == pytest.approx(0.2)
+    intents.change_expiry(intent, 0)
+    duty.turn()
+    assert intents.status(intent) is State.CANCELED
+
+
+def test_the_databases_clock_decides(steady: Database, intents: Intents, clock: Clock) -> None:
+    """Not the process's: a day passes there in a moment."""
+    intents.make(due_in_s=24 * 3600)
+    Expiry(steady).turn()
+    assert intents.cancellations() == []
+    clock.advance(timedelta(hours=24, seconds=1))
+    Expiry(steady).turn()
+    assert len(intents.cancellations()) == 1
+
+
+def test_many_go_in_batches_with_a_rest_between(steady: Database, intents: Intents) -> None:
+    """The longest overdue first; after a full batch others get their turn, but not long."""
+    late = intents.make(EXPIRY_BATCH + 500, due_in_s=-10)
+    later = intents.make(1, due_in_s=-5)
+    duty = Expiry(steady)
+    assert 0 < duty.turn() < 1
+    assert intents.count(State.CANCELED) == EXPIRY_BATCH
+    duty.turn()
+    assert duty.turn() > 0
+    assert sorted(intents.cancellations()) == sorted(late + later)
+
+
+def test_an_intent_that_somebody_holds_holds_up_no_other(
+    steady: Database, intents: Intents, database: Database
+) -> None:
+    """A payment is being made on it: it is looked at again soon, and canceled when that came to nothing."""
+    held, *others = intents.make(5, due_in_s=-1)
+    duty = Expiry(steady)
+    with database.transaction() as connection:
+        connection.execute("select from payment_intents where uuid = %s for no key update", (held,))
+        duty.turn()
+        assert sorted(intents.cancellations()) == sorted(others)
+        assert 0 < duty.turn() < 0.5
+        assert REGISTRY.get_sample_value("mizan_expiry_late_seconds") >= 1  # type: ignore[operator]
+    duty.turn()
+    duty.turn()
+    assert intents.status(held) is State.CANCELED
+    assert REGISTRY.get_sample_value("mizan_expiry_late_seconds") == 0
+
+
+def test_several_schedulers_share_the_work_without_doubling_it(
+    database_settings: DatabaseSettings, intents: Intents
+) -> None:
+    """Each intent has one cancellation, whoever made it; and more than one of them worked."""
+    uuids = intents.make(8 * EXPIRY_BATCH, due_in_s=-1)
+    databases = [Database(database_settings, "scheduler", **STEADY_PLANS) for _ in range(4)]
+    with at_work(*(Expiry(database) for database in databases)):
+        eventually(lambda: intents.count(State.CANCELED) == len(uuids))
+    for database in databases:
+        database.close()
+    assert sorted(intents.cancellations()) == sorted(uuids)
+
+
+def test_a_time_that_is_changed_in_the_database_is_noticed(steady: Database, intents: Intents) -> None:
+    """Nobody tells the scheduler; it looks."""
+    (intent,) = intents.make(due_in_s=3600)
+    with at_work(Expiry(steady)):
+        intents.change_expiry(intent, -1)
+        eventually(lambda: intents.status(intent) is State.CANCELED)
+
+
+def test_postgres_killed_and_back(breakable: Engines, steady: Database, intents: Intents) -> None:
+    """It fails, is seen failing, and goes on by itself; nothing is canceled twice."""
+    uuids = intents.make(3 * EXPIRY_BATCH, due_in_s=2)
+    with at_work(Expiry(steady)) as (runner,):
+        breakable.postgres.kill()
+        eventually(lambda: complaint(runner.check, DutyFailingError))
+        assert REGISTRY.get_sample_value("mizan_duty_failing", {"duty": "expiry"}) == 1
+        breakable.postgres.start()
+        eventually(lambda: not complaint(runner.check, DutyFailingError))
+        eventually(lambda: intents.count(State.CANCELED) == len(uuids))
+    assert sorted(intents.cancellations()) == sorted(uuids)

@@ -1,0 +1,96 @@
+"""What expiry costs does not depend on how many intents are not due, nor on what the planner believes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from psycopg import Cursor
+
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.intents.store import EXPIRE_SQL, EXPIRY_BATCH, NEXT_DUE_SQL
+from shared.settings import DatabaseSettings
+
+_FILL = """
+insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at, status)
+select uuidv7(), %(kind)s || n, %(kind)s || n, 25000, 'LYD', mizan_now() + make_interval(secs => %(due_in_s)s),
+       %(status)s
+from generate_series(1, %(count)s) as n"""
+OPEN = "requires_payment_method"
+
+
+@pytest.fixture
+def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
+    """A session as the scheduler has it, on a table that nobody vacuums or analyzes."""
+    database = Database(database_settings, "scheduler", **STEADY_PLANS)
+    with database.cursor() as cursor:
+        cursor.execute("set statement_timeout = '110s'")
+        cursor.execute("alter table payment_intents set (autovacuum_enabled = off)")
+        yield cursor
+    database.close()
+
+
+@pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
+@pytest.mark.parametrize("rows", [0, 20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_an_idle_look_reads_next_to_nothing(cursor: Cursor[Any], rows: int, statistics: str) -> None:
+    """A handful of pages, with none or a million that are not due, and as many that are over."""
+    if statistics == "of an empty table":
+        cursor.execute("vacuum analyze payment_intents")
+    fill(cursor, rows, "waiting-", OPEN, due_in_s=86_400)
+    fill(cursor, rows, "paid-", "succeeded", due_in_s=-86_400)
+    if statistics == "fresh":
+        cursor.execute("vacuum analyze payment_intents")
+    plan = explain(cursor, NEXT_DUE_SQL)
+    assert scans(plan) == {("Index Only Scan", "payment_intents_due")}
+    assert pages(plan) <= 10
+
+
+@pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
+@pytest.mark.parametrize("rows", [0, 20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_a_batch_reads_only_what_is_due(cursor: Cursor[Any], rows: int, statistics: str) -> None:
+    """Found by the index, changed by place: no scan, no sort and no join, whatever the statistics say."""
+    if statistics == "of an empty table":
+        cursor.execute("vacuum analyze payment_intents")
+    fill(cursor, rows, "waiting-", OPEN, due_in_s=86_400)
+    fill(cursor, 3 * EXPIRY_BATCH, "due-", OPEN, due_in_s=-1)
+    if statistics == "fresh":
+        cursor.execute("vacuum analyze payment_intents")
+    plan = explain(cursor, EXPIRE_SQL)
+    assert scans(plan) == {("Index Scan", "payment_intents_due"), ("Tid Scan", None)}
+    assert not {node["Node Type"] for node in nodes(plan)} & {
+        "Sort",
+        "Hash Join",
+        "Nested Loop",
+        "Merge Join",
+    }
+    assert max(node["Actual Rows"] for node in nodes(plan)) == EXPIRY_BATCH
+
+
+def fill(cursor: Cursor[Any], count: int, kind: str, status: str, *, due_in_s: float) -> None:
+    cursor.execute(_FILL, {"count": count, "kind": kind, "status": status, "due_in_s": due_in_s})
+
+
+def explain(cursor: Cursor[Any], statement: str) -> dict[str, Any]:
+    row = cursor.execute(f"explain (analyze, buffers, format json) {statement}".encode()).fetchone()
+    assert row is not None
+    plan: dict[str, Any] = row[0][0]["Plan"]
+    return plan
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
+
+
+def scans(plan: dict[str, Any]) -> set[tuple[str, str | None]]:
+    """How the table of intents is read: by which kind of scan, of which index."""
+    return {
+        (node["Node Type"], node.get("Index Name"))
+        for node in nodes(plan)
+        if node["Node Type"].endswith("Scan") and node.get("Relation Name") == "payment_intents"
+    }
+
+
+def pages(plan: dict[str, Any]) -> int:
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])

@@ -1,0 +1,64 @@
+"""A wave of expiries, with schedulers as the processes they are: killed in the middle, failing, taking over."""
+
+import pytest
+import requests
+
+from shared.db.pool import Database
+from shared.intents.states import State
+from tests.scheduler.conftest import MakeScheduler, Outbox
+from tests.scheduler.due_intents import Intents
+from tests.scheduler.running_scheduler import Scheduler
+from tests.topic_reader import TopicReader
+from tests.waiting import eventually
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_one_of_two_schedulers_killed_in_the_middle_of_a_wave(
+    make_scheduler: MakeScheduler, intents: Intents, outbox: Outbox, reader: TopicReader, count: int
+) -> None:
+    """kill -9: the other finishes. Each intent is canceled once, and its one event comes out of the topic."""
+    uuids = intents.make(count, due_in_s=-1)
+    first, second = make_scheduler(), make_scheduler()
+    with first.running() as doomed:
+        eventually(lambda: intents.count(State.CANCELED) > 0, every=0.001)
+        with second.running():
+            doomed.kill()
+            eventually(lambda: intents.count(State.CANCELED) == count, within=120)
+            eventually(lambda: outbox.waiting() == 0, within=120)
+    assert sorted(intents.logged_cancellations()) == sorted(uuids)
+    events = {event.id: event for event in reader.events(count, within=60)}
+    assert sorted(event.intent_uuid for event in events.values()) == sorted(uuids)
+
+
+def test_a_failing_expiry_is_seen_and_stops_nothing_else(
+    scheduler: Scheduler, intents: Intents, outbox: Outbox, database: Database
+) -> None:
+    """/readyz and the metrics name it, the relay goes on, and so does expiry once the cause is gone."""
+    intents.make(due_in_s=-1)
+    _rename(database, "intent_event_message", "intent_event_message_gone")
+    with scheduler.running() as process:
+        eventually(lambda: "expiry" in _failing(scheduler))
+        assert 'mizan_duty_failing{duty="expiry"} 1.0' in scheduler.page("metrics")
+        with database.cursor() as cursor:
+            cursor.execute(
+                "insert into outbox (topic, key, payload) values ('payment_intents.events', 'k', '{}')"
+            )
+        eventually(lambda: outbox.waiting() == 0)
+        assert process.poll() is None
+        _rename(database, "intent_event_message_gone", "intent_event_message")
+        eventually(lambda: intents.count(State.CANCELED) == 1, within=60)
+        eventually(lambda: scheduler.status() == 200)
+        assert "mizan_intents_expired_total 1.0" in scheduler.page("metrics")
+
+
+def _failing(scheduler: Scheduler) -> str:
+    try:
+        return scheduler.page("readyz") if scheduler.status() == 503 else ""
+    except requests.ConnectionError:
+        return ""
+
+
+def _rename(database: Database, name: str, to: str) -> None:
+    with database.cursor() as cursor:
+        cursor.execute(f"alter function {name} rename to {to}".encode())

@@ -1,0 +1,153 @@
+"""Rows that are over: removed to the instant, a few at a time, in nobody's way."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from prometheus_client import REGISTRY
+from psycopg import sql
+
+from services.scheduler import lapsed_rows
+from services.scheduler.lapsed_rows import BUSY_PAUSE_S, IDLE_PAUSE_S, LAPSING, LapsedRows
+from shared.db.pool import Database
+from shared.settings import DatabaseSettings, KeptSettings
+from tests.clock import Clock
+
+NOW = datetime(2031, 5, 17, 12, tzinfo=UTC)
+KEPT = KeptSettings(sessions_days=30, codes_days=7, throttles_days=1)
+KEPT_DAYS = {"sessions": 30, "one_time_codes": 7, "login_throttles": 1}
+
+_COLUMNS = {
+    "sessions": ("hash, person_id", "uuidv7()"),
+    "one_time_codes": ("hash, purpose, subject", "'sign-in', uuidv7()"),
+    "login_throttles": ("key, failures", "3"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _now(clock: Clock) -> None:
+    clock.stop_at(NOW)
+
+
+@pytest.fixture
+def duty(steady: Database) -> LapsedRows:
+    return LapsedRows(steady, KEPT)
+
+
+def _add(database: Database, table: str, expires_at: datetime, rows: int = 1) -> None:
+    columns, values = _COLUMNS[table]
+    with database.transaction() as connection:
+        connection.execute(
+            f"""insert into {table} ({columns}, expires_at)
+                select sha256(uuidv7()::text::bytea), {values}, %s - n * interval '1 ms'
+                from generate_series(0, %s) as n""".encode(),  # noqa: S608  from constants of this file
+            (expires_at, rows - 1),
+        )
+
+
+def _left(database: Database, table: str) -> list[datetime]:
+    with database.transaction() as connection:
+        statement = sql.SQL("select expires_at from {} order by 1").format(sql.Identifier(table))
+        return [row[0] for row in connection.execute(statement)]
+
+
+def test_every_table_that_lapses_is_tested_here() -> None:
+    """Add a line to LAPSING, and this file has to follow."""
+    assert {lapsing.table for lapsing in LAPSING} == KEPT_DAYS.keys() == _COLUMNS.keys()
+
+
+@pytest.mark.parametrize("table", KEPT_DAYS)
+def test_a_row_goes_when_it_has_been_over_for_longer_than_kept(
+    steady: Database, duty: LapsedRows, table: str
+) -> None:
+    """To the instant, and counted. What is over but kept stays, and what is not over stays anyway."""
+    edge = NOW - timedelta(days=KEPT_DAYS[table])
+    kept = [edge, edge + timedelta(microseconds=1), NOW, NOW + timedelta(days=1)]
+    for expires_at in (edge - timedelta(days=1000), edge - timedelta(microseconds=1), *kept):
+        _add(steady, table, expires_at)
+    before = _removed(table)
+    assert duty.turn() == IDLE_PAUSE_S
+    assert _left(steady, table) == kept
+    assert _removed(table) - before == 2
+
+
+def _removed(table: str) -> float:
+    return REGISTRY.get_sample_value("mizan_lapsed_rows_removed_total", {"table": table}) or 0
+
+
+def test_rows_go_in_small_batches_the_oldest_first(
+    steady: Database, duty: LapsedRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a short pause between two batches, and a long one when nothing is left."""
+    monkeypatch.setattr(lapsed_rows, "BATCH", 10)
+    over = NOW - timedelta(days=31)
+    _add(steady, "sessions", over, rows=25)
+    _add(steady, "login_throttles", over, rows=5)
+    assert duty.turn() == BUSY_PAUSE_S
+    assert _left(steady, "sessions") == [over - timedelta(milliseconds=n) for n in reversed(range(15))]
+    assert _left(steady, "login_throttles") == []
+    assert duty.turn() == BUSY_PAUSE_S
+    assert len(_left(steady, "sessions")) == 5
+    assert duty.turn() == IDLE_PAUSE_S
+    assert _left(steady, "sessions") == []
+
+
+def test_rows_that_somebody_holds_are_left_to_the_next_turn(
+    steady: Database, duty: LapsedRows, database_settings: DatabaseSettings
+) -> None:
+    """It does not wait for them, and it does not undo what was done to them meanwhile."""
+    over = NOW - timedelta(days=31)
+    _add(steady, "sessions", over, rows=3)
+    with psycopg.connect(database_settings.url) as somebody:
+        somebody.execute("update sessions set expires_at = %s where expires_at = %s", (NOW, over))
+        assert duty.turn() == IDLE_PAUSE_S
+        assert _left(steady, "sessions") == [over]
+    duty.turn()
+    assert _left(steady, "sessions") == [NOW]
+
+
+@pytest.mark.parametrize("rows", [0, 50_000])
+@pytest.mark.parametrize("table", KEPT_DAYS)
+def test_it_never_reads_a_whole_table(steady: Database, duty: LapsedRows, table: str, rows: int) -> None:
+    """Planned on a table that was vacuumed while empty; then it grows, and nobody analyzes it."""
+    with steady.cursor() as cursor:
+        cursor.execute(f"alter table {table} set (autovacuum_enabled = off)".encode())
+        cursor.execute(f"vacuum analyze {table}".encode())
+    for _ in range(10):
+        duty.turn()
+    if rows:
+        _add(steady, table, NOW - timedelta(days=31), rows)
+    for analyzed in (False, True):
+        if analyzed:
+            with steady.cursor() as cursor:
+                cursor.execute(f"analyze {table}".encode())
+        before = _reads(steady, table)
+        assert duty.turn() == (BUSY_PAUSE_S if rows else IDLE_PAUSE_S)
+        by_scanning, by_index = _reads(steady, table)
+        assert by_scanning == before[0]
+        assert by_index - before[1] == min(rows, lapsed_rows.BATCH)
+    with steady.transaction() as connection:
+        plan = _plan(connection, table)
+    assert "Tid Scan" in plan
+    assert f"Index Scan using {table}_by_expiry" in plan
+    assert "Seq Scan" not in plan
+    assert "Sort" not in plan
+
+
+def _reads(database: Database, table: str) -> tuple[int, int]:
+    """Rows of a table read so far by scanning all of it, and through the index on expires_at."""
+    with database.cursor() as cursor:
+        cursor.execute("select pg_stat_force_next_flush()")
+        row = cursor.execute(
+            """select seq_tup_read, (select idx_tup_fetch from pg_stat_user_indexes where indexrelname = %s)
+               from pg_stat_user_tables where relname = %s""",
+            (f"{table}_by_expiry", table),
+        ).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+def _plan(connection: psycopg.Connection[Any], table: str) -> str:
+    explained = sql.SQL("explain {}").format(lapsed_rows.remove_statement(table))
+    return "\n".join(line for (line,) in connection.execute(explained, (1,)))
