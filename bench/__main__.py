@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import bench.api
+import bench.expiry
 import bench.relay
 from bench.figures import Figure
 from bench.memory import PeakMemory
@@ -12,7 +13,7 @@ from bench.world import World
 from stack.engines import embedded_engines
 from stack.options import read_options
 
-MEASUREMENTS = (bench.api.measure, bench.relay.measure)
+MEASUREMENTS = (bench.api.measure, bench.expiry.measure, bench.relay.measure)
 
 
 def main() -> None:

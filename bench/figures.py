@@ -1,6 +1,7 @@
 """What a measurement brings home."""
 
 from dataclasses import dataclass
+from statistics import median
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +14,8 @@ class Figure:
 def percentile(values: list[float], share: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def ratio(these: list[float], those: list[float]) -> float:
+    """Of rounds that followed each other, the middle one: a noisy moment spoils one round, not the figure."""
+    return round(median(this / that for this, that in zip(these, those, strict=True)), 3)

@@ -1,0 +1,101 @@
+"""A merchant's server for measurements: an application in a database of its own, and calls as fast as they go."""
+
+import subprocess
+import sys
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar
+
+import msgspec
+import psycopg
+from cryptography.fernet import Fernet
+
+from bench.http_load import Outcome, Plan
+from bench.world import RunningService, World
+from shared.applications.registry import CreatedApplication, NewApplication, create_application
+from shared.sealing import SecretBox
+from shared.settings import DatabaseSettings
+
+CONNECTIONS = 16
+ROUND_S = 3.0
+WARM_UP_S = 1.0
+
+_BODY = (
+    '{"merchant_reference": "bench-{n}", "amount": 25000, "currency": "LYD", '
+    '"description": "Two coffees and a kilo of dates", "customer": {"external_id": "customer-1"}, '
+    '"return_url": "https://shop.example/orders/1", "metadata": {"order": "1", "branch": "tripoli"}}'
+)
+
+_FILL = """
+insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)
+select %s, 'filled-' || n, 'f' || n, 25000, 'LYD', mizan_now() + interval '20 days' from generate_series(1, %s) as n
+"""
+
+
+class Installation:
+    """A database with some intents in it, and one application."""
+
+    def __init__(self, world: World, intents: int) -> None:
+        self._world = world
+        self.database: DatabaseSettings = world.empty_database()
+        box = SecretBox((Fernet.generate_key().decode(),))
+        with psycopg.connect(self.database.url) as connection:
+            self.application: CreatedApplication = create_application(
+                connection, box, NewApplication("bench")
+            )
+            connection.execute(_FILL, (self.application.id, intents))
+            rows = connection.execute("select uuid::text from payment_intents order by random() limit 1000")
+            self._uuids = [str(uuid) for (uuid,) in rows]
+
+    def serving(self) -> AbstractContextManager[RunningService]:
+        return self._world.service("services.api", self.database)
+
+    def caller(self, service: RunningService) -> "Caller":
+        return Caller(service.port, self.application, self._uuids)
+
+
+@dataclass
+class Caller:
+    """A merchant's server that calls as fast as it is answered."""
+
+    port: int
+    application: CreatedApplication
+    uuids: list[str]
+
+    _numbers: ClassVar = count(step=10_000_000)
+
+    def create(self, seconds: float = ROUND_S) -> Outcome:
+        return self._load("POST /api/v1/payment-intents", _BODY, 201, seconds)
+
+    def retrieve(self) -> Outcome:
+        return self._load("GET /api/v1/payment-intents/{n}", "", 200, ROUND_S)
+
+    def _load(self, line: str, body: str, wanted: int, seconds: float) -> Outcome:
+        head = "\r\n".join(
+            [
+                f"{line} HTTP/1.1",
+                "Host: api",
+                "Accept: application/json",
+                "Content-Type: application/json",
+                f"X-API-Key: {self.application.api_key}",
+                f"Authorization: Bearer {self.application.access_token}",
+            ]
+        )
+        for duration in (WARM_UP_S, seconds):
+            outcome = self._run(
+                Plan(self.port, head, body, self.uuids, CONNECTIONS, duration, wanted, next(self._numbers))
+            )
+        return outcome
+
+    def _run(self, plan: Plan) -> Outcome:
+        finished = subprocess.run(
+            [sys.executable, "-m", "bench.http_load"],
+            input=msgspec.json.encode(plan),
+            capture_output=True,
+            check=True,
+        )
+        outcome = msgspec.json.decode(finished.stdout, type=Outcome)
+        if outcome.unwanted:
+            raise AssertionError(f"{outcome.unwanted} answers were not {plan.wanted}")
+        return outcome
