@@ -6,6 +6,7 @@ from pathlib import Path
 
 import bench.api
 import bench.expiry
+import bench.expiry_wave
 import bench.relay
 from bench.figures import Figure
 from bench.memory import PeakMemory
@@ -13,7 +14,7 @@ from bench.world import World
 from stack.engines import embedded_engines
 from stack.options import read_options
 
-MEASUREMENTS = (bench.api.measure, bench.expiry.measure, bench.relay.measure)
+MEASUREMENTS = (bench.api.measure, bench.expiry.measure, bench.expiry_wave.measure, bench.relay.measure)
 
 
 def main() -> None:

@@ -1,48 +1,32 @@
-"""Expiry: intents canceled per second beside the bare SQL, and what a great wave of them leaves to the API."""
+"""Expiry: intents canceled per second beside the bare SQL, and how late a single one is."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 from statistics import median
 from time import monotonic, sleep
-from typing import Any
 
 import psycopg
 
-from bench.figures import Figure, ratio
-from bench.merchant import Caller, Installation
+from bench.due_intents import DUE, fill_due
+from bench.figures import Figure, percentile, ratio
 from bench.world import World
-from services.scheduler.expiry import Expiry
+from services.scheduler.expiry import LOOK_AGAIN_S, Expiry
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.intents.store import DUE as IS_DUE
 from shared.intents.store import expire_sql
 from shared.settings import DatabaseSettings
 
-DUE = 100_000
 ROUNDS = 3
-WAVES = 3
-WAVE_IN_S = 20.0
-BEFORE_S = 5.0
-AFTER_S = 20.0
-PATIENCE_S = 60.0
+SINGLE_INTENTS = 100
+SINGLE_OVER_S = 10.0
 
-_FILL = """
-insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at, description,
-                             customer_external_id, return_url, metadata)
-select %(application)s, %(wave)s || n, %(wave)s || n, 25000, 'LYD', mizan_now() + make_interval(secs => %(in_s)s),
-       'Two coffees and a kilo of dates', 'customer-1', 'https://shop.example/orders/1',
-       '{"order":"1","branch":"tripoli"}'
-from generate_series(1, %(count)s) as n
+_SPREAD = """
+update payment_intents set expires_at = mizan_now() + make_interval(secs => 2 + random() * %s)
+where starts_with(merchant_reference, 'single-')
 """
-_CREATED = "select count(*) from payment_intents where created_at >= %s and created_at < %s"
-_WAVE_DUE = """
-select min(expires_at), extract(epoch from min(expires_at) - mizan_now())::float8
-from payment_intents where starts_with(merchant_reference, %(wave)s)
-"""
-_WAVE_DONE = """
-select max(updated_at), count(*)
-from payment_intents where starts_with(merchant_reference, %(wave)s) and status = 'canceled' and event_seq = 2
+_LATENESS = """
+select extract(epoch from updated_at - expires_at)::float8 from payment_intents
+where starts_with(merchant_reference, 'single-') and status = 'canceled'
 """
 
 
@@ -54,15 +38,15 @@ def measure(world: World) -> Iterable[Figure]:
     yield Figure("expiry_vs_sql", ratio(ours, bare), "expiries/s, of the same SQL in one statement")
     yield Figure("expiry_per_s", median(ours), f"intents expired, from {DUE:,} due at one moment")
     yield Figure("expiry_sql_per_s", median(bare), "the same SQL in one statement")
-    yield from _beside_the_api(world)
+    lateness = _single_intents(world)
+    yield Figure("expiry_lateness_p50_ms", median(lateness), "of single intents, from expires_at to canceled")
+    yield Figure("expiry_lateness_p99_ms", percentile(lateness, 0.99), "the same, 99th percentile")
 
 
 def _with_due_intents(world: World) -> DatabaseSettings:
     settings = world.empty_database()
     with psycopg.connect(settings.url, autocommit=True) as connection:
-        values = {"application": "00000000-0000-0000-0000-000000000000", "wave": "w", "in_s": 0, "count": DUE}
-        connection.execute(_FILL, values)
-        connection.execute("checkpoint")
+        fill_due(connection, "due-")
     return settings
 
 
@@ -78,85 +62,26 @@ def _bare_sql(settings: DatabaseSettings) -> float:
 def _by_the_duty(settings: DatabaseSettings) -> float:
     database = Database(settings, "bench", **STEADY_PLANS)
     duty = Expiry(database)
-    with psycopg.connect(settings.url, autocommit=True) as connection:
-        started = monotonic()
-        while _anything_due(connection):
-            sleep(duty.turn())
-        seconds = monotonic() - started
+    started = monotonic()
+    while (pause := duty.turn()) < LOOK_AGAIN_S:
+        sleep(pause)
+    seconds = monotonic() - started
+    with database.cursor() as cursor:
+        left = cursor.execute(f"select from payment_intents where {IS_DUE} limit 1".encode())
+        assert left.rowcount == 0
     database.close()
     return DUE / seconds
 
 
-def _anything_due(connection: psycopg.Connection) -> bool:
-    query = "select from payment_intents where status = 'requires_payment_method' limit 1"
-    return connection.execute(query).rowcount > 0
-
-
-def _beside_the_api(world: World) -> Iterable[Figure]:
-    """Creates of one steady load: before a wave falls due, and until its last intent is canceled."""
-    installation = Installation(world, 1_000)
-    kafka = world.empty_topics()
+def _single_intents(world: World) -> list[float]:
+    settings = world.empty_database()
     with (
-        installation.serving() as api,
-        world.service("services.scheduler", installation.database, kafka),
-        psycopg.connect(installation.database.url, autocommit=True) as connection,
+        world.service("services.scheduler", settings, world.empty_topics()),
+        psycopg.connect(settings.url, autocommit=True) as connection,
     ):
-        caller = installation.caller(api)
-        waves = [_wave(installation, caller, connection, f"wave-{number}-") for number in range(WAVES)]
-    yield Figure(
-        "create_while_expiring",
-        median(wave.share_left for wave in waves),
-        f"creates/s while {DUE:,} intents expire, of those just before",
-    )
-    yield Figure(
-        "expiry_beside_creates_per_s",
-        median(DUE / wave.seconds for wave in waves),
-        "intents expired meanwhile, by the scheduler that also publishes them",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Wave:
-    share_left: float
-    """Of the API's creates."""
-    seconds: float
-    """Until all its intents were canceled."""
-
-
-def _wave(installation: Installation, caller: Caller, connection: psycopg.Connection, prefix: str) -> Wave:
-    values = {"application": installation.application.id, "wave": prefix, "in_s": WAVE_IN_S, "count": DUE}
-    connection.execute(_FILL, values)
-    connection.execute("checkpoint")
-    due_at, left_s = _row(connection, _WAVE_DUE, {"wave": prefix})
-    sleep(left_s - BEFORE_S - 1)
-    caller.create(BEFORE_S + 1 + AFTER_S)
-    (load_ended_at,) = _row(connection, "select max(created_at) from payment_intents", ())
-    ended_at = _last_canceled_at(connection, prefix)
-    return Wave(
-        _creates_per_s(connection, due_at, min(ended_at, load_ended_at))
-        / _creates_per_s(connection, due_at - timedelta(seconds=BEFORE_S), due_at),
-        (ended_at - due_at).total_seconds(),
-    )
-
-
-def _last_canceled_at(connection: psycopg.Connection, prefix: str) -> datetime:
-    """Once every intent of the wave is canceled, by exactly one change."""
-    deadline = monotonic() + PATIENCE_S
-    while True:
-        last, canceled = _row(connection, _WAVE_DONE, {"wave": prefix})
-        if canceled == DUE:
-            assert isinstance(last, datetime)
-            return last
-        assert monotonic() < deadline, f"only {canceled} of {DUE} intents were canceled"
-        sleep(0.5)
-
-
-def _creates_per_s(connection: psycopg.Connection, since: datetime, until: datetime) -> float:
-    (created,) = _row(connection, _CREATED, (since, until))
-    return float(created) / (until - since).total_seconds()
-
-
-def _row(connection: psycopg.Connection, query: str, values: Any) -> Any:
-    row = connection.execute(query.encode(), values).fetchone()
-    assert row is not None
-    return row
+        fill_due(connection, "single-", in_s=3600, count=SINGLE_INTENTS)
+        connection.execute(_SPREAD, (SINGLE_OVER_S,))
+        sleep(SINGLE_OVER_S + 4)
+        lateness = [float(seconds) * 1000 for (seconds,) in connection.execute(_LATENESS)]
+    assert len(lateness) == SINGLE_INTENTS
+    return lateness

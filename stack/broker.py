@@ -37,15 +37,20 @@ class Broker:
     def _data(self) -> Path:
         return self.directory / "data"
 
+    @property
+    def _temporary(self) -> Path:
+        return self.directory / "tmp"
+
     def prepare(self) -> None:
         """Format the storage if there is none, whole or not at all, and write the settings."""
-        self.directory.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self._temporary, ignore_errors=True)
+        self._temporary.mkdir(parents=True)
         if not self._data.exists():
             self._format()
         self._write_settings(self._settings_file, self._data)
 
     def command(self) -> list[str]:
-        return java_command(self.jars, "kafka.Kafka", str(self._settings_file))
+        return java_command(self.jars, self._temporary, "kafka.Kafka", str(self._settings_file))
 
     @property
     def _settings_file(self) -> Path:
@@ -58,6 +63,7 @@ class Broker:
         self._write_settings(settings, new)
         command = java_command(
             self.jars,
+            self._temporary,
             "kafka.tools.StorageTool",
             "format",
             f"--cluster-id={self.cluster_id}",

@@ -23,6 +23,14 @@ OPTIONS = (
 )
 
 
-def java_command(jars: Iterable[Path], main_class: str, *arguments: str) -> list[str]:
+def java_command(jars: Iterable[Path], temporary: Path, main_class: str, *arguments: str) -> list[str]:
+    """`temporary` is where compression libraries unpack themselves; one that is killed leaves them there."""
     class_path = os.pathsep.join(str(jar) for jar in jars)
-    return [str(JAVA), *OPTIONS, "-cp", class_path, main_class, *arguments]
+    return [
+        str(JAVA),
+        *OPTIONS,
+        f"-Djava.io.tmpdir={temporary}",
+        *("-cp", class_path),
+        main_class,
+        *arguments,
+    ]

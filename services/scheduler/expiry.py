@@ -11,7 +11,8 @@ EXPIRED = Counter("mizan_intents_expired", "Intents canceled because their time 
 LATENESS = Gauge("mizan_expiry_late_seconds", "How long the intent that is most overdue has been due")
 
 # Somebody may change expires_at in the database, which nobody tells us.
-_LOOK_AGAIN_S = 0.5
+LOOK_AGAIN_S = 0.5
+_LONGEST_PAUSE_S = 1.0
 _HELD_PAUSE_S = 0.05
 # After a full batch, of the time it took: a great wave of expiries leaves the API room for its creates.
 _REST = 0.4
@@ -24,14 +25,16 @@ class Expiry:
         self._database = database
 
     def turn(self) -> float:
-        """A batch of what is due. Wakes for the next due moment, and looks at least twice a second."""
+        """A batch of what is due. Wakes for the next due moment, and looks at least every second."""
+        began = monotonic()
         with self._database.cursor() as cursor:
             due_in_s = seconds_to_next_due(cursor)
             if due_in_s is None or due_in_s > 0:
                 LATENESS.set(0)
-                return _LOOK_AGAIN_S if due_in_s is None else min(due_in_s, _LOOK_AGAIN_S)
+                pause = LOOK_AGAIN_S if due_in_s is None else min(due_in_s, LOOK_AGAIN_S)
+                # Entries that vacuum may not remove yet can make a look slow: then look less often.
+                return min(max(pause, 5 * (monotonic() - began)), _LONGEST_PAUSE_S)
             LATENESS.set(-due_in_s)
-            began = monotonic()
             expired = expire_due(cursor)
         EXPIRED.inc(expired)
         if expired == EXPIRY_BATCH:

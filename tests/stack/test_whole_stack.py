@@ -107,7 +107,9 @@ def test_interrupt_that_reaches_make_alone(tmp_path: Path, given: dict[str, str]
     makefile.write_text(f"run:\n\t@exec {sys.executable} -m tests.stack.stand_in_stack\n")
     settings = {"STACK_DIR": str(tmp_path / "stack"), "PORT_BASE": str(free_port_base()), **given}
     environment = {**os.environ, **settings}  # noqa: TID251 - the child gets ours, and what the test says
-    make = subprocess.Popen(["make", "-f", makefile, "run"], cwd=PROJECT, env=environment)
+    # Whoever was started in the background by a shell ignores the signal, and so would all below.
+    command = ["env", "--default-signal=INT", "make", "-f", makefile, "run"]
+    make = subprocess.Popen(command, cwd=PROJECT, env=environment)
     file = tmp_path / "stack" / "stack.json"
     eventually(file.exists, within=60)
     pids = json.loads(file.read_text())["pids"]
