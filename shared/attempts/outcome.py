@@ -1,6 +1,7 @@
 """What goes to a provider and what comes back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from time import monotonic
 from uuid import UUID
 
 from shared.attempts.states import Answer, AttemptState
@@ -9,11 +10,27 @@ from shared.intents.states import State
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """One request to the provider. News goes back with it: what is said of an earlier request is old news."""
+    """One request to the provider. Its answer goes back with it: what is said of an earlier one is old news."""
 
     attempt: UUID
     number: int
     """Counts the requests that may charge; 0 while there was none."""
+    leave_by: float = field(compare=False)
+    """On this process's monotonic clock."""
+
+    def is_too_late(self) -> bool:
+        """A process that stalled this long must not call the provider any more: others take it for lost."""
+        return monotonic() > self.leave_by
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Somebody asks the provider what became of a request."""
+
+    attempt: UUID
+    number: int
+    surely_arrived: bool
+    """When the question was put: the request could not be on its way any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from shared.intents.states import Trigger
+from shared.intents.states import State, Trigger
 
 
 class AttemptState(StrEnum):
@@ -35,7 +35,9 @@ UNDER_WAY = frozenset({AttemptState.SENT, AttemptState.UNKNOWN})
 AWAITING = frozenset({AttemptState.AWAITING_CODE, AttemptState.AWAITING_REDIRECT})
 """The customer's turn."""
 
-_ENDED = frozenset({AttemptState.DECLINED, AttemptState.ABANDONED, AttemptState.PAID, AttemptState.DUPLICATE})
+CHARGED = frozenset({AttemptState.PAID, AttemptState.DUPLICATE})
+
+_ENDED = CHARGED | {AttemptState.DECLINED, AttemptState.ABANDONED}
 
 
 class AnswerOutOfPlaceError(Exception):
@@ -61,22 +63,32 @@ ANSWERED: dict[tuple[AttemptState, Answer], AttemptState] = {
     (AttemptState.AWAITING_REDIRECT, Answer.NEEDS_REDIRECT): AttemptState.AWAITING_REDIRECT,
     # Somebody has to ask again. While it is the customer's turn nothing has been charged.
     **{(state, Answer.UNKNOWN): AttemptState.UNKNOWN for state in UNDER_WAY},
-    **{(state, Answer.UNKNOWN): state for state in AWAITING},
+    **{(state, answer): state for state in AWAITING for answer in (Answer.UNKNOWN, Answer.NOT_FOUND)},
 }
 
 
-def answered(state: AttemptState, answer: Answer) -> AttemptState:
-    """The state after `answer`; the same state when nothing changes."""
+def answered(state: AttemptState, answer: Answer, intent: State) -> AttemptState:
+    """The state after `answer`; the same state when nothing changes. `intent` is how the intent stands before."""
     try:
-        return ANSWERED[state, answer]
+        after = ANSWERED[state, answer]
     except KeyError:
         raise AnswerOutOfPlaceError(state, answer) from None
+    if after is AttemptState.PAID and after is not state and intent is State.SUCCEEDED:
+        return AttemptState.DUPLICATE
+    return after
 
 
 def trigger_of(before: AttemptState, after: AttemptState) -> Trigger | None:
     """What this move of an attempt means to its intent; None when nothing."""
-    if after in (AttemptState.PAID, AttemptState.DUPLICATE):
+    if after in CHARGED:
         return Trigger.PAYMENT_CONFIRMED
     if before not in UNDER_WAY or after in UNDER_WAY:
         return None
     return Trigger.ATTEMPT_WAITS if after in AWAITING else Trigger.ATTEMPT_FAILED
+
+
+def still_of_use(after: AttemptState, intent: State) -> AttemptState:
+    """What awaits the customer is abandoned where the intent, by now, can no longer be paid by them."""
+    if after in AWAITING and intent is not State.REQUIRES_PAYMENT_METHOD:
+        return AttemptState.ABANDONED
+    return after

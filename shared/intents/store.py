@@ -1,7 +1,6 @@
 """The one room that writes payment intents: a change, its event and its outbox row, in one transaction."""
 
 import json
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -73,17 +72,16 @@ select {_WITHIN_WINDOW.format("%(expires_at)s")}
                where application_id = %(application_id)s and merchant_reference = %(merchant_reference)s)"""
 
 _LOCK = "select status from payment_intents where uuid = %s for no key update"
-# A statement of its own: the one that locks may have waited long, and sees the time it began at.
 _IS_OVER = "select expires_at <= mizan_now() from payment_intents where uuid = %s"
 
 _CHANGE = f"""
 with changed as (
     update payment_intents set status = %(status)s, event_seq = event_seq + 1, updated_at = mizan_now()
     where uuid = %(uuid)s
-    returning uuid, application_id, event_seq, %(event_type)s as event_type, updated_at, expires_at
+    returning uuid, application_id, event_seq, %(event_type)s as event_type, updated_at
 ),
 {_RECORD_CHANGES}
-select expires_at <= mizan_now() from changed"""
+select from changed"""
 
 NEXT_DUE_SQL = f"""
 select extract(epoch from expires_at - mizan_now())::float8 from payment_intents
@@ -164,21 +162,17 @@ def _text(string: str | None) -> bytes | None:
     return None if string is None else string.encode()
 
 
-@dataclass(frozen=True, slots=True)
-class LockedIntent:
+def lock(connection: Connection[Any], uuid: UUID) -> State:
     """Nobody else changes it until the transaction ends."""
-
-    uuid: UUID
-    status: State
-    is_over: bool
-    """Its time is over: from `expires_at` on, whether or not the scheduler has come by."""
-
-
-def lock(connection: Connection[Any], uuid: UUID) -> LockedIntent:
     row = connection.execute(_LOCK, (uuid,)).fetchone()
     if row is None:
         raise IntentNotFoundError(str(uuid))
-    return LockedIntent(uuid, State(row[0]), _first(connection.execute(_IS_OVER, (uuid,))))
+    return State(row[0])
+
+
+def is_over(connection: Connection[Any], uuid: UUID) -> bool:
+    """From `expires_at` on, whether or not the scheduler has come by. Ask after locking: that may have taken long."""
+    return bool(_first(connection.execute(_IS_OVER, (uuid,))))
 
 
 def apply(connection: Connection[Any], uuid: UUID, trigger: Trigger) -> State:
@@ -186,13 +180,13 @@ def apply(connection: Connection[Any], uuid: UUID, trigger: Trigger) -> State:
 
     One that comes back to requires_payment_method after its time is canceled at once.
     """
-    before = lock(connection, uuid).status
+    before = lock(connection, uuid)
     after = move(before, trigger)
     event_type = event_of(before, after)
     if event_type is None:
         return after
-    is_over = _first(connection.execute(_CHANGE, {"uuid": uuid, "status": after, "event_type": event_type}))
-    if is_over and after is State.REQUIRES_PAYMENT_METHOD:
+    connection.execute(_CHANGE, {"uuid": uuid, "status": after, "event_type": event_type})
+    if after is State.REQUIRES_PAYMENT_METHOD and is_over(connection, uuid):
         return apply(connection, uuid, Trigger.EXPIRE)
     return after
 

@@ -108,7 +108,7 @@ def test_interrupt_that_reaches_make_alone(tmp_path: Path, given: dict[str, str]
     settings = {"STACK_DIR": str(tmp_path / "stack"), "PORT_BASE": str(free_port_base()), **given}
     environment = {**os.environ, **settings}  # noqa: TID251 - the child gets ours, and what the test says
     # Whoever was started in the background by a shell ignores the signal, and so would all below.
-    command = ["env", "--default-signal=INT", "make", "-f", makefile, "run"]
+    command = ["env", "--default-signal=INT", "make", "-f", str(makefile), "run"]
     make = subprocess.Popen(command, cwd=PROJECT, env=environment)
     file = tmp_path / "stack" / "stack.json"
     eventually(file.exists, within=60)

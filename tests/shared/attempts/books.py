@@ -8,7 +8,6 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from shared.attempts.outcome import Sending
 from shared.db.pool import Database
 from shared.intents.states import TRANSITIONS, EventType, State
 from shared.messages import IntentEvent, decode
@@ -39,10 +38,6 @@ class AttemptRow:
     state: str
     sendings: int
     next_verify_at: datetime | None
-
-    @property
-    def sending(self) -> Sending:
-        return Sending(self.id, self.sendings)
 
 
 class Books:

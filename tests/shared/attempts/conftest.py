@@ -9,8 +9,10 @@ import pytest
 from psycopg import Connection
 
 from services.scheduler.expiry import Expiry
-from shared.attempts import store
-from shared.attempts.outcome import Outcome, Sending, Settled
+from shared.attempts.asking import claim_verifications
+from shared.attempts.beginning import begin, send
+from shared.attempts.outcome import Outcome, Question, Sending, Settled
+from shared.attempts.settling import settle_answered, settle_asked, settle_decided, settle_notified
 from shared.attempts.states import Answer, AttemptState
 from shared.db.pool import Database
 from shared.intents.intent import NewIntent
@@ -45,26 +47,30 @@ class Checkout:
 
     def begin(self, state: AttemptState = AttemptState.SENT, *, leave_redirect: bool = False) -> Sending:
         return self.commit(
-            lambda c: store.begin(c, self.intent, "card", "sandbox", state, leave_redirect=leave_redirect)
+            lambda c: begin(c, self.intent, "card", "sandbox", state, leave_redirect=leave_redirect)
         )
 
     def send(self, attempt: UUID) -> Sending:
-        return self.commit(lambda c: store.send(c, attempt))
+        return self.commit(lambda c: send(c, attempt))
 
-    def settle(self, sending: Sending, answer: Answer, *, reason: str | None = None) -> Settled:
-        return self.commit(lambda c: store.settle(c, sending, Outcome(answer, reason)))
+    def answer(
+        self, sending: Sending, answer: Answer, *, reason: str | None = None, reference: str | None = None
+    ) -> Settled:
+        return self.commit(lambda c: settle_answered(c, sending, Outcome(answer, reason, reference)))
 
-    def settle_asked(self, sending: Sending, answer: Answer, *, can_be_asked: bool = True) -> Settled:
-        return self.commit(
-            lambda c: store.settle_asked(c, sending, Outcome(answer, can_be_asked=can_be_asked))
-        )
-
-    def settle_told(self, attempt: UUID, answer: Answer) -> Settled:
-        return self.commit(lambda c: store.settle_told(c, attempt, Outcome(answer)))
-
-    def claim(self) -> list[Sending]:
+    def claim(self) -> list[Question]:
         with self._database.cursor() as cursor:
-            return store.claim_verifications(cursor, 100)
+            return claim_verifications(cursor, 100)
+
+    def answer_question(self, question: Question, answer: Answer, *, can_be_asked: bool = True) -> Settled:
+        return self.commit(lambda c: settle_asked(c, question, Outcome(answer, can_be_asked=can_be_asked)))
+
+    def notify(self, attempt: UUID, answer: Answer, *, reference: str | None = None) -> Settled:
+        outcome = Outcome(answer, provider_reference=reference)
+        return self.commit(lambda c: settle_notified(c, attempt, outcome))
+
+    def decide(self, attempt: UUID, answer: Answer) -> Settled:
+        return self.commit(lambda c: settle_decided(c, attempt, Outcome(answer, "an operator's decision")))
 
     def expire(self) -> None:
         Expiry(self._database).turn()
@@ -76,6 +82,20 @@ class Checkout:
     def status(self) -> State:
         self.books.read()
         return State(self.books.intents[0].status)
+
+    def references(self) -> list[tuple[str, str | None]]:
+        """What each attempt is, and under which reference the provider knows it."""
+        with self._database.cursor() as cursor:
+            return cursor.execute(
+                "select state, provider_reference from payment_attempts order by id"
+            ).fetchall()
+
+    def reason(self) -> str | None:
+        """Of the first attempt."""
+        with self._database.cursor() as cursor:
+            row = cursor.execute("select reason from payment_attempts order by id").fetchone()
+        assert row is not None
+        return None if row[0] is None else str(row[0])
 
     def states(self) -> list[str]:
         """Of all attempts, the first one first."""

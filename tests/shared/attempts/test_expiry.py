@@ -49,7 +49,7 @@ def test_processing_outlives_its_time_and_is_canceled_when_its_attempt_fails(che
     checkout.at(checkout.expires_at + timedelta(hours=1))
     checkout.expire()
     assert checkout.status() is State.PROCESSING
-    assert checkout.settle(sending, Answer.DECLINED) == Settled(AttemptState.DECLINED, State.CANCELED)
+    assert checkout.answer(sending, Answer.DECLINED) == Settled(AttemptState.DECLINED, State.CANCELED)
     assert checkout.events() == ["processing", "requires_payment_method", "canceled"]
 
 
@@ -58,7 +58,7 @@ def test_processing_outlives_its_time_and_succeeds_when_it_is_paid(checkout: Che
     sending = checkout.begin()
     checkout.at(checkout.expires_at + timedelta(hours=1))
     checkout.expire()
-    assert checkout.settle(sending, Answer.PAID) == Settled(AttemptState.PAID, State.SUCCEEDED)
+    assert checkout.answer(sending, Answer.PAID) == Settled(AttemptState.PAID, State.SUCCEEDED)
     assert checkout.events() == ["processing", "succeeded"]
 
 
@@ -66,7 +66,7 @@ def test_no_code_is_asked_for_after_the_time(checkout: Checkout) -> None:
     """Nobody could confirm it any more."""
     sending = checkout.begin()
     checkout.at(checkout.expires_at)
-    assert checkout.settle(sending, Answer.NEEDS_CODE) == Settled(AttemptState.ABANDONED, State.CANCELED)
+    assert checkout.answer(sending, Answer.NEEDS_CODE) == Settled(AttemptState.ABANDONED, State.CANCELED)
     assert checkout.events() == ["processing", "requires_payment_method", "canceled"]
 
 

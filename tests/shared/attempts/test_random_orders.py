@@ -18,9 +18,11 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 from psycopg import Connection
 
 from services.scheduler.expiry import Expiry
-from shared.attempts import store
-from shared.attempts.outcome import Outcome, Sending
+from shared.attempts.asking import claim_verifications
+from shared.attempts.beginning import begin, send
+from shared.attempts.outcome import Outcome, Question, Sending
 from shared.attempts.refusals import AttemptRefusedError
+from shared.attempts.settling import settle_answered, settle_asked, settle_notified
 from shared.attempts.states import Answer, AttemptState
 from shared.attempts.verification import ANSWER_LIMIT, FIRST_ASKED_AFTER, SURELY_ARRIVED_AFTER
 from shared.db.connections import STEADY_PLANS
@@ -61,10 +63,9 @@ class CrashError(Exception):
 class News:
     """What the provider has said, and the database has not yet heard."""
 
-    sending: Sending
+    about: Sending | Question
+    """The answer to a request, or to a question."""
     outcome: Outcome
-    asked: bool
-    """By a verifier; otherwise it is the answer to the request itself."""
 
 
 class Payments(RuleBasedStateMachine):
@@ -119,26 +120,26 @@ class Payments(RuleBasedStateMachine):
         intent = self._an_intent(pick)
         asked = self.books.in_state("awaiting_code", intent=intent)
         if asked:
-            self._send(intent, lambda c: store.send(c, asked[0].id), answer, fate)
+            self._send(intent, lambda c: send(c, asked[0].id), answer, fate)
         else:
             by_card = AttemptState.SENT
-            self._send(intent, lambda c: store.begin(c, intent, "card", "sandbox", by_card), answer, fate)
+            self._send(intent, lambda c: begin(c, intent, "card", "sandbox", by_card), answer, fate)
 
     @precondition(lambda self: self.books.attempts)
     @rule(pick=picks, answer=answers, fate=fates)
     def use_an_old_form(self, pick: int, answer: Answer, fate: str) -> None:
         """Of another tab, whatever became of its attempt."""
         attempt = _one_of(self.books.attempts, pick)
-        self._send(attempt.intent_uuid, lambda c: store.send(c, attempt.id), answer, fate)
+        self._send(attempt.intent_uuid, lambda c: send(c, attempt.id), answer, fate)
 
     @rule(pick=picks, refused=st.booleans())
     def ask_for_a_code(self, pick: int, refused: bool) -> None:
         intent = self._an_intent(pick)
         by_wallet = AttemptState.AWAITING_CODE
-        started = self._unless_refused(lambda c: store.begin(c, intent, "sadad", "sandbox", by_wallet))
+        started = self._unless_refused(lambda c: begin(c, intent, "sadad", "sandbox", by_wallet))
         if started:
             outcome = Outcome(Answer.DECLINED, "not_subscribed") if refused else Outcome(Answer.NEEDS_CODE)
-            self._tell([News(started, outcome, asked=False)])
+            self._tell([News(started, outcome)])
 
     @rule(pick=picks, leave=st.booleans())
     def go_to_the_providers_page(self, pick: int, leave: bool) -> None:
@@ -148,7 +149,7 @@ class Payments(RuleBasedStateMachine):
                 attempt.id for attempt in self.books.in_state("awaiting_redirect", intent=intent)
             )
         there = AttemptState.AWAITING_REDIRECT
-        self._unless_refused(lambda c: store.begin(c, intent, "card", "plutu", there, leave_redirect=leave))
+        self._unless_refused(lambda c: begin(c, intent, "card", "plutu", there, leave_redirect=leave))
 
     @precondition(lambda self: self._on_the_providers_page())
     @rule(pick=picks, paid=st.booleans(), told=st.booleans())
@@ -157,7 +158,7 @@ class Payments(RuleBasedStateMachine):
         answer = Answer.PAID if paid else Answer.DECLINED
         outcome = self.provider.process(attempt, self.books.intent_of(attempt), answer)
         if told:
-            self._told(attempt, outcome)
+            self._notify(attempt, outcome)
 
     # What providers, verifiers and operators do.
 
@@ -176,7 +177,7 @@ class Payments(RuleBasedStateMachine):
     def notify(self, pick: int, times: int) -> None:
         attempt = _one_of(self._in_ledger(Answer.PAID, Answer.DECLINED), pick)
         for _ in range(times):
-            self._told(attempt, self.provider.status(attempt))
+            self._notify(attempt, self.provider.status(attempt))
 
     @precondition(lambda self: self.books.in_state("sent", "unknown"))
     @rule(wait=moments, then=st.sampled_from(["tell", "tell late", "crash"]))
@@ -190,7 +191,7 @@ class Payments(RuleBasedStateMachine):
 
     @precondition(lambda self: self.late_news)
     @rule(pick=picks)
-    def late_news_is_told(self, pick: int) -> None:
+    def late_news_is_notify(self, pick: int) -> None:
         news = _one_of(self.late_news, pick)
         self.late_news.remove(news)
         self._tell([news])
@@ -200,7 +201,8 @@ class Payments(RuleBasedStateMachine):
     def a_provider_cannot_be_asked(self, pick: int) -> None:
         attempt = _one_of(self.books.in_state("unknown"), pick)
         self.cannot_be_asked.add(attempt.id)
-        self._tell([News(attempt.sending, Outcome(Answer.UNKNOWN, can_be_asked=False), asked=True)])
+        question = Question(attempt.id, attempt.sendings, surely_arrived=False)
+        self._tell([News(question, Outcome(Answer.UNKNOWN, can_be_asked=False))])
 
     # What must hold, always.
 
@@ -236,11 +238,11 @@ class Payments(RuleBasedStateMachine):
         for attempt in self.books.in_state("sent", "unknown"):
             assert attempt.id in self.cannot_be_asked
             paid = self.provider.status(attempt.id).answer is Answer.PAID
-            self._told(
+            self._notify(
                 attempt.id, Outcome(Answer.PAID if paid else Answer.DECLINED, "an operator's decision")
             )
         for paid_one in self._in_ledger(Answer.PAID):
-            self._told(paid_one, self.provider.status(paid_one))
+            self._notify(paid_one, self.provider.status(paid_one))
         self.expire()
         self.the_books_add_up()
         self.succeeded_never_changes()
@@ -269,7 +271,7 @@ class Payments(RuleBasedStateMachine):
             outcome = Outcome(Answer.UNKNOWN)
         else:
             outcome = self.provider.process(sending.attempt, intent, answer)
-        news = News(sending, Outcome(Answer.UNKNOWN) if fate == "no answer" else outcome, asked=False)
+        news = News(sending, Outcome(Answer.UNKNOWN) if fate == "no answer" else outcome)
         if fate == "told late":
             self.late_news.append(news)
         elif fate != "crash after":
@@ -286,18 +288,20 @@ class Payments(RuleBasedStateMachine):
 
     def _ask(self) -> list[News]:
         with self.database.cursor() as cursor:
-            claimed = store.claim_verifications(cursor, 100)
-        return [News(sending, self.provider.status(sending.attempt), asked=True) for sending in claimed]
+            claimed = claim_verifications(cursor, 100)
+        return [News(question, self.provider.status(question.attempt)) for question in claimed]
 
     def _tell(self, all_news: list[News]) -> None:
         for news in all_news:
             with self.database.transaction() as connection:
-                settle = store.settle_asked if news.asked else store.settle
-                settle(connection, news.sending, news.outcome)
+                if isinstance(news.about, Sending):
+                    settle_answered(connection, news.about, news.outcome)
+                else:
+                    settle_asked(connection, news.about, news.outcome)
 
-    def _told(self, attempt: UUID, outcome: Outcome) -> None:
+    def _notify(self, attempt: UUID, outcome: Outcome) -> None:
         with self.database.transaction() as connection:
-            store.settle_told(connection, attempt, outcome)
+            settle_notified(connection, attempt, outcome)
 
     def _an_intent(self, pick: int) -> UUID:
         """Mostly one that can still be paid."""

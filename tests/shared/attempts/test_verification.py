@@ -2,7 +2,9 @@
 
 from datetime import timedelta
 
-from shared.attempts.outcome import Settled
+import pytest
+
+from shared.attempts.outcome import Question, Settled
 from shared.attempts.states import Answer, AttemptState
 from shared.attempts.verification import (
     ASK_AGAIN_AFTER_S,
@@ -22,66 +24,110 @@ def test_an_attempt_whose_process_is_gone_is_asked_about(checkout: Checkout) -> 
     checkout.later(FIRST_ASKED_AFTER - INSTANT)
     assert checkout.claim() == []
     checkout.later(INSTANT)
-    assert checkout.claim() == [sending]
-    checkout.settle_asked(sending, Answer.PAID)
+    (question,) = checkout.claim()
+    assert question == Question(sending.attempt, 1, surely_arrived=False)
+    checkout.answer_question(question, Answer.PAID)
     assert checkout.status() is State.SUCCEEDED
 
 
-def test_an_unknown_outcome_is_asked_for_at_once_and_then_with_growing_pauses(checkout: Checkout) -> None:
+@pytest.mark.parametrize("told", [True, False], ids=["told that it is unknown", "whoever waited is gone"])
+def test_an_unknown_outcome_is_asked_for_with_growing_pauses(checkout: Checkout, *, told: bool) -> None:
     """The last pause stays: an outage of the provider may be long, and one answer ends it."""
     sending = checkout.begin()
-    checkout.settle(sending, Answer.UNKNOWN)
+    if told:
+        checkout.answer(sending, Answer.UNKNOWN)
+    else:
+        checkout.later(FIRST_ASKED_AFTER)
     for pause in (0, *ASK_AGAIN_AFTER_S, ASK_AGAIN_AFTER_S[-1]):
         if pause:
             checkout.later(timedelta(seconds=pause) - INSTANT)
             assert checkout.claim() == []
             checkout.later(INSTANT)
-        assert checkout.claim() == [sending]
-        checkout.settle_asked(sending, Answer.UNKNOWN)
+        (question,) = checkout.claim()
+        checkout.answer_question(question, Answer.UNKNOWN)
     assert checkout.status() is State.PROCESSING
 
 
 def test_each_sending_is_asked_about_from_the_start(checkout: Checkout) -> None:
     """The pauses of the first code's silence do not count for the second's."""
     code = checkout.begin(AttemptState.AWAITING_CODE)
-    first = checkout.send(code.attempt)
+    checkout.send(code.attempt)
     checkout.later(timedelta(minutes=5))
-    assert checkout.claim() == [first]
-    checkout.settle_asked(first, Answer.NEEDS_CODE)
-    second = checkout.send(code.attempt)
+    (first,) = checkout.claim()
+    checkout.answer_question(first, Answer.NEEDS_CODE)
+    checkout.send(code.attempt)
     checkout.later(FIRST_ASKED_AFTER)
-    assert checkout.claim() == [second]
+    assert [question.number for question in checkout.claim()] == [2]
     checkout.later(timedelta(seconds=ASK_AGAIN_AFTER_S[0]))
-    assert checkout.claim() == [second]
+    assert [question.number for question in checkout.claim()] == [2]
 
 
-def test_never_heard_of_it_means_declined_only_once_it_must_have_arrived(checkout: Checkout) -> None:
-    """Twice the request's time limit; until then it may be on its way, and charge."""
+def test_not_charged_counts_only_once_the_request_must_have_arrived(checkout: Checkout) -> None:
+    """Twice the time limit; until then it may be on its way, and charge."""
     sending = checkout.begin()
     checkout.later(SURELY_ARRIVED_AFTER - INSTANT)
+    (early,) = checkout.claim()
+    checkout.later(INSTANT + timedelta(seconds=ASK_AGAIN_AFTER_S[0]))
     for answer in (Answer.NOT_FOUND, Answer.NEEDS_CODE, Answer.NEEDS_REDIRECT):
         unknown = Settled(AttemptState.UNKNOWN, State.PROCESSING)
-        assert checkout.settle_asked(sending, answer) == unknown
-    checkout.later(INSTANT)
+        assert checkout.answer_question(early, answer) == unknown
+    (late,) = checkout.claim()
+    assert late == Question(sending.attempt, 1, surely_arrived=True)
     declined = Settled(AttemptState.DECLINED, State.REQUIRES_PAYMENT_METHOD)
-    assert checkout.settle_asked(sending, Answer.NOT_FOUND) == declined
+    assert checkout.answer_question(late, Answer.NOT_FOUND) == declined
+
+
+def test_what_counts_is_when_the_provider_was_asked_not_when_its_answer_is_told(checkout: Checkout) -> None:
+    """A slow verifier: the request arrived, and was paid, between the question and the telling."""
+    sending = checkout.begin()
+    checkout.later(FIRST_ASKED_AFTER)
+    (question,) = checkout.claim()
+    checkout.later(timedelta(minutes=5))
+    unknown = Settled(AttemptState.UNKNOWN, State.PROCESSING)
+    assert checkout.answer_question(question, Answer.NOT_FOUND) == unknown
+    (again,) = checkout.claim()
+    assert checkout.answer_question(again, Answer.PAID).attempt is AttemptState.PAID
+    assert sending.attempt == again.attempt
+
+
+def test_an_early_refusal_may_be_the_last_codes(checkout: Checkout) -> None:
+    """What the provider shows before the second request arrives is what it made of the first."""
+    code = checkout.begin(AttemptState.AWAITING_CODE)
+    checkout.answer(checkout.send(code.attempt), Answer.NEEDS_CODE)
+    checkout.send(code.attempt)
+    checkout.later(FIRST_ASKED_AFTER)
+    (early,) = checkout.claim()
+    assert checkout.answer_question(early, Answer.DECLINED).attempt is AttemptState.UNKNOWN
+    checkout.later(SURELY_ARRIVED_AFTER)
+    (late,) = checkout.claim()
+    assert checkout.answer_question(late, Answer.DECLINED).attempt is AttemptState.DECLINED
 
 
 def test_a_provider_that_cannot_be_asked_leaves_it_to_an_operator(checkout: Checkout) -> None:
     """It stays processing, nobody asks in vain, and the operator's word settles it."""
     sending = checkout.begin()
-    checkout.settle(sending, Answer.UNKNOWN)
-    checkout.settle_asked(sending, Answer.UNKNOWN, can_be_asked=False)
+    checkout.answer(sending, Answer.UNKNOWN)
+    (question,) = checkout.claim()
+    checkout.answer_question(question, Answer.UNKNOWN, can_be_asked=False)
     checkout.later(timedelta(days=3))
     assert checkout.claim() == []
     assert checkout.status() is State.PROCESSING
-    assert checkout.settle_told(sending.attempt, Answer.PAID) == Settled(AttemptState.PAID, State.SUCCEEDED)
+    assert checkout.decide(sending.attempt, Answer.PAID) == Settled(AttemptState.PAID, State.SUCCEEDED)
+
+
+def test_a_provider_that_can_be_asked_after_all_is_asked(checkout: Checkout) -> None:
+    """Its status call was switched off for a while."""
+    sending = checkout.begin()
+    question = Question(sending.attempt, 1, surely_arrived=True)
+    checkout.answer_question(question, Answer.UNKNOWN, can_be_asked=False)
+    checkout.answer_question(question, Answer.UNKNOWN)
+    assert checkout.claim() == [Question(sending.attempt, 1, surely_arrived=False)]
 
 
 def test_what_has_ended_is_asked_about_no_more(checkout: Checkout) -> None:
     """Whoever brought the news."""
     sending = checkout.begin()
-    checkout.settle_told(sending.attempt, Answer.DECLINED)
+    checkout.notify(sending.attempt, Answer.DECLINED)
     checkout.later(timedelta(days=1))
     assert checkout.claim() == []
 
@@ -93,7 +139,7 @@ def test_two_at_once_do_not_ask_twice(checkout: Checkout, database: Database) ->
     with database.transaction() as connection:
         connection.execute("select from payment_attempts for update")
         assert checkout.claim() == []
-    assert checkout.claim() == [sending]
+    assert [question.attempt for question in checkout.claim()] == [sending.attempt]
     assert checkout.claim() == []
 
 
@@ -108,7 +154,7 @@ def test_claiming_uses_the_index(checkout: Checkout, database: Database) -> None
     sending = checkout.begin()
     checkout.later(FIRST_ASKED_AFTER)
     before = _rows_scanned(database)
-    assert checkout.claim() == [sending]
+    assert [question.attempt for question in checkout.claim()] == [sending.attempt]
     assert _rows_scanned(database) == before
 
 

@@ -1,0 +1,104 @@
+"""What a customer does: begins an attempt, or enters a code, in the transaction of the caller.
+
+No transaction may be open while a provider is called: begin or send, commit, call, settle.
+"""
+
+from time import monotonic
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from shared.attempts.locked import lock_attempt
+from shared.attempts.outcome import Sending
+from shared.attempts.refusals import (
+    AlreadyPaidError,
+    AttemptUnderWayError,
+    IntentExpiredError,
+    NotAwaitingCodeError,
+    RedirectOpenError,
+)
+from shared.attempts.states import AttemptState
+from shared.attempts.verification import ANSWER_LIMIT, FIRST_ASKED_AFTER
+from shared.intents import store as intents
+from shared.intents.states import State, Trigger
+
+_AWAITING = "state in ('awaiting_code', 'awaiting_redirect')"
+
+_FIND_AWAITING = f"select state from payment_attempts where intent_uuid = %s and {_AWAITING}"
+_ABANDON = f"""
+update payment_attempts set state = 'abandoned', updated_at = mizan_now() where intent_uuid = %s and {_AWAITING}"""
+
+_INSERT = """
+insert into payment_attempts (intent_uuid, method, provider, state, sendings, sent_at, next_verify_at)
+values (%(intent)s, %(method)s, %(provider)s, %(state)s,
+        case when %(state)s = 'sent' then 1 else 0 end,
+        case when %(state)s = 'sent' then mizan_now() end,
+        case when %(state)s = 'sent' then mizan_now() + %(asked_after)s end)
+returning id, sendings"""
+_SEND = """
+update payment_attempts
+set state = 'sent', sendings = sendings + 1, sent_at = mizan_now(), next_verify_at = mizan_now() + %(asked_after)s,
+    verifications = 0, reason = null, updated_at = mizan_now()
+where id = %(attempt)s returning sendings"""
+
+
+def begin(
+    connection: Connection[Any],
+    intent: UUID,
+    method: str,
+    provider: str,
+    state: AttemptState,
+    *,
+    leave_redirect: bool = False,
+) -> Sending:
+    """A new attempt: sent, where starting it may charge; awaiting, where that only asks the customer for more.
+
+    It takes the place of one that awaits a code, and, only if `leave_redirect`, of one on a provider's page.
+    """
+    _refuse_unless_payable(connection, intent, intents.lock(connection, intent))
+    awaiting = connection.execute(_FIND_AWAITING, (intent,)).fetchall()
+    if (AttemptState.AWAITING_REDIRECT,) in awaiting and not leave_redirect:
+        raise RedirectOpenError
+    if awaiting:
+        connection.execute(_ABANDON, (intent,))
+    values = {
+        "intent": intent,
+        "method": method,
+        "provider": provider,
+        "state": state,
+        "asked_after": FIRST_ASKED_AFTER,
+    }
+    leave_by = _leave_by()
+    row = connection.execute(_INSERT, values).fetchone()
+    assert row is not None
+    if state is AttemptState.SENT:
+        intents.apply(connection, intent, Trigger.ATTEMPT_SENT)
+    return Sending(UUID(str(row[0])), row[1], leave_by)
+
+
+def send(connection: Connection[Any], attempt: UUID) -> Sending:
+    """The customer has entered a code: commit this, then give the code to the provider."""
+    found = lock_attempt(connection, attempt)
+    _refuse_unless_payable(connection, found.intent, found.intent_status)
+    if found.state is not AttemptState.AWAITING_CODE:
+        raise NotAwaitingCodeError
+    leave_by = _leave_by()
+    row = connection.execute(_SEND, {"attempt": attempt, "asked_after": FIRST_ASKED_AFTER}).fetchone()
+    assert row is not None
+    intents.apply(connection, found.intent, Trigger.ATTEMPT_SENT)
+    return Sending(attempt, row[0], leave_by)
+
+
+def _refuse_unless_payable(connection: Connection[Any], intent: UUID, status: State) -> None:
+    if status is State.SUCCEEDED:
+        raise AlreadyPaidError
+    if status is State.PROCESSING:
+        raise AttemptUnderWayError
+    if status is State.CANCELED or intents.is_over(connection, intent):
+        raise IntentExpiredError
+
+
+def _leave_by() -> float:
+    """Taken before the database says when it was sent, so that it is never later than others believe."""
+    return monotonic() + ANSWER_LIMIT.total_seconds()
