@@ -31,9 +31,10 @@ def main() -> None:
     stop = stop_on_signal()
     database = Database(settings.database, SERVICE, **STEADY_PLANS)
     relay = Relay(settings.database, ConfirmingProducer(settings.kafka, Relay.name), stop)
+    expiry = Expiry(database)
     duties: list[Duty] = [
         relay,
-        Expiry(database),
+        expiry,
         OutboxWatch(database),
         TopicWatch(settings.kafka),
         Partitions(database, settings.kept),
@@ -45,6 +46,7 @@ def main() -> None:
         "schema": partial(check_schema, database),
         "kafka": KafkaReachable(settings.kafka).check,
         "refused rows": relay.check,
+        "refused expiries": expiry.check,
         **{runner.name: runner.check for runner in runners},
     }
     try:

@@ -1,21 +1,35 @@
-"""Expiry: cancels every unpaid intent when its time is over, by the database's clock."""
+"""Expiry: cancels every unpaid intent when its time is over, by the database's clock, whatever happens to others."""
 
+import logging
 from time import monotonic
+from uuid import UUID
 
+import psycopg
 from prometheus_client import Counter, Gauge
 
-from shared.db.pool import Database
-from shared.intents.store import EXPIRY_BATCH, expire_due, seconds_to_next_due
+from services.scheduler.parked import Parked
+from shared.db.pool import Database, DatabaseUnavailableError
+from shared.intents.states import Trigger
+from shared.intents.store import (
+    EXPIRY_BATCH,
+    apply,
+    expire_due,
+    lock_first_due,
+    seconds_to_next_due,
+)
 
 EXPIRED = Counter("mizan_intents_expired", "Intents canceled because their time was over")
 LATENESS = Gauge("mizan_expiry_late_seconds", "How long the intent that is most overdue has been due")
+PARKED = Gauge("mizan_expiry_parked_intents", "Intents that cannot be canceled, though their time is over")
 
 # Somebody may change expires_at in the database, which nobody tells us.
 LOOK_AGAIN_S = 0.5
 _LONGEST_PAUSE_S = 1.0
-_HELD_PAUSE_S = 0.05
+_SHORTEST_PAUSE_S = 0.01
 # After a full batch, of the time it took: a great wave of expiries leaves the API room for its creates.
 _REST = 0.4
+
+_log = logging.getLogger(__name__)
 
 
 class Expiry:
@@ -23,24 +37,73 @@ class Expiry:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._batch = EXPIRY_BATCH
+        self._went_well = 0
+        self._held_pause_s = _SHORTEST_PAUSE_S
+        self._parked: Parked[UUID] = Parked("intents cannot be canceled", PARKED)
 
     def turn(self) -> float:
         """A batch of what is due. Wakes for the next due moment, and looks at least every second."""
         began = monotonic()
-        with self._database.cursor() as cursor:
-            due_in_s = seconds_to_next_due(cursor)
-            if due_in_s is None or due_in_s > 0:
-                LATENESS.set(0)
-                pause = LOOK_AGAIN_S if due_in_s is None else min(due_in_s, LOOK_AGAIN_S)
-                # Entries that vacuum may not remove yet can make a look slow: then look less often.
-                return min(max(pause, 5 * (monotonic() - began)), _LONGEST_PAUSE_S)
-            LATENESS.set(-due_in_s)
-            expired = expire_due(cursor)
+        due_in_s = self._look()
+        # Entries that vacuum may not remove yet can make a look slow: then look less often.
+        shortest_s = min(max(_SHORTEST_PAUSE_S, 5 * (monotonic() - began)), _LONGEST_PAUSE_S)
+        if due_in_s > 0:
+            self._parked.release_all_but_waiting()
+            return max(min(due_in_s, LOOK_AGAIN_S), shortest_s)
+        began, batch = monotonic(), self._batch
+        expired = self._expire()
         EXPIRED.inc(expired)
-        if expired == EXPIRY_BATCH:
+        if expired == batch:
             return _REST * (monotonic() - began)
+        if expired:
+            self._held_pause_s = _SHORTEST_PAUSE_S
+            return shortest_s
         # What is due and was not taken is held by somebody else: another scheduler, or a payment being made.
-        return 0 if expired else _HELD_PAUSE_S
+        self._held_pause_s = min(2 * self._held_pause_s, LOOK_AGAIN_S)
+        return max(self._held_pause_s, shortest_s)
+
+    def check(self) -> None:
+        """For /readyz: raises while there are intents that cannot be canceled."""
+        self._parked.check()
 
     def close(self) -> None:
         """The database belongs to the process."""
+
+    def _look(self) -> float:
+        """In how many seconds the next one is due."""
+        with self._database.cursor() as cursor:
+            due_in_s = seconds_to_next_due(cursor, self._parked.waiting())
+        LATENESS.set(max(0, -due_in_s) if due_in_s is not None else 0)
+        return LOOK_AGAIN_S if due_in_s is None else due_in_s
+
+    def _expire(self) -> int:
+        """A batch that fails is tried in smaller steps, down to the one intent that is to blame."""
+        try:
+            expired = self._expire_one() if self._batch == 1 else self._expire_batch()
+        except (psycopg.Error, DatabaseUnavailableError):
+            self._batch, self._went_well = max(1, self._batch // 10), 0
+            raise
+        self._went_well += 1
+        if self._went_well >= 10:
+            self._batch, self._went_well = min(EXPIRY_BATCH, 10 * self._batch), 0
+        return expired
+
+    def _expire_batch(self) -> int:
+        with self._database.cursor() as cursor:
+            return expire_due(cursor, self._batch, self._parked.waiting())
+
+    def _expire_one(self) -> int:
+        intent = None
+        try:
+            with self._database.transaction() as connection:
+                intent = lock_first_due(connection, self._parked.waiting())
+                if intent is not None:
+                    apply(connection, intent, Trigger.EXPIRE)
+        except psycopg.Error as error:
+            if intent is None:
+                raise
+            _log.error("intent %s cannot be canceled: %s", intent, error)
+            self._parked.park(intent, str(error).strip())
+            return 1
+        return int(intent is not None)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import psycopg
 from prometheus_client import Counter
 from psycopg import sql
 
@@ -51,7 +52,14 @@ class LapsedRows:
 
     def turn(self) -> float:
         """A batch from each table. Soon again while one was full, otherwise in some minutes."""
-        fullest = max(self._remove_batch(lapsing) for lapsing in LAPSING)
+        fullest, errors = 0, []
+        for lapsing in LAPSING:
+            try:
+                fullest = max(fullest, self._remove_batch(lapsing))
+            except psycopg.Error as error:  # the others still get their turn
+                errors.append(error)
+        if errors:
+            raise errors[0]
         return BUSY_PAUSE_S if fullest == BATCH else IDLE_PAUSE_S
 
     def close(self) -> None:

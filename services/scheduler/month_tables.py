@@ -16,7 +16,12 @@ _PARTITIONS_LOCK = 0x6D697A616E_02
 # Whoever waits for a lock on a whole table makes everybody else queue behind.
 _LOCK_PATIENCE = "80ms"
 
-_BEGIN = "select set_config('lock_timeout', %s, true), pg_try_advisory_xact_lock(%s)"
+# And whoever stalls while holding it would stop everybody.
+_STALL_LIMIT = "2s"
+
+_BEGIN = """
+select set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true),
+       pg_try_advisory_xact_lock(%s)"""
 # The clock of the ids, not mizan_now(): ids decide which month a row goes to.
 _MONTHS = """
 select parent.relname as parent, month.relname as name,
@@ -62,8 +67,8 @@ class MonthTable:
 def changing_partitions(database: Database) -> Iterator[Connection[Any]]:
     """A transaction that waits for nobody, and that no other scheduler has at the same time."""
     with database.transaction() as connection:
-        row = connection.execute(_BEGIN, (_LOCK_PATIENCE, _PARTITIONS_LOCK)).fetchone()
-        if row is None or not row[1]:
+        row = connection.execute(_BEGIN, (_LOCK_PATIENCE, _STALL_LIMIT, _PARTITIONS_LOCK)).fetchone()
+        if row is None or not row[2]:
             raise AnotherSchedulerError("another scheduler is at the partitions")
         try:
             yield connection

@@ -1,20 +1,19 @@
-"""Keys with a row that Kafka refuses: their rows wait, with growing pauses, while all others go on."""
+"""What somebody refuses: it is tried again with growing pauses, while all else goes on, and shows in /readyz."""
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from time import monotonic
+from typing import Generic, TypeVar
 
 from prometheus_client import Gauge
 
 from shared.backoff import growing_pause
 
-PARKED = Gauge("mizan_relay_parked_keys", "Keys whose rows wait because Kafka refused one of them")
-
-Key = tuple[str, str]
-"""Topic and key."""
+K = TypeVar("K", bound=Hashable)
 
 
-class RowsRefusedError(Exception):
-    """Kafka refuses rows of the outbox; somebody has to look at them."""
+class RefusedError(Exception):
+    """Something is refused again and again; somebody has to look at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,23 +23,30 @@ class _Refusal:
     retry_at: float
 
 
-class ParkedKeys:
-    def __init__(self) -> None:
-        self._refusals: dict[Key, _Refusal] = {}
+class Parked(Generic[K]):
+    def __init__(self, what: str, gauge: Gauge) -> None:
+        """`what` they are, in the plural; `gauge` tells how many there are."""
+        self._what = what
+        self._gauge = gauge
+        self._refusals: dict[K, _Refusal] = {}
 
-    def park(self, key: Key, reason: str) -> None:
+    def park(self, key: K, reason: str) -> None:
         known = self._refusals.get(key)
         failures = known.failures + 1 if known else 1
         self._refusals[key] = _Refusal(reason, failures, monotonic() + growing_pause(failures))
-        PARKED.set(len(self._refusals))
+        self._gauge.set(len(self._refusals))
 
-    def release(self, keys: set[Key]) -> None:
-        """Their rows have gone out."""
-        for key in keys & self._refusals.keys():
+    def release(self, keys: Iterable[K]) -> None:
+        """They went through."""
+        for key in set(keys) & self._refusals.keys():
             del self._refusals[key]
-        PARKED.set(len(self._refusals))
+        self._gauge.set(len(self._refusals))
 
-    def waiting(self) -> list[Key]:
+    def release_all_but_waiting(self) -> None:
+        """There was time to try them again, and they were not there any more."""
+        self.release(self._refusals.keys() - set(self.waiting()))
+
+    def waiting(self) -> list[K]:
         """Those that it is not yet time to try again."""
         now = monotonic()
         return [key for key, refusal in self._refusals.items() if refusal.retry_at > now]
@@ -49,7 +55,5 @@ class ParkedKeys:
         """For /readyz, from another thread."""
         refusals = dict(self._refusals)
         if refusals:
-            (topic, key), refusal = next(iter(refusals.items()))
-            raise RowsRefusedError(
-                f"rows of {len(refusals)} keys are refused, such as {key} of {topic}: {refusal.reason}"
-            )
+            key, refusal = next(iter(refusals.items()))
+            raise RefusedError(f"{len(refusals)} {self._what}, such as {key}: {refusal.reason}")

@@ -57,9 +57,9 @@ class Partitions:
         try:
             made = [self._make(parent, ahead) for ahead, parent in self._missing()]
             self._count_strays()
-            dropped = self._drop_a_detached_month() or (
-                self._detach_an_old_month() and self._drop_a_detached_month()
-            )
+            dropped = self._drop_a_detached_month()
+            if not dropped and self._detach_an_old_month():
+                dropped = self._drop_a_detached_month()
         except (InUseError, AnotherSchedulerError) as not_now:
             _log.info("%s; the next turn tries again", not_now)
             return _EVERY_S
@@ -72,14 +72,19 @@ class Partitions:
         """Which month of which table, the most urgent first."""
         with changing_partitions(self._database) as connection:
             months = month_tables(connection, self._kept)
-        # Made now, a month so early would be taken for an old one, with new rows in it, once the clock is right.
-        if months and all(month.months_ago < 0 for month in months):
-            raise MonthMissingError(f"by the server's clock even {months[0].name} is still to come")
+        for parent in self._kept:
+            self._refuse_a_clock_that_is_behind([month for month in months if month.parent == parent])
         attached = {parent: attached_months(months, parent) for parent in self._kept}
         AHEAD.set(min(next(n for n in count() if -n - 1 not in have) for have in attached.values()))
         return [
             (n, parent) for n in range(MONTHS_AHEAD + 1) for parent in attached if -n not in attached[parent]
         ]
+
+    @staticmethod
+    def _refuse_a_clock_that_is_behind(months: Sequence[MonthTable]) -> None:
+        """Made now, a month so early would be taken for an old one, with new rows in it, once the clock is right."""
+        if months and all(month.months_ago < 0 for month in months):
+            raise MonthMissingError(f"by the server's clock even {months[0].name} is still to come")
 
     def _make(self, parent: str, ahead: int) -> bool:
         try:

@@ -12,10 +12,10 @@ from time import monotonic
 from typing import Any
 
 import psycopg
-from prometheus_client import Counter
+from prometheus_client import Counter, Gauge
 from psycopg.rows import class_row
 
-from services.scheduler.parked import ParkedKeys
+from services.scheduler.parked import Parked
 from shared.db.connections import connection_arguments, translate_outage
 from shared.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
 from shared.settings import DatabaseSettings
@@ -23,6 +23,7 @@ from shared.settings import DatabaseSettings
 _log = logging.getLogger(__name__)
 
 ROWS = Counter("mizan_relay_rows", "Outbox rows published to Kafka")
+PARKED = Gauge("mizan_relay_parked_keys", "Keys whose rows wait because Kafka refused one of them")
 
 BATCH = 4000
 # Any fixed number; whoever holds this lock is the active relay.
@@ -66,7 +67,7 @@ class Relay:
         self._stop = stop
         self._connection: psycopg.Connection[Any] | None = None
         self._pause_s = _SHORTEST_PAUSE_S
-        self._parked = ParkedKeys()
+        self._parked: Parked[tuple[str, str]] = Parked("keys have rows that Kafka refuses", PARKED)
 
     def turn(self) -> float:
         """Publishes a batch. Soon again while there is work; when idle, pauses grow to 40 ms."""

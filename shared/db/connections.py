@@ -20,6 +20,11 @@ _OUTAGES = (
     psycopg.errors.ReadOnlySqlTransaction,
 )
 
+IDLE_IN_TRANSACTION_S = 15
+
+# A peer that vanished without a word is noticed within about 15 seconds, by either side.
+_KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3}
+_VANISHED = {"tcp_user_timeout": 15_000}
 
 # For sessions that run the same few statements on tables that grow under them: a plan made while a table was
 # empty would read all of it until somebody analyzes it, or gather all that an index finds before taking a few, and
@@ -41,6 +46,10 @@ def connection_arguments(
         "timezone": "UTC",
         "datestyle": "ISO",
         "statement_timeout": f"{settings.statement_timeout_s}s",
+        # One that stalls in a transaction, or is gone without a word, gives back its locks.
+        "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_S}s",
+        **{f"tcp_{name}": value for name, value in _KEEPALIVE.items()},
+        **_VANISHED,
         **server_settings,
     }
     given = str(conninfo_to_dict(settings.url).get("options") or "")
@@ -49,11 +58,8 @@ def connection_arguments(
         "client_encoding": "utf8",
         "connect_timeout": settings.connect_timeout_s,
         "options": " ".join([given, *(f"-c {name}={value}" for name, value in options.items())]),
-        # A peer that vanished without a word is noticed within about 15 seconds.
-        "keepalives_idle": 5,
-        "keepalives_interval": 3,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 15_000,
+        **_KEEPALIVE,
+        **_VANISHED,
     }
 
 

@@ -26,6 +26,8 @@ class Database:
         """`server_settings` are PostgreSQL's own, by name."""
         self._sessions = Sessions(settings, service, **server_settings)
         self._stuck = StuckStatements(settings.statement_timeout_s + _GRACE_S)
+        # Of several statements; ours are short.
+        self._stuck_transactions = StuckStatements(2 * settings.statement_timeout_s + _GRACE_S)
 
     @contextmanager
     def transaction(self) -> Iterator[Connection[Any]]:
@@ -33,8 +35,11 @@ class Database:
         with translate_outage():
             session = self._sessions.take()
             try:
-                with session.connection.transaction():
+                with self._stuck_transactions.watching(session), session.connection.transaction():
                     yield session.connection
+            except ReadOnlySqlTransaction:
+                session.close()  # the server has become a standby; another connection finds the new primary
+                raise
             finally:
                 self._sessions.give_back(session)
 
@@ -43,12 +48,15 @@ class Database:
         return _SingleStatements(self._sessions, self._stuck)
 
     def check(self) -> None:
-        """Raises unless PostgreSQL answers."""
+        """Raises unless PostgreSQL answers, and takes changes."""
         with self.cursor() as cursor:
-            cursor.execute("select 1")
+            row = cursor.execute("show transaction_read_only").fetchone()
+        if row != ("off",):
+            raise DatabaseUnavailableError("PostgreSQL takes no changes: it is a standby")
 
     def close(self) -> None:
         self._stuck.close()
+        self._stuck_transactions.close()
         self._sessions.close()
 
 

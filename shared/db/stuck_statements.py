@@ -3,6 +3,8 @@
 PostgreSQL's own statement_timeout cannot: it is the server that would have to notice.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Event, Lock, Thread
 from time import monotonic
 
@@ -31,6 +33,14 @@ class StuckStatements:
     def end(self, session: Session) -> None:
         with self._lock:
             del self._busy[session]
+
+    @contextmanager
+    def watching(self, session: Session) -> Iterator[None]:
+        self.begin(session)
+        try:
+            yield
+        finally:
+            self.end(session)
 
     def close(self) -> None:
         self._stop.set()

@@ -1,6 +1,7 @@
 """The one room that writes payment intents: a change, its event and its outbox row, in one transaction."""
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -83,10 +84,6 @@ with changed as (
 {_RECORD_CHANGES}
 select from changed"""
 
-NEXT_DUE_SQL = f"""
-select extract(epoch from expires_at - mizan_now())::float8 from payment_intents
-where status = '{State.REQUIRES_PAYMENT_METHOD}' order by expires_at limit 1"""
-
 EXPIRY_BATCH = 1000
 
 
@@ -105,13 +102,20 @@ select count(*) from changed"""
 
 
 DUE = f"status = '{State.REQUIRES_PAYMENT_METHOD}' and expires_at <= mizan_now()"
+NEXT_DUE_SQL = f"""
+select extract(epoch from expires_at - mizan_now())::float8 from payment_intents
+where status = '{State.REQUIRES_PAYMENT_METHOD}' and uuid <> all(%s) order by expires_at limit 1"""
+_FIRST_DUE = f"{{0}} from payment_intents where {DUE} and uuid <> all(%s) order by expires_at limit {{1}}"
+_LOCK_FIRST_DUE = _FIRST_DUE.format("select uuid", 1) + " for no key update skip locked"
 # Found by place (ctid), so that there is no join to plan badly: one plan from an empty to a huge table. The batch is
 # written out for the planner's sake: of an unknown limit it assumes a tenth of the table. Rows that somebody else
 # holds are left to them, or to the next turn.
-EXPIRE_SQL = expire_sql(
-    f"""ctid = any(array(select ctid from payment_intents where {DUE}
-                     order by expires_at limit {EXPIRY_BATCH} for no key update skip locked))"""
-)
+EXPIRE_SQL = {
+    batch: expire_sql(
+        f"ctid = any(array({_FIRST_DUE.format('select ctid', batch)} for no key update skip locked))"
+    )
+    for batch in (10, 100, EXPIRY_BATCH)
+}
 
 
 def create_or_find(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
@@ -191,15 +195,21 @@ def apply(connection: Connection[Any], uuid: UUID, trigger: Trigger) -> State:
     return after
 
 
-def expire_due(cursor: Cursor[Any]) -> int:
-    """Cancels a batch of the intents whose time is over, the longest overdue first, and says how many."""
-    return int(_first(cursor.execute(EXPIRE_SQL)))
-
-
-def seconds_to_next_due(cursor: Cursor[Any]) -> float | None:
+def seconds_to_next_due(cursor: Cursor[Any], but: Sequence[UUID] = ()) -> float | None:
     """Until the next intent expires, by the database's clock: 0 or less when one is due, None when none waits."""
-    row = cursor.execute(NEXT_DUE_SQL).fetchone()
+    row = cursor.execute(NEXT_DUE_SQL, (list(but),)).fetchone()
     return None if row is None else float(row[0])
+
+
+def expire_due(cursor: Cursor[Any], batch: int = EXPIRY_BATCH, but: Sequence[UUID] = ()) -> int:
+    """Cancels a batch of the intents whose time is over, the longest overdue first, and says how many."""
+    return int(_first(cursor.execute(EXPIRE_SQL[batch], (list(but),))))
+
+
+def lock_first_due(connection: Connection[Any], but: Sequence[UUID] = ()) -> UUID | None:
+    """The longest overdue of those that nobody else holds."""
+    row = connection.execute(_LOCK_FIRST_DUE, (list(but),)).fetchone()
+    return None if row is None else UUID(str(row[0]))
 
 
 def _first(cursor: Cursor[Any]) -> Any:

@@ -35,6 +35,12 @@ class Intents:
     def change_expiry(self, uuid: UUID, due_in_s: float) -> None:
         self._query(_CHANGE_EXPIRY, due_in_s, uuid)
 
+    def count_events(self, uuid: UUID, event_seq: int, status: State = State.REQUIRES_PAYMENT_METHOD) -> None:
+        """As nobody should: by hand. No event can follow the greatest number there is."""
+        self._query(
+            "update payment_intents set event_seq = %s, status = %s where uuid = %s", event_seq, status, uuid
+        )
+
     def count(self, status: State) -> int:
         ((count,),) = self._query("select count(*) from payment_intents where status = %s", status)
         return int(count)

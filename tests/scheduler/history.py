@@ -13,7 +13,7 @@ KEPT = KeptSettings(events_months=3, deliveries_months=2)
 PARENTS = ("intent_events", "webhook_deliveries", "webhook_tries")
 KEYS = {"intent_events": "id", "webhook_deliveries": "id", "webhook_tries": "delivery_id"}
 
-_MONTH = """(date_trunc('month', uuid_extract_timestamp(uuidv7()) at time zone 'UTC')
+MONTH = """(date_trunc('month', uuid_extract_timestamp(uuidv7()) at time zone 'UTC')
              - make_interval(months => %s)) at time zone 'UTC'"""
 
 
@@ -30,10 +30,10 @@ class History:
 
     def make(self, *months_ago: int) -> None:
         for ago in months_ago:
-            self.run(f"select make_month_partitions(({_MONTH})::date)", ago)
+            self.run(f"select make_month_partitions(({MONTH})::date)", ago)
 
     def name(self, parent: str, months_ago: int) -> str:
-        ((month,),) = self.run(f"select to_char({_MONTH}, 'YYYY_MM')", months_ago)
+        ((month,),) = self.run(f"select to_char({MONTH}, 'YYYY_MM')", months_ago)
         return f"{parent}_{month}"
 
     def detach(self, parent: str, months_ago: int) -> None:
@@ -50,7 +50,7 @@ class History:
 
     def add(self, months_ago: int, milliseconds: int = 0, **columns: str) -> UUID:
         """An event and its delivery with a try, so long after the month began; finished unless `columns` says else."""
-        (row,) = self.run(f"select uuid7_floor({_MONTH} + %s * interval '1 ms')", months_ago, milliseconds)
+        (row,) = self.run(f"select uuid7_floor({MONTH} + %s * interval '1 ms')", months_ago, milliseconds)
         id_ = UUID(str(row[0]))
         finished = {"type": "payment_intent.succeeded", "taken_in_at": "2020-01-01", "status": "succeeded"}
         values = {"id": id_, **finished, **columns}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from threading import Event
 
@@ -10,6 +11,7 @@ from prometheus_client import REGISTRY
 
 from services.scheduler.duties import DutyFailingError, DutyRunner, start_duties, wait_for_duties
 from services.scheduler.expiry import Expiry
+from services.scheduler.parked import RefusedError
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.intents.states import State, Trigger
@@ -138,4 +140,54 @@ def test_postgres_killed_and_back(breakable: Engines, steady: Database, intents:
         breakable.postgres.start()
         eventually(lambda: not complaint(runner.check, DutyFailingError))
         eventually(lambda: intents.count(State.CANCELED) == len(uuids))
+    assert sorted(intents.cancellations()) == sorted(uuids)
+
+
+def test_one_that_cannot_be_canceled_holds_up_no_other(steady: Database, intents: Intents) -> None:
+    """It is found, set aside, told of in /readyz, and tried again later; everything else expires."""
+    uuids = intents.make(EXPIRY_BATCH + 500, due_in_s=-1)
+    bad = uuids[700]
+    intents.count_events(bad, 2**31 - 1)
+    duty = Expiry(steady)
+    with at_work(duty) as (runner,):
+        eventually(lambda: intents.count(State.CANCELED) == len(uuids) - 1)
+        eventually(lambda: not complaint(runner.check, DutyFailingError))
+        with pytest.raises(
+            RefusedError, match=f"1 intents cannot be canceled, such as {bad}: integer out of range"
+        ):
+            duty.check()
+        intents.count_events(bad, 1)
+        eventually(lambda: intents.status(bad) is State.CANCELED)
+        eventually(lambda: not complaint(duty.check, RefusedError))
+    assert sorted(intents.cancellations()) == sorted(uuids)
+
+
+def test_one_that_cannot_be_canceled_and_is_paid_is_forgotten(steady: Database, intents: Intents) -> None:
+    """Nobody is told of what is settled."""
+    (bad,) = intents.make(due_in_s=-1)
+    intents.count_events(bad, 2**31 - 1)
+    duty = Expiry(steady)
+    with at_work(duty):
+        eventually(lambda: complaint(duty.check, RefusedError))
+        intents.count_events(bad, 1, status=State.SUCCEEDED)
+        eventually(lambda: not complaint(duty.check, RefusedError))
+
+
+def test_a_batch_that_takes_too_long_is_tried_in_smaller_steps(
+    database_settings: DatabaseSettings, intents: Intents, database: Database
+) -> None:
+    """Otherwise the same thousand would be tried, and rolled back, for ever."""
+    uuids = intents.make(EXPIRY_BATCH, due_in_s=-1)
+    with database.cursor() as cursor:
+        cursor.execute(
+            """create function slow() returns trigger language plpgsql
+               as 'begin perform pg_sleep(0.002); return new; end'"""
+        )
+        cursor.execute(
+            "create trigger slow before update on payment_intents for each row execute function slow()"
+        )
+    impatient = Database(replace(database_settings, statement_timeout_s=1), "scheduler", **STEADY_PLANS)
+    with at_work(Expiry(impatient)):
+        eventually(lambda: intents.count(State.CANCELED) == len(uuids))
+    impatient.close()
     assert sorted(intents.cancellations()) == sorted(uuids)

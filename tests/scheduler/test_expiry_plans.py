@@ -41,7 +41,7 @@ def test_an_idle_look_reads_next_to_nothing(cursor: Cursor[Any], rows: int, stat
     if statistics == "fresh":
         cursor.execute("vacuum analyze payment_intents")
     plan = explain(cursor, NEXT_DUE_SQL)
-    assert scans(plan) == {("Index Only Scan", "payment_intents_due")}
+    assert {index for _, index in scans(plan)} == {"payment_intents_due"}
     assert pages(plan) <= 10
 
 
@@ -55,7 +55,7 @@ def test_a_batch_reads_only_what_is_due(cursor: Cursor[Any], rows: int, statisti
     fill(cursor, 3 * EXPIRY_BATCH, "due-", OPEN, due_in_s=-1)
     if statistics == "fresh":
         cursor.execute("vacuum analyze payment_intents")
-    plan = explain(cursor, EXPIRE_SQL)
+    plan = explain(cursor, EXPIRE_SQL[EXPIRY_BATCH])
     assert scans(plan) == {("Index Scan", "payment_intents_due"), ("Tid Scan", None)}
     assert not {node["Node Type"] for node in nodes(plan)} & {
         "Sort",
@@ -71,7 +71,8 @@ def fill(cursor: Cursor[Any], count: int, kind: str, status: str, *, due_in_s: f
 
 
 def explain(cursor: Cursor[Any], statement: str) -> dict[str, Any]:
-    row = cursor.execute(f"explain (analyze, buffers, format json) {statement}".encode()).fetchone()
+    explaining = f"explain (analyze, buffers, format json) {statement}"
+    row = cursor.execute(explaining.encode(), ([],)).fetchone()
     assert row is not None
     plan: dict[str, Any] = row[0][0]["Plan"]
     return plan

@@ -93,6 +93,16 @@ def test_rows_go_in_small_batches_the_oldest_first(
     assert _left(steady, "sessions") == []
 
 
+def test_a_table_that_fails_keeps_no_other_from_its_turn(steady: Database, duty: LapsedRows) -> None:
+    """And the failure is seen."""
+    with steady.transaction() as connection:
+        connection.execute("alter table sessions rename to sessions_gone")
+    _add(steady, "login_throttles", NOW - timedelta(days=31))
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        duty.turn()
+    assert _left(steady, "login_throttles") == []
+
+
 def test_rows_that_somebody_holds_are_left_to_the_next_turn(
     steady: Database, duty: LapsedRows, database_settings: DatabaseSettings
 ) -> None:

@@ -11,7 +11,7 @@ from shared.db.pool import Database
 from shared.settings import DatabaseSettings, KeptSettings
 from tests.clock import Clock
 from tests.logged import logged
-from tests.scheduler.history import PARENTS, History, partition_metric
+from tests.scheduler.history import MONTH, PARENTS, History, partition_metric
 
 
 def _until_idle(duty: Partitions) -> None:
@@ -99,6 +99,29 @@ def test_a_clock_that_is_far_behind_makes_no_months(history: History, partitions
     assert not history.exists("intent_events", 0)
     kept = history.add(0)
     assert history.place("intent_events", kept) == "intent_events_default"
+
+
+def test_a_table_whose_months_all_lie_ahead_makes_none_whatever_others_have(
+    history: History, partitions_duty: Partitions
+) -> None:
+    """They are kept for different times, so that one may reach further back than the other."""
+    history.make(1)
+    history.take_away(0)
+    history.run("drop table {month}", month=history.name("webhook_tries", 1))
+    with pytest.raises(MonthMissingError, match="webhook_tries"):
+        partitions_duty.turn()
+
+
+def test_too_many_rows_to_move_are_left_to_an_operator(history: History) -> None:
+    """All writers would wait while they are moved; nothing is locked before they are counted."""
+    history.take_away(-3)
+    rows = [history.add(-3, n) for n in range(3)]
+    make = f"select make_month_partition('intent_events', ({MONTH})::date, %s)"
+    with pytest.raises(psycopg.errors.RaiseException, match="more than 2 rows wait in intent_events_default"):
+        history.run(make, -3, 2)
+    assert not history.exists("intent_events", -3)
+    history.run(make, -3, 3)
+    assert {history.place("intent_events", row) for row in rows} == {history.name("intent_events", -3)}
 
 
 def test_a_month_goes_when_all_of_it_is_older_than_kept(

@@ -9,7 +9,7 @@ import pytest
 
 from services.scheduler import relay as relay_module
 from services.scheduler.duties import DutyFailingError
-from services.scheduler.parked import RowsRefusedError
+from services.scheduler.parked import RefusedError
 from shared.db.pool import Database, DatabaseUnavailableError
 from shared.messages import IntentEvent
 from shared.settings import DatabaseSettings
@@ -216,7 +216,7 @@ def test_more_refused_rows_than_fit_into_a_batch(
     relay = relays.make()
     eventually(lambda: relay.turn() and outbox.waiting() == 4)
     assert [event.intent_uuid for event in reader.events(1)] == [intent]
-    with pytest.raises(RowsRefusedError, match="rows of 4 keys are refused"):
+    with pytest.raises(RefusedError, match="4 keys have rows that Kafka refuses"):
         relay.check()
     with database.transaction() as connection:
         connection.execute("update outbox set payload = '{}'")

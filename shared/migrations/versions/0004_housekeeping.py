@@ -8,15 +8,16 @@ down_revision = "0003"
 # A month is made beside its parent and then attached, which stops nobody who reads or writes the parent: only the
 # default partition is locked against all. Rows that wait there for this month (a clock was wrong for a minute, or
 # the month was not made in time) come along; with them in the default partition it could never be attached. Only
-# then is the parent locked against all too, for that moment.
+# then is the parent locked against all too, for about a second at most_rows.
 MONTHS = """
-create function make_month_partition(parent text, month date) returns void language plpgsql as $$
+create function make_month_partition(parent text, month date, most_rows bigint default 200000)
+returns void language plpgsql as $$
 declare
     first uuid := uuid7_floor(date_trunc('month', month::timestamp) at time zone 'UTC');
     next uuid := uuid7_floor((date_trunc('month', month::timestamp) + interval '1 month') at time zone 'UTC');
     table_of_month text := parent || to_char(month, '_YYYY_MM');
     key text;
-    some_wait boolean;
+    waiting bigint;
 begin
     execute format('lock table only %I in share update exclusive mode', parent);
     if exists (select from pg_inherits
@@ -28,9 +29,13 @@ begin
     end if;
     select attname into strict key from pg_partitioned_table
     join pg_attribute on attrelid = partrelid and attnum = partattrs[0] where partrelid = parent::regclass;
-    execute format('select exists (select from %1$I where %2$I >= %3$L and %2$I < %4$L)',
-                   parent || '_default', key, first, next) into some_wait;
-    if some_wait or first <= uuidv7() then
+    execute format('select count(*) from (select from %1$I where %2$I >= %3$L and %2$I < %4$L limit %5$s) as strays',
+                   parent || '_default', key, first, next, most_rows + 1) into waiting;
+    if waiting > most_rows then
+        raise exception 'more than % rows wait in %_default for %', most_rows, parent, table_of_month
+            using hint = 'Moving them stops all writers for as long as it takes. docs/operations.md says how.';
+    end if;
+    if waiting > 0 or first <= uuidv7() then
         -- A statement that has begun would not find the moved rows, or fail to insert one: let none have begun.
         execute format('lock table only %I in access exclusive mode', parent);
         execute format('with moved as (delete from %1$I where %2$I >= %3$L and %2$I < %4$L returning *)

@@ -129,6 +129,56 @@ def test_a_server_that_hangs_is_given_up(breakable: Engines, database_settings: 
     database.close()
 
 
+def test_a_transaction_on_a_server_that_hangs_is_given_up_too(
+    breakable: Engines, database_settings: DatabaseSettings
+) -> None:
+    """At twice the limit of a statement, whichever of its statements hangs, the commit included."""
+    database = Database(replace(database_settings, statement_timeout_s=1, connect_timeout_s=1), "test")
+    try:
+        with pytest.raises(DatabaseUnavailableError), database.transaction() as connection:
+            connection.execute("insert into merchants (name) values ('frozen')")
+            breakable.postgres.freeze()
+    finally:
+        breakable.postgres.thaw()
+    eventually(lambda: not complaint(database.check, DatabaseUnavailableError))
+    database.close()
+
+
+def test_whoever_stalls_in_a_transaction_gives_back_its_locks(
+    database_settings: DatabaseSettings, database: Database
+) -> None:
+    """A frozen process must not hold up everybody else for ever; it finds its work undone."""
+    with database.transaction() as connection:
+        limit = connection.execute("show idle_in_transaction_session_timeout").fetchone()
+    assert limit == ("15s",)
+    stalling = Database(database_settings, "test", idle_in_transaction_session_timeout="200ms")
+    with pytest.raises(DatabaseUnavailableError), stalling.transaction() as connection:
+        connection.execute("lock table merchants in access exclusive mode")
+        with database.transaction() as other:
+            other.execute("insert into merchants (name) values ('in time')")
+    stalling.close()
+
+
+def test_a_transaction_leaves_a_server_that_became_a_standby(database: Database) -> None:
+    """As a single statement does."""
+    with database.transaction() as connection:
+        first = connection.info.backend_pid
+        connection.execute("set default_transaction_read_only = on")
+    with pytest.raises(DatabaseUnavailableError), database.transaction() as connection:
+        connection.execute("insert into merchants (name) values ('late')")
+    with database.transaction() as connection:
+        assert connection.info.backend_pid != first
+        connection.execute("insert into merchants (name) values ('in time')")
+
+
+def test_a_standby_is_not_ready(database_settings: DatabaseSettings) -> None:
+    """It answers, but takes no payments."""
+    standby = Database(database_settings, "test", default_transaction_read_only="on")
+    with pytest.raises(DatabaseUnavailableError, match="standby"):
+        standby.check()
+    standby.close()
+
+
 def test_a_server_that_became_a_standby_is_left(database: Database) -> None:
     """Its refusal to write is an outage, and the next call has a connection of its own."""
     with pytest.raises(DatabaseUnavailableError), database.cursor() as cursor:
