@@ -26,8 +26,13 @@ PARKED = Gauge("mizan_expiry_parked_intents", "Intents that cannot be canceled, 
 LOOK_AGAIN_S = 0.5
 _LONGEST_PAUSE_S = 1.0
 _SHORTEST_PAUSE_S = 0.01
-# After a full batch, of the time it took: a great wave of expiries leaves the API room for its creates.
-_REST = 0.4
+# After a full batch, of the time it took, for each session that is at work at that moment: a great wave of expiries
+# leaves the API room for its creates, and is quick where nobody else needs the machine.
+_REST_FOR_EACH = 0.25
+_LONGEST_REST = 1.0
+_COUNT_BUSY = """
+select count(*) from pg_stat_activity
+where state = 'active' and backend_type = 'client backend' and pid <> pg_backend_pid()"""
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +60,7 @@ class Expiry:
         expired = self._expire()
         EXPIRED.inc(expired)
         if expired == batch:
-            return _REST * (monotonic() - began)
+            return self._rest() * (monotonic() - began)
         if expired:
             self._held_pause_s = _SHORTEST_PAUSE_S
             return shortest_s
@@ -76,6 +81,13 @@ class Expiry:
             due_in_s = seconds_to_next_due(cursor, self._parked.waiting())
         LATENESS.set(max(0, -due_in_s) if due_in_s is not None else 0)
         return LOOK_AGAIN_S if due_in_s is None else due_in_s
+
+    def _rest(self) -> float:
+        """Of the time that the batch took."""
+        with self._database.cursor() as cursor:
+            row = cursor.execute(_COUNT_BUSY).fetchone()
+        assert row is not None
+        return min(_REST_FOR_EACH * int(row[0]), _LONGEST_REST)
 
     def _expire(self) -> int:
         """A batch that fails is tried in smaller steps, down to the one intent that is to blame."""
@@ -105,5 +117,5 @@ class Expiry:
                 raise
             _log.error("intent %s cannot be canceled: %s", intent, error)
             self._parked.park(intent, str(error).strip())
-            return 1
+            return 0
         return int(intent is not None)

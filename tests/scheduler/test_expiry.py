@@ -1,11 +1,13 @@
 """Expiry: every unpaid intent is canceled when its time is over, once, whoever else is at work (§3)."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from threading import Event
 
+import psycopg
 import pytest
 from prometheus_client import REGISTRY
 
@@ -79,16 +81,33 @@ def test_the_databases_clock_decides(steady: Database, intents: Intents, clock: 
     assert len(intents.cancellations()) == 1
 
 
-def test_many_go_in_batches_with_a_rest_between(steady: Database, intents: Intents) -> None:
-    """The longest overdue first; after a full batch others get their turn, but not long."""
+def test_many_go_in_batches_the_longest_overdue_first(steady: Database, intents: Intents) -> None:
+    """No statement is long, however many are due."""
     late = intents.make(EXPIRY_BATCH + 500, due_in_s=-10)
     later = intents.make(1, due_in_s=-5)
     duty = Expiry(steady)
-    assert 0 < duty.turn() < 1
-    assert intents.count(State.CANCELED) == EXPIRY_BATCH
     duty.turn()
-    assert duty.turn() > 0
+    assert intents.count(State.CANCELED) == EXPIRY_BATCH
+    assert intents.status(later[0]) is State.REQUIRES_PAYMENT_METHOD
+    duty.turn()
     assert sorted(intents.cancellations()) == sorted(late + later)
+
+
+def test_it_rests_between_batches_while_others_are_at_work(
+    steady: Database, intents: Intents, database_settings: DatabaseSettings
+) -> None:
+    """As long as a batch takes, at most; nobody waits for it where nobody else is there."""
+    intents.make(3 * EXPIRY_BATCH, due_in_s=-1)
+    duty = Expiry(steady)
+    with psycopg.connect(database_settings.url) as other, ThreadPoolExecutor(1) as pool:
+        working = pool.submit(other.execute, "select pg_sleep(60)")
+        eventually(lambda: duty._rest() > 0)
+        assert duty.turn() > 0
+        other.cancel_safe()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            working.result()
+    eventually(lambda: duty._rest() == 0)
+    assert duty.turn() == 0
 
 
 def test_an_intent_that_somebody_holds_holds_up_no_other(
