@@ -117,11 +117,12 @@ def test_a_provider_that_cannot_be_asked_leaves_it_to_an_operator(checkout: Chec
 
 def test_a_provider_that_can_be_asked_after_all_is_asked(checkout: Checkout) -> None:
     """Its status call was switched off for a while."""
-    sending = checkout.begin()
-    question = Question(sending.attempt, 1, surely_arrived=True)
+    checkout.begin()
+    checkout.later(FIRST_ASKED_AFTER)
+    (question,) = checkout.claim()
     checkout.answer_question(question, Answer.UNKNOWN, can_be_asked=False)
     checkout.answer_question(question, Answer.UNKNOWN)
-    assert checkout.claim() == [Question(sending.attempt, 1, surely_arrived=False)]
+    assert checkout.claim() == [question]
 
 
 def test_what_has_ended_is_asked_about_no_more(checkout: Checkout) -> None:
