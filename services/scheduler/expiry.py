@@ -1,6 +1,7 @@
 """Expiry: cancels every unpaid intent when its time is over, by the database's clock, whatever happens to others."""
 
 import logging
+from collections.abc import Sequence
 from time import monotonic
 from uuid import UUID
 
@@ -49,12 +50,12 @@ class Expiry:
 
     def turn(self) -> float:
         """A batch of what is due. Wakes for the next due moment, and looks at least every second."""
-        began = monotonic()
-        due_in_s = self._look()
+        began, waiting = monotonic(), self._parked.waiting()
+        due_in_s = self._look(waiting)
         # Entries that vacuum may not remove yet can make a look slow: then look less often.
         shortest_s = min(max(_SHORTEST_PAUSE_S, 5 * (monotonic() - began)), _LONGEST_PAUSE_S)
         if due_in_s > 0:
-            self._parked.release_all_but_waiting()
+            self._parked.release_all_but(waiting)
             return max(min(due_in_s, LOOK_AGAIN_S), shortest_s)
         began, batch = monotonic(), self._batch
         expired = self._expire()
@@ -75,10 +76,10 @@ class Expiry:
     def close(self) -> None:
         """The database belongs to the process."""
 
-    def _look(self) -> float:
-        """In how many seconds the next one is due."""
+    def _look(self, waiting: Sequence[UUID]) -> float:
+        """In how many seconds the next one is due, besides those that wait."""
         with self._database.cursor() as cursor:
-            due_in_s = seconds_to_next_due(cursor, self._parked.waiting())
+            due_in_s = seconds_to_next_due(cursor, waiting)
         LATENESS.set(max(0, -due_in_s) if due_in_s is not None else 0)
         return LOOK_AGAIN_S if due_in_s is None else due_in_s
 

@@ -42,9 +42,9 @@ class Parked(Generic[K]):
             del self._refusals[key]
         self._gauge.set(len(self._refusals))
 
-    def release_all_but_waiting(self) -> None:
-        """There was time to try them again, and they were not there any more."""
-        self.release(self._refusals.keys() - set(self.waiting()))
+    def release_all_but(self, waiting: Iterable[K]) -> None:
+        """The others were not there any more when they could have been tried again."""
+        self.release(self._refusals.keys() - set(waiting))
 
     def waiting(self) -> list[K]:
         """Those that it is not yet time to try again."""
