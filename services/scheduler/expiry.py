@@ -9,6 +9,7 @@ import psycopg
 from prometheus_client import Counter, Gauge
 
 from services.scheduler.parked import Parked
+from shared.db.first_value import first_value
 from shared.db.pool import Database, DatabaseUnavailableError
 from shared.intents.states import Trigger
 from shared.intents.store import (
@@ -86,9 +87,8 @@ class Expiry:
     def _rest(self) -> float:
         """Of the time that the batch took."""
         with self._database.cursor() as cursor:
-            row = cursor.execute(_COUNT_BUSY).fetchone()
-        assert row is not None
-        return min(_REST_FOR_EACH * int(row[0]), _LONGEST_REST)
+            busy = int(first_value(cursor.execute(_COUNT_BUSY)))
+        return min(_REST_FOR_EACH * busy, _LONGEST_REST)
 
     def _expire(self) -> int:
         """A batch that fails is tried in smaller steps, down to the one intent that is to blame."""

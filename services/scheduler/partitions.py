@@ -20,6 +20,7 @@ from services.scheduler.month_tables import (
     make_month,
     month_tables,
 )
+from shared.db.first_value import first_value
 from shared.db.pool import Database
 from shared.settings import KeptSettings
 
@@ -103,7 +104,7 @@ class Partitions:
         with changing_partitions(self._database) as connection:
             for parent in self._kept:
                 statement = sql.SQL(_COUNT_STRAYS).format(sql.Identifier(f"{parent}_default"))
-                STRAYS.labels(parent).set(connection.execute(statement).fetchall()[0][0])
+                STRAYS.labels(parent).set(first_value(connection.execute(statement)))
 
     def _detach_an_old_month(self) -> bool:
         with changing_partitions(self._database) as connection:

@@ -17,6 +17,7 @@ from psycopg.rows import class_row
 
 from services.scheduler.parked import Parked
 from shared.db.connections import connection_arguments, translate_outage
+from shared.db.first_value import first_value
 from shared.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
 from shared.settings import DatabaseSettings
 
@@ -28,8 +29,7 @@ PARKED = Gauge("mizan_relay_parked_keys", "Keys whose rows wait because Kafka re
 BATCH = 4000
 # Any fixed number; whoever holds this lock is the active relay.
 _RELAY_LOCK = 0x6D697A616E_01
-# A relay that stalls inside its transaction for this long loses its session, so that another takes over.
-_STALL_LIMIT_S = 15
+# Well within IDLE_IN_TRANSACTION_S: a relay that stalls longer than that loses its session, and another takes over.
 _KEEP_ALIVE_EVERY_S = 5
 _SHORTEST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 0.04
@@ -97,7 +97,7 @@ class Relay:
     def _publish(self, connection: psycopg.Connection[Any]) -> int | None:
         """How many rows went out; None when another relay is the active one."""
         with connection.transaction():
-            if not _first(connection.execute(_LOCK, (_RELAY_LOCK,))):
+            if not first_value(connection.execute(_LOCK, (_RELAY_LOCK,))):
                 return None
             rows = self._oldest(connection)
             confirmed = self._confirmed(rows, connection)
@@ -129,7 +129,6 @@ class Relay:
             arguments = connection_arguments(
                 self._settings,
                 self.name,
-                idle_in_transaction_session_timeout=f"{_STALL_LIMIT_S}s",
                 # The table is empty one moment and full the next: whatever the statistics say, use the key.
                 enable_seqscan="off",
             )
@@ -167,9 +166,3 @@ def _in_order(rows: Sequence[Row], error: NotConfirmedError) -> list[Row]:
         elif (row.topic, row.key) not in refused_keys:
             confirmed.append(row)
     return confirmed
-
-
-def _first(cursor: psycopg.Cursor[Any]) -> Any:
-    row = cursor.fetchone()
-    assert row is not None
-    return row[0]

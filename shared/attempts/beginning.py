@@ -20,6 +20,7 @@ from shared.attempts.refusals import (
 )
 from shared.attempts.states import AttemptState
 from shared.attempts.verification import ANSWER_LIMIT, FIRST_ASKED_AFTER
+from shared.db.first_value import first_value
 from shared.intents import store as intents
 from shared.intents.states import State, Trigger
 
@@ -84,10 +85,9 @@ def send(connection: Connection[Any], attempt: UUID) -> Sending:
     if found.state is not AttemptState.AWAITING_CODE:
         raise NotAwaitingCodeError
     leave_by = _leave_by()
-    row = connection.execute(_SEND, {"attempt": attempt, "asked_after": FIRST_ASKED_AFTER}).fetchone()
-    assert row is not None
+    number = first_value(connection.execute(_SEND, {"attempt": attempt, "asked_after": FIRST_ASKED_AFTER}))
     intents.apply(connection, found.intent, Trigger.ATTEMPT_SENT)
-    return Sending(attempt, row[0], leave_by)
+    return Sending(attempt, number, leave_by)
 
 
 def _refuse_unless_payable(connection: Connection[Any], intent: UUID, status: State) -> None:

@@ -25,9 +25,10 @@ class Database:
     def __init__(self, settings: DatabaseSettings, service: str, **server_settings: str) -> None:
         """`server_settings` are PostgreSQL's own, by name."""
         self._sessions = Sessions(settings, service, **server_settings)
-        self._stuck = StuckStatements(settings.statement_timeout_s + _GRACE_S)
+        self._stuck = StuckStatements()
+        self._statement_limit_s = settings.statement_timeout_s + _GRACE_S
         # Of several statements; ours are short.
-        self._stuck_transactions = StuckStatements(2 * settings.statement_timeout_s + _GRACE_S)
+        self._transaction_limit_s = 2 * settings.statement_timeout_s + _GRACE_S
 
     @contextmanager
     def transaction(self) -> Iterator[Connection[Any]]:
@@ -35,7 +36,10 @@ class Database:
         with translate_outage():
             session = self._sessions.take()
             try:
-                with self._stuck_transactions.watching(session), session.connection.transaction():
+                with (
+                    self._stuck.watching(session, self._transaction_limit_s),
+                    session.connection.transaction(),
+                ):
                     yield session.connection
             except ReadOnlySqlTransaction:
                 session.close()  # the server has become a standby; another connection finds the new primary
@@ -45,7 +49,7 @@ class Database:
 
     def cursor(self) -> "_SingleStatements":
         """For work of one statement: each is a transaction of its own, in one round trip."""
-        return _SingleStatements(self._sessions, self._stuck)
+        return _SingleStatements(self._sessions, self._stuck, self._statement_limit_s)
 
     def check(self) -> None:
         """Raises unless PostgreSQL answers, and takes changes."""
@@ -56,25 +60,25 @@ class Database:
 
     def close(self) -> None:
         self._stuck.close()
-        self._stuck_transactions.close()
         self._sessions.close()
 
 
 class _SingleStatements:
     """A class of its own, where three nested generators would cost a tenth of a request."""
 
-    __slots__ = ("_session", "_sessions", "_stuck")
+    __slots__ = ("_limit_s", "_session", "_sessions", "_stuck")
 
-    def __init__(self, sessions: Sessions, stuck: StuckStatements) -> None:
+    def __init__(self, sessions: Sessions, stuck: StuckStatements, limit_s: float) -> None:
         self._sessions = sessions
         self._stuck = stuck
+        self._limit_s = limit_s
         self._session: Session
 
     def __enter__(self) -> Cursor[Any]:
         with translate_outage():
             self._session = self._sessions.take()
         try:
-            self._stuck.begin(self._session)
+            self._stuck.begin(self._session, self._limit_s)
         except BaseException:
             self._sessions.give_back(self._session)
             raise

@@ -14,29 +14,28 @@ _LOOK_EVERY_S = 0.5
 
 
 class StuckStatements:
-    """Cuts the connection of a session that is busy for longer than `limit_s`; its user sees a lost connection."""
+    """Cuts the connection of a session that is busy for longer than it said; its user sees a lost connection."""
 
-    def __init__(self, limit_s: float) -> None:
-        self._limit_s = limit_s
-        self._busy: dict[Session, float] = {}
+    def __init__(self) -> None:
+        self._busy_until: dict[Session, float] = {}
         # Held while cutting, so that no session is given back, and used by another, meanwhile.
         self._lock = Lock()
         self._stop = Event()
         self._watcher: Thread | None = None
 
-    def begin(self, session: Session) -> None:
+    def begin(self, session: Session, limit_s: float) -> None:
         if self._watcher is None:
             self._start()
         with self._lock:
-            self._busy[session] = monotonic()
+            self._busy_until[session] = monotonic() + limit_s
 
     def end(self, session: Session) -> None:
         with self._lock:
-            del self._busy[session]
+            del self._busy_until[session]
 
     @contextmanager
-    def watching(self, session: Session) -> Iterator[None]:
-        self.begin(session)
+    def watching(self, session: Session, limit_s: float) -> Iterator[None]:
+        self.begin(session, limit_s)
         try:
             yield
         finally:
@@ -55,7 +54,7 @@ class StuckStatements:
     def _watch(self) -> None:
         while not self._stop.wait(_LOOK_EVERY_S):
             with self._lock:
-                latest_start = monotonic() - self._limit_s
-                for session, began in self._busy.items():
-                    if began < latest_start:
+                now = monotonic()
+                for session, until in self._busy_until.items():
+                    if until < now:
                         session.cut()

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg import Connection, Cursor
 
+from shared.db.first_value import first_value
 from shared.db.prepared import Prepared
 from shared.intents.intent import COLUMNS, Intent, NewIntent, intent_of
 from shared.intents.reference import new_reference
@@ -176,7 +177,7 @@ def lock(connection: Connection[Any], uuid: UUID) -> State:
 
 def is_over(connection: Connection[Any], uuid: UUID) -> bool:
     """From `expires_at` on, whether or not the scheduler has come by. Ask after locking: that may have taken long."""
-    return bool(_first(connection.execute(_IS_OVER, (uuid,))))
+    return bool(first_value(connection.execute(_IS_OVER, (uuid,))))
 
 
 def apply(connection: Connection[Any], uuid: UUID, trigger: Trigger) -> State:
@@ -203,16 +204,10 @@ def seconds_to_next_due(cursor: Cursor[Any], but: Sequence[UUID] = ()) -> float 
 
 def expire_due(cursor: Cursor[Any], batch: int = EXPIRY_BATCH, but: Sequence[UUID] = ()) -> int:
     """Cancels a batch of the intents whose time is over, the longest overdue first, and says how many."""
-    return int(_first(cursor.execute(EXPIRE_SQL[batch], (list(but),))))
+    return int(first_value(cursor.execute(EXPIRE_SQL[batch], (list(but),))))
 
 
 def lock_first_due(connection: Connection[Any], but: Sequence[UUID] = ()) -> UUID | None:
     """The longest overdue of those that nobody else holds."""
     row = connection.execute(_LOCK_FIRST_DUE, (list(but),)).fetchone()
     return None if row is None else UUID(str(row[0]))
-
-
-def _first(cursor: Cursor[Any]) -> Any:
-    row = cursor.fetchone()
-    assert row is not None
-    return row[0]

@@ -27,6 +27,7 @@ from shared.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.api.conftest import MakeApplication, credentials_of
 from tests.api.running_api import RunningApi, running_api
+from tests.postgres_looks import waiting_for_a_lock
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -175,19 +176,13 @@ def test_a_clean_stop_ends_every_process_and_loses_no_answer(
             new = NewIntent(application.id, "order-1", 25_000, "LYD")
             create_or_find(connection.cursor(), new)  # not committed: the calls below wait for it
             calls = [callers.submit(api.create, credentials_of(application)) for _ in range(4)]
-            eventually(lambda: _waiting(database) == 4)
+            eventually(lambda: waiting_for_a_lock(database) == 4)
             api.process.send_signal(signal.SIGTERM)
             eventually(lambda: "Shutting down" in api.log.read_text())
         assert {call.result().status_code for call in calls} == {200}
     assert api.process.wait(40) == 0
     eventually(lambda: not any(process.is_running() for process in family))
     assert [line["status"] for line in api.lines() if line["logger"] == "web.access"] == [200] * 4
-
-
-def _waiting(database: Database) -> int:
-    query = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-    waiting: int = _rows(database, query)[0][0]
-    return waiting
 
 
 def test_a_taken_port_is_refused_with_a_reason(api: RunningApi, database_settings: DatabaseSettings) -> None:

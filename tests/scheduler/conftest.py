@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from services.scheduler.duties import DutyRunner, start_duties, wait_for_duties
+from services.scheduler.duties import DutyRunner
 from services.scheduler.partitions import Partitions
 from services.scheduler.relay import Relay
 from shared.db.connections import STEADY_PLANS
@@ -19,6 +19,7 @@ from shared.intents.store import apply, create_or_find
 from shared.kafka.producer import ConfirmingProducer
 from shared.settings import DatabaseSettings, KafkaSettings
 from shared.topics import PAYMENT_INTENT_EVENTS, Topic
+from tests.scheduler.at_work import at_work
 from tests.scheduler.due_intents import Intents
 from tests.scheduler.history import KEPT, History
 from tests.scheduler.running_scheduler import Scheduler
@@ -76,11 +77,9 @@ class Relays:
     @contextmanager
     def running(self) -> Iterator[DutyRunner]:
         stop = Event()
-        runners = start_duties([self.make(stop)], stop)
-        yield runners[0]
-        stop.set()
-        wait_for_duties(runners)
-        assert not runners[0].thread.is_alive()
+        with at_work(self.make(stop), stop=stop) as (runner,):
+            yield runner
+        assert not runner.thread.is_alive()
 
 
 @pytest.fixture

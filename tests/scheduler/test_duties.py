@@ -1,14 +1,13 @@
 """Duties of the scheduler: each on its own, seen when it fails, tried again by itself."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Event
 
 import pytest
 from prometheus_client import REGISTRY
 
 from services.scheduler import duties
-from services.scheduler.duties import Duty, DutyFailingError, DutyRunner, start_duties, wait_for_duties
+from services.scheduler.duties import DutyFailingError
+from tests.scheduler.at_work import at_work
 from tests.waiting import complaint, eventually
 
 
@@ -32,17 +31,6 @@ class Fake:
 
     def close(self) -> None:
         self.closed = True
-
-
-@contextmanager
-def at_work(*duties: Duty) -> Iterator[list[DutyRunner]]:
-    stop = Event()
-    runners = start_duties(duties, stop)
-    try:
-        yield runners
-    finally:
-        stop.set()
-        wait_for_duties(runners)
 
 
 def test_a_failing_duty_is_seen_and_tried_again() -> None:

@@ -1,17 +1,14 @@
 """Expiry: every unpaid intent is canceled when its time is over, once, whoever else is at work (§3)."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from threading import Event
 
 import psycopg
 import pytest
 from prometheus_client import REGISTRY
 
-from services.scheduler.duties import DutyFailingError, DutyRunner, start_duties, wait_for_duties
+from services.scheduler.duties import DutyFailingError
 from services.scheduler.expiry import Expiry
 from services.scheduler.parked import RefusedError
 from shared.db.connections import STEADY_PLANS
@@ -21,19 +18,9 @@ from shared.intents.store import EXPIRY_BATCH, expire_due
 from shared.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.clock import Clock
+from tests.scheduler.at_work import at_work
 from tests.scheduler.due_intents import Intents
 from tests.waiting import complaint, eventually
-
-
-@contextmanager
-def at_work(*duties: Expiry) -> Iterator[list[DutyRunner]]:
-    stop = Event()
-    runners = start_duties(duties, stop)
-    try:
-        yield runners
-    finally:
-        stop.set()
-        wait_for_duties(runners)
 
 
 def test_what_is_due_is_canceled_with_its_event_and_nothing_else(steady: Database, intents: Intents) -> None:

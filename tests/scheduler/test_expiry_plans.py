@@ -1,6 +1,8 @@
 """What expiry costs does not depend on how many intents are not due, nor on what the planner believes."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,9 +24,8 @@ OPEN = "requires_payment_method"
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     """A session as the scheduler has it, on a table that nobody vacuums or analyzes."""
-    database = Database(database_settings, "scheduler", **STEADY_PLANS)
+    database = Database(replace(database_settings, statement_timeout_s=110), "scheduler", **STEADY_PLANS)
     with database.cursor() as cursor:
-        cursor.execute("set statement_timeout = '110s'")
         cursor.execute("alter table payment_intents set (autovacuum_enabled = off)")
         yield cursor
     database.close()
@@ -34,12 +35,9 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
 @pytest.mark.parametrize("rows", [0, 20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_an_idle_look_reads_next_to_nothing(cursor: Cursor[Any], rows: int, statistics: str) -> None:
     """A handful of pages, with none or a million that are not due, and as many that are over."""
-    if statistics == "of an empty table":
-        cursor.execute("vacuum analyze payment_intents")
-    fill(cursor, rows, "waiting-", OPEN, due_in_s=86_400)
-    fill(cursor, rows, "paid-", "succeeded", due_in_s=-86_400)
-    if statistics == "fresh":
-        cursor.execute("vacuum analyze payment_intents")
+    with planner_knowing(cursor, statistics):
+        fill(cursor, rows, "waiting-", OPEN, due_in_s=86_400)
+        fill(cursor, rows, "paid-", "succeeded", due_in_s=-86_400)
     plan = explain(cursor, NEXT_DUE_SQL)
     assert {index for _, index in scans(plan)} == {"payment_intents_due"}
     assert pages(plan) <= 10
@@ -49,12 +47,9 @@ def test_an_idle_look_reads_next_to_nothing(cursor: Cursor[Any], rows: int, stat
 @pytest.mark.parametrize("rows", [0, 20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_a_batch_reads_only_what_is_due(cursor: Cursor[Any], rows: int, statistics: str) -> None:
     """Found by the index, changed by place: no scan, no sort and no join, whatever the statistics say."""
-    if statistics == "of an empty table":
-        cursor.execute("vacuum analyze payment_intents")
-    fill(cursor, rows, "waiting-", OPEN, due_in_s=86_400)
-    fill(cursor, 3 * EXPIRY_BATCH, "due-", OPEN, due_in_s=-1)
-    if statistics == "fresh":
-        cursor.execute("vacuum analyze payment_intents")
+    with planner_knowing(cursor, statistics):
+        fill(cursor, rows, "waiting-", OPEN, due_in_s=86_400)
+        fill(cursor, 3 * EXPIRY_BATCH, "due-", OPEN, due_in_s=-1)
     plan = explain(cursor, EXPIRE_SQL[EXPIRY_BATCH])
     assert scans(plan) == {("Index Scan", "payment_intents_due"), ("Tid Scan", None)}
     assert not {node["Node Type"] for node in nodes(plan)} & {
@@ -64,6 +59,16 @@ def test_a_batch_reads_only_what_is_due(cursor: Cursor[Any], rows: int, statisti
         "Merge Join",
     }
     assert max(node["Actual Rows"] for node in nodes(plan)) == EXPIRY_BATCH
+
+
+@contextmanager
+def planner_knowing(cursor: Cursor[Any], statistics: str) -> Iterator[None]:
+    """While the table is filled: nothing of it, how it was before, or how it is afterwards."""
+    if statistics == "of an empty table":
+        cursor.execute("vacuum analyze payment_intents")
+    yield
+    if statistics == "fresh":
+        cursor.execute("vacuum analyze payment_intents")
 
 
 def fill(cursor: Cursor[Any], count: int, kind: str, status: str, *, due_in_s: float) -> None:

@@ -1,8 +1,7 @@
 """Months come and go while others read and write: nobody waits for long, and nothing is lost."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import count
 from threading import Barrier, Event
 from time import monotonic
@@ -11,24 +10,14 @@ import psycopg
 import pytest
 
 from services.scheduler import month_tables, partitions
-from services.scheduler.duties import DutyRunner, start_duties, wait_for_duties
 from services.scheduler.partitions import MonthMissingError, Partitions
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.settings import DatabaseSettings
+from tests.postgres_looks import waiting_for_a_lock
+from tests.scheduler.at_work import at_work
 from tests.scheduler.history import KEPT, PARENTS, History, partition_metric
 from tests.waiting import eventually
-
-
-@contextmanager
-def _at_work(duty: Partitions) -> Iterator[DutyRunner]:
-    stop = Event()
-    (runner,) = start_duties([duty], stop)
-    try:
-        yield runner
-    finally:
-        stop.set()
-        wait_for_duties([runner])
 
 
 def test_a_long_reader_holds_up_neither_the_duty_nor_others_behind_it(
@@ -43,7 +32,7 @@ def test_a_long_reader_holds_up_neither_the_duty_nor_others_behind_it(
     old = history.add(4)
     with psycopg.connect(database_settings.url) as reader:
         reader.execute("select from intent_events")
-        with _at_work(partitions_duty) as runner:
+        with at_work(partitions_duty) as (runner,):
             moments = count()
             slowest = _slowest(lambda: (history.add(0, next(moments)), history.ids("intent_events")), for_s=2)
             runner.check()
@@ -77,7 +66,7 @@ def test_work_that_begins_at_the_last_moment_keeps_its_month(
         with psycopg.connect(database_settings.url) as resending:
             resending.execute("update webhook_deliveries set status = 'pending'")
             turn = pool.submit(partitions_duty.turn)
-            _wait_for_a_waiting_lock(history)
+            eventually(lambda: waiting_for_a_lock(history.database))
         assert turn.result() == partitions._EVERY_S
     assert history.run("select status from webhook_deliveries") == [("pending",)]
 
@@ -99,16 +88,10 @@ def test_a_month_is_made_under_a_row_that_is_just_being_written(
         with psycopg.connect(database_settings.url) as writer:
             writer.execute(insert)
             turn = pool.submit(partitions_duty.turn)
-            _wait_for_a_waiting_lock(history)
+            eventually(lambda: waiting_for_a_lock(history.database))
         assert turn.result() == partitions._MORE_TO_DO_S
     (id_,) = history.ids("intent_events")
     assert history.place("intent_events", id_) == history.name("intent_events", 0)
-
-
-def _wait_for_a_waiting_lock(history: History) -> None:
-    waiting = """select pid from pg_locks join pg_database on pg_database.oid = database
-                 where datname = current_database() and not granted"""
-    eventually(lambda: history.run(waiting))
 
 
 def test_two_schedulers_at_once_do_everything_once(

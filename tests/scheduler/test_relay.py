@@ -146,7 +146,7 @@ def test_a_stalled_relay_loses_its_session(
     breakable: Engines, monkeypatch: pytest.MonkeyPatch, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
     """One that neither goes on nor shows a sign of life is replaced: PostgreSQL itself ends its transaction."""
-    monkeypatch.setattr(relay_module, "_STALL_LIMIT_S", 1)
+    monkeypatch.setattr("shared.db.connections.IDLE_IN_TRANSACTION_S", 1)
     monkeypatch.setattr(relay_module, "_KEEP_ALIVE_EVERY_S", 3)
     breakable.kafka.kill()
     outbox.create()

@@ -12,6 +12,7 @@ from shared.db.pool import Database
 from shared.intents import store as intents
 from shared.intents.states import State
 from tests.clock import Clock
+from tests.postgres_looks import waiting_for_a_lock
 from tests.shared.attempts.conftest import Checkout
 from tests.waiting import eventually
 
@@ -86,13 +87,7 @@ def test_time_goes_on_while_an_attempt_waits_for_the_lock(
         intents.lock(connection, checkout.intent)
         customer = Thread(target=begin)
         customer.start()
-        eventually(lambda: _somebody_waits(database))
+        eventually(lambda: waiting_for_a_lock(database))
         clock.stop_at(checkout.expires_at)
     customer.join(10)
     assert [type(error) for error in refused] == [IntentExpiredError]
-
-
-def _somebody_waits(database: Database) -> bool:
-    query = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    with database.cursor() as cursor:
-        return cursor.execute(query).rowcount > 0

@@ -13,6 +13,7 @@ from shared.attempts.verification import (
 )
 from shared.db.pool import Database
 from shared.intents.states import State
+from tests.postgres_looks import rows_read_by_scanning
 from tests.shared.attempts.conftest import Checkout
 
 INSTANT = timedelta(microseconds=1)
@@ -154,15 +155,8 @@ def test_claiming_uses_the_index(checkout: Checkout, database: Database) -> None
         )
     sending = checkout.begin()
     checkout.later(FIRST_ASKED_AFTER)
-    before = _rows_scanned(database)
-    assert [question.attempt for question in checkout.claim()] == [sending.attempt]
-    assert _rows_scanned(database) == before
-
-
-def _rows_scanned(database: Database) -> int:
     with database.cursor() as cursor:
-        cursor.execute("select pg_stat_force_next_flush()")
-        query = "select seq_tup_read from pg_stat_user_tables where relname = 'payment_attempts'"
-        row = cursor.execute(query).fetchone()
-    assert row is not None
-    return int(row[0])
+        before = rows_read_by_scanning(cursor, "payment_attempts")
+    assert [question.attempt for question in checkout.claim()] == [sending.attempt]
+    with database.cursor() as cursor:
+        assert rows_read_by_scanning(cursor, "payment_attempts") == before

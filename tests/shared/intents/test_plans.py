@@ -1,17 +1,16 @@
 """A plan made for an empty table must not read all of it once it has grown."""
 
 from dataclasses import replace
-from typing import Any
 from uuid import uuid4
 
 import pytest
-from psycopg import Cursor
 
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.intents.intent import NewIntent
 from shared.intents.store import create_or_find, find
 from shared.settings import DatabaseSettings
+from tests.postgres_looks import rows_read_by_scanning
 
 _FILL = """
 insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)
@@ -34,16 +33,8 @@ def test_the_hot_statements_never_read_the_whole_table(
             create_or_find(cursor, new)
             find(cursor, intent.uuid)
         cursor.execute(_FILL, (rows,))
-        before = _rows_read_by_scanning(cursor)
+        before = rows_read_by_scanning(cursor, "payment_intents")
         assert create_or_find(cursor, new) == (intent, False)
         assert find(cursor, intent.uuid) == intent
-        assert _rows_read_by_scanning(cursor) == before
+        assert rows_read_by_scanning(cursor, "payment_intents") == before
     database.close()
-
-
-def _rows_read_by_scanning(cursor: Cursor[Any]) -> int:
-    cursor.execute("select pg_stat_force_next_flush()")
-    query = "select seq_tup_read from pg_stat_user_tables where relname = 'payment_intents'"
-    row = cursor.execute(query).fetchone()
-    assert row is not None
-    return int(row[0])
