@@ -4,6 +4,7 @@ import click
 
 from mizan.app import app_group
 from mizan.migrate import migrate_command
+from mizan.resend import resend_command
 from mizan.topics import topics_command
 
 
@@ -15,6 +16,7 @@ def main() -> None:
 
 main.add_command(app_group)
 main.add_command(migrate_command)
+main.add_command(resend_command)
 main.add_command(topics_command)
 
 if __name__ == "__main__":

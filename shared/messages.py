@@ -27,6 +27,34 @@ class IntentEvent(Message, frozen=True, tag="intent_event.v1"):
     at: datetime
 
 
+class DeliveryDue(Message, frozen=True, tag="delivery_due.v1"):
+    """A webhook delivery whose try of this step is due then, on webhooks.deliver, .slow or .delay.…
+
+    (id, step) names the try: whoever reads it twice, or late, sees in the database that it has been made.
+    """
+
+    id: UUID
+    application_id: UUID
+    step: int
+    due_at: datetime
+
+
+class ResendRequested(Message, frozen=True, tag="resend_requested.v1"):
+    """Somebody wants a delivery sent once more, outside the ladder. `id` names the wish, so that it is met once."""
+
+    id: UUID
+    delivery_id: UUID
+    application_id: UUID
+
+
+class DeliveryExhausted(Message, frozen=True, tag="delivery_exhausted.v1"):
+    """The ninth try of a delivery has failed; whoever replays it resends the delivery."""
+
+    id: UUID
+    application_id: UUID
+    at: datetime
+
+
 class DeadLetter(Message, frozen=True, tag="dead_letter.v1"):
     """A record that nobody could process, whole, with where it came from and why it is here."""
 
@@ -40,7 +68,7 @@ class DeadLetter(Message, frozen=True, tag="dead_letter.v1"):
     value: bytes | None = None
 
 
-AnyMessage = IntentEvent | DeadLetter
+AnyMessage = IntentEvent | DeliveryDue | ResendRequested | DeliveryExhausted | DeadLetter
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyMessage] = msgspec.json.Decoder(AnyMessage)

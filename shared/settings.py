@@ -14,6 +14,7 @@ from cryptography.fernet import Fernet
 from environs import validate
 
 from shared.logs import LogFormat
+from shared.topics import RETRY_STEPS
 
 KAFKA_CLIENT_PREFIX = "KAFKA_CLIENT_"
 _STACK_KEYS = {
@@ -93,6 +94,19 @@ class KeptSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WebhookSettings:
+    retry_delays: tuple[float, ...] = (10, 60, 300, 1800, 3600, 10_800, 21_600, 43_200)
+    """Seconds after each failed try but the last (§6.6)."""
+    allow_private: bool = False
+    """Development only: webhooks may go to private addresses and without TLS."""
+    ca_file: Path | None = None
+    """Certificates of authorities to trust besides the public ones."""
+    in_flight: int = 1000
+    """Requests at once in each lane of a process."""
+    in_flight_per_application: int = 100
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     environment: Environment
     database: DatabaseSettings
@@ -102,8 +116,7 @@ class Settings:
     kept: KeptSettings
     secret_keys: tuple[str, ...] = field(repr=False)
     """What stored secrets are encrypted with: the first encrypts, all decrypt."""
-    webhook_allow_private: bool
-    """Development only: webhooks may go to private addresses and without TLS."""
+    webhooks: WebhookSettings
     http_host: str
     http_port: int
     log_format: LogFormat
@@ -127,7 +140,7 @@ def read_settings() -> Settings:
         api=_api(env),
         kept=_kept(env),
         secret_keys=_secret_keys(env),
-        webhook_allow_private=env.bool("WEBHOOK_ALLOW_PRIVATE", False),
+        webhooks=_webhooks(env),
         http_host=env.str("HTTP_HOST", "127.0.0.1"),
         http_port=env.int("HTTP_PORT", 8000, validate=validate.Range(0, 65535)),
         log_format=cast(
@@ -142,7 +155,7 @@ def read_settings() -> Settings:
         env.seal()
     except environs.EnvValidationError as invalid:
         raise SettingsError(_problems(invalid)) from None
-    if settings.environment is Environment.PRODUCTION and settings.webhook_allow_private:
+    if settings.environment is Environment.PRODUCTION and settings.webhooks.allow_private:
         raise SettingsError({"WEBHOOK_ALLOW_PRIVATE": ["Is for development only."]})
     return settings
 
@@ -198,6 +211,31 @@ def _kept(env: environs.FileAwareEnv) -> KeptSettings:
         sessions_days=env.int("KEEP_SESSIONS_DAYS", usual.sessions_days, validate=days),
         codes_days=env.int("KEEP_CODES_DAYS", usual.codes_days, validate=days),
         throttles_days=env.int("KEEP_THROTTLES_DAYS", usual.throttles_days, validate=days),
+    )
+
+
+def _webhooks(env: environs.FileAwareEnv) -> WebhookSettings:
+    usual = WebhookSettings()
+
+    def is_a_ladder(delays: list[float]) -> None:
+        if len(delays) != RETRY_STEPS or not all(0 <= delay <= 86_400 for delay in delays):
+            raise environs.ValidationError(f"Must be {RETRY_STEPS} numbers of seconds, each up to a day.")
+
+    def is_a_file(path: Path | None) -> None:
+        if path is not None and not path.is_file():
+            raise environs.ValidationError("There is no such file.")
+
+    delays = env.list("WEBHOOK_RETRY_DELAYS", list(usual.retry_delays), subcast=float, validate=is_a_ladder)
+    return WebhookSettings(
+        retry_delays=tuple(delays or ()),
+        allow_private=env.bool("WEBHOOK_ALLOW_PRIVATE", usual.allow_private),
+        ca_file=env.path("WEBHOOK_CA_FILE", None, validate=is_a_file),
+        in_flight=env.int("WEBHOOK_IN_FLIGHT", usual.in_flight, validate=validate.Range(1, 20_000)),
+        in_flight_per_application=env.int(
+            "WEBHOOK_IN_FLIGHT_PER_APPLICATION",
+            usual.in_flight_per_application,
+            validate=validate.Range(1, 20_000),
+        ),
     )
 
 

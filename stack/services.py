@@ -53,6 +53,12 @@ SERVICES = (
         has_workers=True,
     ),
     Service(
+        "webhooks",
+        5,
+        (sys.executable, "-m", "services.webhooks"),
+        MappingProxyType({"webhooks_url": "http://127.0.0.1:{port}"}),
+    ),
+    Service(
         "scheduler",
         6,
         (sys.executable, "-m", "services.scheduler"),

@@ -9,16 +9,28 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from cryptography.fernet import Fernet
 from psycopg.conninfo import conninfo_to_dict
 
 from shared.db.migrate import migrate
 from shared.db.pool import Database
 from shared.kafka.topic_check import ensure_topics
-from shared.settings import DatabaseSettings, KafkaSettings
+from shared.settings import (
+    ApiSettings,
+    DatabaseSettings,
+    Environment,
+    KafkaSettings,
+    KeptSettings,
+    PublicUrls,
+    Settings,
+    WebhookSettings,
+)
 from shared.topics import Topic
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.engines import TestEngines, start_embedded, start_in_docker
+
+CHECKOUT = "https://pay.mizan.example"
 
 
 @pytest.fixture(scope="session")
@@ -110,6 +122,25 @@ def kafka_settings(engines: TestEngines) -> KafkaSettings:
         replication_factor=1,
         # So that a killed consumer's partitions are given away soon.
         client=MappingProxyType({"session.timeout.ms": "6000", "log_level": "0"}),
+    )
+
+
+@pytest.fixture
+def settings(database_settings: DatabaseSettings, kafka_settings: KafkaSettings) -> Settings:
+    return Settings(
+        environment=Environment.TEST,
+        database=database_settings,
+        kafka=kafka_settings,
+        public_urls=PublicUrls(api="https://api.mizan.example", checkout=CHECKOUT),
+        api=ApiSettings(workers=2, threads=8, rate_limit=0.0, rate_burst=100),
+        kept=KeptSettings(),
+        secret_keys=(Fernet.generate_key().decode(),),
+        webhooks=WebhookSettings(),
+        http_host="127.0.0.1",
+        http_port=0,
+        log_format="json",
+        log_level="INFO",
+        metrics_dir=None,
     )
 
 

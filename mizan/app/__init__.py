@@ -5,7 +5,12 @@ import click
 from mizan.app.create import create_command
 from mizan.app.credentials import credentials_command, issue_key_command, issue_token_command, revoke_command
 from mizan.app.listing import list_command
-from mizan.app.webhook import roll_secret_command, set_webhook_command
+from mizan.app.webhook import (
+    pause_webhooks_command,
+    resume_webhooks_command,
+    roll_secret_command,
+    set_webhook_command,
+)
 
 
 @click.group("app")
@@ -18,6 +23,8 @@ for _command in (
     list_command,
     set_webhook_command,
     roll_secret_command,
+    pause_webhooks_command,
+    resume_webhooks_command,
     credentials_command,
     issue_key_command,
     issue_token_command,

@@ -11,7 +11,7 @@ from shared.webhook_url import WebhookUrl, check_webhook_url
 
 def webhook_url_in(text: str | None, settings: Settings) -> WebhookUrl | None:
     """Inside `installation()`, which tells what is wrong with a URL."""
-    return None if text is None else check_webhook_url(text, allow_private=settings.webhook_allow_private)
+    return None if text is None else check_webhook_url(text, allow_private=settings.webhooks.allow_private)
 
 
 def _application_id(_context: click.Context, _parameter: click.Parameter, text: str) -> UUID:

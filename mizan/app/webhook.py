@@ -1,4 +1,4 @@
-"""`mizan app set-webhook` and `mizan app roll-secret`."""
+"""`mizan app set-webhook`, `roll-secret`, `pause-webhooks` and `resume-webhooks`."""
 
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from mizan.output import json_option, show_values
 from shared.applications.registry import set_webhook_url
 from shared.applications.webhook_secrets import roll_webhook_secret
 from shared.sealing import SecretBox
+from shared.webhooks.pausing import pause_webhooks, resume_webhooks
 
 
 @click.command("set-webhook")
@@ -41,3 +42,21 @@ def roll_secret_command(application_id: UUID, as_json: bool) -> None:
         as_json=as_json,
         note="The secret is shown once. Retries queued earlier are still signed with the old one.",
     )
+
+
+@click.command("pause-webhooks")
+@application_argument
+def pause_webhooks_command(application_id: UUID) -> None:
+    """Send an application no webhooks for now. What falls due meanwhile is kept."""
+    with installation() as settings, transaction_in(settings) as connection:
+        pause_webhooks(connection, application_id)
+    click.echo("paused: what falls due is parked until `mizan app resume-webhooks`")
+
+
+@click.command("resume-webhooks")
+@application_argument
+def resume_webhooks_command(application_id: UUID) -> None:
+    """Send an application its webhooks again, beginning with what fell due meanwhile."""
+    with installation() as settings, transaction_in(settings) as connection:
+        resume_webhooks(connection, application_id)
+    click.echo("resumed")

@@ -3,7 +3,7 @@
 Values go in and come out as PostgreSQL's text. docs/decisions/0006-api-speed.md has the figures.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
 from weakref import WeakSet
@@ -27,6 +27,14 @@ class Prepared:
         self._met: WeakSet[Connection[Any]] = WeakSet()
 
     def first_row(self, cursor: Cursor[Any], values: Sequence[bytes | None]) -> Row | None:
+        result = self._run(cursor, values)
+        return None if result.ntuples == 0 else _row(result, 0)
+
+    def all_rows(self, cursor: Cursor[Any], values: Sequence[bytes | None]) -> list[Row]:
+        result = self._run(cursor, values)
+        return [_row(result, number) for number in range(result.ntuples)]
+
+    def _run(self, cursor: Cursor[Any], values: Sequence[bytes | None]) -> PGresult:
         connection = cursor.connection
         if connection not in self._met:
             _checked(connection, connection.pgconn.prepare(self._name, self._statement))
@@ -34,9 +42,16 @@ class Prepared:
         result = connection.pgconn.exec_prepared(self._name, values)  # type: ignore[arg-type] # None is null
         if result.status != ExecStatus.TUPLES_OK:
             _checked(connection, result)
-        if result.ntuples == 0:
-            return None
-        return [result.get_value(0, column) for column in range(result.nfields)]
+        return result
+
+
+def array(values: Iterable[str | None]) -> bytes:
+    """PostgreSQL's text of an array, of values that need no quotes: ids, numbers, words, hexadecimal."""
+    return f"{{{','.join('NULL' if value is None else value for value in values)}}}".encode()
+
+
+def _row(result: PGresult, number: int) -> Row:
+    return [result.get_value(number, column) for column in range(result.nfields)]
 
 
 def _checked(connection: Connection[Any], result: PGresult) -> None:

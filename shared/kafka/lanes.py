@@ -13,8 +13,9 @@ from shared.kafka.tasks import Lane, Task
 # Far apart, because a pause makes the client throw away what it has fetched ahead.
 _PAUSE_AT = 4000
 _RESUME_AT = 1000
-# How far a partition may run ahead of its oldest unfinished record: what a kill would repeat.
-_RUN_AHEAD = 10_000
+# How far a partition may run ahead of its oldest unfinished record, such as a webhook that gets no answer for ten
+# seconds. It is also what a kill would repeat.
+_RUN_AHEAD = 100_000
 
 
 class Lanes:

@@ -100,12 +100,15 @@ class ConsumerLoop:
         except TRANSIENT as error:
             self._transient_trouble(error)
             busy = False
+        passing: Exception | None = None
         for task, failure in self._lanes.take_given_back():
             if isinstance(failure, TRANSIENT):
-                self._transient_trouble(failure)
+                passing = failure
             elif failure is not None:
                 self._record_failed(task, failure)
             self._lanes.put_back([task])
+        if passing is not None:
+            self._transient_trouble(passing)
         return busy
 
     def _read(self, wait_s: float) -> None:

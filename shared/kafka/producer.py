@@ -69,7 +69,7 @@ class ConfirmingProducer:
             return
         if any(error.fatal() for error in refused.values()):
             self._start_afresh()
-        passing = all(error.retriable() or error.fatal() for error in refused.values())
+        passing = all(_may_pass(error) for error in refused.values())
         raise (NotConfirmedYetError if passing else NotConfirmedError)(refused, len(records))
 
     def serve(self) -> None:
@@ -112,6 +112,12 @@ def until(seconds: float) -> Callable[[], None]:
             raise KafkaUnavailableError(f"Kafka did not confirm within {seconds:g} s")
 
     return patience
+
+
+def _may_pass(error: KafkaError) -> bool:
+    """A topic that is missing is made again by the scheduler; a fatal error is over with the client it befell."""
+    is_missing = error.code() in (KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
+    return error.retriable() or error.fatal() or is_missing
 
 
 def _report(refused: dict[int, KafkaError], place: int, error: KafkaError | None, _: Message | None) -> None:

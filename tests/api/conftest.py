@@ -17,16 +17,9 @@ from shared.intents.states import Trigger
 from shared.intents.store import apply
 from shared.sealing import SecretBox
 from shared.settings import (
-    ApiSettings,
-    DatabaseSettings,
-    Environment,
-    KafkaSettings,
-    KeptSettings,
-    PublicUrls,
     Settings,
 )
 
-CHECKOUT = "https://pay.mizan.example"
 PATH = "/api/v1/payment-intents"
 
 MakeApplication = Callable[[str], CreatedApplication]
@@ -60,25 +53,6 @@ class Merchant:
         """The same merchant with other headers; None leaves one out. `X_API_Key` is X-API-Key."""
         headers = {**self.headers, **{name.replace("_", "-"): value for name, value in changed.items()}}
         return replace(self, headers={name: value for name, value in headers.items() if value is not None})
-
-
-@pytest.fixture
-def settings(database_settings: DatabaseSettings, kafka_settings: KafkaSettings) -> Settings:
-    return Settings(
-        environment=Environment.TEST,
-        database=database_settings,
-        kafka=kafka_settings,
-        public_urls=PublicUrls(api="https://api.mizan.example", checkout=CHECKOUT),
-        api=ApiSettings(workers=2, threads=8, rate_limit=0.0, rate_burst=100),
-        kept=KeptSettings(),
-        secret_keys=(),
-        webhook_allow_private=False,
-        http_host="127.0.0.1",
-        http_port=0,
-        log_format="json",
-        log_level="INFO",
-        metrics_dir=None,
-    )
 
 
 @pytest.fixture

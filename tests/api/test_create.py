@@ -12,8 +12,9 @@ from shared.db.pool import Database
 from shared.intents.states import EventType
 from shared.messages import IntentEvent, decode
 from shared.topics import PAYMENT_INTENT_EVENTS
-from tests.api.conftest import CHECKOUT, PATH, Merchant, data_of, written
+from tests.api.conftest import PATH, Merchant, data_of, written
 from tests.clock import Clock
+from tests.conftest import CHECKOUT
 
 GIVEN_BY_US = {"uuid", "reference", "status", "expires_at", "checkout_url", "created_at", "updated_at"}
 GIVEN_BY_MERCHANT = {

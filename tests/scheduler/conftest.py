@@ -19,10 +19,10 @@ from shared.intents.store import apply, create_or_find
 from shared.kafka.producer import ConfirmingProducer
 from shared.settings import DatabaseSettings, KafkaSettings
 from shared.topics import PAYMENT_INTENT_EVENTS, Topic
+from tests.running_service import Service
 from tests.scheduler.at_work import at_work
 from tests.scheduler.due_intents import Intents
 from tests.scheduler.history import KEPT, History
-from tests.scheduler.running_scheduler import Scheduler
 from tests.topic_reader import TopicReader
 
 
@@ -87,18 +87,18 @@ def relays(database_settings: DatabaseSettings, kafka_settings: KafkaSettings) -
     return Relays(database_settings, kafka_settings)
 
 
-MakeScheduler = Callable[[], Scheduler]
+MakeScheduler = Callable[[], Service]
 
 
 @pytest.fixture
 def make_scheduler(
     repository_root: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
 ) -> MakeScheduler:
-    return lambda: Scheduler(repository_root, database_settings, kafka_settings)
+    return lambda: Service("services.scheduler", repository_root, database_settings, kafka_settings)
 
 
 @pytest.fixture
-def scheduler(make_scheduler: MakeScheduler) -> Scheduler:
+def scheduler(make_scheduler: MakeScheduler) -> Service:
     return make_scheduler()
 
 

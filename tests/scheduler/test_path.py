@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 
 from stack.engines import Engines
+from tests.running_service import Service
 from tests.scheduler.conftest import Outbox
-from tests.scheduler.running_scheduler import Scheduler
 from tests.topic_reader import TopicReader
 from tests.waiting import eventually
 
 
 def test_an_intent_comes_out_of_the_events_topic(
-    scheduler: Scheduler, outbox: Outbox, reader: TopicReader
+    scheduler: Service, outbox: Outbox, reader: TopicReader
 ) -> None:
     """Intent row and outbox row were written in one transaction; the message names the intent."""
     with scheduler.running() as process:
@@ -27,7 +27,7 @@ def test_an_intent_comes_out_of_the_events_topic(
 
 
 def test_with_the_broker_killed_meanwhile_they_come_out_after_its_return_once_each(
-    breakable: Engines, scheduler: Scheduler, outbox: Outbox, reader: TopicReader
+    breakable: Engines, scheduler: Service, outbox: Outbox, reader: TopicReader
 ) -> None:
     """Creating and paying do not notice; /readyz does."""
     with scheduler.running():
@@ -48,7 +48,7 @@ def test_with_the_broker_killed_meanwhile_they_come_out_after_its_return_once_ea
 
 
 def test_the_scheduler_killed_in_the_middle_loses_nothing(
-    scheduler: Scheduler, outbox: Outbox, reader: TopicReader
+    scheduler: Service, outbox: Outbox, reader: TopicReader
 ) -> None:
     """kill -9 while it publishes: the next one goes on; a repeat has the same id, in order behind the first."""
     intents = [outbox.create() for _ in range(300)]

@@ -1,4 +1,4 @@
-"""The scheduler as the process it is, for tests to start, to ask and to kill."""
+"""A service as the process it is, for tests to start, to ask and to kill."""
 
 import os
 import subprocess
@@ -13,8 +13,11 @@ from shared.settings import DatabaseSettings, KafkaSettings
 from stack.free_ports import find_free_ports
 
 
-class Scheduler:
-    def __init__(self, root: Path, database: DatabaseSettings, kafka: KafkaSettings) -> None:
+class Service:
+    def __init__(
+        self, module: str, root: Path, database: DatabaseSettings, kafka: KafkaSettings, **environment: str
+    ) -> None:
+        self._module = module
         self.port = find_free_ports(1)[0]
         self._root = root
         self._environment = {
@@ -23,12 +26,13 @@ class Scheduler:
             "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
             "KAFKA_TOPIC_PREFIX": kafka.topic_prefix,
             "HTTP_PORT": str(self.port),
+            **environment,
         }
 
     @contextmanager
-    def running(self) -> Iterator["subprocess.Popen[bytes]"]:
+    def running(self, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "services.scheduler"], cwd=self._root, env=self._environment
+            [sys.executable, "-m", self._module, *arguments], cwd=self._root, env=self._environment
         )
         try:
             yield process

@@ -1,0 +1,94 @@
+"""The webhook service's process: its consumers in threads, and its operations pages.
+
+Usage: python -m services.webhooks [intake] [deliver] [slow] [resend] [delay]; without a name, all of them.
+"""
+
+import logging
+import resource
+import sys
+from functools import partial
+from threading import Event, Thread
+
+from services.webhooks.roles import Role, UnknownRoleError, Workshop, chosen_roles
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.db.schema import check_schema
+from shared.kafka.loop import ConsumerLoop
+from shared.kafka.reachable import KafkaReachable
+from shared.process import begin, refuse, stop_on_signal
+from shared.sealing import NoSecretKeysError
+from shared.web.app import create_app
+from shared.web.listening import PortNotUsableError
+from shared.web.operations_server import serve_operations
+from shared.web.readiness import Check
+
+SERVICE = "webhooks"
+_STOP_PATIENCE_S = 30
+
+_log = logging.getLogger("services.webhooks")
+
+
+class RoleThread(Thread):
+    """A consumer at work. When one ends that nobody asked to end, the whole process does, and is started again."""
+
+    def __init__(self, role: Role, loop: ConsumerLoop, stop: Event) -> None:
+        super().__init__(name=role.name, daemon=True)
+        self.loop = loop
+        self.failed = False
+        self._stop_all = stop
+
+    def run(self) -> None:
+        try:
+            self.loop.run()
+        except Exception:  # noqa: BLE001  the thread's edge
+            self.failed = True
+            _log.exception("%s has ended", self.name)
+        finally:
+            self._stop_all.set()
+
+
+def main() -> None:
+    settings = begin(SERVICE)
+    stop = stop_on_signal()
+    _allow_many_connections()
+    database = Database(settings.database, SERVICE, **STEADY_PLANS)
+    try:
+        roles = chosen_roles(sys.argv[1:])
+        workshop = Workshop(settings, database)
+    except (UnknownRoleError, NoSecretKeysError) as error:
+        refuse(SERVICE, error)
+    threads = [RoleThread(role, workshop.loop(role), stop) for role in roles]
+    checks: dict[str, Check] = {
+        "database": database.check,
+        "schema": partial(check_schema, database),
+        "kafka": KafkaReachable(settings.kafka).check,
+        **{thread.name: thread.loop.progress.check for thread in threads},
+    }
+    try:
+        server = serve_operations(
+            create_app(SERVICE, checks, settings.metrics_dir), settings.http_host, settings.http_port
+        )
+    except PortNotUsableError as error:
+        refuse(SERVICE, error)
+    for thread in threads:
+        thread.start()
+    _log.info("started on port %d", server.port)
+    stop.wait()
+    _log.info("stopping")
+    for thread in threads:
+        thread.loop.stop()
+    for thread in threads:
+        thread.join(_STOP_PATIENCE_S)
+    workshop.close()
+    server.close()
+    database.close()
+    sys.exit(any(thread.failed for thread in threads))
+
+
+def _allow_many_connections() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+if __name__ == "__main__":
+    main()

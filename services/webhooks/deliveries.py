@@ -1,0 +1,238 @@
+"""The room that writes webhook deliveries and their tries, in batches: one statement for many rows.
+
+Values of a batch come as arrays beside the sorted ids. Rows are found by `id = any(…)` and each looks up its own
+values by its place among the ids, which `width_bucket` finds by binary search. So there is no join to plan badly: one
+plan from an empty to a huge table, and rows are locked in the order of their ids.
+docs/decisions/0010-webhooks.md has the figures.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg import Cursor
+
+from services.webhooks.answers import Answer
+from services.webhooks.ladder import Decision, DeliveryStatus
+from shared.db.prepared import Prepared, Row, array
+
+NO_URL = "no_url"
+
+LOOK_SQL = """
+select d.id, d.application_id, d.intent_uuid, d.event, d.status, d.step, d.next_due_at, d.url, d.secret_version,
+       a.webhook_url, a.webhook_secret_version, a.webhooks_paused_at is not null,
+       d.next_due_at > mizan_now(), d.last_failure = 'no_url'
+from webhook_deliveries as d
+cross join lateral (select webhook_url, webhook_secret_version, webhooks_paused_at
+                    from applications where id = d.application_id offset 0) as a
+where d.id = any($1::uuid[])"""
+_LOOK = Prepared(LOOK_SQL)
+
+# $1 the ids, in order; of each try: $2 step, $3 its age in milliseconds, $4 duration, $5 status code, $6 failure,
+# $7 the beginning of the answer; of its delivery: $8 status, $9 step, $10 seconds until that is due.
+RECORD_SQL = """
+with advanced as (
+    update webhook_deliveries
+    set tries = tries + 1,
+        status = ($8::text[])[width_bucket(id, $1::uuid[])],
+        step = ($9::smallint[])[width_bucket(id, $1::uuid[])],
+        next_due_at = mizan_now() + make_interval(secs => ($10::float8[])[width_bucket(id, $1::uuid[])]),
+        last_status_code = ($5::integer[])[width_bucket(id, $1::uuid[])],
+        last_failure = ($6::text[])[width_bucket(id, $1::uuid[])],
+        updated_at = mizan_now()
+    where id = any($1::uuid[]) and status = 'pending'
+      and step = ($2::smallint[])[width_bucket(id, $1::uuid[])]
+    returning id, tries, url, next_due_at, width_bucket(id, $1::uuid[]) as place
+),
+noted as (
+    insert into webhook_tries (delivery_id, number, step, at, duration_ms, url, status_code, failure, answer)
+    select id, tries, ($2::smallint[])[place], mizan_now() - make_interval(secs => ($3::integer[])[place] / 1000.0),
+           ($4::integer[])[place], url, ($5::integer[])[place], ($6::text[])[place], ($7::bytea[])[place]
+    from advanced
+)
+select id, next_due_at from advanced"""
+_RECORD = Prepared(RECORD_SQL)
+
+# A resend counts as a try and can only make things better. $2 resend ids, $3 to $7 as above, $8 the URL that it
+# went to, as UTF-8 in hexadecimal, which needs no quotes.
+RECORD_RESENDS_SQL = """
+with resent as (
+    update webhook_deliveries as d
+    set tries = tries + 1,
+        status = case when ($5::integer[])[width_bucket(id, $1::uuid[])] between 200 and 299 then 'succeeded'
+                      else status end,
+        next_due_at = case when ($5::integer[])[width_bucket(id, $1::uuid[])] between 200 and 299 then null
+                           else next_due_at end,
+        last_status_code = ($5::integer[])[width_bucket(id, $1::uuid[])],
+        last_failure = ($6::text[])[width_bucket(id, $1::uuid[])],
+        updated_at = mizan_now()
+    where id = any($1::uuid[])
+      and not exists (select from webhook_tries
+                      where delivery_id = d.id and resend_id = ($2::uuid[])[width_bucket(d.id, $1::uuid[])]
+                      offset 0)
+    returning id, tries, width_bucket(id, $1::uuid[]) as place
+),
+noted as (
+    insert into webhook_tries (delivery_id, number, resend_id, at, duration_ms, url, status_code, failure, answer)
+    select id, tries, ($2::uuid[])[place], mizan_now() - make_interval(secs => ($3::integer[])[place] / 1000.0),
+           ($4::integer[])[place], convert_from(($8::bytea[])[place], 'UTF8'), ($5::integer[])[place],
+           ($6::text[])[place], ($7::bytea[])[place]
+    from resent
+)
+select id from resent"""
+_RECORD_RESENDS = Prepared(RECORD_RESENDS_SQL)
+
+_END_WITHOUT_URL = Prepared(
+    f"""
+update webhook_deliveries
+set status = 'failed', next_due_at = null, last_status_code = null, last_failure = '{NO_URL}', updated_at = mizan_now()
+where id = any($1::uuid[]) and status = 'pending' returning id"""
+)
+_PARK = Prepared(
+    """
+update webhook_deliveries set parked_at = mizan_now()
+where id = any($1::uuid[]) and status = 'pending' and parked_at is null returning id"""
+)
+_MET_RESENDS = Prepared(
+    """
+select resend_id from webhook_tries where delivery_id = any($1::uuid[]) and resend_id = any($2::uuid[])"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a try goes, and which of the application's secrets signs it."""
+
+    url: str
+    secret_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """As the database has it now."""
+
+    id: str
+    application_id: str
+    intent_uuid: str
+    event: str
+    status: DeliveryStatus
+    step: int
+    next_due_at: datetime | None
+    frozen: Target
+    """For its ladder: as it was when the event was taken in."""
+    current: Target | None
+    """As the application has it now; None when it has no URL."""
+    is_paused: bool
+    is_early: bool
+    """It is not yet due."""
+    ended_without_url: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LadderTry:
+    delivery_id: str
+    step: int
+    answer: Answer
+    age_ms: int
+    """Since it began."""
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class ResendTry:
+    delivery_id: str
+    resend_id: str
+    answer: Answer
+    age_ms: int
+    url: str
+
+
+def look(cursor: Cursor[Any], ids: Iterable[str]) -> dict[str, Delivery]:
+    """What the database knows of these deliveries, by id."""
+    return {delivery.id: delivery for delivery in map(_delivery, _LOOK.all_rows(cursor, [array(ids)]))}
+
+
+def record_tries(cursor: Cursor[Any], tries: Sequence[LadderTry]) -> dict[str, datetime | None]:
+    """Writes down tries of different deliveries and moves those on that still stand at that step.
+
+    Returns when each of those is due next; another process was faster with the rest.
+    """
+    tries = sorted(tries, key=lambda one: one.delivery_id)
+    values = [
+        array(one.delivery_id for one in tries),
+        array(str(one.step) for one in tries),
+        *_answers([one.answer for one in tries], [one.age_ms for one in tries]),
+        array(one.decision.status for one in tries),
+        array(str(one.decision.next_step) for one in tries),
+        array(None if one.decision.wait_s is None else str(one.decision.wait_s) for one in tries),
+    ]
+    return {_text(row[0]): _moment(row[1]) for row in _RECORD.all_rows(cursor, values)}
+
+
+def record_resends(cursor: Cursor[Any], tries: Sequence[ResendTry]) -> None:
+    """Writes down resends of different deliveries, each once."""
+    tries = sorted(tries, key=lambda one: one.delivery_id)
+    values = [
+        array(one.delivery_id for one in tries),
+        array(one.resend_id for one in tries),
+        *_answers([one.answer for one in tries], [one.age_ms for one in tries]),
+        array(_hexadecimal(one.url.encode()) for one in tries),
+    ]
+    _RECORD_RESENDS.all_rows(cursor, values)
+
+
+def met_resends(cursor: Cursor[Any], resends: Sequence[tuple[str, str]]) -> set[str]:
+    """Which of these (delivery, resend) have been sent and written down already."""
+    deliveries, ids = zip(*resends, strict=True)
+    return {_text(row[0]) for row in _MET_RESENDS.all_rows(cursor, [array(deliveries), array(ids)])}
+
+
+def end_without_url(cursor: Cursor[Any], ids: Iterable[str]) -> int:
+    """Nothing is sent any more where the URL was removed: these end as failed. Returns how many were pending."""
+    return len(_END_WITHOUT_URL.all_rows(cursor, [array(sorted(ids))]))
+
+
+def park(cursor: Cursor[Any], ids: Iterable[str]) -> int:
+    """They stay pending; the scheduler puts them back once their application is resumed."""
+    return len(_PARK.all_rows(cursor, [array(sorted(ids))]))
+
+
+def _answers(answers: Sequence[Answer], ages_ms: Sequence[int]) -> list[bytes]:
+    return [
+        array(map(str, ages_ms)),
+        array(str(answer.duration_ms) for answer in answers),
+        array(None if answer.status_code is None else str(answer.status_code) for answer in answers),
+        array(answer.failure for answer in answers),
+        array(_hexadecimal(answer.body) for answer in answers),
+    ]
+
+
+def _hexadecimal(data: bytes) -> str:
+    return f'"\\\\x{data.hex()}"'
+
+
+def _delivery(row: Row) -> Delivery:
+    return Delivery(
+        id=_text(row[0]),
+        application_id=_text(row[1]),
+        intent_uuid=_text(row[2]),
+        event=_text(row[3]),
+        status=DeliveryStatus(_text(row[4])),
+        step=int(row[5] or 0),
+        next_due_at=_moment(row[6]),
+        frozen=Target(_text(row[7]), int(row[8] or 0)),
+        current=None if row[9] is None else Target(_text(row[9]), int(row[10] or 0)),
+        is_paused=row[11] == b"t",
+        is_early=row[12] == b"t",
+        ended_without_url=row[13] == b"t",
+    )
+
+
+def _text(value: bytes | None) -> str:
+    assert value is not None
+    return value.decode()
+
+
+def _moment(value: bytes | None) -> datetime | None:
+    return None if value is None else datetime.fromisoformat(value.decode())

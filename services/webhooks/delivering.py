@@ -1,0 +1,196 @@
+"""A lane of deliveries: look, send many at once, record; done in any order, and nobody waits for a slow endpoint.
+
+The consumer's thread drives the requests. Reading and recording happen in a thread each, so that neither the
+database nor Kafka holds up what is in flight.
+"""
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+
+from services.webhooks.answers import Answer
+from services.webhooks.endpoints import Endpoints
+from services.webhooks.fence import Drop, Send, Verdict
+from services.webhooks.looking import Looking, SecretTrouble
+from services.webhooks.metrics import IN_FLIGHT, WAITING
+from services.webhooks.queues import ToLook, ToRecord
+from services.webhooks.recording import Answered, Overflowed, Recording, Result
+from services.webhooks.sending import Sender
+from services.webhooks.stage import Stage
+from services.webhooks.tries import Key, Try, Wanted, key_of
+from shared.kafka.tasks import Lane, Task
+from shared.messages import DeliveryDue, ResendRequested
+from shared.settings import WebhookSettings
+
+MOST_KEPT = 4000
+_BATCH = 500
+_SETTLE_S = 5.0
+_SETTLE_RECORDS_S = 4.0
+
+_log = logging.getLogger(__name__)
+
+
+class NotAWebhookError(Exception):
+    """A record in a webhook topic that asks for no try."""
+
+
+class Delivering:
+    """The handler of webhooks.deliver, webhooks.slow and webhooks.resend."""
+
+    def __init__(
+        self,
+        lane: str,
+        looking: Looking,
+        recording: Recording,
+        sender: Sender[Try],
+        settings: WebhookSettings,
+        *,
+        has_slow_lane: bool,
+    ) -> None:
+        self._sender = sender
+        self._endpoints: Endpoints[Try] = Endpoints(
+            settings.in_flight, settings.in_flight_per_application, has_slow_lane=has_slow_lane
+        )
+        self._kept: dict[Key, Try] = {}
+        self._to_look = ToLook()
+        self._to_record = ToRecord(_BATCH)
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix=lane)
+        self._look: Stage[Try, list[tuple[Try, Verdict | SecretTrouble]]] = Stage(
+            f"{lane}, looking",
+            self._to_look,
+            looking.of,
+            batch=_BATCH,
+            threads=self._threads,
+            wake=sender.wake,
+        )
+        self._record: Stage[tuple[Try, Result], None] = Stage(
+            f"{lane}, recording",
+            self._to_record,
+            recording.of,
+            batch=_BATCH,
+            threads=self._threads,
+            wake=sender.wake,
+        )
+        IN_FLIGHT.labels(lane).set_function(lambda: self._sender.in_flight)
+        WAITING.labels(lane).set_function(lambda: self._endpoints.waiting)
+
+    def room(self) -> int:
+        return max(0, MOST_KEPT - len(self._kept))
+
+    def take(self, tasks: Sequence[Task]) -> None:
+        for task, wanted in [(task, _wanted(task)) for task in tasks]:
+            known = self._kept.get(key_of(wanted))
+            if known is not None:  # a repeat of what is under way
+                known.tasks.append(task)
+                continue
+            one = Try(wanted, [task])
+            self._kept[one.key] = one
+            self._to_look.add(one)
+
+    def turn(self, wait_s: float) -> bool:
+        if self._kept:
+            self._go_on(wait_s)
+        return bool(self._kept)
+
+    def settle(self, lanes: Sequence[Lane]) -> None:
+        """No new sends for these; what is in flight may finish, and is written down."""
+        going = set(lanes)
+        self.drop(lanes)
+        deadline = monotonic() + _SETTLE_S
+        while monotonic() < deadline and any(one.place and one.is_of(going) for one in self._kept.values()):
+            self._go_on(0.05)
+        for one in self._sender.abandon(lambda one: one.is_of(going)):
+            self._endpoints.ended(one.application_id, one.place, None)
+            self._forget(one)
+        deadline = monotonic() + _SETTLE_RECORDS_S
+        while monotonic() < deadline and any(one.is_of(going) for one in self._kept.values()):
+            self._go_on(0.01)
+
+    def drop(self, lanes: Sequence[Lane]) -> None:
+        """What is in flight may finish: whoever has the partition now may send it again, but only one is recorded."""
+        going = set(lanes)
+        for one in self._look.items:
+            one.let_go = one.let_go or one.is_of(going)
+        for waiting in (self._to_look, self._endpoints):
+            for one in waiting.leave(lambda one: one.is_of(going)):
+                self._forget(one)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._sender.close()
+
+    def _go_on(self, wait_s: float) -> None:
+        self._heed_looks()
+        self._look.start()
+        now = monotonic()
+        for one in self._endpoints.cut_lines(now):
+            self._to_record.add(one, Overflowed())
+        for place, one in self._endpoints.next_to_send(now):
+            one.place = place
+            assert one.post is not None
+            self._sender.start(one, one.post)
+        for one, answer in self._sender.turn(wait_s):
+            self._answered(one, answer)
+        self._finish_recorded()
+        self._record.start()
+
+    def _heed_looks(self) -> None:
+        looked = self._look.collect()
+        if looked is None:
+            return
+        tries, judged = looked
+        if isinstance(judged, Exception):
+            self._give_back(tries, judged)
+            return
+        for one, verdict in judged:
+            self._heed(one, verdict)
+
+    def _heed(self, one: Try, verdict: Verdict | SecretTrouble) -> None:
+        if one.let_go:
+            self._forget(one)
+        elif isinstance(verdict, Send):
+            self._endpoints.join(one.application_id, one)
+        elif isinstance(verdict, Drop):
+            if verdict.why:
+                _log.warning("delivery %s is not resent: %s", one.delivery_id, verdict.why)
+            self._forget(one)
+            one.done()
+        elif isinstance(verdict, Exception):
+            self._give_back([one], verdict)
+        else:
+            self._to_record.add(one, verdict)
+
+    def _answered(self, one: Try, answer: Answer) -> None:
+        self._endpoints.ended(one.application_id, one.place, answer.duration_ms / 1000)
+        one.place = 0
+        self._to_record.add(one, Answered(answer))
+
+    def _finish_recorded(self) -> None:
+        recorded = self._record.collect()
+        if recorded is None:
+            return
+        results, error = recorded
+        if isinstance(error, Exception):
+            self._give_back([one for one, _ in results], error)
+            return
+        for one, _ in results:
+            self._forget(one)
+            one.done()
+
+    def _give_back(self, tries: Sequence[Try], error: Exception) -> None:
+        for one in tries:
+            self._forget(one)
+            for task in one.tasks:
+                task.give_back(error)
+
+    def _forget(self, one: Try) -> None:
+        if self._kept.get(one.key) is one:
+            del self._kept[one.key]
+
+
+def _wanted(task: Task) -> Wanted:
+    message = task.message
+    if not isinstance(message, DeliveryDue | ResendRequested):
+        raise NotAWebhookError(f"{type(message).__name__} asks for no try")
+    return message

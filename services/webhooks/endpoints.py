@@ -1,0 +1,160 @@
+"""Isolation: each application has a few places for requests in flight, and a line of its own behind them.
+
+How long one would wait in that line is known from how long the endpoint takes. A line that is too long is cut: what
+is cut goes to the slow lane, so that an endpoint that hangs or is slow holds up nobody but itself. Pure; time is given.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+LONGEST_LINE_S = 1.0
+LONGEST_LINE = 1000
+QUICK_S = 0.05
+"""Behind an endpoint that usually answers so soon a line may be of any length: it is over in a moment."""
+SILENT_S = 1.0
+"""A request that is out for so long says more than how long they usually take."""
+HANGS_FROM_S = 5.0
+"""An endpoint that takes so long three times in a row is one that hangs …"""
+HANGING_AFTER = 3
+PLACES_WHEN_HANGING = 2
+"""… and is only probed, until it answers in time again."""
+# Slow to change: when this process itself falters for a moment, that is not the endpoints' fault.
+_SMOOTHING = 0.02
+
+
+class Endpoint(Generic[T]):
+    """An application's, as this lane knows it."""
+
+    def __init__(self) -> None:
+        self.line: deque[T] = deque()
+        self.began: dict[int, float] = {}
+        """The requests in flight, oldest first, by a number."""
+        self.typical_s = 0.0
+        self.hangs = 0
+
+    @property
+    def is_hanging(self) -> bool:
+        return self.hangs >= HANGING_AFTER
+
+    def takes_s(self, now: float) -> float:
+        """How long a request takes: as long as usual, or as one that is out for very long."""
+        silence_s = now - next(iter(self.began.values()), now)
+        return max(self.typical_s, silence_s) if silence_s >= SILENT_S else self.typical_s
+
+    def answered(self, duration_s: float) -> None:
+        self.typical_s += _SMOOTHING * (duration_s - self.typical_s)
+        self.hangs = self.hangs + 1 if duration_s >= HANGS_FROM_S else 0
+
+
+class Endpoints(Generic[T]):
+    """All of one lane."""
+
+    def __init__(self, places: int, places_each: int, *, has_slow_lane: bool) -> None:
+        """`places` in all and for each application. Without a slow lane behind it, no line is cut."""
+        self._places = places
+        self._places_each = places_each
+        self._has_slow_lane = has_slow_lane
+        self._endpoints: dict[str, Endpoint[T]] = {}
+        self._lines: dict[str, Endpoint[T]] = {}
+        """Those with somebody in line, in the order in which they are served."""
+        self._busy = 0
+        self.in_flight = 0
+        self.waiting = 0
+        self._numbers = 0
+
+    def join(self, application: str, item: T) -> None:
+        """The end of its line."""
+        endpoint = self._endpoints.get(application)
+        if endpoint is None:
+            endpoint = self._endpoints[application] = Endpoint()
+        endpoint.line.append(item)
+        self._lines[application] = endpoint
+        self.waiting += 1
+
+    def leave(self, unwanted: Callable[[T], bool]) -> list[T]:
+        """Takes these out of the lines."""
+        gone: list[T] = []
+        for application, endpoint in list(self._lines.items()):
+            left = deque(item for item in endpoint.line if not unwanted(item))
+            gone.extend(item for item in endpoint.line if unwanted(item))
+            self._set_line(application, endpoint, left)
+        return gone
+
+    def next_to_send(self, now: float) -> Iterator[tuple[int, T]]:
+        """One after another, each application in turn; the number says which request has ended, later."""
+        while self._lines and self.in_flight < self._places:
+            served = False
+            for application, endpoint in list(self._lines.items()):
+                if self.in_flight >= self._places:
+                    return
+                if len(endpoint.began) < self._places_of(endpoint):
+                    served = True
+                    yield self._serve(application, endpoint, now)
+            if not served:
+                return
+
+    def ended(self, application: str, number: int, duration_s: float | None) -> None:
+        """`duration_s` is None when it ended without an answer of the endpoint's doing."""
+        endpoint = self._endpoints[application]
+        if endpoint.began.pop(number, None) is None:
+            return
+        self.in_flight -= 1
+        self._busy -= not endpoint.began
+        if duration_s is not None:
+            endpoint.answered(duration_s)
+        self._forget_if_idle(application, endpoint)
+
+    def cut_lines(self, now: float) -> list[T]:
+        """What would wait too long here, and therefore goes to the slow lane."""
+        if not self._has_slow_lane:
+            return []
+        cut: list[T] = []
+        for application, endpoint in list(self._lines.items()):
+            fits = self._longest_line(endpoint, now)
+            if fits is not None and len(endpoint.line) > fits:
+                items = list(endpoint.line)
+                cut.extend(items[fits:])
+                self._set_line(application, endpoint, deque(items[:fits]))
+        return cut
+
+    def _longest_line(self, endpoint: Endpoint[T], now: float) -> int | None:
+        """None where it may be of any length."""
+        if endpoint.is_hanging and endpoint.began:
+            return 0
+        takes_s = endpoint.takes_s(now)
+        if takes_s < QUICK_S:
+            return None
+        return min(LONGEST_LINE, int(LONGEST_LINE_S * self._places_of(endpoint) / takes_s))
+
+    def _places_of(self, endpoint: Endpoint[T]) -> int:
+        """Where many are busy none may take more than its share."""
+        if self._has_slow_lane and endpoint.is_hanging:
+            return PLACES_WHEN_HANGING
+        return max(1, min(self._places_each, self._places // max(1, self._busy)))
+
+    def _serve(self, application: str, endpoint: Endpoint[T], now: float) -> tuple[int, T]:
+        item = endpoint.line.popleft()
+        self.waiting -= 1
+        del self._lines[application]
+        if endpoint.line:
+            self._lines[application] = endpoint  # to the end of those who are served
+        self._busy += not endpoint.began
+        self._numbers += 1
+        endpoint.began[self._numbers] = now
+        self.in_flight += 1
+        return self._numbers, item
+
+    def _set_line(self, application: str, endpoint: Endpoint[T], line: deque[T]) -> None:
+        self.waiting += len(line) - len(endpoint.line)
+        endpoint.line = line
+        if not line:
+            self._lines.pop(application, None)
+            self._forget_if_idle(application, endpoint)
+
+    def _forget_if_idle(self, application: str, endpoint: Endpoint[T]) -> None:
+        """An endpoint that is well needs no memory."""
+        if not endpoint.began and not endpoint.line and not endpoint.hangs:
+            self._endpoints.pop(application, None)

@@ -1,0 +1,76 @@
+"""What is to be done about a record, given what the database knows of its delivery. Pure.
+
+A record may be read twice, late, or by two processes: the delivery's status and step decide, never the record.
+"""
+
+from dataclasses import dataclass
+
+from services.webhooks.deliveries import Delivery, Target
+from services.webhooks.ladder import LAST_STEP, DeliveryStatus
+from shared.messages import DeliveryDue
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Nothing: it has been done, or was never ours to do. `why` is for people where it was their wish."""
+
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PutBackInDelay:
+    """It stands at another step, or is early: whoever moved it on may have died before it said so."""
+
+
+@dataclass(frozen=True, slots=True)
+class TellDead:
+    """Its ladder is used up: whoever saw that may have died before it said so."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndWithoutUrl:
+    """The application's URL was removed: nothing is sent any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """The application is paused."""
+
+
+Verdict = Send | Drop | PutBackInDelay | TellDead | EndWithoutUrl | Park
+
+
+def judge(due: DeliveryDue, delivery: Delivery | None) -> Verdict:
+    if delivery is None:
+        return Drop()
+    if delivery.status is not DeliveryStatus.PENDING:
+        return TellDead() if _is_used_up(due, delivery) else Drop()
+    if delivery.step < due.step:
+        return Drop()
+    if delivery.step > due.step or delivery.is_early:
+        return PutBackInDelay()
+    if delivery.current is None:
+        return EndWithoutUrl()
+    return Park() if delivery.is_paused else Send(delivery.frozen)
+
+
+def judge_resend(delivery: Delivery | None, *, is_met: bool) -> Send | Drop:
+    """`is_met`: this wish has been met already."""
+    if delivery is None or is_met:
+        return Drop()
+    if delivery.current is None:
+        return Drop("its application has no webhook URL")
+    if delivery.is_paused:
+        return Drop("an operator has paused its application's webhooks")
+    return Send(delivery.current)
+
+
+def _is_used_up(due: DeliveryDue, delivery: Delivery) -> bool:
+    return (
+        delivery.status is DeliveryStatus.FAILED and due.step == LAST_STEP and not delivery.ended_without_url
+    )

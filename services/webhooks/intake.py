@@ -1,0 +1,83 @@
+"""Intake: each event that merchants are told of becomes a delivery, once, and is put on its way.
+
+Delivery row and `taken_in_at` are written in one statement. A crash before the record is out repeats the event, which
+finds its delivery still at the first step and puts it on its way again.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Cursor
+
+from services.webhooks.metrics import TAKEN_IN
+from services.webhooks.records import to_deliver
+from shared.db.pool import Database
+from shared.db.prepared import Prepared, Row, array
+from shared.intents.states import EventType
+from shared.kafka.producer import ConfirmingProducer, until
+from shared.kafka.tasks import Task
+from shared.messages import DeliveryDue, IntentEvent
+
+TOLD = frozenset({EventType.SUCCEEDED, EventType.CANCELED})
+_KAFKA_PATIENCE_S = 10
+
+# Only for an event that was not taken in before: where there was no URL then, none that is set later counts (§6.1).
+TAKE_IN_SQL = """
+with taken as (
+    update intent_events set taken_in_at = mizan_now()
+    where id = any($1::uuid[]) and taken_in_at is null
+    returning id, intent_uuid, type, ($2::uuid[])[width_bucket(id, $1::uuid[])] as application_id
+)
+insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, next_due_at)
+select taken.id, taken.intent_uuid, taken.application_id, taken.type, a.webhook_url, a.webhook_secret_version,
+       mizan_now()
+from taken
+cross join lateral (select webhook_url, webhook_secret_version from applications
+                    where id = taken.application_id and webhook_url is not null offset 0) as a
+on conflict (id) do nothing
+returning id, application_id, next_due_at"""
+_TAKE_IN = Prepared(TAKE_IN_SQL)
+_AT_FIRST_STEP = Prepared(
+    """
+select id, application_id, next_due_at from webhook_deliveries
+where id = any($1::uuid[]) and status = 'pending' and step = 1"""
+)
+
+
+class Intake:
+    """Handles batches of payment_intents.events."""
+
+    def __init__(self, database: Database, producer: ConfirmingProducer) -> None:
+        self._database = database
+        self._producer = producer
+
+    def take_in(self, tasks: Sequence[Task]) -> None:
+        events = _told([task.message for task in tasks])
+        if not events:
+            return
+        with self._database.cursor() as cursor:
+            due = take_in(cursor, events)
+        self._producer.send([to_deliver(delivery) for delivery in due], patience=until(_KAFKA_PATIENCE_S))
+        TAKEN_IN.inc(len(due))
+
+
+def take_in(cursor: Cursor[Any], events: Sequence[IntentEvent]) -> list[DeliveryDue]:
+    """Makes the deliveries of these events; returns those that wait for their first try."""
+    ids = [str(event.id) for event in events]
+    made = _TAKE_IN.all_rows(cursor, [array(ids), array(str(event.application_id) for event in events)])
+    if len(made) < len(events):  # repeats, or applications without a URL
+        made = _AT_FIRST_STEP.all_rows(cursor, [array(ids)])
+    return [_due(row) for row in made]
+
+
+def _told(messages: Sequence[object]) -> list[IntentEvent]:
+    """Those that merchants are told of, each once, in the order of their ids."""
+    told = {m.id: m for m in messages if isinstance(m, IntentEvent) and m.type in TOLD}
+    return [event for _, event in sorted(told.items())]
+
+
+def _due(row: Row) -> DeliveryDue:
+    delivery_id, application_id, due_at = (str(value, "ascii") for value in row if value is not None)
+    return DeliveryDue(UUID(delivery_id), UUID(application_id), 1, datetime.fromisoformat(due_at))

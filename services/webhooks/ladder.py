@@ -1,0 +1,35 @@
+"""The ladder of tries (§6.6): how a try went, and which it was, decide what becomes of its delivery. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.topics import RETRY_STEPS
+
+LAST_STEP = RETRY_STEPS + 1
+
+
+class DeliveryStatus(StrEnum):
+    PENDING = "pending"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    status: DeliveryStatus
+    next_step: int
+    """Where the delivery stands now; where nothing follows, the step of its last try."""
+    wait_s: float | None = None
+    """Until that step is due; None where nothing follows."""
+
+
+def decide(step: int, *, is_success: bool, retry_delays: Sequence[float]) -> Decision:
+    """After the try of this step, from 1 to 9."""
+    if not 1 <= step <= LAST_STEP:
+        raise ValueError(f"the ladder has no step {step}")
+    if is_success:
+        return Decision(DeliveryStatus.SUCCEEDED, step)
+    if step == LAST_STEP:
+        return Decision(DeliveryStatus.FAILED, step)
+    return Decision(DeliveryStatus.PENDING, step + 1, retry_delays[step - 1])

@@ -1,0 +1,192 @@
+"""After sending: the tries of a batch are written down, what follows from them is put into Kafka, and only then are
+their records done."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import time
+from uuid import UUID
+
+from services.webhooks.answers import Answer, Failure
+from services.webhooks.deliveries import (
+    NO_URL,
+    LadderTry,
+    ResendTry,
+    end_without_url,
+    park,
+    record_resends,
+    record_tries,
+)
+from services.webhooks.fence import EndWithoutUrl, Park, PutBackInDelay, TellDead
+from services.webhooks.ladder import Decision, DeliveryStatus, decide
+from services.webhooks.metrics import (
+    BLOCKED,
+    DELIVERED,
+    FAILED,
+    OVERFLOWED,
+    PARKED,
+    RETRIED,
+    TO_RECEIPT,
+    TRIES,
+)
+from services.webhooks.records import to_dead, to_delay, to_slow
+from services.webhooks.tries import Try
+from shared.db.pool import Database
+from shared.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.messages import DeliveryDue, DeliveryExhausted, ResendRequested
+
+_KAFKA_PATIENCE_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """It was sent, and this came of it."""
+
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Overflowed:
+    """It goes to the slow lane."""
+
+
+Result = Answered | Overflowed | PutBackInDelay | TellDead | EndWithoutUrl | Park
+
+
+class Recording:
+    """The books of a lane: the database, and Kafka for what follows."""
+
+    def __init__(
+        self, database: Database, producer: ConfirmingProducer, retry_delays: Sequence[float]
+    ) -> None:
+        self._database = database
+        self._producer = producer
+        self._retry_delays = retry_delays
+
+    def of(self, results: Sequence[tuple[Try, Result]]) -> Callable[[], None]:
+        """Records one batch, with at most one try of each delivery. When it raises it can be called again: what is
+        written stays written, and is not lost to the second half."""
+        outgoing: list[Outgoing] | None = None
+
+        def record() -> None:
+            nonlocal outgoing
+            if outgoing is None:
+                outgoing = list(_write(self._database, results, self._retry_delays))
+            if outgoing:
+                self._producer.send(outgoing, patience=until(_KAFKA_PATIENCE_S))
+
+        return record
+
+
+def _write(
+    database: Database, results: Sequence[tuple[Try, Result]], retry_delays: Sequence[float]
+) -> Iterable[Outgoing]:
+    """Returns what is to be put into Kafka."""
+    answered = [(one, result.answer) for one, result in results if isinstance(result, Answered)]
+    ladder = {
+        one.delivery_id: (one, _ladder_try(one.wanted, answer, retry_delays))
+        for one, answer in answered
+        if isinstance(one.wanted, DeliveryDue)
+    }
+    resends = [
+        _resend_try(one, answer) for one, answer in answered if isinstance(one.wanted, ResendRequested)
+    ]
+    ending = [one.delivery_id for one, result in results if isinstance(result, EndWithoutUrl)]
+    parking = [one.delivery_id for one, result in results if isinstance(result, Park)]
+    advanced: dict[str, datetime | None] = {}
+    with database.cursor() as cursor:
+        if ladder:
+            advanced = record_tries(cursor, [made for _, made in ladder.values()])
+        if resends:
+            record_resends(cursor, resends)
+        if ending:
+            FAILED.labels(NO_URL).inc(end_without_url(cursor, ending))
+        if parking:
+            PARKED.inc(park(cursor, parking))
+    for delivery_id, due_at in advanced.items():
+        one, made = ladder[delivery_id]
+        yield from _what_follows(one, made.decision, due_at)
+    for one, result in results:
+        yield from _what_is_told(one, result)
+    _count(advanced, [made for _, made in ladder.values()], resends)
+
+
+def _what_follows(one: Try, decision: Decision, due_at: datetime | None) -> Iterable[Outgoing]:
+    if decision.status is DeliveryStatus.FAILED:
+        yield _dead(one)
+    elif due_at is not None:
+        yield to_delay(
+            DeliveryDue(UUID(one.delivery_id), one.wanted.application_id, decision.next_step, due_at)
+        )
+
+
+def _what_is_told(one: Try, result: Result) -> Iterable[Outgoing]:
+    delivery = one.delivery
+    if isinstance(result, Overflowed):
+        OVERFLOWED.inc()
+        yield to_slow(one.wanted)
+    elif isinstance(result, TellDead):
+        yield _dead(one)
+    elif isinstance(result, PutBackInDelay) and delivery is not None and delivery.next_due_at is not None:
+        yield to_delay(
+            DeliveryDue(UUID(delivery.id), one.wanted.application_id, delivery.step, delivery.next_due_at)
+        )
+
+
+def _dead(one: Try) -> Outgoing:
+    return to_dead(DeliveryExhausted(UUID(one.delivery_id), one.wanted.application_id, datetime.now(UTC)))
+
+
+def _ladder_try(due: DeliveryDue, answer: Answer, retry_delays: Sequence[float]) -> LadderTry:
+    decision = decide(due.step, is_success=answer.is_success, retry_delays=retry_delays)
+    return LadderTry(str(due.id), due.step, answer, _age_ms(answer), decision)
+
+
+def _resend_try(one: Try, answer: Answer) -> ResendTry:
+    assert one.post is not None
+    return ResendTry(one.delivery_id, str(one.wanted.id), answer, _age_ms(answer), one.post.url)
+
+
+def _age_ms(answer: Answer) -> int:
+    return max(0, int((time() - answer.began_at) * 1000))
+
+
+def _count(advanced: Iterable[str], ladder: Sequence[LadderTry], resends: Sequence[ResendTry]) -> None:
+    counted: Counter[tuple[str, str]] = Counter()
+    for made in ladder:
+        counted[str(made.step), _outcome(made.answer)] += 1
+    for resend in resends:
+        counted["resend", _outcome(resend.answer)] += 1
+    for labels, times in counted.items():
+        TRIES.labels(*labels).inc(times)
+        if labels[1] == Failure.BLOCKED_ADDRESS:
+            BLOCKED.inc(times)
+    now, moved_on = time(), set(advanced)
+    for made in ladder:
+        if made.delivery_id in moved_on:
+            _count_delivery(made, now)
+
+
+def _count_delivery(made: LadderTry, now: float) -> None:
+    if made.decision.status is DeliveryStatus.PENDING:
+        RETRIED.labels(str(made.step)).inc()
+    elif made.decision.status is DeliveryStatus.FAILED:
+        FAILED.labels("tries").inc()
+    else:
+        DELIVERED.inc()
+        if made.step == 1:
+            received_at = made.answer.began_at + made.answer.duration_ms / 1000
+            TO_RECEIPT.observe(max(0.0, min(received_at, now) - _made_at(made.delivery_id)))
+
+
+def _made_at(delivery_id: str) -> float:
+    """When the event happened: its id, which is the delivery's too, tells (a uuid of version 7)."""
+    return int(delivery_id[:8] + delivery_id[9:13], 16) / 1000
+
+
+def _outcome(answer: Answer) -> str:
+    if answer.failure is not None:
+        return answer.failure
+    assert answer.status_code is not None
+    return f"{answer.status_code // 100}xx"

@@ -1,0 +1,332 @@
+"""Sends webhooks (§6.3, §6.6): many POSTs in flight from one thread.
+
+libcurl makes the requests; an epoll of our own says which of its sockets can go on, so one that hangs costs nothing.
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
+from select import EPOLLIN, EPOLLOUT, epoll
+from threading import Lock
+from time import monotonic, time
+from typing import Generic, TypeVar
+
+import pycurl
+
+from services.webhooks.answers import ANSWER_LIMIT, Answer, Failure
+from services.webhooks.connections import (
+    Courier,
+    Destination,
+    Destinations,
+    LookUp,
+    TrustedCertificates,
+    look_up,
+)
+
+T = TypeVar("T")
+Flight = tuple[Courier, T, float]
+"""A courier, the ticket of its post, and when that was begun, by the steady clock."""
+
+_MOST_CONNECTIONS = 4096
+_MOST_IDLE_COURIERS = 1000
+_MOST_EVENTS = 512
+_EPOLL_MASKS = {pycurl.POLL_IN: EPOLLIN, pycurl.POLL_OUT: EPOLLOUT, pycurl.POLL_INOUT: EPOLLIN | EPOLLOUT}
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    url: str
+    body: bytes
+    signature: str
+
+
+class Sender(Generic[T]):
+    """Each post that was started comes back exactly once, as its ticket: from `turn` or from `abandon`.
+
+    For one thread; only `wake` is for any.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_private: bool,
+        ca_file: Path | None = None,
+        limit_s: float = 10.0,
+        look_up: LookUp = look_up,
+    ) -> None:
+        self._allow_private = allow_private
+        self._limit_s = limit_s
+        self._trusted = TrustedCertificates(ca_file)
+        self._sockets = _Sockets()
+        self._destinations = Destinations(
+            allow_private=allow_private, look_up=look_up, on_news=self._sockets.interrupt
+        )
+        self._multi = self._new_multi()
+        self._idle: list[Courier] = []
+        self._flying: dict[pycurl.Curl, Flight[T]] = {}
+        self._waiting: dict[Destination, list[Flight[T]]] = {}
+        """For the name of their receiver, which is being looked up."""
+        self._ready: list[tuple[T, Answer]] = []
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._flying) + len(self._ready) + sum(map(len, self._waiting.values()))
+
+    def start(self, ticket: T, post: Post) -> None:
+        began = monotonic()
+        destination = self._destinations.of(post.url)
+        if destination is None:
+            self._ready.append((ticket, Answer(time(), 0, None, Failure.BLOCKED_ADDRESS, b"")))
+            return
+        courier = self._idle.pop() if self._idle else self._new_courier()
+        courier.load(post.url, post.body, post.signature)
+        flight = (courier, ticket, began)
+        if began < destination.known_until:
+            self._dispatch(flight, destination, self._limit_s)
+        elif destination in self._waiting:
+            self._waiting[destination].append(flight)
+        else:
+            self._waiting[destination] = [flight]
+            self._destinations.begin_lookup(destination)
+
+    def turn(self, wait_s: float) -> list[tuple[T, Answer]]:
+        """Lets the requests go on until some have ended, `wake` was called, or the time is over."""
+        deadline = monotonic() + wait_s
+        while True:
+            if self._waiting:
+                self._go_on_with_names()
+            try:
+                is_woken = self._go_on(deadline)
+            except pycurl.error:
+                _log.exception("curl gave up, and with it %d requests", len(self._flying))
+                self._start_over()
+                is_woken = True
+            answers = self._collect()
+            if answers or is_woken or monotonic() >= deadline:
+                return answers
+
+    def wake(self) -> None:
+        """Ends the wait of the turn that is under way, or of the next one. From any thread."""
+        self._sockets.wake()
+
+    def abandon(self, wanted: Callable[[T], bool]) -> list[T]:
+        """Ends these without an answer."""
+        flying = [flight for flight in self._flying.values() if wanted(flight[1])]
+        for courier, _, _ in flying:
+            self._release(courier)
+        waiting = [flight for flights in self._waiting.values() for flight in flights if wanted(flight[1])]
+        going = {courier for courier, _, _ in waiting}
+        for flights in self._waiting.values():
+            flights[:] = [flight for flight in flights if flight[0] not in going]
+        for courier in going:
+            self._rest(courier)
+        ready, self._ready = self._ready, []
+        abandoned = [ticket for _, ticket, _ in flying + waiting]
+        for ticket, answer in ready:
+            if wanted(ticket):
+                abandoned.append(ticket)
+            else:
+                self._ready.append((ticket, answer))
+        return abandoned
+
+    def close(self) -> None:
+        """What is in flight ends without an answer."""
+        self.abandon(lambda _: True)
+        self._multi.close()
+        for courier in self._idle:
+            courier.curl.close()
+        self._idle.clear()
+        self._sockets.close()
+        self._trusted.close()
+
+    def _dispatch(self, flight: Flight[T], destination: Destination, limit_s: float) -> None:
+        courier = flight[0]
+        courier.prepare(destination, max(1, int(limit_s * 1000)))
+        try:
+            self._multi.add_handle(courier.curl)
+        except pycurl.error:
+            _log.exception("curl does not take a request")
+            self._give_up(flight, Failure.BROKEN_ANSWER)
+        else:
+            self._flying[courier.curl] = flight
+
+    def _go_on(self, deadline: float) -> bool:
+        """One round over the sockets that are ready; whether `wake` has ended it."""
+        multi, running = self._multi, len(self._flying)
+        if multi.timeout() == 0:
+            _, running = multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        has_news = self._ready or running < len(self._flying)
+        for socket in self._sockets.wait(0 if has_news else self._pause(deadline)):
+            multi.socket_action(socket, 0)
+        return self._sockets.was_woken()
+
+    def _pause(self, deadline: float) -> float:
+        now = monotonic()
+        pause = deadline - now
+        curls_pause_ms = self._multi.timeout()
+        if curls_pause_ms >= 0:
+            pause = min(pause, curls_pause_ms / 1000)
+        for flights in self._waiting.values():
+            if flights:
+                pause = min(pause, flights[0][2] + self._limit_s - now)
+        return max(0.0, pause)
+
+    def _go_on_with_names(self) -> None:
+        now = monotonic()
+        for destination in self._destinations.take_news():
+            for flight in self._waiting.pop(destination):
+                if destination.resolve_entry:
+                    self._dispatch(flight, destination, flight[2] + self._limit_s - now)
+                else:
+                    self._give_up(flight, Failure.DNS)
+        for flights in self._waiting.values():
+            while flights and flights[0][2] + self._limit_s <= now:
+                self._give_up(flights.pop(0), Failure.TIMEOUT)
+
+    def _give_up(self, flight: Flight[T], failure: Failure) -> None:
+        courier, ticket, began = flight
+        elapsed = monotonic() - began
+        self._ready.append((ticket, Answer(time() - elapsed, int(elapsed * 1000), None, failure, b"")))
+        self._rest(courier)
+
+    def _collect(self) -> list[tuple[T, Answer]]:
+        answers, self._ready = self._ready, []
+        _, succeeded, failed = self._multi.info_read()
+        for curl in succeeded:
+            answers.append(self._answer(curl, 0))
+        for curl, error, _ in failed:
+            answers.append(self._answer(curl, error))
+        return answers
+
+    def _answer(self, curl: pycurl.Curl, error: int) -> tuple[T, Answer]:
+        courier, ticket, began = self._flying[curl]
+        elapsed = monotonic() - began
+        status_code = courier.status_code()
+        failure = courier.failure(error) if status_code is None else None
+        body = courier.body[:ANSWER_LIMIT]
+        if courier.tells_of is not None:
+            courier.tells_of.is_known_to_curl = True
+            courier.tells_of = None
+        self._release(courier)
+        return ticket, Answer(time() - elapsed, int(elapsed * 1000), status_code, failure, body)
+
+    def _release(self, courier: Courier) -> None:
+        del self._flying[courier.curl]
+        self._multi.remove_handle(courier.curl)
+        self._rest(courier)
+
+    def _rest(self, courier: Courier) -> None:
+        if len(self._idle) < _MOST_IDLE_COURIERS and courier.can_be_used_again():
+            courier.rest()
+            self._idle.append(courier)
+        else:
+            courier.curl.close()
+
+    def _start_over(self) -> None:
+        for flight in self._flying.values():
+            self._give_up(flight, Failure.BROKEN_ANSWER)
+        self._flying.clear()
+        self._idle.clear()
+        with suppress(pycurl.error):
+            self._multi.close()
+        self._sockets.forget_all()
+        self._multi = self._new_multi()
+
+    def _new_courier(self) -> Courier:
+        return Courier(allow_private=self._allow_private, trusted=self._trusted, on_open=self._sockets.opened)
+
+    def _new_multi(self) -> pycurl.CurlMulti:
+        multi = pycurl.CurlMulti()
+        multi.setopt(pycurl.M_SOCKETFUNCTION, self._sockets.watch)
+        descriptors, _ = getrlimit(RLIMIT_NOFILE)
+        most = _MOST_CONNECTIONS if descriptors == RLIM_INFINITY else min(_MOST_CONNECTIONS, descriptors // 2)
+        multi.setopt(pycurl.M_MAXCONNECTS, most)  # from there on, idle ones are closed
+        return multi
+
+
+class _Sockets:
+    """The epoll. A socket that curl has no use for at the moment stays in it, for it is mostly used again soon:
+    to take it out and put it in again would be a tenth of what a request costs."""
+
+    def __init__(self) -> None:
+        self._epoll = epoll()
+        self._masks: dict[int, int] = {}
+        self._unused: set[int] = set()
+        self._interruptions = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._unused.add(self._interruptions)
+        self._epoll.register(self._interruptions, EPOLLIN)
+        self._is_woken = False
+        self._is_closed = False
+        self._closing = Lock()
+
+    def wait(self, pause: float) -> list[int]:
+        """Those that curl waits for, and that are ready."""
+        sockets = [socket for socket, _ in self._epoll.poll(pause, _MOST_EVENTS)]
+        if self._unused.isdisjoint(sockets):
+            return sockets
+        for socket in self._unused.intersection(sockets):
+            if socket == self._interruptions:
+                os.eventfd_read(socket)
+            else:
+                self._forget(socket)
+        return [socket for socket in sockets if socket in self._masks]
+
+    def watch(self, what: int, socket: int, _multi: pycurl.CurlMulti, _data: object) -> None:
+        """curl's callback: what it waits for. An error here would end all requests; this one ends at its limit."""
+        if what == pycurl.POLL_REMOVE:
+            self._unused.add(socket)
+            return
+        self._unused.discard(socket)
+        mask = _EPOLL_MASKS.get(what, 0)
+        if self._masks.get(socket) != mask:
+            try:
+                change = self._epoll.modify if socket in self._masks else self._epoll.register
+                change(socket, mask)
+            except OSError:
+                _log.exception("cannot wait for socket %d", socket)
+            else:
+                self._masks[socket] = mask
+
+    def opened(self, socket: int) -> None:
+        """A new socket, perhaps by the number of one that was closed, and so has left the epoll."""
+        self._unused.discard(socket)
+        self._masks.pop(socket, None)
+
+    def forget_all(self) -> None:
+        for socket in list(self._masks):
+            self._forget(socket)
+
+    def wake(self) -> None:
+        self._is_woken = True
+        self.interrupt()
+
+    def was_woken(self) -> bool:
+        if not self._is_woken:  # and not touched: it may just be set
+            return False
+        self._is_woken = False
+        return True
+
+    def interrupt(self) -> None:
+        """Ends a wait. From any thread, also after the end: by then the number may be another file's."""
+        with self._closing:
+            if not self._is_closed:
+                os.eventfd_write(self._interruptions, 1)
+
+    def close(self) -> None:
+        with self._closing:
+            if not self._is_closed:
+                self._is_closed = True
+                os.close(self._interruptions)
+        self._epoll.close()
+
+    def _forget(self, socket: int) -> None:
+        self._unused.discard(socket)
+        self._masks.pop(socket, None)
+        with suppress(OSError):  # it may be closed
+            self._epoll.unregister(socket)

@@ -1,0 +1,104 @@
+"""The webhook service in threads of the test, on the real engines, with receivers on loopback."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from threading import Event, Thread
+
+import pytest
+
+from services.scheduler.relay import Relay
+from services.webhooks.roles import Workshop, chosen_roles
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.kafka.loop import ConsumerLoop
+from shared.kafka.producer import ConfirmingProducer
+from shared.kafka.topic_check import ensure_topics
+from shared.sealing import SecretBox
+from shared.settings import Settings, WebhookSettings
+from shared.topics import ALL_TOPICS
+from tests.scheduler.at_work import at_work
+from tests.webhooks.merchants import Merchant
+from tests.webhooks.receivers import Receiver
+
+# Short, but long enough to tell an early try from one in time.
+DELAYS = (0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4)
+
+
+class Webhooks:
+    """The service, part by part, and the relay that feeds it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @contextmanager
+    def running(self, *roles: str, answer_within_s: float = 10.0) -> Iterator[list[ConsumerLoop]]:
+        """These parts, or all of them, until they are stopped gracefully."""
+        database = Database(self.settings.database, "webhooks", **STEADY_PLANS)
+        workshop = Workshop(self.settings, database, answer_within_s)
+        loops = [workshop.loop(role) for role in chosen_roles(roles)]
+        threads = [Thread(target=loop.run, daemon=True) for loop in loops]
+        for thread in threads:
+            thread.start()
+        try:
+            yield loops
+        finally:
+            for loop in loops:
+                loop.stop()
+            for thread in threads:
+                thread.join(30)
+            assert not any(thread.is_alive() for thread in threads)
+            workshop.close()
+            database.close()
+
+    @contextmanager
+    def relayed(self) -> Iterator[None]:
+        stop = Event()
+        relay = Relay(self.settings.database, ConfirmingProducer(self.settings.kafka, "relay"), stop)
+        with at_work(relay, stop=stop):
+            yield
+
+    @contextmanager
+    def whole(self, answer_within_s: float = 10.0) -> Iterator[None]:
+        with self.relayed(), self.running(answer_within_s=answer_within_s):
+            yield
+
+
+@pytest.fixture
+def webhook_settings(settings: Settings) -> Settings:
+    return replace(settings, webhooks=WebhookSettings(retry_delays=DELAYS, allow_private=True))
+
+
+@pytest.fixture
+def webhooks(webhook_settings: Settings) -> Webhooks:
+    ensure_topics(webhook_settings.kafka, ALL_TOPICS)
+    return Webhooks(webhook_settings)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as made:
+        yield made
+
+
+MakeReceiver = Callable[[], Receiver]
+
+
+@pytest.fixture
+def make_receiver() -> Iterator[MakeReceiver]:
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(Receiver())
+
+
+MakeMerchant = Callable[[str | None], Merchant]
+
+
+@pytest.fixture
+def make_merchant(database: Database, webhook_settings: Settings) -> MakeMerchant:
+    box = SecretBox(webhook_settings.secret_keys)
+    return lambda url: Merchant(database, box, url)
+
+
+@pytest.fixture
+def merchant(make_merchant: MakeMerchant, receiver: Receiver) -> Merchant:
+    return make_merchant(receiver.url)

@@ -1,0 +1,157 @@
+"""A merchant with an endpoint: things happen to its intents, and its books tell what became of the webhooks."""
+
+import hashlib
+import hmac
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from typing import Any
+from uuid import UUID, uuid4
+
+from psycopg.rows import class_row
+
+from shared.applications.registry import (
+    CreatedApplication,
+    NewApplication,
+    create_application,
+    set_webhook_url,
+)
+from shared.applications.webhook_secrets import roll_webhook_secret
+from shared.db.pool import Database
+from shared.intents.intent import NewIntent
+from shared.intents.states import Trigger
+from shared.intents.store import apply, create_or_find
+from shared.messages import DeliveryDue, IntentEvent, decode
+from shared.sealing import SecretBox
+from shared.webhook_url import check_webhook_url
+from shared.webhooks.resending import request_resend
+from tests.webhooks.receivers import Receiver
+
+_orders = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRow:
+    id: UUID
+    event: str
+    url: str
+    secret_version: int
+    status: str
+    tries: int
+    step: int
+    next_due_at: datetime | None
+    last_status_code: int | None
+    last_failure: str | None
+    parked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TryRow:
+    number: int
+    step: int | None
+    resend_id: UUID | None
+    at: datetime
+    duration_ms: int
+    url: str
+    status_code: int | None
+    failure: str | None
+    answer: bytes | None
+
+
+class Merchant:
+    def __init__(self, database: Database, box: SecretBox, url: str | None) -> None:
+        self._database = database
+        self._box = box
+        checked = None if url is None else check_webhook_url(url, allow_private=True)
+        with database.transaction() as connection:
+            self.application: CreatedApplication = create_application(
+                connection, box, NewApplication("shop", webhook_url=checked)
+            )
+        self.secret = self.application.webhook_secret
+
+    @property
+    def id(self) -> UUID:
+        return self.application.id
+
+    def happens(self, trigger: Trigger = Trigger.PAYMENT_CONFIRMED) -> UUID:
+        """An intent is made and changes; returns the id of that change, which is its delivery's too."""
+        new = NewIntent(self.id, f"order-{next(_orders)}", 1_000, "LYD")
+        with self._database.transaction() as connection:
+            intent = create_or_find(connection.cursor(), new)[0].uuid
+            apply(connection, intent, trigger)
+            row = connection.execute(
+                "select id from intent_events where intent_uuid = %s order by seq desc limit 1", (intent,)
+            ).fetchone()
+        assert row is not None
+        return UUID(str(row[0]))
+
+    def set_url(self, url: str | None) -> None:
+        with self._database.transaction() as connection:
+            set_webhook_url(
+                connection, self.id, None if url is None else check_webhook_url(url, allow_private=True)
+            )
+
+    def roll_secret(self) -> str:
+        with self._database.transaction() as connection:
+            self.secret = roll_webhook_secret(connection, self._box, self.id).text
+        return self.secret
+
+    def resend(self, delivery_id: UUID, resend_id: UUID | None = None) -> UUID:
+        wish = resend_id or uuid4()
+        with self._database.transaction() as connection:
+            request_resend(connection, delivery_id, wish)
+        return wish
+
+    def delivery(self, delivery_id: UUID) -> DeliveryRow | None:
+        with self._database.transaction() as connection:
+            cursor = connection.cursor(row_factory=class_row(DeliveryRow))
+            return cursor.execute(
+                """select id, event, url, secret_version, status, tries, step, next_due_at, last_status_code,
+                          last_failure, parked_at
+                   from webhook_deliveries where id = %s""",
+                (delivery_id,),
+            ).fetchone()
+
+    def status(self, delivery_id: UUID) -> str | None:
+        delivery = self.delivery(delivery_id)
+        return None if delivery is None else delivery.status
+
+    def tries(self, delivery_id: UUID) -> list[TryRow]:
+        with self._database.transaction() as connection:
+            cursor = connection.cursor(row_factory=class_row(TryRow))
+            return cursor.execute(
+                """select number, step, resend_id, at, duration_ms, url, status_code, failure, answer
+                   from webhook_tries where delivery_id = %s order by number""",
+                (delivery_id,),
+            ).fetchall()
+
+    def statuses(self) -> dict[str, int]:
+        """How many deliveries are pending, succeeded, failed."""
+        with self._database.transaction() as connection:
+            rows = connection.execute(
+                "select status, count(*) from webhook_deliveries where application_id = %s group by 1",
+                (self.id,),
+            ).fetchall()
+        return {str(status): int(number) for status, number in rows}
+
+    def execute(self, statement: str, *values: Any) -> None:
+        with self._database.transaction() as connection:
+            connection.execute(statement.encode(), values)
+
+
+def is_signed(body: bytes, signature: str | None, secret: str) -> bool:
+    """As a receiver checks it (§6.4), without any code of ours."""
+    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest() == signature
+
+
+def ids_in(receiver: Receiver) -> list[UUID]:
+    """Of the deliveries that it was sent, in order."""
+    return [UUID(json.loads(request.body)["id"]) for request in receiver.requests]
+
+
+def outbox_messages(database: Database) -> list[IntentEvent | DeliveryDue]:
+    with database.transaction() as connection:
+        rows = connection.execute("select payload from outbox order by id").fetchall()
+    messages = [decode(payload.encode()) for (payload,) in rows]
+    return [message for message in messages if isinstance(message, IntentEvent | DeliveryDue)]

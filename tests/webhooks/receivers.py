@@ -1,0 +1,314 @@
+"""Receivers of webhooks on loopback: one that behaves, or is told not to, and hostile ones that follow a script."""
+
+import heapq
+import socket
+import ssl
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from selectors import EVENT_READ, EpollSelector
+from threading import Event, Thread
+from time import monotonic, time
+from typing import Self
+
+from services.webhooks.answers import Answer
+from services.webhooks.connections import LookUp, look_up
+from services.webhooks.sending import Post, Sender
+
+_REASON = "Because"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    path: str
+    headers: dict[str, str]
+    """By their names in lower case."""
+    body: bytes
+    at: float
+    connection: int
+    """Counts the connections; requests on the same one have the same number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int = 200
+    body: bytes = b""
+    delay_s: float = 0.0
+    hangs: bool = False
+    closes: bool = False
+    """Without having said so in the answer."""
+
+
+class Receiver:
+    """Answers as `answer` says, at once or later, over thousands of connections if need be."""
+
+    def __init__(self, answer: Callable[[Received], Reply] | Reply = Reply()) -> None:  # noqa: B008  it is frozen
+        self.answer = answer
+        self.requests: list[Received] = []
+        self.connections = 0
+        self._listening = listen()
+        self._selector = EpollSelector()
+        self._due: list[tuple[float, int, _Connection, Reply]] = []
+        self._numbers = count()
+        self._interrupted, self._interrupting = socket.socketpair()
+        self._thread = Thread(target=self._serve, name="receiver", daemon=True)
+        self._is_stopping = False
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/hooks"
+
+    @property
+    def port(self) -> int:
+        return int(self._listening.getsockname()[1])
+
+    def __enter__(self) -> Self:
+        self._listening.setblocking(False)
+        self._selector.register(self._listening, EVENT_READ)
+        self._selector.register(self._interrupted, EVENT_READ)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_stopping = True
+        self._interrupting.send(b"x")
+        self._thread.join()
+        for key in list(self._selector.get_map().values()):
+            assert isinstance(key.fileobj, socket.socket)
+            key.fileobj.close()
+        self._interrupting.close()
+        self._selector.close()
+
+    def _serve(self) -> None:
+        while not self._is_stopping:
+            pause = max(0.0, self._due[0][0] - monotonic()) if self._due else None
+            for key, _ in self._selector.select(pause):
+                if key.fileobj is self._listening:
+                    self._accept()
+                elif isinstance(key.data, _Connection):
+                    self._read(key.data)
+            while self._due and self._due[0][0] <= monotonic():
+                _, _, connection, reply = heapq.heappop(self._due)
+                self._reply(connection, reply)
+
+    def _accept(self) -> None:
+        with suppress(BlockingIOError):
+            while True:
+                accepted, _ = self._listening.accept()
+                accepted.setblocking(False)
+                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self.connections += 1
+                self._selector.register(accepted, EVENT_READ, _Connection(accepted, self.connections))
+
+    def _read(self, connection: "_Connection") -> None:
+        try:
+            chunk = connection.socket.recv(65536)
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self._hang_up(connection)
+            return
+        connection.unread += chunk
+        while (request := connection.next_request()) is not None:
+            self.requests.append(request)
+            reply = self.answer if isinstance(self.answer, Reply) else self.answer(request)
+            if reply.hangs:
+                continue
+            if reply.delay_s:
+                heapq.heappush(
+                    self._due, (monotonic() + reply.delay_s, next(self._numbers), connection, reply)
+                )
+            else:
+                self._reply(connection, reply)
+
+    def _reply(self, connection: "_Connection", reply: Reply) -> None:
+        head = f"HTTP/1.1 {reply.status} {_REASON}\r\nContent-Length: {len(reply.body)}\r\n\r\n"
+        try:
+            connection.socket.sendall(head.encode() + reply.body)
+        except OSError:
+            return
+        if reply.closes:
+            self._hang_up(connection)
+
+    def _hang_up(self, connection: "_Connection") -> None:
+        with suppress(KeyError, ValueError):
+            self._selector.unregister(connection.socket)
+        connection.socket.close()
+
+
+@dataclass(slots=True)
+class _Connection:
+    socket: socket.socket
+    number: int
+    unread: bytes = b""
+
+    def next_request(self) -> Received | None:
+        head, end, rest = self.unread.partition(b"\r\n\r\n")
+        if not end:
+            return None
+        first, *lines = head.decode("latin-1").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        length = int(headers.get("content-length", "0"))
+        if len(rest) < length:
+            return None
+        self.unread = rest[length:]
+        return Received(first.split(" ")[1], headers, rest[:length], time(), self.number)
+
+
+Script = Callable[["Peer"], None]
+
+
+@dataclass(slots=True)
+class Peer:
+    """The receiver's end of one connection, in a script that plays the receiver."""
+
+    socket: socket.socket
+    stop: Event
+
+    def read_request(self) -> bytes:
+        """All of it."""
+        got = b""
+        while b"\r\n\r\n" not in got:
+            got += self._more()
+        head, _, body = got.partition(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+        while len(body) < length:
+            body += self._more()
+        return head + body
+
+    def say(self, what: bytes) -> None:
+        self.socket.sendall(what)
+
+    def pause(self, seconds: float) -> None:
+        if self.stop.wait(seconds):
+            raise ConnectionAbortedError
+
+    def hang(self) -> None:
+        """Until the other side hangs up."""
+        while self._more():
+            pass
+
+    def reset(self) -> None:
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def _more(self) -> bytes:
+        chunk = self.socket.recv(65536)
+        if not chunk:
+            raise ConnectionAbortedError
+        return chunk
+
+
+@dataclass
+class ScriptedReceiver:
+    """Plays the script on each connection, in a thread of its own, and hangs up at its end."""
+
+    script: Script
+    tls: ssl.SSLContext | None = None
+    address: str = "127.0.0.1"
+    reads_requests: bool = True
+    """Before the script begins."""
+    connections: int = 0
+    hung_up: int = 0
+    """Connections that the other side ended before the script did."""
+    _stop: Event = field(default_factory=Event)
+    _open: set[socket.socket] = field(default_factory=set)
+    _threads: list[Thread] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self.tls else 'http'}://{self.address}:{self.port}/hooks"
+
+    @property
+    def port(self) -> int:
+        return int(self._listening.getsockname()[1])
+
+    def __enter__(self) -> Self:
+        self._listening = listen(self.address)
+        self._start(self._accept)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for one in (self._listening, *self._open.copy()):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        self._listening.close()
+
+    def _start(self, target: Callable[..., None], *args: object) -> None:
+        thread = Thread(target=target, args=args, name="scripted receiver", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while not self._stop.is_set():
+                accepted, _ = self._listening.accept()
+                self.connections += 1
+                self._start(self._play, accepted)
+
+    def _play(self, accepted: socket.socket) -> None:
+        self._open.add(accepted)
+        try:
+            connected = self.tls.wrap_socket(accepted, server_side=True) if self.tls else accepted
+        except OSError:
+            self._open.discard(accepted)
+            accepted.close()
+            return
+        self._open.discard(accepted)
+        self._open.add(connected)
+        peer = Peer(connected, self._stop)
+        try:
+            if self.reads_requests:
+                peer.read_request()
+            self.script(peer)
+        except OSError:
+            self.hung_up += 1
+        finally:
+            self._open.discard(connected)
+            connected.close()
+
+
+def listen(address: str = "127.0.0.1", port: int = 0) -> socket.socket:
+    return socket.create_server((address, port), backlog=4096)
+
+
+@contextmanager
+def sender(
+    *,
+    allow_private: bool = True,
+    limit_s: float = 5.0,
+    ca_file: Path | None = None,
+    look_up: LookUp = look_up,
+) -> Iterator[Sender[object]]:
+    made: Sender[object] = Sender(
+        allow_private=allow_private, limit_s=limit_s, ca_file=ca_file, look_up=look_up
+    )
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def collect(sending: Sender[object], number: int, within: float = 20.0) -> list[tuple[object, Answer]]:
+    """So many answers, as they come."""
+    deadline = monotonic() + within
+    answers: list[tuple[object, Answer]] = []
+    while len(answers) < number:
+        assert monotonic() < deadline, f"{len(answers)} of {number} answers within {within:g} s"
+        answers += sending.turn(0.5)
+    return answers
+
+
+def answer_of(sending: Sender[object], url: str, body: bytes = b"{}", signature: str = "0" * 64) -> Answer:
+    """The one answer to one post."""
+    sending.start(url, Post(url, body, signature))
+    ((ticket, answer),) = collect(sending, 1)
+    assert ticket == url
+    assert sending.in_flight == 0
+    assert sending.turn(0) == []
+    return answer

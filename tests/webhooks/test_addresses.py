@@ -1,0 +1,453 @@
+"""No webhook goes where it must not: not by the URL, not by what a name means, not by what it means later. §6.1"""
+
+import socket
+from collections.abc import Iterator
+from ipaddress import ip_address
+from threading import Event
+
+import pytest
+
+from services.webhooks.answers import Failure
+from services.webhooks.connections import look_up
+from services.webhooks.sending import Post
+from tests.webhooks.certificates import Authority
+from tests.webhooks.receivers import (
+    Peer,
+    Receiver,
+    Reply,
+    ScriptedReceiver,
+    answer_of,
+    collect,
+    listen,
+    sender,
+)
+
+# PORT is where somebody listens on loopback, in vain.
+_HOSTILE = """
+    https://127.0.0.1:PORT/
+    https://127.0.0.1:PORT
+    https://127.0.0.2:PORT/
+    https://127.255.255.254:PORT/
+    https://127.1:PORT/
+    https://127.0.1:PORT/
+    https://2130706433:PORT/
+    https://4294967296:PORT/
+    https://017700000001:PORT/
+    https://0177.0.0.1:PORT/
+    https://0177.0.0.01:PORT/
+    https://00000177.0.0.1:PORT/
+    https://0x7f000001:PORT/
+    https://0x7f.0.0.1:PORT/
+    https://0x7f.1:PORT/
+    https://0X7F.0x0.0x0.0x1:PORT/
+    https://127.0.0.0x1:PORT/
+    https://127.0.0.1.:PORT/
+    https://127.0.0.1..:PORT/
+    https://127.0.0.256:PORT/
+    https://127.0.0.1.0x7f:PORT/
+    https://0:PORT/
+    https://0.0.0.0:PORT/
+    https://0.1.2.3:PORT/
+    https://10.0.0.1:PORT/
+    https://100.64.0.1:PORT/
+    https://100.100.100.200:PORT/
+    https://168.63.129.16:PORT/
+    https://169.254.169.254:PORT/latest/meta-data/
+    https://169.254.170.2:PORT/
+    https://172.16.0.1:PORT/
+    https://172.31.255.255:PORT/
+    https://192.0.0.192:PORT/
+    https://192.0.2.1:PORT/
+    https://192.88.99.1:PORT/
+    https://192.168.1.1:PORT/
+    https://198.18.0.1:PORT/
+    https://198.51.100.1:PORT/
+    https://203.0.113.1:PORT/
+    https://224.0.0.1:PORT/
+    https://240.0.0.1:PORT/
+    https://255.255.255.255:PORT/
+    https://[::1]:PORT/
+    https://[::]:PORT/
+    https://[0:0:0:0:0:0:0:1]:PORT/
+    https://[0000::0001]:PORT/
+    https://[::127.0.0.1]:PORT/
+    https://[::ffff:127.0.0.1]:PORT/
+    https://[::ffff:7f00:1]:PORT/
+    https://[::ffff:0:127.0.0.1]:PORT/
+    https://[::ffff:169.254.169.254]:PORT/
+    https://[64:ff9b::127.0.0.1]:PORT/
+    https://[64:ff9b::7f00:1]:PORT/
+    https://[64:ff9b:1::7f00:1]:PORT/
+    https://[2002:7f00:1::]:PORT/
+    https://[2002:a9fe:a9fe::1]:PORT/
+    https://[2001::1]:PORT/
+    https://[2001:db8::1]:PORT/
+    https://[3fff::1]:PORT/
+    https://[100::1]:PORT/
+    https://[fc00::1]:PORT/
+    https://[fd00:ec2::254]:PORT/
+    https://[fe80::1]:PORT/
+    https://[fe80::1%25lo]:PORT/
+    https://[fe80::1%lo]:PORT/
+    https://[::1%25lo]:PORT/
+    https://[fec0::1]:PORT/
+    https://[ff02::1]:PORT/
+    https://[::1:PORT/
+    https://::1:PORT/
+    https://[v1.127.0.0.1]:PORT/
+    https://[127.0.0.1]:PORT/
+    https://localhost:PORT/
+    https://LOCALHOST:PORT/
+    https://localhost.:PORT/
+    https://a.localhost:PORT/
+    https://localhost.localdomain:PORT/
+    https://router.local:PORT/
+    https://metadata.google.internal:PORT/
+    https://metadata:PORT/
+    https://db.home.arpa:PORT/
+    https://user@shop.example:PORT/
+    https://user:password@shop.example:PORT/
+    https://shop.example@127.0.0.1:PORT/
+    https://shop.example:443@127.0.0.1:PORT/
+    https://@127.0.0.1:PORT/
+    https://shop.example%40127.0.0.1:PORT/
+    https://shop.example\\@127.0.0.1:PORT/
+    https://127.0.0.1:PORT\\@shop.example/
+    https:\\\\127.0.0.1:PORT/
+    https://shop.example#@127.0.0.1:PORT/
+    https://127.0.0.1:PORT#@shop.example/
+    https://127.0.0.1:PORT?@shop.example/
+    https://127.0.0.1%00.shop.example:PORT/
+    https://127.0.0.1%2eshop.example:PORT/
+    https://%31%32%37.0.0.1:PORT/
+    https://127%2e0%2e0%2e1:PORT/
+    https://①②⑦.⓪.⓪.①:PORT/
+    https://127。0。0。1:PORT/
+    https://\uff11\uff12\uff17.0.0.1:PORT/
+    https://ⓛocalhost:PORT/
+    https://loc\u00adalhost:PORT/
+    https://shop.example:0/
+    https://shop.example:65536/
+    https://shop.example:99999999999/
+    https://shop.example:-1/
+    https://shop.example:0x50/
+    https://shop.example:443:PORT/
+    https://shop.example: PORT/
+    https:///127.0.0.1:PORT/
+    https:/127.0.0.1:PORT/
+    https:127.0.0.1:PORT/
+    https://
+    https://:PORT/
+    https://..:PORT/
+    //127.0.0.1:PORT/
+    127.0.0.1:PORT
+    http://127.0.0.1:PORT/
+    http://shop.example:PORT/
+    HTTP://127.0.0.1:PORT/
+    file:///etc/passwd
+    file://127.0.0.1/etc/passwd
+    gopher://127.0.0.1:PORT/_POST%20/
+    dict://127.0.0.1:PORT/info
+    ftp://127.0.0.1:PORT/
+    ftps://127.0.0.1:PORT/
+    ldap://127.0.0.1:PORT/
+    telnet://127.0.0.1:PORT/
+    tftp://127.0.0.1:PORT/
+    smtp://127.0.0.1:PORT/
+    scp://127.0.0.1:PORT/
+    ws://127.0.0.1:PORT/
+    wss://127.0.0.1:PORT/
+    javascript:alert(1)
+    unix:///var/run/docker.sock
+    https+unix://%2Fvar%2Frun%2Fdocker.sock/
+"""
+HOSTILE = [line.strip() for line in _HOSTILE.splitlines() if line.strip()]
+CONTROL = [
+    "",
+    " ",
+    "https://127.0.0.1:PORT/\r\nX: y",
+    "https://shop.example\t@127.0.0.1/",
+    "https://a\x00b.example/",
+]
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def trap() -> Iterator[socket.socket]:
+    """Listens on loopback, by both families if there are two, and nobody comes."""
+    has_ipv6 = socket.has_dualstack_ipv6()
+    listening = socket.create_server(
+        ("" if has_ipv6 else "127.0.0.1", 0),
+        family=socket.AF_INET6 if has_ipv6 else socket.AF_INET,
+        dualstack_ipv6=has_ipv6,
+    )
+    listening.setblocking(False)
+    with listening:
+        yield listening
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
+def port_of(listening: socket.socket) -> int:
+    return int(listening.getsockname()[1])
+
+
+def never(host: str, _port: int) -> list[str]:
+    raise AssertionError(f"{host} was looked up")
+
+
+@pytest.mark.parametrize("url", HOSTILE + CONTROL)
+def test_a_hostile_url_gets_no_further_than_the_check(url: str, trap: socket.socket) -> None:
+    with sender(allow_private=False, look_up=never) as sending:
+        answer = answer_of(sending, url.replace("PORT", str(port_of(trap))))
+    assert (answer.status_code, answer.failure) == (None, Failure.BLOCKED_ADDRESS)
+    assert (answer.duration_ms, answer.body) == (0, b"")
+
+
+PRIVATE_ADDRESSES = [
+    "127.0.0.1",
+    "127.8.8.8",
+    "0.0.0.0",  # noqa: S104  not bound to
+    "10.1.2.3",
+    "100.64.0.1",
+    "169.254.169.254",
+    "172.20.0.1",
+    "192.168.0.1",
+    "224.0.0.1",
+    "255.255.255.255",
+    "::1",
+    "::",
+    "::ffff:127.0.0.1",
+    "::127.0.0.1",
+    "64:ff9b::7f00:1",
+    "2002:7f00:1::",
+    "fd00:ec2::254",
+    "fe80::1",
+    "ff02::1",
+]
+
+
+@pytest.mark.parametrize("address", PRIVATE_ADDRESSES)
+def test_a_name_that_means_a_private_address_is_not_connected_to(address: str, trap: socket.socket) -> None:
+    """127.0.0.1.nip.io and its like: the URL tells nothing."""
+    with sender(allow_private=False, limit_s=2, look_up=lambda _host, _port: [address]) as sending:
+        answer = answer_of(sending, f"https://shop.example:{port_of(trap)}/")
+    assert answer.failure == Failure.BLOCKED_ADDRESS
+    assert answer.duration_ms < 1500
+
+
+def test_all_private_addresses_of_a_name_are_refused(trap: socket.socket) -> None:
+    with sender(allow_private=False, limit_s=5, look_up=lambda _host, _port: PRIVATE_ADDRESSES) as sending:
+        answer = answer_of(sending, f"https://shop.example:{port_of(trap)}/")
+    assert answer.failure == Failure.BLOCKED_ADDRESS
+
+
+@pytest.mark.parametrize("spelling", ["https://{}:{}/", "http://{}:{}/"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::ffff:127.0.0.1]", "localhost", "2130706433"])
+def test_the_socket_is_guarded_even_if_the_check_of_the_url_were_not(
+    monkeypatch: pytest.MonkeyPatch, trap: socket.socket, spelling: str, host: str
+) -> None:
+    """http is not even spoken."""
+    monkeypatch.setattr("services.webhooks.connections.check_webhook_url", lambda url, **_: url)
+    with sender(allow_private=False, limit_s=2) as sending:
+        answer = answer_of(sending, spelling.format(host, port_of(trap)))
+    assert answer.failure == (
+        Failure.BLOCKED_ADDRESS if spelling.startswith("https") else Failure.BROKEN_ANSWER
+    )
+
+
+class TestWithAPublicReceiver:
+    """127.0.0.2 plays the internet here: `is_public_address` is told so. 127.0.0.1 stays private."""
+
+    @pytest.fixture(autouse=True)
+    def _the_internet(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        internet = ip_address("127.0.0.2")
+        monkeypatch.setattr("services.webhooks.connections.is_public_address", lambda ip: ip == internet)
+        monkeypatch.setattr("services.webhooks.connections._NAMES_KNOWN_S", 0.0)
+
+    @pytest.fixture
+    def public(self, authority: Authority) -> Iterator[ScriptedReceiver]:
+        def script(peer: Peer) -> None:
+            peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+        with ScriptedReceiver(
+            script, tls=authority.receiver("shop.example"), address="127.0.0.2"
+        ) as receiver:
+            yield receiver
+
+    @pytest.fixture
+    def private(self, public: ScriptedReceiver) -> Iterator[socket.socket]:
+        """At the same port, where nobody must come."""
+        with listen("127.0.0.1", public.port) as listening:
+            listening.setblocking(False)
+            yield listening
+            with pytest.raises(BlockingIOError):
+                listening.accept()
+
+    def test_rebinding_does_not_help(
+        self, authority: Authority, public: ScriptedReceiver, private: socket.socket
+    ) -> None:
+        """A name means something public when it is looked at first, and something private later."""
+        meanings = iter([["127.0.0.2"], ["127.0.0.1"], ["127.0.0.2"]])
+        with sender(
+            allow_private=False, ca_file=authority.ca_file, look_up=lambda _host, _port: next(meanings)
+        ) as sending:
+            url = f"https://shop.example:{public.port}/"
+            answers = [answer_of(sending, url) for _ in range(3)]
+        assert [answer.failure or answer.status_code for answer in answers] == [
+            200,
+            Failure.BLOCKED_ADDRESS,
+            200,
+        ]
+
+    @pytest.mark.parametrize(
+        "addresses", [["127.0.0.1", "127.0.0.2"], ["127.0.0.2", "127.0.0.1"], ["::1", "127.0.0.2"]]
+    )
+    def test_of_a_public_and_a_private_address_the_public_one_is_used(
+        self, authority: Authority, public: ScriptedReceiver, private: socket.socket, addresses: list[str]
+    ) -> None:
+        with sender(
+            allow_private=False, ca_file=authority.ca_file, look_up=lambda _host, _port: addresses
+        ) as sending:
+            assert answer_of(sending, f"https://shop.example:{public.port}/").status_code == 200
+
+    def test_if_the_public_one_refuses_the_private_one_is_to_blame(self, authority: Authority) -> None:
+        with listen("127.0.0.1") as listening:
+            listening.setblocking(False)
+            with sender(
+                allow_private=False,
+                ca_file=authority.ca_file,
+                look_up=lambda _host, _port: ["127.0.0.2", "127.0.0.1"],
+            ) as sending:
+                answer = answer_of(sending, f"https://shop.example:{port_of(listening)}/")
+            with pytest.raises(BlockingIOError):
+                listening.accept()
+        assert answer.failure == Failure.BLOCKED_ADDRESS
+
+    def test_a_failure_after_the_public_one_was_connected_to_is_told_as_it_is(
+        self, authority: Authority
+    ) -> None:
+        with (
+            ScriptedReceiver(
+                lambda peer: peer.say(b"not TLS"), address="127.0.0.2", reads_requests=False
+            ) as receiver,
+            sender(
+                allow_private=False,
+                ca_file=authority.ca_file,
+                look_up=lambda _host, _port: ["127.0.0.1", "127.0.0.2"],
+            ) as sending,
+        ):
+            assert answer_of(sending, f"https://shop.example:{receiver.port}/").failure == Failure.TLS
+
+    def test_a_refusal_is_forgotten_with_its_post(
+        self, authority: Authority, public: ScriptedReceiver, private: socket.socket
+    ) -> None:
+        """The same handle is used for the next, which fails for another reason."""
+
+        def meaning(host: str, _port: int) -> list[str]:
+            return ["127.0.0.1"] if host.startswith("private") else ["127.0.0.2"]
+
+        with listen("127.0.0.2") as closed:
+            unused = port_of(closed)
+        with sender(allow_private=False, ca_file=authority.ca_file, look_up=meaning) as sending:
+            outcomes = [
+                answer_of(sending, url).failure
+                for url in (
+                    f"https://private.example:{public.port}/",
+                    f"https://shop.example:{unused}/",
+                    f"https://other.example:{public.port}/",
+                    f"https://shop.example:{public.port}/",
+                )
+            ]
+        assert outcomes == [Failure.BLOCKED_ADDRESS, Failure.REFUSED, Failure.TLS, None]
+
+    def test_a_redirect_to_a_private_address_is_not_followed(
+        self, authority: Authority, private: socket.socket
+    ) -> None:
+        answer = f"HTTP/1.1 302 Found\r\nLocation: https://127.0.0.1:{port_of(private)}/\r\nContent-Length: 0\r\n\r\n"
+        with (
+            ScriptedReceiver(
+                lambda peer: peer.say(answer.encode()),
+                tls=authority.receiver("shop.example"),
+                address="127.0.0.2",
+            ) as receiver,
+            sender(
+                allow_private=False, ca_file=authority.ca_file, look_up=lambda _host, _port: ["127.0.0.2"]
+            ) as sending,
+        ):
+            assert answer_of(sending, f"https://shop.example:{receiver.port}/").status_code == 302
+
+
+class TestNames:
+    def test_a_name_is_looked_up_once_for_all_who_wait_for_it(self, receiver: Receiver) -> None:
+        looked_up: list[str] = []
+
+        def counting(host: str, port: int) -> list[str]:
+            looked_up.append(f"{host}:{port}")
+            return ["127.0.0.1"]
+
+        with sender(look_up=counting) as sending:
+            url = f"http://shop.example:{receiver.port}"
+            for number in range(100):
+                sending.start(number, Post(f"{url}/{number % 3}", b"{}", "0"))
+            assert {answer.status_code for _, answer in collect(sending, 100)} == {200}
+            assert answer_of(sending, f"http://SHOP.example:{receiver.port}/").status_code == 200
+        assert looked_up == [f"shop.example:{receiver.port}"]
+        assert {request.headers["host"].lower() for request in receiver.requests} == set(looked_up)
+
+    def test_and_again_after_a_while(self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("services.webhooks.connections._NAMES_KNOWN_S", 0.0)
+        addresses = iter([["127.0.0.1"], ["127.0.0.2"], ["127.0.0.1"]])
+        receiver.answer = Reply(closes=True)
+        with sender(look_up=lambda _host, _port: next(addresses)) as sending:
+            url = f"http://shop.example:{receiver.port}/"
+            outcomes = [answer_of(sending, url) for _ in range(3)]
+        assert [answer.failure or answer.status_code for answer in outcomes] == [200, Failure.REFUSED, 200]
+
+    def test_the_second_address_is_tried_when_the_first_refuses(self, receiver: Receiver) -> None:
+        with sender(look_up=lambda _host, _port: ["127.0.0.2", "127.0.0.1"]) as sending:
+            assert answer_of(sending, f"http://shop.example:{receiver.port}/").status_code == 200
+
+    def test_a_name_that_hangs_holds_up_nobody_else(self, receiver: Receiver) -> None:
+        """libcurl's own resolver would stop at the tenth request to it. Its time counts towards the limit."""
+        end = Event()
+
+        def look_up_but(host: str, _port: int) -> list[str]:
+            if host.startswith("hangs"):
+                end.wait(20)
+            return ["127.0.0.1"]
+
+        with sender(limit_s=0.5, look_up=look_up_but) as sending:
+            for number in range(40):
+                sending.start(
+                    "hangs", Post(f"http://hangs{number % 20}.example:{receiver.port}/", b"{}", "0")
+                )
+            sending.start("good", Post(f"http://shop.example:{receiver.port}/", b"{}", "0"))
+            ((ticket, good),) = sending.turn(5)
+            assert (ticket, good.status_code) == ("good", 200)
+            answers = [answer for _, answer in collect(sending, 40)]
+            assert {answer.failure for answer in answers} == {Failure.TIMEOUT}
+            assert all(490 <= answer.duration_ms < 900 for answer in answers)
+            end.set()
+
+    def test_what_a_lookup_takes_is_taken_from_the_limit(self, receiver: Receiver) -> None:
+        receiver.answer = Reply(hangs=True)
+
+        def slow(_host: str, _port: int) -> list[str]:
+            Event().wait(0.4)
+            return ["127.0.0.1"]
+
+        with sender(limit_s=0.6, look_up=slow) as sending:
+            answer = answer_of(sending, f"http://shop.example:{receiver.port}/")
+            assert answer.failure == Failure.TIMEOUT
+            assert 590 <= answer.duration_ms < 900
+            receiver.answer = Reply(delay_s=0.4)
+            again = answer_of(sending, f"http://shop.example:{receiver.port}/")
+            assert again.status_code == 200  # the whole limit is its own again
+
+    def test_the_real_lookup(self) -> None:
+        assert "127.0.0.1" in look_up("localhost", 80)

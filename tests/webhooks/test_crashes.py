@@ -1,0 +1,339 @@
+"""Whatever breaks, and whenever: every delivery gets its outcome, repeats carry the same id, nothing is early."""
+
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from services.webhooks.answers import Answer
+from services.webhooks.deliveries import LadderTry, record_tries
+from services.webhooks.intake import take_in
+from services.webhooks.ladder import decide
+from services.webhooks.records import to_deliver
+from shared.db.pool import Database
+from shared.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.messages import DeadLetter, DeliveryDue, DeliveryExhausted, IntentEvent, encode
+from shared.topics import DEAD_LETTERS, PAYMENT_INTENT_EVENTS, WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
+from stack.engines import Engines
+from tests.running_service import Service
+from tests.topic_reader import TopicReader
+from tests.waiting import eventually
+from tests.webhooks.conftest import DELAYS, MakeMerchant, Webhooks
+from tests.webhooks.merchants import Merchant, ids_in, outbox_messages
+from tests.webhooks.receivers import Receiver, Reply
+
+StartProcess = Callable[[], "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start_process(webhooks: Webhooks, repository_root: Path) -> Iterator[StartProcess]:
+    """The service as processes of its own, which can be killed."""
+    settings = webhooks.settings
+    with ExitStack() as stack:
+
+        def start() -> "subprocess.Popen[bytes]":
+            service = Service(
+                "services.webhooks",
+                repository_root,
+                settings.database,
+                settings.kafka,
+                MIZAN_SECRET_KEYS=settings.secret_keys[0],
+                WEBHOOK_ALLOW_PRIVATE="true",
+                WEBHOOK_RETRY_DELAYS=",".join(map(str, DELAYS)),
+                KAFKA_CLIENT_SESSION_TIMEOUT_MS="6000",
+            )
+            process = stack.enter_context(service.running())
+            eventually(lambda: service.status() == 200)
+            return process
+
+        yield start
+
+
+@contextmanager
+def producer_of(webhooks: Webhooks) -> Iterator[ConfirmingProducer]:
+    producer = ConfirmingProducer(webhooks.settings.kafka, "test")
+    yield producer
+    producer.close()
+
+
+def put(webhooks: Webhooks, records: Sequence[Outgoing]) -> None:
+    with producer_of(webhooks) as producer:
+        producer.send(records, patience=until(30))
+
+
+def told_events(database: Database) -> list[IntentEvent]:
+    events = [m for m in outbox_messages(database) if isinstance(m, IntentEvent)]
+    return [event for event in events if event.seq > 1]
+
+
+class TestKilledAtAnyMoment:
+    def test_every_delivery_gets_its_outcome(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, start_process: StartProcess
+    ) -> None:
+        """kill -9, again and again, while some tries fail and climb the ladder."""
+        random = Random(6)  # the same moments each time, as far as anything is
+        refused: Counter[bytes] = Counter()
+
+        def answer(request: object) -> Reply:
+            body = receiver.requests[-1].body
+            refused[body] += 1
+            return Reply(500 if refused[body] <= body[10] % 3 else 200, delay_s=random.uniform(0, 0.05))
+
+        receiver.answer = answer
+        happened = [merchant.happens() for _ in range(400)]
+        with webhooks.relayed():
+            for _ in range(3):
+                enough = len(receiver.requests) + random.randint(50, 150)
+                process = start_process()
+                eventually(lambda enough=enough: len(receiver.requests) >= enough)  # type: ignore[misc]
+                process.kill()
+                process.wait()
+            start_process()
+            eventually(lambda: merchant.statuses() == {"succeeded": 400}, 90)
+        assert set(ids_in(receiver)) == set(happened)
+        for one in happened:
+            numbers = [made.number for made in merchant.tries(one)]
+            steps = [made.step for made in merchant.tries(one)]
+            assert numbers == steps == list(range(1, len(numbers) + 1))
+
+    def test_between_the_delivery_row_and_its_record(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
+    ) -> None:
+        """Intake made the row and died; the event comes again."""
+        happened = merchant.happens()
+        with database.cursor() as cursor:
+            assert len(take_in(cursor, told_events(database))) == 1
+        with webhooks.whole():
+            eventually(lambda: merchant.status(happened) == "succeeded")
+        assert ids_in(receiver) == [happened]
+
+    def test_between_a_recorded_failure_and_its_delay(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
+    ) -> None:
+        """The replay sends nothing, and makes the delay record again."""
+        happened = merchant.happens()
+        with database.cursor() as cursor:
+            (due,) = take_in(cursor, told_events(database))
+            record_tries(cursor, [_failed(happened, 1, (0.5,) * 8)])
+        put(webhooks, [to_deliver(due)])
+        with webhooks.running("deliver"):
+            delay = TopicReader(webhooks.settings.kafka, WEBHOOKS_DELAY[0].name)
+            (delayed,) = delay.read(1)
+            delay.close()
+        delivery = merchant.delivery(happened)
+        assert delivery is not None
+        assert delayed == DeliveryDue(happened, merchant.id, 2, delivery.next_due_at)
+        assert receiver.requests == []
+
+    def test_between_the_last_failure_and_its_word_to_operators(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
+    ) -> None:
+        happened = merchant.happens()
+        with database.cursor() as cursor:
+            (due,) = take_in(cursor, told_events(database))
+            for step in range(1, 10):
+                record_tries(cursor, [_failed(happened, step, (0,) * 8)])
+        put(webhooks, [to_deliver(DeliveryDue(happened, merchant.id, 9, due.due_at))])
+        with webhooks.running("deliver"):
+            dead = TopicReader(webhooks.settings.kafka, WEBHOOKS_DEAD.name)
+            (letter,) = dead.read(1)
+            dead.close()
+        assert isinstance(letter, DeliveryExhausted)
+        assert letter.id == happened
+        assert receiver.requests == []
+
+
+def _failed(delivery_id: UUID, step: int, delays: Sequence[float]) -> LadderTry:
+    decision = decide(step, is_success=False, retry_delays=delays)
+    return LadderTry(str(delivery_id), step, Answer(0.0, 1, 500, None, b""), 1, decision)
+
+
+class TestRepeats:
+    def test_the_same_records_many_times_are_sent_once(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
+    ) -> None:
+        """In one batch, while the first is in flight, and after it is over."""
+        receiver.answer = Reply(200, delay_s=0.3)
+        happened = [merchant.happens() for _ in range(20)]
+        with database.cursor() as cursor:
+            due = take_in(cursor, told_events(database))
+        with webhooks.running("deliver"):
+            for _ in range(3):
+                put(webhooks, [to_deliver(one) for one in due] * 2)
+            eventually(lambda: merchant.statuses() == {"succeeded": 20})
+            put(webhooks, [to_deliver(one) for one in due])
+            marker = merchant.happens()
+            with database.cursor() as cursor:
+                (last,) = take_in(cursor, [e for e in told_events(database) if e.id == marker])
+            put(webhooks, [to_deliver(last)])
+            eventually(lambda: merchant.status(marker) == "succeeded")
+        assert sorted(ids_in(receiver)) == sorted([*happened, marker])
+
+    def test_an_early_record_is_not_sent_early(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
+    ) -> None:
+        """The database knows when it is due, whatever a record, or this machine's clock, says."""
+        happened = merchant.happens()
+        with database.cursor() as cursor:
+            (due,) = take_in(cursor, told_events(database))
+            record_tries(cursor, [_failed(happened, 1, (1.5,) * 8)])
+        delivery = merchant.delivery(happened)
+        assert delivery is not None
+        assert delivery.next_due_at is not None
+        put(webhooks, [to_deliver(DeliveryDue(happened, merchant.id, 2, due.due_at))])
+        with webhooks.running("deliver", "delay"):
+            eventually(lambda: merchant.status(happened) == "succeeded")
+        (request,) = receiver.requests
+        assert request.at >= delivery.next_due_at.timestamp()
+
+
+class TestStoppedGracefully:
+    def test_what_is_in_flight_finishes_and_is_not_sent_again(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+    ) -> None:
+        receiver.answer = Reply(200, delay_s=0.4)
+        happened = [merchant.happens() for _ in range(50)]
+        with webhooks.relayed():
+            with webhooks.running():
+                eventually(lambda: len(receiver.requests) == 50)
+            assert merchant.statuses() == {"succeeded": 50}
+            with webhooks.running():
+                marker = merchant.happens()
+                eventually(lambda: merchant.status(marker) == "succeeded")
+        assert sorted(ids_in(receiver)) == sorted([*happened, marker])
+
+    def test_what_hangs_is_handed_back(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+    ) -> None:
+        """It is not waited for; the next to have the partition sends it again, as the same try."""
+        receiver.answer = lambda _: Reply(hangs=len(receiver.requests) == 1)
+        happened = merchant.happens()
+        with webhooks.relayed():
+            with webhooks.running():
+                eventually(lambda: receiver.requests)
+            assert merchant.tries(happened) == []
+            with webhooks.running():
+                eventually(lambda: merchant.status(happened) == "succeeded")
+        assert ids_in(receiver) == [happened] * 2
+        assert [one.number for one in merchant.tries(happened)] == [1]
+
+    def test_what_waits_in_a_delay_topic_waits_on(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+    ) -> None:
+        """Held by a process that leaves, due while nobody is there, moved by the next."""
+        receiver.answer = lambda _: Reply(500 if len(receiver.requests) == 1 else 200)
+        happened = merchant.happens()
+        with webhooks.relayed():
+            with webhooks.running():
+                eventually(lambda: merchant.tries(happened))
+            with webhooks.running():
+                eventually(lambda: merchant.status(happened) == "succeeded")
+        first, second = receiver.requests
+        assert second.at - first.at >= DELAYS[0]
+
+
+def test_workers_come_and_go(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    """Partitions move between workers, back and forth, while tries fail and wait: all arrive, none early."""
+    refused: Counter[bytes] = Counter()
+
+    def answer(_: object) -> Reply:
+        body = receiver.requests[-1].body
+        refused[body] += 1
+        return Reply(500 if refused[body] <= 2 else 200, delay_s=0.01)
+
+    receiver.answer = answer
+    with webhooks.relayed(), webhooks.running():
+        happened = [merchant.happens() for _ in range(60)]
+        for _ in range(3):
+            with webhooks.running():
+                happened += [merchant.happens() for _ in range(20)]
+                eventually(partial(merchant.tries, happened[-1]))
+        eventually(lambda: merchant.statuses() == {"succeeded": 120})
+    for one in happened:
+        assert [made.step for made in merchant.tries(one)] == [1, 2, 3]
+    sent = {
+        one: [r.at for r, i in zip(receiver.requests, ids_in(receiver), strict=True) if i == one]
+        for one in happened
+    }
+    for times in sent.values():
+        assert len(times) == 3
+        for earlier, later in pairwise(times):
+            assert later - earlier >= DELAYS[0]
+
+
+class TestEnginesBreak:
+    def test_postgresql_goes_away_and_comes_back(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, breakable: Engines
+    ) -> None:
+        """Answers that came meanwhile are written down afterwards, and not asked for again."""
+        receiver.answer = Reply(200, delay_s=0.5)
+        happened = [merchant.happens() for _ in range(30)]
+        with webhooks.whole():
+            eventually(lambda: len(receiver.requests) == 30)
+            breakable.postgres.kill()
+            breakable.postgres.start()
+            eventually(lambda: merchant.statuses() == {"succeeded": 30})
+        assert sorted(ids_in(receiver)) == sorted(happened)
+
+    def test_kafka_goes_away_and_comes_back(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, breakable: Engines
+    ) -> None:
+        """While failures wait to be put into a delay topic, and others wait there."""
+        receiver.answer = lambda _: Reply(500 if len(receiver.requests) <= 40 else 200)
+        with webhooks.whole():
+            happened = [merchant.happens() for _ in range(20)]
+            eventually(lambda: len(receiver.requests) >= 10)
+            breakable.kafka.kill()
+            happened += [merchant.happens() for _ in range(20)]
+            breakable.kafka.start()
+            eventually(lambda: merchant.statuses() == {"succeeded": 40}, 90)
+        assert set(ids_in(receiver)) == set(happened)
+
+
+class TestRecordsNobodyCanUse:
+    def test_they_go_to_the_dead_letters_and_the_others_go_on(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+    ) -> None:
+        exhausted = DeliveryExhausted(UUID(int=1), merchant.id, datetime.now(UTC))
+        wrong_place = Outgoing(WEBHOOKS_DELIVER.name, "x", encode(exhausted))
+        put(webhooks, [Outgoing(WEBHOOKS_DELIVER.name, "x", b"garbage"), wrong_place])
+        put(webhooks, [Outgoing(PAYMENT_INTENT_EVENTS.name, "x", b"\xff")])
+        happened = merchant.happens()
+        with webhooks.whole():
+            eventually(lambda: merchant.status(happened) == "succeeded")
+            reader = TopicReader(webhooks.settings.kafka, DEAD_LETTERS.name)
+            letters = [letter for letter in reader.read(3) if isinstance(letter, DeadLetter)]
+            reader.close()
+        assert {letter.value for letter in letters} == {b"garbage", wrong_place.value, b"\xff"}
+
+    def test_a_secret_that_cannot_be_opened_stops_only_its_own(
+        self, webhooks: Webhooks, make_merchant: MakeMerchant, receiver: Receiver
+    ) -> None:
+        """A key was taken out too early: its deliveries stay pending, and operators hear of it."""
+        bad, good = make_merchant(receiver.url), make_merchant(receiver.url)
+        bad.execute("update webhook_secrets set sealed = 'rubbish' where application_id = %s", bad.id)
+        lost, found = bad.happens(), [good.happens() for _ in range(10)]
+        with webhooks.whole():
+            eventually(lambda: good.statuses() == {"succeeded": 10})
+            reader = TopicReader(webhooks.settings.kafka, DEAD_LETTERS.name)
+            (letter,) = reader.read(1)
+            reader.close()
+        assert isinstance(letter, DeadLetter)
+        assert "MIZAN_SECRET_KEYS" in letter.reason
+        assert bad.status(lost) == "pending"
+        assert sorted(ids_in(receiver)) == sorted(found)
+
+
+def test_sigterm_ends_the_process_in_time(start_process: StartProcess) -> None:
+    process = start_process()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0

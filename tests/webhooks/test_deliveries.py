@@ -1,0 +1,309 @@
+"""The statements of the webhook service, on the real database: what they change, and what they leave alone."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from psycopg import Cursor
+
+from services.webhooks.answers import Answer, Failure
+from services.webhooks.deliveries import (
+    LadderTry,
+    ResendTry,
+    end_without_url,
+    look,
+    met_resends,
+    park,
+    record_resends,
+    record_tries,
+)
+from services.webhooks.intake import take_in
+from services.webhooks.ladder import Decision, DeliveryStatus, decide
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.intents.states import EventType, Trigger
+from shared.messages import IntentEvent
+from shared.settings import DatabaseSettings, WebhookSettings
+from tests.clock import Clock
+from tests.webhooks.conftest import MakeMerchant
+from tests.webhooks.merchants import Merchant, outbox_messages
+
+URL = "https://shop.example/hooks?a=1,2"
+DELAYS = WebhookSettings().retry_delays
+
+
+@pytest.fixture
+def shop(make_merchant: MakeMerchant) -> Merchant:
+    return make_merchant(URL)
+
+
+@pytest.fixture
+def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
+    """A session as the service has it."""
+    database = Database(replace(database_settings, statement_timeout_s=110), "webhooks", **STEADY_PLANS)
+    with database.cursor() as cursor:
+        yield cursor
+    database.close()
+
+
+def told(database: Database) -> list[IntentEvent]:
+    wanted = {EventType.SUCCEEDED, EventType.CANCELED}
+    events = [m for m in outbox_messages(database) if isinstance(m, IntentEvent)]
+    return sorted((event for event in events if event.type in wanted), key=lambda event: event.id)
+
+
+def answer(code: int | None = 200, failure: Failure | None = None, body: bytes = b"ok") -> Answer:
+    return Answer(1_000_000_000.0, 12, code, failure, body)
+
+
+def made(delivery_id: UUID, step: int, result: Answer) -> LadderTry:
+    decision = decide(step, is_success=result.is_success, retry_delays=DELAYS)
+    return LadderTry(str(delivery_id), step, result, 20, decision)
+
+
+class TestTakingIn:
+    def test_an_event_becomes_a_delivery(
+        self, shop: Merchant, database: Database, cursor: Cursor[Any]
+    ) -> None:
+        """§6.1, §6.2: with URL and secret as they are now."""
+        happened = shop.happens()
+        (due,) = take_in(cursor, told(database))
+        delivery = shop.delivery(happened)
+        assert delivery is not None
+        assert (due.id, due.application_id, due.step) == (happened, shop.id, 1)
+        assert (delivery.status, delivery.step, delivery.tries) == ("pending", 1, 0)
+        assert (delivery.url, delivery.secret_version, delivery.event) == (URL, 1, "payment_intent.succeeded")
+        assert delivery.next_due_at == due.due_at
+
+    def test_without_a_url_there_is_none(
+        self, make_merchant: MakeMerchant, database: Database, cursor: Cursor[Any]
+    ) -> None:
+        """§6.1. The event counts as taken in, so that its month can go one day."""
+        shop = make_merchant(None)
+        happened = shop.happens()
+        assert take_in(cursor, told(database)) == []
+        assert shop.delivery(happened) is None
+        assert _not_taken_in(cursor) == 0
+
+    def test_a_url_that_is_set_later_brings_no_old_events(
+        self, make_merchant: MakeMerchant, database: Database, cursor: Cursor[Any]
+    ) -> None:
+        shop = make_merchant(None)
+        happened = shop.happens()
+        take_in(cursor, told(database))
+        shop.set_url(URL)
+        assert take_in(cursor, told(database)) == []
+        assert shop.delivery(happened) is None
+
+    def test_the_same_event_twice_is_one_delivery(
+        self, shop: Merchant, database: Database, cursor: Cursor[Any]
+    ) -> None:
+        """Its record is made again, for the first may never have been: it still waits for its first try."""
+        shop.happens()
+        first = take_in(cursor, told(database))
+        shop.set_url("https://shop.example/other")
+        assert take_in(cursor, told(database)) == first
+        assert shop.statuses() == {"pending": 1}
+        delivery = shop.delivery(first[0].id)
+        assert delivery is not None
+        assert delivery.url == URL
+
+    def test_a_repeat_of_one_that_was_tried_makes_no_record(
+        self, shop: Merchant, database: Database, cursor: Cursor[Any]
+    ) -> None:
+        happened = shop.happens()
+        take_in(cursor, told(database))
+        record_tries(cursor, [made(happened, 1, answer(500))])
+        assert take_in(cursor, told(database)) == []
+
+    def test_a_batch_of_several_applications(
+        self, make_merchant: MakeMerchant, database: Database, cursor: Cursor[Any]
+    ) -> None:
+        shops = [make_merchant(URL), make_merchant(None), make_merchant("https://other.example/")]
+        happened = [
+            (shop, shop.happens(trigger))
+            for shop in shops
+            for trigger in (Trigger.EXPIRE, Trigger.PAYMENT_CONFIRMED)
+        ]
+        due = take_in(cursor, told(database))
+        assert {(d.application_id, d.id) for d in due} == {
+            (s.id, i) for s, i in happened if s is not shops[1]
+        }
+        for shop, one in happened:
+            delivery = shop.delivery(one)
+            assert (delivery and delivery.url) == {0: URL, 1: None, 2: "https://other.example/"}[
+                shops.index(shop)
+            ]
+
+    def test_an_event_the_database_does_not_know_is_none(
+        self, shop: Merchant, database: Database, cursor: Cursor[Any]
+    ) -> None:
+        """A database that was set back: what it does not know did not happen."""
+        shop.happens()
+        events = told(database)
+        cursor.execute("delete from intent_events")
+        assert take_in(cursor, events) == []
+        assert shop.statuses() == {}
+
+
+class TestRecording:
+    @pytest.fixture
+    def pending(self, shop: Merchant, database: Database, cursor: Cursor[Any]) -> UUID:
+        happened = shop.happens()
+        take_in(cursor, told(database))
+        return happened
+
+    def test_success(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
+        assert record_tries(cursor, [made(pending, 1, answer(204, body=b""))]) == {str(pending): None}
+        delivery = shop.delivery(pending)
+        assert delivery is not None
+        assert (delivery.status, delivery.step, delivery.tries) == ("succeeded", 1, 1)
+        assert (delivery.next_due_at, delivery.last_status_code) == (None, 204)
+
+    def test_a_failure_moves_it_to_the_next_step_and_keeps_the_answer(
+        self, shop: Merchant, pending: UUID, cursor: Cursor[Any], clock: Clock
+    ) -> None:
+        """§6.6: pending, showing the last answer."""
+        body = bytes(range(256)) + b'"},{\\'
+        advanced = record_tries(cursor, [made(pending, 1, answer(503, body=body))])
+        delivery, (one,) = shop.delivery(pending), shop.tries(pending)
+        assert delivery is not None
+        assert (delivery.status, delivery.step, delivery.last_status_code) == ("pending", 2, 503)
+        assert advanced == {str(pending): delivery.next_due_at}
+        assert delivery.next_due_at is not None
+        assert abs(delivery.next_due_at - clock.now() - timedelta(seconds=10)) < timedelta(seconds=5)
+        assert (one.number, one.step, one.resend_id, one.duration_ms, one.url) == (1, 1, None, 12, URL)
+        assert (one.status_code, one.failure, one.answer) == (503, None, body)
+
+    def test_a_failure_without_an_answer(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
+        record_tries(cursor, [made(pending, 1, answer(None, Failure.TIMEOUT, b""))])
+        delivery, (one,) = shop.delivery(pending), shop.tries(pending)
+        assert delivery is not None
+        assert (delivery.last_status_code, delivery.last_failure) == (None, "timeout")
+        assert (one.status_code, one.failure, one.answer) == (None, "timeout", b"")
+
+    def test_the_same_step_is_recorded_once(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
+        """Two processes sent the same try; whoever is second changes nothing."""
+        record_tries(cursor, [made(pending, 1, answer(500))])
+        assert record_tries(cursor, [made(pending, 1, answer(200))]) == {}
+        assert shop.status(pending) == "pending"
+        assert len(shop.tries(pending)) == 1
+
+    @pytest.mark.parametrize("step", [2, 9])
+    def test_a_step_it_does_not_stand_at_changes_nothing(
+        self, shop: Merchant, pending: UUID, cursor: Cursor[Any], step: int
+    ) -> None:
+        assert record_tries(cursor, [made(pending, step, answer(200))]) == {}
+        assert shop.status(pending) == "pending"
+        assert shop.tries(pending) == []
+
+    def test_the_ninth_failure_is_the_last(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
+        for step in range(1, 10):
+            assert str(pending) in record_tries(cursor, [made(pending, step, answer(500))])
+        delivery = shop.delivery(pending)
+        assert delivery is not None
+        assert (delivery.status, delivery.step, delivery.tries, delivery.next_due_at) == (
+            "failed",
+            9,
+            9,
+            None,
+        )
+        assert [one.step for one in shop.tries(pending)] == list(range(1, 10))
+
+    def test_each_of_a_batch_gets_its_own(
+        self, shop: Merchant, database: Database, cursor: Cursor[Any]
+    ) -> None:
+        """Values are found by place among the ids, whatever the order they are given in."""
+        ids = [shop.happens() for _ in range(7)]
+        take_in(cursor, told(database))
+        results = [
+            answer(200 + n, body=b"%d" % n) if n % 2 else answer(None, Failure.DNS, b"") for n in range(7)
+        ]
+        mixed = [made(one, 1, result) for one, result in zip(ids, results, strict=True)]
+        mixed = mixed[3:] + mixed[:3]
+        mixed.append(
+            LadderTry(str(UUID(int=2**127)), 1, answer(200), 1, Decision(DeliveryStatus.SUCCEEDED, 1))
+        )
+        record_tries(cursor, mixed)
+        for number, delivery_id in enumerate(ids):
+            (one,) = shop.tries(delivery_id)
+            expected = (200 + number, None, b"%d" % number) if number % 2 else (None, "dns", b"")
+            assert (one.status_code, one.failure, one.answer) == expected
+            assert shop.status(delivery_id) == ("succeeded" if number % 2 else "pending")
+
+    def test_nothing_is_recorded_of_what_is_over(
+        self, shop: Merchant, pending: UUID, cursor: Cursor[Any]
+    ) -> None:
+        assert end_without_url(cursor, [str(pending)]) == 1
+        assert end_without_url(cursor, [str(pending)]) == 0
+        assert record_tries(cursor, [made(pending, 1, answer(200))]) == {}
+        delivery = shop.delivery(pending)
+        assert delivery is not None
+        assert (delivery.status, delivery.last_failure, delivery.tries) == ("failed", "no_url", 0)
+
+    def test_what_is_parked_stays_pending(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
+        assert park(cursor, [str(pending)]) == 1
+        delivery = shop.delivery(pending)
+        assert delivery is not None
+        assert delivery.status == "pending"
+        assert delivery.parked_at is not None
+
+    def test_a_resend_counts_and_succeeds(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
+        wish = UUID(int=1)
+        record_tries(cursor, [made(pending, 1, answer(500))])
+        resend = ResendTry(str(pending), str(wish), answer(200), 5, 'https://new.example/ünï,{}"\\')
+        record_resends(cursor, [resend])
+        record_resends(cursor, [resend])
+        delivery, tries = shop.delivery(pending), shop.tries(pending)
+        assert delivery is not None
+        assert (delivery.status, delivery.tries, delivery.step, delivery.next_due_at) == (
+            "succeeded",
+            2,
+            2,
+            None,
+        )
+        assert [(one.number, one.step, one.resend_id) for one in tries] == [(1, 1, None), (2, None, wish)]
+        assert tries[1].url == resend.url
+        assert met_resends(cursor, [(str(pending), str(wish)), (str(pending), str(UUID(int=2)))]) == {
+            str(wish)
+        }
+
+    @pytest.mark.parametrize("before", ["pending", "failed", "succeeded"])
+    def test_a_resend_that_fails_leaves_the_delivery_as_it_was(
+        self, shop: Merchant, pending: UUID, cursor: Cursor[Any], before: str
+    ) -> None:
+        cursor.execute("update webhook_deliveries set status = %s", (before,))
+        due_at = _due_at(shop, pending)
+        record_resends(cursor, [ResendTry(str(pending), str(UUID(int=1)), answer(500), 5, URL)])
+        delivery = shop.delivery(pending)
+        assert delivery is not None
+        assert (delivery.status, delivery.tries, delivery.next_due_at) == (before, 1, due_at)
+
+    def test_a_look_tells_what_was_frozen_and_what_is_current(
+        self, shop: Merchant, pending: UUID, cursor: Cursor[Any]
+    ) -> None:
+        shop.set_url("https://new.example/")
+        shop.roll_secret()
+        delivery = look(cursor, [str(pending)])[str(pending)]
+        assert (delivery.frozen.url, delivery.frozen.secret_version) == (URL, 1)
+        assert delivery.current is not None
+        assert (delivery.current.url, delivery.current.secret_version) == ("https://new.example/", 2)
+        assert not delivery.is_early
+        assert look(cursor, [str(UUID(int=5))]) == {}
+
+
+def _due_at(shop: Merchant, delivery_id: UUID) -> object:
+    delivery = shop.delivery(delivery_id)
+    assert delivery is not None
+    return delivery.next_due_at
+
+
+def _not_taken_in(cursor: Cursor[Any]) -> int:
+    cursor.execute(
+        """select from intent_events where taken_in_at is null
+           and type in ('payment_intent.succeeded', 'payment_intent.canceled')"""
+    )
+    return cursor.rowcount

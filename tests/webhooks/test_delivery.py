@@ -1,0 +1,232 @@
+"""From an event to the merchant's endpoint (§6), through the real topics, signed, retried and written down."""
+
+import json
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from shared.intents.states import Trigger
+from shared.messages import DeliveryExhausted
+from shared.topics import WEBHOOKS_DEAD
+from tests.clock import Clock
+from tests.topic_reader import TopicReader
+from tests.waiting import eventually
+from tests.webhooks.conftest import DELAYS, MakeMerchant, MakeReceiver, Webhooks
+from tests.webhooks.merchants import Merchant, ids_in, is_signed
+from tests.webhooks.receivers import Received, Receiver, Reply
+
+
+@pytest.mark.parametrize(
+    ("trigger", "event"),
+    [
+        (Trigger.PAYMENT_CONFIRMED, "payment_intent.succeeded"),
+        (Trigger.EXPIRE, "payment_intent.canceled"),
+    ],
+)
+def test_a_merchant_is_told(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, trigger: Trigger, event: str
+) -> None:
+    """§2.2, §6.3, §6.4: a POST with this body, these headers, and a signature over the bytes that were sent."""
+    receiver.answer = Reply(202, b"thanks")
+    happened = merchant.happens(trigger)
+    with webhooks.whole():
+        eventually(lambda: merchant.status(happened) == "succeeded")
+    (request,) = receiver.requests
+    body = json.loads(request.body)
+    assert body == {"id": str(happened), "event": event, "data": {"uuid": body["data"]["uuid"]}}
+    assert request.headers["content-type"] == "application/json"
+    assert is_signed(request.body, request.headers["service-signature"], merchant.secret)
+    assert request.path == "/hooks"
+    (one,) = merchant.tries(happened)
+    assert (one.number, one.step, one.status_code, one.failure, one.answer) == (1, 1, 202, None, b"thanks")
+    assert one.url == receiver.url
+
+
+def test_other_changes_are_not_told(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    """§6.2: no event for a failed attempt; and none for one under way."""
+    happened = [merchant.happens(trigger) for trigger in (Trigger.ATTEMPT_SENT, Trigger.PAYMENT_CONFIRMED)]
+    with webhooks.whole():
+        eventually(lambda: merchant.status(happened[1]) == "succeeded")
+    assert ids_in(receiver) == [happened[1]]
+    assert merchant.delivery(happened[0]) is None
+
+
+def test_failures_climb_the_ladder_and_a_yes_ends_it(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+) -> None:
+    """§6.6: everything but a 2xx is tried again, never early, with the same id and the same bytes."""
+    codes = iter([500, 302, 404, 410, 200])
+    receiver.answer = lambda _: Reply(next(codes), b"answer")
+    happened = merchant.happens()
+    with webhooks.whole():
+        eventually(lambda: merchant.status(happened) == "succeeded")
+    tries = merchant.tries(happened)
+    assert [(one.number, one.step, one.status_code) for one in tries] == [
+        (1, 1, 500),
+        (2, 2, 302),
+        (3, 3, 404),
+        (4, 4, 410),
+        (5, 5, 200),
+    ]
+    assert len({request.body for request in receiver.requests}) == 1
+    assert ids_in(receiver) == [happened] * 5
+    for earlier, later in pairwise(receiver.requests):
+        assert later.at - earlier.at >= DELAYS[0]
+
+
+def test_the_ninth_failure_is_the_last(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    """§6.6: nine tries in all; pending with the last answer until then; failed and told to operators afterwards."""
+    receiver.answer = Reply(503, b"busy")
+    happened = merchant.happens()
+    seen_pending = []
+
+    def has_failed() -> bool:
+        delivery = merchant.delivery(happened)
+        if delivery is not None and delivery.status == "pending" and delivery.tries:
+            seen_pending.append((delivery.last_status_code, delivery.next_due_at is not None))
+        return delivery is not None and delivery.status == "failed"
+
+    with webhooks.whole():
+        eventually(has_failed)
+        dead = TopicReader(webhooks.settings.kafka, WEBHOOKS_DEAD.name)
+        (letter,) = dead.read(1)
+        dead.close()
+    assert isinstance(letter, DeliveryExhausted)
+    assert letter.id == happened
+    assert [one.step for one in merchant.tries(happened)] == list(range(1, 10))
+    assert len(receiver.requests) == 9
+    assert set(seen_pending) == {(503, True)}
+
+
+def test_no_answer_is_a_failure_of_its_kind(
+    webhooks: Webhooks, make_merchant: MakeMerchant, receiver: Receiver
+) -> None:
+    receiver.answer = Reply(hangs=True)
+    silent = make_merchant(receiver.url)
+    refusing = make_merchant("http://127.0.0.1:9/")
+    nowhere = make_merchant("http://no-such-host.invalid/")
+    expected = {silent: "timeout", refusing: "refused", nowhere: "dns"}
+    happened = {merchant: merchant.happens() for merchant in expected}
+    with webhooks.whole(answer_within_s=0.5):
+        for merchant, kind in expected.items():
+            first = eventually(lambda m=merchant: m.tries(happened[m]))[0]  # type: ignore[misc]
+            assert (first.status_code, first.failure, first.answer) == (None, kind, b"")
+
+
+def test_a_redirect_is_not_followed(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    receiver.answer = Reply(307)
+    happened = merchant.happens()
+    with webhooks.whole():
+        (first, *_) = eventually(lambda: merchant.tries(happened))
+    assert (first.status_code, first.failure) == (307, None)
+
+
+def test_a_long_answer_is_kept_to_its_beginning(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+) -> None:
+    receiver.answer = Reply(200, b"x" * 100_000)
+    happened = merchant.happens()
+    with webhooks.whole():
+        eventually(lambda: merchant.status(happened) == "succeeded")
+    (one,) = merchant.tries(happened)
+    assert one.answer == b"x" * 16 * 1024
+
+
+def test_hundreds_arrive_once_each(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    happened = {merchant.happens() for _ in range(200)}
+    with webhooks.whole():
+        eventually(lambda: merchant.statuses() == {"succeeded": 200})
+    assert sorted(ids_in(receiver)) == sorted(happened)
+
+
+def test_without_a_url_nothing_is_sent(
+    webhooks: Webhooks, make_merchant: MakeMerchant, receiver: Receiver
+) -> None:
+    """§6.1"""
+    silent, told = make_merchant(None), make_merchant(receiver.url)
+    silent.happens()
+    last = told.happens()
+    with webhooks.whole():
+        eventually(lambda: told.status(last) == "succeeded")
+    assert ids_in(receiver) == [last]
+    assert silent.statuses() == {}
+
+
+class TestChangesWhileRetriesWait:
+    """§6.6 and the decisions of DESIGN §3: what is frozen, what is current, what ends a ladder."""
+
+    def test_rolled_between_try_2_and_3(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+    ) -> None:
+        """What was queued earlier carries the old secret, new deliveries the new one."""
+        old, rolled = merchant.secret, []
+
+        def answer(_: Received) -> Reply:
+            if len(receiver.requests) == 2:
+                rolled.append(merchant.roll_secret())
+            return Reply(500 if len(receiver.requests) < 3 else 200)
+
+        receiver.answer = answer
+        happened = merchant.happens()
+        with webhooks.whole():
+            eventually(lambda: merchant.status(happened) == "succeeded")
+            after = merchant.happens()
+            eventually(lambda: merchant.status(after) == "succeeded")
+        *earlier, last = receiver.requests
+        assert [is_signed(r.body, r.headers["service-signature"], old) for r in earlier] == [True] * 3
+        assert is_signed(last.body, last.headers["service-signature"], rolled[0])
+
+    def test_url_changed(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, make_receiver: MakeReceiver
+    ) -> None:
+        """Queued retries stay on the old one; new deliveries go to the new one."""
+        new = make_receiver()
+        receiver.answer = lambda _: Reply(500 if len(receiver.requests) < 3 else 200)
+        happened = merchant.happens()
+        with webhooks.whole():
+            eventually(lambda: len(receiver.requests) == 1)
+            merchant.set_url(new.url)
+            after = merchant.happens()
+            eventually(lambda: merchant.status(happened) == merchant.status(after) == "succeeded")
+        assert ids_in(receiver) == [happened] * 3
+        assert ids_in(new) == [after]
+        assert {one.url for one in merchant.tries(happened)} == {receiver.url}
+
+    def test_url_removed(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+        """Nothing is sent any more; what is queued ends as failed when it comes due."""
+        receiver.answer = Reply(500)
+        happened = merchant.happens()
+        with webhooks.whole():
+            eventually(lambda: merchant.tries(happened))
+            sent = len(receiver.requests)
+            merchant.set_url(None)
+            eventually(lambda: merchant.status(happened) == "failed")
+        delivery = merchant.delivery(happened)
+        assert delivery is not None
+        assert (delivery.last_failure, delivery.next_due_at) == ("no_url", None)
+        assert len(receiver.requests) <= sent + 1
+        assert delivery.tries == len(receiver.requests)
+
+    def test_paused_and_parked(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+        """An operator's pause: nothing is sent, nothing fails."""
+        merchant.execute("update applications set webhooks_paused_at = mizan_now()")
+        happened = merchant.happens()
+        with webhooks.whole():
+            eventually(lambda: (d := merchant.delivery(happened)) is not None and d.parked_at is not None)
+        assert receiver.requests == []
+        assert merchant.status(happened) == "pending"
+
+
+def test_the_times_of_tries_are_the_databases(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, clock: Clock
+) -> None:
+    """Its clock decides when something is due, and says when it was done."""
+    clock.advance(timedelta(hours=5))
+    receiver.answer = lambda _: Reply(500 if len(receiver.requests) < 2 else 200)
+    happened = merchant.happens()
+    with webhooks.whole():
+        eventually(lambda: merchant.status(happened) == "succeeded")
+        now = clock.now()
+    for one in merchant.tries(happened):
+        assert timedelta() <= now - one.at < timedelta(seconds=30)

@@ -1,0 +1,88 @@
+"""What is done about a record, whatever the database says of its delivery."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from services.webhooks.deliveries import Delivery, Target
+from services.webhooks.fence import (
+    Drop,
+    EndWithoutUrl,
+    Park,
+    PutBackInDelay,
+    Send,
+    TellDead,
+    Verdict,
+    judge,
+    judge_resend,
+)
+from services.webhooks.ladder import DeliveryStatus
+from shared.messages import DeliveryDue
+
+ID = UUID("01978f6e-0000-7000-8000-000000000001")
+APPLICATION = UUID("01978f6e-0000-7000-8000-000000000002")
+NOW = datetime(2026, 7, 1, tzinfo=UTC)
+FROZEN = Target("https://shop.example/old", 1)
+CURRENT = Target("https://shop.example/new", 2)
+PENDING_AT_3 = Delivery(
+    id=str(ID),
+    application_id=str(APPLICATION),
+    intent_uuid=str(ID),
+    event="payment_intent.succeeded",
+    status=DeliveryStatus.PENDING,
+    step=3,
+    next_due_at=NOW,
+    frozen=FROZEN,
+    current=CURRENT,
+    is_paused=False,
+    is_early=False,
+    ended_without_url=False,
+)
+SUCCEEDED = replace(PENDING_AT_3, status=DeliveryStatus.SUCCEEDED, next_due_at=None)
+FAILED_AT_9 = replace(PENDING_AT_3, status=DeliveryStatus.FAILED, step=9, next_due_at=None)
+WITHOUT_URL = replace(PENDING_AT_3, current=None)
+
+CASES: list[tuple[str, int, Delivery | None, Verdict]] = [
+    ("its try is due", 3, PENDING_AT_3, Send(FROZEN)),
+    ("there is no such delivery", 3, None, Drop()),
+    ("it has succeeded, by a resend or by another process", 3, SUCCEEDED, Drop()),
+    ("it has moved on: whoever did so may have died before it told", 2, PENDING_AT_3, PutBackInDelay()),
+    ("the database was set back", 4, PENDING_AT_3, Drop()),
+    ("it is early", 3, replace(PENDING_AT_3, is_early=True), PutBackInDelay()),
+    ("the URL was removed", 3, WITHOUT_URL, EndWithoutUrl()),
+    ("the application is paused", 3, replace(PENDING_AT_3, is_paused=True), Park()),
+    ("paused, and the URL was removed", 3, replace(WITHOUT_URL, is_paused=True), EndWithoutUrl()),
+    ("its ladder is used up", 9, FAILED_AT_9, TellDead()),
+    ("a repeat of an earlier step of one that is used up", 8, FAILED_AT_9, Drop()),
+    ("it ended without a URL at its last step", 9, replace(FAILED_AT_9, ended_without_url=True), Drop()),
+]
+
+
+@pytest.mark.parametrize(("step", "delivery", "verdict"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_a_ladder_record(step: int, delivery: Delivery | None, verdict: Verdict) -> None:
+    assert judge(DeliveryDue(ID, APPLICATION, step, NOW), delivery) == verdict
+
+
+RESENDS: list[tuple[str, Delivery | None, bool, Verdict | type[Drop]]] = [
+    ("while pending: to the current URL, with the current secret", PENDING_AT_3, False, Send(CURRENT)),
+    ("after it failed", FAILED_AT_9, False, Send(CURRENT)),
+    ("after it succeeded", SUCCEEDED, False, Send(CURRENT)),
+    ("the same wish again", PENDING_AT_3, True, Drop()),
+    ("there is no such delivery", None, False, Drop()),
+    ("no URL", WITHOUT_URL, False, Drop("its application has no webhook URL")),
+]
+
+
+@pytest.mark.parametrize(
+    ("delivery", "is_met", "verdict"), [c[1:] for c in RESENDS], ids=[c[0] for c in RESENDS]
+)
+def test_a_resend(delivery: Delivery | None, is_met: bool, verdict: Verdict) -> None:
+    assert judge_resend(delivery, is_met=is_met) == verdict
+
+
+def test_a_paused_application_gets_no_resend_either() -> None:
+    verdict = judge_resend(replace(PENDING_AT_3, is_paused=True), is_met=False)
+    assert isinstance(verdict, Drop)
+    assert verdict.why

@@ -1,0 +1,356 @@
+"""Whatever a receiver does, a try has one answer, in time, within bounded memory, and nobody else notices. §6.6"""
+
+import gzip
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import repeat
+from ssl import SSLContext
+
+import psutil
+import pytest
+
+from services.webhooks.answers import ANSWER_LIMIT, Answer, Failure
+from services.webhooks.sending import Post
+from tests.webhooks.certificates import Authority
+from tests.webhooks.receivers import Peer, Script, ScriptedReceiver, answer_of, collect, sender
+
+LIMIT_S = 0.5
+OK = b"HTTP/1.1 200 OK\r\n"
+SHORT = OK + b"Content-Length: 2\r\n\r\nok"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+MEGABYTE = 1024 * 1024
+
+
+def says(*what: bytes) -> Script:
+    """And hangs up."""
+
+    def script(peer: Peer) -> None:
+        for part in what:
+            peer.say(part)
+
+    return script
+
+
+def says_and_hangs(*what: bytes) -> Script:
+    def script(peer: Peer) -> None:
+        says(*what)(peer)
+        peer.hang()
+
+    return script
+
+
+def says_forever(first: bytes, again: bytes) -> Script:
+    def script(peer: Peer) -> None:
+        peer.say(first)
+        for part in repeat(again):
+            peer.say(part)
+
+    return script
+
+
+def drips(what: bytes, every_s: float = 0.01) -> Script:
+    def script(peer: Peer) -> None:
+        for byte in what:
+            peer.say(bytes([byte]))
+            peer.pause(every_s)
+        peer.hang()
+
+    return script
+
+
+def resets_after(what: bytes) -> Script:
+    def script(peer: Peer) -> None:
+        peer.say(what)
+        peer.reset()
+
+    return script
+
+
+# What it does, and what comes of it: a status code and how the body begins, or a failure.
+OUTCOMES: dict[str, tuple[Script, int | Failure, bytes]] = {
+    # Bodies: whatever becomes of them, the headers were complete.
+    "endless body": (says_forever(OK + b"\r\n", b"x" * 65536), 200, b"x" * ANSWER_LIMIT),
+    "endless body of an error": (
+        says_forever(b"HTTP/1.1 500 Oh\r\n\r\n", b"x" * 65536),
+        500,
+        b"x" * ANSWER_LIMIT,
+    ),
+    "endless chunks": (
+        says_forever(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"5\r\nhello\r\n" * 1000),
+        200,
+        b"hellohello",
+    ),
+    "body announced as huge": (
+        says_forever(OK + b"Content-Length: 999999999999\r\n\r\n", b"x" * 65536),
+        200,
+        b"xxx",
+    ),
+    "body of exactly the limit": (
+        says(OK + b"Content-Length: %d\r\n\r\n" % ANSWER_LIMIT, b"x" * ANSWER_LIMIT),
+        200,
+        b"x" * ANSWER_LIMIT,
+    ),
+    "slow drip of the body": (drips(OK + b"\r\n" + b"x" * 1000, 0.001), 200, b"xxx"),
+    "headers, then silence": (says_and_hangs(OK + b"Content-Length: 5\r\n\r\n"), 200, b""),
+    "hangs up in the body": (says(OK + b"Content-Length: 50\r\n\r\nhalf"), 200, b"half"),
+    "resets in the body": (resets_after(OK + b"Content-Length: 50\r\n\r\nhalf"), 200, b""),
+    "length too short": (says(OK + b"Content-Length: 2\r\n\r\nhello"), 200, b"he"),
+    "length too long for a number": (
+        says(OK + b"Content-Length: " + b"9" * 30 + b"\r\n\r\nhello"),
+        200,
+        b"hello",
+    ),
+    "chunks of garbage": (says(OK + b"Transfer-Encoding: chunked\r\n\r\nzzz\r\nhello"), 200, b""),
+    "a chunk that is too large for a number": (
+        says(OK + b"Transfer-Encoding: chunked\r\n\r\n" + b"f" * 40 + b"\r\nhello"),
+        200,
+        b"",
+    ),
+    "trailers, then silence": (
+        says_and_hangs(OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\nC: d\r\n"),
+        200,
+        b"",
+    ),
+    "many trailers": (
+        says(OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"A: b\r\n" * 12 + b"\r\n"),
+        200,
+        b"",
+    ),
+    "gzip bomb": (
+        says(
+            OK + b"Content-Encoding: gzip\r\nContent-Length: 99999\r\n\r\n",
+            gzip.compress(bytes(MEGABYTE * 64)),
+        ),
+        200,
+        b"\x1f\x8b",
+    ),
+    "garbage called gzip": (
+        says(OK + b"Content-Encoding: gzip, br, zstd\r\nContent-Length: 4\r\n\r\nnope"),
+        200,
+        b"nope",
+    ),
+    "body with 204": (says(b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello"), 204, b""),
+    "a second answer": (says(SHORT + b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"), 200, b"ok"),
+    "lines that end in LF": (says(b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok"), 200, b"ok"),
+    "a folded header": (says(OK + b"A: b\r\n c\r\nContent-Length: 2\r\n\r\nok"), 200, b"ok"),
+    "HTTP/1.0": (says(b"HTTP/1.0 200 OK\r\n\r\nok"), 200, b"ok"),
+    # Headers that do not end.
+    "slow drip of headers": (drips(OK + b"A: " + b"x" * 1000), Failure.TIMEOUT, b""),
+    "headers that stop": (says_and_hangs(OK + b"A: b\r\n"), Failure.TIMEOUT, b""),
+    "silence": (Peer.hang, Failure.TIMEOUT, b""),
+    "hangs up in the headers": (says(OK + b"Content-Length: 2\r\n"), Failure.BROKEN_ANSWER, b""),
+    "hangs up in a header": (says(OK + b"Content-Len"), Failure.BROKEN_ANSWER, b""),
+    "hangs up in the last line": (says(OK + b"Content-Length: 0\r\n\r"), Failure.BROKEN_ANSWER, b""),
+    "hangs up after the status": (says(OK), Failure.BROKEN_ANSWER, b""),
+    "resets in the headers": (resets_after(OK), Failure.BROKEN_ANSWER, b""),
+    "resets": (Peer.reset, Failure.BROKEN_ANSWER, b""),
+    "hangs up": (says(), Failure.BROKEN_ANSWER, b""),
+    "headers of 1 MB": (says(OK + b"A: bcdefghijk\r\n" * 70_000 + b"\r\n"), Failure.BROKEN_ANSWER, b""),
+    "a header of 1 MB": (says(OK + b"A: " + b"x" * MEGABYTE + b"\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
+    "endless small headers": (says_forever(OK, b"A: b\r\n" * 1000), Failure.BROKEN_ANSWER, b""),
+    "an endless header": (says_forever(OK + b"A: ", b"x" * 65536), Failure.BROKEN_ANSWER, b""),
+    # 1xx is not an answer yet.
+    "100, then 200": (says(CONTINUE * 3 + SHORT), 200, b"ok"),
+    "103, then 200": (says(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + SHORT), 200, b"ok"),
+    "endless 100s": (says_forever(b"", CONTINUE * 1000), Failure.BROKEN_ANSWER, b""),
+    "a 100 now and then": (drips(CONTINUE * 100, 0.001), Failure.TIMEOUT, b""),
+    "100, then silence": (says_and_hangs(CONTINUE), Failure.TIMEOUT, b""),
+    "100, then hangs up": (says(CONTINUE), Failure.BROKEN_ANSWER, b""),
+    "100, then half of 200": (says(CONTINUE + OK + b"Content-Length: 2\r\n"), Failure.BROKEN_ANSWER, b""),
+    "101": (says(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
+    "101, then silence": (
+        says_and_hangs(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"),
+        Failure.BROKEN_ANSWER,
+        b"",
+    ),
+    "101, then 200": (
+        says(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n" + SHORT),
+        Failure.BROKEN_ANSWER,
+        b"",
+    ),
+    # Not HTTP.
+    "HTTP/0.9": (says(b"<html>200 OK</html>"), Failure.BROKEN_ANSWER, b""),
+    "garbage": (says(bytes(range(256)) * 64), Failure.BROKEN_ANSWER, b""),
+    "endless garbage": (says_forever(b"", b"\x00" * 65536), Failure.BROKEN_ANSWER, b""),
+    "another protocol": (says(b"ICY 200 OK\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
+    "an unknown version": (says(b"HTTP/7.3 200 OK\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
+    "a version of bytes": (says(b"HTTP/\xff\xfe 200 OK\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
+    "status 000": (says(b"HTTP/1.1 000 Oh\r\nContent-Length: 0\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
+    "status 099": (says(b"HTTP/1.1 099 Oh\r\nContent-Length: 0\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
+    "status 20": (says(b"HTTP/1.1 20 Oh\r\nContent-Length: 0\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
+    "status 999": (says(b"HTTP/1.1 999 Oh\r\nContent-Length: 0\r\n\r\n"), 999, b""),
+    # The receiver itself contradicts what it says: no reader can tell where such an answer ends (RFC 9112, 6.3).
+    "negative length": (says(OK + b"Content-Length: -5\r\n\r\nhello"), Failure.BROKEN_ANSWER, b""),
+    "two lengths": (
+        says(OK + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"),
+        Failure.BROKEN_ANSWER,
+        b"",
+    ),
+    "NUL in a header": (says(OK + b"A: b\x00c\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
+    # Redirects are not followed, and count as failures; nobody is asked for a password.
+    "redirect to a private address": (
+        says(b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest\r\nContent-Length: 0\r\n\r\n"),
+        302,
+        b"",
+    ),
+    "redirect to itself": (
+        says(b"HTTP/1.1 307 Again\r\nLocation: /hooks\r\nContent-Length: 0\r\n\r\n"),
+        307,
+        b"",
+    ),
+    "redirect to a file": (
+        says(b"HTTP/1.1 301 Moved\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n"),
+        301,
+        b"",
+    ),
+    "redirect to nonsense": (
+        says(b"HTTP/1.1 303 Oh\r\nLocation: ht!tp:\\\\\r\nContent-Length: 0\r\n\r\n"),
+        303,
+        b"",
+    ),
+    "wants a password": (
+        says(b"HTTP/1.1 401 Who\r\nWWW-Authenticate: Negotiate, Basic\r\nContent-Length: 0\r\n\r\n"),
+        401,
+        b"",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OUTCOMES)
+def test_each_has_one_answer_in_time_and_within_bounds(what: str) -> None:
+    script, expected, body = OUTCOMES[what]
+    before = _memory()
+    with ScriptedReceiver(script) as receiver, sender(limit_s=LIMIT_S) as sending:
+        answer = answer_of(sending, receiver.url)
+        assert (answer.failure or answer.status_code) == expected
+        assert answer.body.startswith(body)
+        assert len(answer.body) <= ANSWER_LIMIT
+        assert 0 <= answer.duration_ms < LIMIT_S * 1000 + 400
+        assert receiver.connections == 1
+    assert _memory() - before < 24 * MEGABYTE
+
+
+@pytest.mark.parametrize(
+    "what", ["endless body", "endless 100s", "endless small headers", "silence", "garbage"]
+)
+def test_a_connection_that_misbehaved_is_not_used_again(what: str) -> None:
+    with ScriptedReceiver(OUTCOMES[what][0]) as receiver, sender(limit_s=LIMIT_S) as sending:
+        first, second = answer_of(sending, receiver.url), answer_of(sending, receiver.url)
+        assert (first.status_code, first.failure) == (second.status_code, second.failure)
+        assert receiver.connections == 2
+
+
+def test_a_receiver_that_never_reads_ends_at_the_limit() -> None:
+    """The body does not fit into the buffers between them."""
+    with (
+        ScriptedReceiver(lambda peer: peer.pause(5), reads_requests=False) as receiver,
+        sender(limit_s=LIMIT_S) as sending,
+    ):
+        assert answer_of(sending, receiver.url, body=b"x" * 20 * MEGABYTE).failure == Failure.TIMEOUT
+
+
+def test_an_answer_that_comes_before_the_request_was_read_counts() -> None:
+    with (
+        ScriptedReceiver(says_and_hangs(SHORT), reads_requests=False) as receiver,
+        sender(limit_s=LIMIT_S) as sending,
+    ):
+        assert answer_of(sending, receiver.url).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "what", ["endless body", "endless chunks", "endless small headers", "a header of 1 MB"]
+)
+def test_many_at_once_again_and_again_leave_memory_flat(what: str) -> None:
+    script, expected, _ = OUTCOMES[what]
+    with ScriptedReceiver(script) as receiver, sender(limit_s=10) as sending:
+        before = 0
+        for _ in range(4):
+            for ticket in range(30):
+                sending.start(ticket, Post(receiver.url, b"{}", "0"))
+            outcomes = {answer.failure or answer.status_code for _, answer in collect(sending, 30)}
+            assert outcomes == {expected}
+            before = before or _memory()
+        assert _memory() - before < 16 * MEGABYTE
+
+
+def test_a_well_behaved_receiver_does_not_notice_hostile_ones() -> None:
+    hostile = ("endless body", "endless 100s", "slow drip of headers", "silence", "resets")
+    with (
+        ExitStack() as stack,
+        ScriptedReceiver(_answers_each) as good,
+        sender(limit_s=5) as sending,
+    ):
+        urls = [stack.enter_context(ScriptedReceiver(OUTCOMES[what][0])).url for what in hostile]
+        for ticket in range(10):
+            for url in urls:
+                sending.start("hostile", Post(url, b"{}", "0"))
+            sending.start(ticket, Post(good.url, b"{}", "0"))
+        answers: list[Answer] = []
+        while len(answers) < 10:
+            answers += [answer for ticket, answer in sending.turn(1) if ticket != "hostile"]
+        sending.abandon(lambda _: True)
+        assert {answer.status_code for answer in answers} == {200}
+        assert max(answer.duration_ms for answer in answers) < 2000
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def test_a_private_authority_is_trusted_when_the_operator_says_so(authority: Authority) -> None:
+    with ScriptedReceiver(_answers_each, tls=authority.receiver()) as receiver:
+        with sender(ca_file=authority.ca_file) as sending:
+            assert [answer_of(sending, receiver.url).status_code for _ in range(3)] == [200, 200, 200]
+            assert receiver.connections == 1
+        with sender() as sending:
+            assert answer_of(sending, receiver.url).failure == Failure.TLS
+
+
+@pytest.mark.parametrize(
+    "certificate",
+    [
+        pytest.param(lambda authority: authority.self_signed_receiver(), id="self-signed"),
+        pytest.param(lambda authority: authority.receiver("other.example"), id="for another host"),
+        pytest.param(lambda authority: authority.receiver("127.0.0.2"), id="for another address"),
+        pytest.param(lambda authority: authority.receiver(is_expired=True), id="expired"),
+    ],
+)
+def test_a_certificate_that_does_not_fit_is_a_tls_failure(
+    authority: Authority, certificate: Callable[[Authority], SSLContext]
+) -> None:
+    with (
+        ScriptedReceiver(_answers_each, tls=certificate(authority)) as receiver,
+        sender(ca_file=authority.ca_file) as sending,
+    ):
+        assert answer_of(sending, receiver.url).failure == Failure.TLS
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        pytest.param(says(os.urandom(2000)), Failure.TLS, id="garbage"),
+        pytest.param(says(SHORT), Failure.TLS, id="plain http"),
+        pytest.param(says(), Failure.TLS, id="hangs up"),
+        pytest.param(Peer.reset, Failure.TLS, id="resets"),
+        pytest.param(Peer.hang, Failure.TIMEOUT, id="silence"),
+        pytest.param(says_and_hangs(b"\x16\x03\x03\x40\x00"), Failure.TIMEOUT, id="half a record"),
+    ],
+)
+def test_what_is_not_tls_on_a_tls_port_is_a_failure(script: Script, expected: Failure) -> None:
+    with (
+        ScriptedReceiver(script, reads_requests=False) as receiver,
+        sender(limit_s=LIMIT_S) as sending,
+    ):
+        assert answer_of(sending, receiver.url.replace("http:", "https:")).failure == expected
+
+
+def _answers_each(peer: Peer) -> None:
+    while True:
+        peer.say(SHORT)
+        peer.read_request()
+
+
+def _memory() -> int:
+    return int(psutil.Process().memory_info().rss)

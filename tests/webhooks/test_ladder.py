@@ -1,0 +1,43 @@
+"""The ladder (§6.6): nine tries, and how long after each the next is due."""
+
+import pytest
+
+from services.webhooks.ladder import LAST_STEP, Decision, DeliveryStatus, decide
+from shared.settings import WebhookSettings
+
+DELAYS = WebhookSettings().retry_delays
+
+AFTER_A_FAILURE = [
+    # step, what the delivery is then, its step, seconds until that is due
+    (1, DeliveryStatus.PENDING, 2, 10),
+    (2, DeliveryStatus.PENDING, 3, 60),
+    (3, DeliveryStatus.PENDING, 4, 5 * 60),
+    (4, DeliveryStatus.PENDING, 5, 30 * 60),
+    (5, DeliveryStatus.PENDING, 6, 60 * 60),
+    (6, DeliveryStatus.PENDING, 7, 3 * 60 * 60),
+    (7, DeliveryStatus.PENDING, 8, 6 * 60 * 60),
+    (8, DeliveryStatus.PENDING, 9, 12 * 60 * 60),
+    (9, DeliveryStatus.FAILED, 9, None),
+]
+
+
+@pytest.mark.parametrize(("step", "status", "next_step", "wait_s"), AFTER_A_FAILURE)
+def test_a_failure_leads_to_the_next_step(
+    step: int, status: DeliveryStatus, next_step: int, wait_s: float | None
+) -> None:
+    assert decide(step, is_success=False, retry_delays=DELAYS) == Decision(status, next_step, wait_s)
+
+
+@pytest.mark.parametrize("step", range(1, LAST_STEP + 1))
+def test_a_success_ends_it_at_any_step(step: int) -> None:
+    assert decide(step, is_success=True, retry_delays=DELAYS) == Decision(DeliveryStatus.SUCCEEDED, step)
+
+
+def test_all_tries_together_take_about_a_day() -> None:
+    assert 22 * 3600 < sum(DELAYS) < 24 * 3600
+
+
+@pytest.mark.parametrize("step", [-1, 0, LAST_STEP + 1])
+def test_there_is_no_other_step(step: int) -> None:
+    with pytest.raises(ValueError, match="no step"):
+        decide(step, is_success=False, retry_delays=DELAYS)

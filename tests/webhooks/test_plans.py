@@ -1,0 +1,116 @@
+"""What a batch costs does not depend on how many rows there are, nor on what the planner believes."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from psycopg import Cursor
+
+from services.webhooks.deliveries import LOOK_SQL, RECORD_RESENDS_SQL, RECORD_SQL
+from services.webhooks.intake import TAKE_IN_SQL
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.settings import DatabaseSettings
+
+TABLES = ("intent_events", "webhook_deliveries", "webhook_tries")
+BATCH = 200
+_FILL = """
+with made as (
+    insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, next_due_at)
+    select uuidv7(), uuidv7(), %(application)s, 'payment_intent.canceled', 'https://shop.example/', 1, %(status)s,
+           case when %(status)s = 'pending' then mizan_now() end
+    from generate_series(1, %(count)s) returning id, intent_uuid
+), events as (
+    insert into intent_events (id, intent_uuid, seq, type, at, taken_in_at)
+    select id, intent_uuid, 2, 'payment_intent.canceled', mizan_now(),
+           case when %(status)s <> 'pending' then mizan_now() end from made
+)
+insert into webhook_tries (delivery_id, number, step, at, duration_ms, url, status_code)
+select id, 1, 1, mizan_now(), 5, 'https://shop.example/', 200 from made where %(status)s <> 'pending'"""
+_IDS = "select id::text from webhook_deliveries where status = 'pending' order by id desc limit %s"
+
+_UNATTENDED = """
+select format('alter table %%I set (autovacuum_enabled = off)', inhrelid::regclass)
+from pg_inherits where inhparent = %s::regclass"""
+
+
+@pytest.fixture
+def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
+    """A session as the service has it, on tables that nobody vacuums or analyzes."""
+    database = Database(replace(database_settings, statement_timeout_s=110), "webhooks", **STEADY_PLANS)
+    with database.cursor() as cursor:
+        for table in TABLES:
+            cursor.execute(_UNATTENDED, (table,))
+            for (statement,) in cursor.fetchall():
+                cursor.execute(statement)
+        yield cursor
+    database.close()
+
+
+@pytest.mark.parametrize("statistics", ["none", "of empty tables", "fresh"])
+@pytest.mark.parametrize("rows", [0, 20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_a_batch_touches_its_own_rows_only(cursor: Cursor[Any], rows: int, statistics: str) -> None:
+    """Each statement, prepared while the tables were empty: by index, without sorting or hashing a table."""
+    application = _make_application(cursor)
+    _prepare(cursor, "look", LOOK_SQL)
+    _prepare(cursor, "record", RECORD_SQL)
+    _prepare(cursor, "resend", RECORD_RESENDS_SQL)
+    _prepare(cursor, "take_in", TAKE_IN_SQL)
+    if statistics == "of empty tables":
+        cursor.execute("vacuum analyze")
+    cursor.execute(_FILL, {"count": rows, "application": application, "status": "succeeded"})
+    cursor.execute(_FILL, {"count": BATCH, "application": application, "status": "pending"})
+    if statistics == "fresh":
+        cursor.execute("vacuum analyze")
+    chosen = sorted(str(one) for (one,) in cursor.execute(_IDS, (BATCH,)).fetchall())
+    ids = f"'{{{','.join(chosen)}}}'::uuid[]"
+    answered = [filled(value) for value in ("5", "12", "200", "null::text", "'ok'::bytea")]
+    resends = f"'{{{','.join(str(uuid4()) for _ in range(BATCH))}}}'::uuid[]"
+    ladder = [filled("'pending'::text"), filled("2::smallint"), filled("10.0::float8")]
+    executions = {
+        "look": [ids],
+        "take_in": [ids, filled(f"'{application}'::uuid")],
+        "record": [ids, filled("1::smallint"), *answered, *ladder],
+        "resend": [ids, resends, *answered, filled("'x'::bytea")],
+    }
+    for name, values in executions.items():
+        plan = _explain(cursor, f"execute {name} ({', '.join(values)})")
+        kinds = {node["Node Type"] for node in _nodes(plan)}
+        assert not kinds & {"Seq Scan", "Bitmap Heap Scan", "Hash Join", "Merge Join", "Sort"}, (name, kinds)
+        most = max(node["Actual Rows"] * node["Actual Loops"] for node in _nodes(plan))
+        assert most <= 2 * BATCH, (name, most)
+        assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] <= 120 * BATCH, name
+
+
+def filled(value: str) -> str:
+    """An array with the same value for all."""
+    return f"array_fill({value}, array[{BATCH}])"
+
+
+def _make_application(cursor: Cursor[Any]) -> str:
+    row = cursor.execute(
+        """with merchant as (insert into merchants (name) values ('m') returning id)
+           insert into applications (merchant_id, name, webhook_url) select id, 'shop', null from merchant
+           returning id::text"""
+    ).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def _prepare(cursor: Cursor[Any], name: str, statement: str) -> None:
+    cursor.execute(f"prepare {name} as {statement}".encode())
+
+
+def _explain(cursor: Cursor[Any], statement: str) -> dict[str, Any]:
+    row = cursor.execute(f"explain (analyze, buffers, format json) {statement}".encode()).fetchone()
+    assert row is not None
+    plan: dict[str, Any] = row[0][0]["Plan"]
+    return plan
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from _nodes(child)

@@ -1,0 +1,179 @@
+"""Resends (§6.6): one more try at once, to the current URL, with the current secret and the same id."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Barrier, Thread
+from uuid import UUID, uuid4
+
+import pytest
+
+from shared.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.messages import ResendRequested, encode
+from shared.settings import Settings, WebhookSettings
+from shared.topics import WEBHOOKS_RESEND
+from shared.webhooks.resending import DeliveryNotFoundError, ResendRefusedError
+from tests.waiting import eventually
+from tests.webhooks.conftest import MakeReceiver, Webhooks
+from tests.webhooks.merchants import Merchant, ids_in, is_signed
+from tests.webhooks.receivers import Receiver, Reply
+
+# The second try is far away, so that what happens meanwhile is a resend's doing.
+LATER = (60.0,) * 8
+SOON = (0.3,) * 8
+
+
+def with_delays(settings: Settings, delays: tuple[float, ...]) -> Webhooks:
+    return Webhooks(replace(settings, webhooks=WebhookSettings(retry_delays=delays, allow_private=True)))
+
+
+@contextmanager
+def failed_once(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> Iterator[UUID]:
+    """A delivery whose first try has failed; the receiver is well again."""
+    receiver.answer = Reply(500)
+    happened = merchant.happens()
+    with webhooks.whole():
+        eventually(lambda: merchant.tries(happened))
+        receiver.answer = Reply(200)
+        yield happened
+
+
+def test_while_pending(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    """It counts among the tries, outside the ladder; its success is the delivery's."""
+    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+        wish = merchant.resend(happened)
+        eventually(lambda: merchant.status(happened) == "succeeded")
+    tries = merchant.tries(happened)
+    assert [(one.number, one.step, one.resend_id, one.status_code) for one in tries] == [
+        (1, 1, None, 500),
+        (2, None, wish, 200),
+    ]
+    assert ids_in(receiver) == [happened] * 2
+
+
+def test_with_the_url_and_the_secret_of_now(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, make_receiver: MakeReceiver
+) -> None:
+    new = make_receiver()
+    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+        merchant.set_url(new.url)
+        secret = merchant.roll_secret()
+        merchant.resend(happened)
+        eventually(lambda: merchant.status(happened) == "succeeded")
+    (request,) = new.requests
+    assert ids_in(new) == [happened]
+    assert is_signed(request.body, request.headers["service-signature"], secret)
+    assert merchant.tries(happened)[1].url == new.url
+
+
+def test_success_while_a_retry_waits(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    """What waits in the ladder is dropped when it comes due."""
+    with failed_once(with_delays(webhooks.settings, (1.5,) * 8), merchant, receiver) as happened:
+        merchant.resend(happened)
+        eventually(lambda: merchant.status(happened) == "succeeded")
+        later = merchant.happens()
+        receiver.answer = lambda _: Reply(500 if ids_in(receiver).count(later) < 2 else 200)
+        eventually(lambda: merchant.status(later) == "succeeded")
+    assert ids_in(receiver).count(happened) == 2
+    delivery = merchant.delivery(happened)
+    assert delivery is not None
+    assert (delivery.status, delivery.tries) == ("succeeded", 2)
+
+
+def test_a_failed_resend_leaves_the_ladder_alone(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+) -> None:
+    with failed_once(with_delays(webhooks.settings, (1.5,) * 8), merchant, receiver) as happened:
+        due_at = merchant.delivery(happened)
+        receiver.answer = Reply(418)
+        merchant.resend(happened)
+        eventually(lambda: len(merchant.tries(happened)) == 2)
+        after = merchant.delivery(happened)
+        assert due_at is not None
+        assert after is not None
+        assert (after.status, after.step, after.next_due_at) == ("pending", 2, due_at.next_due_at)
+        assert after.last_status_code == 418
+        receiver.answer = Reply(200)
+        eventually(lambda: merchant.status(happened) == "succeeded")
+    assert [one.step for one in merchant.tries(happened)] == [1, None, 2]
+
+
+def test_after_it_failed(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+        merchant.execute("update webhook_deliveries set status = 'failed', next_due_at = null, step = 9")
+        receiver.answer = Reply(500)
+        merchant.resend(happened)
+        eventually(lambda: len(merchant.tries(happened)) == 2)
+        assert merchant.status(happened) == "failed"
+        receiver.answer = Reply(200)
+        merchant.resend(happened)
+        eventually(lambda: merchant.status(happened) == "succeeded")
+
+
+def test_after_it_succeeded(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    """Succeeded is final, also when somebody wants it once more and that fails."""
+    with failed_once(with_delays(webhooks.settings, SOON), merchant, receiver) as happened:
+        eventually(lambda: merchant.status(happened) == "succeeded")
+        receiver.answer = Reply(500)
+        merchant.resend(happened)
+        eventually(lambda: len(merchant.tries(happened)) == 3)
+    assert merchant.status(happened) == "succeeded"
+
+
+def test_twice_at_once(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    """Two wishes are two tries; the same wish twice is one."""
+    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+        same, barrier = uuid4(), Barrier(4)
+
+        def ask(wish: UUID) -> None:
+            barrier.wait()
+            merchant.resend(happened, wish)
+
+        wishes = [same, same, uuid4(), uuid4()]
+        threads = [Thread(target=ask, args=(wish,)) for wish in wishes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        eventually(lambda: len(merchant.tries(happened)) == 4)
+        later = merchant.happens()
+        eventually(lambda: merchant.status(later) == "succeeded")
+    tries = merchant.tries(happened)
+    assert {one.resend_id for one in tries} == {None, *wishes}
+    assert [one.number for one in tries] == [1, 2, 3, 4]
+
+
+def test_without_a_url_it_is_refused(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+        merchant.set_url(None)
+        with pytest.raises(ResendRefusedError, match="no webhook URL"):
+            merchant.resend(happened)
+
+
+def test_a_url_that_is_removed_on_the_way_is_not_used(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+        merchant.set_url(None)
+        wish = ResendRequested(uuid4(), happened, merchant.id)
+        producer = ConfirmingProducer(webhooks.settings.kafka, "test")
+        producer.send([Outgoing(WEBHOOKS_RESEND.name, str(happened), encode(wish))], patience=until(10))
+        producer.close()
+        eventually(
+            lambda: f"delivery {happened} is not resent: its application has no webhook URL" in caplog.text
+        )
+    assert len(merchant.tries(happened)) == len(receiver.requests) == 1
+
+
+def test_a_paused_application_is_not_resent_to(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+) -> None:
+    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+        merchant.execute("update applications set webhooks_paused_at = mizan_now()")
+        with pytest.raises(ResendRefusedError, match="paused"):
+            merchant.resend(happened)
+
+
+def test_an_unknown_delivery(merchant: Merchant) -> None:
+    with pytest.raises(DeliveryNotFoundError):
+        merchant.resend(uuid4())

@@ -1,0 +1,559 @@
+"""Sending many posts from one thread: what goes out, what comes back, and what it costs. §6.3, §6.6"""
+
+import os
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread, Timer
+from time import monotonic, thread_time, time
+from typing import Any
+
+import psutil
+import pytest
+
+from services.webhooks.answers import Failure
+from services.webhooks.sending import Post, Sender
+from tests.webhooks.receivers import (
+    Peer,
+    Received,
+    Receiver,
+    Reply,
+    ScriptedReceiver,
+    answer_of,
+    collect,
+    listen,
+    sender,
+)
+
+SIGNATURE = "5d41402abc4b2a76b9719d911017c592" * 2
+
+
+def nobody(host: str, _port: int) -> list[str]:
+    raise socket.gaierror(socket.EAI_NONAME, f"{host} is not known")
+
+
+@pytest.fixture
+def sending() -> Iterator[Sender[object]]:
+    with sender(look_up=nobody) as made:
+        yield made
+
+
+def post(url: str, body: bytes = b"{}") -> Post:
+    return Post(url, body, SIGNATURE)
+
+
+class TestRequest:
+    def test_the_receiver_gets_exactly_these_bytes_and_headers(
+        self, receiver: Receiver, sending: Sender[object]
+    ) -> None:
+        """§6.3: Content-Type, Service-Signature; nothing that asks for another encoding or for permission."""
+        body = '{"id":"عربي","n":1.0}\r\n\x00'.encode()
+        answer_of(sending, receiver.url, body, SIGNATURE)
+        (request,) = receiver.requests
+        assert request.body == body
+        assert request.path == "/hooks"
+        assert request.headers == {
+            "host": f"127.0.0.1:{receiver.port}",
+            "user-agent": "Mizan",
+            "accept": "*/*",
+            "content-type": "application/json",
+            "service-signature": SIGNATURE,
+            "content-length": str(len(body)),
+        }
+
+    @pytest.mark.parametrize("size", [0, 1, 100_000, 3_000_000])
+    def test_a_body_of_any_size_goes_out_whole_and_at_once(
+        self, receiver: Receiver, sending: Sender[object], size: int
+    ) -> None:
+        """A large one would make curl ask first, with Expect: 100-continue."""
+        assert answer_of(sending, receiver.url, b"x" * size).status_code == 200
+        (request,) = receiver.requests
+        assert request.body == b"x" * size
+        assert "expect" not in request.headers
+
+    def test_the_query_is_part_of_the_url(self, receiver: Receiver, sending: Sender[object]) -> None:
+        answer_of(sending, receiver.url + "/a%20b?token=x&y=%2F")
+        assert receiver.requests[0].path == "/hooks/a%20b?token=x&y=%2F"
+
+    def test_proxies_and_passwords_of_the_environment_are_ignored(
+        self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        for name in ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, "http://127.0.0.1:1/")
+        monkeypatch.setenv("no_proxy", "")
+        monkeypatch.setenv("HOME", str(tmp_path))
+        (tmp_path / ".netrc").write_text("default login somebody password secret\n")
+        with sender() as sending:
+            assert answer_of(sending, receiver.url).status_code == 200
+        assert "authorization" not in receiver.requests[0].headers
+
+
+class TestAnswer:
+    @pytest.mark.parametrize(
+        ("status", "is_success"),
+        [
+            (200, True),
+            (204, True),
+            (299, True),
+            (300, False),
+            (302, False),
+            (400, False),
+            (410, False),
+            (500, False),
+        ],
+    )
+    def test_2xx_is_success_and_nothing_else(
+        self, receiver: Receiver, sending: Sender[object], status: int, is_success: bool
+    ) -> None:
+        receiver.answer = Reply(status)
+        answer = answer_of(sending, receiver.url)
+        assert (answer.status_code, answer.failure, answer.is_success) == (status, None, is_success)
+
+    def test_it_tells_when_the_try_began_and_how_long_it_took(
+        self, receiver: Receiver, sending: Sender[object]
+    ) -> None:
+        receiver.answer = Reply(200, b"thanks", delay_s=0.2)
+        before = time()
+        answer = answer_of(sending, receiver.url)
+        assert before - 0.01 <= answer.began_at <= before + 0.1
+        assert 200 <= answer.duration_ms < 1000
+        assert answer.body == b"thanks"
+
+    def test_nobody_listens(self, sending: Sender[object]) -> None:
+        with listen() as listening:
+            port = listening.getsockname()[1]
+        answer = answer_of(sending, f"http://127.0.0.1:{port}/")
+        assert (answer.status_code, answer.failure, answer.is_success) == (None, Failure.REFUSED, False)
+
+    def test_no_socket_left_is_not_the_receivers_refusal(
+        self, receiver: Receiver, sending: Sender[object]
+    ) -> None:
+        """And is over as soon as there is one again."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        spare = os.dup(0)
+        os.close(spare)
+        sending.start("poor", post(receiver.url))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (spare, hard))
+        try:
+            ((_, poor),) = collect(sending, 1)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert poor.failure == Failure.UNREACHABLE
+        assert answer_of(sending, receiver.url).status_code == 200
+
+    def test_a_hanging_receiver_is_given_up_at_the_limit(self, receiver: Receiver) -> None:
+        receiver.answer = Reply(hangs=True)
+        with sender(limit_s=0.3) as sending:
+            answer = answer_of(sending, receiver.url)
+        assert answer.failure == Failure.TIMEOUT
+        assert 290 <= answer.duration_ms < 700
+
+
+class TestConnections:
+    def test_a_connection_is_used_again(self, receiver: Receiver, sending: Sender[object]) -> None:
+        assert {answer_of(sending, receiver.url).status_code for _ in range(50)} == {200}
+        assert receiver.connections == 1
+
+    def test_a_busy_connection_is_not_shared(self, receiver: Receiver, sending: Sender[object]) -> None:
+        receiver.answer = Reply(delay_s=0.1)
+        for _ in range(2):
+            for ticket in range(20):
+                sending.start(ticket, post(receiver.url))
+            collect(sending, 20)
+        assert receiver.connections == 20
+
+    def test_a_receiver_that_hangs_up_after_each_answer_without_saying_so_misses_nothing(
+        self, receiver: Receiver, sending: Sender[object]
+    ) -> None:
+        receiver.answer = Reply(closes=True)
+        assert {answer_of(sending, receiver.url).status_code for _ in range(100)} == {200}
+
+    @pytest.mark.parametrize("how", [socket.socket.close, Peer.reset], ids=["closes", "resets"])
+    def test_a_connection_that_breaks_at_its_second_request_is_replaced(
+        self, sending: Sender[object], how: Any
+    ) -> None:
+        """As when the receiver's idle limit and our request cross each other."""
+
+        def script(peer: Peer) -> None:
+            peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            peer.read_request()
+            how(peer if how is Peer.reset else peer.socket)
+
+        with ScriptedReceiver(script) as scripted:
+            assert {answer_of(sending, scripted.url).status_code for _ in range(20)} == {200}
+            assert scripted.connections == 20
+
+    def test_idle_connections_that_the_receiver_closes_cost_nothing(self, sending: Sender[object]) -> None:
+        """They are watched, but nobody waits for them: a ready one must not make turn spin."""
+        with Receiver(Reply(delay_s=0.05)) as receiver:
+            for ticket in range(50):
+                sending.start(ticket, post(receiver.url))
+            collect(sending, 50)
+        spent = thread_time()
+        assert sending.turn(0.3) == []
+        assert thread_time() - spent < 0.1
+
+    def test_sockets_are_given_back(self) -> None:
+        before = psutil.Process().num_fds()
+        with Receiver(Reply(delay_s=0.05)) as receiver, sender() as sending:
+            for ticket in range(50):
+                sending.start(ticket, post(receiver.url))
+            collect(sending, 50)
+        assert psutil.Process().num_fds() == before
+
+
+class TestNothingIsLeftOfTheLastPost:
+    def test_url_body_and_signature_are_its_own(self, receiver: Receiver, sending: Sender[object]) -> None:
+        with Receiver(Reply(201)) as other:
+            for number in range(20):
+                url = other.url if number % 3 else receiver.url
+                body = b"x" * (1000 - 50 * number)
+                assert answer_of(sending, url, body, f"{number:064x}").status_code == (
+                    201 if number % 3 else 200
+                )
+            requests = sorted(receiver.requests + other.requests, key=lambda request: request.at)
+        assert [len(request.body) for request in requests] == [1000 - 50 * number for number in range(20)]
+        signatures = [request.headers["service-signature"] for request in requests]
+        assert signatures == [f"{number:064x}" for number in range(20)]
+
+    def test_no_body_and_no_status_is_another_answers(
+        self, receiver: Receiver, sending: Sender[object]
+    ) -> None:
+        replies = [
+            Reply(200, b"long " * 100),
+            Reply(500),
+            Reply(200, closes=True),
+            Reply(204),
+            Reply(200, b"x"),
+        ]
+        for reply in replies:
+            receiver.answer = reply
+            answer = answer_of(sending, receiver.url)
+            assert (answer.status_code, answer.body) == (reply.status, reply.body)
+        refused = answer_of(sending, "http://127.0.0.1:1/")
+        assert (refused.status_code, refused.failure, refused.body) == (None, Failure.REFUSED, b"")
+        unknown = answer_of(sending, "http://nobody.example/")
+        assert (unknown.status_code, unknown.failure, unknown.body) == (None, Failure.DNS, b"")
+
+    def test_half_an_answer_does_not_make_the_next_one_whole(self, sending: Sender[object]) -> None:
+        """All headers arrived the first time, only some the second time."""
+        answers = iter([b"HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 1\r\n\r\nx", b"HTTP/1.1 200 OK\r\n"])
+        with ScriptedReceiver(lambda peer: peer.say(next(answers))) as scripted:
+            assert answer_of(sending, scripted.url).status_code == 200
+            assert answer_of(sending, scripted.url).failure == Failure.BROKEN_ANSWER
+
+    def test_cookies_are_not_kept(self, sending: Sender[object]) -> None:
+        seen: list[bytes] = []
+
+        def script(peer: Peer) -> None:
+            seen.append(peer.read_request())
+            peer.say(b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b; Path=/\r\nContent-Length: 0\r\n\r\n")
+
+        with ScriptedReceiver(script, reads_requests=False) as scripted:
+            for _ in range(2):
+                answer_of(sending, scripted.url)
+        assert len(seen) == 2
+        assert not any(b"cookie" in request.lower() for request in seen)
+
+
+class TestTurn:
+    def test_a_poll_does_not_wait(self, receiver: Receiver, sending: Sender[object]) -> None:
+        receiver.answer = Reply(hangs=True)
+        sending.start("hangs", post(receiver.url))
+        began = monotonic()
+        for _ in range(10):
+            assert sending.turn(0) == []
+        assert monotonic() - began < 0.2
+
+    def test_it_waits_as_long_as_told_whatever_curls_timers_do(self, receiver: Receiver) -> None:
+        receiver.answer = Reply(hangs=True)
+        with sender(limit_s=0.9) as sending:
+            for number in range(20):
+                sending.start(number, post(receiver.url))
+            for _ in range(3):
+                began = monotonic()
+                assert sending.turn(0.2) == []
+                assert 0.19 <= monotonic() - began < 0.4
+
+    def test_without_anything_in_flight_it_waits_too(self, sending: Sender[object]) -> None:
+        began = monotonic()
+        assert sending.turn(0.2) == []
+        assert 0.19 <= monotonic() - began < 0.5
+
+    def test_it_returns_as_soon_as_some_have_ended(self, receiver: Receiver, sending: Sender[object]) -> None:
+        receiver.answer = Reply(delay_s=0.1)
+        sending.start("soon", post(receiver.url))
+        began = monotonic()
+        ((ticket, _),) = sending.turn(5)
+        assert ticket == "soon"
+        assert monotonic() - began < 2
+
+    def test_answers_come_as_they_end_not_as_they_began(
+        self, receiver: Receiver, sending: Sender[object]
+    ) -> None:
+        receiver.answer = lambda request: Reply(delay_s=float(request.body))
+        for delay_s in (0.6, 0.1, 0.5, 0.2, 0.4, 0.3):
+            sending.start(delay_s, post(receiver.url, str(delay_s).encode()))
+        assert [ticket for ticket, _ in collect(sending, 6)] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+
+    def test_tickets_need_not_be_hashable_or_different(
+        self, receiver: Receiver, sending: Sender[object]
+    ) -> None:
+        ticket: dict[str, list[int]] = {"a": []}
+        for _ in range(3):
+            sending.start(ticket, post(receiver.url))
+        assert [one for one, _ in collect(sending, 3)] == [ticket] * 3
+
+    def test_each_of_many_comes_back_once(self, receiver: Receiver, sending: Sender[object]) -> None:
+        """Some with an answer, some without, some that were never sent."""
+
+        def mixed(request: Received) -> Reply:
+            number = int(request.body)
+            return Reply(200 + number % 5, closes=number % 7 == 0, delay_s=0.01 * (number % 3))
+
+        receiver.answer = mixed
+        urls = [
+            receiver.url,
+            receiver.url,
+            "http://127.0.0.1:1/",
+            "ftp://127.0.0.1/",
+            "http://nobody.example/",
+        ]
+        for number in range(500):
+            sending.start(number, post(urls[number % 5], b"%d" % number))
+        assert sending.in_flight == 500
+        answers = dict(collect(sending, 500))
+        assert sorted(answers) == list(range(500))  # type: ignore[type-var]
+        assert sending.in_flight == 0
+        assert sending.turn(0.05) == []
+        assert all((answer.status_code is None) != (answer.failure is None) for answer in answers.values())
+        assert [answers[number].status_code for number in (0, 1, 5, 6)] == [200, 201, 200, 201]
+        assert [answers[number].failure for number in (2, 3, 4)] == [
+            Failure.REFUSED,
+            Failure.BLOCKED_ADDRESS,
+            Failure.DNS,
+        ]
+
+
+class TestWake:
+    def test_it_ends_a_wait(self, receiver: Receiver, sending: Sender[object]) -> None:
+        receiver.answer = Reply(hangs=True)
+        sending.start("hangs", post(receiver.url))
+        timer = Timer(0.1, sending.wake)
+        timer.start()
+        began = monotonic()
+        assert sending.turn(10) == []
+        assert monotonic() - began < 5
+        timer.join()
+
+    def test_it_ends_the_next_wait_and_only_that(self, sending: Sender[object]) -> None:
+        sending.wake()
+        sending.wake()
+        began = monotonic()
+        assert sending.turn(10) == []
+        assert monotonic() - began < 5
+        began = monotonic()
+        assert sending.turn(0.2) == []
+        assert monotonic() - began > 0.15
+
+    def test_none_is_lost_between_many(self, sending: Sender[object]) -> None:
+        """Two threads hand a token back and forth; one wake that got lost would stop them."""
+        token, done = Event(), Event()
+
+        def other() -> None:
+            for _ in range(500):
+                assert token.wait(10)
+                token.clear()
+                sending.wake()
+            done.set()
+
+        thread = Thread(target=other)
+        thread.start()
+        deadline = monotonic() + 20
+        for _ in range(500):
+            token.set()
+            sending.turn(10)
+            assert monotonic() < deadline
+        assert done.wait(10)
+        thread.join()
+
+    def test_after_the_end_it_touches_nothing(self) -> None:
+        """By then its descriptor may be somebody else's."""
+        made: Sender[object] = Sender(allow_private=True)
+        made.close()
+        reader, writer = os.pipe()
+        made.wake()
+        os.close(writer)
+        assert os.read(reader, 100) == b""
+        os.close(reader)
+
+
+class TestAbandon:
+    def test_those_end_without_an_answer_and_the_others_go_on(
+        self, receiver: Receiver, sending: Sender[object]
+    ) -> None:
+        receiver.answer = Reply(delay_s=0.2)
+        for number in range(20):
+            sending.start(number, post(receiver.url))
+        sending.turn(0.05)
+        assert sending.abandon(lambda ticket: int(str(ticket)) % 2 == 0) == list(range(0, 20, 2))
+        assert sending.in_flight == 10
+        assert sorted(str(ticket) for ticket, _ in collect(sending, 10)) == sorted(map(str, range(1, 20, 2)))
+        assert sending.turn(0.3) == []
+
+    def test_also_what_has_not_begun_or_has_just_ended(self, receiver: Receiver) -> None:
+        may_answer = Event()
+
+        def slow_look_up(_host: str, _port: int) -> list[str]:
+            may_answer.wait(10)
+            return ["127.0.0.1"]
+
+        with sender(look_up=slow_look_up) as sending:
+            sending.start("new", post(receiver.url))
+            sending.start("refused", post("gopher://127.0.0.1/"))
+            sending.start("waits for its name", post(f"http://shop.example:{receiver.port}/"))
+            assert sending.in_flight == 3
+            assert sending.abandon(lambda _: True) == ["new", "waits for its name", "refused"]
+            assert sending.in_flight == 0
+            may_answer.set()
+            assert sending.turn(0.2) == []
+            assert answer_of(sending, f"http://shop.example:{receiver.port}/").status_code == 200
+
+    def test_the_receiver_of_an_abandoned_post_is_hung_up_on(self, sending: Sender[object]) -> None:
+        hung_up = Event()
+
+        def script(peer: Peer) -> None:
+            with suppress(OSError):
+                peer.hang()
+            hung_up.set()
+
+        with ScriptedReceiver(script) as scripted:
+            sending.start("x", post(scripted.url))
+            while not scripted.connections:
+                sending.turn(0.01)
+            sending.turn(0.05)
+            sending.abandon(lambda _: True)
+            sending.turn(0)
+            assert hung_up.wait(5)
+
+
+class TestTrouble:
+    def test_when_curl_gives_up_all_have_an_answer_and_the_next_are_sent(
+        self, receiver: Receiver, sending: Sender[object], monkeypatch: pytest.MonkeyPatch, capsys: Any
+    ) -> None:
+        """As it does when its socket callback raises."""
+        receiver.answer = Reply(hangs=True)
+        for number in range(10):
+            sending.start(number, post(receiver.url))
+        sending.turn(0.05)
+        monkeypatch.setattr(sending._sockets, "_masks", _RaisesOnce(sending._sockets._masks))
+        sending.start(10, post(receiver.url))
+        answers = dict(collect(sending, 11))
+        assert sorted(answers) == list(range(11))  # type: ignore[type-var]
+        assert {answer.failure for answer in answers.values()} == {Failure.BROKEN_ANSWER}
+        receiver.answer = Reply(200)
+        assert answer_of(sending, receiver.url).status_code == 200
+        assert "boom" in capsys.readouterr().err
+
+    def test_an_error_in_a_callback_costs_that_one_post(
+        self, receiver: Receiver, sending: Sender[object], monkeypatch: pytest.MonkeyPatch, capsys: Any
+    ) -> None:
+        def broken(*_: object) -> bool:
+            raise RuntimeError("boom")
+
+        with sender(allow_private=False, look_up=lambda _host, _port: ["127.0.0.1"]) as strict:
+            monkeypatch.setattr("services.webhooks.connections._is_public", broken)
+            failed = answer_of(strict, f"https://shop.example:{receiver.port}/")
+            assert failed.failure == Failure.UNREACHABLE
+            monkeypatch.undo()
+            blocked = answer_of(strict, f"https://shop.example:{receiver.port}/")
+            assert blocked.failure == Failure.BLOCKED_ADDRESS
+        assert "boom" in capsys.readouterr().err
+        assert receiver.connections == 0
+
+    def test_what_cannot_be_watched_ends_at_its_limit(
+        self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with sender(limit_s=0.3) as sending:
+            assert answer_of(sending, receiver.url).status_code == 200
+            working = sending._sockets._epoll
+            monkeypatch.setattr(sending._sockets, "_epoll", _Full(working))
+            with Receiver() as other:
+                assert answer_of(sending, other.url).failure == Failure.TIMEOUT
+                monkeypatch.undo()
+                assert answer_of(sending, other.url).status_code == 200
+
+    def test_closing_ends_what_is_in_flight(self, receiver: Receiver) -> None:
+        receiver.answer = Reply(hangs=True)
+        made: Sender[object] = Sender(allow_private=True)
+        for number in range(10):
+            made.start(number, post(receiver.url))
+        made.turn(0.05)
+        made.close()
+
+
+class TestCost:
+    """Ratios of CPU time on the sender's thread; the receiver has another."""
+
+    def test_thousands_that_hang_cost_little_while_they_do(self, receiver: Receiver) -> None:
+        _allow_many_files()
+        receiver.answer = lambda request: Reply(hangs=request.path == "/hang")
+        hang = receiver.url.replace("/hooks", "/hang")
+        with sender(limit_s=60) as sending:
+            alone = _cpu_of(sending, receiver.url, 300)
+            for number in range(2000):
+                sending.start(("hangs", number), post(hang))
+            while len(receiver.requests) < 2900:
+                assert sending.turn(0.05) == []
+            idle = thread_time()
+            assert sending.turn(0.5) == []
+            assert (thread_time() - idle) / 0.5 < 0.05
+            with Receiver() as other:
+                assert _cpu_of(sending, other.url, 300) < 3 * alone
+            assert len(sending.abandon(lambda _: True)) == 2000
+
+
+def _cpu_of(sending: Sender[object], url: str, number: int) -> float:
+    def run() -> None:
+        for _ in range(number // 10):
+            for ticket in range(10):
+                sending.start(ticket, post(url))
+            collect(sending, 10)
+
+    run_times = []
+    for _ in range(3):
+        began = thread_time()
+        run()
+        run_times.append(thread_time() - began)
+    return min(run_times)
+
+
+def _allow_many_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < 6000:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(6000, hard), hard))
+
+
+class _RaisesOnce(dict[int, int]):
+    has_raised = False
+
+    def get(self, key: int, default: Any = None, /) -> Any:
+        if not self.has_raised:
+            self.has_raised = True
+            raise RuntimeError("boom")
+        return super().get(key, default)
+
+
+class _Full:
+    """An epoll that takes nothing more."""
+
+    def __init__(self, epoll: Any) -> None:
+        self._epoll = epoll
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._epoll, name)
+
+    def register(self, *_: object) -> None:
+        raise OSError("No space left on device")
