@@ -1,7 +1,8 @@
 """What came of one try to deliver a webhook (§6.6). Pure."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 ANSWER_LIMIT = 16 * 1024
 
@@ -19,8 +20,7 @@ class Failure(StrEnum):
     BLOCKED_ADDRESS = "blocked_address"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     began_at: float
     """As `time.time()`."""
     duration_ms: int

@@ -7,10 +7,10 @@ docs/decisions/0010-webhooks.md has the figures.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from psycopg import Cursor
 
 from services.webhooks.answers import Answer
@@ -18,6 +18,7 @@ from services.webhooks.ladder import Decision, DeliveryStatus
 from shared.db.prepared import Prepared, Row, array
 
 NO_URL = "no_url"
+_STATUSES = {str(status): status for status in DeliveryStatus}
 
 LOOK_SQL = """
 select d.id, d.application_id, d.intent_uuid, d.event, d.status, d.step, d.next_due_at, d.url, d.secret_version,
@@ -100,16 +101,14 @@ select resend_id from webhook_tries where delivery_id = any($1::uuid[]) and rese
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """Where a try goes, and which of the application's secrets signs it."""
 
     url: str
     secret_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(msgspec.Struct, frozen=True):
     """As the database has it now."""
 
     id: str
@@ -129,8 +128,7 @@ class Delivery:
     ended_without_url: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LadderTry:
+class LadderTry(msgspec.Struct, frozen=True):
     delivery_id: str
     step: int
     answer: Answer
@@ -139,8 +137,7 @@ class LadderTry:
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
-class ResendTry:
+class ResendTry(msgspec.Struct, frozen=True):
     delivery_id: str
     resend_id: str
     answer: Answer
@@ -213,19 +210,21 @@ def _hexadecimal(data: bytes) -> str:
 
 
 def _delivery(row: Row) -> Delivery:
+    delivery_id, application_id, intent_uuid, event, status, step, due_at, url, version, *now = row
+    now_url, now_version, is_paused, is_early, ended_without_url = now
     return Delivery(
-        id=_text(row[0]),
-        application_id=_text(row[1]),
-        intent_uuid=_text(row[2]),
-        event=_text(row[3]),
-        status=DeliveryStatus(_text(row[4])),
-        step=int(row[5] or 0),
-        next_due_at=_moment(row[6]),
-        frozen=Target(_text(row[7]), int(row[8] or 0)),
-        current=None if row[9] is None else Target(_text(row[9]), int(row[10] or 0)),
-        is_paused=row[11] == b"t",
-        is_early=row[12] == b"t",
-        ended_without_url=row[13] == b"t",
+        _text(delivery_id),
+        _text(application_id),
+        _text(intent_uuid),
+        _text(event),
+        _STATUSES[_text(status)],
+        int(step or 0),
+        _moment(due_at),
+        Target(_text(url), int(version or 0)),
+        None if now_url is None else Target(_text(now_url), int(now_version or 0)),
+        is_paused == b"t",
+        is_early == b"t",
+        ended_without_url == b"t",
     )
 
 

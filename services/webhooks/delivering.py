@@ -80,12 +80,12 @@ class Delivering:
 
     def take(self, tasks: Sequence[Task]) -> None:
         for task, wanted in [(task, _wanted(task)) for task in tasks]:
-            known = self._kept.get(key_of(wanted))
+            key = key_of(wanted)
+            known = self._kept.get(key)
             if known is not None:  # a repeat of what is under way
                 known.tasks.append(task)
                 continue
-            one = Try(wanted, [task])
-            self._kept[one.key] = one
+            one = self._kept[key] = Try(wanted, key, task)
             self._to_look.add(one)
 
     def turn(self, wait_s: float) -> bool:

@@ -5,13 +5,14 @@ A record may be read twice, late, or by two processes: the delivery's status and
 
 from dataclasses import dataclass
 
+import msgspec
+
 from services.webhooks.deliveries import Delivery, Target
 from services.webhooks.ladder import LAST_STEP, DeliveryStatus
 from shared.messages import DeliveryDue
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(msgspec.Struct, frozen=True):
     target: Target
 
 

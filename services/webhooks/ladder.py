@@ -1,8 +1,9 @@
 """The ladder of tries (§6.6): how a try went, and which it was, decide what becomes of its delivery. Pure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+
+import msgspec
 
 from shared.topics import RETRY_STEPS
 
@@ -15,8 +16,7 @@ class DeliveryStatus(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     status: DeliveryStatus
     next_step: int
     """Where the delivery stands now; where nothing follows, the step of its last try."""
@@ -24,7 +24,8 @@ class Decision:
     """Until that step is due; None where nothing follows."""
 
 
-def decide(step: int, *, is_success: bool, retry_delays: Sequence[float]) -> Decision:
+@cache
+def decide(step: int, *, is_success: bool, retry_delays: tuple[float, ...]) -> Decision:
     """After the try of this step, from 1 to 9."""
     if not 1 <= step <= LAST_STEP:
         raise ValueError(f"the ladder has no step {step}")

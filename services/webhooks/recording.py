@@ -58,7 +58,7 @@ class Recording:
     """The books of a lane: the database, and Kafka for what follows."""
 
     def __init__(
-        self, database: Database, producer: ConfirmingProducer, retry_delays: Sequence[float]
+        self, database: Database, producer: ConfirmingProducer, retry_delays: tuple[float, ...]
     ) -> None:
         self._database = database
         self._producer = producer
@@ -80,12 +80,12 @@ class Recording:
 
 
 def _write(
-    database: Database, results: Sequence[tuple[Try, Result]], retry_delays: Sequence[float]
+    database: Database, results: Sequence[tuple[Try, Result]], retry_delays: tuple[float, ...]
 ) -> Iterable[Outgoing]:
     """Returns what is to be put into Kafka."""
     answered = [(one, result.answer) for one, result in results if isinstance(result, Answered)]
     ladder = {
-        one.delivery_id: (one, _ladder_try(one.wanted, answer, retry_delays))
+        one.delivery_id: (one, _ladder_try(one, one.wanted, answer, retry_delays))
         for one, answer in answered
         if isinstance(one.wanted, DeliveryDue)
     }
@@ -138,9 +138,9 @@ def _dead(one: Try) -> Outgoing:
     return to_dead(DeliveryExhausted(UUID(one.delivery_id), one.wanted.application_id, datetime.now(UTC)))
 
 
-def _ladder_try(due: DeliveryDue, answer: Answer, retry_delays: Sequence[float]) -> LadderTry:
+def _ladder_try(one: Try, due: DeliveryDue, answer: Answer, retry_delays: tuple[float, ...]) -> LadderTry:
     decision = decide(due.step, is_success=answer.is_success, retry_delays=retry_delays)
-    return LadderTry(str(due.id), due.step, answer, _age_ms(answer), decision)
+    return LadderTry(one.delivery_id, due.step, answer, _age_ms(answer), decision)
 
 
 def _resend_try(one: Try, answer: Answer) -> ResendTry:
@@ -153,31 +153,25 @@ def _age_ms(answer: Answer) -> int:
 
 
 def _count(advanced: Iterable[str], ladder: Sequence[LadderTry], resends: Sequence[ResendTry]) -> None:
-    counted: Counter[tuple[str, str]] = Counter()
-    for made in ladder:
-        counted[str(made.step), _outcome(made.answer)] += 1
-    for resend in resends:
-        counted["resend", _outcome(resend.answer)] += 1
+    counted = Counter((str(made.step), _outcome(made.answer)) for made in ladder)
+    counted.update(("resend", _outcome(resend.answer)) for resend in resends)
     for labels, times in counted.items():
         TRIES.labels(*labels).inc(times)
         if labels[1] == Failure.BLOCKED_ADDRESS:
             BLOCKED.inc(times)
-    now, moved_on = time(), set(advanced)
+    moved_on = set(advanced)
+    moves = Counter((made.decision.status, made.step) for made in ladder if made.delivery_id in moved_on)
+    for (status, step), times in moves.items():
+        if status is DeliveryStatus.PENDING:
+            RETRIED.labels(str(step)).inc(times)
+        elif status is DeliveryStatus.FAILED:
+            FAILED.labels("tries").inc(times)
+        else:
+            DELIVERED.inc(times)
     for made in ladder:
-        if made.delivery_id in moved_on:
-            _count_delivery(made, now)
-
-
-def _count_delivery(made: LadderTry, now: float) -> None:
-    if made.decision.status is DeliveryStatus.PENDING:
-        RETRIED.labels(str(made.step)).inc()
-    elif made.decision.status is DeliveryStatus.FAILED:
-        FAILED.labels("tries").inc()
-    else:
-        DELIVERED.inc()
-        if made.step == 1:
+        if made.step == 1 and made.answer.is_success and made.delivery_id in moved_on:
             received_at = made.answer.began_at + made.answer.duration_ms / 1000
-            TO_RECEIPT.observe(max(0.0, min(received_at, now) - _made_at(made.delivery_id)))
+            TO_RECEIPT.observe(max(0.0, received_at - _made_at(made.delivery_id)))
 
 
 def _made_at(delivery_id: str) -> float:

@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
 from select import EPOLLIN, EPOLLOUT, epoll
@@ -15,6 +14,7 @@ from threading import Lock
 from time import monotonic, time
 from typing import Generic, TypeVar
 
+import msgspec
 import pycurl
 
 from services.webhooks.answers import ANSWER_LIMIT, Answer, Failure
@@ -39,8 +39,7 @@ _EPOLL_MASKS = {pycurl.POLL_IN: EPOLLIN, pycurl.POLL_OUT: EPOLLOUT, pycurl.POLL_
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(msgspec.Struct, frozen=True):
     url: str
     body: bytes
     signature: str

@@ -1,7 +1,5 @@
 """A try on its way through a lane: from the record that asks for it to the answer that is written down."""
 
-from dataclasses import dataclass, field
-
 from services.webhooks.deliveries import Delivery
 from services.webhooks.sending import Post
 from shared.kafka.tasks import Lane, Task
@@ -18,29 +16,25 @@ def key_of(wanted: Wanted) -> Key:
     return str(wanted.delivery_id), str(wanted.id)
 
 
-@dataclass(slots=True, eq=False)
 class Try:
-    wanted: Wanted
-    tasks: list[Task]
-    """The record that asks for it, and its repeats: all are done when it is."""
-    delivery: Delivery | None = None
-    post: Post | None = None
-    place: int = 0
-    """Its request in flight; see Endpoints."""
-    let_go: bool = False
-    """Its partition goes away: whoever gets that makes this try."""
-    key: Key = field(init=False)
+    __slots__ = ("application_id", "delivery", "key", "let_go", "place", "post", "tasks", "wanted")
 
-    def __post_init__(self) -> None:
-        self.key = key_of(self.wanted)
+    def __init__(self, wanted: Wanted, key: Key, task: Task) -> None:
+        self.wanted = wanted
+        self.key = key
+        self.application_id = str(wanted.application_id)
+        self.tasks = [task]
+        """The record that asks for it, and its repeats: all are done when it is."""
+        self.delivery: Delivery | None = None
+        self.post: Post | None = None
+        self.place = 0
+        """Its request in flight; see Endpoints."""
+        self.let_go = False
+        """Its partition goes away: whoever gets that makes this try."""
 
     @property
     def delivery_id(self) -> str:
         return self.key[0]
-
-    @property
-    def application_id(self) -> str:
-        return str(self.wanted.application_id)
 
     def is_of(self, lanes: set[Lane]) -> bool:
         """Of these partitions alone."""

@@ -1,17 +1,18 @@
 """A record on its way through a handler, and the lane (assigned partition) that it belongs to."""
 
 from collections import deque
-from dataclasses import dataclass
 from math import inf
 
 import confluent_kafka
+import msgspec
 
 from shared.kafka.watermark import Watermark
 from shared.messages import AnyMessage, UnreadableMessageError, decode
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
+    """A struct, because it is made twenty times as fast as a frozen dataclass, and once for each record."""
+
     topic: str
     partition: int
     offset: int

@@ -21,7 +21,7 @@ from shared.applications.webhook_secrets import roll_webhook_secret
 from shared.db.pool import Database
 from shared.intents.intent import NewIntent
 from shared.intents.states import Trigger
-from shared.intents.store import apply, create_or_find
+from shared.intents.store import apply, create_or_find, expire_due
 from shared.messages import DeliveryDue, IntentEvent, decode
 from shared.sealing import SecretBox
 from shared.webhook_url import check_webhook_url
@@ -29,6 +29,9 @@ from shared.webhooks.resending import request_resend
 from tests.webhooks.receivers import Receiver
 
 _orders = count(1)
+_FALL_DUE = """
+insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)
+select %s, 'due-' || uuidv7(), uuidv7(), 25000, 'LYD', mizan_now() from generate_series(1, %s)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,13 @@ class Merchant:
             ).fetchone()
         assert row is not None
         return UUID(str(row[0]))
+
+    def happens_often(self, count: int) -> None:
+        """So many intents expire at once."""
+        with self._database.transaction() as connection:
+            connection.execute(_FALL_DUE, (self.id, count))
+            while expire_due(connection.cursor()):
+                pass
 
     def set_url(self, url: str | None) -> None:
         with self._database.transaction() as connection:

@@ -65,6 +65,10 @@ class Receiver:
     def port(self) -> int:
         return int(self._listening.getsockname()[1])
 
+    @property
+    def open_connections(self) -> int:
+        return len(self._selector.get_map()) - 2
+
     def __enter__(self) -> Self:
         self._listening.setblocking(False)
         self._selector.register(self._listening, EVENT_READ)

@@ -3,13 +3,15 @@
 import socket
 from collections.abc import Iterator
 from ipaddress import ip_address
-from threading import Event
+from threading import Event, Thread
 
+import pycurl
 import pytest
 
 from services.webhooks.answers import Failure
-from services.webhooks.connections import look_up
+from services.webhooks.connections import Courier, TrustedCertificates, look_up
 from services.webhooks.sending import Post
+from tests.waiting import eventually
 from tests.webhooks.certificates import Authority
 from tests.webhooks.receivers import (
     Peer,
@@ -260,6 +262,15 @@ def test_the_socket_is_guarded_even_if_the_check_of_the_url_were_not(
     )
 
 
+@pytest.mark.parametrize("allow_private", [True, False])
+def test_only_internet_addresses_are_connected_to(allow_private: bool) -> None:
+    trusted = TrustedCertificates(None)
+    courier = Courier(allow_private=allow_private, trusted=trusted, on_open=lambda _: None)
+    address = pycurl.CurlSockAddr(socket.AF_UNIX, socket.SOCK_STREAM, 0, b"/var/run/docker.sock")
+    assert courier._open_socket(pycurl.SOCKTYPE_IPCXN, address) == pycurl.SOCKET_BAD
+    assert courier.is_refused
+
+
 class TestWithAPublicReceiver:
     """127.0.0.2 plays the internet here: `is_public_address` is told so. 127.0.0.1 stays private."""
 
@@ -451,3 +462,35 @@ class TestNames:
 
     def test_the_real_lookup(self) -> None:
         assert "127.0.0.1" in look_up("localhost", 80)
+
+    def test_what_was_found_for_an_abandoned_post_is_not_believed_later(
+        self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """curl has not read it yet when the post is abandoned, and would with whatever that handle carries next."""
+        monkeypatch.setattr("services.webhooks.connections._NAMES_KNOWN_S", 0.0)
+        meanings = iter([["127.0.0.2"], ["127.0.0.1"]])
+        url = f"http://shop.example:{receiver.port}/"
+        with sender(look_up=lambda _host, _port: next(meanings)) as sending:
+            sending.start("abandoned", Post(url, b"{}", "0"))
+            eventually(lambda: sending._destinations._ended, within=5)
+            sending._go_on_with_names()
+            assert sending.abandon(lambda _: True) == ["abandoned"]
+            assert answer_of(sending, url).status_code == 200
+            assert answer_of(sending, receiver.url).status_code == 200
+
+    def test_when_no_thread_can_be_had_the_name_is_not_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def no_thread(_self: Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with sender(look_up=never) as sending:
+            monkeypatch.setattr(Thread, "start", no_thread)
+            assert answer_of(sending, "http://shop.example/").failure == Failure.DNS
+
+    def test_more_names_than_threads_are_looked_up_one_after_another(
+        self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("services.webhooks.connections._MOST_LOOKUPS", 2)
+        with sender(look_up=lambda _host, _port: ["127.0.0.1"]) as sending:
+            for number in range(20):
+                sending.start(number, Post(f"http://shop{number}.example:{receiver.port}/", b"{}", "0"))
+            assert {answer.status_code for _, answer in collect(sending, 20)} == {200}

@@ -131,6 +131,7 @@ class TestKilledAtAnyMoment:
             delay.close()
         delivery = merchant.delivery(happened)
         assert delivery is not None
+        assert delivery.next_due_at is not None
         assert delayed == DeliveryDue(happened, merchant.id, 2, delivery.next_due_at)
         assert receiver.requests == []
 

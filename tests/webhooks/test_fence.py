@@ -1,10 +1,10 @@
 """What is done about a record, whatever the database says of its delivery."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from services.webhooks.deliveries import Delivery, Target
 from services.webhooks.fence import (

@@ -15,6 +15,7 @@ import pytest
 
 from services.webhooks.answers import Failure
 from services.webhooks.sending import Post, Sender
+from tests.waiting import eventually
 from tests.webhooks.receivers import (
     Peer,
     Received,
@@ -194,6 +195,16 @@ class TestConnections:
         spent = thread_time()
         assert sending.turn(0.3) == []
         assert thread_time() - spent < 0.1
+
+    def test_only_so_many_are_kept(self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("services.webhooks.sending._MOST_CONNECTIONS", 10)
+        receiver.answer = Reply(delay_s=0.1)
+        with sender() as sparing:
+            for ticket in range(40):
+                sparing.start(ticket, post(receiver.url))
+            assert {answer.status_code for _, answer in collect(sparing, 40)} == {200}
+            eventually(lambda: sparing.turn(0) == [] and receiver.open_connections <= 10, within=5)
+            assert receiver.open_connections == 10
 
     def test_sockets_are_given_back(self) -> None:
         before = psutil.Process().num_fds()
@@ -464,7 +475,7 @@ class TestTrouble:
             raise RuntimeError("boom")
 
         with sender(allow_private=False, look_up=lambda _host, _port: ["127.0.0.1"]) as strict:
-            monkeypatch.setattr("services.webhooks.connections._is_public", broken)
+            monkeypatch.setattr("services.webhooks.connections.is_public_address", broken)
             failed = answer_of(strict, f"https://shop.example:{receiver.port}/")
             assert failed.failure == Failure.UNREACHABLE
             monkeypatch.undo()
@@ -485,13 +496,20 @@ class TestTrouble:
                 monkeypatch.undo()
                 assert answer_of(sending, other.url).status_code == 200
 
-    def test_closing_ends_what_is_in_flight(self, receiver: Receiver) -> None:
+    def test_closing_ends_what_is_in_flight_and_closing_again_ends_nothing_else(
+        self, receiver: Receiver
+    ) -> None:
         receiver.answer = Reply(hangs=True)
         made: Sender[object] = Sender(allow_private=True)
         for number in range(10):
             made.start(number, post(receiver.url))
         made.turn(0.05)
         made.close()
+        assert made.in_flight == 0
+        reader, writer = os.pipe()
+        made.close()
+        os.close(reader)
+        os.close(writer)
 
 
 class TestCost:

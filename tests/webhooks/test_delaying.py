@@ -1,0 +1,125 @@
+"""Delay topics: never early, hardly late, and waiting costs next to nothing."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from time import process_time, sleep, time
+from uuid import UUID, uuid4
+
+from services.webhooks.records import to_delay
+from shared.kafka.loop import ConsumerLoop
+from shared.kafka.producer import ConfirmingProducer, until
+from shared.messages import DeliveryDue
+from shared.topics import WEBHOOKS_DELIVER
+from tests.clock import Clock
+from tests.topic_reader import TopicReader
+from tests.waiting import eventually
+from tests.webhooks.conftest import Webhooks
+
+APPLICATIONS = [uuid4() for _ in range(10)]
+
+
+def waiting(count: int, *, first_in_s: float, over_s: float, step: int = 2) -> list[DeliveryDue]:
+    """In the order in which they are due."""
+    now = datetime.now(UTC)
+    return [
+        DeliveryDue(
+            uuid4(), APPLICATIONS[n % 10], step, now + timedelta(seconds=first_in_s + over_s * n / count)
+        )
+        for n in range(count)
+    ]
+
+
+def hold_something(loops: Sequence[ConsumerLoop]) -> bool:
+    return any(lane.backlog for loop in loops for lane in loop._lanes.all())
+
+
+def put(webhooks: Webhooks, records: Sequence[DeliveryDue]) -> None:
+    producer = ConfirmingProducer(webhooks.settings.kafka, "test")
+    producer.send([to_delay(record) for record in records], patience=until(30))
+    producer.close()
+
+
+class Moved(TopicReader):
+    """What has arrived in webhooks.deliver, and when it was put there."""
+
+    def __init__(self, webhooks: Webhooks) -> None:
+        super().__init__(webhooks.settings.kafka, WEBHOOKS_DELIVER.name)
+        self.at: dict[UUID, float] = {}
+
+    def _take(self, seconds: float) -> None:
+        known = len(self.messages)
+        super()._take(seconds)
+        for message in self.messages[known:]:
+            assert isinstance(message, DeliveryDue)
+            self.at[message.id] = time()
+
+
+def test_thousands_leave_on_time(webhooks: Webhooks) -> None:
+    """More than are kept in memory at once: none before its time, each once, in order for each application."""
+    records = waiting(10_000, first_in_s=3, over_s=2)
+    put(webhooks, records)
+    moved = Moved(webhooks)
+    with webhooks.running("delay"):
+        arrived = moved.read(len(records))
+    moved.close()
+    assert len(arrived) == len(records)
+    for record in records:
+        assert moved.at[record.id] >= record.due_at.timestamp()
+    for application in APPLICATIONS:
+        mine = [m.id for m in arrived if isinstance(m, DeliveryDue) and m.application_id == application]
+        assert mine == [record.id for record in records if record.application_id == application]
+
+
+def test_waiting_is_not_busy(webhooks: Webhooks) -> None:
+    """Eight topics with thousands that wait for hours take a small share of a core."""
+    for step in range(2, 10):
+        put(webhooks, waiting(1000, first_in_s=3600, over_s=10, step=step))
+    moved = Moved(webhooks)
+    with webhooks.running("delay") as loops:
+        eventually(
+            lambda: all(sum(len(lane.backlog) for lane in loop._lanes.all()) == 1000 for loop in loops)
+        )
+        began, wall = process_time(), time()
+        sleep(4)  # the condition waited for is the passing of time itself
+        assert (process_time() - began) / (time() - wall) < 0.25
+    assert moved.read_to_end() == []
+    moved.close()
+
+
+def test_the_databases_clock_decides(webhooks: Webhooks, clock: Clock) -> None:
+    """What waits for an hour leaves when it says that the hour is over, and this machine's clock does not matter."""
+    records = waiting(50, first_in_s=3600, over_s=1)
+    put(webhooks, records)
+    moved = Moved(webhooks)
+    with webhooks.running("delay") as loops:
+        eventually(lambda: sum(len(lane.backlog) for loop in loops for lane in loop._lanes.all()) == 50)
+        assert moved.read_to_end() == []
+        clock.advance(timedelta(hours=2))
+        assert len(moved.read(50)) == 50
+    moved.close()
+
+
+def test_a_clock_that_is_behind_makes_nothing_early(webhooks: Webhooks, clock: Clock) -> None:
+    clock.advance(timedelta(hours=-1))
+    put(webhooks, waiting(5, first_in_s=-1, over_s=0))
+    moved = Moved(webhooks)
+    with webhooks.running("delay") as loops:
+        eventually(lambda: sum(len(lane.backlog) for loop in loops for lane in loop._lanes.all()) == 5)
+        assert moved.read_to_end() == []
+    moved.close()
+
+
+def test_held_records_survive_a_rebalance(webhooks: Webhooks) -> None:
+    """A partition that comes back to the same process is looked at again, from its head."""
+    records = waiting(400, first_in_s=4, over_s=1)
+    put(webhooks, records)
+    moved = Moved(webhooks)
+    with webhooks.running("delay"):
+        for _ in range(2):
+            with webhooks.running("delay") as others:
+                eventually(partial(hold_something, others))
+        arrived = moved.read(400)
+    moved.close()
+    assert {m.id for m in arrived if isinstance(m, DeliveryDue)} == {record.id for record in records}
+    assert all(moved.at[record.id] >= record.due_at.timestamp() for record in records)

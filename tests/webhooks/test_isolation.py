@@ -1,0 +1,83 @@
+"""One application's endpoint must not slow the others: neither by hanging, nor by being slow, nor by its numbers."""
+
+import json
+from dataclasses import replace
+from time import time
+
+import pytest
+
+from services.webhooks import endpoints
+from shared.settings import WebhookSettings
+from shared.topics import WEBHOOKS_SLOW
+from tests.topic_reader import TopicReader
+from tests.waiting import eventually
+from tests.webhooks.conftest import DELAYS, MakeMerchant, MakeReceiver, Webhooks
+from tests.webhooks.receivers import Reply
+
+MANY = 5000
+
+
+def test_the_others_are_told_while_one_hangs(
+    webhooks: Webhooks, make_merchant: MakeMerchant, make_receiver: MakeReceiver
+) -> None:
+    """Thousands wait for an endpoint that never answers; twelve others share partitions with it, behind them."""
+    silent, quick = make_receiver(), make_receiver()
+    silent.answer = Reply(hangs=True)
+    hanging = make_merchant(silent.url)
+    others = [make_merchant(quick.url) for _ in range(12)]
+    hanging.happens_often(MANY)
+    for other in others:
+        other.happens_often(5)
+    with webhooks.whole():
+        eventually(lambda: all(other.statuses() == {"succeeded": 5} for other in others))
+        first_try_over_at = silent.requests[0].at + 10
+        assert max(request.at for request in quick.requests) < first_try_over_at
+        more = [other.happens() for other in others]
+        eventually(lambda: all(o.status(one) == "succeeded" for o, one in zip(others, more, strict=True)))
+        slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
+        assert len(slow.read(MANY // 2)) > MANY // 2
+        slow.close()
+        assert time() < first_try_over_at + 30
+    assert len(quick.requests) == 12 * 6
+
+
+def test_what_was_moved_to_the_slow_lane_arrives(
+    webhooks: Webhooks,
+    make_merchant: MakeMerchant,
+    make_receiver: MakeReceiver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once the endpoint answers again: each once, whichever way it went."""
+    monkeypatch.setattr(endpoints, "SILENT_S", 0.2)
+    monkeypatch.setattr(endpoints, "HANGS_FROM_S", 0.4)
+    receiver = make_receiver()
+    receiver.answer = Reply(hangs=True)
+    merchant = make_merchant(receiver.url)
+    settings = WebhookSettings(
+        retry_delays=(2.0, *DELAYS[1:]), allow_private=True, in_flight_per_application=20
+    )
+    recovering = Webhooks(replace(webhooks.settings, webhooks=settings))
+    merchant.happens_often(300)
+    with recovering.relayed(), recovering.running(answer_within_s=0.5):
+        slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
+        slow.read(200)
+        slow.close()
+        receiver.answer = Reply(200)
+        eventually(lambda: merchant.statuses() == {"succeeded": 300})
+    succeeded = [json.loads(request.body)["id"] for request in receiver.requests]
+    assert len(set(succeeded)) == 300
+
+
+def test_a_quick_endpoint_needs_no_slow_lane(
+    webhooks: Webhooks, make_merchant: MakeMerchant, make_receiver: MakeReceiver
+) -> None:
+    """However many there are: a detour would only cost."""
+    receiver = make_receiver()
+    merchant = make_merchant(receiver.url)
+    merchant.happens_often(3000)
+    with webhooks.whole():
+        eventually(lambda: merchant.statuses() == {"succeeded": 3000})
+        slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
+        assert slow.read_to_end() == []
+        slow.close()
+    assert len(receiver.requests) == 3000
