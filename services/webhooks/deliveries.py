@@ -117,7 +117,8 @@ class Delivery(msgspec.Struct, frozen=True):
     event: str
     status: DeliveryStatus
     step: int
-    next_due_at: datetime | None
+    due_at: bytes | None
+    """As PostgreSQL writes it: hardly anybody wants to know."""
     frozen: Target
     """For its ladder: as it was when the event was taken in."""
     current: Target | None
@@ -126,6 +127,10 @@ class Delivery(msgspec.Struct, frozen=True):
     is_early: bool
     """It is not yet due."""
     ended_without_url: bool
+
+    @property
+    def next_due_at(self) -> datetime | None:
+        return _moment(self.due_at)
 
 
 class LadderTry(msgspec.Struct, frozen=True):
@@ -219,7 +224,7 @@ def _delivery(row: Row) -> Delivery:
         _text(event),
         _STATUSES[_text(status)],
         int(step or 0),
-        _moment(due_at),
+        due_at,
         Target(_text(url), int(version or 0)),
         None if now_url is None else Target(_text(now_url), int(now_version or 0)),
         is_paused == b"t",

@@ -171,7 +171,7 @@ def _count(advanced: Iterable[str], ladder: Sequence[LadderTry], resends: Sequen
     for made in ladder:
         if made.step == 1 and made.answer.is_success and made.delivery_id in moved_on:
             received_at = made.answer.began_at + made.answer.duration_ms / 1000
-            TO_RECEIPT.observe(max(0.0, received_at - _made_at(made.delivery_id)))
+            TO_RECEIPT.observe(received_at - _made_at(made.delivery_id))
 
 
 def _made_at(delivery_id: str) -> float:

@@ -45,9 +45,16 @@ class Lanes:
         batch: list[Task] = []
         now = time()
         for key, lane in list(self._lanes.items()):
-            taken = len(batch)
-            while len(batch) < limit and lane.ready_at <= now and not _too_far_ahead(lane):
-                batch.append(lane.backlog.popleft())
+            taken, backlog = len(batch), lane.backlog
+            # Handing out changes neither how far the lane is done nor, therefore, how far it may run ahead.
+            farthest = inf if lane.position is None else lane.position + _RUN_AHEAD
+            while (
+                backlog
+                and len(batch) < limit
+                and backlog[0].held_until <= now
+                and backlog[0].record.offset <= farthest
+            ):
+                batch.append(backlog.popleft())
             if len(batch) > taken:
                 self._lanes[key] = self._lanes.pop(key)  # to the end of the line
         return batch

@@ -15,7 +15,7 @@ from time import monotonic, time
 from typing import Self
 
 from services.webhooks.answers import Answer
-from services.webhooks.connections import LookUp, look_up
+from services.webhooks.names import LookUp, look_up
 from services.webhooks.sending import Post, Sender
 
 _REASON = "Because"

@@ -8,8 +8,9 @@ from threading import Event, Thread
 import pycurl
 import pytest
 
-from services.webhooks.answers import Failure
-from services.webhooks.connections import Courier, TrustedCertificates, look_up
+from services.webhooks.answers import Answer, Failure
+from services.webhooks.connections import Courier, TrustedCertificates
+from services.webhooks.names import look_up
 from services.webhooks.sending import Post
 from tests.waiting import eventually
 from tests.webhooks.certificates import Authority
@@ -254,7 +255,7 @@ def test_the_socket_is_guarded_even_if_the_check_of_the_url_were_not(
     monkeypatch: pytest.MonkeyPatch, trap: socket.socket, spelling: str, host: str
 ) -> None:
     """http is not even spoken."""
-    monkeypatch.setattr("services.webhooks.connections.check_webhook_url", lambda url, **_: url)
+    monkeypatch.setattr("services.webhooks.names.check_webhook_url", lambda url, **_: url)
     with sender(allow_private=False, limit_s=2) as sending:
         answer = answer_of(sending, spelling.format(host, port_of(trap)))
     assert answer.failure == (
@@ -278,7 +279,7 @@ class TestWithAPublicReceiver:
     def _the_internet(self, monkeypatch: pytest.MonkeyPatch) -> None:
         internet = ip_address("127.0.0.2")
         monkeypatch.setattr("services.webhooks.connections.is_public_address", lambda ip: ip == internet)
-        monkeypatch.setattr("services.webhooks.connections._NAMES_KNOWN_S", 0.0)
+        monkeypatch.setattr("services.webhooks.names._NAMES_KNOWN_S", 0.0)
 
     @pytest.fixture
     def public(self, authority: Authority) -> Iterator[ScriptedReceiver]:
@@ -411,7 +412,7 @@ class TestNames:
         assert {request.headers["host"].lower() for request in receiver.requests} == set(looked_up)
 
     def test_and_again_after_a_while(self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("services.webhooks.connections._NAMES_KNOWN_S", 0.0)
+        monkeypatch.setattr("services.webhooks.names._NAMES_KNOWN_S", 0.0)
         addresses = iter([["127.0.0.1"], ["127.0.0.2"], ["127.0.0.1"]])
         receiver.answer = Reply(closes=True)
         with sender(look_up=lambda _host, _port: next(addresses)) as sending:
@@ -440,10 +441,12 @@ class TestNames:
             sending.start("good", Post(f"http://shop.example:{receiver.port}/", b"{}", "0"))
             ((ticket, good),) = sending.turn(5)
             assert (ticket, good.status_code) == ("good", 200)
-            answers = [answer for _, answer in collect(sending, 40)]
-            assert {answer.failure for answer in answers} == {Failure.TIMEOUT}
-            assert all(490 <= answer.duration_ms < 900 for answer in answers)
+            answers: list[Answer] = []
+            while len(answers) < 40:
+                answers += [answer for _, answer in sending.turn(5)]
             end.set()
+        assert {answer.failure for answer in answers} == {Failure.TIMEOUT}
+        assert all(490 <= answer.duration_ms < 900 for answer in answers)
 
     def test_what_a_lookup_takes_is_taken_from_the_limit(self, receiver: Receiver) -> None:
         receiver.answer = Reply(hangs=True)
@@ -463,20 +466,55 @@ class TestNames:
     def test_the_real_lookup(self) -> None:
         assert "127.0.0.1" in look_up("localhost", 80)
 
-    def test_what_was_found_for_an_abandoned_post_is_not_believed_later(
+    def test_what_was_found_for_abandoned_posts_is_not_believed_later(
         self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """curl has not read it yet when the post is abandoned, and would with whatever that handle carries next."""
-        monkeypatch.setattr("services.webhooks.connections._NAMES_KNOWN_S", 0.0)
+        """curl had not read it yet when they were abandoned, and would with whatever their handles carry next."""
         meanings = iter([["127.0.0.2"], ["127.0.0.1"]])
+        receiver.answer = Reply(closes=True)
         url = f"http://shop.example:{receiver.port}/"
         with sender(look_up=lambda _host, _port: next(meanings)) as sending:
-            sending.start("abandoned", Post(url, b"{}", "0"))
+            monkeypatch.setattr("services.webhooks.names._NAMES_KNOWN_S", 0.0)
+            for ticket in range(2):
+                sending.start(ticket, Post(url, b"{}", "0"))
             eventually(lambda: sending._destinations._ended, within=5)
             sending._go_on_with_names()
-            assert sending.abandon(lambda _: True) == ["abandoned"]
+            assert sending.abandon(lambda _: True) == [0, 1]
+            monkeypatch.undo()
             assert answer_of(sending, url).status_code == 200
-            assert answer_of(sending, receiver.url).status_code == 200
+            for ticket in range(2):
+                sending.start(ticket, Post(receiver.url, b"{}", "0"))
+            assert {answer.status_code for _, answer in collect(sending, 2)} == {200}
+            assert answer_of(sending, url).status_code == 200
+
+    @pytest.mark.parametrize(
+        "host", ["127.0.0.1", "127.0.0.1.", "127.1", "2130706433", "0x7f.0.0.1", "[::ffff:127.0.0.1]"]
+    )
+    def test_an_address_is_not_looked_up_however_it_is_spelled(self, receiver: Receiver, host: str) -> None:
+        with sender(look_up=never) as sending:
+            assert answer_of(sending, f"http://{host}:{receiver.port}/").status_code == 200
+
+    def test_without_a_port_it_is_that_of_the_scheme(self) -> None:
+        looked_up: list[tuple[str, int]] = []
+
+        def nobody(host: str, port: int) -> list[str]:
+            looked_up.append((host, port))
+            return []
+
+        with sender(look_up=nobody) as sending:
+            for url in (
+                "https://Shop.Example",
+                "http://shop.example/x",
+                "https://shop.example:/",
+                "https://shop.example./",
+            ):
+                assert answer_of(sending, url).failure == Failure.DNS
+        assert looked_up == [
+            ("shop.example", 443),
+            ("shop.example", 80),
+            ("shop.example", 443),
+            ("shop.example.", 443),
+        ]
 
     def test_when_no_thread_can_be_had_the_name_is_not_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def no_thread(_self: Thread) -> None:
@@ -489,7 +527,7 @@ class TestNames:
     def test_more_names_than_threads_are_looked_up_one_after_another(
         self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("services.webhooks.connections._MOST_LOOKUPS", 2)
+        monkeypatch.setattr("services.webhooks.names._MOST_LOOKUPS", 2)
         with sender(look_up=lambda _host, _port: ["127.0.0.1"]) as sending:
             for number in range(20):
                 sending.start(number, Post(f"http://shop{number}.example:{receiver.port}/", b"{}", "0"))

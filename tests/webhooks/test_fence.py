@@ -33,15 +33,15 @@ PENDING_AT_3 = Delivery(
     event="payment_intent.succeeded",
     status=DeliveryStatus.PENDING,
     step=3,
-    next_due_at=NOW,
+    due_at=b"2026-07-01 00:00:00+00",
     frozen=FROZEN,
     current=CURRENT,
     is_paused=False,
     is_early=False,
     ended_without_url=False,
 )
-SUCCEEDED = replace(PENDING_AT_3, status=DeliveryStatus.SUCCEEDED, next_due_at=None)
-FAILED_AT_9 = replace(PENDING_AT_3, status=DeliveryStatus.FAILED, step=9, next_due_at=None)
+SUCCEEDED = replace(PENDING_AT_3, status=DeliveryStatus.SUCCEEDED, due_at=None)
+FAILED_AT_9 = replace(PENDING_AT_3, status=DeliveryStatus.FAILED, step=9, due_at=None)
 WITHOUT_URL = replace(PENDING_AT_3, current=None)
 
 CASES: list[tuple[str, int, Delivery | None, Verdict]] = [

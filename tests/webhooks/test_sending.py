@@ -452,20 +452,21 @@ class TestAbandon:
 
 class TestTrouble:
     def test_when_curl_gives_up_all_have_an_answer_and_the_next_are_sent(
-        self, receiver: Receiver, sending: Sender[object], monkeypatch: pytest.MonkeyPatch, capsys: Any
+        self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, capsys: Any
     ) -> None:
         """As it does when its socket callback raises."""
         receiver.answer = Reply(hangs=True)
-        for number in range(10):
-            sending.start(number, post(receiver.url))
-        sending.turn(0.05)
-        monkeypatch.setattr(sending._sockets, "_masks", _RaisesOnce(sending._sockets._masks))
-        sending.start(10, post(receiver.url))
-        answers = dict(collect(sending, 11))
-        assert sorted(answers) == list(range(11))  # type: ignore[type-var]
-        assert {answer.failure for answer in answers.values()} == {Failure.BROKEN_ANSWER}
-        receiver.answer = Reply(200)
-        assert answer_of(sending, receiver.url).status_code == 200
+        with sender(limit_s=60) as sending:
+            for number in range(10):
+                sending.start(number, post(receiver.url))
+            sending.turn(0.05)
+            monkeypatch.setattr(sending._sockets, "_masks", _RaisesOnce(sending._sockets._masks))
+            sending.start(10, post(receiver.url))
+            answers = dict(collect(sending, 11, within=10))
+            assert sorted(answers) == list(range(11))  # type: ignore[type-var]
+            assert {answer.failure for answer in answers.values()} == {Failure.BROKEN_ANSWER}
+            receiver.answer = Reply(200)
+            assert answer_of(sending, receiver.url).status_code == 200
         assert "boom" in capsys.readouterr().err
 
     def test_an_error_in_a_callback_costs_that_one_post(
