@@ -7,14 +7,31 @@ from pathlib import Path
 import bench.api
 import bench.expiry
 import bench.expiry_wave
+import bench.noisy_neighbour
 import bench.relay
+import bench.retry_lateness
+import bench.webhook_memory
+import bench.webhooks
+import bench.webhooks_latency
+import bench.webhooks_whole
 from bench.figures import Figure
 from bench.memory import PeakMemory
 from bench.world import World
 from stack.engines import embedded_engines
 from stack.options import read_options
 
-MEASUREMENTS = (bench.api.measure, bench.expiry.measure, bench.expiry_wave.measure, bench.relay.measure)
+MEASUREMENTS = (
+    bench.api.measure,
+    bench.expiry.measure,
+    bench.expiry_wave.measure,
+    bench.relay.measure,
+    bench.webhooks.measure,
+    bench.webhooks_whole.measure,
+    bench.webhooks_latency.measure,
+    bench.noisy_neighbour.measure,
+    bench.retry_lateness.measure,
+    bench.webhook_memory.measure,
+)
 
 
 def main() -> None:

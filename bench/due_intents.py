@@ -1,4 +1,7 @@
-"""Many intents that fall due at one moment."""
+"""Many intents that fall due at one moment, or one after another."""
+
+from collections.abc import Sequence
+from uuid import UUID
 
 import psycopg
 
@@ -7,14 +10,27 @@ DUE = 100_000
 _FILL = """
 insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at, description,
                              customer_external_id, return_url, metadata)
-select uuidv7(), %(wave)s || n, %(wave)s || n, 25000, 'LYD', mizan_now() + make_interval(secs => %(in_s)s),
+select coalesce((%(applications)s::uuid[])[1 + n %% greatest(1, cardinality(%(applications)s::uuid[]))], uuidv7()),
+       %(wave)s || n, %(wave)s || n, 25000, 'LYD',
+       mizan_now() + make_interval(secs => %(in_s)s + %(over_s)s::float8 * n / %(count)s),
        'Two coffees and a kilo of dates', 'customer-1', 'https://shop.example/orders/1',
        '{"order":"1","branch":"tripoli"}'
 from generate_series(1, %(count)s) as n
 """
 
 
-def fill_due(connection: psycopg.Connection, prefix: str, *, in_s: float = 0, count: int = DUE) -> None:
-    """`prefix` begins their references."""
-    connection.execute(_FILL, {"wave": prefix, "in_s": in_s, "count": count})
+def fill_due(
+    connection: psycopg.Connection,
+    prefix: str,
+    *,
+    in_s: float = 0,
+    over_s: float = 0,
+    count: int = DUE,
+    applications: Sequence[UUID] = (),
+) -> None:
+    """`prefix` begins their references; of these applications in turn, or each of one that nobody knows."""
+    connection.execute(
+        _FILL,
+        {"wave": prefix, "in_s": in_s, "over_s": over_s, "count": count, "applications": list(applications)},
+    )
     connection.execute("checkpoint")

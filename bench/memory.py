@@ -10,7 +10,8 @@ import psutil
 
 from bench.figures import Figure
 
-_EVERY_S = 0.25
+# A look takes 30 ms of a processor, which is not to be seen in the figures.
+_EVERY_S = 1.0
 
 
 class PeakMemory:
@@ -64,4 +65,7 @@ def _program(process: psutil.Process) -> str:
     parent = process.parent()
     if parent and "multiprocessing" in " ".join(command):  # a worker of the program that started it
         return _program(parent)
-    return command[2].removeprefix("services.") if command[1:2] == ["-m"] else Path(process.name()).name
+    if command[1:2] != ["-m"]:
+        return Path(process.name()).name
+    package, _, name = command[2].partition(".")
+    return name if package == "services" else package

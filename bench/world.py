@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from stack.options import read_options
 from stack.services import SERVICES
 
 _WITH_WORKERS = {" ".join(service.command[2:]) for service in SERVICES if service.has_workers}
+_LOG_SHOWN = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +55,42 @@ class World:
         ensure_topics(settings, ALL_TOPICS)
         return settings
 
+    def engine_pids(self) -> dict[str, int]:
+        return {"postgres": self._engines.postgres.pid, "kafka": self._engines.kafka.broker(1).pid}
+
     @contextmanager
     def service(
-        self, module: str, database: DatabaseSettings, kafka: KafkaSettings | None = None
+        self,
+        module: str,
+        database: DatabaseSettings,
+        kafka: KafkaSettings | None = None,
+        *,
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> Iterator[RunningService]:
         """One of our services as the process it is, with its usual settings, once it is ready."""
         port = find_free_ports(1)[0]
         with TemporaryDirectory(prefix="mizan-bench-") as directory:
-            environment = {
+            settings = {
                 **read_options().inherited,
                 "DATABASE_URL": database.url,
                 "KAFKA_BOOTSTRAP_SERVERS": self._engines.kafka_bootstrap_servers,
                 "KAFKA_TOPIC_PREFIX": kafka.topic_prefix if kafka else "",
                 "HTTP_PORT": str(port),
                 **({"PROMETHEUS_MULTIPROC_DIR": directory} if module in _WITH_WORKERS else {}),
+                **environment,
             }
-            with (Path(directory) / "log").open("wb") as log:
-                process = subprocess.Popen([sys.executable, "-m", module], env=environment, stderr=log)
+            log = Path(directory) / "log"
+            with log.open("wb") as output:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", module, *arguments], env=settings, stderr=output
+                )
             try:
                 _until_ready(port)
                 yield RunningService(process.pid, port)
+            except BaseException:
+                sys.stderr.write(log.read_text()[-_LOG_SHOWN:])
+                raise
             finally:
                 process.terminate()
                 process.wait(30)

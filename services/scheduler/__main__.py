@@ -8,7 +8,9 @@ from services.scheduler.expiry import Expiry
 from services.scheduler.lapsed_rows import LapsedRows
 from services.scheduler.outbox_watch import OutboxWatch
 from services.scheduler.partitions import Partitions
+from services.scheduler.redrive import Redrive
 from services.scheduler.relay import Relay
+from services.scheduler.republish import Republish
 from services.scheduler.topic_watch import TopicWatch
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
@@ -37,6 +39,8 @@ def main() -> None:
         expiry,
         OutboxWatch(database),
         TopicWatch(settings.kafka),
+        Redrive(database, settings.kafka),
+        Republish(database, settings.kafka),
         Partitions(database, settings.kept),
         LapsedRows(database, settings.kept),
     ]

@@ -28,13 +28,15 @@ PARKED = Gauge("mizan_expiry_parked_intents", "Intents that cannot be canceled, 
 LOOK_AGAIN_S = 0.5
 _LONGEST_PAUSE_S = 1.0
 _SHORTEST_PAUSE_S = 0.01
-# After a full batch, of the time it took, for each session that is at work at that moment: a great wave of expiries
-# leaves the API room for its creates, and is quick where nobody else needs the machine.
+# After a full batch, of the time it took, for each session that is at work for somebody who waits: a great wave of
+# expiries leaves the API room for its creates, and is quick where nobody needs the machine but those who carry the
+# wave on.
 _REST_FOR_EACH = 0.25
 _LONGEST_REST = 1.0
 _COUNT_BUSY = """
 select count(*) from pg_stat_activity
-where state = 'active' and backend_type = 'client backend' and pid <> pg_backend_pid()"""
+where state = 'active' and backend_type = 'client backend'
+  and application_name <> all(array['mizan-scheduler', 'mizan-relay', 'mizan-webhooks'])"""
 
 _log = logging.getLogger(__name__)
 

@@ -27,6 +27,8 @@ def producer(settings: KafkaSettings, role: str, **special: str | int) -> conflu
         "acks": "all",
         "linger.ms": 2,
         "compression.type": "lz4",
+        # A word for each record that arrived would cost as much as sending it.
+        "delivery.report.only.error": True,
         # The partitioner of Kafka's own tools, so that a record put back by hand lands where ours do.
         "partitioner": "murmur2_random",
         "queue.buffering.max.messages": 200_000,

@@ -34,12 +34,12 @@ select uuidv7(), uuidv7(), %(application)s, 'payment_intent.succeeded', 'https:/
 from generate_series(1, %(count)s) returning id"""
 _EVENTS = """
 with intents as (
-    insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)
-    select %(application)s, uuidv7(), uuidv7(), 25000, 'LYD', mizan_now() from generate_series(1, %(count)s)
-    returning uuid
+    insert into payment_intents (application_id, merchant_reference, reference, amount, currency, status, expires_at)
+    select %(application)s, uuidv7(), uuidv7(), 25000, 'LYD', 'succeeded', mizan_now()
+    from generate_series(1, %(count)s) returning uuid
 )
 insert into intent_events (id, intent_uuid, seq, type, at, taken_in_at, republished_at)
-select uuidv7(make_interval(secs => -%(age_s)s)), uuid, 2, %(type)s, mizan_now(),
+select uuidv7(make_interval(secs => -%(age_s)s)), uuid, 2, %(kind)s, mizan_now(),
        case when %(taken_in)s then mizan_now() end, mizan_now() - make_interval(secs => %(republished_s_ago)s)
 from intents returning id"""
 
@@ -94,7 +94,7 @@ class Tables:
         count: int = 1,
         *,
         age_s: float,
-        type: str = "payment_intent.succeeded",
+        kind: str = "payment_intent.succeeded",
         taken_in: bool = False,
         republished_s_ago: float | None = None,
     ) -> list[UUID]:
@@ -103,7 +103,7 @@ class Tables:
             "count": count,
             "age_s": age_s,
             "application": self.application,
-            "type": type,
+            "kind": kind,
             "taken_in": taken_in,
             "republished_s_ago": republished_s_ago,
         }
@@ -177,12 +177,14 @@ class Line:
     def lose_records(self, topic: Topic, before: int, partition: int = 0) -> None:
         """As retention does."""
         place = TopicPartition(clients.topic_name(self.settings, topic.name), partition, before)
-        for answer in clients.admin(self.settings, "line").delete_records([place]).values():
+        admin = clients.admin(self.settings, "line")
+        for answer in admin.delete_records([place]).values():
             answer.result(30)
 
     def delete(self, topic: Topic) -> None:
         name = clients.topic_name(self.settings, topic.name)
-        clients.admin(self.settings, "line").delete_topics([name], operation_timeout=30)[name].result(30)
+        admin = clients.admin(self.settings, "line")
+        admin.delete_topics([name], operation_timeout=30)[name].result(30)
 
     def exists(self, topic: Topic) -> bool:
         name = clients.topic_name(self.settings, topic.name)

@@ -1,9 +1,9 @@
 """The age of the oldest record that nobody has consumed, as the group that consumes it would find it."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
-from threading import Event, Thread
 from time import monotonic, time
 from uuid import uuid4
 
@@ -129,7 +129,7 @@ def test_a_delayed_record_that_cannot_be_read_counts_by_its_age(line: Line) -> N
 
 def test_nobody_is_disturbed(line: Line) -> None:
     """A group at work keeps its partitions, and what it has committed."""
-    name, rebalanced, stop = clients.topic_name(line.settings, WEBHOOKS_DELIVER.name), [], Event()
+    name, rebalanced = clients.topic_name(line.settings, WEBHOOKS_DELIVER.name), []
 
     def note(_consumer: Consumer, partitions: list[TopicPartition]) -> None:
         rebalanced.append(len(partitions))
@@ -137,25 +137,17 @@ def test_nobody_is_disturbed(line: Line) -> None:
     assert WEBHOOKS_DELIVER.group is not None
     member = clients.consumer(line.settings, WEBHOOKS_DELIVER.group)
     member.subscribe([name], on_assign=note, on_revoke=note, on_lost=note)
-
-    def work() -> None:
-        while not stop.is_set():
-            member.poll(0.1)
-
-    working = Thread(target=work)
-    working.start()
-    try:
-        eventually(lambda: rebalanced == [WEBHOOKS_DELIVER.partitions])
-        line.put(WEBHOOKS_DELIVER, b"x", b"y", age_s=100)
-        member.commit(offsets=[TopicPartition(name, 0, 1)], asynchronous=False)
+    eventually(lambda: member.poll(0.1) or rebalanced)
+    line.put(WEBHOOKS_DELIVER, b"x", b"y", age_s=100)
+    member.commit(offsets=[TopicPartition(name, 0, 1)], asynchronous=False)
+    with ThreadPoolExecutor(1) as pool:
         for _ in range(3):
-            assert oldest_s(line) == about(100)
-        assert line.committed(WEBHOOKS_DELIVER) == 1
-        assert rebalanced == [WEBHOOKS_DELIVER.partitions]
-    finally:
-        stop.set()
-        working.join()
-        member.close()
+            measuring = pool.submit(oldest_s, line)
+            eventually(lambda: member.poll(0.1) is None and measuring.done())  # noqa: B023  called at once
+            assert measuring.result() == about(100)
+    assert rebalanced == [WEBHOOKS_DELIVER.partitions]
+    assert line.committed(WEBHOOKS_DELIVER) == 1
+    member.close()
 
 
 @pytest.mark.parametrize("how", ["killed", "frozen"])

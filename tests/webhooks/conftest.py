@@ -31,6 +31,10 @@ class Webhooks:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
+    def with_delays(self, delays: tuple[float, ...]) -> "Webhooks":
+        webhooks = replace(self.settings.webhooks, retry_delays=delays)
+        return Webhooks(replace(self.settings, webhooks=webhooks))
+
     @contextmanager
     def running(self, *roles: str, answer_within_s: float = 10.0) -> Iterator[list[ConsumerLoop]]:
         """These parts, or all of them, until they are stopped gracefully."""

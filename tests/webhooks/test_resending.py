@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from threading import Barrier, Thread
 from uuid import UUID, uuid4
 
@@ -10,7 +9,6 @@ import pytest
 
 from shared.kafka.producer import ConfirmingProducer, Outgoing, until
 from shared.messages import ResendRequested, encode
-from shared.settings import Settings, WebhookSettings
 from shared.topics import WEBHOOKS_RESEND
 from shared.webhooks.resending import DeliveryNotFoundError, ResendRefusedError
 from tests.waiting import eventually
@@ -21,10 +19,6 @@ from tests.webhooks.receivers import Receiver, Reply
 # The second try is far away, so that what happens meanwhile is a resend's doing.
 LATER = (60.0,) * 8
 SOON = (0.3,) * 8
-
-
-def with_delays(settings: Settings, delays: tuple[float, ...]) -> Webhooks:
-    return Webhooks(replace(settings, webhooks=WebhookSettings(retry_delays=delays, allow_private=True)))
 
 
 @contextmanager
@@ -40,7 +34,7 @@ def failed_once(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> I
 
 def test_while_pending(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
     """It counts among the tries, outside the ladder; its success is the delivery's."""
-    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
         wish = merchant.resend(happened)
         eventually(lambda: merchant.status(happened) == "succeeded")
     tries = merchant.tries(happened)
@@ -55,7 +49,7 @@ def test_with_the_url_and_the_secret_of_now(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, make_receiver: MakeReceiver
 ) -> None:
     new = make_receiver()
-    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
         merchant.set_url(new.url)
         secret = merchant.roll_secret()
         merchant.resend(happened)
@@ -68,7 +62,7 @@ def test_with_the_url_and_the_secret_of_now(
 
 def test_success_while_a_retry_waits(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
     """What waits in the ladder is dropped when it comes due."""
-    with failed_once(with_delays(webhooks.settings, (1.5,) * 8), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays((1.5,) * 8), merchant, receiver) as happened:
         merchant.resend(happened)
         eventually(lambda: merchant.status(happened) == "succeeded")
         later = merchant.happens()
@@ -83,7 +77,7 @@ def test_success_while_a_retry_waits(webhooks: Webhooks, merchant: Merchant, rec
 def test_a_failed_resend_leaves_the_ladder_alone(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver
 ) -> None:
-    with failed_once(with_delays(webhooks.settings, (1.5,) * 8), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays((1.5,) * 8), merchant, receiver) as happened:
         due_at = merchant.delivery(happened)
         receiver.answer = Reply(418)
         merchant.resend(happened)
@@ -99,7 +93,7 @@ def test_a_failed_resend_leaves_the_ladder_alone(
 
 
 def test_after_it_failed(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
         merchant.execute("update webhook_deliveries set status = 'failed', next_due_at = null, step = 9")
         receiver.answer = Reply(500)
         merchant.resend(happened)
@@ -112,7 +106,7 @@ def test_after_it_failed(webhooks: Webhooks, merchant: Merchant, receiver: Recei
 
 def test_after_it_succeeded(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
     """Succeeded is final, also when somebody wants it once more and that fails."""
-    with failed_once(with_delays(webhooks.settings, SOON), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(SOON), merchant, receiver) as happened:
         eventually(lambda: merchant.status(happened) == "succeeded")
         receiver.answer = Reply(500)
         merchant.resend(happened)
@@ -122,7 +116,7 @@ def test_after_it_succeeded(webhooks: Webhooks, merchant: Merchant, receiver: Re
 
 def test_twice_at_once(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
     """Two wishes are two tries; the same wish twice is one."""
-    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
         same, barrier = uuid4(), Barrier(4)
 
         def ask(wish: UUID) -> None:
@@ -144,7 +138,7 @@ def test_twice_at_once(webhooks: Webhooks, merchant: Merchant, receiver: Receive
 
 
 def test_without_a_url_it_is_refused(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
         merchant.set_url(None)
         with pytest.raises(ResendRefusedError, match="no webhook URL"):
             merchant.resend(happened)
@@ -153,7 +147,7 @@ def test_without_a_url_it_is_refused(webhooks: Webhooks, merchant: Merchant, rec
 def test_a_url_that_is_removed_on_the_way_is_not_used(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
         merchant.set_url(None)
         wish = ResendRequested(uuid4(), happened, merchant.id)
         producer = ConfirmingProducer(webhooks.settings.kafka, "test")
@@ -168,7 +162,7 @@ def test_a_url_that_is_removed_on_the_way_is_not_used(
 def test_a_paused_application_is_not_resent_to(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver
 ) -> None:
-    with failed_once(with_delays(webhooks.settings, LATER), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
         merchant.execute("update applications set webhooks_paused_at = mizan_now()")
         with pytest.raises(ResendRefusedError, match="paused"):
             merchant.resend(happened)

@@ -1,0 +1,234 @@
+"""Re-drive: puts deliveries back on webhooks.deliver that are overdue for so long that their record must be lost, and
+those that were parked, once their application is no longer paused."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from time import monotonic
+from uuid import UUID
+
+from prometheus_client import Counter, Gauge
+
+from services.scheduler.backlog import Backlog
+from services.scheduler.putting_back import (
+    BATCH,
+    REST_S,
+    WINDOW,
+    Rounds,
+    Thresholds,
+    Window,
+    in_index_order,
+)
+from shared.db.first_value import first_value
+from shared.db.pool import Database
+from shared.settings import KafkaSettings
+from shared.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
+
+REDRIVEN = Counter("mizan_webhook_redriven", "Overdue deliveries put back on their way")
+UNPARKED = Counter("mizan_webhook_unparked", "Parked deliveries put back once their application was resumed")
+OVERDUE = Gauge(
+    "mizan_webhook_overdue_seconds",
+    "How overdue the pending delivery is that is most overdue, of the applications that are not paused",
+)
+
+Place = tuple[datetime, UUID]
+_FIRST_PLACE: Place = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
+_NO_APPLICATION = UUID(int=0)
+
+_IS_NOT_PAUSED = """
+(select webhooks_paused_at from applications where applications.id = {0}.application_id) is null"""
+_NOT_REDRIVEN_LATELY = (
+    "(redriven_at is null or redriven_at <= mizan_now() - make_interval(secs => %(again_s)s))"
+)
+_IS_OVERDUE = "next_due_at < mizan_now() - make_interval(secs => %(patience_s)s)"
+
+LOOK_SQL = f"""
+with ahead as materialized (
+    select id, application_id, next_due_at, redriven_at, parked_at from webhook_deliveries
+    where status = 'pending' and next_due_at >= %(due)s and (next_due_at, id) > (%(due)s, %(id)s)
+      and next_due_at <= mizan_now()
+    order by next_due_at, id limit {WINDOW}
+),
+going as materialized (
+    select id, next_due_at, parked_at is null and {_NOT_REDRIVEN_LATELY} and {_IS_OVERDUE} as may_go
+    from ahead where {_IS_NOT_PAUSED.format("ahead")}
+),
+chosen as materialized (
+    select id, next_due_at from going where may_go order by next_due_at, id limit {BATCH}
+),
+reached as (
+    (select next_due_at, id from chosen order by next_due_at, id offset {BATCH - 1} limit 1)
+    union all
+    (select next_due_at, id from ahead order by next_due_at, id offset {WINDOW - 1} limit 1)
+    order by next_due_at, id limit 1
+)
+select mizan_now(), (select min(next_due_at) from going), array(select id from chosen order by id),
+       (select min(next_due_at) from chosen), (select max(next_due_at) from ahead),
+       (select next_due_at from reached), (select id from reached)"""  # noqa: S608  from constants of this file
+
+# Ids are looked up between the first and the last of them, so that only the months that they are of are searched. What
+# somebody else holds, such as the webhook service, which records a try at this moment, is left to the next round.
+_LOCKED = """
+id between %(first)s and %(last)s and id = any(array(
+    select id from webhook_deliveries
+    where id between %(first)s and %(last)s and id = any(%(ids)s) and {0}
+    order by id for no key update skip locked))"""
+_QUEUE = f"""
+queued as (
+    insert into outbox (topic, key, payload)
+    select '{WEBHOOKS_DELIVER.name}', application_id,
+           delivery_due_message(id, application_id, step, next_due_at)
+    from put_back where goes
+)"""  # noqa: S608  from constants of this file
+
+PUT_BACK_SQL = f"""
+with put_back as (
+    update webhook_deliveries set redriven_at = mizan_now()
+    where {_LOCKED.format(f"status = 'pending' and parked_at is null and {_NOT_REDRIVEN_LATELY} and {_IS_OVERDUE}")}
+    returning id, application_id, step, next_due_at, true as goes
+),
+{_QUEUE}
+select count(*) from put_back"""  # noqa: S608  from constants of this file
+
+# The index has few applications and perhaps many deliveries of each: it goes from one application to the next.
+_NEXT_APPLICATION = """
+(select application_id from webhook_deliveries
+ where parked_at is not null and application_id > {0} order by application_id limit 1)"""
+LOOK_FOR_PARKED_SQL = f"""
+with recursive parking (application_id) as (
+    select {_NEXT_APPLICATION.format("%(after)s")}
+    union all
+    select {_NEXT_APPLICATION.format("parking.application_id")} from parking where application_id is not null
+)
+select parking.application_id, parked.id
+from parking
+cross join lateral (select id from webhook_deliveries
+                    where application_id = parking.application_id and parked_at is not null
+                    order by id limit {BATCH}) as parked
+where parking.application_id is not null and {_IS_NOT_PAUSED.format("parking")}
+limit {BATCH}"""  # noqa: S608  from constants of this file
+
+# Somebody may have resent it meanwhile, or a repeat of its record moved it on: then it only stops being parked.
+_STILL_DUE = "status = 'pending' and next_due_at <= mizan_now()"
+UNPARK_SQL = f"""
+with put_back as (
+    update webhook_deliveries
+    set parked_at = null, redriven_at = case when {_STILL_DUE} then mizan_now() else redriven_at end
+    where {_LOCKED.format("parked_at is not null")}
+    returning id, application_id, step, next_due_at, {_STILL_DUE} as goes
+),
+{_QUEUE}
+select count(*), count(*) filter (where goes) from put_back"""  # noqa: S608  from constants of this file
+
+
+class Redrive:
+    name = "redrive"
+
+    def __init__(
+        self, database: Database, kafka: KafkaSettings, thresholds: Thresholds | None = None
+    ) -> None:
+        thresholds = thresholds or Thresholds()
+        overdue = Rounds(_Overdue(database, kafka, thresholds), thresholds, OVERDUE)
+        parked = _Parked(database, thresholds)
+        self._steps: deque[Callable[[], tuple[int, float]]] = deque([overdue.step, parked.step])
+
+    def turn(self) -> float:
+        """A batch at most: of what was parked or of what is overdue, each first every other time."""
+        self._steps.rotate()
+        pauses = []
+        for step in self._steps:
+            put_back, pause_s = step()
+            if put_back:
+                return REST_S
+            pauses.append(pause_s)
+        return min(pauses)
+
+    def close(self) -> None:
+        """The database belongs to the process."""
+
+
+class _Overdue:
+    """Deliveries whose time has come, the most overdue first."""
+
+    def __init__(self, database: Database, kafka: KafkaSettings, thresholds: Thresholds) -> None:
+        self._database = database
+        self._backlog = Backlog(kafka, (WEBHOOKS_DELIVER, WEBHOOKS_SLOW, *WEBHOOKS_DELAY))
+        self._thresholds = thresholds
+
+    def look(self, place: Place | None) -> Window[Place]:
+        due, delivery_id = place or _FIRST_PLACE
+        values = {
+            "due": due,
+            "id": delivery_id,
+            "patience_s": self._thresholds.patience_s,
+            "again_s": self._thresholds.again_s,
+        }
+        with in_index_order(self._database) as cursor:
+            row = cursor.execute(LOOK_SQL, values).fetchone()
+        assert row is not None
+        now, oldest, ids, oldest_id, newest, last_due, last_id = row
+        return Window(
+            now=now.timestamp(),
+            oldest=_seconds(oldest),
+            ids=ids,
+            oldest_id=_seconds(oldest_id),
+            newest=_seconds(newest),
+            next_place=None if last_id is None else (last_due, last_id),
+        )
+
+    def in_line_s(self, now: float) -> float:
+        return self._backlog.oldest_s(now)
+
+    def put_back(self, ids: Sequence[UUID], patience_s: float) -> int:
+        values = {**_bounded(ids), "patience_s": patience_s, "again_s": self._thresholds.again_s}
+        with in_index_order(self._database) as cursor:
+            put_back = int(first_value(cursor.execute(PUT_BACK_SQL, values)))
+        REDRIVEN.inc(put_back)
+        return put_back
+
+
+class _Parked:
+    """Deliveries that fell due while their application was paused. Many of one do not keep others waiting."""
+
+    def __init__(self, database: Database, thresholds: Thresholds) -> None:
+        self._database = database
+        self._look_every_s = thresholds.look_every_s
+        self._next_at = float("-inf")
+        self._after = _NO_APPLICATION
+
+    def step(self) -> tuple[int, float]:
+        """How many are no longer parked, and in how many seconds to look again."""
+        pause_s = self._next_at - monotonic()
+        if pause_s > 0:
+            return 0, pause_s
+        found = self._look()
+        self._after = found[-1][0] if len(found) == BATCH else _NO_APPLICATION
+        unparked = self._unpark([delivery_id for _, delivery_id in found]) if found else 0
+        if found:
+            return unparked, REST_S
+        self._next_at = monotonic() + self._look_every_s
+        return 0, self._look_every_s
+
+    def _look(self) -> list[tuple[UUID, UUID]]:
+        """Application and delivery of each, from the application behind the last one on, and around."""
+        with in_index_order(self._database) as cursor:
+            found = cursor.execute(LOOK_FOR_PARKED_SQL, {"after": self._after}).fetchall()
+            if len(found) < BATCH and self._after != _NO_APPLICATION:
+                others = cursor.execute(LOOK_FOR_PARKED_SQL, {"after": _NO_APPLICATION}).fetchall()
+                found += [row for row in others if row[0] <= self._after]
+        return found[:BATCH]
+
+    def _unpark(self, ids: Sequence[UUID]) -> int:
+        with in_index_order(self._database) as cursor:
+            row = cursor.execute(UNPARK_SQL, _bounded(ids)).fetchone()
+        assert row is not None
+        UNPARKED.inc(row[1])
+        return int(row[0])
+
+
+def _bounded(ids: Sequence[UUID]) -> dict[str, object]:
+    return {"ids": list(ids), "first": min(ids), "last": max(ids)}
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()

@@ -1,0 +1,134 @@
+"""Republish: events that the webhooks have not taken in for so long that their record must be lost are published again.
+
+So a lost topic, even all of Kafka, loses nothing.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from prometheus_client import Counter, Gauge
+
+from services.scheduler.backlog import Backlog
+from services.scheduler.putting_back import BATCH, WINDOW, Rounds, Thresholds, Window, in_index_order
+from shared.db.first_value import first_value
+from shared.db.pool import Database
+from shared.settings import KafkaSettings
+from shared.topics import PAYMENT_INTENT_EVENTS
+
+REPUBLISHED = Counter("mizan_events_republished", "Events published again, not having been taken in")
+NOT_TAKEN_IN = Gauge(
+    "mizan_event_not_taken_in_seconds",
+    "Age of the oldest event that merchants are to be told of and nobody has taken in",
+)
+
+_NOT_TAKEN_IN = "taken_in_at is null and type in ('payment_intent.succeeded', 'payment_intent.canceled')"
+_NOT_REPUBLISHED_LATELY = (
+    "(republished_at is null or republished_at <= mizan_now() - make_interval(secs => %(again_s)s))"
+)
+_IS_OLD = "id < uuid7_floor(mizan_now() - make_interval(secs => %(patience_s)s))"
+
+LOOK_SQL = f"""
+with ahead as materialized (
+    select id, republished_at from intent_events
+    where id > %(id)s and {_NOT_TAKEN_IN} order by id limit {WINDOW}
+),
+chosen as materialized (
+    select id from ahead where {_IS_OLD} and {_NOT_REPUBLISHED_LATELY} order by id limit {BATCH}
+)
+select mizan_now(), (select id from ahead order by id limit 1), array(select id from chosen order by id),
+       (select id from ahead order by id desc limit 1),
+       (select count(*) from ahead) = {WINDOW}"""  # noqa: S608  from constants of this file
+
+# Ids are looked up between the first and the last of them, so that only the months that they are of are searched. What
+# the webhook service takes in at this moment is left to it.
+PUT_BACK_SQL = f"""
+with republished as (
+    update intent_events set republished_at = mizan_now()
+    where id between %(first)s and %(last)s and id = any(array(
+        select id from intent_events
+        where id between %(first)s and %(last)s and id = any(%(ids)s) and {_NOT_TAKEN_IN}
+          and {_IS_OLD} and {_NOT_REPUBLISHED_LATELY}
+        order by id for no key update skip locked))
+    returning id, intent_uuid, seq, type, at
+),
+queued as (
+    insert into outbox (topic, key, payload)
+    select '{PAYMENT_INTENT_EVENTS.name}', e.intent_uuid,
+           intent_event_message(e.id, e.intent_uuid, i.application_id, e.seq, e.type, e.at)
+    from republished as e
+    cross join lateral (select application_id from payment_intents where uuid = e.intent_uuid offset 0) as i
+    order by e.id
+)
+select count(*) from republished"""  # noqa: S608  from constants of this file
+
+OLDEST_IN_OUTBOX_SQL = """
+select coalesce((select extract(epoch from mizan_now() - created_at)::float8 from outbox order by id limit 1), 0)"""
+
+
+class Republish:
+    name = "republish"
+
+    def __init__(
+        self, database: Database, kafka: KafkaSettings, thresholds: Thresholds | None = None
+    ) -> None:
+        thresholds = thresholds or Thresholds()
+        self._rounds = Rounds(_NotTakenIn(database, kafka, thresholds), thresholds, NOT_TAKEN_IN)
+
+    def turn(self) -> float:
+        """A batch at most."""
+        return self._rounds.step()[1]
+
+    def close(self) -> None:
+        """The database belongs to the process."""
+
+
+class _NotTakenIn:
+    """Events that merchants are to be told of, the oldest first. Their ids tell their age."""
+
+    def __init__(self, database: Database, kafka: KafkaSettings, thresholds: Thresholds) -> None:
+        self._database = database
+        self._backlog = Backlog(kafka, (PAYMENT_INTENT_EVENTS,))
+        self._thresholds = thresholds
+
+    def look(self, place: UUID | None) -> Window[UUID]:
+        values = {
+            "id": place or UUID(int=0),
+            "patience_s": self._thresholds.patience_s,
+            "again_s": self._thresholds.again_s,
+        }
+        with in_index_order(self._database) as cursor:
+            row = cursor.execute(LOOK_SQL, values).fetchone()
+        assert row is not None
+        now, oldest, ids, newest, is_full = row
+        return Window(
+            now=now.timestamp(),
+            oldest=_made_at(oldest),
+            ids=ids,
+            oldest_id=_made_at(ids[0] if ids else None),
+            newest=_made_at(newest),
+            next_place=ids[-1] if len(ids) == BATCH else newest if is_full else None,
+        )
+
+    def in_line_s(self, now: float) -> float:
+        """In the outbox, or on its way behind it. In this order, for rows move from the one to the other."""
+        with self._database.cursor() as cursor:
+            in_outbox_s = float(first_value(cursor.execute(OLDEST_IN_OUTBOX_SQL)))
+        return max(in_outbox_s, self._backlog.oldest_s(now))
+
+    def put_back(self, ids: Sequence[UUID], patience_s: float) -> int:
+        values = {
+            "ids": list(ids),
+            "first": min(ids),
+            "last": max(ids),
+            "patience_s": patience_s,
+            "again_s": self._thresholds.again_s,
+        }
+        with in_index_order(self._database) as cursor:
+            republished = int(first_value(cursor.execute(PUT_BACK_SQL, values)))
+        REPUBLISHED.inc(republished)
+        return republished
+
+
+def _made_at(event_id: UUID | None) -> float | None:
+    """A uuid of version 7 begins with the milliseconds since 1970."""
+    return None if event_id is None else (event_id.int >> 80) / 1000

@@ -1,0 +1,104 @@
+"""A topic is deleted with all that was in it, and made again: PostgreSQL knows what was lost, and no webhook is."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from services.scheduler.putting_back import Thresholds
+from services.scheduler.redrive import Redrive
+from services.scheduler.republish import Republish
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.kafka import clients
+from shared.kafka.topic_check import ensure_topics
+from shared.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, Topic
+from tests.scheduler.at_work import at_work
+from tests.waiting import eventually
+from tests.webhooks.conftest import Webhooks
+from tests.webhooks.merchants import Merchant, ids_in
+from tests.webhooks.receivers import Receiver, Reply
+
+# As the scheduler does it, only sooner.
+SOON = Thresholds(patience_s=2.0, again_s=10.0, round_every_s=0.5, look_every_s=0.5)
+
+
+@contextmanager
+def putting_back(webhooks: Webhooks) -> Iterator[None]:
+    database = Database(webhooks.settings.database, "scheduler", **STEADY_PLANS)
+    kafka = webhooks.settings.kafka
+    with webhooks.relayed(), at_work(Redrive(database, kafka, SOON), Republish(database, kafka, SOON)):
+        yield
+    database.close()
+
+
+def lose(webhooks: Webhooks, topic: Topic) -> None:
+    """Deletes it, and makes it again as the scheduler's watch over the topics does."""
+    kafka = webhooks.settings.kafka
+    name = clients.topic_name(kafka, topic.name)
+    admin = clients.admin(kafka, "test")
+    admin.delete_topics([name], operation_timeout=30)[name].result(30)
+
+    eventually(lambda: name not in admin.list_topics(timeout=10).topics)
+    ensure_topics(kafka, [topic])
+
+
+@pytest.mark.parametrize(
+    "topic", [PAYMENT_INTENT_EVENTS, WEBHOOKS_DELIVER, WEBHOOKS_DELAY[0]], ids=lambda t: t.name
+)
+def test_under_running_consumers(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, topic: Topic
+) -> None:
+    """What is in it, and what comes later: the consumers find themselves in a new topic, and go on."""
+    receiver.answer = Reply(500)
+    delayed = webhooks.with_delays((3.0, *[0.4] * 7))
+    with putting_back(delayed), delayed.running():
+        happened = [merchant.happens() for _ in range(20)]
+        eventually(lambda: len(receiver.requests) >= 10)
+        lose(webhooks, topic)
+        receiver.answer = Reply(200)
+        happened += [merchant.happens() for _ in range(20)]
+        eventually(lambda: merchant.statuses() == {"succeeded": 40}, 100)
+    assert set(ids_in(receiver)) == set(happened)
+
+
+class TestWhileNobodyIsThere:
+    """Lost with all that was in it; whoever starts afterwards finds an empty topic."""
+
+    def test_the_events_topic(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
+    ) -> None:
+        """The relay has published, and nobody has taken in."""
+        happened = [merchant.happens() for _ in range(20)]
+
+        def is_published() -> bool:
+            with database.cursor() as cursor:
+                return cursor.execute("select from outbox limit 1").rowcount == 0
+
+        with webhooks.relayed():
+            eventually(is_published)
+        self._all_arrive_without(PAYMENT_INTENT_EVENTS, webhooks, merchant, 20)
+        assert sorted(ids_in(receiver)) == sorted(happened)
+
+    def test_the_deliver_topic(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+        """Intake has put its records there, and nobody has sent them."""
+        happened = [merchant.happens() for _ in range(20)]
+        with webhooks.relayed(), webhooks.running("intake"):
+            eventually(lambda: merchant.statuses() == {"pending": 20})
+        self._all_arrive_without(WEBHOOKS_DELIVER, webhooks, merchant, 20)
+        assert sorted(ids_in(receiver)) == sorted(happened)
+
+    def test_a_delay_topic(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+        """With retries waiting in it."""
+        receiver.answer = Reply(500)
+        happened = [merchant.happens() for _ in range(20)]
+        with webhooks.relayed(), webhooks.running("intake", "deliver"):
+            eventually(lambda: all(merchant.tries(one) for one in happened))
+        receiver.answer = Reply(200)
+        self._all_arrive_without(WEBHOOKS_DELAY[0], webhooks, merchant, 20)
+        assert [len(merchant.tries(one)) for one in happened] == [2] * 20
+
+    def _all_arrive_without(self, topic: Topic, webhooks: Webhooks, merchant: Merchant, count: int) -> None:
+        lose(webhooks, topic)
+        with putting_back(webhooks), webhooks.running():
+            eventually(lambda: merchant.statuses() == {"succeeded": count}, 60)
