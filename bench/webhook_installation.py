@@ -19,7 +19,7 @@ from shared.webhook_url import WebhookUrl
 _RECORDED_WITHIN_S = 30.0
 _LOOK_EVERY_S = 0.005
 
-_PENDING = "select from webhook_deliveries where status = 'pending' limit 1"
+_PENDING = "select from webhook_deliveries where next_due_at is not null limit 1"
 _RECORDED = """
 select (select count(*) from webhook_deliveries where application_id = any(%(applications)s)),
        (select count(*) from webhook_deliveries

@@ -43,7 +43,7 @@ _NOT_TAKEN_IN = """
 select from {month}
 where taken_in_at is null and type in ('payment_intent.succeeded', 'payment_intent.canceled') limit 1"""
 _IS_THERE = "select where to_regclass(%s) is not null"
-_PENDING = "select from {month} where status = 'pending' limit 1"
+_PENDING = "select from {month} where next_due_at is not null limit 1"
 
 
 class InUseError(Exception):

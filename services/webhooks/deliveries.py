@@ -18,6 +18,8 @@ from services.webhooks.ladder import Decision, DeliveryStatus
 from shared.db.prepared import Prepared, Row, array
 
 NO_URL = "no_url"
+# Each month begins with empty tables.
+PLANNED_FOR_S = 30.0
 _STATUSES = {str(status): status for status in DeliveryStatus}
 
 LOOK_SQL = """
@@ -28,7 +30,7 @@ from webhook_deliveries as d
 cross join lateral (select webhook_url, webhook_secret_version, webhooks_paused_at
                     from applications where id = d.application_id offset 0) as a
 where d.id = any($1::uuid[])"""
-_LOOK = Prepared(LOOK_SQL)
+_LOOK = Prepared(LOOK_SQL, PLANNED_FOR_S)
 
 # $1 the ids, in order; of each try: $2 step, $3 its age in milliseconds, $4 duration, $5 status code, $6 failure,
 # $7 the beginning of the answer; of its delivery: $8 status, $9 step, $10 seconds until that is due.
@@ -53,7 +55,7 @@ noted as (
     from advanced
 )
 select id, next_due_at from advanced"""
-_RECORD = Prepared(RECORD_SQL)
+_RECORD = Prepared(RECORD_SQL, PLANNED_FOR_S)
 
 # A resend counts as a try and can only make things better. $2 resend ids, $3 to $7 as above, $8 the URL that it
 # went to, as UTF-8 in hexadecimal, which needs no quotes.
@@ -82,22 +84,25 @@ noted as (
     from resent
 )
 select id from resent"""
-_RECORD_RESENDS = Prepared(RECORD_RESENDS_SQL)
+_RECORD_RESENDS = Prepared(RECORD_RESENDS_SQL, PLANNED_FOR_S)
 
 _END_WITHOUT_URL = Prepared(
     f"""
 update webhook_deliveries
 set status = 'failed', next_due_at = null, last_status_code = null, last_failure = '{NO_URL}', updated_at = mizan_now()
-where id = any($1::uuid[]) and status = 'pending' returning id"""
+where id = any($1::uuid[]) and status = 'pending' returning id""",
+    PLANNED_FOR_S,
 )
 _PARK = Prepared(
     """
 update webhook_deliveries set parked_at = mizan_now()
-where id = any($1::uuid[]) and status = 'pending' and parked_at is null returning id"""
+where id = any($1::uuid[]) and status = 'pending' and parked_at is null returning id""",
+    PLANNED_FOR_S,
 )
 _MET_RESENDS = Prepared(
     """
-select resend_id from webhook_tries where delivery_id = any($1::uuid[]) and resend_id = any($2::uuid[])"""
+select resend_id from webhook_tries where delivery_id = any($1::uuid[]) and resend_id = any($2::uuid[])""",
+    PLANNED_FOR_S,
 )
 
 

@@ -6,6 +6,7 @@ is cut goes to the slow lane, so that an endpoint that hangs or is slow holds up
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -21,8 +22,7 @@ HANGS_FROM_S = 5.0
 HANGING_AFTER = 3
 PLACES_WHEN_HANGING = 2
 """… and is only probed, until it answers in time again."""
-# Slow to change: when this process itself falters for a moment, that is not the endpoints' fault.
-_SMOOTHING = 0.02
+_MEMORY = 100
 
 
 class Endpoint(Generic[T]):
@@ -32,12 +32,21 @@ class Endpoint(Generic[T]):
         self.line: deque[T] = deque()
         self.began: dict[int, float] = {}
         """The requests in flight, oldest first, by a number."""
-        self.typical_s = 0.0
         self.hangs = 0
+        self._quickest_s = inf
+        self._quickest_before_s = inf
+        self._answers = 0
 
     @property
     def is_hanging(self) -> bool:
         return self.hangs >= HANGING_AFTER
+
+    @property
+    def typical_s(self) -> float:
+        """The quickest of the last hundred or two. When this process itself falters for a moment, all that are in
+        flight are late, and it is not the endpoint's fault; the next are not."""
+        quickest_s = min(self._quickest_s, self._quickest_before_s)
+        return 0.0 if quickest_s == inf else quickest_s
 
     def takes_s(self, now: float) -> float:
         """How long a request takes: as long as usual, or as one that is out for very long."""
@@ -45,7 +54,10 @@ class Endpoint(Generic[T]):
         return max(self.typical_s, silence_s) if silence_s >= SILENT_S else self.typical_s
 
     def answered(self, duration_s: float) -> None:
-        self.typical_s += _SMOOTHING * (duration_s - self.typical_s)
+        self._quickest_s = min(self._quickest_s, duration_s)
+        self._answers += 1
+        if self._answers % _MEMORY == 0:
+            self._quickest_before_s, self._quickest_s = self._quickest_s, inf
         self.hangs = self.hangs + 1 if duration_s >= HANGS_FROM_S else 0
 
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from psycopg import Cursor
 
+from services.webhooks.deliveries import PLANNED_FOR_S
 from services.webhooks.metrics import TAKEN_IN
 from services.webhooks.records import to_deliver
 from shared.db.pool import Database
@@ -38,11 +39,12 @@ cross join lateral (select webhook_url, webhook_secret_version from applications
                     where id = taken.application_id and webhook_url is not null offset 0) as a
 on conflict (id) do nothing
 returning id, application_id, next_due_at"""
-_TAKE_IN = Prepared(TAKE_IN_SQL)
+_TAKE_IN = Prepared(TAKE_IN_SQL, PLANNED_FOR_S)
 _AT_FIRST_STEP = Prepared(
     """
 select id, application_id, next_due_at from webhook_deliveries
-where id = any($1::uuid[]) and status = 'pending' and step = 1"""
+where id = any($1::uuid[]) and status = 'pending' and step = 1""",
+    PLANNED_FOR_S,
 )
 
 

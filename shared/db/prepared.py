@@ -5,8 +5,10 @@ Values go in and come out as PostgreSQL's text. docs/decisions/0006-api-speed.md
 
 from collections.abc import Iterable, Sequence
 from itertools import count
+from math import inf
+from time import monotonic
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import Connection, Cursor, errors
@@ -19,12 +21,17 @@ _numbers = count(1)
 
 
 class Prepared:
-    """One statement, with $1, $2 … for its values; a connection prepares it when it first meets it."""
+    """One statement, with $1, $2 … for its values; a connection prepares it when it first meets it.
 
-    def __init__(self, statement: str) -> None:
+    A plan made while a table was empty is kept until somebody analyzes the table. `planned_for_s` has it made anew
+    after so many seconds, where that matters.
+    """
+
+    def __init__(self, statement: str, planned_for_s: float = inf) -> None:
         self._statement = statement.encode()
         self._name = f"mizan_{next(_numbers)}".encode()
-        self._met: WeakSet[Connection[Any]] = WeakSet()
+        self._planned_for_s = planned_for_s
+        self._plan_again_at: WeakKeyDictionary[Connection[Any], float] = WeakKeyDictionary()
 
     def first_row(self, cursor: Cursor[Any], values: Sequence[bytes | None]) -> Row | None:
         result = self._run(cursor, values)
@@ -36,9 +43,12 @@ class Prepared:
 
     def _run(self, cursor: Cursor[Any], values: Sequence[bytes | None]) -> PGresult:
         connection = cursor.connection
-        if connection not in self._met:
+        plan_again_at = self._plan_again_at.get(connection)
+        if plan_again_at is None or plan_again_at < monotonic():
+            if plan_again_at is not None:
+                _checked(connection, connection.pgconn.exec_(b"deallocate " + self._name))
             _checked(connection, connection.pgconn.prepare(self._name, self._statement))
-            self._met.add(connection)
+            self._plan_again_at[connection] = monotonic() + self._planned_for_s
         result = connection.pgconn.exec_prepared(self._name, values)  # type: ignore[arg-type] # None is null
         if result.status != ExecStatus.TUPLES_OK:
             _checked(connection, result)

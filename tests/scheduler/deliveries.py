@@ -29,7 +29,7 @@ _DELIVERIES = """
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, step, next_due_at,
                                 redriven_at, parked_at)
 select uuidv7(), uuidv7(), %(application)s, 'payment_intent.succeeded', 'https://shop.example', 1, %(status)s,
-       %(step)s, mizan_now() - make_interval(secs => %(overdue_s)s),
+       %(step)s, case when %(status)s = 'pending' then mizan_now() - make_interval(secs => %(overdue_s)s) end,
        mizan_now() - make_interval(secs => %(redriven_s_ago)s), case when %(parked)s then mizan_now() end
 from generate_series(1, %(count)s) returning id"""
 _EVENTS = """

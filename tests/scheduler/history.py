@@ -61,8 +61,10 @@ class History:
                 values,
             )
             connection.execute(
-                """insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status)
-                   values (%(id)s, %(id)s, %(id)s, %(type)s, 'https://shop.example', 1, %(status)s)""",
+                """insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status,
+                                                   next_due_at)
+                   values (%(id)s, %(id)s, %(id)s, %(type)s, 'https://shop.example', 1, %(status)s,
+                           case when %(status)s = 'pending' then now() end)""",
                 values,
             )
             connection.execute(

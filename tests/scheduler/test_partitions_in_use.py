@@ -64,7 +64,7 @@ def test_work_that_begins_at_the_last_moment_keeps_its_month(
     history.add(3, status="failed")
     with ThreadPoolExecutor(1) as pool:
         with psycopg.connect(database_settings.url) as resending:
-            resending.execute("update webhook_deliveries set status = 'pending'")
+            resending.execute("update webhook_deliveries set status = 'pending', next_due_at = now()")
             turn = pool.submit(partitions_duty.turn)
             eventually(lambda: waiting_for_a_lock(history.database))
         assert turn.result() == partitions._EVERY_S

@@ -82,7 +82,7 @@ class TestOverdue:
 
     @pytest.mark.parametrize("status", ["succeeded", "failed"])
     def test_what_has_ended_never_goes_back(self, duty: Redrive, tables: Tables, status: str) -> None:
-        """Succeeded is final, and so is failed; even if a due time was left behind."""
+        """Succeeded is final, and so is failed."""
         tables.deliveries(overdue_s=LONG_OVERDUE_S, status=status)
         tables.deliveries(overdue_s=LONG_OVERDUE_S, status=status, parked=True)
         duty.turn()
@@ -389,7 +389,7 @@ class TestPace:
         for delivery, change in zip(
             found,
             (
-                "status = 'succeeded'",
+                "status = 'succeeded', next_due_at = null",
                 "step = 2, next_due_at = mizan_now()",
                 "parked_at = mizan_now()",
                 "redriven_at = mizan_now()",

@@ -275,7 +275,8 @@ class TestRecording:
     def test_a_resend_that_fails_leaves_the_delivery_as_it_was(
         self, shop: Merchant, pending: UUID, cursor: Cursor[Any], before: str
     ) -> None:
-        cursor.execute("update webhook_deliveries set status = %s", (before,))
+        if before != "pending":
+            cursor.execute("update webhook_deliveries set status = %s, next_due_at = null", (before,))
         due_at = _due_at(shop, pending)
         record_resends(cursor, [ResendTry(str(pending), str(UUID(int=1)), answer(500), 5, URL)])
         delivery = shop.delivery(pending)

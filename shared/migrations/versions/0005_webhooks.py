@@ -20,6 +20,13 @@ comment on column webhook_deliveries.redriven_at is 'when it was last put back o
 comment on column webhook_deliveries.parked_at is 'it fell due while its application was paused';
 create index webhook_deliveries_parked on webhook_deliveries (application_id, id) where parked_at is not null;
 
+-- The status is not named in the index, for a statement that asks for what is pending among some ids would be led to
+-- read all that is.
+alter table webhook_deliveries add constraint webhook_deliveries_due_while_pending
+    check ((status = 'pending') = (next_due_at is not null));
+drop index webhook_deliveries_overdue;
+create index webhook_deliveries_overdue on webhook_deliveries (next_due_at, id) where next_due_at is not null;
+
 alter table intent_events add column republished_at timestamptz;
 comment on column intent_events.republished_at is 'when it was last published again, not having been taken in';
 """

@@ -26,6 +26,19 @@ def test_each_connection_prepares_it_once(database: Database) -> None:
             assert connection.execute(query).fetchone() == (1,)
 
 
+def test_it_can_be_planned_anew(database: Database) -> None:
+    """After a while, on the same connection."""
+    soon = Prepared("select $1::text, 'planned anew'", planned_for_s=0)
+    with database.cursor() as cursor:
+        planned = "select prepare_time from pg_prepared_statements where statement like '%%planned anew%%'"
+        times = []
+        for _ in range(3):
+            assert soon.first_row(cursor, [b"x"]) == [b"x", b"planned anew"]
+            times.append(cursor.execute(planned).fetchall())
+    assert [len(rows) for rows in times] == [1, 1, 1]
+    assert times[0] < times[1] < times[2]
+
+
 def test_it_outlives_a_rollback(database: Database) -> None:
     """psycopg throws away all prepared statements of a connection then, if it has any of its own."""
     for _ in range(2):
