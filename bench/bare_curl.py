@@ -103,7 +103,7 @@ def _post(plan: Plan) -> Post:
             frozen=Target(plan.url, 1),
             current=None,
             is_paused=False,
-            is_early=False,
+            due_in_s=0,
             ended_without_url=False,
         )
     )

@@ -25,7 +25,7 @@ _STATUSES = {str(status): status for status in DeliveryStatus}
 LOOK_SQL = """
 select d.id, d.application_id, d.intent_uuid, d.event, d.status, d.step, d.next_due_at, d.url, d.secret_version,
        a.webhook_url, a.webhook_secret_version, a.webhooks_paused_at is not null,
-       d.next_due_at > mizan_now(), d.last_failure = 'no_url'
+       extract(epoch from d.next_due_at - mizan_now()), d.last_failure = 'no_url'
 from webhook_deliveries as d
 cross join lateral (select webhook_url, webhook_secret_version, webhooks_paused_at
                     from applications where id = d.application_id offset 0) as a
@@ -101,7 +101,7 @@ where id = any($1::uuid[]) and status = 'pending' and parked_at is null returnin
 )
 _MET_RESENDS = Prepared(
     """
-select resend_id from webhook_tries where delivery_id = any($1::uuid[]) and resend_id = any($2::uuid[])""",
+select delivery_id, resend_id from webhook_tries where delivery_id = any($1::uuid[]) and resend_id = any($2::uuid[])""",
     PLANNED_FOR_S,
 )
 
@@ -129,8 +129,8 @@ class Delivery(msgspec.Struct, frozen=True):
     current: Target | None
     """As the application has it now; None when it has no URL."""
     is_paused: bool
-    is_early: bool
-    """It is not yet due."""
+    due_in_s: float
+    """0 or less when it is due."""
     ended_without_url: bool
 
     @property
@@ -189,10 +189,11 @@ def record_resends(cursor: Cursor[Any], tries: Sequence[ResendTry]) -> None:
     _RECORD_RESENDS.all_rows(cursor, values)
 
 
-def met_resends(cursor: Cursor[Any], resends: Sequence[tuple[str, str]]) -> set[str]:
+def met_resends(cursor: Cursor[Any], resends: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
     """Which of these (delivery, resend) have been sent and written down already."""
     deliveries, ids = zip(*resends, strict=True)
-    return {_text(row[0]) for row in _MET_RESENDS.all_rows(cursor, [array(deliveries), array(ids)])}
+    rows = _MET_RESENDS.all_rows(cursor, [array(deliveries), array(ids)])
+    return {(_text(row[0]), _text(row[1])) for row in rows}
 
 
 def end_without_url(cursor: Cursor[Any], ids: Iterable[str]) -> int:
@@ -221,7 +222,7 @@ def _hexadecimal(data: bytes) -> str:
 
 def _delivery(row: Row) -> Delivery:
     delivery_id, application_id, intent_uuid, event, status, step, due_at, url, version, *now = row
-    now_url, now_version, is_paused, is_early, ended_without_url = now
+    now_url, now_version, is_paused, due_in_s, ended_without_url = now
     return Delivery(
         _text(delivery_id),
         _text(application_id),
@@ -233,7 +234,7 @@ def _delivery(row: Row) -> Delivery:
         Target(_text(url), int(version or 0)),
         None if now_url is None else Target(_text(now_url), int(now_version or 0)),
         is_paused == b"t",
-        is_early == b"t",
+        float(due_in_s or 0),
         ended_without_url == b"t",
     )
 

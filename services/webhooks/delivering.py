@@ -25,6 +25,8 @@ from shared.settings import WebhookSettings
 
 MOST_KEPT = 4000
 _BATCH = 500
+# Who waited in line longer than this is looked at again: a URL may be removed, a pause begin, a secret be rolled.
+_LOOK_AGAIN_S = 2.0
 _SETTLE_S = 5.0
 _SETTLE_RECORDS_S = 4.0
 
@@ -84,6 +86,7 @@ class Delivering:
             known = self._kept.get(key)
             if known is not None:  # a repeat of what is under way
                 known.tasks.append(task)
+                known.let_go = False  # its partition has come back
                 continue
             one = self._kept[key] = Try(wanted, key, task)
             self._to_look.add(one)
@@ -101,7 +104,6 @@ class Delivering:
         while monotonic() < deadline and any(one.place and one.is_of(going) for one in self._kept.values()):
             self._go_on(0.05)
         for one in self._sender.abandon(lambda one: one.is_of(going)):
-            self._endpoints.ended(one.application_id, one.place, None)
             self._forget(one)
         deadline = monotonic() + _SETTLE_RECORDS_S
         while monotonic() < deadline and any(one.is_of(going) for one in self._kept.values()):
@@ -128,8 +130,10 @@ class Delivering:
             self._to_record.add(one, Overflowed())
         for place, one in self._endpoints.next_to_send(now):
             one.place = place
-            assert one.post is not None
-            self._sender.start(one, one.post)
+            if now - one.looked_at > _LOOK_AGAIN_S:
+                self._to_look.add(one)
+            else:
+                self._send(one)
         for one, answer in self._sender.turn(wait_s):
             self._answered(one, answer)
         self._finish_recorded()
@@ -150,7 +154,11 @@ class Delivering:
         if one.let_go:
             self._forget(one)
         elif isinstance(verdict, Send):
-            self._endpoints.join(one.application_id, one)
+            one.looked_at = monotonic()
+            if one.place:  # it has been in line, and was looked at again
+                self._send(one)
+            else:
+                self._endpoints.join(one.application_id, one)
         elif isinstance(verdict, Drop):
             if verdict.why:
                 _log.warning("delivery %s is not resent: %s", one.delivery_id, verdict.why)
@@ -159,7 +167,12 @@ class Delivering:
         elif isinstance(verdict, Exception):
             self._give_back([one], verdict)
         else:
+            self._leave_place(one)
             self._to_record.add(one, verdict)
+
+    def _send(self, one: Try) -> None:
+        assert one.post is not None
+        self._sender.start(one, one.post)
 
     def _answered(self, one: Try, answer: Answer) -> None:
         self._endpoints.ended(one.application_id, one.place, answer.duration_ms / 1000)
@@ -185,8 +198,14 @@ class Delivering:
                 task.give_back(error)
 
     def _forget(self, one: Try) -> None:
+        self._leave_place(one)
         if self._kept.get(one.key) is one:
             del self._kept[one.key]
+
+    def _leave_place(self, one: Try) -> None:
+        if one.place:
+            self._endpoints.ended(one.application_id, one.place, None)
+            one.place = 0
 
 
 def _wanted(task: Task) -> Wanted:

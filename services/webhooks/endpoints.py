@@ -1,7 +1,8 @@
 """Isolation: each application has a few places for requests in flight, and a line of its own behind them.
 
 How long one would wait in that line is known from how long the endpoint takes. A line that is too long is cut: what
-is cut goes to the slow lane, so that an endpoint that hangs or is slow holds up nobody but itself. Pure; time is given.
+is cut goes to the slow lane, so that an endpoint that hangs or is slow holds up nobody but itself. In the slow lane it
+goes around, so that those who are there for a moment get past those who stay. Pure; time is given.
 """
 
 from collections import deque
@@ -22,7 +23,11 @@ HANGS_FROM_S = 5.0
 HANGING_AFTER = 3
 PLACES_WHEN_HANGING = 2
 """… and is only probed, until it answers in time again."""
-_MEMORY = 100
+_MEMORY = 500
+_JUDGED_EVERY = 50
+MOST_IN_SLOW_LINES = 3000
+RELIEF_EVERY_S = 5.0
+"""In the slow lane, when so many are in line, long lines are cut to their share and go around, but not too often."""
 
 
 class Endpoint(Generic[T]):
@@ -33,20 +38,15 @@ class Endpoint(Generic[T]):
         self.began: dict[int, float] = {}
         """The requests in flight, oldest first, by a number."""
         self.hangs = 0
-        self._quickest_s = inf
-        self._quickest_before_s = inf
+        self.typical_s = 0.0
+        """Three in four answers come sooner. When this process itself falters, the hundred that are in flight are late,
+        and it is not the endpoint's fault: of the last few hundred they are a minority."""
+        self._last_s: deque[float] = deque(maxlen=_MEMORY)
         self._answers = 0
 
     @property
     def is_hanging(self) -> bool:
         return self.hangs >= HANGING_AFTER
-
-    @property
-    def typical_s(self) -> float:
-        """The quickest of the last hundred or two. When this process itself falters for a moment, all that are in
-        flight are late, and it is not the endpoint's fault; the next are not."""
-        quickest_s = min(self._quickest_s, self._quickest_before_s)
-        return 0.0 if quickest_s == inf else quickest_s
 
     def takes_s(self, now: float) -> float:
         """How long a request takes: as long as usual, or as one that is out for very long."""
@@ -54,10 +54,10 @@ class Endpoint(Generic[T]):
         return max(self.typical_s, silence_s) if silence_s >= SILENT_S else self.typical_s
 
     def answered(self, duration_s: float) -> None:
-        self._quickest_s = min(self._quickest_s, duration_s)
+        self._last_s.append(duration_s)
         self._answers += 1
-        if self._answers % _MEMORY == 0:
-            self._quickest_before_s, self._quickest_s = self._quickest_s, inf
+        if self._answers % _JUDGED_EVERY == 0:
+            self.typical_s = sorted(self._last_s)[3 * len(self._last_s) // 4]
         self.hangs = self.hangs + 1 if duration_s >= HANGS_FROM_S else 0
 
 
@@ -65,7 +65,7 @@ class Endpoints(Generic[T]):
     """All of one lane."""
 
     def __init__(self, places: int, places_each: int, *, has_slow_lane: bool) -> None:
-        """`places` in all and for each application. Without a slow lane behind it, no line is cut."""
+        """`places` in all and for each application. Without a slow lane behind it, it is the slow lane."""
         self._places = places
         self._places_each = places_each
         self._has_slow_lane = has_slow_lane
@@ -73,6 +73,7 @@ class Endpoints(Generic[T]):
         self._lines: dict[str, Endpoint[T]] = {}
         """Those with somebody in line, in the order in which they are served."""
         self._busy = 0
+        self._relieved_at = -inf
         self.in_flight = 0
         self.waiting = 0
         self._numbers = 0
@@ -120,8 +121,8 @@ class Endpoints(Generic[T]):
         self._forget_if_idle(application, endpoint)
 
     def cut_lines(self, now: float) -> list[T]:
-        """What would wait too long here, and therefore goes to the slow lane."""
-        if not self._has_slow_lane:
+        """What would wait too long here, or has to make room for others, and goes to the slow lane, or around it."""
+        if not self._has_slow_lane and not self._needs_relief(now):
             return []
         cut: list[T] = []
         for application, endpoint in list(self._lines.items()):
@@ -132,8 +133,16 @@ class Endpoints(Generic[T]):
                 self._set_line(application, endpoint, deque(items[:fits]))
         return cut
 
+    def _needs_relief(self, now: float) -> bool:
+        if self.waiting < MOST_IN_SLOW_LINES or now - self._relieved_at < RELIEF_EVERY_S:
+            return False
+        self._relieved_at = now
+        return True
+
     def _longest_line(self, endpoint: Endpoint[T], now: float) -> int | None:
         """None where it may be of any length."""
+        if not self._has_slow_lane:
+            return max(1, MOST_IN_SLOW_LINES // 2 // len(self._lines))
         if endpoint.is_hanging and endpoint.began:
             return 0
         takes_s = endpoint.takes_s(now)

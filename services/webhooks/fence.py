@@ -24,7 +24,7 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class PutBackInDelay:
+class PutBack:
     """It stands at another step, or is early: whoever moved it on may have died before it said so."""
 
 
@@ -43,7 +43,7 @@ class Park:
     """The application is paused."""
 
 
-Verdict = Send | Drop | PutBackInDelay | TellDead | EndWithoutUrl | Park
+Verdict = Send | Drop | PutBack | TellDead | EndWithoutUrl | Park
 
 
 def judge(due: DeliveryDue, delivery: Delivery | None) -> Verdict:
@@ -53,8 +53,9 @@ def judge(due: DeliveryDue, delivery: Delivery | None) -> Verdict:
         return TellDead() if _is_used_up(due, delivery) else Drop()
     if delivery.step < due.step:
         return Drop()
-    if delivery.step > due.step or delivery.is_early:
-        return PutBackInDelay()
+    # A first try is due at once; if it seems early, the clock was set back.
+    if delivery.step > due.step or (delivery.due_in_s > 0 and due.step > 1):
+        return PutBack()
     if delivery.current is None:
         return EndWithoutUrl()
     return Park() if delivery.is_paused else Send(delivery.frozen)

@@ -45,7 +45,7 @@ class Looking:
                 verdict: Verdict | SecretTrouble = (
                     judge(one.wanted, one.delivery)
                     if isinstance(one.wanted, DeliveryDue)
-                    else judge_resend(one.delivery, is_met=str(one.wanted.id) in met)
+                    else judge_resend(one.delivery, is_met=one.key in met)
                 )
                 if isinstance(verdict, Send) and one.delivery is not None:
                     try:
@@ -58,4 +58,4 @@ class Looking:
     def _post(self, connection: Connection[Any], delivery: Delivery, target: Target) -> Post:
         body = body_of(delivery)
         key = self._keys.get(connection, delivery.application_id, target.secret_version)
-        return Post(target.url, body, signature_of(body, key))
+        return Post(target.url, body, signature_of(body, key), delivery.application_id)

@@ -5,7 +5,7 @@ stop everybody's.
 """
 
 import socket
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -21,6 +21,7 @@ LookUp = Callable[[str, int], Sequence[str]]
 
 _NAMES_KNOWN_S = 30.0
 _MOST_LOOKUPS = 100
+_MOST_LOOKUPS_EACH = 5
 _MOST_ADDRESSES = 16
 _MOST_URLS = 20_000
 
@@ -33,6 +34,7 @@ class Destination:
     port: int
     known_until: float
     resolve_entry: str = ""
+    looked_up_for: str = ""
     is_known_to_curl: bool = True
 
 
@@ -46,7 +48,8 @@ class Destinations:
         self._of_url: dict[str, Destination | None] = {}
         self._of_host: dict[tuple[str, int], Destination] = {}
         self._queued: deque[Destination] = deque()
-        self._running = 0
+        self._running: Counter[str] = Counter()
+        """Lookups under way, by application: one with many names whose servers keep silent stops nobody else's."""
         self._ended: deque[tuple[Destination, Sequence[str]]] = deque()
 
     def of(self, url: str) -> Destination | None:
@@ -60,11 +63,12 @@ class Destinations:
             destination = self._of_url[url] = self._judge(url)
             return destination
 
-    def begin_lookup(self, destination: Destination) -> None:
-        if self._running >= _MOST_LOOKUPS:
+    def begin_lookup(self, destination: Destination, application: str) -> None:
+        destination.looked_up_for = application
+        if self._running[application] >= _MOST_LOOKUPS_EACH or self._running.total() >= _MOST_LOOKUPS:
             self._queued.append(destination)
             return
-        self._running += 1
+        self._running[application] += 1
         # A daemon: one that hangs does not keep the process from ending.
         thread = Thread(target=self._run_lookup, args=(destination,), name="lookup", daemon=True)
         try:
@@ -77,15 +81,17 @@ class Destinations:
         news = []
         while self._ended:
             destination, addresses = self._ended.popleft()
-            self._running -= 1
+            self._running[destination.looked_up_for] -= 1
             destination.resolve_entry = ""
             if addresses:
                 destination.known_until = monotonic() + _NAMES_KNOWN_S
                 destination.resolve_entry = f"+{destination.host}:{destination.port}:{','.join(addresses)}"
                 destination.is_known_to_curl = False
             news.append(destination)
-        while self._queued and self._running < _MOST_LOOKUPS:
-            self.begin_lookup(self._queued.popleft())
+        queued, self._queued = self._queued, deque()
+        for destination in queued:
+            self.begin_lookup(destination, destination.looked_up_for)
+        self._running += Counter()  # forgets those with none
         return news
 
     def _judge(self, url: str) -> Destination | None:

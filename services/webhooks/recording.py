@@ -14,11 +14,12 @@ from services.webhooks.deliveries import (
     LadderTry,
     ResendTry,
     end_without_url,
+    look,
     park,
     record_resends,
     record_tries,
 )
-from services.webhooks.fence import EndWithoutUrl, Park, PutBackInDelay, TellDead
+from services.webhooks.fence import EndWithoutUrl, Park, PutBack, TellDead, Verdict, judge
 from services.webhooks.ladder import Decision, DeliveryStatus, decide
 from services.webhooks.metrics import (
     BLOCKED,
@@ -30,7 +31,7 @@ from services.webhooks.metrics import (
     TO_RECEIPT,
     TRIES,
 )
-from services.webhooks.records import to_dead, to_delay, to_slow
+from services.webhooks.records import back_on_its_way, to_dead, to_delay, to_slow
 from services.webhooks.tries import Try
 from shared.db.pool import Database
 from shared.kafka.producer import ConfirmingProducer, Outgoing, until
@@ -51,7 +52,7 @@ class Overflowed:
     """It goes to the slow lane."""
 
 
-Result = Answered | Overflowed | PutBackInDelay | TellDead | EndWithoutUrl | Park
+Result = Answered | Overflowed | PutBack | TellDead | EndWithoutUrl | Park
 
 
 class Recording:
@@ -65,8 +66,8 @@ class Recording:
         self._retry_delays = retry_delays
 
     def of(self, results: Sequence[tuple[Try, Result]]) -> Callable[[], None]:
-        """Records one batch, with at most one try of each delivery. When it raises it can be called again: what is
-        written stays written, and is not lost to the second half."""
+        """Records one batch, with at most one try of each delivery. When it raises it can be called again, also by
+        another batch or process: what was written and not told is told then."""
         outgoing: list[Outgoing] | None = None
 
         def record() -> None:
@@ -104,11 +105,18 @@ def _write(
             FAILED.labels(NO_URL).inc(end_without_url(cursor, ending))
         if parking:
             PARKED.inc(park(cursor, parking))
+        # Written before, by this process or another, which may have died, or not have heard of it.
+        known = look(cursor, ladder.keys() - advanced.keys()) if len(advanced) < len(ladder) else {}
     for delivery_id, due_at in advanced.items():
         one, made = ladder[delivery_id]
         yield from _what_follows(one, made.decision, due_at)
+    for delivery_id, delivery in known.items():
+        one, _ = ladder[delivery_id]
+        one.delivery = delivery
+        assert isinstance(one.wanted, DeliveryDue)
+        yield from _what_is_told(one, judge(one.wanted, delivery), retry_delays)
     for one, result in results:
-        yield from _what_is_told(one, result)
+        yield from _what_is_told(one, result, retry_delays)
     _count(advanced, [made for _, made in ladder.values()], resends)
 
 
@@ -121,17 +129,16 @@ def _what_follows(one: Try, decision: Decision, due_at: datetime | None) -> Iter
         )
 
 
-def _what_is_told(one: Try, result: Result) -> Iterable[Outgoing]:
+def _what_is_told(one: Try, result: Result | Verdict, retry_delays: tuple[float, ...]) -> Iterable[Outgoing]:
     delivery = one.delivery
     if isinstance(result, Overflowed):
         OVERFLOWED.inc()
         yield to_slow(one.wanted)
     elif isinstance(result, TellDead):
         yield _dead(one)
-    elif isinstance(result, PutBackInDelay) and delivery is not None and delivery.next_due_at is not None:
-        yield to_delay(
-            DeliveryDue(UUID(delivery.id), one.wanted.application_id, delivery.step, delivery.next_due_at)
-        )
+    elif isinstance(result, PutBack) and delivery is not None and delivery.next_due_at is not None:
+        due = DeliveryDue(UUID(delivery.id), one.wanted.application_id, delivery.step, delivery.next_due_at)
+        yield back_on_its_way(due, delivery.due_in_s, retry_delays)
 
 
 def _dead(one: Try) -> Outgoing:

@@ -1,5 +1,7 @@
 """Which record goes to which topic, under which key."""
 
+from collections.abc import Sequence
+
 from shared.kafka.producer import Outgoing
 from shared.messages import DeliveryDue, DeliveryExhausted, ResendRequested, encode
 from shared.topics import WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
@@ -12,6 +14,15 @@ def to_deliver(due: DeliveryDue) -> Outgoing:
 def to_delay(due: DeliveryDue) -> Outgoing:
     """To the topic whose wait lies between the last step and this one."""
     return Outgoing(WEBHOOKS_DELAY[due.step - 2].name, str(due.application_id), encode(due))
+
+
+def back_on_its_way(due: DeliveryDue, due_in_s: float, retry_delays: Sequence[float]) -> Outgoing:
+    """To the topic that is just slow enough: whoever is ahead there waits no longer than this one has to, or nearly."""
+    if due_in_s <= 0:
+        return to_deliver(due)
+    slow_enough = [step for step, delay in enumerate(retry_delays) if delay >= due_in_s]
+    topic = WEBHOOKS_DELAY[slow_enough[0] if slow_enough else -1]
+    return Outgoing(topic.name, str(due.application_id), encode(due))
 
 
 def to_slow(message: DeliveryDue | ResendRequested) -> Outgoing:

@@ -33,6 +33,8 @@ class Post(msgspec.Struct, frozen=True):
     url: str
     body: bytes
     signature: str
+    application: str = ""
+    """On whose behalf; one's troubles with names are not the others'."""
 
 
 class Sender(Generic[T]):
@@ -82,7 +84,7 @@ class Sender(Generic[T]):
             self._waiting[destination].append(flight)
         else:
             self._waiting[destination] = [flight]
-            self._destinations.begin_lookup(destination)
+            self._destinations.begin_lookup(destination, post.application)
 
     def turn(self, wait_s: float) -> list[tuple[T, Answer]]:
         """Lets the requests go on until some have ended, `wake` was called, or the time is over."""
@@ -234,6 +236,6 @@ class Sender(Generic[T]):
         multi = pycurl.CurlMulti()
         multi.setopt(pycurl.M_SOCKETFUNCTION, self._sockets.watch)
         descriptors, _ = getrlimit(RLIMIT_NOFILE)
-        most = _MOST_CONNECTIONS if descriptors == RLIM_INFINITY else min(_MOST_CONNECTIONS, descriptors // 2)
+        most = _MOST_CONNECTIONS if descriptors == RLIM_INFINITY else min(_MOST_CONNECTIONS, descriptors // 8)
         multi.setopt(pycurl.M_MAXCONNECTS, most)  # from there on, idle ones are closed
         return multi

@@ -17,7 +17,17 @@ def key_of(wanted: Wanted) -> Key:
 
 
 class Try:
-    __slots__ = ("application_id", "delivery", "key", "let_go", "place", "post", "tasks", "wanted")
+    __slots__ = (
+        "application_id",
+        "delivery",
+        "key",
+        "let_go",
+        "looked_at",
+        "place",
+        "post",
+        "tasks",
+        "wanted",
+    )
 
     def __init__(self, wanted: Wanted, key: Key, task: Task) -> None:
         self.wanted = wanted
@@ -27,6 +37,8 @@ class Try:
         """The record that asks for it, and its repeats: all are done when it is."""
         self.delivery: Delivery | None = None
         self.post: Post | None = None
+        self.looked_at = 0.0
+        """When the database was asked about it; zero until then."""
         self.place = 0
         """Its request in flight; see Endpoints."""
         self.let_go = False
@@ -37,8 +49,8 @@ class Try:
         return self.key[0]
 
     def is_of(self, lanes: set[Lane]) -> bool:
-        """Of these partitions alone."""
-        return all(task.lane in lanes for task in self.tasks)
+        """Of no other partition that this process still has."""
+        return all(task.lane in lanes or task.lane.ended for task in self.tasks)
 
     def done(self) -> None:
         for task in self.tasks:

@@ -47,6 +47,7 @@ class Prepared:
         if plan_again_at is None or plan_again_at < monotonic():
             if plan_again_at is not None:
                 _checked(connection, connection.pgconn.exec_(b"deallocate " + self._name))
+                del self._plan_again_at[connection]  # before anything can go wrong
             _checked(connection, connection.pgconn.prepare(self._name, self._statement))
             self._plan_again_at[connection] = monotonic() + self._planned_for_s
         result = connection.pgconn.exec_prepared(self._name, values)  # type: ignore[arg-type] # None is null

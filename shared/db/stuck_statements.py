@@ -42,7 +42,11 @@ class StuckStatements:
             self.end(session)
 
     def close(self) -> None:
+        """Whoever still waits for the server is cut off now: afterwards nobody would be."""
         self._stop.set()
+        with self._lock:
+            for session in self._busy_until:
+                session.cut()
 
     def _start(self) -> None:
         with self._lock:

@@ -58,8 +58,8 @@ def consumer(
         "heartbeat.interval.ms": 1_000,
         "max.poll.interval.ms": 120_000,
         # librdkafka reads ahead; these bound its memory and wake it up quickly after a full queue.
-        "queued.max.messages.kbytes": 16_384,
-        "queued.min.messages": 10_000,
+        "queued.max.messages.kbytes": 4_096,
+        "queued.min.messages": 5_000,
         "fetch.queue.backoff.ms": 10,
         "fetch.wait.max.ms": 250,
         **_dotted(special),

@@ -11,6 +11,8 @@ from shared.kafka.tasks import Lane
 
 _log = logging.getLogger(__name__)
 _EVERY_S = 0.5
+_UNKNOWN = -1
+"""No offset, so it differs from whatever is to be committed. None would mean that nothing was read."""
 
 
 class Commits:
@@ -33,7 +35,7 @@ class Commits:
         for partition in partitions:
             lane = self._lanes.of(partition.topic, partition.partition)
             if lane is not None and (error is not None or partition.error is not None):
-                lane.committed = None
+                lane.committed = _UNKNOWN
 
     def commit_now(self, consumer: Consumer, lanes: Sequence[Lane]) -> bool:
         """Before partitions go away; whether it went well. If not, the next owner does some records again."""

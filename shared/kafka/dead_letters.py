@@ -13,7 +13,7 @@ from shared.redaction import redact_text
 from shared.settings import KafkaSettings
 from shared.topics import DEAD_LETTERS
 
-_PATIENCE_S = 10
+_PATIENCE_S = 3  # whoever waits here does nothing else
 _LONGEST_REASON = 2000
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from threading import Event
 from time import monotonic, sleep, time
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from shared.backoff import growing_pause
 from shared.db.pool import DatabaseUnavailableError
@@ -26,6 +26,7 @@ from shared.settings import KafkaSettings
 
 TRANSIENT = (DatabaseUnavailableError, KafkaUnavailableError)
 FAILURES_BEFORE_DEAD = 3
+_TOPIC_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 
 _log = logging.getLogger(__name__)
 _WAIT_S = 0.25
@@ -57,6 +58,8 @@ class ConsumerLoop:
         self._stop = Event()
         self._transient_failures = 0
         self._not_before = 0.0
+        self._turn_not_before = 0.0
+        self._burials_failed = 0
         self._singly = 0  # after a batch failed, this many records go one by one, to find the one that fails
 
     def run(self) -> None:
@@ -93,13 +96,14 @@ class ConsumerLoop:
         return max(0.0, min(_WAIT_S, self._lanes.next_ready_at() - time()))
 
     def _let_handler_work(self, wait_s: float) -> bool:
-        if monotonic() < self._not_before:
-            return False
-        try:
-            busy = self._handler.turn(wait_s)
-        except TRANSIENT as error:
-            self._transient_trouble(error)
-            busy = False
+        """Also while new records have to wait: what it keeps must go on."""
+        busy = False
+        if monotonic() >= self._turn_not_before:
+            try:
+                busy = self._handler.turn(wait_s)
+            except TRANSIENT as error:
+                self._transient_trouble(error)
+                self._turn_not_before = self._not_before
         passing: Exception | None = None
         for task, failure in self._lanes.take_given_back():
             if isinstance(failure, TRANSIENT):
@@ -128,6 +132,8 @@ class ConsumerLoop:
             if error.fatal():
                 raise KafkaException(error)
             _log.warning("kafka says: %s", error.str())
+            if error.code() in _TOPIC_MISSING:
+                self.progress.troubled(error.str())
             return
         record = Record.of(message)
         lane = self._lanes.of(record.topic, record.partition)
@@ -142,8 +148,12 @@ class ConsumerLoop:
             return
         for task in batch:
             task.held_until = 0.0
+        self._bury([task for task in batch if task.hopeless is not None])
+        batch = [task for task in batch if task.hopeless is None]
+        if not batch:
+            return
         try:
-            self._handle(batch)
+            self._handler.take(batch)
         except TRANSIENT as error:
             self._transient_trouble(error)
             self._lanes.put_back(task for task in batch if not task.finished)
@@ -155,18 +165,28 @@ class ConsumerLoop:
             self._singly = max(0, self._singly - 1)
             self._lanes.put_back(task for task in batch if task.held_until)
 
-    def _handle(self, batch: Sequence[Task]) -> None:
-        hopeless = [task for task in batch if task.hopeless is not None]
-        if hopeless:
+    def _bury(self, hopeless: Sequence[Task]) -> None:
+        """While they cannot be put into the dead letters their partitions wait, and the others do not."""
+        if not hopeless:
+            return
+        try:
             self._dead_letters.put([(task.record, str(task.hopeless)) for task in hopeless], self._group)
+        except Exception as error:  # noqa: BLE001  whatever it is, they must not be lost
+            self._burials_failed += 1
+            pause = growing_pause(self._burials_failed)
+            _log.error(
+                "%s: the dead letters take nothing: %s; trying again in %.1f s", self._group, error, pause
+            )
             for task in hopeless:
-                with log_context(message_id=str(task.record)):
-                    _log.error("put into the dead letters: %s", task.hopeless)
-                task.done()
-            self.progress.buried(len(hopeless))
-        hopeful = [task for task in batch if task.hopeless is None]
-        if hopeful:
-            self._handler.take(hopeful)
+                task.hold_until(time() + pause)
+            self._lanes.put_back(hopeless)
+            return
+        self._burials_failed = 0
+        for task in hopeless:
+            with log_context(message_id=str(task.record)):
+                _log.error("put into the dead letters: %s", task.hopeless)
+            task.done()
+        self.progress.buried(len(hopeless))
 
     def _batch_failed(self, batch: Sequence[Task], error: Exception) -> None:
         if len(batch) > 1:
@@ -214,6 +234,8 @@ class ConsumerLoop:
 
     def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._lanes.open(partitions)
+        if partitions:
+            self.progress.troubled(None)
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         held = (self._lanes.of(partition.topic, partition.partition) for partition in partitions)

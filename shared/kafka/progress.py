@@ -58,6 +58,7 @@ class Progress:
     def __init__(self, group: str) -> None:
         self._group = group
         self._polled_at = monotonic()
+        self._trouble: str | None = None
         self._next_at = 0.0
         self._seen: dict[tuple[str, int], _Seen] = {}
 
@@ -66,10 +67,16 @@ class Progress:
         silent = monotonic() - self._polled_at
         if silent > POLL_LIMIT_S:
             raise ConsumerStalledError(f"{self._group} has not polled for {silent:.0f} s")
+        if self._trouble is not None:
+            raise ConsumerStalledError(f"{self._group} has nothing to read from: {self._trouble}")
         stuck = [seen for seen in list(self._seen.values()) if monotonic() - seen.moved_at > STALL_LIMIT_S]
         if stuck:
             names = ", ".join(f"{seen.lane.topic}/{seen.lane.partition}" for seen in stuck)
             raise ConsumerStalledError(f"{self._group} has records waiting and finishes none in {names}")
+
+    def troubled(self, trouble: str | None) -> None:
+        """Its topic is missing, or is there after all."""
+        self._trouble = trouble
 
     def polled(self) -> None:
         self._polled_at = monotonic()

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 from psycopg.rows import class_row
 
+from services.webhooks.intake import TOLD
 from shared.applications.registry import (
     CreatedApplication,
     NewApplication,
@@ -165,3 +166,9 @@ def outbox_messages(database: Database) -> list[IntentEvent | DeliveryDue]:
         rows = connection.execute("select payload from outbox order by id").fetchall()
     messages = [decode(payload.encode()) for (payload,) in rows]
     return [message for message in messages if isinstance(message, IntentEvent | DeliveryDue)]
+
+
+def told_events(database: Database) -> list[IntentEvent]:
+    """Those in the outbox that merchants are told of, in the order of their ids."""
+    events = [message for message in outbox_messages(database) if isinstance(message, IntentEvent)]
+    return sorted((event for event in events if event.type in TOLD), key=lambda event: event.id)

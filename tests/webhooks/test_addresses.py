@@ -436,7 +436,8 @@ class TestNames:
         with sender(limit_s=0.5, look_up=look_up_but) as sending:
             for number in range(40):
                 sending.start(
-                    "hangs", Post(f"http://hangs{number % 20}.example:{receiver.port}/", b"{}", "0")
+                    "hangs",
+                    Post(f"http://hangs{number % 20}.example:{receiver.port}/", b"{}", "0", f"{number % 20}"),
                 )
             sending.start("good", Post(f"http://shop.example:{receiver.port}/", b"{}", "0"))
             ((ticket, good),) = sending.turn(5)
@@ -523,6 +524,23 @@ class TestNames:
         with sender(look_up=never) as sending:
             monkeypatch.setattr(Thread, "start", no_thread)
             assert answer_of(sending, "http://shop.example/").failure == Failure.DNS
+
+    def test_one_application_with_many_silent_names_stops_nobody_elses(self, receiver: Receiver) -> None:
+        silence = Event()
+
+        def mostly_silent(host: str, _port: int) -> list[str]:
+            if host.startswith("dead"):
+                silence.wait(10)
+                return []
+            return ["127.0.0.1"]
+
+        with sender(look_up=mostly_silent, limit_s=2.0) as sending:
+            for number in range(200):
+                sending.start(number, Post(f"http://dead{number}.example/", b"{}", "0", "one"))
+            sending.start("good", Post(f"http://good.example:{receiver.port}/", b"{}", "0", "another"))
+            ((ticket, answer),) = collect(sending, 1)
+            silence.set()
+        assert (ticket, answer.status_code) == ("good", 200)
 
     def test_more_names_than_threads_are_looked_up_one_after_another(
         self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch

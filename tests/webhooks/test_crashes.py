@@ -21,14 +21,14 @@ from services.webhooks.ladder import decide
 from services.webhooks.records import to_deliver
 from shared.db.pool import Database
 from shared.kafka.producer import ConfirmingProducer, Outgoing, until
-from shared.messages import DeadLetter, DeliveryDue, DeliveryExhausted, IntentEvent, encode
+from shared.messages import DeadLetter, DeliveryDue, DeliveryExhausted, encode
 from shared.topics import DEAD_LETTERS, PAYMENT_INTENT_EVENTS, WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from stack.engines import Engines
 from tests.running_service import Service
 from tests.topic_reader import TopicReader
 from tests.waiting import eventually
 from tests.webhooks.conftest import DELAYS, MakeMerchant, Webhooks
-from tests.webhooks.merchants import Merchant, ids_in, outbox_messages
+from tests.webhooks.merchants import Merchant, ids_in, told_events
 from tests.webhooks.receivers import Receiver, Reply
 
 StartProcess = Callable[[], "subprocess.Popen[bytes]"]
@@ -68,11 +68,6 @@ def producer_of(webhooks: Webhooks) -> Iterator[ConfirmingProducer]:
 def put(webhooks: Webhooks, records: Sequence[Outgoing]) -> None:
     with producer_of(webhooks) as producer:
         producer.send(records, patience=until(30))
-
-
-def told_events(database: Database) -> list[IntentEvent]:
-    events = [m for m in outbox_messages(database) if isinstance(m, IntentEvent)]
-    return [event for event in events if event.seq > 1]
 
 
 class TestKilledAtAnyMoment:

@@ -24,12 +24,11 @@ from services.webhooks.intake import take_in
 from services.webhooks.ladder import Decision, DeliveryStatus, decide
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
-from shared.intents.states import EventType, Trigger
-from shared.messages import IntentEvent
+from shared.intents.states import Trigger
 from shared.settings import DatabaseSettings, WebhookSettings
 from tests.clock import Clock
 from tests.webhooks.conftest import MakeMerchant
-from tests.webhooks.merchants import Merchant, outbox_messages
+from tests.webhooks.merchants import Merchant, told_events
 
 URL = "https://shop.example/hooks?a=1,2"
 DELAYS = WebhookSettings().retry_delays
@@ -49,12 +48,6 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     database.close()
 
 
-def told(database: Database) -> list[IntentEvent]:
-    wanted = {EventType.SUCCEEDED, EventType.CANCELED}
-    events = [m for m in outbox_messages(database) if isinstance(m, IntentEvent)]
-    return sorted((event for event in events if event.type in wanted), key=lambda event: event.id)
-
-
 def answer(code: int | None = 200, failure: Failure | None = None, body: bytes = b"ok") -> Answer:
     return Answer(1_000_000_000.0, 12, code, failure, body)
 
@@ -70,7 +63,7 @@ class TestTakingIn:
     ) -> None:
         """§6.1, §6.2: with URL and secret as they are now."""
         happened = shop.happens()
-        (due,) = take_in(cursor, told(database))
+        (due,) = take_in(cursor, told_events(database))
         delivery = shop.delivery(happened)
         assert delivery is not None
         assert (due.id, due.application_id, due.step) == (happened, shop.id, 1)
@@ -84,7 +77,7 @@ class TestTakingIn:
         """§6.1. The event counts as taken in, so that its month can go one day."""
         shop = make_merchant(None)
         happened = shop.happens()
-        assert take_in(cursor, told(database)) == []
+        assert take_in(cursor, told_events(database)) == []
         assert shop.delivery(happened) is None
         assert _not_taken_in(cursor) == 0
 
@@ -93,9 +86,9 @@ class TestTakingIn:
     ) -> None:
         shop = make_merchant(None)
         happened = shop.happens()
-        take_in(cursor, told(database))
+        take_in(cursor, told_events(database))
         shop.set_url(URL)
-        assert take_in(cursor, told(database)) == []
+        assert take_in(cursor, told_events(database)) == []
         assert shop.delivery(happened) is None
 
     def test_the_same_event_twice_is_one_delivery(
@@ -103,9 +96,9 @@ class TestTakingIn:
     ) -> None:
         """Its record is made again, for the first may never have been: it still waits for its first try."""
         shop.happens()
-        first = take_in(cursor, told(database))
+        first = take_in(cursor, told_events(database))
         shop.set_url("https://shop.example/other")
-        assert take_in(cursor, told(database)) == first
+        assert take_in(cursor, told_events(database)) == first
         assert shop.statuses() == {"pending": 1}
         delivery = shop.delivery(first[0].id)
         assert delivery is not None
@@ -115,9 +108,9 @@ class TestTakingIn:
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
         happened = shop.happens()
-        take_in(cursor, told(database))
+        take_in(cursor, told_events(database))
         record_tries(cursor, [made(happened, 1, answer(500))])
-        assert take_in(cursor, told(database)) == []
+        assert take_in(cursor, told_events(database)) == []
 
     def test_a_batch_of_several_applications(
         self, make_merchant: MakeMerchant, database: Database, cursor: Cursor[Any]
@@ -128,7 +121,7 @@ class TestTakingIn:
             for shop in shops
             for trigger in (Trigger.EXPIRE, Trigger.PAYMENT_CONFIRMED)
         ]
-        due = take_in(cursor, told(database))
+        due = take_in(cursor, told_events(database))
         assert {(d.application_id, d.id) for d in due} == {
             (s.id, i) for s, i in happened if s is not shops[1]
         }
@@ -143,7 +136,7 @@ class TestTakingIn:
     ) -> None:
         """A database that was set back: what it does not know did not happen."""
         shop.happens()
-        events = told(database)
+        events = told_events(database)
         cursor.execute("delete from intent_events")
         assert take_in(cursor, events) == []
         assert shop.statuses() == {}
@@ -153,7 +146,7 @@ class TestRecording:
     @pytest.fixture
     def pending(self, shop: Merchant, database: Database, cursor: Cursor[Any]) -> UUID:
         happened = shop.happens()
-        take_in(cursor, told(database))
+        take_in(cursor, told_events(database))
         return happened
 
     def test_success(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
@@ -218,7 +211,7 @@ class TestRecording:
     ) -> None:
         """Values are found by place among the ids, whatever the order they are given in."""
         ids = [shop.happens() for _ in range(7)]
-        take_in(cursor, told(database))
+        take_in(cursor, told_events(database))
         results = [
             answer(200 + n, body=b"%d" % n) if n % 2 else answer(None, Failure.DNS, b"") for n in range(7)
         ]
@@ -268,7 +261,7 @@ class TestRecording:
         assert [(one.number, one.step, one.resend_id) for one in tries] == [(1, 1, None), (2, None, wish)]
         assert tries[1].url == resend.url
         assert met_resends(cursor, [(str(pending), str(wish)), (str(pending), str(UUID(int=2)))]) == {
-            str(wish)
+            (str(pending), str(wish))
         }
 
     @pytest.mark.parametrize("before", ["pending", "failed", "succeeded"])
@@ -292,7 +285,7 @@ class TestRecording:
         assert (delivery.frozen.url, delivery.frozen.secret_version) == (URL, 1)
         assert delivery.current is not None
         assert (delivery.current.url, delivery.current.secret_version) == ("https://new.example/", 2)
-        assert not delivery.is_early
+        assert delivery.due_in_s <= 0
         assert look(cursor, [str(UUID(int=5))]) == {}
 
 

@@ -125,10 +125,23 @@ def test_a_steady_but_slow_endpoint_keeps_what_it_can_take_within_a_second() -> 
 def test_a_moments_faltering_cuts_nothing() -> None:
     endpoints = lane()
     join(endpoints, "a", 4000)
-    for duration_s in [0.01] * 50 + [0.8] * 100 + [0.01]:
+    for duration_s in [0.01] * 400 + [0.8] * 100 + [0.01] * 10:
+        endpoints.join("a", "more")
         (place, *_) = sent(endpoints, 0).values()
         endpoints.ended("a", place, duration_s)
         assert endpoints.cut_lines(0.8) == []
+
+
+def test_a_few_quick_answers_among_slow_ones_do_not_make_it_quick() -> None:
+    endpoints = lane()
+    for number in range(600):
+        endpoints.join("a", "x")
+        (place, *_) = sent(endpoints, 0).values()
+        endpoints.ended("a", place, 0.01 if number % 10 == 0 else 0.9)
+        endpoints.join("a", "more")
+    join(endpoints, "a", 3000)
+    endpoints.cut_lines(0.9)
+    assert endpoints.waiting <= 112
 
 
 def test_what_is_cut_is_the_end_of_the_line() -> None:
@@ -138,11 +151,24 @@ def test_what_is_cut_is_the_end_of_the_line() -> None:
     assert endpoints.cut_lines(1.0) == ["a4"]
 
 
-def test_without_a_slow_lane_no_line_is_cut() -> None:
+def test_the_slow_lane_cuts_no_line_while_there_is_room() -> None:
     endpoints = lane(has_slow_lane=False)
-    join(endpoints, "a", 4000)
+    join(endpoints, "a", 2500)
     sent(endpoints, 0)
     assert endpoints.cut_lines(9.0) == []
+
+
+def test_in_the_slow_lane_long_lines_make_room_for_others() -> None:
+    """Down to their share, and not again at once: those who are cut come around soon."""
+    endpoints = lane(has_slow_lane=False)
+    join(endpoints, "a", 3500)
+    join(endpoints, "b", 10)
+    cut = endpoints.cut_lines(0)
+    assert len(cut) == 3500 - 750
+    assert {item[0] for item in cut} == {"a"}
+    join(endpoints, "a", 3000)
+    assert endpoints.cut_lines(1.0) == []
+    assert endpoints.cut_lines(6.0) != []
 
 
 def test_an_endpoint_that_keeps_hanging_is_only_probed() -> None:

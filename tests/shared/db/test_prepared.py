@@ -1,10 +1,13 @@
 """Statements that are run by name: the same answers and the same errors as any other."""
 
+from dataclasses import replace
+
 import psycopg
 import pytest
 
 from shared.db.pool import Database, DatabaseUnavailableError
 from shared.db.prepared import Prepared
+from shared.settings import DatabaseSettings
 
 ECHO = Prepared("select $1::text, $2::integer + 1")
 
@@ -37,6 +40,23 @@ def test_it_can_be_planned_anew(database: Database) -> None:
             times.append(cursor.execute(planned).fetchall())
     assert [len(rows) for rows in times] == [1, 1, 1]
     assert times[0] < times[1] < times[2]
+
+
+def test_a_plan_that_cannot_be_made_anew_now_is_made_later(
+    database_settings: DatabaseSettings, database: Database
+) -> None:
+    """Once it could never be: the connection had forgotten the statement, and we had not."""
+    soon = Prepared("select count(*) from outbox where topic = $1", planned_for_s=0)
+    impatient = Database(replace(database_settings, statement_timeout_s=1, pool_size=1), "test")
+    with impatient.cursor() as cursor:
+        soon.first_row(cursor, [b"x"])
+    with database.transaction() as connection:
+        connection.execute("lock table outbox in access exclusive mode")
+        with pytest.raises(DatabaseUnavailableError), impatient.cursor() as cursor:
+            soon.first_row(cursor, [b"x"])
+    with impatient.cursor() as cursor:
+        assert soon.first_row(cursor, [b"x"]) == [b"0"]
+    impatient.close()
 
 
 def test_it_outlives_a_rollback(database: Database) -> None:

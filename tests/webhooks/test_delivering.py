@@ -1,0 +1,85 @@
+"""A lane's handler by itself: what it keeps when partitions go away and come back."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from services.webhooks.delivering import Delivering
+from services.webhooks.fence import Drop, Verdict
+from services.webhooks.looking import Looking, SecretTrouble
+from services.webhooks.recording import Recording, Result
+from services.webhooks.sending import Sender
+from services.webhooks.tries import Try, key_of
+from shared.db.pool import DatabaseUnavailableError
+from shared.kafka.tasks import Lane, Record, Task
+from shared.messages import DeliveryDue, encode
+from shared.settings import WebhookSettings
+from tests.waiting import eventually
+
+
+class LooksAway(Looking):
+    """A database that is away, until it is back and knows of nothing to do."""
+
+    def __init__(self) -> None:
+        self.is_away = True
+        self.asked = 0
+
+    def of(self, tries: Sequence[Try]) -> Callable[[], list[tuple[Try, Verdict | SecretTrouble]]]:
+        def look() -> list[tuple[Try, Verdict | SecretTrouble]]:
+            self.asked += 1
+            if self.is_away:
+                raise DatabaseUnavailableError("away")
+            return [(one, Drop()) for one in tries]
+
+        return look
+
+
+class RecordsNothing(Recording):
+    def __init__(self) -> None:
+        pass
+
+    def of(self, results: Sequence[tuple[Try, Result]]) -> Callable[[], None]:
+        return lambda: None
+
+
+def due() -> DeliveryDue:
+    return DeliveryDue(uuid4(), uuid4(), 1, datetime.now(UTC))
+
+
+def read(lane: Lane, offset: int, message: DeliveryDue) -> Task:
+    task = Task(lane, Record(lane.topic, lane.partition, offset, b"k", encode(message), 0.0))
+    lane.add(task)
+    lane.backlog.popleft()
+    return task
+
+
+def test_a_partition_that_comes_back_while_the_database_is_away() -> None:
+    """Its record, read again, was forgotten with the look that was under way for the first reading."""
+    looking, sender = LooksAway(), Sender[Try](allow_private=True)
+    handler = Delivering("test", looking, RecordsNothing(), sender, WebhookSettings(), has_slow_lane=True)
+    before, after, message = Lane("t", 0), Lane("t", 0), due()
+    handler.take([read(before, 7, message)])
+
+    def looks() -> bool:
+        handler.turn(0.01)
+        return looking.asked > 0
+
+    eventually(looks)
+    handler.drop([before])
+    before.ended = True
+    again = read(after, 7, message)
+    handler.take([again])
+    looking.is_away = False
+    eventually(lambda: not handler.turn(0.01))
+    assert again.finished
+    handler.close()
+
+
+def test_a_try_of_a_lane_that_has_ended_belongs_to_those_that_have_not() -> None:
+    ended, going = Lane("t", 0), Lane("t", 0)
+    message = due()
+    one = Try(message, key_of(message), read(ended, 1, message))
+    one.tasks.append(read(going, 1, message))
+    ended.ended = True
+    assert one.is_of({going})
+    assert not one.is_of(set())

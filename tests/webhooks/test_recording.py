@@ -1,0 +1,179 @@
+"""What follows from a try is told, whatever goes wrong between writing it down and telling."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from time import time
+
+import pytest
+
+from services.webhooks import recording
+from services.webhooks.answers import Answer
+from services.webhooks.deliveries import LadderTry, record_tries
+from services.webhooks.fence import Park
+from services.webhooks.intake import take_in
+from services.webhooks.queues import ToRecord
+from services.webhooks.recording import Answered, Recording
+from services.webhooks.records import back_on_its_way
+from services.webhooks.stage import Stage
+from services.webhooks.tries import Try, key_of
+from shared.db.pool import Database, DatabaseUnavailableError
+from shared.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
+from shared.kafka.tasks import Lane, Record, Task
+from shared.messages import DeliveryDue, encode
+from shared.settings import WebhookSettings
+from tests.waiting import eventually
+from tests.webhooks.conftest import MakeMerchant
+from tests.webhooks.merchants import Merchant, told_events
+
+DELAYS = WebhookSettings().retry_delays
+
+
+class Told(ConfirmingProducer):
+    """Stands for Kafka, which is told, and may refuse."""
+
+    def __init__(self) -> None:
+        self.topics: list[str] = []
+        self.refusals: list[Exception] = []
+
+    def send(self, records: Sequence[Outgoing], *, patience: object) -> None:
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.topics += [record.topic for record in records]
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def shop(make_merchant: MakeMerchant) -> Merchant:
+    return make_merchant("http://127.0.0.1:1/")
+
+
+def tries(database: Database, merchant: Merchant, count: int) -> list[Try]:
+    """Their first, on its way."""
+    for _ in range(count):
+        merchant.happens()
+    with database.cursor() as cursor:
+        due = take_in(cursor, told_events(database))
+    return [Try(one, key_of(one), task(one)) for one in due]
+
+
+def task(due: DeliveryDue) -> Task:
+    return Task(Lane("webhooks.deliver", 0), Record("webhooks.deliver", 0, 1, b"k", encode(due), 0.0))
+
+
+def failed() -> Answered:
+    return Answered(Answer(time(), 5, 500, None, b""))
+
+
+def test_the_answer_to_a_commit_is_lost(
+    database: Database, shop: Merchant, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL has written the try down; the connection broke before it said so."""
+    (one,) = tries(database, shop, 1)
+    record = Recording(database, told, DELAYS).of([(one, failed())])
+
+    def loses_the_answer(cursor: object, made: Sequence[LadderTry]) -> None:
+        record_tries(cursor, made)  # type: ignore[arg-type]
+        raise DatabaseUnavailableError("connection lost")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(recording, "record_tries", loses_the_answer)
+        with pytest.raises(DatabaseUnavailableError):
+            record()
+    record()
+    assert told.topics == ["webhooks.delay.1"]
+    assert len(shop.tries(one.wanted.id)) == 1
+
+
+def test_a_later_statement_of_the_batch_fails(
+    database: Database, shop: Merchant, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tries(database, shop, 2)
+    record = Recording(database, told, DELAYS).of([(first, failed()), (second, Park())])
+
+    def fails(*_: object) -> int:
+        raise DatabaseUnavailableError("connection lost")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(recording, "park", fails)
+        with pytest.raises(DatabaseUnavailableError):
+            record()
+    record()
+    assert told.topics == ["webhooks.delay.1"]
+
+
+def test_kafka_refuses_a_batch(database: Database, shop: Merchant, told: Told) -> None:
+    """Its records go one by one then, and each is told."""
+    told.refusals = [NotConfirmedError({}, 2)]
+    waiting = ToRecord(2)
+    finished: list[object] = []
+    with ThreadPoolExecutor(1) as threads:
+        stage = Stage(
+            "recording",
+            waiting,
+            Recording(database, told, DELAYS).of,
+            batch=500,
+            threads=threads,
+            wake=lambda: None,
+        )
+        for one in tries(database, shop, 2):
+            waiting.add(one, failed())
+
+        def both_are_finished() -> bool:
+            stage.start()
+            collected = stage.collect()
+            if collected is not None:
+                assert not isinstance(collected[1], Exception)
+                finished.extend(collected[0])
+            return len(finished) == 2
+
+        eventually(both_are_finished)
+    assert told.topics == ["webhooks.delay.1"] * 2
+
+
+def test_another_process_wrote_it_down_and_died(database: Database, shop: Merchant, told: Told) -> None:
+    """This one had the same record, and sent the same try."""
+    (one,) = tries(database, shop, 1)
+    dying = Told()
+    dying.refusals = [RuntimeError("killed")]
+    with pytest.raises(RuntimeError, match="killed"):
+        Recording(database, dying, DELAYS).of([(one, failed())])()
+    Recording(database, told, DELAYS).of([(one, failed())])()
+    assert told.topics == ["webhooks.delay.1"]
+
+
+def test_the_ninth_failure_is_told_by_whoever_comes_second(
+    database: Database, shop: Merchant, told: Told
+) -> None:
+    (one,) = tries(database, shop, 1)
+    shop.execute("update webhook_deliveries set step = 9")
+    assert isinstance(one.wanted, DeliveryDue)
+    last = DeliveryDue(one.wanted.id, one.wanted.application_id, 9, one.wanted.due_at)
+    for producer in (Told(), told):
+        Recording(database, producer, DELAYS).of([(Try(last, key_of(last), task(last)), failed())])()
+    assert told.topics == ["webhooks.dead"]
+
+
+BACK = [
+    # due in seconds, to which topic
+    (-5.0, "webhooks.deliver"),
+    (0.0, "webhooks.deliver"),
+    (0.5, "webhooks.delay.1"),
+    (10.0, "webhooks.delay.1"),
+    (10.1, "webhooks.delay.2"),
+    (4 * 3600.0, "webhooks.delay.7"),
+    (12 * 3600.0, "webhooks.delay.8"),
+    (99 * 3600.0, "webhooks.delay.8"),
+]
+
+
+@pytest.mark.parametrize(("due_in_s", "topic"), BACK)
+def test_what_is_put_back_does_not_wait_behind_what_is_due_much_later(
+    database: Database, shop: Merchant, due_in_s: float, topic: str
+) -> None:
+    (one,) = tries(database, shop, 1)
+    assert isinstance(one.wanted, DeliveryDue)
+    assert back_on_its_way(one.wanted, due_in_s, DELAYS).topic == topic
