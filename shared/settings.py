@@ -230,11 +230,11 @@ def _webhooks(env: environs.FileAwareEnv) -> WebhookSettings:
         retry_delays=tuple(delays or ()),
         allow_private=env.bool("WEBHOOK_ALLOW_PRIVATE", usual.allow_private),
         ca_file=env.path("WEBHOOK_CA_FILE", None, validate=is_a_file),
-        in_flight=env.int("WEBHOOK_IN_FLIGHT", usual.in_flight, validate=validate.Range(1, 4000)),
+        in_flight=env.int("WEBHOOK_IN_FLIGHT", usual.in_flight, validate=validate.Range(1, 2000)),
         in_flight_per_application=env.int(
             "WEBHOOK_IN_FLIGHT_PER_APPLICATION",
             usual.in_flight_per_application,
-            validate=validate.Range(1, 4000),
+            validate=validate.Range(1, 2000),
         ),
     )
 

@@ -23,7 +23,7 @@ from shared.kafka.tasks import Lane, Task
 from shared.messages import DeliveryDue, ResendRequested
 from shared.settings import WebhookSettings
 
-MOST_KEPT = 4000
+MOST_KEPT = 2000
 _BATCH = 500
 # Who waited in line longer than this is looked at again: a URL may be removed, a pause begin, a secret be rolled.
 _LOOK_AGAIN_S = 2.0

@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 LONGEST_LINE_S = 1.0
-LONGEST_LINE = 1000
-QUICK_S = 0.05
+LONGEST_LINE = 500
+QUICK_S = 0.15
 """Behind an endpoint that usually answers so soon a line may be of any length: it is over in a moment."""
 SILENT_S = 1.0
 """A request that is out for so long says more than how long they usually take."""
@@ -25,7 +25,7 @@ PLACES_WHEN_HANGING = 2
 """… and is only probed, until it answers in time again."""
 _MEMORY = 500
 _JUDGED_EVERY = 50
-MOST_IN_SLOW_LINES = 3000
+MOST_IN_SLOW_LINES = 1500
 RELIEF_EVERY_S = 5.0
 """In the slow lane, when so many are in line, long lines are cut to their share and go around, but not too often."""
 

@@ -1,5 +1,6 @@
 """Whatever breaks, and whenever: every delivery gets its outcome, repeats carry the same id, nothing is early."""
 
+import os
 import signal
 import subprocess
 from collections import Counter
@@ -10,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -24,6 +25,7 @@ from shared.kafka.producer import ConfirmingProducer, Outgoing, until
 from shared.messages import DeadLetter, DeliveryDue, DeliveryExhausted, encode
 from shared.topics import DEAD_LETTERS, PAYMENT_INTENT_EVENTS, WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from stack.engines import Engines
+from tests.lost_topics import delete_topic
 from tests.running_service import Service
 from tests.topic_reader import TopicReader
 from tests.waiting import eventually
@@ -31,6 +33,7 @@ from tests.webhooks.conftest import DELAYS, MakeMerchant, Webhooks
 from tests.webhooks.merchants import Merchant, ids_in, told_events
 from tests.webhooks.receivers import Receiver, Reply
 
+LONG = (60.0,) * 8
 StartProcess = Callable[[], "subprocess.Popen[bytes]"]
 
 
@@ -118,9 +121,9 @@ class TestKilledAtAnyMoment:
         happened = merchant.happens()
         with database.cursor() as cursor:
             (due,) = take_in(cursor, told_events(database))
-            record_tries(cursor, [_failed(happened, 1, (0.5,) * 8)])
+            record_tries(cursor, [_failed(happened, 1, LONG)])
         put(webhooks, [to_deliver(due)])
-        with webhooks.running("deliver"):
+        with webhooks.with_delays(LONG).running("deliver"):
             delay = TopicReader(webhooks.settings.kafka, WEBHOOKS_DELAY[0].name)
             (delayed,) = delay.read(1)
             delay.close()
@@ -311,6 +314,22 @@ class TestRecordsNobodyCanUse:
             reader.close()
         assert {letter.value for letter in letters} == {b"garbage", wrong_place.value, b"\xff"}
 
+    def test_what_is_in_flight_goes_on_while_the_dead_letters_take_nothing(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
+    ) -> None:
+        """Their topic is gone. Only the partition with garbage in it waits."""
+        delete_topic(webhooks.settings.kafka, DEAD_LETTERS)
+        receiver.answer = Reply(200, delay_s=0.5)
+        happened = [merchant.happens() for _ in range(10)]
+        with database.cursor() as cursor:
+            due = take_in(cursor, told_events(database))
+        with webhooks.running("deliver"):
+            put(webhooks, [to_deliver(one) for one in due])
+            eventually(lambda: len(receiver.requests) == 10)
+            put(webhooks, [Outgoing(WEBHOOKS_DELIVER.name, str(uuid4()), b"garbage") for _ in range(6)])
+            eventually(lambda: merchant.statuses() == {"succeeded": 10})
+        assert sorted(ids_in(receiver)) == sorted(happened)
+
     def test_a_secret_that_cannot_be_opened_stops_only_its_own(
         self, webhooks: Webhooks, make_merchant: MakeMerchant, receiver: Receiver
     ) -> None:
@@ -333,3 +352,25 @@ def test_sigterm_ends_the_process_in_time(start_process: StartProcess) -> None:
     process = start_process()
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 0
+
+
+def test_sigterm_ends_the_process_also_while_postgresql_is_frozen(
+    webhooks: Webhooks, merchant: Merchant, database: Database, start_process: StartProcess
+) -> None:
+    """Somebody waits for an answer that does not come: once, for ever."""
+    process = start_process()
+    with webhooks.relayed():
+        happened = merchant.happens()
+        eventually(lambda: merchant.status(happened) == "succeeded")
+    with database.cursor() as cursor:
+        sessions = "select pid from pg_stat_activity where application_name = 'mizan-webhooks'"
+        servers = [int(pid) for (pid,) in cursor.execute(sessions).fetchall()]
+    for server in servers:
+        os.kill(server, signal.SIGSTOP)
+    try:
+        put(webhooks, [to_deliver(DeliveryDue(happened, merchant.id, 1, datetime.now(UTC)))])
+        process.send_signal(signal.SIGTERM)
+        process.wait(40)
+    finally:
+        for server in servers:
+            os.kill(server, signal.SIGCONT)

@@ -1,6 +1,7 @@
 """From an event to the merchant's endpoint (§6), through the real topics, signed, retried and written down."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -207,6 +208,21 @@ class TestChangesWhileRetriesWait:
         assert (delivery.last_failure, delivery.next_due_at) == ("no_url", None)
         assert len(receiver.requests) <= sent + 1
         assert delivery.tries == len(receiver.requests)
+
+    def test_url_removed_while_in_line(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+    ) -> None:
+        """Who waits long for a place of its application is looked at again before it is sent."""
+        receiver.answer = Reply(hangs=True)
+        one_at_a_time = replace(webhooks.settings.webhooks, in_flight_per_application=1)
+        narrow = Webhooks(replace(webhooks.settings, webhooks=one_at_a_time)).with_delays((3600.0,) * 8)
+        happened = [merchant.happens() for _ in range(3)]
+        with narrow.relayed(), narrow.running("intake", "deliver", "slow", answer_within_s=3):
+            eventually(lambda: receiver.requests)
+            merchant.set_url(None)
+            eventually(lambda: merchant.statuses() == {"pending": 1, "failed": 2})
+        assert len(receiver.requests) == 1
+        assert sum(len(merchant.tries(one)) for one in happened) == 1
 
     def test_paused_and_parked(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
         """An operator's pause: nothing is sent, nothing fails."""

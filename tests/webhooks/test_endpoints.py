@@ -1,6 +1,6 @@
 """Isolation: places and lines of applications, with the time given by the test."""
 
-from services.webhooks.endpoints import HANGING_AFTER, PLACES_WHEN_HANGING, Endpoints
+from services.webhooks.endpoints import HANGING_AFTER, MOST_IN_SLOW_LINES, PLACES_WHEN_HANGING, Endpoints
 
 HANG_S = 10.0
 
@@ -153,7 +153,7 @@ def test_what_is_cut_is_the_end_of_the_line() -> None:
 
 def test_the_slow_lane_cuts_no_line_while_there_is_room() -> None:
     endpoints = lane(has_slow_lane=False)
-    join(endpoints, "a", 2500)
+    join(endpoints, "a", MOST_IN_SLOW_LINES - 1)
     sent(endpoints, 0)
     assert endpoints.cut_lines(9.0) == []
 
@@ -161,12 +161,12 @@ def test_the_slow_lane_cuts_no_line_while_there_is_room() -> None:
 def test_in_the_slow_lane_long_lines_make_room_for_others() -> None:
     """Down to their share, and not again at once: those who are cut come around soon."""
     endpoints = lane(has_slow_lane=False)
-    join(endpoints, "a", 3500)
+    join(endpoints, "a", MOST_IN_SLOW_LINES)
     join(endpoints, "b", 10)
     cut = endpoints.cut_lines(0)
-    assert len(cut) == 3500 - 750
+    assert len(cut) == MOST_IN_SLOW_LINES - MOST_IN_SLOW_LINES // 4
     assert {item[0] for item in cut} == {"a"}
-    join(endpoints, "a", 3000)
+    join(endpoints, "a", MOST_IN_SLOW_LINES)
     assert endpoints.cut_lines(1.0) == []
     assert endpoints.cut_lines(6.0) != []
 

@@ -1,6 +1,5 @@
 """One application's endpoint must not slow the others: neither by hanging, nor by being slow, nor by its numbers."""
 
-import json
 from dataclasses import replace
 from time import time
 
@@ -12,6 +11,7 @@ from shared.topics import WEBHOOKS_SLOW
 from tests.topic_reader import TopicReader
 from tests.waiting import eventually
 from tests.webhooks.conftest import DELAYS, MakeMerchant, MakeReceiver, Webhooks
+from tests.webhooks.merchants import ids_in
 from tests.webhooks.receivers import Reply
 
 MANY = 5000
@@ -47,7 +47,7 @@ def test_what_was_moved_to_the_slow_lane_arrives(
     make_receiver: MakeReceiver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Once the endpoint answers again: each once, whichever way it went."""
+    """Once the endpoint answers again, whichever way it went."""
     monkeypatch.setattr(endpoints, "SILENT_S", 0.2)
     monkeypatch.setattr(endpoints, "HANGS_FROM_S", 0.4)
     receiver = make_receiver()
@@ -64,8 +64,27 @@ def test_what_was_moved_to_the_slow_lane_arrives(
         slow.close()
         receiver.answer = Reply(200)
         eventually(lambda: merchant.statuses() == {"succeeded": 300})
-    succeeded = [json.loads(request.body)["id"] for request in receiver.requests]
-    assert len(set(succeeded)) == 300
+    assert len(set(ids_in(receiver))) == 300
+
+
+def test_in_the_slow_lane_too_nobody_waits_for_one_that_hangs(
+    webhooks: Webhooks, make_merchant: MakeMerchant, make_receiver: MakeReceiver
+) -> None:
+    """Somebody's burst is cut, for its endpoint is not quick; thousands of one that hangs are there already."""
+    silent, unhurried = make_receiver(), make_receiver()
+    silent.answer = Reply(hangs=True)
+    unhurried.answer = Reply(200, delay_s=0.3)
+    hanging, steady = make_merchant(silent.url), make_merchant(unhurried.url)
+    patient = webhooks.with_delays((3600.0,) * 8)
+    hanging.happens_often(6000)
+    with patient.whole():
+        slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
+        slow.read(5000)
+        slow.close()
+        steady.happens_often(1500)
+        eventually(lambda: steady.statuses() == {"succeeded": 1500}, 60)
+    assert hanging.statuses()["pending"] == 6000
+    assert len(unhurried.requests) == 1500
 
 
 def test_a_quick_endpoint_needs_no_slow_lane(

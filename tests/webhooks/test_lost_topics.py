@@ -10,9 +10,9 @@ from services.scheduler.redrive import Redrive
 from services.scheduler.republish import Republish
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
-from shared.kafka import clients
 from shared.kafka.topic_check import ensure_topics
 from shared.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, Topic
+from tests.lost_topics import delete_topic
 from tests.scheduler.at_work import at_work
 from tests.waiting import eventually
 from tests.webhooks.conftest import Webhooks
@@ -35,11 +35,7 @@ def putting_back(webhooks: Webhooks) -> Iterator[None]:
 def lose(webhooks: Webhooks, topic: Topic) -> None:
     """Deletes it, and makes it again as the scheduler's watch over the topics does."""
     kafka = webhooks.settings.kafka
-    name = clients.topic_name(kafka, topic.name)
-    admin = clients.admin(kafka, "test")
-    admin.delete_topics([name], operation_timeout=30)[name].result(30)
-
-    eventually(lambda: name not in admin.list_topics(timeout=10).topics)
+    delete_topic(kafka, topic)
     ensure_topics(kafka, [topic])
 
 

@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+from shared.kafka.topic_check import ensure_topics
+from shared.topics import PAYMENT_INTENT_EVENTS
+from tests.lost_topics import delete_topic
 from tests.running_service import Service
 from tests.waiting import eventually
 from tests.webhooks.conftest import Webhooks
@@ -14,6 +17,16 @@ def test_a_part_alone_says_when_it_is_ready(webhooks: Webhooks, repository_root:
         eventually(lambda: service.status() == 200)
         assert '"intake":"ok"' in service.page("readyz")
         assert "deliver" not in service.page("readyz")
+
+
+def test_a_part_whose_topic_is_missing_is_not_ready(webhooks: Webhooks, repository_root: Path) -> None:
+    kafka = webhooks.settings.kafka
+    delete_topic(kafka, PAYMENT_INTENT_EVENTS)
+    service = _service(webhooks, repository_root)
+    with service.running("intake"):
+        eventually(lambda: service.status() == 503 and "nothing to read from" in service.page("readyz"))
+        ensure_topics(kafka, [PAYMENT_INTENT_EVENTS])
+        eventually(lambda: service.status() == 200, 60)
 
 
 def test_an_unknown_part_is_refused(webhooks: Webhooks, repository_root: Path) -> None:

@@ -212,7 +212,7 @@ class TestConnections:
             for ticket in range(50):
                 sending.start(ticket, post(receiver.url))
             collect(sending, 50)
-        assert psutil.Process().num_fds() == before
+        assert psutil.Process().num_fds() <= before  # what other tests left behind may go meanwhile
 
 
 class TestNothingIsLeftOfTheLastPost:
