@@ -17,7 +17,8 @@ LONGEST_LINE = 500
 QUICK_S = 0.15
 """Behind an endpoint that usually answers so soon a line may be of any length: it is over in a moment."""
 SILENT_S = 1.0
-"""A request that is out for so long says more than how long they usually take."""
+SILENT_AT_FIRST_S = 0.1
+"""A request that is out for so long says more than how long they usually take; the sooner if nobody knows that."""
 HANGS_FROM_S = 5.0
 """An endpoint that takes so long three times in a row is one that hangs …"""
 HANGING_AFTER = 3
@@ -51,7 +52,8 @@ class Endpoint(Generic[T]):
     def takes_s(self, now: float) -> float:
         """How long a request takes: as long as usual, or as one that is out for very long."""
         silence_s = now - next(iter(self.began.values()), now)
-        return max(self.typical_s, silence_s) if silence_s >= SILENT_S else self.typical_s
+        is_silent = silence_s >= (SILENT_S if self._answers else SILENT_AT_FIRST_S)
+        return max(self.typical_s, silence_s) if is_silent else self.typical_s
 
     def answered(self, duration_s: float) -> None:
         self._last_s.append(duration_s)
@@ -146,7 +148,7 @@ class Endpoints(Generic[T]):
         if endpoint.is_hanging and endpoint.began:
             return 0
         takes_s = endpoint.takes_s(now)
-        if takes_s < QUICK_S:
+        if takes_s < SILENT_AT_FIRST_S or (takes_s < QUICK_S and endpoint.typical_s):
             return None
         return min(LONGEST_LINE, int(LONGEST_LINE_S * self._places_of(endpoint) / takes_s))
 

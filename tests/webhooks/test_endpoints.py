@@ -105,8 +105,9 @@ def test_the_line_behind_silence_is_cut() -> None:
     endpoints = lane()
     join(endpoints, "a", 4000)
     sent(endpoints, 0)
-    assert endpoints.cut_lines(0.9) == []
-    assert len(endpoints.cut_lines(1.0)) == 3900 - 100
+    assert endpoints.cut_lines(0.09) == []
+    assert len(endpoints.cut_lines(0.1)) == 3900 - 500
+    assert len(endpoints.cut_lines(1.0)) == 500 - 100
     assert len(endpoints.cut_lines(5.0)) == 100 - 20
     assert endpoints.waiting == 20
 
