@@ -3,47 +3,19 @@
 import json
 import os
 import subprocess
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from click.testing import CliRunner, Result
-from cryptography.fernet import Fernet
 
-from mizan.__main__ import main
 from shared.applications.webhook_secrets import open_webhook_secret
 from shared.credential_formats import hash_of
 from shared.db.pool import Database
 from shared.sealing import SecretBox
-from shared.settings import DatabaseSettings
 from stack.free_ports import find_free_ports
 from tests.clock import Clock
-
-KEY = Fernet.generate_key().decode()
-Mizan = Callable[..., Result]
-
-
-@pytest.fixture
-def environment(database_settings: DatabaseSettings, tmp_path: Path) -> dict[str, str]:
-    return {
-        "DATABASE_URL": database_settings.url,
-        "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9",  # these commands do not need it
-        "MIZAN_SECRET_KEYS": KEY,
-        "STACK_DIR": str(tmp_path),
-        "WEBHOOK_ALLOW_PRIVATE": "false",
-    }
-
-
-@pytest.fixture
-def mizan(environment: dict[str, str]) -> Mizan:
-    """`mizan app …`; an exception that becomes no clear message fails the test by itself."""
-
-    def call(*words: str, **more: str) -> Result:
-        return CliRunner().invoke(main, ["app", *words], env={**environment, **more}, catch_exceptions=False)
-
-    return call
+from tests.mizan.conftest import KEY, Mizan
 
 
 def _create(mizan: Mizan, *words: str, name: str = "shop") -> dict[str, str]:

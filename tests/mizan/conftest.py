@@ -1,0 +1,41 @@
+"""`mizan`, called in the test's own process, on the test's own database."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from cryptography.fernet import Fernet
+
+from mizan.__main__ import main
+from shared.settings import DatabaseSettings
+
+KEY = Fernet.generate_key().decode()
+Mizan = Callable[..., Result]
+
+
+@pytest.fixture
+def environment(database_settings: DatabaseSettings, tmp_path: Path) -> dict[str, str]:
+    return {
+        "DATABASE_URL": database_settings.url,
+        "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9",  # these commands do not need it
+        "MIZAN_SECRET_KEYS": KEY,
+        "STACK_DIR": str(tmp_path),
+        "WEBHOOK_ALLOW_PRIVATE": "false",
+    }
+
+
+@pytest.fixture
+def run(environment: dict[str, str]) -> Mizan:
+    """`mizan …`; an exception that becomes no clear message fails the test by itself."""
+
+    def call(*words: str, **more: str) -> Result:
+        return CliRunner().invoke(main, list(words), env={**environment, **more}, catch_exceptions=False)
+
+    return call
+
+
+@pytest.fixture
+def mizan(run: Mizan) -> Mizan:
+    """`mizan app …`"""
+    return lambda *words, **more: run("app", *words, **more)

@@ -1,0 +1,74 @@
+"""What operators do about webhooks from the command line: pause them, resume them, resend a delivery."""
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from services.webhooks.intake import take_in
+from shared.db.pool import Database
+from shared.messages import ResendRequested, decode
+from shared.sealing import SecretBox
+from tests.mizan.conftest import KEY, Mizan
+from tests.webhooks.merchants import Merchant, told_events
+
+
+@pytest.fixture
+def merchant(database: Database) -> Merchant:
+    return Merchant(database, SecretBox((KEY,)), "https://shop.example/hooks")
+
+
+def paused(database: Database, merchant: Merchant) -> bool:
+    with database.cursor() as cursor:
+        cursor.execute(
+            "select from applications where id = %s and webhooks_paused_at is not null", (merchant.id,)
+        )
+        return cursor.rowcount == 1
+
+
+def test_webhooks_are_paused_and_resumed(run: Mizan, database: Database, merchant: Merchant) -> None:
+    """Twice is as good as once."""
+    for _ in range(2):
+        assert run("app", "pause-webhooks", str(merchant.id)).exit_code == 0
+        assert paused(database, merchant)
+    for _ in range(2):
+        assert run("app", "resume-webhooks", str(merchant.id)).exit_code == 0
+        assert not paused(database, merchant)
+
+
+@pytest.mark.parametrize("command", ["pause-webhooks", "resume-webhooks"])
+def test_an_unknown_application_is_one_clear_line(run: Mizan, command: str) -> None:
+    answer = run("app", command, str(uuid4()))
+    assert answer.exit_code == 1
+    assert "there is no application" in answer.stderr
+
+
+def test_a_delivery_is_asked_for_again(run: Mizan, database: Database, merchant: Merchant) -> None:
+    happened = _delivered(database, merchant)
+    assert run("resend", str(happened)).exit_code == 0
+    with database.cursor() as cursor:
+        wishes = cursor.execute("select key, payload from outbox where topic = 'webhooks.resend'").fetchall()
+    ((key, payload),) = wishes
+    wish = decode(payload.encode())
+    assert isinstance(wish, ResendRequested)
+    assert (key, wish.delivery_id, wish.application_id) == (str(happened), happened, merchant.id)
+
+
+def test_why_a_delivery_cannot_be_resent_is_one_clear_line(
+    run: Mizan, database: Database, merchant: Merchant
+) -> None:
+    happened = _delivered(database, merchant)
+    assert "no delivery" in run("resend", str(uuid4())).stderr
+    assert "must be a delivery's id" in run("resend", "nonsense").stderr
+    run("app", "pause-webhooks", str(merchant.id))
+    assert "paused" in run("resend", str(happened)).stderr
+    merchant.set_url(None)
+    answer = run("resend", str(happened))
+    assert answer.exit_code == 1
+    assert "no webhook URL" in answer.stderr
+
+
+def _delivered(database: Database, merchant: Merchant) -> UUID:
+    happened = merchant.happens()
+    with database.cursor() as cursor:
+        take_in(cursor, told_events(database))
+    return happened
