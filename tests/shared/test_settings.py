@@ -87,3 +87,31 @@ def test_settings_cannot_be_changed() -> None:
     """Read once, frozen."""
     with pytest.raises(AttributeError):
         read_settings().http_port = 1  # type: ignore[misc]
+
+
+def test_the_ladder_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight numbers of seconds; without it, those of §6.6."""
+    assert read_settings().webhooks.retry_delays == (10, 60, 300, 1800, 3600, 10_800, 21_600, 43_200)
+    monkeypatch.setenv("WEBHOOK_RETRY_DELAYS", "1,1.5,2,2,2,2,2,3")
+    assert read_settings().webhooks.retry_delays == (1, 1.5, 2, 2, 2, 2, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("WEBHOOK_RETRY_DELAYS", "1,2,3"),
+        ("WEBHOOK_RETRY_DELAYS", "1,2,3,4,5,6,7,soon"),
+        ("WEBHOOK_RETRY_DELAYS", "1,2,3,4,5,6,7,-8"),
+        ("WEBHOOK_RETRY_DELAYS", "1,2,3,4,5,6,7,86401"),
+        ("WEBHOOK_CA_FILE", "/no/such/file.pem"),
+        ("WEBHOOK_IN_FLIGHT", "0"),
+        ("WEBHOOK_IN_FLIGHT_PER_APPLICATION", "2001"),
+    ],
+)
+def test_what_makes_no_sense_for_webhooks_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError) as caught:
+        read_settings()
+    assert set(caught.value.problems) == {name}
