@@ -68,23 +68,27 @@ def test_what_was_moved_to_the_slow_lane_arrives(
 
 
 def test_in_the_slow_lane_too_nobody_waits_for_one_that_hangs(
-    webhooks: Webhooks, make_merchant: MakeMerchant, make_receiver: MakeReceiver
+    webhooks: Webhooks,
+    make_merchant: MakeMerchant,
+    make_receiver: MakeReceiver,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Somebody's burst is cut, for its endpoint is not quick; thousands of one that hangs are there already."""
+    monkeypatch.setattr(endpoints, "RELIEF_EVERY_S", 1.0)
     silent, unhurried = make_receiver(), make_receiver()
     silent.answer = Reply(hangs=True)
     unhurried.answer = Reply(200, delay_s=0.3)
     hanging, steady = make_merchant(silent.url), make_merchant(unhurried.url)
     patient = webhooks.with_delays((3600.0,) * 8)
-    hanging.happens_often(6000)
+    hanging.happens_often(4000)
     with patient.whole():
         slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
-        slow.read(5000)
+        slow.read(3000)
         slow.close()
-        steady.happens_often(1500)
-        eventually(lambda: steady.statuses() == {"succeeded": 1500}, 60)
-    assert hanging.statuses()["pending"] == 6000
-    assert len(unhurried.requests) == 1500
+        steady.happens_often(800)
+        eventually(lambda: steady.statuses() == {"succeeded": 800}, 60)
+    assert hanging.statuses()["pending"] == 4000
+    assert len(unhurried.requests) == 800
 
 
 def test_a_quick_endpoint_needs_no_slow_lane(
