@@ -14,6 +14,8 @@ from time import time
 
 import msgspec
 
+from shared.uuid7 import made_at
+
 COUNT = b"count\n"
 TAKE = b"take\n"
 EXPECT = b"expect "
@@ -33,9 +35,9 @@ class Receipts:
 
     def latencies_ms(self, after_s: float = 0) -> list[float]:
         """From each event to its receipt; of those that happened so long after the first."""
-        made = [_made_ms(event_id) for event_id in self.ids]
-        since = min(made) + after_s * 1000
-        return [at * 1000 - ms for ms, at in zip(made, self.at, strict=True) if ms >= since]
+        made = [made_at(event_id) for event_id in self.ids]
+        since = min(made) + after_s
+        return [(at - then) * 1000 for then, at in zip(made, self.at, strict=True) if then >= since]
 
     def check_once_each(self, count: int) -> None:
         assert len(self.ids) == len(set(self.ids)) == count, f"{len(self.ids)} receipts, not {count}"
@@ -102,11 +104,6 @@ class Endpoint:
 def _say(answer: object) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
     sys.stdout.buffer.flush()
-
-
-def _made_ms(event_id: str) -> int:
-    """When the event happened: its id is a uuid of version 7."""
-    return int(event_id[:8] + event_id[9:13], 16)
 
 
 if __name__ == "__main__":

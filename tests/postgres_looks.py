@@ -1,5 +1,6 @@
-"""Looks into PostgreSQL's own books: who waits for a lock, and how tables were read."""
+"""Looks into PostgreSQL's own books: who waits for a lock, how tables were read, and by which plan."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from psycopg import Cursor
@@ -23,3 +24,20 @@ def rows_read_by_scanning(cursor: Cursor[Any], table: str) -> int:
     """Of a whole table, so far. Its own session tells at once, others when they like."""
     cursor.execute("select pg_stat_force_next_flush()")
     return int(first_value(cursor.execute(_SCANNED, (table,))))
+
+
+def plan_told(explained: Cursor[Any]) -> dict[str, Any]:
+    """By `explain (analyze, buffers, format json)`."""
+    plan: dict[str, Any] = first_value(explained)[0]["Plan"]
+    return plan
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The plan's own, and all below."""
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
+
+
+def pages(plan: dict[str, Any]) -> int:
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])

@@ -1,7 +1,6 @@
 """The scheduler's process: its duties in threads, and its operations pages."""
 
 import logging
-from functools import partial
 
 from services.scheduler.duties import Duty, start_duties, wait_for_duties
 from services.scheduler.expiry import Expiry
@@ -14,14 +13,10 @@ from services.scheduler.republish import Republish
 from services.scheduler.topic_watch import TopicWatch
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
-from shared.db.schema import check_schema
 from shared.kafka.producer import ConfirmingProducer
-from shared.kafka.reachable import KafkaReachable
-from shared.process import begin, refuse, stop_on_signal
-from shared.web.app import create_app
-from shared.web.listening import PortNotUsableError
-from shared.web.operations_server import serve_operations
+from shared.process import begin, stop_on_signal
 from shared.web.readiness import Check
+from shared.web.worker_pages import serve_worker_pages
 
 SERVICE = "scheduler"
 
@@ -46,19 +41,11 @@ def main() -> None:
     ]
     runners = start_duties(duties, stop)
     checks: dict[str, Check] = {
-        "database": database.check,
-        "schema": partial(check_schema, database),
-        "kafka": KafkaReachable(settings.kafka).check,
         "refused rows": relay.check,
         "refused expiries": expiry.check,
         **{runner.name: runner.check for runner in runners},
     }
-    try:
-        server = serve_operations(
-            create_app(SERVICE, checks, settings.metrics_dir), settings.http_host, settings.http_port
-        )
-    except PortNotUsableError as error:
-        refuse(SERVICE, error)
+    server = serve_worker_pages(SERVICE, settings, database, checks)
     _log.info("started on port %d", server.port)
     stop.wait()
     _log.info("stopping")

@@ -14,6 +14,7 @@ from shared.db.first_value import first_value
 from shared.db.pool import Database
 from shared.settings import KafkaSettings
 from shared.topics import PAYMENT_INTENT_EVENTS
+from shared.uuid7 import made_at
 
 REPUBLISHED = Counter("mizan_events_republished", "Events published again, not having been taken in")
 NOT_TAKEN_IN = Gauge(
@@ -130,5 +131,4 @@ class _NotTakenIn:
 
 
 def _made_at(event_id: UUID | None) -> float | None:
-    """A uuid of version 7 begins with the milliseconds since 1970."""
-    return None if event_id is None else (event_id.int >> 80) / 1000
+    return None if event_id is None else made_at(str(event_id))

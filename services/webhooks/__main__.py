@@ -7,21 +7,15 @@ import gc
 import logging
 import resource
 import sys
-from functools import partial
 from threading import Event, Thread
 
 from services.webhooks.roles import Role, UnknownRoleError, Workshop, chosen_roles
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
-from shared.db.schema import check_schema
 from shared.kafka.loop import ConsumerLoop
-from shared.kafka.reachable import KafkaReachable
 from shared.process import begin, refuse, stop_on_signal
 from shared.sealing import NoSecretKeysError
-from shared.web.app import create_app
-from shared.web.listening import PortNotUsableError
-from shared.web.operations_server import serve_operations
-from shared.web.readiness import Check
+from shared.web.worker_pages import serve_worker_pages
 
 SERVICE = "webhooks"
 _STOP_PATIENCE_S = 30
@@ -59,18 +53,8 @@ def main() -> None:
     except (UnknownRoleError, NoSecretKeysError) as error:
         refuse(SERVICE, error)
     threads = [RoleThread(role, workshop.loop(role), stop) for role in roles]
-    checks: dict[str, Check] = {
-        "database": database.check,
-        "schema": partial(check_schema, database),
-        "kafka": KafkaReachable(settings.kafka).check,
-        **{thread.name: thread.loop.progress.check for thread in threads},
-    }
-    try:
-        server = serve_operations(
-            create_app(SERVICE, checks, settings.metrics_dir), settings.http_host, settings.http_port
-        )
-    except PortNotUsableError as error:
-        refuse(SERVICE, error)
+    checks = {thread.name: thread.loop.progress.check for thread in threads}
+    server = serve_worker_pages(SERVICE, settings, database, checks)
     _tune_the_interpreter()
     for thread in threads:
         thread.start()

@@ -8,12 +8,10 @@ from time import time
 
 from services.webhooks.database_clock import ASK_AGAIN_S, DatabaseClock
 from services.webhooks.metrics import LATENESS
-from services.webhooks.records import to_deliver
-from shared.kafka.producer import ConfirmingProducer, until
+from services.webhooks.records import send, to_deliver
+from shared.kafka.producer import ConfirmingProducer
 from shared.kafka.tasks import Lane, Task
 from shared.messages import DeliveryDue
-
-_KAFKA_PATIENCE_S = 10
 
 
 class NotDelayedError(Exception):
@@ -41,6 +39,6 @@ class Delaying:
             else:
                 due.append(message)
         if due:
-            self._producer.send([to_deliver(message) for message in due], patience=until(_KAFKA_PATIENCE_S))
+            send(self._producer, [to_deliver(message) for message in due])
             for message in due:
                 LATENESS.labels(str(message.step)).observe(max(0.0, now - message.due_at.timestamp()))

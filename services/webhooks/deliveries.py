@@ -22,10 +22,10 @@ NO_URL = "no_url"
 PLANNED_FOR_S = 30.0
 _STATUSES = {str(status): status for status in DeliveryStatus}
 
-LOOK_SQL = """
+LOOK_SQL = f"""
 select d.id, d.application_id, d.intent_uuid, d.event, d.status, d.step, d.next_due_at, d.url, d.secret_version,
        a.webhook_url, a.webhook_secret_version, a.webhooks_paused_at is not null,
-       extract(epoch from d.next_due_at - mizan_now()), d.last_failure = 'no_url'
+       extract(epoch from d.next_due_at - mizan_now()), d.last_failure = '{NO_URL}'
 from webhook_deliveries as d
 cross join lateral (select webhook_url, webhook_secret_version, webhooks_paused_at
                     from applications where id = d.application_id offset 0) as a

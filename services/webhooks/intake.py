@@ -13,16 +13,15 @@ from psycopg import Cursor
 
 from services.webhooks.deliveries import PLANNED_FOR_S
 from services.webhooks.metrics import TAKEN_IN
-from services.webhooks.records import to_deliver
+from services.webhooks.records import send, to_deliver
 from shared.db.pool import Database
 from shared.db.prepared import Prepared, Row, array
 from shared.intents.states import EventType
-from shared.kafka.producer import ConfirmingProducer, until
+from shared.kafka.producer import ConfirmingProducer
 from shared.kafka.tasks import Task
 from shared.messages import DeliveryDue, IntentEvent
 
 TOLD = frozenset({EventType.SUCCEEDED, EventType.CANCELED})
-_KAFKA_PATIENCE_S = 10
 
 # Only for an event that was not taken in before: where there was no URL then, none that is set later counts (§6.1).
 TAKE_IN_SQL = """
@@ -61,7 +60,7 @@ class Intake:
             return
         with self._database.cursor() as cursor:
             due = take_in(cursor, events)
-        self._producer.send([to_deliver(delivery) for delivery in due], patience=until(_KAFKA_PATIENCE_S))
+        send(self._producer, [to_deliver(delivery) for delivery in due])
         TAKEN_IN.inc(len(due))
 
 

@@ -31,13 +31,12 @@ from services.webhooks.metrics import (
     TO_RECEIPT,
     TRIES,
 )
-from services.webhooks.records import back_on_its_way, to_dead, to_delay, to_slow
+from services.webhooks.records import back_on_its_way, send, to_dead, to_delay, to_slow
 from services.webhooks.tries import Try
 from shared.db.pool import Database
-from shared.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.kafka.producer import ConfirmingProducer, Outgoing
 from shared.messages import DeliveryDue, DeliveryExhausted, ResendRequested
-
-_KAFKA_PATIENCE_S = 10
+from shared.uuid7 import made_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class Recording:
             if outgoing is None:
                 outgoing = list(_write(self._database, results, self._retry_delays))
             if outgoing:
-                self._producer.send(outgoing, patience=until(_KAFKA_PATIENCE_S))
+                send(self._producer, outgoing)
 
         return record
 
@@ -178,12 +177,7 @@ def _count(advanced: Iterable[str], ladder: Sequence[LadderTry], resends: Sequen
     for made in ladder:
         if made.step == 1 and made.answer.is_success and made.delivery_id in moved_on:
             received_at = made.answer.began_at + made.answer.duration_ms / 1000
-            TO_RECEIPT.observe(received_at - _made_at(made.delivery_id))
-
-
-def _made_at(delivery_id: str) -> float:
-    """When the event happened: its id, which is the delivery's too, tells (a uuid of version 7)."""
-    return int(delivery_id[:8] + delivery_id[9:13], 16) / 1000
+            TO_RECEIPT.observe(received_at - made_at(made.delivery_id))  # its id is the event's
 
 
 def _outcome(answer: Answer) -> str:

@@ -1,10 +1,17 @@
-"""Which record goes to which topic, under which key."""
+"""Which record goes to which topic, under which key, and how long we wait until Kafka has it."""
 
 from collections.abc import Sequence
 
-from shared.kafka.producer import Outgoing
+from shared.kafka.producer import ConfirmingProducer, Outgoing, until
 from shared.messages import DeliveryDue, DeliveryExhausted, ResendRequested, encode
 from shared.topics import WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
+
+_PATIENCE_S = 10
+
+
+def send(producer: ConfirmingProducer, records: Sequence[Outgoing]) -> None:
+    """Returns once Kafka has them all."""
+    producer.send(records, patience=until(_PATIENCE_S))
 
 
 def to_deliver(due: DeliveryDue) -> Outgoing:

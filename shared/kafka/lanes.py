@@ -46,8 +46,8 @@ class Lanes:
         now = time()
         for key, lane in list(self._lanes.items()):
             taken, backlog = len(batch), lane.backlog
-            # Handing out changes neither how far the lane is done nor, therefore, how far it may run ahead.
-            farthest = inf if lane.position is None else lane.position + _RUN_AHEAD
+            # Once for all: handing out does not change how far the lane is done.
+            farthest = _farthest(lane)
             while (
                 backlog
                 and len(batch) < limit
@@ -80,7 +80,14 @@ class Lanes:
 
     def next_ready_at(self) -> float:
         """When the next waiting record can be handed out; infinite when none waits."""
-        return min((lane.ready_at for lane in self._lanes.values() if not _too_far_ahead(lane)), default=inf)
+        return min(
+            (
+                lane.ready_at
+                for lane in self._lanes.values()
+                if lane.backlog and lane.backlog[0].record.offset <= _farthest(lane)
+            ),
+            default=inf,
+        )
 
     def ready_count(self) -> int:
         """How many records wait for nothing but the handler."""
@@ -105,7 +112,6 @@ def partitions_of(lanes: Sequence[Lane]) -> list[TopicPartition]:
     return [TopicPartition(lane.topic, lane.partition) for lane in lanes]
 
 
-def _too_far_ahead(lane: Lane) -> bool:
-    if not lane.backlog or lane.position is None:
-        return False
-    return lane.backlog[0].record.offset - lane.position > _RUN_AHEAD
+def _farthest(lane: Lane) -> float:
+    """The last offset that may be handed out."""
+    return inf if lane.position is None else lane.position + _RUN_AHEAD

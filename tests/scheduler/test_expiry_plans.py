@@ -12,6 +12,7 @@ from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.intents.store import EXPIRE_SQL, EXPIRY_BATCH, NEXT_DUE_SQL
 from shared.settings import DatabaseSettings
+from tests.postgres_looks import nodes, pages, plan_told
 
 _FILL = """
 insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at, status)
@@ -77,16 +78,7 @@ def fill(cursor: Cursor[Any], count: int, kind: str, status: str, *, due_in_s: f
 
 def explain(cursor: Cursor[Any], statement: str) -> dict[str, Any]:
     explaining = f"explain (analyze, buffers, format json) {statement}"
-    row = cursor.execute(explaining.encode(), ([],)).fetchone()
-    assert row is not None
-    plan: dict[str, Any] = row[0][0]["Plan"]
-    return plan
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for child in plan.get("Plans", []):
-        yield from nodes(child)
+    return plan_told(cursor.execute(explaining.encode(), ([],)))
 
 
 def scans(plan: dict[str, Any]) -> set[tuple[str, str | None]]:
@@ -96,7 +88,3 @@ def scans(plan: dict[str, Any]) -> set[tuple[str, str | None]]:
         for node in nodes(plan)
         if node["Node Type"].endswith("Scan") and node.get("Relation Name") == "payment_intents"
     }
-
-
-def pages(plan: dict[str, Any]) -> int:
-    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])

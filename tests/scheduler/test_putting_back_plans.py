@@ -17,7 +17,7 @@ from shared.db.connections import STEADY_PLANS
 from shared.db.first_value import first_value
 from shared.db.pool import Database
 from shared.settings import DatabaseSettings
-from tests.scheduler.test_expiry_plans import nodes, pages
+from tests.postgres_looks import nodes, pages, plan_told
 
 TABLES = ("webhook_deliveries", "intent_events", "applications", "payment_intents", "outbox")
 PARTITIONED = ("webhook_deliveries", "intent_events")
@@ -260,10 +260,9 @@ def explain(cursor: Cursor[Any], statement: str, values: Mapping[str, object]) -
     cursor.execute(f"prepare explained {f'({types})' if types else ''} as {numbered}".encode())
     given = sql.SQL("({})").format(sql.SQL(", ").join(map(sql.Literal, values.values())))
     explaining = sql.SQL("explain (analyze, buffers, format json) execute explained {}")
-    answer = first_value(cursor.execute(explaining.format(given if values else sql.SQL(""))))
+    plan = plan_told(cursor.execute(explaining.format(given if values else sql.SQL(""))))
     cursor.execute("rollback")
     cursor.execute("deallocate explained")
-    plan: dict[str, Any] = answer[0]["Plan"]
     return plan
 
 

@@ -1,6 +1,6 @@
 """The webhook service in threads of the test, on the real engines, with receivers on loopback."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from threading import Event, Thread
@@ -12,7 +12,7 @@ from services.webhooks.roles import Workshop, chosen_roles
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.kafka.loop import ConsumerLoop
-from shared.kafka.producer import ConfirmingProducer
+from shared.kafka.producer import ConfirmingProducer, Outgoing, until
 from shared.kafka.topic_check import ensure_topics
 from shared.sealing import SecretBox
 from shared.settings import Settings, WebhookSettings
@@ -34,6 +34,12 @@ class Webhooks:
     def with_delays(self, delays: tuple[float, ...]) -> "Webhooks":
         webhooks = replace(self.settings.webhooks, retry_delays=delays)
         return Webhooks(replace(self.settings, webhooks=webhooks))
+
+    def put(self, records: Sequence[Outgoing]) -> None:
+        """Into Kafka, by hand."""
+        producer = ConfirmingProducer(self.settings.kafka, "test")
+        producer.send(records, patience=until(30))
+        producer.close()
 
     @contextmanager
     def running(self, *roles: str, answer_within_s: float = 10.0) -> Iterator[list[ConsumerLoop]]:

@@ -23,7 +23,7 @@ from shared.db.pool import Database
 from shared.intents.intent import NewIntent
 from shared.intents.states import Trigger
 from shared.intents.store import apply, create_or_find, expire_due
-from shared.messages import DeliveryDue, IntentEvent, decode
+from shared.messages import IntentEvent, decode
 from shared.sealing import SecretBox
 from shared.webhook_url import check_webhook_url
 from shared.webhooks.resending import request_resend
@@ -161,14 +161,10 @@ def ids_in(receiver: Receiver) -> list[UUID]:
     return [UUID(json.loads(request.body)["id"]) for request in receiver.requests]
 
 
-def outbox_messages(database: Database) -> list[IntentEvent | DeliveryDue]:
-    with database.transaction() as connection:
-        rows = connection.execute("select payload from outbox order by id").fetchall()
-    messages = [decode(payload.encode()) for (payload,) in rows]
-    return [message for message in messages if isinstance(message, IntentEvent | DeliveryDue)]
-
-
 def told_events(database: Database) -> list[IntentEvent]:
     """Those in the outbox that merchants are told of, in the order of their ids."""
-    events = [message for message in outbox_messages(database) if isinstance(message, IntentEvent)]
-    return sorted((event for event in events if event.type in TOLD), key=lambda event: event.id)
+    with database.transaction() as connection:
+        rows = connection.execute("select payload from outbox").fetchall()
+    messages = [decode(payload.encode()) for (payload,) in rows]
+    told = [m for m in messages if isinstance(m, IntentEvent) and m.type in TOLD]
+    return sorted(told, key=lambda event: event.id)

@@ -5,7 +5,7 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
@@ -21,7 +21,7 @@ from services.webhooks.intake import take_in
 from services.webhooks.ladder import decide
 from services.webhooks.records import to_deliver
 from shared.db.pool import Database
-from shared.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.kafka.producer import Outgoing
 from shared.messages import DeadLetter, DeliveryDue, DeliveryExhausted, encode
 from shared.topics import DEAD_LETTERS, PAYMENT_INTENT_EVENTS, WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from stack.engines import Engines
@@ -59,18 +59,6 @@ def start_process(webhooks: Webhooks, repository_root: Path) -> Iterator[StartPr
             return process
 
         yield start
-
-
-@contextmanager
-def producer_of(webhooks: Webhooks) -> Iterator[ConfirmingProducer]:
-    producer = ConfirmingProducer(webhooks.settings.kafka, "test")
-    yield producer
-    producer.close()
-
-
-def put(webhooks: Webhooks, records: Sequence[Outgoing]) -> None:
-    with producer_of(webhooks) as producer:
-        producer.send(records, patience=until(30))
 
 
 class TestKilledAtAnyMoment:
@@ -122,7 +110,7 @@ class TestKilledAtAnyMoment:
         with database.cursor() as cursor:
             (due,) = take_in(cursor, told_events(database))
             record_tries(cursor, [_failed(happened, 1, LONG)])
-        put(webhooks, [to_deliver(due)])
+        webhooks.put([to_deliver(due)])
         with webhooks.with_delays(LONG).running("deliver"):
             delay = TopicReader(webhooks.settings.kafka, WEBHOOKS_DELAY[0].name)
             (delayed,) = delay.read(1)
@@ -141,7 +129,7 @@ class TestKilledAtAnyMoment:
             (due,) = take_in(cursor, told_events(database))
             for step in range(1, 10):
                 record_tries(cursor, [_failed(happened, step, (0,) * 8)])
-        put(webhooks, [to_deliver(DeliveryDue(happened, merchant.id, 9, due.due_at))])
+        webhooks.put([to_deliver(DeliveryDue(happened, merchant.id, 9, due.due_at))])
         with webhooks.running("deliver"):
             dead = TopicReader(webhooks.settings.kafka, WEBHOOKS_DEAD.name)
             (letter,) = dead.read(1)
@@ -167,13 +155,13 @@ class TestRepeats:
             due = take_in(cursor, told_events(database))
         with webhooks.running("deliver"):
             for _ in range(3):
-                put(webhooks, [to_deliver(one) for one in due] * 2)
+                webhooks.put([to_deliver(one) for one in due] * 2)
             eventually(lambda: merchant.statuses() == {"succeeded": 20})
-            put(webhooks, [to_deliver(one) for one in due])
+            webhooks.put([to_deliver(one) for one in due])
             marker = merchant.happens()
             with database.cursor() as cursor:
                 (last,) = take_in(cursor, [e for e in told_events(database) if e.id == marker])
-            put(webhooks, [to_deliver(last)])
+            webhooks.put([to_deliver(last)])
             eventually(lambda: merchant.status(marker) == "succeeded")
         assert sorted(ids_in(receiver)) == sorted([*happened, marker])
 
@@ -188,7 +176,7 @@ class TestRepeats:
         delivery = merchant.delivery(happened)
         assert delivery is not None
         assert delivery.next_due_at is not None
-        put(webhooks, [to_deliver(DeliveryDue(happened, merchant.id, 2, due.due_at))])
+        webhooks.put([to_deliver(DeliveryDue(happened, merchant.id, 2, due.due_at))])
         with webhooks.running("deliver", "delay"):
             eventually(lambda: merchant.status(happened) == "succeeded")
         (request,) = receiver.requests
@@ -304,8 +292,8 @@ class TestRecordsNobodyCanUse:
     ) -> None:
         exhausted = DeliveryExhausted(UUID(int=1), merchant.id, datetime.now(UTC))
         wrong_place = Outgoing(WEBHOOKS_DELIVER.name, "x", encode(exhausted))
-        put(webhooks, [Outgoing(WEBHOOKS_DELIVER.name, "x", b"garbage"), wrong_place])
-        put(webhooks, [Outgoing(PAYMENT_INTENT_EVENTS.name, "x", b"\xff")])
+        webhooks.put([Outgoing(WEBHOOKS_DELIVER.name, "x", b"garbage"), wrong_place])
+        webhooks.put([Outgoing(PAYMENT_INTENT_EVENTS.name, "x", b"\xff")])
         happened = merchant.happens()
         with webhooks.whole():
             eventually(lambda: merchant.status(happened) == "succeeded")
@@ -324,9 +312,9 @@ class TestRecordsNobodyCanUse:
         with database.cursor() as cursor:
             due = take_in(cursor, told_events(database))
         with webhooks.running("deliver"):
-            put(webhooks, [to_deliver(one) for one in due])
+            webhooks.put([to_deliver(one) for one in due])
             eventually(lambda: len(receiver.requests) == 10)
-            put(webhooks, [Outgoing(WEBHOOKS_DELIVER.name, str(uuid4()), b"garbage") for _ in range(6)])
+            webhooks.put([Outgoing(WEBHOOKS_DELIVER.name, str(uuid4()), b"garbage") for _ in range(6)])
             eventually(lambda: merchant.statuses() == {"succeeded": 10})
         assert sorted(ids_in(receiver)) == sorted(happened)
 
@@ -368,7 +356,7 @@ def test_sigterm_ends_the_process_also_while_postgresql_is_frozen(
     for server in servers:
         os.kill(server, signal.SIGSTOP)
     try:
-        put(webhooks, [to_deliver(DeliveryDue(happened, merchant.id, 1, datetime.now(UTC)))])
+        webhooks.put([to_deliver(DeliveryDue(happened, merchant.id, 1, datetime.now(UTC)))])
         process.send_signal(signal.SIGTERM)
         process.wait(40)
     finally:

@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 
 from services.webhooks.records import to_delay
 from shared.kafka.loop import ConsumerLoop
-from shared.kafka.producer import ConfirmingProducer, until
 from shared.messages import DeliveryDue
 from shared.topics import WEBHOOKS_DELIVER
 from tests.clock import Clock
@@ -34,12 +33,6 @@ def hold_something(loops: Sequence[ConsumerLoop]) -> bool:
     return any(lane.backlog for loop in loops for lane in loop._lanes.all())
 
 
-def put(webhooks: Webhooks, records: Sequence[DeliveryDue]) -> None:
-    producer = ConfirmingProducer(webhooks.settings.kafka, "test")
-    producer.send([to_delay(record) for record in records], patience=until(30))
-    producer.close()
-
-
 class Moved(TopicReader):
     """What has arrived in webhooks.deliver, and when it was put there."""
 
@@ -58,7 +51,7 @@ class Moved(TopicReader):
 def test_thousands_leave_on_time(webhooks: Webhooks) -> None:
     """More than are kept in memory at once: none before its time, each once, in order for each application."""
     records = waiting(10_000, first_in_s=3, over_s=2)
-    put(webhooks, records)
+    webhooks.put([to_delay(record) for record in records])
     moved = Moved(webhooks)
     with webhooks.running("delay"):
         arrived = moved.read(len(records))
@@ -74,7 +67,7 @@ def test_thousands_leave_on_time(webhooks: Webhooks) -> None:
 def test_waiting_is_not_busy(webhooks: Webhooks) -> None:
     """Eight topics with thousands that wait for hours take a small share of a core."""
     for step in range(2, 10):
-        put(webhooks, waiting(1000, first_in_s=3600, over_s=10, step=step))
+        webhooks.put([to_delay(record) for record in waiting(1000, first_in_s=3600, over_s=10, step=step)])
     moved = Moved(webhooks)
     with webhooks.running("delay") as loops:
         eventually(
@@ -90,7 +83,7 @@ def test_waiting_is_not_busy(webhooks: Webhooks) -> None:
 def test_the_databases_clock_decides(webhooks: Webhooks, clock: Clock) -> None:
     """What waits for an hour leaves when it says that the hour is over, and this machine's clock does not matter."""
     records = waiting(50, first_in_s=3600, over_s=1)
-    put(webhooks, records)
+    webhooks.put([to_delay(record) for record in records])
     moved = Moved(webhooks)
     with webhooks.running("delay") as loops:
         eventually(lambda: sum(len(lane.backlog) for loop in loops for lane in loop._lanes.all()) == 50)
@@ -102,7 +95,7 @@ def test_the_databases_clock_decides(webhooks: Webhooks, clock: Clock) -> None:
 
 def test_a_clock_that_is_behind_makes_nothing_early(webhooks: Webhooks, clock: Clock) -> None:
     clock.advance(timedelta(hours=-1))
-    put(webhooks, waiting(5, first_in_s=-1, over_s=0))
+    webhooks.put([to_delay(record) for record in waiting(5, first_in_s=-1, over_s=0)])
     moved = Moved(webhooks)
     with webhooks.running("delay") as loops:
         eventually(lambda: sum(len(lane.backlog) for loop in loops for lane in loop._lanes.all()) == 5)
@@ -113,7 +106,7 @@ def test_a_clock_that_is_behind_makes_nothing_early(webhooks: Webhooks, clock: C
 def test_held_records_survive_a_rebalance(webhooks: Webhooks) -> None:
     """A partition that comes back to the same process is looked at again, from its head."""
     records = waiting(400, first_in_s=4, over_s=1)
-    put(webhooks, records)
+    webhooks.put([to_delay(record) for record in records])
     moved = Moved(webhooks)
     with webhooks.running("delay"):
         for _ in range(2):

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from shared.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.kafka.producer import Outgoing
 from shared.messages import ResendRequested, encode
 from shared.topics import WEBHOOKS_RESEND
 from shared.webhooks.resending import DeliveryNotFoundError, ResendRefusedError
@@ -150,9 +150,7 @@ def test_a_url_that_is_removed_on_the_way_is_not_used(
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
         merchant.set_url(None)
         wish = ResendRequested(uuid4(), happened, merchant.id)
-        producer = ConfirmingProducer(webhooks.settings.kafka, "test")
-        producer.send([Outgoing(WEBHOOKS_RESEND.name, str(happened), encode(wish))], patience=until(10))
-        producer.close()
+        webhooks.put([Outgoing(WEBHOOKS_RESEND.name, str(happened), encode(wish))])
         eventually(
             lambda: f"delivery {happened} is not resent: its application has no webhook URL" in caplog.text
         )
