@@ -55,6 +55,15 @@ class DeliveryExhausted(Message, frozen=True, tag="delivery_exhausted.v1"):
     at: datetime
 
 
+class VerificationDue(Message, frozen=True, tag="verification_due.v1"):
+    """It is time to ask a provider what became of an attempt's request of this number."""
+
+    attempt_id: UUID
+    number: int
+    surely_arrived: bool
+    """When it fell due, the request could not be on its way any more."""
+
+
 class DeadLetter(Message, frozen=True, tag="dead_letter.v1"):
     """A record that nobody could process, whole, with where it came from and why it is here."""
 
@@ -68,7 +77,7 @@ class DeadLetter(Message, frozen=True, tag="dead_letter.v1"):
     value: bytes | None = None
 
 
-AnyMessage = IntentEvent | DeliveryDue | ResendRequested | DeliveryExhausted | DeadLetter
+AnyMessage = IntentEvent | DeliveryDue | ResendRequested | DeliveryExhausted | VerificationDue | DeadLetter
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyMessage] = msgspec.json.Decoder(AnyMessage)

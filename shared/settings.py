@@ -107,6 +107,32 @@ class WebhookSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckoutSettings:
+    workers: int = 2
+    """Processes."""
+    threads: int = 32
+    """In each process; one is taken while a provider is waited for."""
+    provider_timeout_s: float = 10.0
+    """How long a customer's request waits for a provider; after that, the provider is asked what became of it."""
+    codes_per_phone: int = 10
+    """How many one-time codes may be sent to one phone within an hour with nothing paid."""
+    plutu_url: str = "https://api.plutus.ly/api/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    """The stand-in for the bank and the wallets. Never in production."""
+
+    url: str
+    secret: str = field(repr=False)
+    """What its notifications are signed with."""
+    ledger: Path
+    """A file of its own, where it keeps what it has charged."""
+    silence_s: float = 60.0
+    """For how long it says nothing, where it is to give no answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     environment: Environment
     database: DatabaseSettings
@@ -117,6 +143,9 @@ class Settings:
     secret_keys: tuple[str, ...] = field(repr=False)
     """What stored secrets are encrypted with: the first encrypts, all decrypt."""
     webhooks: WebhookSettings
+    checkout: CheckoutSettings
+    sandbox: SandboxSettings | None
+    """None: there is none, and every method needs an account of its own."""
     http_host: str
     http_port: int
     log_format: LogFormat
@@ -141,6 +170,8 @@ def read_settings() -> Settings:
         kept=_kept(env),
         secret_keys=_secret_keys(env),
         webhooks=_webhooks(env),
+        checkout=_checkout(env),
+        sandbox=_sandbox(env),
         http_host=env.str("HTTP_HOST", "127.0.0.1"),
         http_port=env.int("HTTP_PORT", 8000, validate=validate.Range(0, 65535)),
         log_format=cast(
@@ -155,9 +186,20 @@ def read_settings() -> Settings:
         env.seal()
     except environs.EnvValidationError as invalid:
         raise SettingsError(_problems(invalid)) from None
-    if settings.environment is Environment.PRODUCTION and settings.webhooks.allow_private:
-        raise SettingsError({"WEBHOOK_ALLOW_PRIVATE": ["Is for development only."]})
+    _refuse_in_production(settings)
     return settings
+
+
+def _refuse_in_production(settings: Settings) -> None:
+    if settings.environment is not Environment.PRODUCTION:
+        return
+    only_in_development = {
+        "WEBHOOK_ALLOW_PRIVATE": settings.webhooks.allow_private,
+        "SANDBOX_SECRET": settings.sandbox is not None,
+    }
+    problems = {name: ["Is for development only."] for name, is_set in only_in_development.items() if is_set}
+    if problems:
+        raise SettingsError(problems)
 
 
 def read_operator_settings() -> Settings:
@@ -237,6 +279,35 @@ def _webhooks(env: environs.FileAwareEnv) -> WebhookSettings:
             validate=validate.Range(1, 2000),
         ),
     )
+
+
+def _checkout(env: environs.FileAwareEnv) -> CheckoutSettings:
+    usual = CheckoutSettings()
+    return CheckoutSettings(
+        workers=env.int("CHECKOUT_WORKERS", usual.workers, validate=validate.Range(1, 256)),
+        threads=env.int("CHECKOUT_THREADS", usual.threads, validate=validate.Range(1, 256)),
+        provider_timeout_s=env.float(
+            "PROVIDER_TIMEOUT", usual.provider_timeout_s, validate=validate.Range(0.1, 20)
+        ),
+        codes_per_phone=env.int(
+            "CHECKOUT_CODES_PER_PHONE", usual.codes_per_phone, validate=validate.Range(1, 10_000)
+        ),
+        plutu_url=_public_url(env, "PLUTU_URL", usual.plutu_url),
+    )
+
+
+def _sandbox(env: environs.FileAwareEnv) -> SandboxSettings | None:
+    url = _public_url(env, "SANDBOX_URL", "http://127.0.0.1:8007")
+    secret = env.str("SANDBOX_SECRET", "", validate=_is_empty_or_long)
+    ledger = env.path("SANDBOX_LEDGER", Path("sandbox.sqlite"))
+    silence_s = env.float("SANDBOX_SILENCE", 60.0, validate=validate.Range(0, 600))
+    # Without a secret nobody could tell its notifications from anybody's.
+    return SandboxSettings(url, secret, ledger, silence_s) if secret else None
+
+
+def _is_empty_or_long(value: str) -> None:
+    if value and len(value) < 16:
+        raise environs.ValidationError("Must have at least 16 characters.")
 
 
 def _public_url(env: environs.FileAwareEnv, name: str, default: str) -> str:

@@ -41,7 +41,8 @@ def run(
     console = Console(colour=options.colour)
     try:
         with stop_signals(), lock_directory(options.directory, os.getpid()):
-            Front(options, services, jobs, no_demo if options.is_production else make_demo, console).run()
+            wanted = [service for service in services if service.in_production or not options.is_production]
+            Front(options, wanted, jobs, no_demo if options.is_production else make_demo, console).run()
     except StopRequested:
         return 0
     except StackError as error:

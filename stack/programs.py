@@ -7,8 +7,9 @@ from pathlib import Path
 from stack.broker import Broker
 from stack.options import Options
 from stack.postgres import Postgres
+from stack.sandbox import sandbox_environment
 from stack.secret_keys import ensure_secret_keys
-from stack.services import PUBLIC_URLS, Service
+from stack.services import PUBLIC_URLS, SANDBOX_PORT, Service
 
 MARK = "MIZAN_STACK_DIR"
 """The variable that tells every process of a stack apart, also when nobody supervises it any more."""
@@ -74,6 +75,13 @@ def common_environment(options: Options, database_url: str, kafka_bootstrap_serv
 
 
 def _development_defaults(options: Options) -> dict[str, str]:
-    """Addresses on this machine, and webhooks to it: what a developer's shop next to the stack needs."""
+    """Addresses on this machine, webhooks to it, and a sandbox: what a developer's shop next to the stack needs."""
     urls = {name: f"http://127.0.0.1:{options.port_base + offset}" for name, offset in PUBLIC_URLS.items()}
-    return urls if options.is_production else {**urls, "WEBHOOK_ALLOW_PRIVATE": "true"}
+    if options.is_production:
+        return urls
+    sandbox_url = f"http://127.0.0.1:{options.port_base + SANDBOX_PORT}"
+    return {
+        **urls,
+        "WEBHOOK_ALLOW_PRIVATE": "true",
+        **sandbox_environment(options.directory, sandbox_url),
+    }

@@ -17,6 +17,7 @@ class Service:
     """What it adds to stack.json: key → address, where {port} is its port."""
     has_workers: bool = False
     """Whether it is several processes, which count together in a directory that they share."""
+    in_production: bool = True
 
     def addresses(self, port_base: int) -> dict[str, str]:
         port = port_base + self.port_offset
@@ -38,6 +39,7 @@ JOBS = (
 
 # Where the outside reaches them: environment variable → offset from PORT_BASE (DESIGN §5).
 PUBLIC_URLS = MappingProxyType({"API_PUBLIC_URL": 1, "CHECKOUT_PUBLIC_URL": 2})
+SANDBOX_PORT = 7
 
 SERVICES = (
     Service(
@@ -51,6 +53,26 @@ SERVICES = (
             }
         ),
         has_workers=True,
+    ),
+    Service(
+        "sandbox",
+        SANDBOX_PORT,
+        (sys.executable, "-m", "services.sandbox"),
+        MappingProxyType({"sandbox_url": "http://127.0.0.1:{port}"}),
+        in_production=False,
+    ),
+    Service(
+        "checkout",
+        2,
+        (sys.executable, "-m", "services.checkout"),
+        MappingProxyType({"checkout_url": "http://127.0.0.1:{port}"}),
+        has_workers=True,
+    ),
+    Service(
+        "checkout-verifier",
+        9,
+        (sys.executable, "-m", "services.checkout.verifier"),
+        MappingProxyType({"checkout_verifier_url": "http://127.0.0.1:{port}"}),
     ),
     Service(
         "webhooks",

@@ -17,6 +17,7 @@ from shared.db.pool import Database
 from shared.kafka.topic_check import ensure_topics
 from shared.settings import (
     ApiSettings,
+    CheckoutSettings,
     DatabaseSettings,
     Environment,
     KafkaSettings,
@@ -136,6 +137,8 @@ def settings(database_settings: DatabaseSettings, kafka_settings: KafkaSettings)
         kept=KeptSettings(),
         secret_keys=(Fernet.generate_key().decode(),),
         webhooks=WebhookSettings(),
+        checkout=CheckoutSettings(),
+        sandbox=None,
         http_host="127.0.0.1",
         http_port=0,
         log_format="json",

@@ -5,6 +5,7 @@ import click
 from mizan.app.create import create_command
 from mizan.app.credentials import credentials_command, issue_key_command, issue_token_command, revoke_command
 from mizan.app.listing import list_command
+from mizan.app.provider import set_provider_command
 from mizan.app.webhook import (
     pause_webhooks_command,
     resume_webhooks_command,
@@ -21,6 +22,7 @@ def app_group() -> None:
 for _command in (
     create_command,
     list_command,
+    set_provider_command,
     set_webhook_command,
     roll_secret_command,
     pause_webhooks_command,

@@ -5,7 +5,8 @@ import click
 from mizan.app.arguments import webhook_url_in
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_values
-from shared.applications.registry import NewApplication, PaymentMethod, create_application
+from shared.applications.registry import NewApplication, create_application
+from shared.payment_method import PaymentMethod
 from shared.sealing import SecretBox
 from shared.uuid_text import uuid_in
 

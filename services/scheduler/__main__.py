@@ -11,6 +11,7 @@ from services.scheduler.redrive import Redrive
 from services.scheduler.relay import Relay
 from services.scheduler.republish import Republish
 from services.scheduler.topic_watch import TopicWatch
+from services.scheduler.verification_requests import VerificationRequests
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.kafka.producer import ConfirmingProducer
@@ -34,6 +35,7 @@ def main() -> None:
         expiry,
         OutboxWatch(database),
         TopicWatch(settings.kafka),
+        VerificationRequests(database),
         Redrive(database, settings.kafka),
         Republish(database, settings.kafka),
         Partitions(database, settings.kept),

@@ -29,6 +29,8 @@ LAPSING = (
     Lapsing("sessions", lambda kept: kept.sessions_days),
     Lapsing("one_time_codes", lambda kept: kept.codes_days),
     Lapsing("login_throttles", lambda kept: kept.throttles_days),
+    Lapsing("code_challenges", lambda kept: kept.codes_days),
+    Lapsing("checkout_limits", lambda kept: kept.throttles_days),
 )
 
 # Found by place (ctid), so that there is no join to plan badly. The batch is written out for the planner's sake: of

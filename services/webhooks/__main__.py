@@ -7,12 +7,11 @@ import gc
 import logging
 import resource
 import sys
-from threading import Event, Thread
 
-from services.webhooks.roles import Role, UnknownRoleError, Workshop, chosen_roles
+from services.webhooks.roles import UnknownRoleError, Workshop, chosen_roles
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
-from shared.kafka.loop import ConsumerLoop
+from shared.kafka.role_thread import RoleThread
 from shared.process import begin, refuse, stop_on_signal
 from shared.sealing import NoSecretKeysError
 from shared.web.worker_pages import serve_worker_pages
@@ -21,25 +20,6 @@ SERVICE = "webhooks"
 _STOP_PATIENCE_S = 30
 
 _log = logging.getLogger("services.webhooks")
-
-
-class RoleThread(Thread):
-    """A consumer at work. When one ends that nobody asked to end, the whole process does, and is started again."""
-
-    def __init__(self, role: Role, loop: ConsumerLoop, stop: Event) -> None:
-        super().__init__(name=role.name, daemon=True)
-        self.loop = loop
-        self.failed = False
-        self._stop_all = stop
-
-    def run(self) -> None:
-        try:
-            self.loop.run()
-        except Exception:  # noqa: BLE001  the thread's edge
-            self.failed = True
-            _log.exception("%s has ended", self.name)
-        finally:
-            self._stop_all.set()
 
 
 def main() -> None:
@@ -52,7 +32,7 @@ def main() -> None:
         workshop = Workshop(settings, database)
     except (UnknownRoleError, NoSecretKeysError) as error:
         refuse(SERVICE, error)
-    threads = [RoleThread(role, workshop.loop(role), stop) for role in roles]
+    threads = [RoleThread(role.name, workshop.loop(role), stop) for role in roles]
     checks = {thread.name: thread.loop.progress.check for thread in threads}
     server = serve_worker_pages(SERVICE, settings, database, checks)
     _tune_the_interpreter()

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -14,14 +13,9 @@ from shared.applications.errors import ApplicationNotFoundError
 from shared.applications.merchants import find_or_make_merchant, make_merchant
 from shared.applications.names import check_name
 from shared.applications.webhook_secrets import roll_webhook_secret
+from shared.payment_method import PaymentMethod
 from shared.sealing import SecretBox
 from shared.webhook_url import WebhookUrl
-
-
-class PaymentMethod(StrEnum):
-    CARD = "card"
-    SADAD = "sadad"
-    ADFALI = "adfali"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from psycopg import Cursor
 
 from shared.attempts.outcome import Question
 from shared.attempts.verification import ASK_AGAIN_AFTER_S, SURELY_ARRIVED_AFTER
+from shared.db.first_value import first_value
 
 _CLAIM = """
 update payment_attempts
@@ -18,8 +19,17 @@ where ctid = any(array(
     order by next_verify_at limit %(limit)s for no key update skip locked))
 returning id, sendings, sent_at + %(arrives_after)s <= mizan_now()"""
 
+_OLDEST_UNDER_WAY = """
+select coalesce(extract(epoch from mizan_now() - min(sent_at))::float8, 0) from payment_attempts
+where state in ('sent', 'unknown')"""
+
 
 def claim_verifications(cursor: Cursor[Any], limit: int) -> list[Question]:
     """Requests that it is time to ask the provider about; their next time is set, with growing pauses."""
     values = {"pauses": list(ASK_AGAIN_AFTER_S), "limit": limit, "arrives_after": SURELY_ARRIVED_AFTER}
     return [Question(UUID(str(attempt)), *rest) for attempt, *rest in cursor.execute(_CLAIM, values)]
+
+
+def oldest_under_way_s(cursor: Cursor[Any]) -> float:
+    """For how long the provider of the longest waiting attempt has owed us an answer; 0 when none does."""
+    return float(first_value(cursor.execute(_OLDEST_UNDER_WAY)))

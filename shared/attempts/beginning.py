@@ -9,7 +9,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from shared.attempts.locked import lock_attempt
+from shared.attempts.locked import LockedAttempt, lock_attempt
 from shared.attempts.outcome import Sending
 from shared.attempts.refusals import (
     AlreadyPaidError,
@@ -31,8 +31,9 @@ _ABANDON = f"""
 update payment_attempts set state = 'abandoned', updated_at = mizan_now() where intent_uuid = %s and {_AWAITING}"""
 
 _INSERT = """
-insert into payment_attempts (intent_uuid, method, provider, state, sendings, sent_at, next_verify_at)
-values (%(intent)s, %(method)s, %(provider)s, %(state)s,
+insert into payment_attempts (intent_uuid, method, provider, provider_account_id, state,
+                              sendings, sent_at, next_verify_at)
+values (%(intent)s, %(method)s, %(provider)s, %(account)s, %(state)s,
         case when %(state)s = 'sent' then 1 else 0 end,
         case when %(state)s = 'sent' then mizan_now() end,
         case when %(state)s = 'sent' then mizan_now() + %(asked_after)s end)
@@ -51,6 +52,7 @@ def begin(
     provider: str,
     state: AttemptState,
     *,
+    account: UUID | None = None,
     leave_redirect: bool = False,
 ) -> Sending:
     """A new attempt: sent, where starting it may charge; awaiting, where that only asks the customer for more.
@@ -67,6 +69,7 @@ def begin(
         "intent": intent,
         "method": method,
         "provider": provider,
+        "account": account,
         "state": state,
         "asked_after": FIRST_ASKED_AFTER,
     }
@@ -80,14 +83,25 @@ def begin(
 
 def send(connection: Connection[Any], attempt: UUID) -> Sending:
     """The customer has entered a code: commit this, then give the code to the provider."""
-    found = lock_attempt(connection, attempt)
-    _refuse_unless_payable(connection, found.intent, found.intent_status)
-    if found.state is not AttemptState.AWAITING_CODE:
-        raise NotAwaitingCodeError
+    found = _lock_awaiting_code(connection, attempt)
     leave_by = _leave_by()
     number = first_value(connection.execute(_SEND, {"attempt": attempt, "asked_after": FIRST_ASKED_AFTER}))
     intents.apply(connection, found.intent, Trigger.ATTEMPT_SENT)
     return Sending(attempt, number, leave_by)
+
+
+def repeat_start(connection: Connection[Any], attempt: UUID) -> Sending:
+    """The customer has received no code: commit this, then start once more, which charges nothing."""
+    found = _lock_awaiting_code(connection, attempt)
+    return Sending(attempt, found.sendings, _leave_by())
+
+
+def _lock_awaiting_code(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
+    found = lock_attempt(connection, attempt)
+    _refuse_unless_payable(connection, found.intent, found.intent_status)
+    if found.state is not AttemptState.AWAITING_CODE:
+        raise NotAwaitingCodeError
+    return found
 
 
 def _refuse_unless_payable(connection: Connection[Any], intent: UUID, status: State) -> None:

@@ -21,12 +21,12 @@ class ServiceUnavailable(exceptions.ServiceUnavailable):
 
 
 def answer_errors_as_json(app: Flask) -> None:
-    app.register_error_handler(DatabaseUnavailableError, _answer_outage)
-    app.register_error_handler(exceptions.HTTPException, _answer_http_error)
-    app.register_error_handler(Exception, _answer_unexpected)
+    app.register_error_handler(DatabaseUnavailableError, answer_outage)
+    app.register_error_handler(exceptions.HTTPException, answer_http_error)
+    app.register_error_handler(Exception, answer_unexpected)
 
 
-def _answer_http_error(error: exceptions.HTTPException) -> ResponseReturnValue:
+def answer_http_error(error: exceptions.HTTPException) -> ResponseReturnValue:
     # The error's own answer carries Allow, Retry-After and the like. Redirects never come here.
     answer = error.get_response()
     assert isinstance(answer, Response)
@@ -40,12 +40,12 @@ def _message(error: exceptions.HTTPException) -> str:
     return error.name if is_default else str(error.description)
 
 
-def _answer_outage(error: DatabaseUnavailableError) -> ResponseReturnValue:
+def answer_outage(error: DatabaseUnavailableError) -> ResponseReturnValue:
     log.warning("database unavailable", reason=str(error))
-    return _answer_http_error(ServiceUnavailable(retry_after=1))
+    return answer_http_error(ServiceUnavailable(retry_after=1))
 
 
-def _answer_unexpected(error: Exception) -> ResponseReturnValue:
+def answer_unexpected(error: Exception) -> ResponseReturnValue:
     route = request.url_rule.rule if request.url_rule else None
     log.error("request failed", method=request.method, route=route, exc_info=error)
     return {"message": "Internal Server Error"}, 500

@@ -7,7 +7,6 @@ import pytest
 from shared.applications.errors import ApplicationNotFoundError, NameNotAllowedError
 from shared.applications.registry import (
     NewApplication,
-    PaymentMethod,
     create_application,
     list_applications,
     set_webhook_url,
@@ -15,6 +14,7 @@ from shared.applications.registry import (
 from shared.applications.webhook_secrets import open_webhook_secret
 from shared.credential_formats import hash_of
 from shared.db.pool import Database
+from shared.payment_method import PaymentMethod
 from shared.sealing import SecretBox
 from shared.webhook_url import WebhookUrl
 from tests.shared.applications.conftest import Create, Rows

@@ -1,0 +1,57 @@
+"""`mizan app set-provider`."""
+
+import json
+from typing import TextIO
+from uuid import UUID
+
+import click
+
+from mizan.app.arguments import application_argument
+from mizan.installation import installation, transaction_in
+from mizan.output import json_option, show_values
+from shared.applications.provider_accounts import CREDENTIALS, Adapter, set_provider
+from shared.payment_method import PaymentMethod
+from shared.sealing import SecretBox
+
+
+@click.command("set-provider")
+@application_argument
+@click.option("--method", "method_name", type=click.Choice(list(PaymentMethod)), required=True)
+@click.option("--provider", "adapter_name", type=click.Choice(list(Adapter)), required=True)
+@click.option(
+    "--credentials",
+    "file",
+    type=click.File(),
+    help="A file with a JSON object, - for standard input. Without it they are asked for, unseen.",
+)
+@json_option
+def set_provider_command(
+    application_id: UUID, method_name: str, adapter_name: str, file: TextIO | None, as_json: bool
+) -> None:
+    """Choose through whom an application's customers pay by a method. Attempts begun earlier keep their account."""
+    method, adapter = PaymentMethod(method_name), Adapter(adapter_name)
+    credentials = _asked_for(adapter) if file is None else _read(file)
+    with installation() as settings:
+        box = SecretBox(settings.secret_keys)
+        with transaction_in(settings) as connection:
+            account = set_provider(
+                connection, box, application_id, method, adapter=adapter, credentials=credentials
+            )
+    told = {"application_id": application_id, "method": method, "provider": adapter, "account_id": account}
+    if adapter is Adapter.PLUTU:
+        told["callback_url"] = f"{settings.public_urls.checkout}/providers/plutu/callbacks/{account}"
+    show_values(told, as_json=as_json, note="The credentials are stored encrypted and never shown.")
+
+
+def _read(file: TextIO) -> dict[str, str]:
+    try:
+        read = json.load(file)
+    except ValueError:
+        read = None
+    if not isinstance(read, dict) or not all(isinstance(value, str) for value in read.values()):
+        raise click.ClickException("the credentials must be a JSON object of strings")
+    return read
+
+
+def _asked_for(adapter: Adapter) -> dict[str, str]:
+    return {name: click.prompt(name, hide_input=True) for name in CREDENTIALS[adapter]}

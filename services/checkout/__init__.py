@@ -1,0 +1,1 @@
+"""Customers: the hosted payment page, payment attempts, provider adapters, payment verification."""

@@ -1,0 +1,57 @@
+"""Puts the checkout's pages together."""
+
+from dataclasses import replace
+from functools import partial
+
+from flask import Flask
+
+from services.checkout.language import speak_languages
+from services.checkout.news import News
+from services.checkout.pages import pages_blueprint
+from services.checkout.provider_routes import provider_blueprint
+from services.checkout.troubles import answer_errors_as_pages
+from services.checkout.workshop import SERVICE, set_up
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.db.schema import check_schema
+from shared.process import begin
+from shared.settings import Settings
+from shared.web.app import create_app
+from shared.web.page_safety import protect_pages
+from shared.web.readiness import Check
+from shared.web.static_urls import add_static_urls
+
+_MOST_CONNECTIONS = 16
+_STATEMENT_TIMEOUT_S = 10
+_MOST_FORM_BYTES = 16 * 1024
+
+
+def make_worker_app() -> Flask:
+    """What a worker, which is a process of its own, begins with."""
+    settings = begin(SERVICE)
+    # No connection is held while a provider is waited for, so a few serve many threads.
+    database_settings = replace(
+        settings.database,
+        pool_size=min(settings.checkout.threads, _MOST_CONNECTIONS),
+        pool_timeout_s=max(settings.database.pool_timeout_s, 5.0),
+        statement_timeout_s=min(settings.database.statement_timeout_s, _STATEMENT_TIMEOUT_S),
+    )
+    return make_app(settings, Database(database_settings, SERVICE, **STEADY_PLANS))
+
+
+def make_app(settings: Settings, database: Database) -> Flask:
+    checks: dict[str, Check] = {"database": database.check, "schema": partial(check_schema, database)}
+    app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__)
+    app.config["MAX_CONTENT_LENGTH"] = _MOST_FORM_BYTES
+    app.config["MAX_FORM_MEMORY_SIZE"] = _MOST_FORM_BYTES
+    app.config["MAX_FORM_PARTS"] = 20
+    workshop = set_up(settings, database)
+    guard = protect_pages(app, settings.public_urls.checkout, settings.secret_keys)
+    add_static_urls(app)
+    speak_languages(app)
+    app.register_blueprint(pages_blueprint(database, workshop.accounts, workshop.payments))
+    providers = provider_blueprint(News(database, workshop.following), workshop.accounts, settings.sandbox)
+    guard.exempt(providers)
+    app.register_blueprint(providers)
+    answer_errors_as_pages(app)
+    return app

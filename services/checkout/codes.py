@@ -1,0 +1,127 @@
+"""One-time codes: whom one was sent to, how often one was tried, and until when. Never the code itself."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection, Cursor
+
+from services.checkout.providers.port import Reason, Wallet
+from shared.sealing import SecretBox
+
+TRIES = 5
+VALID_S = 600
+SEND_AGAIN_AFTER_S = 60
+_HINT_DIGITS = 3
+
+_OPEN = """
+insert into code_challenges (attempt_id, continuation, phone_hint, sealed_phone, expires_at)
+values (%(attempt)s, %(continuation)s, %(hint)s, %(sealed)s, mizan_now() + make_interval(secs => %(valid)s))
+on conflict (attempt_id) do nothing"""
+_FIND = """
+select attempt_id, continuation, phone_hint, sealed_phone is not null, codes_tried, expires_at <= mizan_now(),
+       greatest(0, ceil(extract(epoch from sent_at - mizan_now()) + %(pause)s))::integer
+from code_challenges where attempt_id = %(attempt)s"""
+_TRY = "update code_challenges set codes_tried = codes_tried + 1 where attempt_id = %s"
+_GIVE_BACK_TRY = "update code_challenges set codes_tried = codes_tried - 1 where attempt_id = %s"
+_CLAIM_SENDING = """
+update code_challenges set sent_at = mizan_now(), codes_sent = codes_sent + 1
+where attempt_id = %(attempt)s and sealed_phone is not null
+  and sent_at <= mizan_now() - make_interval(secs => %(pause)s)
+returning sealed_phone"""
+_SENT_AGAIN = """
+update code_challenges set continuation = %(continuation)s,
+    expires_at = mizan_now() + make_interval(secs => %(valid)s)
+where attempt_id = %(attempt)s"""
+_PHONE = "select sealed_phone from code_challenges where attempt_id = %s and sealed_phone is not null"
+_FORGET_PHONE = "update code_challenges set sealed_phone = null where attempt_id = %s"
+
+
+class CodeRefusedError(Exception):
+    """The code does not go to the provider."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    attempt: UUID
+    continuation: str | None
+    phone_hint: str | None
+    can_send_again: bool
+    tried: int
+    is_expired: bool
+    send_again_in_s: int
+
+    @property
+    def tries_left(self) -> int:
+        return max(0, TRIES - self.tried)
+
+
+class Codes:
+    def __init__(self, box: SecretBox) -> None:
+        self._box = box
+
+    def open(
+        self, connection: Connection[Any], attempt: UUID, continuation: str | None, wallet: Wallet | None
+    ) -> None:
+        """A code was sent: to this wallet's phone, or (a card's) to whatever phone the bank knows."""
+        connection.execute(
+            _OPEN,
+            {
+                "attempt": attempt,
+                "continuation": continuation,
+                "hint": wallet and wallet.phone[-_HINT_DIGITS:],
+                "sealed": wallet and self._seal(attempt, wallet),
+                "valid": VALID_S,
+            },
+        )
+
+    def find(self, cursor: Cursor[Any], attempt: UUID) -> Challenge | None:
+        row = cursor.execute(_FIND, {"attempt": attempt, "pause": SEND_AGAIN_AFTER_S}).fetchone()
+        return None if row is None else Challenge(*row)
+
+    def count_try(self, connection: Connection[Any], attempt: UUID) -> Challenge:
+        """Counted before the code is sent, and the attempt is locked by the caller: five at most, whoever races."""
+        found = self.find(connection.cursor(), attempt)
+        if found is None or found.is_expired:
+            raise CodeRefusedError(Reason.CODE_EXPIRED)
+        if found.tries_left == 0:
+            raise CodeRefusedError(Reason.TOO_MANY_CODES)
+        connection.execute(_TRY, (attempt,))
+        return replace(found, tried=found.tried + 1)
+
+    def give_back_try(self, connection: Connection[Any], attempt: UUID) -> None:
+        """It never reached the provider."""
+        connection.execute(_GIVE_BACK_TRY, (attempt,))
+
+    def claim_sending(self, connection: Connection[Any], attempt: UUID) -> Wallet | None:
+        """Whom to send it to again; None when it is too soon, or there is nobody."""
+        values = {"attempt": attempt, "pause": SEND_AGAIN_AFTER_S}
+        row = connection.execute(_CLAIM_SENDING, values).fetchone()
+        return None if row is None else self._unseal(attempt, row[0])
+
+    def sent_again(self, connection: Connection[Any], attempt: UUID, continuation: str | None) -> None:
+        values = {"attempt": attempt, "continuation": continuation, "valid": VALID_S}
+        connection.execute(_SENT_AGAIN, values)
+
+    def forget_phone(self, connection: Connection[Any], attempt: UUID) -> str | None:
+        """The phone, one last time."""
+        row = connection.execute(_PHONE, (attempt,)).fetchone()
+        if row is None:
+            return None
+        connection.execute(_FORGET_PHONE, (attempt,))
+        return self._unseal(attempt, row[0]).phone
+
+    def _seal(self, attempt: UUID, wallet: Wallet) -> str:
+        return self._box.seal(json.dumps([wallet.phone, wallet.birth_year]), _purpose(attempt))
+
+    def _unseal(self, attempt: UUID, sealed: str) -> Wallet:
+        return Wallet(*json.loads(self._box.open(sealed, _purpose(attempt))))
+
+
+def _purpose(attempt: UUID) -> str:
+    return f"code_challenge/{attempt}"

@@ -1,0 +1,162 @@
+"""What a customer entered, read field by field: what it means, or what is wrong with it. Pure.
+
+The page checks the same while they type; this is what counts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+from services.checkout.card_number import is_card_number
+from services.checkout.digits import digits_in
+from services.checkout.providers.port import Card, Wallet
+from shared.payment_method import PaymentMethod
+
+
+class FieldTrouble(StrEnum):
+    """The page has a sentence for each."""
+
+    METHOD_MISSING = "method_missing"
+    CARD_NUMBER_MISSING = "card_number_missing"
+    CARD_NUMBER_WRONG = "card_number_wrong"
+    EXPIRY_MISSING = "expiry_missing"
+    EXPIRY_WRONG = "expiry_wrong"
+    EXPIRY_PAST = "expiry_past"
+    SECURITY_CODE_WRONG = "security_code_wrong"
+    PHONE_MISSING = "phone_missing"
+    PHONE_WRONG = "phone_wrong"
+    BIRTH_YEAR_WRONG = "birth_year_wrong"
+    CODE_MISSING = "code_missing"
+    CODE_WRONG_LENGTH = "code_wrong_length"
+
+
+class InvalidFieldsError(Exception):
+    """Field → what is wrong with it. Never what was entered."""
+
+    def __init__(self, troubles: Mapping[str, FieldTrouble]) -> None:
+        super().__init__(", ".join(f"{name}: {trouble}" for name, trouble in troubles.items()))
+        self.troubles = troubles
+
+
+CODE_LENGTHS = {PaymentMethod.CARD: 6, PaymentMethod.SADAD: 6, PaymentMethod.ADFALI: 4}
+
+# Which networks each wallet serves: the third digit.
+_NETWORKS = {PaymentMethod.SADAD: "13", PaymentMethod.ADFALI: "123456"}
+_OLDEST_BIRTH_YEAR = 1940
+_YOUNGEST_AGE = 12
+_FURTHEST_EXPIRY_YEARS = 20
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Collects the troubles of all fields, so that a customer is told of them at once."""
+
+    fields: Mapping[str, str]
+    troubles: dict[str, FieldTrouble]
+
+    def text(self, name: str) -> str:
+        return self.fields.get(name, "").strip()
+
+    def wrong(self, name: str, trouble: FieldTrouble) -> None:
+        self.troubles.setdefault(name, trouble)
+
+    def finish(self) -> None:
+        if self.troubles:
+            raise InvalidFieldsError(self.troubles)
+
+
+def method_in(fields: Mapping[str, str]) -> PaymentMethod:
+    try:
+        return PaymentMethod(fields.get("method", ""))
+    except ValueError:
+        raise InvalidFieldsError({"method": FieldTrouble.METHOD_MISSING}) from None
+
+
+def card_in(fields: Mapping[str, str], today: date) -> Card:
+    reading = _Reading(fields, {})
+    number = _card_number(reading)
+    month, year = _expiry(reading, today)
+    security_code = digits_in(reading.text("security_code")) or ""
+    if len(security_code) not in (3, 4):
+        reading.wrong("security_code", FieldTrouble.SECURITY_CODE_WRONG)
+    reading.finish()
+    return Card(number, month, year, security_code)
+
+
+def wallet_in(fields: Mapping[str, str], method: PaymentMethod, today: date) -> Wallet:
+    reading = _Reading(fields, {})
+    phone = _phone(reading, method)
+    birth_year = _birth_year(reading, today) if method is PaymentMethod.SADAD else None
+    reading.finish()
+    return Wallet(phone, birth_year)
+
+
+def code_in(fields: Mapping[str, str], method: PaymentMethod) -> str:
+    text = fields.get("code", "").strip()
+    code = digits_in(text) if text else None
+    if not text or code is None:
+        raise InvalidFieldsError({"code": FieldTrouble.CODE_MISSING})
+    if len(code) != CODE_LENGTHS[method]:
+        raise InvalidFieldsError({"code": FieldTrouble.CODE_WRONG_LENGTH})
+    return code
+
+
+def _card_number(reading: _Reading) -> str:
+    text = reading.text("card_number")
+    digits = digits_in(text) or ""
+    if not text:
+        reading.wrong("card_number", FieldTrouble.CARD_NUMBER_MISSING)
+    elif not is_card_number(digits):
+        reading.wrong("card_number", FieldTrouble.CARD_NUMBER_WRONG)
+    return digits
+
+
+def _expiry(reading: _Reading, today: date) -> tuple[int, int]:
+    """08/29, 8/2029, 0829, in any digits."""
+    text = reading.text("expiry")
+    if not text:
+        reading.wrong("expiry", FieldTrouble.EXPIRY_MISSING)
+        return 0, 0
+    digits = digits_in(text, also="/") or ""
+    month_text, _, year_text = digits.partition("/") if "/" in digits else (digits[:2], "/", digits[2:])
+    if not (month_text.isdecimal() and year_text.isdecimal() and len(year_text) in (2, 4)):
+        reading.wrong("expiry", FieldTrouble.EXPIRY_WRONG)
+        return 0, 0
+    month = int(month_text)
+    year = int(year_text) if len(year_text) == 4 else 2000 + int(year_text)
+    if not 1 <= month <= 12 or year > today.year + _FURTHEST_EXPIRY_YEARS or year < 2000:
+        reading.wrong("expiry", FieldTrouble.EXPIRY_WRONG)
+    elif (year, month) < (today.year, today.month):
+        reading.wrong("expiry", FieldTrouble.EXPIRY_PAST)
+    return month, year
+
+
+def _phone(reading: _Reading, method: PaymentMethod) -> str:
+    """09xxxxxxxx, +2189xxxxxxxx or 002189xxxxxxxx."""
+    text = reading.text("phone")
+    if not text:
+        reading.wrong("phone", FieldTrouble.PHONE_MISSING)
+        return ""
+    typed = digits_in(text, also="+") or ""
+    digits = typed.lstrip("+")
+    for prefix in ("00218", "218"):
+        if digits.startswith(prefix):
+            digits = "0" + digits.removeprefix(prefix).removeprefix("0")
+            break
+    if not (
+        typed.rfind("+") <= 0
+        and len(digits) == 10
+        and digits.startswith("09")
+        and digits[2] in _NETWORKS[method]
+    ):
+        reading.wrong("phone", FieldTrouble.PHONE_WRONG)
+    return digits
+
+
+def _birth_year(reading: _Reading, today: date) -> int:
+    digits = digits_in(reading.text("birth_year")) or ""
+    year = int(digits) if len(digits) == 4 else 0
+    if not _OLDEST_BIRTH_YEAR <= year <= today.year - _YOUNGEST_AGE:
+        reading.wrong("birth_year", FieldTrouble.BIRTH_YEAR_WRONG)
+    return year

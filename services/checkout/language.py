@@ -1,0 +1,59 @@
+"""Arabic unless the address says lang=en, through the whole visit; and values in the reader's way."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from babel.dates import format_datetime, get_timezone
+from babel.numbers import format_currency
+from flask import Flask, request, url_for
+from flask_babel import Babel
+
+DEFAULT = "ar"
+LANGUAGES = {"ar": "rtl", "en": "ltr"}
+_MINOR_UNITS = Decimal(1000)
+_LIBYA = get_timezone("Africa/Tripoli")
+_AMOUNT = {"ar": "#,##0.000\u00a0¤", "en": "¤¤\u00a0#,##0.000"}
+_MOMENT = {"ar": "d MMMM y، HH:mm", "en": "d MMMM y, HH:mm"}
+
+
+def current_language() -> str:
+    asked = request.args.get("lang", DEFAULT)
+    return asked if asked in LANGUAGES else DEFAULT
+
+
+def page_url(endpoint: str, lang: str | None = None, **values: Any) -> str:
+    """An address of ours, in this language, or in that of this request."""
+    spoken = lang or current_language()
+    if spoken != DEFAULT:
+        values["lang"] = spoken
+    return url_for(endpoint, **values)
+
+
+def amount_text(minor: int, currency: str, lang: str) -> str:
+    return format_currency(Decimal(minor) / _MINOR_UNITS, currency, _AMOUNT[lang], locale=lang)
+
+
+def moment_text(at: datetime, lang: str) -> str:
+    """On clocks in Libya."""
+    return format_datetime(at.astimezone(_LIBYA), _MOMENT[lang], locale=lang)
+
+
+def speak_languages(app: Flask) -> None:
+    Babel(app, default_locale=DEFAULT, locale_selector=current_language)
+
+    @app.context_processor
+    def language() -> dict[str, str | None]:
+        lang = current_language()
+        other = "en" if lang == DEFAULT else DEFAULT
+        return {"lang": lang, "direction": LANGUAGES[lang], "other_language_url": _same_page_in(other)}
+
+
+def _same_page_in(lang: str) -> str | None:
+    """None where there is no intent to show."""
+    endpoint = request.endpoint
+    if endpoint is None or request.view_args is None:
+        return None
+    if not endpoint.startswith("pages."):
+        return None
+    return page_url("pages.show", lang, intent=request.view_args["intent"])

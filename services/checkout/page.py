@@ -1,0 +1,92 @@
+"""What the templates are given: values ready to be shown, and nothing else of an intent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from shared.payment_method import PaymentMethod
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What every page of an intent shows."""
+
+    merchant: str
+    description: str | None
+    amount: str
+    """With the currency, in the reader's way."""
+    reference: str
+    """In capitals."""
+    return_url: str | None
+    seconds_left: int
+    """Until the checkout stops taking payments."""
+    url: str
+    """This page in this language; where the payment form goes."""
+    state_url: str
+    """Tells scripts in which state the intent is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    method: PaymentMethod
+    label: str
+    has_fields: bool
+    """False: the customer enters everything on the provider's own page."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentForm:
+    choices: Sequence[Choice]
+    chosen: PaymentMethod
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """Field → sentence: method, card_number, expiry, security_code, phone, birth_year."""
+    phone: str = ""
+    birth_year: str = ""
+    failure: str | None = None
+    """Why the last attempt failed, or why this one cannot begin."""
+    leaves_redirect: bool = False
+    """Sending it gives up what the customer may be paying on a provider's page."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeForm:
+    url: str
+    """Where the code goes."""
+    attempt: UUID
+    method_label: str
+    length: int
+    phone_hint: str | None
+    """The last digits of the phone the code was sent to; None where the bank knows it."""
+    send_again_url: str | None
+    """None: it cannot be sent again."""
+    send_again_in_s: int
+    change_url: str
+    """Back to the choice of methods."""
+    tries_left: int
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRedirect:
+    """The customer was sent to a provider's page and has not come back."""
+
+    provider_url: str
+    change_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    paid_at: str
+    """In the reader's way, time of Libya."""
+    method_label: str
+    goes_on: bool
+    """Whether the customer has just paid and is taken on to the merchant by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A page for what is no payment: an unknown link, an error, a server that does not answer."""
+
+    title: str
+    text: str
+    again_url: str | None = None

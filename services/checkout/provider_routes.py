@@ -1,0 +1,124 @@
+"""Where providers call, and where they send the customer back: signed, checked, and without a session."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+from uuid import UUID
+
+import structlog
+from flask import Blueprint, abort, redirect, request
+from flask.typing import ResponseReturnValue
+
+from services.checkout.accounts import Accounts
+from services.checkout.language import DEFAULT, LANGUAGES, page_url
+from services.checkout.news import Known, News, NewsRefusedError, known_attempt, refuse_unless
+from services.checkout.providers import plutu_returns, sandbox
+from shared.settings import SandboxSettings
+
+log = structlog.get_logger(__name__)
+
+_SEE_OTHER = 303
+_UNAUTHORISED = 401
+_UNPROCESSABLE = 422
+_PLUTU = "plutu"
+
+
+def provider_blueprint(news: News, accounts: Accounts, sandbox_settings: SandboxSettings | None) -> Blueprint:
+    blueprint = Blueprint("providers", __name__, url_prefix="/providers")
+    plutu = PlutuRoutes(news, accounts)
+    blueprint.add_url_rule(
+        "/plutu/returns/<lang>/<uuid:attempt>", view_func=plutu.customer_returns, methods=["GET"]
+    )
+    blueprint.add_url_rule(
+        "/plutu/callbacks/<uuid:account>", view_func=plutu.callback, methods=["GET", "POST"]
+    )
+    if sandbox_settings is not None:
+        routes = SandboxRoutes(news, sandbox_settings)
+        blueprint.add_url_rule("/sandbox/notifications", view_func=routes.notification, methods=["POST"])
+
+    @blueprint.errorhandler(NewsRefusedError)
+    def refused(error: NewsRefusedError) -> ResponseReturnValue:
+        log.error("news of a provider refused", reason=str(error))
+        return {"message": str(error)}, _UNPROCESSABLE
+
+    return blueprint
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxRoutes:
+    news: News
+    settings: SandboxSettings
+
+    def notification(self) -> ResponseReturnValue:
+        signature = request.headers.get("Sandbox-Signature", "")
+        try:
+            told = sandbox.read_notification(request.get_data(), signature, self.settings.secret)
+        except sandbox.NotificationRefusedError as error:
+            log.warning("notification of the sandbox refused", reason=str(error))
+            return {"message": str(error)}, _UNAUTHORISED
+        known = self._known(told.attempt)
+        refuse_unless(told.intent == known.intent, sandbox.NAME, "it is of another intent")
+        refuse_unless(told.amount == known.amount, sandbox.NAME, "the amount is another one")
+        refuse_unless(told.currency == known.currency, sandbox.NAME, "the currency is another one")
+        refuse_unless(known.reference in (None, told.charge), sandbox.NAME, "it is of another charge")
+        outcome = told.outcome()
+        if outcome is not None:
+            self.news.take_in(known, outcome)
+        return {"status": "taken in"}
+
+    def _known(self, attempt: UUID) -> Known:
+        with self.news.database.cursor() as cursor:
+            known = known_attempt(cursor, attempt)
+        if known is None or known.provider != sandbox.NAME:
+            abort(404)
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class PlutuRoutes:
+    news: News
+    accounts: Accounts
+
+    def customer_returns(self, lang: str, attempt: UUID) -> ResponseReturnValue:
+        """Whatever it says, the customer ends on their page, which shows how things stand."""
+        known = self._known(attempt)
+        try:
+            self._take_in(known, _received(request.query_string))
+        except (plutu_returns.ReturnRefusedError, NewsRefusedError) as error:
+            log.warning("a customer's return was not believed", attempt=str(attempt), reason=str(error))
+        spoken = lang if lang in LANGUAGES else DEFAULT
+        return redirect(page_url("pages.show", spoken, intent=known.intent), _SEE_OTHER)
+
+    def callback(self, account: UUID) -> ResponseReturnValue:
+        received = _received(request.get_data() if request.method == "POST" else request.query_string)
+        named = plutu_returns.attempt_in(dict(received).get("invoice_no", ""))
+        known = self._known(named) if named is not None else abort(404)
+        if known.account != account:
+            abort(404)
+        try:
+            self._take_in(known, received)
+        except plutu_returns.ReturnRefusedError as error:
+            log.warning("a callback was not believed", attempt=str(known.attempt), reason=str(error))
+            return {"message": str(error)}, _UNAUTHORISED
+        return {"status": "taken in"}
+
+    def _known(self, attempt: UUID) -> Known:
+        with self.news.database.cursor() as cursor:
+            known = known_attempt(cursor, attempt)
+        if known is None or known.provider != _PLUTU or known.account is None:
+            abort(404)
+        return known
+
+    def _take_in(self, known: Known, received: Sequence[tuple[str, str]]) -> None:
+        assert known.account is not None
+        with self.news.database.cursor() as cursor:
+            secret = self.accounts.plutu_secret(cursor, known.account)
+        returned = plutu_returns.read_return(received, secret)
+        refuse_unless(returned.attempt == known.attempt, _PLUTU, "it is of another attempt")
+        refuse_unless(returned.amount == known.amount, _PLUTU, "the amount is another one")
+        self.news.take_in(known, plutu_returns.outcome_of(returned))
+
+
+def _received(encoded: bytes) -> list[tuple[str, str]]:
+    """In the order received, which is part of what is signed."""
+    return parse_qsl(encoded.decode("utf-8", "replace"), keep_blank_values=True)

@@ -1,0 +1,1 @@
+"""Those who take the money: one port, an adapter for each of them."""

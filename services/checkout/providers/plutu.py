@@ -1,0 +1,240 @@
+"""Plutu, the Libyan aggregator: a code confirms a wallet's payment, and cards are paid on a page of its own.
+
+It cannot be asked what became of a payment: where that is in doubt, an operator decides.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from services.checkout.providers.calling import NoAnswerError, NotSentError, ProviderClient, Reply
+from services.checkout.providers.plutu_returns import can_be_kept, invoice_of
+from services.checkout.providers.port import Card, CodeEntered, Payment, ProviderAnswer, Reason, Wallet, said
+from shared.attempts.outcome import Outcome
+from shared.attempts.states import Answer, AttemptState
+from shared.payment_method import PaymentMethod
+
+_log = logging.getLogger(__name__)
+
+_GATEWAYS = {PaymentMethod.SADAD: "sadadapi", PaymentMethod.ADFALI: "edfali"}
+
+# Some are misspelt by Plutu; the right spelling is there for the day when they correct it.
+_ASK_AGAIN = {
+    "INVLIAD_OTP": Reason.WRONG_CODE,
+    "INVALID_OTP": Reason.WRONG_CODE,
+    "OTP_EXPIRED": Reason.CODE_EXPIRED,
+}
+_REFUSED = {
+    "NOT_SUBSCRIBED": Reason.NOT_SUBSCRIBED,
+    "INVALID_MOBILE_NUMBER": Reason.WRONG_PHONE,
+    "INVALID_MOBILE_NUMBER_OR_BIRTH_YEAR": Reason.WRONG_PHONE_OR_BIRTH_YEAR,
+    "OTP_WAIT_BEFORE_RESNED": Reason.WAIT_BEFORE_NEXT_CODE,
+    "OTP_WAIT_BEFORE_RESEND": Reason.WAIT_BEFORE_NEXT_CODE,
+    "INSUFFICIENT_BALANCE": Reason.INSUFFICIENT_FUNDS,
+    "AMOUNT_EXCEEDED_MAXIMUM": Reason.AMOUNT_NOT_ALLOWED,
+    "NOT_ALLOWED_AMOUNT": Reason.AMOUNT_NOT_ALLOWED,
+    "CHECK_BANK_ACCOUNT": Reason.ACCOUNT_TROUBLE,
+}
+# The first: an earlier request with this invoice may have charged.
+_LEAVES_IN_DOUBT = frozenset({"DUPLICATED_INVOICE_NUMBER", "BACKEND_SERVER_ERROR"})
+
+_NOBODY_KNOWS = said(Answer.UNKNOWN, can_be_asked=False)
+
+_ERROR_CODE = re.compile(r"[A-Z_]{1,64}")
+_HEADER_VALUE = re.compile(r"[!-~]+")
+_LONGEST_URL = 4096
+
+
+class UnusableCredentialsError(Exception):
+    """They have to be entered again: nobody could be called, or believed, with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlutuCredentials:
+    api_key: str = field(repr=False)
+    access_token: str = field(repr=False)
+    secret_key: str = field(repr=False)
+    """What Plutu signs the customer's return with."""
+
+    def __post_init__(self) -> None:
+        for name in ("api_key", "access_token"):
+            if not _HEADER_VALUE.fullmatch(getattr(self, name)):
+                raise UnusableCredentialsError(
+                    f"the {name} is empty or has characters that no header carries"
+                )
+        if not self.secret_key:
+            raise UnusableCredentialsError("the secret_key is empty")
+
+
+class Plutu:
+    name = "plutu"
+
+    def __init__(
+        self, url: str, credentials: PlutuCredentials, return_url_base: str, timeout_s: float
+    ) -> None:
+        headers = {
+            "Authorization": f"Bearer {credentials.access_token}",
+            "X-API-KEY": credentials.api_key,
+        }
+        self._client = ProviderClient(url, timeout_s, headers)
+        self._return_url_base = return_url_base.rstrip("/")
+
+    def beginning(self, method: PaymentMethod) -> AttemptState:
+        return AttemptState.AWAITING_CODE if method in _GATEWAYS else AttemptState.AWAITING_REDIRECT
+
+    def takes(self, amount: int) -> bool:
+        return amount % 10 == 0
+
+    def start(self, payment: Payment, details: Card | Wallet | None) -> ProviderAnswer:
+        """Charges nothing: whatever goes wrong here, the customer can begin again."""
+        try:
+            if payment.method in _GATEWAYS:
+                return self._send_code(payment, details)
+            return self._open_page(payment)
+        except (NotSentError, NoAnswerError) as error:
+            _log.warning("plutu gave no answer to the start of attempt %s: %s", payment.attempt, error)
+            return said(Answer.DECLINED, Reason.PROVIDER_AWAY)
+
+    def confirm(self, payment: Payment, entered: CodeEntered) -> ProviderAnswer:
+        """Charges, or may have charged where the answer is lost."""
+        if entered.continuation is None:
+            # The answer that brought it was lost, and without it no code can be confirmed.
+            return said(Answer.DECLINED, Reason.CODE_EXPIRED)
+        fields = {
+            "process_id": entered.continuation,
+            "code": entered.code,
+            "amount": _dinars(payment.amount),
+            "invoice_no": invoice_of(payment.attempt, entered.number),
+        }
+        try:
+            reply = self._call(_GATEWAYS[payment.method], "confirm", fields)
+        except NotSentError as error:
+            _log.warning("plutu could not be asked to charge attempt %s: %s", payment.attempt, error)
+            return _needs_code(Reason.PROVIDER_AWAY, entered.continuation)
+        except NoAnswerError as error:
+            _log.warning("plutu may have charged attempt %s: %s", payment.attempt, error)
+            return _NOBODY_KNOWS
+        return _confirmed(reply, payment, entered.continuation)
+
+    def status(self, payment: Payment) -> ProviderAnswer:  # noqa: ARG002  there is no such call
+        return _NOBODY_KNOWS
+
+    def _send_code(self, payment: Payment, details: Card | Wallet | None) -> ProviderAnswer:
+        if not isinstance(details, Wallet):
+            raise TypeError(f"{payment.method} needs a wallet, not {type(details).__name__}")
+        fields = {"mobile_number": details.phone, "amount": _dinars(payment.amount)}
+        if payment.method is PaymentMethod.SADAD:
+            if details.birth_year is None:
+                raise TypeError("sadad needs a birth year")
+            fields["birth_year"] = str(details.birth_year)
+        reply = self._call(_GATEWAYS[payment.method], "verify", fields)
+        process = _result(reply, "process_id")
+        return _needs_code(None, process) if can_be_kept(process) else _not_started(reply, payment)
+
+    def _open_page(self, payment: Payment) -> ProviderAnswer:
+        fields = {
+            "amount": _dinars(payment.amount),
+            "invoice_no": invoice_of(payment.attempt, 0),
+            # Without a query of its own: Plutu adds what it signs.
+            "return_url": f"{self._return_url_base}/providers/plutu/returns/{payment.lang}/{payment.attempt}",
+            "lang": payment.lang,
+        }
+        reply = self._call("localbankcards", "confirm", fields)
+        url = _result(reply, "redirect_url")
+        if _leads_somewhere(url):
+            return ProviderAnswer(Outcome(Answer.NEEDS_REDIRECT), redirect_url=url)
+        return _not_started(reply, payment)
+
+    def _call(self, gateway: str, action: str, fields: Mapping[str, str]) -> Reply:
+        return self._client.post_form(f"/transaction/{gateway}/{action}", fields)
+
+
+def _confirmed(reply: Reply, payment: Payment, continuation: str) -> ProviderAnswer:
+    reference = _result(reply, "transaction_id")
+    if can_be_kept(reference):
+        return said(Answer.PAID, reference=reference)
+    again = _ASK_AGAIN.get(_error_code(reply))
+    if again:
+        return _needs_code(again, continuation)
+    reason = _refusal(reply, payment)
+    if reason:
+        return said(Answer.DECLINED, reason)
+    _log.warning("plutu may have charged attempt %s: %s", payment.attempt, _in_words(reply))
+    return _NOBODY_KNOWS
+
+
+def _not_started(reply: Reply, payment: Payment) -> ProviderAnswer:
+    reason = _refusal(reply, payment)
+    if reason is None:
+        _log.warning("plutu did not start attempt %s: %s", payment.attempt, _in_words(reply))
+    return said(Answer.DECLINED, reason or Reason.PROVIDER_AWAY)
+
+
+def _refusal(reply: Reply, payment: Payment) -> Reason | None:
+    """Why nothing was charged; None unless that is certain."""
+    code, status = _error_code(reply), _error_status(reply)
+    if code in _LEAVES_IN_DOUBT:
+        return None
+    if code in _REFUSED:
+        return _REFUSED[code]
+    if status in (401, 403):
+        _log.error("plutu refuses the credentials of the account of attempt %s (%d)", payment.attempt, status)
+        return Reason.ACCOUNT_TROUBLE
+    # CONFIRMATION_ERROR too, and whatever they think of next.
+    return Reason.DECLINED if code and 400 <= status < 500 else None
+
+
+def _needs_code(reason: Reason | None, continuation: str) -> ProviderAnswer:
+    return ProviderAnswer(Outcome(Answer.NEEDS_CODE, reason), continuation=continuation)
+
+
+def _dinars(amount: int) -> str:
+    if amount % 10:
+        raise ValueError("plutu cannot charge this amount exactly")
+    return f"{amount // 1000}.{amount % 1000 // 10:02}"
+
+
+def _result(reply: Reply, name: str) -> str:
+    """What a success says under that name; empty where it is no success, or says nothing."""
+    result = reply.body.get("result")
+    if not _is_success(reply) or not isinstance(result, dict):
+        return ""
+    value = result.get(name)
+    return str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+
+
+def _is_success(reply: Reply) -> bool:
+    statuses = (reply.status, reply.body.get("status", reply.status))
+    return not reply.body.get("error") and all(re.fullmatch("2[0-9]{2}", str(status)) for status in statuses)
+
+
+def _error_code(reply: Reply) -> str:
+    """Empty where there is none."""
+    error = reply.body.get("error")
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, str) else ""
+
+
+def _error_status(reply: Reply) -> int:
+    """The worse of the two, where the error's own status differs from that of the answer."""
+    error = reply.body.get("error")
+    own = str(error.get("status")) if isinstance(error, dict) else ""
+    return max(reply.status, int(own)) if re.fullmatch("[45][0-9]{2}", own) else reply.status
+
+
+def _in_words(reply: Reply) -> str:
+    """Without its message, which may quote what was sent."""
+    code = _error_code(reply)
+    return f"it answered {reply.status} {code if _ERROR_CODE.fullmatch(code) else 'with no code we know'}"
+
+
+def _leads_somewhere(url: str) -> bool:
+    if len(url) > _LONGEST_URL or not url.isprintable() or re.search(r"[\s\\]", url):
+        return False
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)

@@ -1,0 +1,102 @@
+"""The port that every provider is reached through: three verbs, and what comes back."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+from uuid import UUID
+
+from shared.attempts.outcome import Outcome
+from shared.attempts.states import Answer, AttemptState
+from shared.payment_method import PaymentMethod
+
+
+class Reason(StrEnum):
+    """Why money was not taken, or why a code is asked for once more. The page has a sentence for each."""
+
+    DECLINED = "declined"
+    INSUFFICIENT_FUNDS = "insufficient_funds"
+    NOT_SUBSCRIBED = "not_subscribed"
+    WRONG_PHONE = "wrong_phone"
+    WRONG_PHONE_OR_BIRTH_YEAR = "wrong_phone_or_birth_year"
+    WRONG_CODE = "wrong_code"
+    CODE_EXPIRED = "code_expired"
+    TOO_MANY_CODES = "too_many_codes"
+    WAIT_BEFORE_NEXT_CODE = "wait_before_next_code"
+    AMOUNT_NOT_ALLOWED = "amount_not_allowed"
+    ACCOUNT_TROUBLE = "account_trouble"
+    LEFT_BY_CUSTOMER = "left_by_customer"
+    PROVIDER_AWAY = "provider_away"
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """What is paid. The attempt's id is the idempotency key: a provider that sees it twice charges once."""
+
+    attempt: UUID
+    intent: UUID
+    method: PaymentMethod
+    amount: int
+    """Minor units."""
+    currency: str
+    lang: str
+    """The customer's language, where the provider shows a page of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Lives in memory for one request."""
+
+    number: str = field(repr=False)
+    expiry_month: int = field(repr=False)
+    expiry_year: int = field(repr=False)
+    security_code: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Wallet:
+    phone: str = field(repr=False)
+    """As 09xxxxxxxx."""
+    birth_year: int | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAnswer:
+    outcome: Outcome
+    continuation: str | None = None
+    """What it wants to see again beside the code; only with needs_code."""
+    redirect_url: str | None = None
+    """Only with needs_redirect."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeEntered:
+    code: str = field(repr=False)
+    continuation: str | None
+    number: int
+    """Counts the requests of this attempt that may charge: a repeat of one number is the same request."""
+
+
+class Provider(Protocol):
+    """An adapter with the credentials of one account. Never raises for what a provider does or fails to do."""
+
+    name: str
+
+    def beginning(self, method: PaymentMethod) -> AttemptState:
+        """How an attempt begins: sent, where starting it may charge; awaiting a code or a redirect otherwise."""
+
+    def takes(self, amount: int) -> bool:
+        """Whether it can charge exactly that much."""
+
+    def start(self, payment: Payment, details: Card | Wallet | None) -> ProviderAnswer:
+        """Charges a card, sends a code to a phone (again, where it was before), or opens a page of its own."""
+
+    def confirm(self, payment: Payment, entered: CodeEntered) -> ProviderAnswer: ...
+
+    def status(self, payment: Payment) -> ProviderAnswer:
+        """What became of it."""
+
+
+def said(
+    answer: Answer, reason: Reason | None = None, reference: str | None = None, *, can_be_asked: bool = True
+) -> ProviderAnswer:
+    return ProviderAnswer(Outcome(answer, reason, reference, can_be_asked))

@@ -1,0 +1,165 @@
+"""The sandbox as a provider: a stand-in bank and two wallets, for development and tests."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_fixed
+
+from services.checkout.providers.calling import NoAnswerError, NotSentError, ProviderClient, Reply
+from services.checkout.providers.port import (
+    Card,
+    CodeEntered,
+    Payment,
+    ProviderAnswer,
+    Reason,
+    Wallet,
+    said,
+)
+from shared.attempts.outcome import Outcome
+from shared.attempts.states import Answer, AttemptState
+from shared.payment_method import PaymentMethod
+from shared.settings import SandboxSettings
+
+NAME = "sandbox"
+_ANSWERS = {"paid": Answer.PAID, "declined": Answer.DECLINED, "needs_code": Answer.NEEDS_CODE}
+
+
+class Sandbox:
+    name = NAME
+
+    def __init__(self, settings: SandboxSettings, notify_url: str, timeout_s: float) -> None:
+        self._client = ProviderClient(settings.url, timeout_s)
+        self._notify_url = notify_url
+
+    def beginning(self, method: PaymentMethod) -> AttemptState:
+        return AttemptState.SENT if method is PaymentMethod.CARD else AttemptState.AWAITING_CODE
+
+    def takes(self, amount: int) -> bool:
+        return amount > 0
+
+    def start(self, payment: Payment, details: Card | Wallet | None) -> ProviderAnswer:
+        body = {
+            "attempt": str(payment.attempt),
+            "intent": str(payment.intent),
+            "method": payment.method,
+            "amount": payment.amount,
+            "currency": payment.currency,
+            "notify_url": self._notify_url,
+            **_details(details),
+        }
+        try:
+            return _answer(self._client.post_json("/charges", body))
+        except NotSentError:
+            return said(Answer.DECLINED, Reason.PROVIDER_AWAY)
+        except NoAnswerError:
+            if payment.method is PaymentMethod.CARD:
+                return said(Answer.UNKNOWN)
+            return said(Answer.DECLINED, Reason.PROVIDER_AWAY)  # no wallet is charged before its code
+
+    def confirm(self, payment: Payment, entered: CodeEntered) -> ProviderAnswer:  # noqa: ARG002  the charge says it
+        body = {"number": entered.number, "code": entered.code}
+        try:
+            return _answer(self._client.post_json(f"/charges/{entered.continuation}/confirm", body))
+        except NotSentError:
+            return said(Answer.NEEDS_CODE, Reason.PROVIDER_AWAY)
+        except NoAnswerError:
+            return said(Answer.UNKNOWN)
+
+    def status(self, payment: Payment) -> ProviderAnswer:
+        """Asking changes nothing, so it is asked again when the first word gets lost."""
+        asking = Retrying(
+            retry=retry_if_exception_type((NotSentError, NoAnswerError)),
+            stop=stop_after_attempt(3),
+            wait=wait_fixed(0.2),
+            reraise=True,
+        )
+        try:
+            reply = asking(self._client.get, "/charges", {"attempt": str(payment.attempt)})
+        except (NotSentError, NoAnswerError):
+            return said(Answer.UNKNOWN)
+        charges = reply.body.get("charges")
+        if reply.status != 200 or not isinstance(charges, list):
+            return said(Answer.UNKNOWN)
+        if not charges:
+            return said(Answer.NOT_FOUND)
+        return _charge(charges[0])
+
+
+def _details(details: Card | Wallet | None) -> dict[str, Any]:
+    match details:
+        case Card():
+            return {
+                "card": {
+                    "number": details.number,
+                    "expiry_month": details.expiry_month,
+                    "expiry_year": details.expiry_year,
+                    "security_code": details.security_code,
+                }
+            }
+        case Wallet():
+            return {"wallet": {"phone": details.phone, "birth_year": details.birth_year}}
+        case None:
+            return {}
+
+
+def _answer(reply: Reply) -> ProviderAnswer:
+    if reply.status in (200, 201):
+        return _charge(reply.body)
+    if reply.status >= 500:
+        return said(Answer.UNKNOWN)
+    return said(Answer.DECLINED, Reason.DECLINED)
+
+
+def _charge(charge: object) -> ProviderAnswer:
+    if not isinstance(charge, Mapping) or charge.get("status") not in _ANSWERS:
+        return said(Answer.UNKNOWN)
+    answer = _ANSWERS[charge["status"]]
+    reference = str(charge.get("id"))
+    return ProviderAnswer(
+        Outcome(answer, _reason(charge.get("reason")), reference),
+        continuation=reference if answer is Answer.NEEDS_CODE else None,
+    )
+
+
+def _reason(text: object) -> Reason | None:
+    if text is None:
+        return None
+    known = {reason.value: reason for reason in Reason}
+    return known.get(str(text), Reason.DECLINED)
+
+
+class SandboxNotification(msgspec.Struct, frozen=True):
+    """What the sandbox tells by itself."""
+
+    charge: str
+    attempt: UUID
+    intent: UUID
+    amount: int
+    currency: str
+    status: str
+
+    def outcome(self) -> Outcome | None:
+        """None: nothing that settles anything."""
+        if self.status == "paid":
+            return Outcome(Answer.PAID, provider_reference=self.charge)
+        if self.status == "declined":
+            return Outcome(Answer.DECLINED, Reason.DECLINED, self.charge)
+        return None
+
+
+class NotificationRefusedError(Exception):
+    """It is not from the sandbox, or says something that cannot be."""
+
+
+def read_notification(body: bytes, signature: str, secret: str) -> SandboxNotification:
+    expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    if not hmac.compare_digest(expected.encode(), signature.encode()):
+        raise NotificationRefusedError("the signature is not right")
+    try:
+        return msgspec.json.decode(body, type=SandboxNotification)
+    except msgspec.MsgspecError as error:
+        raise NotificationRefusedError("this is no notification") from error

@@ -1,0 +1,128 @@
+"""Turns how an intent stands into the page that its customer sees."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from flask import render_template, session
+
+from services.checkout.accounts import Account
+from services.checkout.codes import Challenge
+from services.checkout.form_fields import CODE_LENGTHS
+from services.checkout.language import amount_text, current_language, moment_text, page_url
+from services.checkout.page import Choice, CodeForm, OpenRedirect, Page, PaymentForm, Receipt
+from services.checkout.providers.port import Reason
+from services.checkout.sentences import DEFAULT_FAILURE, METHODS, SENTENCES
+from services.checkout.visit import LastAttempt, Visit
+from shared.attempts.states import AttemptState
+from shared.payment_method import PaymentMethod
+
+_PAYING = "paying"
+"""In the browser's cookie: the intent that it has just paid, or tried to."""
+
+Offered = Mapping[PaymentMethod, Account]
+
+
+def remember_paying(visit: Visit) -> None:
+    session[_PAYING] = str(visit.intent)
+
+
+def ready_page(visit: Visit, offered: Offered, form: PaymentForm | None = None) -> str:
+    """`form` holds what a customer has entered, to be shown again with what is wrong with it."""
+    page = _page(visit)
+    if not offered:
+        return render_template("no_method.html", page=page)
+    made = form or PaymentForm((), _last_method(visit, offered), failure=_failure(visit.attempt))
+    choices = [
+        Choice(method, str(METHODS[method]), has_fields=_has_fields(method, account))
+        for method, account in offered.items()
+    ]
+    leaves = visit.attempt is not None and visit.attempt.state is AttemptState.AWAITING_REDIRECT
+    shown = replace(made, choices=choices, leaves_redirect=leaves)
+    return render_template("ready.html", page=page, form=shown)
+
+
+def code_page(visit: Visit, attempt: LastAttempt, challenge: Challenge, error: str | None = None) -> str:
+    can_send_again = challenge.can_send_again
+    form = CodeForm(
+        url=page_url("pages.confirm", intent=visit.intent),
+        attempt=attempt.id,
+        method_label=str(METHODS[attempt.method]),
+        length=CODE_LENGTHS[attempt.method],
+        phone_hint=challenge.phone_hint,
+        send_again_url=page_url("pages.send_again", intent=visit.intent) if can_send_again else None,
+        send_again_in_s=challenge.send_again_in_s,
+        change_url=page_url("pages.show", intent=visit.intent, change=1),
+        tries_left=challenge.tries_left,
+        error=error or _code_trouble(attempt, challenge),
+    )
+    return render_template("code.html", page=_page(visit), code=form)
+
+
+def redirect_page(visit: Visit) -> str:
+    redirect = OpenRedirect(
+        provider_url=page_url("pages.leave", intent=visit.intent),
+        change_url=page_url("pages.show", intent=visit.intent, change=1),
+    )
+    return render_template("redirect_open.html", page=_page(visit), redirect=redirect)
+
+
+def leaving_page(visit: Visit, provider_url: str) -> str:
+    return render_template("leave.html", page=_page(visit), redirect_url=provider_url)
+
+
+def processing_page(visit: Visit) -> str:
+    return render_template("processing.html", page=_page(visit))
+
+
+def receipt_page(visit: Visit) -> str:
+    assert visit.attempt is not None
+    receipt = Receipt(
+        paid_at=moment_text(visit.attempt.updated_at, current_language()),
+        method_label=str(METHODS[visit.attempt.method]),
+        goes_on=session.pop(_PAYING, None) == str(visit.intent),
+    )
+    return render_template("receipt.html", page=_page(visit), receipt=receipt)
+
+
+def expired_page(visit: Visit) -> str:
+    return render_template("expired.html", page=_page(visit))
+
+
+def sentence_for(reason: str | None) -> str:
+    return str(next((text for known, text in SENTENCES.items() if known == reason), DEFAULT_FAILURE))
+
+
+def _page(visit: Visit) -> Page:
+    lang = current_language()
+    return Page(
+        merchant=visit.merchant,
+        description=visit.description,
+        amount=amount_text(visit.amount, visit.currency, lang),
+        reference=visit.reference.upper(),
+        return_url=visit.return_url,
+        seconds_left=visit.seconds_left,
+        url=page_url("pages.show", intent=visit.intent),
+        state_url=page_url("pages.state", intent=visit.intent),
+    )
+
+
+def _has_fields(method: PaymentMethod, account: Account) -> bool:
+    return account.provider.beginning(method) is not AttemptState.AWAITING_REDIRECT
+
+
+def _last_method(visit: Visit, offered: Offered) -> PaymentMethod:
+    if visit.attempt is not None and visit.attempt.method in offered:
+        return visit.attempt.method
+    return next(iter(offered))
+
+
+def _failure(attempt: LastAttempt | None) -> str | None:
+    if attempt is None or attempt.state is not AttemptState.DECLINED:
+        return None
+    return sentence_for(attempt.reason)
+
+
+def _code_trouble(attempt: LastAttempt, challenge: Challenge) -> str | None:
+    if challenge.is_expired:
+        return sentence_for(Reason.CODE_EXPIRED)
+    return sentence_for(attempt.reason) if attempt.reason else None

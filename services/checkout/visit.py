@@ -1,0 +1,129 @@
+"""One look at all that a page shows of an intent, in one statement."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Cursor
+
+from services.checkout.codes import SEND_AGAIN_AFTER_S, Challenge
+from shared.attempts.states import AttemptState
+from shared.intents.states import State
+from shared.payment_method import PaymentMethod
+
+# Of the attempts, the one that was paid, or the newest: a new one ends all that wait for the customer.
+_LOOK = """
+select i.uuid as intent, i.application_id as application, m.name as merchant, i.description, i.amount, i.currency,
+       i.reference, i.return_url, i.status, i.expires_at <= mizan_now() as is_over,
+       greatest(0, ceil(extract(epoch from i.expires_at - mizan_now())))::bigint as seconds_left,
+       mizan_now() as now,
+       array(select method from application_methods where application_id = i.application_id) as methods,
+       t.id as attempt, t.state, t.method, t.reason, t.provider_account_id as account, t.updated_at,
+       (select url from provider_pages where attempt_id = t.id) as provider_url,
+       c.attempt_id as challenged, c.continuation, c.phone_hint, c.sealed_phone is not null as can_send_again,
+       c.codes_tried as tried, c.expires_at <= mizan_now() as is_expired,
+       greatest(0, ceil(extract(epoch from c.sent_at - mizan_now()) + %(send_again_after)s))::integer
+           as send_again_in_s
+from payment_intents as i
+join applications as a on a.id = i.application_id
+join merchants as m on m.id = a.merchant_id
+left join lateral (
+    select id, state, method, reason, provider_account_id, updated_at from payment_attempts
+    where intent_uuid = i.uuid order by state = 'paid' desc, id desc limit 1
+) as t on true
+left join code_challenges as c on c.attempt_id = t.id
+where i.uuid = %(intent)s"""
+
+_FACTS = (
+    "intent",
+    "application",
+    "merchant",
+    "description",
+    "amount",
+    "currency",
+    "reference",
+    "return_url",
+    "is_over",
+    "seconds_left",
+    "now",
+)
+_STATE = "select status from payment_intents where uuid = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class LastAttempt:
+    id: UUID
+    state: AttemptState
+    method: PaymentMethod
+    reason: str | None
+    account: UUID | None
+    updated_at: datetime
+    provider_url: str | None
+    challenge: Challenge | None
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """An intent as its customer finds it."""
+
+    intent: UUID
+    application: UUID
+    merchant: str
+    description: str | None
+    amount: int
+    currency: str
+    reference: str
+    return_url: str | None
+    status: State
+    is_over: bool
+    seconds_left: int
+    now: datetime
+    """By the database's clock."""
+    methods: frozenset[PaymentMethod]
+    """Those that the application has enabled."""
+    attempt: LastAttempt | None
+
+
+def look(cursor: Cursor[Any], intent: UUID) -> Visit | None:
+    row = cursor.execute(_LOOK, {"intent": intent, "send_again_after": SEND_AGAIN_AFTER_S}).fetchone()
+    if row is None or cursor.description is None:
+        return None
+    found = dict(zip((column.name for column in cursor.description), row, strict=True))
+    facts = {name: found[name] for name in _FACTS}
+    return Visit(
+        **facts,
+        status=State(found["status"]),
+        methods=frozenset(map(PaymentMethod, found["methods"])),
+        attempt=None if found["attempt"] is None else _attempt(found),
+    )
+
+
+def state_of(cursor: Cursor[Any], intent: UUID) -> State | None:
+    row = cursor.execute(_STATE, (intent,)).fetchone()
+    return None if row is None else State(row[0])
+
+
+def _attempt(found: dict[str, Any]) -> LastAttempt:
+    return LastAttempt(
+        id=found["attempt"],
+        state=AttemptState(found["state"]),
+        method=PaymentMethod(found["method"]),
+        reason=found["reason"],
+        account=found["account"],
+        updated_at=found["updated_at"],
+        provider_url=found["provider_url"],
+        challenge=None if found["challenged"] is None else _challenge(found),
+    )
+
+
+def _challenge(found: dict[str, Any]) -> Challenge:
+    return Challenge(
+        attempt=found["challenged"],
+        continuation=found["continuation"],
+        phone_hint=found["phone_hint"],
+        can_send_again=found["can_send_again"],
+        tried=found["tried"],
+        is_expired=found["is_expired"],
+        send_again_in_s=found["send_again_in_s"],
+    )

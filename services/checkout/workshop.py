@@ -1,0 +1,34 @@
+"""What the pages and the verifier are both made of."""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+
+from services.checkout.accounts import Accounts
+from services.checkout.codes import Codes
+from services.checkout.following import Following
+from services.checkout.limits import Limits
+from services.checkout.payments import Payments
+from shared.db.pool import Database
+from shared.sealing import SecretBox
+from shared.settings import Settings
+
+SERVICE = "checkout"
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    accounts: Accounts
+    payments: Payments
+    following: Following
+
+
+def set_up(settings: Settings, database: Database) -> Workshop:
+    """Raises NoSecretKeysError where there is nothing to seal with."""
+    box = SecretBox(settings.secret_keys)
+    accounts = Accounts(settings, box)
+    codes = Codes(box)
+    # The oldest key stays longest while keys are rotated: all processes have it.
+    key = hmac.new(settings.secret_keys[-1].encode(), b"checkout limits", hashlib.sha256).digest()
+    limits = Limits(key, settings.checkout.codes_per_phone)
+    return Workshop(accounts, Payments(database, accounts, codes, limits), Following(codes, limits))

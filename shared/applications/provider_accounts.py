@@ -1,0 +1,108 @@
+"""With whom, and with which credentials, an application's customers pay by each method.
+
+An account is replaced, never changed: what began with one is settled with it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from uuid import UUID, uuid4
+
+from psycopg import Connection, Cursor
+
+from shared.applications.errors import ApplicationNotFoundError, RefusedError
+from shared.payment_method import PaymentMethod
+from shared.sealing import SecretBox
+
+
+class Adapter(StrEnum):
+    SANDBOX = "sandbox"
+    PLUTU = "plutu"
+
+
+CREDENTIALS: Mapping[Adapter, tuple[str, ...]] = {
+    Adapter.SANDBOX: (),
+    Adapter.PLUTU: ("api_key", "access_token", "secret_key"),
+}
+"""What each of them wants to see."""
+
+
+class CredentialsIncompleteError(RefusedError):
+    def __init__(self, adapter: Adapter) -> None:
+        wanted = ", ".join(CREDENTIALS[adapter]) or "no credentials"
+        super().__init__(f"an account of {adapter} has {wanted}: none missing, none empty, none besides")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAccount:
+    id: UUID
+    application_id: UUID
+    method: PaymentMethod
+    adapter: Adapter
+    credentials: Mapping[str, str] = field(repr=False)
+
+
+_LOCK = "select from applications where id = %s for no key update"
+_REPLACE = """
+update provider_accounts set replaced_at = mizan_now()
+where application_id = %s and method = %s and replaced_at is null"""
+_ADD = """
+insert into provider_accounts (id, application_id, method, adapter, sealed) values (%s, %s, %s, %s, %s)"""
+_CURRENT = """
+select id, application_id, method, adapter, sealed from provider_accounts
+where application_id = %s and replaced_at is null"""
+_GET = "select id, application_id, method, adapter, sealed from provider_accounts where id = %s"
+
+
+def set_provider(
+    connection: Connection[Any],
+    box: SecretBox,
+    application_id: UUID,
+    method: PaymentMethod,
+    *,
+    adapter: Adapter,
+    credentials: Mapping[str, str],
+) -> UUID:
+    """From now on, customers who choose this method pay through this account."""
+    if set(credentials) != set(CREDENTIALS[adapter]) or not all(credentials.values()):
+        raise CredentialsIncompleteError(adapter)
+    if not connection.execute(_LOCK, (application_id,)).rowcount:
+        raise ApplicationNotFoundError(application_id)
+    account = uuid4()
+    sealed = box.seal(json.dumps(dict(credentials)), _purpose(account)) if credentials else None
+    connection.execute(_REPLACE, (application_id, method))
+    connection.execute(_ADD, (account, application_id, method, adapter, sealed))
+    return account
+
+
+def current_accounts(
+    cursor: Cursor[Any], box: SecretBox, application_id: UUID
+) -> dict[PaymentMethod, ProviderAccount]:
+    """Those that new attempts begin with."""
+    found = [_account(box, row) for row in cursor.execute(_CURRENT, (application_id,))]
+    return {account.method: account for account in found}
+
+
+def get_account(cursor: Cursor[Any], box: SecretBox, account_id: UUID) -> ProviderAccount:
+    """Also one that was replaced."""
+    row = cursor.execute(_GET, (account_id,)).fetchone()
+    assert row is not None, "accounts are never deleted"
+    return _account(box, row)
+
+
+def _account(box: SecretBox, row: tuple[Any, ...]) -> ProviderAccount:
+    account_id, application_id, method, adapter, sealed = row
+    credentials = {} if sealed is None else json.loads(box.open(sealed, _purpose(account_id)))
+    return ProviderAccount(
+        id=account_id,
+        application_id=application_id,
+        method=PaymentMethod(method),
+        adapter=Adapter(adapter),
+        credentials=credentials,
+    )
+
+
+def _purpose(account_id: UUID) -> str:
+    return f"provider_account/{account_id}"

@@ -1,0 +1,65 @@
+"""What protects pages that people open in a browser: headers, cookies, and tokens against forged forms."""
+
+import hashlib
+import hmac
+from datetime import timedelta
+
+from flask import Flask, Response, request
+from flask_wtf.csrf import CSRFProtect
+
+from shared.sealing import NoSecretKeysError
+
+# Nothing from elsewhere, no script or style inside a page, no frame around it, no form that leads away from it.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_ONE_YEAR_S = int(timedelta(days=365).total_seconds())
+_STATIC = "static"
+
+
+def protect_pages(app: Flask, public_url: str, secret_keys: tuple[str, ...]) -> CSRFProtect:
+    """Returns what guards the forms, so that routes for programs can be taken out of it."""
+    if not secret_keys:
+        raise NoSecretKeysError
+    is_https = public_url.startswith("https://")
+    signing, *earlier = [_derived(key, app.name) for key in secret_keys]
+    app.config.update(
+        SECRET_KEY=signing,
+        SECRET_KEY_FALLBACKS=earlier,
+        # The prefix makes browsers insist on what the other settings promise.
+        SESSION_COOKIE_NAME="__Host-mizan" if is_https else "mizan",
+        SESSION_COOKIE_SECURE=is_https,
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Lax",
+        # As long as the browser keeps the cookie; and we send no referrer that could be looked at.
+        WTF_CSRF_TIME_LIMIT=None,
+        WTF_CSRF_SSL_STRICT=False,
+    )
+
+    @app.after_request
+    def add_headers(response: Response) -> Response:
+        response.headers.update(_HEADERS)
+        if is_https:
+            response.headers["Strict-Transport-Security"] = f"max-age={_ONE_YEAR_S}; includeSubDomains"
+        if request.endpoint == _STATIC and response.status_code == 200:
+            # Their addresses change with their contents.
+            response.headers["Cache-Control"] = f"public, max-age={_ONE_YEAR_S}, immutable"
+        else:
+            response.headers["Cache-Control"] = "no-store"
+        return response
+
+    return CSRFProtect(app)
+
+
+def _derived(key: str, purpose: str) -> bytes:
+    """A key that opens nothing that was sealed with the one it comes from."""
+    return hmac.new(key.encode(), f"cookies/{purpose}".encode(), hashlib.sha256).digest()

@@ -1,0 +1,33 @@
+"""The checkout's world: a bank for the whole run, and pages on a database of their own for each test."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.settings import Settings
+from tests.checkout.world import SILENCE_S, CheckoutWorld
+from tests.sandbox.running_sandbox import RunningSandbox
+
+
+@pytest.fixture(scope="session")
+def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSandbox]:
+    """Nobody kills this one."""
+    made = RunningSandbox(tmp_path_factory.mktemp("bank"), SANDBOX_SILENCE=str(SILENCE_S))
+    with made.running():
+        yield made
+
+
+@pytest.fixture
+def world(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
+    database = Database(settings.database, "checkout", **STEADY_PLANS)
+    yield CheckoutWorld(settings, database, bank)
+    database.close()
+
+
+@pytest.fixture
+def pages(world: CheckoutWorld) -> Iterator[CheckoutWorld]:
+    """The same, with its pages served."""
+    with world.serving():
+        yield world

@@ -1,0 +1,59 @@
+"""A customer without a browser: opens the page, fills in its forms, and follows where they lead."""
+
+import re
+from html import unescape
+
+import requests
+
+_HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
+_TITLE = re.compile(r"<h1[^>]*>(.*?)</h1>", re.DOTALL)
+_TAGS = re.compile(r"<[^>]+>")
+
+
+class Customer:
+    def __init__(self, url: str) -> None:
+        self.url, _, self._query = url.partition("?")
+        self._session = requests.Session()
+        self.answer = self.open()
+
+    def open(self, query: str | None = None) -> requests.Response:
+        query = self._query if query is None else query
+        self.answer = self._session.get(f"{self.url}?{query}", timeout=30)
+        return self.answer
+
+    def pay_by_card(self, number: str, **changes: str) -> requests.Response:
+        card = {"method": "card", "card_number": number, "expiry": "12/34", "security_code": "737"}
+        return self.post("", **{**card, **changes})
+
+    def pay_by_wallet(self, method: str, phone: str, birth_year: str = "1999") -> requests.Response:
+        return self.post("", method=method, phone=phone, birth_year=birth_year)
+
+    def enter_code(self, code: str) -> requests.Response:
+        return self.post("/code", code=code)
+
+    def send_again(self) -> requests.Response:
+        return self.post("/code/again")
+
+    def post(self, path: str, **fields: str) -> requests.Response:
+        """With what the page hides in its forms, as a browser would."""
+        hidden = dict(_HIDDEN.findall(self.answer.text))
+        url = f"{self.url}{path}" + (f"?{self._query}" if self._query else "")
+        self.answer = self._session.post(url, data={**hidden, **fields}, timeout=30)
+        return self.answer
+
+    @property
+    def title(self) -> str:
+        found = _TITLE.search(self.answer.text)
+        return _text(found[1]) if found else ""
+
+    @property
+    def text(self) -> str:
+        """What can be read on the page."""
+        return _text(self.answer.text)
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def _text(html: str) -> str:
+    return " ".join(unescape(_TAGS.sub(" ", html)).split())

@@ -1,0 +1,213 @@
+"""What customers type, in whatever digits and with whatever comes along when something is pasted."""
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.checkout.card_number import is_card_number
+from services.checkout.digits import digits_in
+from services.checkout.form_fields import (
+    FieldTrouble,
+    InvalidFieldsError,
+    card_in,
+    code_in,
+    method_in,
+    wallet_in,
+)
+from services.checkout.providers.port import Card, Wallet
+from shared.payment_method import PaymentMethod
+
+TODAY = date(2026, 11, 15)
+CARD = {"card_number": "4242424242424242", "expiry": "12/30", "security_code": "123"}
+
+
+def _troubles(fields: dict[str, str], method: PaymentMethod | None = None) -> dict[str, FieldTrouble]:
+    with pytest.raises(InvalidFieldsError) as caught:
+        if method is None:
+            card_in(fields, TODAY)
+        else:
+            wallet_in(fields, method, TODAY)
+    return dict(caught.value.troubles)
+
+
+@pytest.mark.parametrize(
+    ("text", "digits"),
+    [
+        ("0912345678", "0912345678"),
+        ("٠٩١٢٣٤٥٦٧٨", "0912345678"),
+        ("۰۹۱۲۳۴۵۶۷۸", "0912345678"),
+        ("\u2066091\u2069 234\u00a056-78\u200f", "0912345678"),
+        ("\u202a091\u202c–234\u2009567٨", "091" + "234567" + "8"),
+        ("09l2345678", None),
+        ("091234567²", None),
+        ("", ""),
+    ],
+)
+def test_digits_however_they_are_typed(text: str, digits: str | None) -> None:
+    assert digits_in(text) == digits
+
+
+@given(st.text(max_size=40))
+def test_digits_are_digits_whatever_is_typed(text: str) -> None:
+    found = digits_in(text)
+    assert found is None or found == "" or (found.isascii() and found.isdecimal())
+
+
+@pytest.mark.parametrize(
+    "spelling", ["12/30", "12 / 30", "1230", "12/2030", "12-30", "١٢/٣٠", "12.2030", "12\u200f/30"]
+)
+def test_a_card(spelling: str) -> None:
+    fields = {**CARD, "card_number": "٤٢٤٢ 4242-4242 4242", "expiry": spelling, "security_code": "١٢٣"}
+    assert card_in(fields, TODAY) == Card("4242424242424242", 12, 2030, "123")
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "trouble"),
+    [
+        ("card_number", "", FieldTrouble.CARD_NUMBER_MISSING),
+        ("card_number", "4242424242424241", FieldTrouble.CARD_NUMBER_WRONG),
+        ("card_number", "4242", FieldTrouble.CARD_NUMBER_WRONG),
+        ("card_number", "0" * 40, FieldTrouble.CARD_NUMBER_WRONG),
+        ("card_number", "4242x4242424242424", FieldTrouble.CARD_NUMBER_WRONG),
+        ("expiry", "", FieldTrouble.EXPIRY_MISSING),
+        ("expiry", "13/30", FieldTrouble.EXPIRY_WRONG),
+        ("expiry", "00/30", FieldTrouble.EXPIRY_WRONG),
+        ("expiry", "12", FieldTrouble.EXPIRY_WRONG),
+        ("expiry", "12/3", FieldTrouble.EXPIRY_WRONG),
+        ("expiry", "1/2/30", FieldTrouble.EXPIRY_WRONG),
+        ("expiry", "12/99", FieldTrouble.EXPIRY_WRONG),
+        ("expiry", "soon", FieldTrouble.EXPIRY_WRONG),
+        ("expiry", "10/26", FieldTrouble.EXPIRY_PAST),
+        ("security_code", "", FieldTrouble.SECURITY_CODE_WRONG),
+        ("security_code", "12", FieldTrouble.SECURITY_CODE_WRONG),
+        ("security_code", "12345", FieldTrouble.SECURITY_CODE_WRONG),
+    ],
+)
+def test_what_is_wrong_with_a_card(field: str, text: str, trouble: FieldTrouble) -> None:
+    assert _troubles({**CARD, field: text}) == {field: trouble}
+
+
+def test_a_card_is_good_through_its_month() -> None:
+    assert card_in({**CARD, "expiry": "11/26"}, TODAY).expiry_month == 11
+
+
+def test_all_troubles_at_once() -> None:
+    assert set(_troubles({})) == {"card_number", "expiry", "security_code"}
+
+
+@pytest.mark.parametrize(
+    ("digits", "is_one"),
+    [
+        ("4242424242424242", True),
+        ("6395043835180860", True),
+        ("4000000000000259", True),
+        ("4000000000000258", False),
+        ("", False),
+        ("0" * 11, False),
+        ("0" * 12, True),
+        ("0" * 20, False),
+        ("٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢", False),
+    ],
+)
+def test_card_numbers(digits: str, is_one: bool) -> None:
+    assert is_card_number(digits) is is_one
+
+
+@given(st.text("0123456789", min_size=11, max_size=18))
+def test_any_single_wrong_digit_is_noticed(digits: str) -> None:
+    valid = [digits + str(check) for check in range(10) if is_card_number(digits + str(check))]
+    assert len(valid) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0913632323",
+        "+218913632323",
+        "00218913632323",
+        "218913632323",
+        "+218 0 91 363 2323",
+        "٠٩١٣٦٣٢٣٢٣",
+        "\u2066+218 91-3632323\u2069",
+    ],
+)
+def test_phones_are_normalised(text: str) -> None:
+    fields = {"phone": text, "birth_year": "١٩٩٩"}
+    assert wallet_in(fields, PaymentMethod.SADAD, TODAY) == Wallet("0913632323", 1999)
+
+
+@pytest.mark.parametrize(
+    ("method", "text", "trouble"),
+    [
+        (PaymentMethod.SADAD, "0923632323", FieldTrouble.PHONE_WRONG),  # not a network of this wallet's
+        (PaymentMethod.ADFALI, "0973632323", FieldTrouble.PHONE_WRONG),
+        (PaymentMethod.ADFALI, "091363232", FieldTrouble.PHONE_WRONG),
+        (PaymentMethod.ADFALI, "09136323233", FieldTrouble.PHONE_WRONG),
+        (PaymentMethod.ADFALI, "+216913632323", FieldTrouble.PHONE_WRONG),
+        (PaymentMethod.ADFALI, "0913632323+", FieldTrouble.PHONE_WRONG),
+        (PaymentMethod.ADFALI, "++218913632323", FieldTrouble.PHONE_WRONG),
+        (PaymentMethod.ADFALI, "call me", FieldTrouble.PHONE_WRONG),
+        (PaymentMethod.ADFALI, " ", FieldTrouble.PHONE_MISSING),
+    ],
+)
+def test_what_is_wrong_with_a_phone(method: PaymentMethod, text: str, trouble: FieldTrouble) -> None:
+    assert _troubles({"phone": text, "birth_year": "1999"}, method) == {"phone": trouble}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_right"),
+    [
+        ("1940", True),
+        ("1939", False),
+        ("2014", True),
+        ("2015", False),
+        ("99", False),
+        ("", False),
+        ("١٩٩٩", True),
+    ],
+)
+def test_birth_years(text: str, is_right: bool) -> None:
+    fields = {"phone": "0913632323", "birth_year": text}
+    if is_right:
+        assert wallet_in(fields, PaymentMethod.SADAD, TODAY)
+    else:
+        assert _troubles(fields, PaymentMethod.SADAD) == {"birth_year": FieldTrouble.BIRTH_YEAR_WRONG}
+
+
+def test_only_sadad_asks_for_a_birth_year() -> None:
+    assert wallet_in({"phone": "0921234567"}, PaymentMethod.ADFALI, TODAY) == Wallet("0921234567", None)
+
+
+@pytest.mark.parametrize(
+    ("method", "text", "trouble"),
+    [
+        (PaymentMethod.SADAD, "", FieldTrouble.CODE_MISSING),
+        (PaymentMethod.SADAD, "abc", FieldTrouble.CODE_MISSING),
+        (PaymentMethod.SADAD, "1111", FieldTrouble.CODE_WRONG_LENGTH),
+        (PaymentMethod.ADFALI, "111111", FieldTrouble.CODE_WRONG_LENGTH),
+    ],
+)
+def test_what_is_wrong_with_a_code(method: PaymentMethod, text: str, trouble: FieldTrouble) -> None:
+    with pytest.raises(InvalidFieldsError) as caught:
+        code_in({"code": text}, method)
+    assert caught.value.troubles == {"code": trouble}
+
+
+def test_codes() -> None:
+    assert code_in({"code": " ١١١-111 "}, PaymentMethod.CARD) == "111111"
+
+
+@pytest.mark.parametrize("text", ["", "cash", "CARD"])
+def test_methods_there_are_not(text: str) -> None:
+    with pytest.raises(InvalidFieldsError):
+        method_in({"method": text})
+
+
+def test_troubles_never_say_what_was_entered() -> None:
+    with pytest.raises(InvalidFieldsError) as caught:
+        card_in({**CARD, "card_number": "4242424242424241"}, TODAY)
+    assert "4242" not in str(caught.value)
+    assert "4242" not in repr(Card("4242424242424242", 12, 2030, "123"))
+    assert "0913632323" not in repr(Wallet("0913632323", 1999))

@@ -1,0 +1,137 @@
+"""A customer pays: every method and every outcome of the sandbox (DESIGN §4), from the page to the intent."""
+
+import pytest
+
+from tests.checkout.world import CheckoutWorld
+from tests.waiting import eventually
+
+PAID = "Your payment is complete"
+CODE = "Enter the code"
+FORM = "How would you like to pay?"
+PROCESSING = "Your payment is being confirmed"
+
+
+def test_a_card_is_charged_once(pages: CheckoutWorld) -> None:
+    intent = pages.make_intent()
+    customer = pages.customer(intent)
+    customer.pay_by_card("4242 4242 4242 4242")
+    assert customer.title == PAID
+    assert pages.status(intent) == "succeeded"
+    assert pages.attempts(intent) == [("paid", None)]
+    assert [(charge["amount"], charge["status"]) for charge in pages.charges(intent)] == [(25_500, "paid")]
+    assert pages.events(intent) == ["created", "processing", "succeeded"]
+
+
+def test_the_receipt_stays(pages: CheckoutWorld) -> None:
+    """A succeeded intent opened again shows the receipt and never a form."""
+    intent = pages.make_intent()
+    pages.customer(intent).pay_by_card("4242424242424242")
+    later = pages.customer(intent)
+    assert later.title == PAID
+    assert intent.reference.upper() in later.text
+    assert "<form" not in later.answer.text
+
+
+@pytest.mark.parametrize(
+    ("number", "sentence", "reason"),
+    [
+        ("4000000000000002", "The payment was declined.", "declined"),
+        ("4000000000009995", "There is not enough money in this account.", "insufficient_funds"),
+        ("4000000000000259", "The payment was declined.", "declined"),
+    ],
+)
+def test_a_card_is_declined(pages: CheckoutWorld, number: str, sentence: str, reason: str) -> None:
+    """No event tells of it, and the customer may try again."""
+    intent = pages.make_intent()
+    customer = pages.customer(intent)
+    customer.pay_by_card(number)
+    assert customer.title == FORM
+    assert sentence in customer.text
+    assert pages.attempts(intent) == [("declined", reason)]
+    assert pages.status(intent) == "requires_payment_method"
+    customer.pay_by_card("4242424242424242")
+    assert customer.title == PAID
+
+
+def test_a_card_that_asks_for_a_code(pages: CheckoutWorld) -> None:
+    intent = pages.make_intent()
+    customer = pages.customer(intent)
+    customer.pay_by_card("6395 0438 3518 0860")
+    assert customer.title == CODE
+    customer.enter_code("000000")
+    assert customer.title == CODE
+    assert "This code is not right." in customer.text
+    customer.enter_code("١١١ ١١١")
+    assert customer.title == PAID
+    assert [charge["status"] for charge in pages.charges(intent)] == ["paid"]
+
+
+@pytest.mark.parametrize(
+    ("method", "phone", "wrong", "right"),
+    [("sadad", "0913632323", "222222", "111111"), ("adfali", "0921234567", "2222", "1111")],
+)
+def test_a_wallet(pages: CheckoutWorld, method: str, phone: str, wrong: str, right: str) -> None:
+    intent = pages.make_intent()
+    customer = pages.customer(intent)
+    customer.pay_by_wallet(method, phone)
+    assert customer.title == CODE
+    assert phone not in customer.answer.text
+    customer.enter_code(wrong)
+    assert "This code is not right." in customer.text
+    customer.enter_code(right)
+    assert customer.title == PAID
+    assert pages.attempts(intent) == [("paid", None)]
+
+
+@pytest.mark.parametrize("method", ["sadad", "adfali"])
+def test_a_phone_that_is_not_subscribed(pages: CheckoutWorld, method: str) -> None:
+    intent = pages.make_intent()
+    customer = pages.customer(intent)
+    customer.pay_by_wallet(method, "0912345000")
+    assert "This phone number is not registered with the wallet." in customer.text
+    assert pages.attempts(intent) == [("declined", "not_subscribed")]
+
+
+@pytest.mark.parametrize(("method", "code"), [("sadad", "111111"), ("adfali", "1111")])
+def test_a_wallet_without_money_says_so_at_the_code(pages: CheckoutWorld, method: str, code: str) -> None:
+    customer = pages.customer(pages.make_intent())
+    customer.pay_by_wallet(method, "0912345995")
+    customer.enter_code(code)
+    assert customer.title == FORM
+    assert "There is not enough money in this account." in customer.text
+
+
+@pytest.mark.parametrize(
+    ("number", "after", "attempt"),
+    [
+        ("4000000000000077", "succeeded", ("paid", None)),
+        ("4000000000000341", "requires_payment_method", ("declined", "declined")),
+    ],
+)
+def test_no_answer_in_time(
+    pages: CheckoutWorld, number: str, after: str, attempt: tuple[str, str | None]
+) -> None:
+    """The customer is told that it is being confirmed; the provider is asked, and then everybody knows."""
+    intent = pages.make_intent()
+    customer, second_tab = pages.customer(intent), pages.customer(intent)
+    customer.pay_by_card(number)
+    assert customer.title == PROCESSING
+    assert pages.status(intent) == "processing"
+    second_tab.pay_by_card("4242424242424242")
+    assert second_tab.title == PROCESSING
+    with pages.verifying():
+        eventually(lambda: pages.status(intent) == after)
+    assert pages.attempts(intent) == [attempt]
+    assert len(pages.charges(intent)) == 1
+
+
+def test_a_late_notification_settles(pages: CheckoutWorld) -> None:
+    """Declined at first; when told to settle, a signed notification says paid."""
+    intent = pages.make_intent()
+    customer = pages.customer(intent)
+    customer.pay_by_card("4000000000000259")
+    (charge,) = pages.charges(intent)
+    assert pages.bank.settle(charge, "paid").json()["notified"] is True
+    assert pages.status(intent) == "succeeded"
+    customer.open()
+    assert customer.title == PAID

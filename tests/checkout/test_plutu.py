@@ -1,0 +1,466 @@
+"""The adapter for Plutu: what it asks of them, and what it makes of their answers (DESIGN §4)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from urllib.parse import parse_qsl, urlsplit
+from uuid import UUID
+
+import pytest
+
+from services.checkout.providers.plutu import Plutu, PlutuCredentials, UnusableCredentialsError
+from services.checkout.providers.plutu_returns import invoice_of, outcome_of, read_return
+from services.checkout.providers.port import (
+    Card,
+    CodeEntered,
+    Payment,
+    Provider,
+    ProviderAnswer,
+    Reason,
+    Wallet,
+    said,
+)
+from shared.attempts.outcome import Outcome
+from shared.attempts.states import Answer, AttemptState
+from shared.payment_method import PaymentMethod
+from tests.checkout.plutu_stand_in import (
+    ACCESS_TOKEN,
+    API_KEY,
+    DROPS,
+    HANGS,
+    SECRET_KEY,
+    Charge,
+    Misbehaviour,
+    PlutuStandIn,
+    failing,
+    saying,
+)
+from tests.logged import logged
+
+ATTEMPT = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
+CREDENTIALS = PlutuCredentials(API_KEY, ACCESS_TOKEN, SECRET_KEY)
+WALLET = Wallet("0913632323", 1999)
+RIGHT_CODE = {PaymentMethod.SADAD: "123456", PaymentMethod.ADFALI: "1234"}
+WRONG_CODE = {PaymentMethod.SADAD: "654321", PaymentMethod.ADFALI: "4321"}
+NOBODY_KNOWS = said(Answer.UNKNOWN, can_be_asked=False)
+AWAY = said(Answer.DECLINED, Reason.PROVIDER_AWAY)
+
+wallets = pytest.mark.parametrize("method", [PaymentMethod.SADAD, PaymentMethod.ADFALI])
+
+
+@pytest.fixture
+def stand_in() -> Iterator[PlutuStandIn]:
+    with PlutuStandIn() as made:
+        yield made
+    assert made.complaints == []
+
+
+@pytest.fixture
+def plutu(stand_in: PlutuStandIn) -> Provider:
+    return plutu_at(stand_in.url)
+
+
+def plutu_at(url: str, credentials: PlutuCredentials = CREDENTIALS, timeout_s: float = 5.0) -> Provider:
+    return Plutu(url, credentials, return_url_base="https://pay.mizan.example/", timeout_s=timeout_s)
+
+
+def payment(method: PaymentMethod = PaymentMethod.SADAD, amount: int = 12500) -> Payment:
+    return Payment(ATTEMPT, UUID(int=7), method, amount, "LYD", "ar")
+
+
+def entered(code: str, continuation: str | None = "7001", number: int = 1) -> CodeEntered:
+    return CodeEntered(code, continuation, number)
+
+
+def start(plutu: Provider, paid: Payment) -> ProviderAnswer:
+    return plutu.start(paid, None if paid.method is PaymentMethod.CARD else WALLET)
+
+
+def started(plutu: Provider, paid: Payment) -> str:
+    """A code was sent; gives what has to be shown beside it."""
+    answer = start(plutu, paid)
+    assert answer.outcome == Outcome(Answer.NEEDS_CODE)
+    assert answer.continuation is not None
+    return answer.continuation
+
+
+def needs_code(reason: Reason, continuation: str = "7001") -> ProviderAnswer:
+    return ProviderAnswer(Outcome(Answer.NEEDS_CODE, reason), continuation=continuation)
+
+
+def test_how_attempts_begin(plutu: Provider) -> None:
+    """Nothing is charged before the customer does something more."""
+    assert {method: plutu.beginning(method) for method in PaymentMethod} == {
+        PaymentMethod.CARD: AttemptState.AWAITING_REDIRECT,
+        PaymentMethod.SADAD: AttemptState.AWAITING_CODE,
+        PaymentMethod.ADFALI: AttemptState.AWAITING_CODE,
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "gateway"), [(PaymentMethod.SADAD, "sadadapi"), (PaymentMethod.ADFALI, "edfali")]
+)
+def test_a_wallet_is_charged_once_its_code_is_confirmed(
+    plutu: Provider, stand_in: PlutuStandIn, method: PaymentMethod, gateway: str
+) -> None:
+    continuation = started(plutu, payment(method))
+    assert stand_in.charges == []
+    answer = plutu.confirm(payment(method), entered(RIGHT_CODE[method], continuation))
+    (charge,) = stand_in.charges
+    assert charge == Charge(gateway, f"{ATTEMPT}.1", "12.50", charge.transaction_id)
+    assert answer == said(Answer.PAID, reference=charge.transaction_id)
+    year = {"birth_year": "1999"} if method is PaymentMethod.SADAD else {}
+    assert [dict(request.fields) for request in stand_in.requests] == [
+        {"mobile_number": "0913632323", "amount": "12.50", **year},
+        {
+            "process_id": continuation,
+            "code": RIGHT_CODE[method],
+            "amount": "12.50",
+            "invoice_no": f"{ATTEMPT}.1",
+        },
+    ]
+
+
+@wallets
+def test_a_wrong_code_is_asked_for_again_and_the_next_one_has_an_invoice_of_its_own(
+    plutu: Provider, stand_in: PlutuStandIn, method: PaymentMethod
+) -> None:
+    continuation = started(plutu, payment(method))
+    wrong = plutu.confirm(payment(method), entered(WRONG_CODE[method], continuation, 1))
+    assert wrong == needs_code(Reason.WRONG_CODE, continuation)
+    right = plutu.confirm(payment(method), entered(RIGHT_CODE[method], continuation, 2))
+    assert right.outcome.answer is Answer.PAID
+    assert [charge.invoice_no for charge in stand_in.charges] == [f"{ATTEMPT}.2"]
+
+
+@pytest.mark.parametrize("lang", ["ar", "en"])
+def test_a_card_is_paid_on_their_page(plutu: Provider, stand_in: PlutuStandIn, lang: str) -> None:
+    answer = plutu.start(replace(payment(PaymentMethod.CARD), lang=lang), None)
+    assert answer.outcome == Outcome(Answer.NEEDS_REDIRECT)
+    assert answer.redirect_url in stand_in.pages
+    assert stand_in.requests[0].path == "/api/v1/transaction/localbankcards/confirm"
+    assert dict(stand_in.requests[0].fields) == {
+        "amount": "12.50",
+        "invoice_no": f"{ATTEMPT}.0",
+        "return_url": f"https://pay.mizan.example/providers/plutu/returns/{lang}/{ATTEMPT}",
+        "lang": lang,
+    }
+    assert stand_in.charges == []
+
+
+def test_the_return_of_a_customer_who_paid_says_so(plutu: Provider, stand_in: PlutuStandIn) -> None:
+    page = plutu.start(payment(PaymentMethod.CARD), None).redirect_url
+    assert page is not None
+    returned = read_return(parse_qsl(urlsplit(stand_in.pay(page)).query), SECRET_KEY)
+    assert (returned.attempt, returned.amount) == (ATTEMPT, 12500)
+    (charge,) = stand_in.charges
+    assert outcome_of(returned) == Outcome(Answer.PAID, provider_reference=charge.transaction_id)
+
+
+def test_the_return_of_a_customer_who_left_says_so(plutu: Provider, stand_in: PlutuStandIn) -> None:
+    page = plutu.start(payment(PaymentMethod.CARD), None).redirect_url
+    assert page is not None
+    returned = read_return(parse_qsl(urlsplit(stand_in.cancel(page)).query), SECRET_KEY)
+    assert outcome_of(returned) == Outcome(Answer.DECLINED, Reason.LEFT_BY_CUSTOMER)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "data:text/html,hello",
+        "ftp://pages.plutu.example/",
+        "//pages.plutu.example/pay",
+        "/pay/1",
+        "https:///pay",
+        "https://[half/pay",
+        "https://pages.plutu.example\\@evil.example/",
+        "https://pages.plutu.example/\r\nSet-Cookie: a=b",
+        "https://pages.plutu.example/\x00",
+        " https://pages.plutu.example/",
+        "https://pages.plutu.example/" + "a" * 5000,
+        "",
+        None,
+        7,
+        ["https://pages.plutu.example/"],
+    ],
+)
+def test_customers_are_sent_to_web_pages_only(plutu: Provider, stand_in: PlutuStandIn, url: object) -> None:
+    stand_in.misbehaviour = saying(200, {"status": 200, "result": {"redirect_url": url}})
+    assert plutu.start(payment(PaymentMethod.CARD), None) == AWAY
+
+
+@pytest.mark.parametrize(
+    ("amount", "dinars"),
+    [(10, "0.01"), (90, "0.09"), (500, "0.50"), (1000, "1.00"), (12500, "12.50"), (987_654_320, "987654.32")],
+)
+def test_amounts_go_out_as_dinars(plutu: Provider, stand_in: PlutuStandIn, amount: int, dinars: str) -> None:
+    for method in PaymentMethod:
+        start(plutu, payment(method, amount))
+    assert [request.fields["amount"] for request in stand_in.requests] == [dinars] * 3
+
+
+def test_an_amount_with_three_decimals_is_not_taken(plutu: Provider, stand_in: PlutuStandIn) -> None:
+    """They have only two, and nobody is charged a little more or less."""
+    assert [amount for amount in range(990, 1011) if plutu.takes(amount)] == [990, 1000, 1010]
+    for method in PaymentMethod:
+        with pytest.raises(ValueError, match="exactly"):
+            start(plutu, payment(method, 12505))
+    with pytest.raises(ValueError, match="exactly"):
+        plutu.confirm(payment(amount=12505), entered("123456"))
+    assert stand_in.requests == []
+
+
+# What they may do instead of answering.
+NO_ANSWERS = {
+    "drops": DROPS,
+    "500 with their code": failing(500, "BACKEND_SERVER_ERROR"),
+    "503 with a code nobody knows": failing(503, "TEAPOT"),
+    "500 that calls it a confirmation error": failing(500, "CONFIRMATION_ERROR"),
+    "502 of a proxy": saying(502, b"<html>Bad Gateway</html>"),
+    "garbage": saying(200, b"\xff\x00 what?"),
+    "nothing": saying(200, b""),
+    "a list": saying(200, [1, 2]),
+    "an empty object": saying(200, {}),
+    "a result that is none": saying(200, {"status": 200, "result": "yes"}),
+    "an empty result": saying(200, {"status": 200, "result": {}}),
+    "a status that contradicts": saying(
+        200, {"status": 500, "result": {"transaction_id": "T1", "process_id": 1}}
+    ),
+    "a 500 that looks like a success": saying(
+        500, {"status": 200, "result": {"transaction_id": "T1", "process_id": 1}}
+    ),
+    "an error beside a result": saying(
+        200, {"result": {"transaction_id": "T1", "process_id": 1}, "error": {"code": "TEAPOT"}}
+    ),
+    "an error with neither code nor status": saying(200, {"error": {}}),
+    "a redirect": saying(302, {"status": 302}),
+    "a 4xx without a code": saying(422, {"message": "The given data was invalid."}),
+    "a 500 that means 400": saying(500, {"error": {"status": 400, "code": "TEAPOT"}}),
+    "a 4xx that means 500": saying(400, {"error": {"status": 500, "code": "TEAPOT"}}),
+}
+# A value under the name that matters, that is none.
+NO_VALUES: list[object] = [None, "", "  ", True, 1.5, [], {"id": 1}, "a\x00b", "\ud800", "9" * 256]
+
+
+@pytest.mark.parametrize("told", NO_ANSWERS.values(), ids=NO_ANSWERS)
+@pytest.mark.parametrize("method", PaymentMethod)
+def test_a_start_without_an_answer_can_be_begun_again(
+    plutu: Provider, stand_in: PlutuStandIn, method: PaymentMethod, told: Misbehaviour
+) -> None:
+    """Nothing was charged: a wallet's code was not entered, a card's page was never seen."""
+    stand_in.misbehaviour = told
+    assert start(plutu, payment(method)) == AWAY
+
+
+@wallets
+@pytest.mark.parametrize("told", NO_ANSWERS.values(), ids=NO_ANSWERS)
+def test_a_confirmation_without_an_answer_is_unknown(
+    plutu: Provider, stand_in: PlutuStandIn, method: PaymentMethod, told: Misbehaviour
+) -> None:
+    """It may have charged, and they cannot be asked: an operator decides."""
+    continuation = started(plutu, payment(method))
+    stand_in.misbehaviour = told
+    assert plutu.confirm(payment(method), entered(RIGHT_CODE[method], continuation)) == NOBODY_KNOWS
+
+
+@pytest.mark.parametrize("value", NO_VALUES, ids=ascii)
+def test_a_success_has_to_name_what_it_made(plutu: Provider, stand_in: PlutuStandIn, value: object) -> None:
+    named = {"process_id": value, "transaction_id": value}
+    stand_in.misbehaviour = saying(200, {"status": 200, "result": named})
+    assert start(plutu, payment()) == AWAY
+    assert plutu.confirm(payment(), entered("123456")) == NOBODY_KNOWS
+
+
+@pytest.mark.parametrize(("value", "kept"), [(815, "815"), ("0815", "0815"), ("TR-8/15", "TR-8/15")])
+@pytest.mark.parametrize("status", [{"status": 200}, {"status": "200"}, {}, {"status": 200, "error": None}])
+def test_numbers_may_come_as_text_and_the_other_way_round(
+    plutu: Provider, stand_in: PlutuStandIn, value: object, kept: str, status: dict[str, object]
+) -> None:
+    stand_in.misbehaviour = saying(200, {**status, "result": {"process_id": value, "transaction_id": value}})
+    assert started(plutu, payment()) == kept
+    assert plutu.confirm(payment(), entered("123456")) == said(Answer.PAID, reference=kept)
+
+
+def test_a_hanging_provider_is_given_up_on_in_time(stand_in: PlutuStandIn) -> None:
+    plutu = plutu_at(stand_in.url, timeout_s=0.3)
+    stand_in.misbehaviour = HANGS
+    assert start(plutu, payment()) == AWAY
+    assert plutu.confirm(payment(), entered("123456")) == NOBODY_KNOWS
+
+
+def test_where_nobody_listens_nothing_has_left(stand_in: PlutuStandIn) -> None:
+    """So the customer may simply try the same code again."""
+    with PlutuStandIn() as gone:
+        plutu = plutu_at(gone.url)
+    for method in PaymentMethod:
+        assert start(plutu, payment(method)) == AWAY
+    assert plutu.confirm(payment(), entered("123456", "815")) == needs_code(Reason.PROVIDER_AWAY, "815")
+
+
+@wallets
+def test_a_lost_answer_repeated_never_charges_twice(
+    plutu: Provider, stand_in: PlutuStandIn, method: PaymentMethod
+) -> None:
+    """The same request has the same invoice, and that it is known already does not mean that it was declined."""
+    confirmed = entered(RIGHT_CODE[method], started(plutu, payment(method)))
+    stand_in.misbehaviour = replace(DROPS, works_first=True)
+    assert plutu.confirm(payment(method), confirmed) == NOBODY_KNOWS
+    stand_in.misbehaviour = None
+    assert plutu.confirm(payment(method), confirmed) == NOBODY_KNOWS
+    assert len(stand_in.charges) == 1
+
+
+def test_a_code_cannot_be_confirmed_without_what_came_with_it(
+    plutu: Provider, stand_in: PlutuStandIn
+) -> None:
+    """The process that had sent it was killed before it could keep it."""
+    answer = plutu.confirm(payment(), entered("123456", continuation=None))
+    assert answer == said(Answer.DECLINED, Reason.CODE_EXPIRED)
+    assert stand_in.requests == []
+
+
+def test_they_cannot_be_asked(plutu: Provider, stand_in: PlutuStandIn) -> None:
+    assert plutu.status(payment()) == NOBODY_KNOWS
+    assert stand_in.requests == []
+
+
+REFUSALS = {
+    "NOT_SUBSCRIBED": Reason.NOT_SUBSCRIBED,
+    "INVALID_MOBILE_NUMBER": Reason.WRONG_PHONE,
+    "INVALID_MOBILE_NUMBER_OR_BIRTH_YEAR": Reason.WRONG_PHONE_OR_BIRTH_YEAR,
+    "OTP_WAIT_BEFORE_RESNED": Reason.WAIT_BEFORE_NEXT_CODE,
+    "OTP_WAIT_BEFORE_RESEND": Reason.WAIT_BEFORE_NEXT_CODE,
+    "INSUFFICIENT_BALANCE": Reason.INSUFFICIENT_FUNDS,
+    "AMOUNT_EXCEEDED_MAXIMUM": Reason.AMOUNT_NOT_ALLOWED,
+    "NOT_ALLOWED_AMOUNT": Reason.AMOUNT_NOT_ALLOWED,
+    "CHECK_BANK_ACCOUNT": Reason.ACCOUNT_TROUBLE,
+    "CONFIRMATION_ERROR": Reason.DECLINED,
+    "SOMETHING_NEW": Reason.DECLINED,
+}
+CONFIRM_CODES = {
+    **{code: said(Answer.DECLINED, reason) for code, reason in REFUSALS.items()},
+    "INVLIAD_OTP": needs_code(Reason.WRONG_CODE),
+    "INVALID_OTP": needs_code(Reason.WRONG_CODE),
+    "OTP_EXPIRED": needs_code(Reason.CODE_EXPIRED),
+    # An earlier request with this invoice may have charged.
+    "DUPLICATED_INVOICE_NUMBER": NOBODY_KNOWS,
+    "BACKEND_SERVER_ERROR": NOBODY_KNOWS,
+}
+START_CODES = {
+    **{code: said(Answer.DECLINED, reason) for code, reason in REFUSALS.items()},
+    # There is no code yet that could be wrong.
+    "INVLIAD_OTP": said(Answer.DECLINED, Reason.DECLINED),
+    "OTP_EXPIRED": said(Answer.DECLINED, Reason.DECLINED),
+    "DUPLICATED_INVOICE_NUMBER": AWAY,
+    "BACKEND_SERVER_ERROR": AWAY,
+}
+
+
+@pytest.mark.parametrize(("code", "expected"), CONFIRM_CODES.items(), ids=CONFIRM_CODES)
+def test_what_their_error_codes_mean_at_a_confirmation(
+    plutu: Provider, stand_in: PlutuStandIn, code: str, expected: ProviderAnswer
+) -> None:
+    stand_in.misbehaviour = failing(400, code)
+    for method in (PaymentMethod.SADAD, PaymentMethod.ADFALI):
+        assert plutu.confirm(payment(method), entered("123456")) == expected
+    stand_in.misbehaviour = saying(200, {"error": {"status": "400", "code": code}})
+    assert plutu.confirm(payment(), entered("123456")) == expected
+
+
+@pytest.mark.parametrize(("code", "expected"), START_CODES.items(), ids=START_CODES)
+def test_what_their_error_codes_mean_at_a_start(
+    plutu: Provider, stand_in: PlutuStandIn, code: str, expected: ProviderAnswer
+) -> None:
+    stand_in.misbehaviour = failing(400, code)
+    assert [start(plutu, payment(method)) for method in PaymentMethod] == [expected] * 3
+
+
+@pytest.mark.parametrize(
+    ("method", "wallet", "reason"),
+    [
+        (PaymentMethod.SADAD, Wallet("0921234567", 1999), Reason.WRONG_PHONE_OR_BIRTH_YEAR),
+        (PaymentMethod.SADAD, Wallet("0911234567", 1939), Reason.WRONG_PHONE_OR_BIRTH_YEAR),
+        (PaymentMethod.ADFALI, Wallet("0971234567"), Reason.WRONG_PHONE),
+    ],
+)
+def test_a_wallet_they_do_not_know_is_told_apart(
+    plutu: Provider, method: PaymentMethod, wallet: Wallet, reason: Reason
+) -> None:
+    assert plutu.start(payment(method), wallet) == said(Answer.DECLINED, reason)
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [replace(CREDENTIALS, api_key="another-key"), replace(CREDENTIALS, access_token="another-token")],
+    ids=["api key", "access token"],
+)
+def test_wrong_credentials_are_trouble_of_the_account_and_told_to_operators(
+    stand_in: PlutuStandIn, credentials: PlutuCredentials
+) -> None:
+    plutu = plutu_at(stand_in.url, credentials)
+    with logged() as log:
+        assert start(plutu, payment()) == said(Answer.DECLINED, Reason.ACCOUNT_TROUBLE)
+        assert plutu.confirm(payment(), entered("1")) == said(Answer.DECLINED, Reason.ACCOUNT_TROUBLE)
+    assert log.getvalue().count('"level": "error"') == 2
+    assert str(ATTEMPT) in log.getvalue()
+
+
+def test_a_403_is_trouble_of_the_account_unless_its_code_says_more(
+    plutu: Provider, stand_in: PlutuStandIn
+) -> None:
+    stand_in.misbehaviour = saying(403, {"message": "Forbidden"})
+    assert plutu.confirm(payment(), entered("1")) == said(Answer.DECLINED, Reason.ACCOUNT_TROUBLE)
+    stand_in.misbehaviour = failing(403, "DUPLICATED_INVOICE_NUMBER")
+    assert plutu.confirm(payment(), entered("1")) == NOBODY_KNOWS
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"api_key": ""}, "api_key"),
+        ({"api_key": "hush\n"}, "api_key"),
+        ({"access_token": "hush hush"}, "access_token"),
+        ({"access_token": "hush\u0661"}, "access_token"),
+        ({"secret_key": ""}, "secret_key"),
+    ],
+)
+def test_credentials_that_cannot_work_are_refused_without_being_repeated(
+    changed: dict[str, str], said: str
+) -> None:
+    with pytest.raises(UnusableCredentialsError, match=said) as refused:
+        PlutuCredentials(**{"api_key": API_KEY, "access_token": ACCESS_TOKEN, "secret_key": "s", **changed})
+    assert "hush" not in str(refused.value)
+
+
+def test_a_wallet_needs_what_belongs_to_it(plutu: Provider, stand_in: PlutuStandIn) -> None:
+    """A mistake of ours, told without the card's number."""
+    with pytest.raises(TypeError, match="needs a wallet, not Card") as wrong:
+        plutu.start(payment(), Card("4242424242424242", 8, 2031, "123"))
+    assert "4242" not in str(wrong.value)
+    with pytest.raises(TypeError, match="birth year"):
+        plutu.start(payment(), Wallet("0913632323"))
+    assert stand_in.requests == []
+
+
+def test_nothing_that_is_secret_is_logged_or_repeated(stand_in: PlutuStandIn) -> None:
+    """Not even where they quote it: neither in the error's message nor as its code."""
+    wallet, code = Wallet("0913632323", 19871987), "864-209-531"
+    quoted = {"status": 400, "code": f"CODE_{code}_OF_{wallet.phone}", "message": f"{code} of {wallet.phone}"}
+    quoting = [saying(status, {"error": quoted}) for status in (400, 500)]
+    plutu = plutu_at(stand_in.url, timeout_s=0.2)
+    with PlutuStandIn() as gone:
+        nowhere = plutu_at(gone.url)
+    with logged(level="debug") as log:
+        answers = [nowhere.start(payment(), wallet), nowhere.confirm(payment(), entered(code))]
+        for told in [*NO_ANSWERS.values(), *quoting, HANGS, failing(401, "UNAUTHORIZED")]:
+            stand_in.misbehaviour = told
+            answers += [plutu.start(payment(), wallet), plutu.confirm(payment(), entered(code))]
+    written = log.getvalue() + repr(answers) + repr(CREDENTIALS) + repr(plutu)
+    assert "plutu may have charged attempt" in written
+    for secret in (wallet.phone, str(wallet.birth_year), code, API_KEY, ACCESS_TOKEN, SECRET_KEY):
+        assert secret not in written
+
+
+def test_each_request_that_may_charge_has_an_invoice_of_its_own() -> None:
+    numbers = [invoice_of(ATTEMPT, number) for number in range(20)]
+    assert len(set(numbers)) == 20

@@ -1,0 +1,147 @@
+"""The checkout in the test's process, on the real database, with the sandbox as the process it is."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Event, Thread
+from typing import Any
+from uuid import UUID, uuid4
+
+from werkzeug.serving import make_server
+
+from services.checkout.app import make_app
+from services.checkout.verifier import verifier_loop
+from services.checkout.verifying import Verifier
+from services.checkout.workshop import Workshop, set_up
+from services.scheduler.relay import Relay
+from services.scheduler.verification_requests import VerificationRequests
+from shared.applications.registry import CreatedApplication, NewApplication, create_application
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.intents import store
+from shared.intents.intent import Intent, NewIntent
+from shared.kafka.producer import ConfirmingProducer
+from shared.kafka.topic_check import ensure_topics
+from shared.sealing import SecretBox
+from shared.settings import CheckoutSettings, PublicUrls, SandboxSettings, Settings
+from shared.topics import CHECKOUT_VERIFY, DEAD_LETTERS, PAYMENT_INTENT_EVENTS
+from stack.free_ports import find_free_ports
+from tests.checkout.customer import Customer
+from tests.sandbox.running_sandbox import SECRET, RunningSandbox
+from tests.scheduler.at_work import at_work
+
+PROVIDER_TIMEOUT_S = 2.0
+SILENCE_S = 4.0
+"""Longer than the checkout waits."""
+RETURN_URL = "https://shop.example.ly/back?order=7&x=%D9%82"
+
+
+class CheckoutWorld:
+    """An application of a merchant's, its intents, and the pages that customers pay them on."""
+
+    def __init__(self, settings: Settings, database: Database, bank: RunningSandbox) -> None:
+        self.port = find_free_ports(1)[0]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.database = database
+        self.bank = bank
+        self.settings = replace(
+            settings,
+            public_urls=PublicUrls(api="http://127.0.0.1:1", checkout=self.url),
+            checkout=CheckoutSettings(provider_timeout_s=PROVIDER_TIMEOUT_S),
+            sandbox=SandboxSettings(f"http://127.0.0.1:{bank.port}", SECRET, bank.ledger),
+        )
+        self.box = SecretBox(settings.secret_keys)
+        self.application = self.make_application(NewApplication("shop", "Tripoli Coffee"))
+
+    @property
+    def workshop(self) -> Workshop:
+        return set_up(self.settings, self.database)
+
+    def make_application(self, new: NewApplication) -> CreatedApplication:
+        with self.database.transaction() as connection:
+            return create_application(connection, self.box, new)
+
+    def make_intent(self, **changes: Any) -> Intent:
+        new = NewIntent(
+            application_id=self.application.id,
+            merchant_reference=uuid4().hex,
+            amount=25_500,
+            currency="LYD",
+            description="قهوة عربية وكعك",
+            return_url=RETURN_URL,
+        )
+        with self.database.cursor() as cursor:
+            return store.create_or_find(cursor, replace(new, **changes))[0]
+
+    def page(self, intent: Intent, lang: str | None = None) -> str:
+        return f"{self.url}/pay/{intent.uuid}" + (f"?lang={lang}" if lang else "")
+
+    def customer(self, intent: Intent, lang: str = "en") -> Customer:
+        return Customer(self.page(intent, lang))
+
+    def status(self, intent: Intent) -> str:
+        with self.database.cursor() as cursor:
+            found = store.find(cursor, intent.uuid)
+        assert found is not None
+        return found.status
+
+    def attempts(self, intent: Intent) -> list[tuple[str, str | None]]:
+        """State and reason of each, oldest first."""
+        return self.rows(
+            "select state, reason from payment_attempts where intent_uuid = %s order by id", intent.uuid
+        )
+
+    def attempt_ids(self, intent: Intent) -> list[UUID]:
+        return [
+            row[0]
+            for row in self.rows(
+                "select id from payment_attempts where intent_uuid = %s order by id", intent.uuid
+            )
+        ]
+
+    def events(self, intent: Intent) -> list[str]:
+        rows = self.rows("select type from intent_events where intent_uuid = %s order by seq", intent.uuid)
+        return [row[0].removeprefix("payment_intent.") for row in rows]
+
+    def charges(self, intent: Intent) -> list[dict[str, Any]]:
+        """What the bank says that it did."""
+        return self.bank.find(intent=str(intent.uuid))
+
+    def rows(self, statement: str, *values: object) -> list[Any]:
+        with self.database.cursor() as cursor:
+            return cursor.execute(statement.encode(), values).fetchall()
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        app = make_app(self.settings, self.database)
+        server = make_server("127.0.0.1", self.port, app, threaded=True)
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join(10)
+            server.server_close()
+
+    @contextmanager
+    def verifying(self) -> Iterator[None]:
+        """The scheduler's duty, the relay and the verifier, until the test has seen enough."""
+        kafka = self.settings.kafka
+        ensure_topics(kafka, [CHECKOUT_VERIFY, DEAD_LETTERS, PAYMENT_INTENT_EVENTS])
+        database = Database(self.settings.database, "verifier", **STEADY_PLANS)
+        workshop = set_up(self.settings, database)
+        verifier = Verifier(database, workshop.accounts, workshop.following)
+        loop = verifier_loop(self.settings, verifier)
+        thread = Thread(target=loop.run, daemon=True)
+        thread.start()
+        stop = Event()
+        relay = Relay(self.settings.database, ConfirmingProducer(kafka, "relay"), stop)
+        try:
+            with at_work(VerificationRequests(database), relay, stop=stop):
+                yield
+        finally:
+            loop.stop()
+            thread.join(30)
+            verifier.close()
+            database.close()
