@@ -1,0 +1,47 @@
+"""The sandbox's process: a parent that listens, and one worker that answers."""
+
+from functools import partial
+
+from services.sandbox.app import SERVICE, make_app
+from services.sandbox.ledger import Ledger, LedgerNotUsableError
+from shared.process import begin, refuse
+from shared.settings import Environment, SandboxSettings, Settings
+from shared.web.gunicorn_config import gunicorn_config
+from shared.web.gunicorn_server import serve
+
+_THREADS = 128
+"""Each charge that is kept silent about holds one."""
+_GRACE_S = 1
+"""No stop waits for a silence to end, nor for one who does not take a notification: the ledger knows of both."""
+
+
+class NotWantedError(Exception):
+    """The settings want no sandbox here."""
+
+
+def main() -> None:
+    settings = begin(SERVICE)
+    try:
+        sandbox = _sandbox_in(settings)
+        Ledger(sandbox.ledger).close()
+    except (NotWantedError, LedgerNotUsableError) as error:
+        refuse(SERVICE, error)
+    config = gunicorn_config(
+        settings.http_host, settings.http_port, settings.metrics_dir, workers=1, threads=_THREADS
+    )
+    serve(
+        partial(make_app, sandbox, settings.metrics_dir),
+        {**config, "graceful_timeout": _GRACE_S, "proc_name": SERVICE},
+    )
+
+
+def _sandbox_in(settings: Settings) -> SandboxSettings:
+    if settings.environment is Environment.PRODUCTION:
+        raise NotWantedError("it moves no real money, so it does not run in production")
+    if settings.sandbox is None:
+        raise NotWantedError("SANDBOX_SECRET is not set: nobody could trust its notifications")
+    return settings.sandbox
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Settling late, and the signed word of it."""
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from services.sandbox import notifying
+from services.sandbox.bank import Bank
+from services.sandbox.ledger import Ledger
+from services.sandbox.notifying import REPEATS, Notifier
+from services.sandbox.scripts import Status
+from services.sandbox.shapes import charge_asked
+from tests.logged import logged
+from tests.sandbox.running_sandbox import SECRET, RunningSandbox, card, charge_body, kill
+from tests.waiting import eventually
+from tests.webhooks.receivers import Received, Receiver, Reply
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as made:
+        yield made
+
+
+def _told(request: Received) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(request.body)
+    return told
+
+
+def test_a_card_that_was_declined_is_paid_after_all(sandbox: RunningSandbox, receiver: Receiver) -> None:
+    """4000000000000259, told to settle: the signed notification says paid."""
+    charge = sandbox.charge(card=card("4000000000000259"), notify_url=receiver.url).json()
+    assert charge["status"] == "declined"
+    answer = sandbox.settle(charge, "paid")
+    assert answer.status_code == 200
+    settled = answer.json()
+    assert settled.pop("notified") is True
+    assert settled == {**charge, "status": "paid", "reason": None, "updated_at": settled["updated_at"]}
+    assert sandbox.get(f"/charges/{charge['id']}").json() == settled
+
+    (request,) = receiver.requests
+    told = _told(request)
+    assert told == {
+        "id": str(UUID(told["id"])),
+        "charge": charge["id"],
+        "attempt": charge["attempt"],
+        "intent": charge["intent"],
+        "amount": 25_000,
+        "currency": "LYD",
+        "status": "paid",
+        "at": told["at"],
+    }
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", told["at"])
+    assert request.path == "/hooks"
+    assert request.headers["content-type"] == "application/json"
+    expected = hmac.new(SECRET.encode(), request.body, hashlib.sha256).hexdigest()
+    assert request.headers["sandbox-signature"] == expected
+
+
+def test_paid_stays_paid_and_is_told_again(sandbox: RunningSandbox, receiver: Receiver) -> None:
+    """Each time as a notification of its own."""
+    charge = sandbox.charge(notify_url=receiver.url).json()
+    assert sandbox.settle(charge, "declined").json() == {**charge, "notified": True}
+    assert sandbox.settle(charge, "paid").json() == {**charge, "notified": True}
+    first, second = [_told(request) for request in receiver.requests]
+    assert first["status"] == second["status"] == "paid"
+    assert first["id"] != second["id"]
+
+
+def test_a_charge_that_waits_for_a_code_can_be_declined(sandbox: RunningSandbox, receiver: Receiver) -> None:
+    """And that is told too."""
+    charge = sandbox.charge("sadad", notify_url=receiver.url).json()
+    settled = sandbox.settle(charge, "declined").json()
+    assert (settled["status"], settled["reason"], settled["notified"]) == ("declined", "declined", True)
+    assert [_told(request)["status"] for request in receiver.requests] == ["declined"]
+
+
+def test_what_is_not_taken_is_repeated_until_it_is(sandbox: RunningSandbox, receiver: Receiver) -> None:
+    """Twice 500 and a redirect: the same bytes and signature again, a line for each, and then no more."""
+    replies = [Reply(500), Reply(302), Reply(500), Reply(204)]
+    receiver.answer = lambda _: replies[len(receiver.requests) - 1]
+    charge = sandbox.charge(notify_url=receiver.url).json()
+    assert sandbox.settle(charge, "paid").json()["notified"] is False
+    eventually(lambda: len(receiver.requests) == len(replies))
+    assert len({(request.body, request.headers["sandbox-signature"]) for request in receiver.requests}) == 1
+    lines = [line for line in sandbox.lines("notification not taken") if line["charge"] == charge["id"]]
+    assert [line["trouble"] for line in lines] == ["status 500", "status 302", "status 500"]
+    assert {line["notification"] for line in lines} == {_told(receiver.requests[0])["id"]}
+    times = [request.at for request in receiver.requests]
+    pauses = [after - before for before, after in pairwise(times)]
+    assert pauses[-1] > pauses[0]
+
+
+def test_nobody_there_is_told_in_the_answer_and_in_the_log(sandbox: RunningSandbox) -> None:
+    """The charge is settled all the same."""
+    charge = sandbox.charge(card=card("4000000000000259")).json()
+    settled = sandbox.settle(charge, "paid").json()
+    assert (settled["status"], settled["notified"]) == ("paid", False)
+    lines = [line for line in sandbox.lines("notification not taken") if line["charge"] == charge["id"]]
+    assert lines[0]["trouble"] == "ConnectionError"
+
+
+def test_a_restart_takes_up_what_was_not_delivered(tmp_path: Path, receiver: Receiver) -> None:
+    """Killed before anybody took it: after the start it arrives, the same as before."""
+    sandbox = RunningSandbox(tmp_path)
+    receiver.answer = Reply(500)
+    with sandbox.running() as process:
+        charge = sandbox.charge(notify_url=receiver.url).json()
+        assert sandbox.settle(charge, "paid").json()["notified"] is False
+        kill(process)
+    refused = len(receiver.requests)
+    receiver.answer = Reply(200)
+    ledger = Ledger(sandbox.ledger)
+    assert _pending(ledger) == 1
+    with sandbox.running():
+        eventually(lambda: not _pending(ledger))
+    assert len(receiver.requests) == refused + 1
+    assert len({request.body for request in receiver.requests}) == 1
+    ledger.close()
+
+
+@pytest.mark.parametrize("refused", [REPEATS, REPEATS + 1])
+def test_after_eight_repeats_it_is_given_up_aloud(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    """Nine tries in all, and a line that says so; one that is taken at the ninth is delivered."""
+    monkeypatch.setattr(notifying, "growing_pause", lambda _failures: 0.0)
+    receiver.answer = lambda _: Reply(200 if len(receiver.requests) > refused else 500)
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    bank = Bank(ledger)
+    charge, _ = bank.charge(charge_asked(json.dumps(charge_body(notify_url=receiver.url)).encode()))
+    _, notification = bank.settle(charge.id, Status.PAID)
+    with logged() as log:
+        assert Notifier(ledger, SECRET).send(notification) is False
+        eventually(lambda: not _pending(ledger))
+        assert ("notification given up" in log.getvalue()) is (refused > REPEATS)
+    assert len(receiver.requests) == REPEATS + 1
+    ledger.close()
+
+
+def _pending(ledger: Ledger) -> int:
+    with ledger.transaction() as books:
+        return len(books.find_pending())

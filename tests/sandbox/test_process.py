@@ -1,0 +1,102 @@
+"""The sandbox as it runs: killed, stopped, refused."""
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import Any
+
+import pytest
+import requests
+
+from services.sandbox.bank import Bank
+from services.sandbox.ledger import Ledger, LedgerNotUsableError
+from tests.sandbox.running_sandbox import RunningSandbox, card, charge_body, kill
+from tests.waiting import eventually
+
+
+def test_what_was_answered_outlives_a_kill(tmp_path: Path) -> None:
+    """kill -9 under load, and a start on the same ledger: every charge that was told is there, as it was told."""
+    sandbox = RunningSandbox(tmp_path)
+    told: list[dict[str, Any]] = []
+    is_over = Event()
+
+    def charge_until_killed(_caller: int) -> None:
+        while not is_over.is_set():
+            try:
+                told.append(sandbox.charge().json())
+            except requests.RequestException:
+                return
+
+    with ThreadPoolExecutor(8) as callers, sandbox.running() as process:
+        code_wanted = sandbox.charge("sadad").json()
+        wrong = sandbox.confirm(code_wanted, 1, "222222").json()
+        done = callers.map(charge_until_killed, range(8))
+        try:
+            eventually(lambda: len(told) >= 50)
+            kill(process)
+        finally:
+            is_over.set()
+        list(done)
+    with sandbox.running():
+        found = [charge for one in told for charge in sandbox.find(attempt=one["attempt"])]
+        assert found == told
+        assert sandbox.confirm(code_wanted, 1, "111111").json() == wrong
+        assert sandbox.confirm(code_wanted, 2, "111111").json()["status"] == "paid"
+    with closing(sqlite3.connect(sandbox.ledger)) as ledger:
+        assert ledger.execute("pragma integrity_check").fetchall() == [("ok",)]
+        assert ledger.execute("pragma journal_mode").fetchall() == [("wal",)]
+
+
+def test_no_stop_waits_for_a_silence_and_the_ledger_has_the_charge(tmp_path: Path) -> None:
+    """Stopped in the middle of it: the caller was told nothing, and the charge is paid."""
+    sandbox = RunningSandbox(tmp_path, SANDBOX_SILENCE="600")
+    body = charge_body(card=card("4000000000000077"))
+    with ThreadPoolExecutor(1) as caller:
+        with sandbox.running() as process:
+            silent = caller.submit(sandbox.post, "/charges", body)
+            (charge,) = eventually(lambda: sandbox.find(attempt=body["attempt"]))
+            began = monotonic()
+            process.terminate()
+            assert process.wait(20) == 0
+            assert monotonic() - began < 10
+        assert isinstance(silent.exception(), requests.RequestException)
+    with closing(Ledger(sandbox.ledger)) as ledger:
+        (kept,) = Bank(ledger).find_of_attempt(body["attempt"])
+    assert kept.as_json() == charge
+    assert kept.status == "paid"
+
+
+def test_operations_pages(sandbox: RunningSandbox) -> None:
+    """Alive, ready with its ledger, counted."""
+    assert sandbox.get("/healthz").json() == {"status": "alive"}
+    assert sandbox.get("/readyz").json() == {"status": "ready", "checks": {"ledger": "ok"}}
+    assert 'service="sandbox"' in sandbox.get("/metrics").text
+
+
+REFUSALS = [
+    ({"SANDBOX_SECRET": ""}, "sandbox: SANDBOX_SECRET is not set"),
+    ({"SANDBOX_SECRET": "", "MIZAN_ENV": "production"}, "sandbox: it moves no real money"),
+]
+
+
+def test_it_does_not_run_where_it_should_not(tmp_path: Path) -> None:
+    """It ends with the exit code for a wrong configuration and a clear word, and makes no ledger."""
+    refused = [RunningSandbox(tmp_path, **environment) for environment, _ in REFUSALS]
+    with ThreadPoolExecutor(len(refused)) as starters:
+        refusals = list(starters.map(RunningSandbox.refusal, refused))
+    for (code, told), (_, word) in zip(refusals, REFUSALS, strict=True):
+        assert code == 78
+        assert word in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
+    """It is somebody's, and stays as it is."""
+    somebodys = tmp_path / "letters"
+    somebodys.write_text("Dear bank, " * 100)
+    with pytest.raises(LedgerNotUsableError, match="letters cannot be used: file is not a database"):
+        Ledger(somebodys)
+    assert somebodys.read_text() == "Dear bank, " * 100

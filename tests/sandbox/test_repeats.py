@@ -1,0 +1,141 @@
+"""What comes twice happens once, also when it comes at the same moment."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from threading import Barrier
+from uuid import uuid4
+
+import pytest
+import requests
+
+from services.sandbox.bank import Bank
+from services.sandbox.charge import Charge
+from services.sandbox.ledger import Ledger
+from services.sandbox.shapes import charge_asked
+from tests.sandbox.running_sandbox import RunningSandbox, card, charge_body, wallet
+
+AT_ONCE = 20
+
+
+def test_one_attempt_charges_once_however_many_ask_at_the_same_moment(sandbox: RunningSandbox) -> None:
+    """Twenty at once, several times: one 201, nineteen 200, one charge, and all are told the same."""
+    for _ in range(3):
+        body = charge_body()
+        answers = _at_once(sandbox, "/charges", [body] * AT_ONCE)
+        assert Counter(answer.status_code for answer in answers) == {201: 1, 200: AT_ONCE - 1}
+        (charge,) = sandbox.find(intent=body["intent"])
+        assert all(answer.json() == charge for answer in answers)
+
+
+def test_attempts_of_their_own_are_charged_each(sandbox: RunningSandbox) -> None:
+    """Twenty attempts of one intent at once: the bank does not know that this is one purchase."""
+    intent = str(uuid4())
+    answers = _at_once(sandbox, "/charges", [charge_body(intent=intent) for _ in range(AT_ONCE)])
+    assert {answer.status_code for answer in answers} == {201}
+    assert len(sandbox.find(intent=intent)) == AT_ONCE
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"amount": 25_001}, {"intent": str(uuid4())}, {"method": "sadad", "wallet": wallet("0912345678")}],
+)
+def test_a_repeat_that_asks_for_something_else_is_409(
+    sandbox: RunningSandbox, changed: dict[str, object]
+) -> None:
+    """And the charge stays what it was."""
+    body = charge_body()
+    charge = sandbox.post("/charges", body).json()
+    answer = sandbox.post("/charges", {**body, **changed})
+    assert answer.status_code == 409
+    assert list(answer.json()) == ["message"]
+    assert sandbox.find(attempt=body["attempt"]) == [charge]
+
+
+def test_a_repeat_tells_how_the_charge_stands_now(sandbox: RunningSandbox) -> None:
+    """A wallet's repeat asks for the code to be sent again; with other details too, it is the same charge."""
+    body = charge_body("adfali")
+    charge = sandbox.post("/charges", body).json()
+    again = sandbox.post("/charges", {**body, "wallet": wallet("0921234000")})
+    assert (again.status_code, again.json()) == (200, charge)
+    paid = sandbox.confirm(charge, 1, "1111").json()
+    assert paid["status"] == "paid"
+    assert sandbox.post("/charges", body).json() == paid
+
+
+def test_a_declined_attempt_is_not_charged_by_repeating_it_with_a_better_card(
+    sandbox: RunningSandbox,
+) -> None:
+    """The attempt is what is repeated, not the card."""
+    body = charge_body(card=card("4000000000000002"))
+    declined = sandbox.post("/charges", body).json()
+    again = sandbox.post("/charges", {**body, "card": card("4242424242424242")})
+    assert (again.status_code, again.json()) == (200, declined)
+
+
+def test_one_number_is_judged_once_however_many_bring_it_at_the_same_moment(sandbox: RunningSandbox) -> None:
+    """Twenty with the same number, half of them right: one of them is judged, all are answered as that one."""
+    for _ in range(5):
+        charge = sandbox.charge("sadad").json()
+        codes = [{"number": 1, "code": ("111111", "222222")[n % 2]} for n in range(AT_ONCE)]
+        answers = _at_once(sandbox, f"/charges/{charge['id']}/confirm", codes)
+        assert {answer.status_code for answer in answers} == {200}
+        now = sandbox.get(f"/charges/{charge['id']}").json()
+        assert all(answer.json() == now for answer in answers)
+
+
+def test_a_number_is_answered_as_it_was_before(sandbox: RunningSandbox) -> None:
+    """With a better code too, and after another number has paid."""
+    charge = sandbox.charge("sadad").json()
+    first = sandbox.confirm(charge, 1, "222222").json()
+    assert (first["status"], first["reason"]) == ("needs_code", "wrong_code")
+    assert sandbox.confirm(charge, 1, "111111").json() == first
+    assert sandbox.get(f"/charges/{charge['id']}").json() == first
+    paid = sandbox.confirm(charge, 2, "111111").json()
+    assert paid["status"] == "paid"
+    assert sandbox.confirm(charge, 1, "111111").json() == first
+    assert sandbox.confirm(charge, 2, "222222").json() == paid
+    assert sandbox.get(f"/charges/{charge['id']}").json() == paid
+
+
+def test_a_charge_that_was_settled_is_told_as_it_stands(sandbox: RunningSandbox) -> None:
+    """A number that comes after that is not judged."""
+    charge = sandbox.charge("sadad").json()
+    assert sandbox.settle(charge, "declined").json()["status"] == "declined"
+    assert sandbox.confirm(charge, 1, "111111").json()["status"] == "declined"
+    assert sandbox.settle(charge, "paid").json()["status"] == "paid"
+    assert sandbox.confirm(charge, 1, "111111").json()["status"] == "paid"
+
+
+def test_two_processes_on_one_ledger_take_turns(tmp_path: Path) -> None:
+    """One that was told to end may still answer while the next has begun."""
+    asked = [charge_asked(json.dumps(charge_body()).encode()) for _ in range(50)]
+    together = Barrier(4)
+
+    def charge_all(bank: Bank) -> list[tuple[Charge, bool]]:
+        together.wait(10)
+        return [bank.charge(one) for one in asked]
+
+    with (
+        closing(Ledger(tmp_path / "ledger.sqlite")) as first,
+        closing(Ledger(tmp_path / "ledger.sqlite")) as second,
+        ThreadPoolExecutor(4) as callers,
+    ):
+        answers = list(callers.map(charge_all, [Bank(first), Bank(second)] * 2))
+    for told in zip(*answers, strict=True):
+        assert len({charge for charge, _ in told}) == 1
+        assert sum(is_new for _, is_new in told) == 1
+
+
+def _at_once(sandbox: RunningSandbox, path: str, bodies: Sequence[object]) -> list[requests.Response]:
+    together = Barrier(len(bodies))
+
+    def post(body: object) -> requests.Response:
+        together.wait(10)
+        return sandbox.post(path, body)
+
+    with ThreadPoolExecutor(len(bodies)) as callers:
+        return list(callers.map(post, bodies))

@@ -1,0 +1,166 @@
+"""Every row of the table of sandbox outcomes, and what lies beside it."""
+
+from datetime import date
+
+import pytest
+
+from services.sandbox.scripts import (
+    SILENT,
+    Card,
+    Reason,
+    Script,
+    Standing,
+    Status,
+    Wallet,
+    after_code,
+    after_settling,
+    beginning,
+    script_of,
+)
+from shared.payment_method import PaymentMethod
+
+TODAY = date(2026, 11, 15)
+
+PAID = Standing(Status.PAID)
+DECLINED = Standing(Status.DECLINED, Reason.DECLINED)
+NO_FUNDS = Standing(Status.DECLINED, Reason.INSUFFICIENT_FUNDS)
+NOT_SUBSCRIBED = Standing(Status.DECLINED, Reason.NOT_SUBSCRIBED)
+WRONG_PHONE = Standing(Status.DECLINED, Reason.WRONG_PHONE_OR_BIRTH_YEAR)
+NEEDS_CODE = Standing(Status.NEEDS_CODE)
+WRONG_CODE = Standing(Status.NEEDS_CODE, Reason.WRONG_CODE)
+
+
+@pytest.mark.parametrize(
+    ("number", "standing", "is_silent"),
+    [
+        ("4242424242424242", PAID, False),
+        ("4000000000000002", DECLINED, False),
+        ("4000000000009995", NO_FUNDS, False),
+        ("6395043835180860", NEEDS_CODE, False),
+        ("4000000000000077", PAID, True),
+        ("4000000000000341", DECLINED, True),
+        ("4000000000000259", DECLINED, False),
+        # Any other that can be a card number.
+        ("5555555555554444", PAID, False),
+        ("378282246310005", PAID, False),
+        # One digit is wrong.
+        ("4242424242424241", DECLINED, False),
+        ("4000000000000078", DECLINED, False),
+        # No card number at all.
+        ("0", DECLINED, False),
+        ("4242 4242 4242 4242", DECLINED, False),
+        ("٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢", DECLINED, False),
+        ("card", DECLINED, False),
+    ],
+)
+def test_what_a_card_comes_to(number: str, standing: Standing, is_silent: bool) -> None:
+    """The whole number decides, where it can be one."""
+    script = script_of(PaymentMethod.CARD, Card(number, 12, 2030), TODAY)
+    assert beginning(script) == standing
+    assert (script in SILENT) is is_silent
+
+
+@pytest.mark.parametrize(
+    ("month", "year", "standing"),
+    [
+        (11, 2026, PAID),  # good until the end of its month
+        (10, 2026, DECLINED),
+        (12, 2025, DECLINED),
+        (1, 2027, PAID),
+    ],
+)
+def test_an_expired_card_is_declined(month: int, year: int, standing: Standing) -> None:
+    """Any future expiry will do."""
+    assert beginning(script_of(PaymentMethod.CARD, Card("4242424242424242", month, year), TODAY)) == standing
+
+
+@pytest.mark.parametrize("number", ["4000000000000077", "6395043835180860"])
+def test_an_expired_card_follows_no_script_of_its_own(number: str) -> None:
+    """It is declined at once, whatever its number."""
+    assert script_of(PaymentMethod.CARD, Card(number, 1, 2020), TODAY) is Script.DECLINES
+
+
+@pytest.mark.parametrize(
+    ("method", "phone", "birth_year", "standing"),
+    [
+        ("sadad", "0913632323", 1999, NEEDS_CODE),
+        ("sadad", "0913632323", 1998, WRONG_PHONE),
+        ("sadad", "0913632323", None, WRONG_PHONE),
+        ("adfali", "0913632323", None, NEEDS_CODE),
+        ("adfali", "0921234567", None, NEEDS_CODE),
+        # Any other phone, and any birth year.
+        ("sadad", "0912345678", 1940, NEEDS_CODE),
+        ("sadad", "0931234567", None, NEEDS_CODE),
+        ("adfali", "0961234567", 2001, NEEDS_CODE),
+        # Not subscribed.
+        ("sadad", "0912345000", 1999, NOT_SUBSCRIBED),
+        ("adfali", "0921234000", None, NOT_SUBSCRIBED),
+        # Insufficient balance, told at the code.
+        ("sadad", "0912345995", 1999, NEEDS_CODE),
+        ("adfali", "0921234995", None, NEEDS_CODE),
+        # Nobody has such a phone.
+        ("sadad", "0921234567", 1999, WRONG_PHONE),
+        ("sadad", "0921234000", 1999, WRONG_PHONE),
+        ("adfali", "0971234567", None, WRONG_PHONE),
+        ("adfali", "092123456", None, WRONG_PHONE),
+        ("adfali", "09212345678", None, WRONG_PHONE),
+        ("adfali", "+218921234567", None, WRONG_PHONE),
+        ("adfali", "٠٩٢١٢٣٤٥٦٧", None, WRONG_PHONE),
+        ("adfali", "0921234567\n", None, WRONG_PHONE),
+    ],
+)
+def test_what_a_wallet_comes_to(method: str, phone: str, birth_year: int | None, standing: Standing) -> None:
+    """The phone decides, and for one subscriber the birth year."""
+    assert beginning(script_of(PaymentMethod(method), Wallet(phone, birth_year), TODAY)) == standing
+
+
+@pytest.mark.parametrize(
+    ("method", "details", "code", "standing"),
+    [
+        ("card", Card("6395043835180860", 12, 2030), "111111", PAID),
+        ("card", Card("6395043835180860", 12, 2030), "1111", WRONG_CODE),
+        ("sadad", Wallet("0913632323", 1999), "111111", PAID),
+        ("sadad", Wallet("0913632323", 1999), "1111", WRONG_CODE),
+        ("sadad", Wallet("0913632323", 1999), "222222", WRONG_CODE),
+        ("adfali", Wallet("0921234567", None), "1111", PAID),
+        ("adfali", Wallet("0921234567", None), "111111", WRONG_CODE),
+        ("adfali", Wallet("0921234567", None), "2222", WRONG_CODE),
+        ("sadad", Wallet("0912345995", 1999), "111111", NO_FUNDS),
+        ("adfali", Wallet("0921234995", None), "1111", NO_FUNDS),
+        ("adfali", Wallet("0921234995", None), "2222", NO_FUNDS),
+    ],
+)
+def test_what_a_code_comes_to(method: str, details: Card | Wallet, code: str, standing: Standing) -> None:
+    """Each method has one right code; where funds are lacking, none is asked whether it is right."""
+    script = script_of(PaymentMethod(method), details, TODAY)
+    assert beginning(script) == NEEDS_CODE
+    assert after_code(script, PaymentMethod(method), code) == standing
+
+
+@pytest.mark.parametrize(
+    ("before", "outcome", "after"),
+    [
+        (DECLINED, Status.PAID, PAID),
+        (NO_FUNDS, Status.PAID, PAID),
+        (WRONG_CODE, Status.PAID, PAID),
+        (PAID, Status.PAID, PAID),
+        (PAID, Status.DECLINED, PAID),
+        (NEEDS_CODE, Status.DECLINED, DECLINED),
+        (WRONG_CODE, Status.DECLINED, DECLINED),
+        (NO_FUNDS, Status.DECLINED, NO_FUNDS),
+    ],
+)
+def test_settling(before: Standing, outcome: Status, after: Standing) -> None:
+    """Whatever it was before, except that paid stays paid."""
+    assert after_settling(before, outcome) == after
+
+
+def test_no_script_quotes_what_led_to_it() -> None:
+    """Its name is what the ledger keeps."""
+    assert not any(character.isdecimal() for script in Script for character in script)
+
+
+def test_neither_card_nor_wallet_shows_itself() -> None:
+    """They may end up in a traceback."""
+    shown = repr((Card("4242424242424242", 11, 2031), Wallet("0913632323", 1999)))
+    assert not any(character.isdecimal() for character in shown)
