@@ -1,6 +1,6 @@
 # Two commands matter: `make run` and `make test`. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint format bench lock clean setup-run setup-dev
+.PHONY: help run test test-all lint format catalogues bench lock clean setup-run setup-dev
 
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
@@ -26,6 +26,9 @@ lint: setup-dev ## ruff, mypy, import-linter
 format: setup-dev ## format the code and fix what can be fixed by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+catalogues: setup-dev ## bring new words of the pages into their translations, and compile these
+	bin/catalogues
 
 bench: setup-dev ## measure, print a table and write $STACK_DIR/bench.json
 	$(BIN)/python -m bench

@@ -298,7 +298,8 @@ def _checkout(env: environs.FileAwareEnv) -> CheckoutSettings:
 
 def _sandbox(env: environs.FileAwareEnv) -> SandboxSettings | None:
     url = _public_url(env, "SANDBOX_URL", "http://127.0.0.1:8007")
-    secret = env.str("SANDBOX_SECRET", "", validate=_is_empty_or_long)
+    # A file of it may end with a line break; None until env.seal() tells what is wrong with it.
+    secret = (env.str("SANDBOX_SECRET", "", validate=_is_empty_or_long) or "").strip()
     ledger = env.path("SANDBOX_LEDGER", Path("sandbox.sqlite"))
     silence_s = env.float("SANDBOX_SILENCE", 60.0, validate=validate.Range(0, 600))
     # Without a secret nobody could tell its notifications from anybody's.

@@ -9,6 +9,7 @@ from services.checkout.language import speak_languages
 from services.checkout.news import News
 from services.checkout.pages import pages_blueprint
 from services.checkout.provider_routes import provider_blueprint
+from services.checkout.rendering import sentence_for
 from services.checkout.troubles import answer_errors_as_pages
 from services.checkout.workshop import SERVICE, set_up
 from shared.db.connections import STEADY_PLANS
@@ -49,6 +50,7 @@ def make_app(settings: Settings, database: Database) -> Flask:
     guard = protect_pages(app, settings.public_urls.checkout, settings.secret_keys)
     add_static_urls(app)
     speak_languages(app)
+    app.jinja_env.globals["sentence"] = sentence_for
     app.register_blueprint(pages_blueprint(database, workshop.accounts, workshop.payments))
     providers = provider_blueprint(News(database, workshop.following), workshop.accounts, settings.sandbox)
     guard.exempt(providers)

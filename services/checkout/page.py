@@ -64,6 +64,9 @@ class CodeForm:
     """Back to the choice of methods."""
     tries_left: int
     error: str | None = None
+    """What is wrong with the code."""
+    notice: str | None = None
+    """What is to be said besides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from services.checkout.page import PaymentForm
 from services.checkout.payments import CodeNotSentError, Payments
 from services.checkout.providers.port import Card, Wallet
 from services.checkout.rendering import Offered, sentence_for
-from services.checkout.sentences import Refusal
+from services.checkout.sentences import CODE_SENT_AGAIN, Refusal
 from services.checkout.showing import Showing, what_to_show
 from services.checkout.visit import LastAttempt, Visit, look, state_of
 from shared.attempts.refusals import AttemptRefusedError
@@ -69,7 +69,8 @@ class Pages:
             case Showing.REDIRECT_OPEN:
                 return rendering.redirect_page(visit)
             case Showing.CODE:
-                return rendering.code_page(visit, *_challenged(visit))
+                notice = str(CODE_SENT_AGAIN) if rendering.was_sent_again(visit) else None
+                return rendering.code_page(visit, *_challenged(visit), notice=notice)
             case Showing.READY:
                 return rendering.ready_page(visit, self._offered(visit))
 
@@ -126,13 +127,13 @@ class Pages:
             code = code_in(request.form, attempt.method)
         except InvalidFieldsError as invalid:
             error = sentence_for(invalid.troubles["code"])
-            return rendering.code_page(visit, attempt, challenge, error), _UNPROCESSABLE
+            return rendering.code_page(visit, attempt, challenge, error=error), _UNPROCESSABLE
         rendering.remember_paying(visit)
         try:
             self.payments.confirm(visit, attempt, code, lang=current_language())
         except CodeRefusedError as refused:
             error = sentence_for(refused.reason)
-            return rendering.code_page(visit, attempt, challenge, error), _UNPROCESSABLE
+            return rendering.code_page(visit, attempt, challenge, error=error), _UNPROCESSABLE
         except AttemptRefusedError:
             pass  # the page shows why
         return _to_page(visit)
@@ -142,7 +143,9 @@ class Pages:
         if not _is_about_open_code(visit):
             return _to_page(visit)
         try:
-            self.payments.send_again(visit, _challenged(visit)[0], lang=current_language())
+            settled = self.payments.send_again(visit, _challenged(visit)[0], lang=current_language())
+            if settled.attempt is AttemptState.AWAITING_CODE:
+                rendering.remember_sent_again(visit)
         except TooMuchError as too_much:
             return self._code_page_again(visit, too_much.refusal), _TOO_MANY
         except CodeNotSentError:
@@ -152,7 +155,7 @@ class Pages:
         return _to_page(visit)
 
     def _code_page_again(self, visit: Visit, refusal: Refusal) -> str:
-        return rendering.code_page(visit, *_challenged(visit), sentence_for(refusal))
+        return rendering.code_page(visit, *_challenged(visit), notice=sentence_for(refusal))
 
     def _visit(self, intent: str) -> Visit:
         with self.database.cursor() as cursor:

@@ -115,7 +115,8 @@ class PlutuRoutes:
             secret = self.accounts.plutu_secret(cursor, known.account)
         returned = plutu_returns.read_return(received, secret)
         refuse_unless(returned.attempt == known.attempt, _PLUTU, "it is of another attempt")
-        refuse_unless(returned.amount == known.amount, _PLUTU, "the amount is another one")
+        fits = not returned.approved or returned.amount == known.amount
+        refuse_unless(fits, _PLUTU, "the amount is another one")
         self.news.take_in(known, plutu_returns.outcome_of(returned))
 
 

@@ -18,6 +18,7 @@ from shared.payment_method import PaymentMethod
 
 _PAYING = "paying"
 """In the browser's cookie: the intent that it has just paid, or tried to."""
+_SENT_AGAIN = "sent_again"
 
 Offered = Mapping[PaymentMethod, Account]
 
@@ -41,7 +42,14 @@ def ready_page(visit: Visit, offered: Offered, form: PaymentForm | None = None) 
     return render_template("ready.html", page=page, form=shown)
 
 
-def code_page(visit: Visit, attempt: LastAttempt, challenge: Challenge, error: str | None = None) -> str:
+def code_page(
+    visit: Visit,
+    attempt: LastAttempt,
+    challenge: Challenge,
+    *,
+    error: str | None = None,
+    notice: str | None = None,
+) -> str:
     can_send_again = challenge.can_send_again
     form = CodeForm(
         url=page_url("pages.confirm", intent=visit.intent),
@@ -53,7 +61,8 @@ def code_page(visit: Visit, attempt: LastAttempt, challenge: Challenge, error: s
         send_again_in_s=challenge.send_again_in_s,
         change_url=page_url("pages.show", intent=visit.intent, change=1),
         tries_left=challenge.tries_left,
-        error=error or _code_trouble(attempt, challenge),
+        error=error or (None if notice else _code_trouble(attempt, challenge)),
+        notice=notice,
     )
     return render_template("code.html", page=_page(visit), code=form)
 
@@ -86,6 +95,15 @@ def receipt_page(visit: Visit) -> str:
 
 def expired_page(visit: Visit) -> str:
     return render_template("expired.html", page=_page(visit))
+
+
+def remember_sent_again(visit: Visit) -> None:
+    session[_SENT_AGAIN] = str(visit.intent)
+
+
+def was_sent_again(visit: Visit) -> bool:
+    """Once: it is said on the page that follows."""
+    return bool(session.pop(_SENT_AGAIN, None) == str(visit.intent))
 
 
 def sentence_for(reason: str | None) -> str:

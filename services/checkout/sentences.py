@@ -18,6 +18,9 @@ class Refusal(StrEnum):
     CODE_NOT_SENT = "code_not_sent"
 
 
+CODE_SENT_AGAIN = _("A new code was sent.")
+
+
 METHODS = {
     PaymentMethod.CARD: _("Bank card"),
     PaymentMethod.SADAD: _("Sadad"),

@@ -4,6 +4,7 @@ An account is replaced, never changed: what began with one is settled with it.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -22,6 +23,9 @@ class Adapter(StrEnum):
     PLUTU = "plutu"
 
 
+# What a header can carry: a line break that was pasted along would make every call fail.
+_USABLE = re.compile(r"[!-~]+")
+
 CREDENTIALS: Mapping[Adapter, tuple[str, ...]] = {
     Adapter.SANDBOX: (),
     Adapter.PLUTU: ("api_key", "access_token", "secret_key"),
@@ -32,7 +36,12 @@ CREDENTIALS: Mapping[Adapter, tuple[str, ...]] = {
 class CredentialsIncompleteError(RefusedError):
     def __init__(self, adapter: Adapter) -> None:
         wanted = ", ".join(CREDENTIALS[adapter]) or "no credentials"
-        super().__init__(f"an account of {adapter} has {wanted}: none missing, none empty, none besides")
+        super().__init__(f"an account of {adapter} has {wanted}: none missing, and none besides")
+
+
+class CredentialNotUsableError(RefusedError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is empty, or has spaces or characters that no such credential has")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +75,11 @@ def set_provider(
     credentials: Mapping[str, str],
 ) -> UUID:
     """From now on, customers who choose this method pay through this account."""
-    if set(credentials) != set(CREDENTIALS[adapter]) or not all(credentials.values()):
+    if set(credentials) != set(CREDENTIALS[adapter]):
         raise CredentialsIncompleteError(adapter)
+    for name, value in credentials.items():
+        if not _USABLE.fullmatch(value):
+            raise CredentialNotUsableError(name)
     if not connection.execute(_LOCK, (application_id,)).rowcount:
         raise ApplicationNotFoundError(application_id)
     account = uuid4()

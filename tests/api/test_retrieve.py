@@ -101,8 +101,8 @@ def test_a_path_that_is_not_a_uuid_is_404(merchant: Merchant, subtests: pytest.S
         ("NUL behind", f"{uuid}%00"),
         ("a slash behind", f"{uuid}/"),
         ("a slash behind, escaped", f"{uuid}%2f"),
-        ("Arabic digits", quote("٠" * 8 + uuid[8:])),  # noqa: RUF001  that is the point
-        ("wide digits", quote("０" * 8 + uuid[8:])),  # noqa: RUF001  and here
+        ("Arabic digits", quote("٠" * 8 + uuid[8:])),
+        ("wide digits", quote("０" * 8 + uuid[8:])),
         ("not UTF-8", "%ff%fe"),
         ("half an escape", f"{uuid}%"),
         ("a quote", quote(f"{uuid}' or '1'='1")),

@@ -18,7 +18,7 @@ Pairs = list[tuple[str, str]]
 
 API_KEY = "key-of-the-shop"
 ACCESS_TOKEN = "token-of-the-shop"
-SECRET_KEY = "hush: what returns are signed with"
+SECRET_KEY = "hush-what-returns-are-signed-with"
 
 _AMOUNT = re.compile(r"[0-9]+(\.[0-9]{1,2})?")
 _INVOICE = re.compile(r"[A-Za-z0-9._-]+")

@@ -16,12 +16,21 @@ from tests.clock import Clock
 
 NOW = datetime(2031, 5, 17, 12, tzinfo=UTC)
 KEPT = KeptSettings(sessions_days=30, codes_days=7, throttles_days=1)
-KEPT_DAYS = {"sessions": 30, "one_time_codes": 7, "login_throttles": 1}
+KEPT_DAYS = {
+    "sessions": 30,
+    "one_time_codes": 7,
+    "login_throttles": 1,
+    "code_challenges": 7,
+    "checkout_limits": 1,
+}
 
+_HASH = "sha256(uuidv7()::text::bytea)"
 _COLUMNS = {
-    "sessions": ("hash, person_id", "uuidv7()"),
-    "one_time_codes": ("hash, purpose, subject", "'sign-in', uuidv7()"),
-    "login_throttles": ("key, failures", "3"),
+    "sessions": ("hash, person_id", f"{_HASH}, uuidv7()"),
+    "one_time_codes": ("hash, purpose, subject", f"{_HASH}, 'sign-in', uuidv7()"),
+    "login_throttles": ("key, failures", f"{_HASH}, 3"),
+    "code_challenges": ("attempt_id", "uuidv7()"),
+    "checkout_limits": ("key, count", f"{_HASH}, 3"),
 }
 
 
@@ -40,7 +49,7 @@ def _add(database: Database, table: str, expires_at: datetime, rows: int = 1) ->
     with database.transaction() as connection:
         connection.execute(
             f"""insert into {table} ({columns}, expires_at)
-                select sha256(uuidv7()::text::bytea), {values}, %s - n * interval '1 ms'
+                select {values}, %s - n * interval '1 ms'
                 from generate_series(0, %s) as n""".encode(),  # noqa: S608  from constants of this file
             (expires_at, rows - 1),
         )

@@ -6,7 +6,15 @@ from uuid import uuid4
 import pytest
 
 from shared.intents.states import EventType
-from shared.messages import DeadLetter, IntentEvent, UnreadableMessageError, decode, encode
+from shared.messages import (
+    AnyMessage,
+    DeadLetter,
+    IntentEvent,
+    UnreadableMessageError,
+    VerificationDue,
+    decode,
+    encode,
+)
 
 EVENT = IntentEvent(
     id=uuid4(),
@@ -28,8 +36,11 @@ LETTER = DeadLetter(
 )
 
 
-@pytest.mark.parametrize("message", [EVENT, LETTER])
-def test_what_is_encoded_comes_back_the_same(message: IntentEvent | DeadLetter) -> None:
+VERIFICATION = VerificationDue(uuid4(), 2, surely_arrived=True)
+
+
+@pytest.mark.parametrize("message", [EVENT, LETTER, VERIFICATION])
+def test_what_is_encoded_comes_back_the_same(message: AnyMessage) -> None:
     """Also bytes that are no text, as dead letters carry them."""
     assert decode(encode(message)) == message
 

@@ -115,3 +115,42 @@ def test_what_makes_no_sense_for_webhooks_is_refused(
     with pytest.raises(SettingsError) as caught:
         read_settings()
     assert set(caught.value.problems) == {name}
+
+
+class TestCheckout:
+    def test_without_a_secret_there_is_no_sandbox(self) -> None:
+        assert read_settings().sandbox is None
+
+    def test_the_sandbox(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        (tmp_path / "secret").write_text("hush-hush-hush-hush\n")
+        monkeypatch.setenv("SANDBOX_SECRET_FILE", str(tmp_path / "secret"))
+        monkeypatch.setenv("SANDBOX_URL", "http://sandbox:8007/")
+        sandbox = read_settings().sandbox
+        assert sandbox is not None
+        assert (sandbox.url, sandbox.secret) == ("http://sandbox:8007", "hush-hush-hush-hush")
+        assert "hush" not in repr(sandbox)
+
+    def test_never_in_production(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Both are told of at once."""
+        monkeypatch.setenv("MIZAN_ENV", "production")
+        monkeypatch.setenv("SANDBOX_SECRET", "hush-hush-hush-hush")
+        monkeypatch.setenv("WEBHOOK_ALLOW_PRIVATE", "true")
+        with pytest.raises(SettingsError) as caught:
+            read_settings()
+        assert set(caught.value.problems) == {"SANDBOX_SECRET", "WEBHOOK_ALLOW_PRIVATE"}
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("SANDBOX_SECRET", "short"),
+            ("PROVIDER_TIMEOUT", "21"),  # longer than others take a request for lost
+            ("PROVIDER_TIMEOUT", "0"),
+            ("CHECKOUT_CODES_PER_PHONE", "0"),
+            ("PLUTU_URL", "ftp://x"),
+        ],
+    )
+    def test_what_cannot_be(self, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+        monkeypatch.setenv(name, value)
+        with pytest.raises(SettingsError) as caught:
+            read_settings()
+        assert set(caught.value.problems) == {name}

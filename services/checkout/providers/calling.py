@@ -1,8 +1,9 @@
 """One request to a provider: within its time, of bounded size, and clear about whether it can have arrived."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from ssl import SSLCertVerificationError
 from time import monotonic
 from typing import Any
 from urllib.parse import quote
@@ -72,12 +73,23 @@ class ProviderClient:
 
 
 def _never_left(error: RequestException) -> bool:
-    if isinstance(error, ConnectTimeout | SSLError | InvalidURL):
+    if isinstance(error, ConnectTimeout | InvalidURL):
         return True
+    if isinstance(error, SSLError):
+        # Any other trouble with TLS can come after the request was read.
+        return any(isinstance(cause, SSLCertVerificationError) for cause in _causes(error))
     cause = error.args[0] if isinstance(error, RequestsConnectionError) and error.args else None
     return isinstance(cause, MaxRetryError) and isinstance(
         cause.reason, NewConnectionError | NameResolutionError
     )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Libraries wrap errors as causes, as arguments and as reasons."""
+    while error is not None:
+        yield error
+        inner = getattr(error, "reason", None) or (error.args[0] if error.args else None) or error.__cause__
+        error = inner if isinstance(inner, BaseException) else None
 
 
 def _object_in(answer: requests.Response, deadline: float) -> Mapping[str, Any]:
@@ -89,7 +101,7 @@ def _object_in(answer: requests.Response, deadline: float) -> Mapping[str, Any]:
             raise NoAnswerError("its answer is too long or too slow")
     try:
         body = json.loads(bytes(read))
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
         raise NoAnswerError(f"it answered {answer.status_code} with something that is no JSON object")

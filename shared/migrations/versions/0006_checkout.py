@@ -27,7 +27,7 @@ comment on column payment_attempts.provider_account_id is 'null: the sandbox of 
 # The code itself is never here, and the phone only encrypted, for as long as a code may be sent to it again.
 CODES = """
 create table code_challenges (
-    attempt_id    uuid primary key references payment_attempts,
+    attempt_id    uuid primary key,
     continuation  text,
     phone_hint    text,
     sealed_phone  text,
@@ -43,7 +43,7 @@ comment on column code_challenges.sealed_phone is 'phone and birth year, to send
 create index code_challenges_by_expiry on code_challenges (expires_at);
 
 create table provider_pages (
-    attempt_id  uuid primary key references payment_attempts,
+    attempt_id  uuid primary key,
     url         text not null,
     created_at  timestamptz not null default mizan_now()
 );

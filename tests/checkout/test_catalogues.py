@@ -1,0 +1,61 @@
+"""Both languages are complete, and what the page reads is what was translated."""
+
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_dir
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+
+ROOT = Path(__file__).parent.parent.parent / "services" / "checkout"
+METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2")]
+
+
+def _catalogue(lang: str) -> Catalog:
+    path = ROOT / "translations" / lang / "LC_MESSAGES" / "messages.po"
+    return read_po(BytesIO(path.read_bytes()), lang)
+
+
+def _words() -> set[str | tuple[str, ...]]:
+    found = extract_from_dir(ROOT, METHODS)
+    return {tuple(word) if isinstance(word, list | tuple) else word for _, _, word, _, _ in found}
+
+
+@pytest.mark.parametrize("lang", ["ar", "en"])
+class TestCatalogue:
+    def test_every_word_is_translated(self, lang: str) -> None:
+        """And nothing is left that no page says any more."""
+        catalogue = _catalogue(lang)
+        known = {message.id: message for message in catalogue if message.id}
+        assert {tuple(word) if isinstance(word, list | tuple) else word for word in known} == _words()
+        for message in known.values():
+            strings = message.string if isinstance(message.string, list | tuple) else [message.string]
+            assert all(strings), message.id
+            assert not message.fuzzy, message.id
+
+    def test_what_is_filled_in_is_there(self, lang: str) -> None:
+        for message in _catalogue(lang):
+            assert not list(message.check()), message.id
+
+    def test_the_compiled_one_is_the_same(self, lang: str) -> None:
+        """`make catalogues` was not forgotten."""
+        compiled = BytesIO()
+        write_mo(compiled, _catalogue(lang))
+        kept = ROOT / "translations" / lang / "LC_MESSAGES" / "messages.mo"
+        assert kept.read_bytes() == compiled.getvalue()
+
+
+def test_english_says_what_the_code_says() -> None:
+    for message in _catalogue("en"):
+        if message.id:
+            assert message.string == message.id
+
+
+def test_arabic_is_arabic() -> None:
+    """But for names that are written alike everywhere."""
+    for message in _catalogue("ar"):
+        texts = message.string if isinstance(message.string, list | tuple) else [message.string]
+        for text in texts:
+            assert not message.id or any("\u0600" <= character <= "\u06ff" for character in str(text)), text

@@ -1,0 +1,261 @@
+"""Real money's way through the pages: Plutu's wallets, its page for cards, returns and callbacks (DESIGN §4)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from urllib.parse import parse_qsl, urlsplit
+from uuid import UUID, uuid4
+
+import pytest
+import requests
+
+from services.checkout.verifying import Verifier
+from services.scheduler.verification_requests import VerificationRequests
+from shared.applications.provider_accounts import Adapter, set_provider
+from shared.attempts.outcome import Outcome, Question
+from shared.attempts.settling import settle_decided
+from shared.attempts.states import Answer
+from shared.intents.intent import Intent
+from shared.payment_method import PaymentMethod
+from tests.checkout.plutu_stand_in import (
+    ACCESS_TOKEN,
+    API_KEY,
+    DROPS,
+    SECRET_KEY,
+    PlutuStandIn,
+    as_query,
+    signed,
+)
+from tests.checkout.test_paying import CODE, FORM, PAID, PROCESSING
+from tests.checkout.world import CheckoutWorld
+from tests.clock import Clock
+
+CREDENTIALS = {"api_key": API_KEY, "access_token": ACCESS_TOKEN, "secret_key": SECRET_KEY}
+LEAVING = "Taking you to the bank's page"
+OPEN = "Continue on the bank's page"
+
+
+@pytest.fixture
+def plutu() -> Iterator[PlutuStandIn]:
+    with PlutuStandIn() as made:
+        yield made
+
+
+@pytest.fixture
+def accounts(world: CheckoutWorld) -> dict[PaymentMethod, UUID]:
+    return {method: _set_plutu(world, method) for method in PaymentMethod}
+
+
+@pytest.fixture
+def shop(
+    world: CheckoutWorld, plutu: PlutuStandIn, accounts: dict[PaymentMethod, UUID]
+) -> Iterator[CheckoutWorld]:
+    """An application that takes real money, as far as Plutu's stand-in does."""
+    assert accounts
+    world.settings = replace(
+        world.settings, checkout=replace(world.settings.checkout, plutu_url=plutu.url), sandbox=None
+    )
+    with world.serving():
+        yield world
+
+
+def _set_plutu(world: CheckoutWorld, method: PaymentMethod) -> UUID:
+    with world.database.transaction() as connection:
+        return set_provider(
+            connection,
+            world.box,
+            world.application.id,
+            method,
+            adapter=Adapter.PLUTU,
+            credentials=CREDENTIALS,
+        )
+
+
+@pytest.mark.parametrize(
+    ("method", "phone", "code"), [("sadad", "0913632323", "123456"), ("adfali", "0941234567", "1234")]
+)
+def test_a_wallet(shop: CheckoutWorld, plutu: PlutuStandIn, method: str, phone: str, code: str) -> None:
+    intent = shop.make_intent(amount=25_550)
+    customer = shop.customer(intent)
+    customer.pay_by_wallet(method, phone)
+    assert customer.title == CODE
+    customer.enter_code(code[::-1])
+    assert "This code is not right." in customer.text
+    customer.enter_code(code)
+    assert customer.title == PAID
+    assert [(charge.amount, charge.invoice_no.split(".")[1]) for charge in plutu.charges] == [("25.55", "2")]
+    assert plutu.complaints == []
+    ((reference, provider),) = shop.rows("select provider_reference, provider from payment_attempts")
+    assert (reference, provider) == (plutu.charges[0].transaction_id, "plutu")
+
+
+def _leave(shop: CheckoutWorld, plutu: PlutuStandIn, intent: Intent) -> str:
+    """The customer goes on to the bank's page; gives its address."""
+    customer = shop.customer(intent)
+    assert "Card number" not in customer.text
+    customer.post("", method="card")
+    assert customer.title == LEAVING
+    (page,) = [url for url in plutu.pages if url in customer.answer.text]
+    return page
+
+
+def test_a_card_is_paid_on_the_banks_page(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+    intent = shop.make_intent(amount=30_000)
+    back = plutu.pay(_leave(shop, plutu, intent))
+    answer = requests.get(back, timeout=10)  # another browser, without a session
+    assert answer.history[0].status_code == 303
+    assert answer.url == shop.page(intent, "en")
+    assert shop.status(intent) == "succeeded"
+    assert "Your payment is complete" in answer.text
+    for _ in range(2):  # a refresh of the return
+        assert requests.get(back, timeout=10).status_code == 200
+    assert shop.events(intent).count("succeeded") == 1
+    assert shop.attempts(intent) == [("paid", None)]
+
+
+def test_the_customer_cancels_there(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+    intent = shop.make_intent(amount=30_000)
+    back = plutu.cancel(_leave(shop, plutu, intent))
+    assert "The payment was canceled on the bank&#39;s page." in requests.get(back, timeout=10).text
+    assert shop.attempts(intent) == [("declined", "left_by_customer")]
+
+
+def test_the_callback_comes_first(
+    shop: CheckoutWorld, plutu: PlutuStandIn, accounts: dict[PaymentMethod, UUID]
+) -> None:
+    """Server to server, as a form or as a query; the return afterwards changes nothing."""
+    for send in ("form", "query"):
+        intent = shop.make_intent(amount=30_000)
+        back = plutu.pay(_leave(shop, plutu, intent))
+        url = f"{shop.url}/providers/plutu/callbacks/{accounts[PaymentMethod.CARD]}"
+        parameters = parse_qsl(urlsplit(back).query)
+        answer = (
+            requests.post(url, data=parameters, timeout=10)
+            if send == "form"
+            else requests.get(url, params=parameters, timeout=10)
+        )
+        assert (answer.status_code, answer.json()) == (200, {"status": "taken in"})
+        assert shop.status(intent) == "succeeded"
+        assert "Your payment is complete" in requests.get(back, timeout=10).text
+        assert shop.events(intent).count("succeeded") == 1
+
+
+def test_news_that_nobody_should_believe(
+    shop: CheckoutWorld, plutu: PlutuStandIn, accounts: dict[PaymentMethod, UUID]
+) -> None:
+    """Unsigned, signed by somebody else, of another amount, of another attempt or account: nothing is settled."""
+    intent, other = shop.make_intent(amount=30_000), shop.make_intent(amount=30_000)
+    page = _leave(shop, plutu, intent)
+    _leave(shop, plutu, other)
+    callback = f"{shop.url}/providers/plutu/callbacks/{accounts[PaymentMethod.CARD]}"
+    back, _, query = plutu.pay(page).partition("?")
+    honest = parse_qsl(query)[:-1]
+    smaller = [(name, "1.00" if name == "amount" else value) for name, value in honest]
+    refused = [
+        honest,
+        signed(honest, "another key"),
+        [*honest, ("hashed", signed(honest)[-1][1].lower())],
+        [*signed(honest), ("approved", "1")],
+    ]
+    for parameters in refused:
+        assert requests.post(callback, data=parameters, timeout=10).status_code == 401
+        assert requests.get(f"{back}?{as_query(parameters)}", timeout=10).status_code == 200
+    assert requests.post(callback, data=signed(smaller), timeout=10).status_code == 422
+    # Rightly signed, and shown at the address of another attempt.
+    elsewhere = back.rpartition("/")[0] + f"/{shop.attempt_ids(other)[0]}"
+    requests.get(f"{elsewhere}?{query}", timeout=10)
+    wrong_account = f"{shop.url}/providers/plutu/callbacks/{accounts[PaymentMethod.SADAD]}"
+    assert requests.post(wrong_account, data=signed(honest), timeout=10).status_code == 404
+    assert requests.post(f"{shop.url}/providers/plutu/callbacks/{uuid4()}", timeout=10).status_code == 404
+    assert requests.get(f"{shop.url}/providers/plutu/returns/en/{uuid4()}", timeout=10).status_code == 404
+    assert {shop.status(one) for one in (intent, other)} == {"requires_payment_method"}
+    assert requests.post(callback, data=signed(honest), timeout=10).status_code == 200
+    assert shop.status(intent) == "succeeded"
+
+
+def test_another_way_only_after_the_customer_confirms_it(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+    """And if the first one is paid after all, it is a duplicate."""
+    intent = shop.make_intent(amount=30_000)
+    page = _leave(shop, plutu, intent)
+    customer = shop.customer(intent)
+    assert customer.title == OPEN
+    customer.open("lang=en&change=1")
+    assert customer.title == FORM
+    customer.post("", method="adfali", phone="0941234567", leave_redirect="1")
+    assert customer.title == CODE
+    assert shop.attempts(intent) == [("abandoned", None), ("awaiting_code", None)]
+    customer.enter_code("1234")
+    assert customer.title == PAID
+    requests.get(plutu.pay(page), timeout=10)
+    assert [state for state, _ in shop.attempts(intent)] == ["duplicate", "paid"]
+    assert shop.events(intent).count("succeeded") == 1
+
+
+def test_a_second_tab_cannot_leave_it_unasked(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+    intent = shop.make_intent(amount=30_000)
+    second_tab = shop.customer(intent)
+    _leave(shop, plutu, intent)
+    second_tab.pay_by_wallet("adfali", "0941234567")
+    assert second_tab.title == OPEN
+    assert shop.attempts(intent) == [("awaiting_redirect", None)]
+
+
+def test_an_unknown_outcome_waits_for_an_operator(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+    """Nobody can be asked, so nobody is; the intent stays in processing, and no other attempt begins."""
+    intent = shop.make_intent(amount=30_000)
+    customer, second_tab = shop.customer(intent), shop.customer(intent)
+    customer.pay_by_wallet("adfali", "0941234567")
+    plutu.misbehaviour = replace(DROPS, works_first=True)
+    customer.enter_code("1234")
+    assert customer.title == PROCESSING
+    assert len(plutu.charges) == 1
+    second_tab.pay_by_wallet("adfali", "0941234567")
+    assert second_tab.title == PROCESSING
+    assert shop.rows("select state, next_verify_at from payment_attempts") == [("unknown", None)]
+    with shop.database.transaction() as connection:
+        settle_decided(connection, shop.attempt_ids(intent)[0], Outcome(Answer.PAID, "seen in their list"))
+    customer.open()
+    assert customer.title == PAID
+
+
+def test_a_crash_after_the_code_was_sent_on(shop: CheckoutWorld) -> None:
+    """The scheduler puts it into line once; the verifier cannot ask; then it is an operator's."""
+    intent = shop.make_intent(amount=30_000)
+    shop.customer(intent).pay_by_wallet("adfali", "0941234567")
+    (attempt,) = shop.attempt_ids(intent)
+    with shop.database.transaction() as connection:
+        connection.execute(
+            """update payment_attempts set state = 'sent', sendings = 1, sent_at = mizan_now(),
+                   next_verify_at = mizan_now() + interval '25 seconds'"""
+        )
+        connection.execute("update payment_intents set status = 'processing'")
+    Clock(shop.database).advance(timedelta(seconds=26))
+    VerificationRequests(shop.database).turn()
+    verifier = Verifier(shop.database, shop.workshop.accounts, shop.workshop.following)
+    verifier._verify(Question(attempt, 1, surely_arrived=True))
+    assert shop.rows("select state, next_verify_at from payment_attempts") == [("unknown", None)]
+    assert shop.status(intent) == "processing"
+
+
+def test_amounts_that_it_cannot_take(shop: CheckoutWorld) -> None:
+    """At most two decimals there: an intent of 25.555 has no method left, and the page leads back."""
+    customer = shop.customer(shop.make_intent(amount=25_555))
+    assert "<form" not in customer.answer.text
+    assert "shop.example.ly" in customer.answer.text
+
+
+def test_an_account_is_replaced_while_a_payment_is_open(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+    """What began with the old one is settled with the old one."""
+    intent = shop.make_intent(amount=30_000)
+    back = plutu.pay(_leave(shop, plutu, intent))
+    with shop.database.transaction() as connection:
+        set_provider(
+            connection,
+            shop.box,
+            shop.application.id,
+            PaymentMethod.CARD,
+            adapter=Adapter.PLUTU,
+            credentials={**CREDENTIALS, "secret_key": "a-new-one"},
+        )
+    requests.get(back, timeout=10)
+    assert shop.status(intent) == "succeeded"

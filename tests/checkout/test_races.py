@@ -1,0 +1,184 @@
+"""Everything that can happen at the same moment, on the real database: nobody is charged twice, nothing is lost."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+from threading import Barrier
+from typing import Any
+
+from services.checkout.verifying import Verifier
+from services.scheduler.expiry import Expiry
+from shared.attempts.outcome import Question
+from shared.intents.intent import Intent
+from tests.checkout.customer import Customer
+from tests.checkout.test_paying import PAID
+from tests.checkout.world import CheckoutWorld
+from tests.waiting import eventually
+
+
+def at_once(actions: Sequence[Callable[[], Any]]) -> list[Any]:
+    """All of them begin at the same moment; what each returned."""
+    start = Barrier(len(actions))
+
+    def begin(action: Callable[[], Any]) -> Any:
+        start.wait(30)
+        return action()
+
+    with ThreadPoolExecutor(len(actions)) as pool:
+        return list(pool.map(begin, actions))
+
+
+def assert_paid_once(world: CheckoutWorld, intent: Intent) -> None:
+    assert world.status(intent) == "succeeded"
+    assert world.events(intent).count("succeeded") == 1
+    assert [charge["status"] for charge in world.charges(intent)].count("paid") == 1
+    assert [state for state, _ in world.attempts(intent)].count("paid") == 1
+    assert "duplicate" not in [state for state, _ in world.attempts(intent)]
+
+
+def test_twenty_tabs_pay_at_once(pages: CheckoutWorld) -> None:
+    """A double click, a second tab, a refresh: one attempt at a time, decided by the database."""
+    intent = pages.make_intent()
+    tabs = [pages.customer(intent) for _ in range(20)]
+    at_once([partial(tab.pay_by_card, "4242424242424242") for tab in tabs])
+    assert_paid_once(pages, intent)
+    assert len(pages.attempts(intent)) == 1
+    assert {tab.open().status_code for tab in tabs} == {200}
+    assert {tab.title for tab in tabs} == {PAID}
+
+
+def test_two_confirmations(pages: CheckoutWorld) -> None:
+    intent = pages.make_intent()
+    pages.customer(intent).pay_by_wallet("sadad", "0913632323")
+    tabs = [pages.customer(intent) for _ in range(8)]
+    at_once([partial(tab.enter_code, "111111") for tab in tabs])
+    assert_paid_once(pages, intent)
+    assert pages.rows("select sendings from payment_attempts") == [(1,)]
+
+
+def test_different_methods_at_once(pages: CheckoutWorld) -> None:
+    """Cards in some tabs, a code in others: whichever comes first pays, and nothing is charged besides."""
+    for _ in range(5):
+        intent = pages.make_intent()
+        pages.customer(intent).pay_by_wallet("adfali", "0921234567")
+        codes = [pages.customer(intent) for _ in range(3)]
+        cards = [pages.customer(intent) for _ in range(3)]
+        at_once(
+            [partial(tab.enter_code, "1111") for tab in codes]
+            + [partial(tab.pay_by_card, "4242424242424242") for tab in cards]
+        )
+        assert_paid_once(pages, intent)
+
+
+def test_expiry_against_confirmation(pages: CheckoutWorld) -> None:
+    """Either it was in time and is paid, or it expires and nothing was taken; and never both."""
+    expiry, results = Expiry(pages.database), []
+    for number in range(12):
+        intent = pages.make_intent()
+        tab = pages.customer(intent)
+        tab.pay_by_wallet("adfali", "0921234567")
+        _expires_in(pages, intent, timedelta(milliseconds=10 * number))
+        at_once([partial(tab.enter_code, "1111"), *[expiry.turn] * 3])
+        eventually(partial(_is_over, pages, intent, expiry))
+        paid = [charge["status"] for charge in pages.charges(intent)].count("paid")
+        results.append((pages.status(intent), paid))
+        assert set(pages.events(intent)) & {"succeeded", "canceled"} == {pages.status(intent)}
+    assert set(results) <= {("succeeded", 1), ("canceled", 0)}
+
+
+def _is_over(world: CheckoutWorld, intent: Intent, expiry: Expiry) -> bool:
+    expiry.turn()
+    return world.status(intent) in ("succeeded", "canceled")
+
+
+def _expires_in(world: CheckoutWorld, intent: Intent, left: timedelta) -> None:
+    with world.database.transaction() as connection:
+        connection.execute(
+            "update payment_intents set expires_at = mizan_now() + %s where uuid = %s", (left, intent.uuid)
+        )
+
+
+def test_notification_against_verification_against_the_customers_own_request(pages: CheckoutWorld) -> None:
+    """All three know that it was paid, and tell it at the same time."""
+    verifier = Verifier(pages.database, pages.workshop.accounts, pages.workshop.following)
+    intents = [pages.make_intent() for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        tabs = [pages.customer(intent) for intent in intents]
+        paying = [pool.submit(tab.pay_by_card, "4000000000000077") for tab in tabs]
+        charges = [eventually(partial(pages.charges, intent))[0] for intent in intents]
+        questions = [Question(pages.attempt_ids(intent)[0], 1, surely_arrived=True) for intent in intents]
+        at_once(
+            [
+                *[partial(pages.bank.settle, charge, "paid") for charge in charges],
+                *[partial(verifier._verify, question) for question in questions],
+            ]
+        )
+        for one in paying:
+            one.result()
+    verifier.close()
+    for intent in intents:
+        assert_paid_once(pages, intent)
+
+
+def test_a_second_payment_is_kept_as_a_duplicate(pages: CheckoutWorld) -> None:
+    """Declined, paid with another card, and then the first one turns out paid: no second event."""
+    intent = pages.make_intent()
+    customer = pages.customer(intent)
+    customer.pay_by_card("4000000000000259")
+    customer.pay_by_card("4242424242424242")
+    first = pages.charges(intent)[0]
+    for _ in range(3):  # a notification that is repeated changes nothing
+        assert pages.bank.settle(first, "paid").json()["notified"] is True
+    assert [state for state, _ in pages.attempts(intent)] == ["duplicate", "paid"]
+    assert pages.events(intent).count("succeeded") == 1
+    assert customer.open().status_code == 200
+    assert customer.title == PAID
+
+
+def test_a_late_payment_on_a_canceled_intent(pages: CheckoutWorld) -> None:
+    """§3: verified late payment: canceled → succeeded, and its event is sent."""
+    intent = pages.make_intent()
+    customer = pages.customer(intent)
+    customer.pay_by_card("4000000000000259")
+    _expires_in(pages, intent, timedelta())
+    Expiry(pages.database).turn()
+    customer.open()
+    assert customer.title == "This payment link has expired"
+    pages.bank.settle(pages.charges(intent)[0], "paid")
+    assert pages.status(intent) == "succeeded"
+    assert [event for event in pages.events(intent) if event in ("canceled", "succeeded")] == [
+        "canceled",
+        "succeeded",
+    ]
+
+
+def test_after_its_time_nothing_begins(pages: CheckoutWorld) -> None:
+    """From expires_at on no attempt and no code is taken, though the scheduler has not come by."""
+    intent, other = pages.make_intent(), pages.make_intent()
+    form, code = pages.customer(intent), pages.customer(other)
+    code.pay_by_wallet("adfali", "0921234567")
+    for one in (intent, other):
+        _expires_in(pages, one, timedelta())
+    form.pay_by_card("4242424242424242")
+    code.enter_code("1111")
+    assert {form.title, code.title} == {"This payment link has expired"}
+    assert pages.charges(intent) == []
+    assert [charge["status"] for charge in pages.charges(other)] == ["needs_code"]
+
+
+def test_two_hundred_customers_at_once(pages: CheckoutWorld) -> None:
+    """All are settled, none twice."""
+    intents = [pages.make_intent() for _ in range(200)]
+
+    def pay(intent: Intent) -> Customer:
+        customer = pages.customer(intent)
+        customer.pay_by_card("4242424242424242")
+        customer.close()
+        return customer
+
+    with ThreadPoolExecutor(50) as pool:
+        customers = list(pool.map(pay, intents))
+    assert {customer.title for customer in customers} == {PAID}
+    assert pages.rows("select status, count(*) from payment_intents group by 1") == [("succeeded", 200)]
+    assert pages.rows("select state, count(*) from payment_attempts group by 1") == [("paid", 200)]

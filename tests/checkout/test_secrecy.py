@@ -1,0 +1,204 @@
+"""Card data and codes live in memory for one request: not in PostgreSQL, Kafka, logs, metrics, pages or cookies."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from itsdangerous import base64_decode
+
+from services.checkout.providers.sandbox import Sandbox
+from shared.kafka import clients
+from shared.kafka.topic_check import ensure_topics
+from shared.topics import ALL_TOPICS
+from tests.checkout.customer import Customer
+from tests.checkout.test_paying import CODE, PAID, PROCESSING
+from tests.checkout.world import CheckoutWorld
+from tests.logged import logged
+from tests.running_service import Service
+from tests.sandbox.running_sandbox import SECRET
+from tests.waiting import eventually
+
+CARDS = [
+    "4242424242424242",
+    "4000000000000002",
+    "4000000000009995",
+    "6395043835180860",
+    "4000000000000077",
+    "4000000000000341",
+    "4000000000000259",
+    "4242424242424241",  # mistyped: most of a real number
+]
+SECURITY_CODE = "7391"
+PHONES = ["0913632323", "0921234567", "0912345995", "0912345000"]
+WRONG_CODES = ["829173", "8291"]
+RIGHT_CODES = ["111111", "1111"]
+
+NUMBERS = [*CARDS, *PHONES, *(phone[1:] for phone in PHONES), *WRONG_CODES]
+# Short ones stand in uuids and times by chance: only where they stand alone.
+ALONE = [SECURITY_CODE, *RIGHT_CODES]
+
+
+def found_in(text: str) -> list[str]:
+    """Which of the numbers stand there, also with spaces or dashes, or in other digits."""
+    plain = re.sub(r"(?<=\d)[ -](?=\d)", "", text.translate(str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789")))
+    whole = [number for number in NUMBERS if number in plain or number in text]
+    return whole + [code for code in ALONE if re.search(rf"(?<![\w.:-]){code}(?![\w.:-])", text)]
+
+
+def test_what_is_looked_for_would_be_found() -> None:
+    assert found_in("paid with ٤٢٤٢ 4242 4242 4242") == ["4242424242424242"]
+    assert found_in('{"code": "111111"}') == ["111111"]
+    assert found_in("at 12:00:01.111111, id 01-1111-1111") == []
+
+
+def pay_every_way(world: CheckoutWorld) -> list[Customer]:
+    """Every method, every outcome, and what is mistyped."""
+    customers = []
+    for number in CARDS:
+        customer = world.customer(world.make_intent())
+        customer.pay_by_card(number, security_code=SECURITY_CODE)
+        if customer.title == CODE:
+            customer.enter_code(WRONG_CODES[0])
+            customer.enter_code(RIGHT_CODES[0])
+        customers.append(customer)
+    for method, wrong, right in (
+        ("sadad", WRONG_CODES[0], RIGHT_CODES[0]),
+        ("adfali", WRONG_CODES[1], RIGHT_CODES[1]),
+    ):
+        for phone in PHONES:
+            customer = world.customer(world.make_intent())
+            customer.pay_by_wallet(method, phone)
+            if customer.title == CODE:
+                customer.enter_code(wrong + "0")
+                customer.enter_code(wrong)
+                customer.enter_code(right)
+            customers.append(customer)
+    return customers
+
+
+def test_nothing_is_left_behind(world: CheckoutWorld, repository_root: Path, tmp_path: Path) -> None:
+    ensure_topics(world.settings.kafka, ALL_TOPICS)
+    log = tmp_path / "log"
+    with _processes(world, repository_root, tmp_path, log):
+        customers = pay_every_way(world)
+        with world.verifying():
+            eventually(
+                lambda: not world.rows("select from payment_attempts where state in ('sent', 'unknown')")
+            )
+            eventually(lambda: not world.rows("select from outbox"))
+        metrics = Customer(f"{world.url}/metrics").answer.text
+    titles = [customer.title for customer in customers]
+    assert titles.count(PAID) >= 5
+    assert titles.count(PROCESSING) == 2
+    places = {
+        "the database": "\n".join(_dump(world)),
+        "the topics": "\n".join(_records(world)),
+        "the logs": log.read_text(),
+        "the bank's books": world.bank.ledger.read_bytes().decode("latin-1"),
+        "the metrics": metrics,
+        "the pages": "\n".join(customer.answer.text for customer in customers),
+        "the addresses": "\n".join(customer.answer.url for customer in customers),
+        "the cookies": "\n".join(_cookies(customer) for customer in customers),
+    }
+    assert all(len(text) > 100 for text in places.values())
+    # On a page, a customer's own phone is shown again where it was mistyped or refused.
+    places["the pages"] = re.sub(r'name="phone"[^>]*', "", places["the pages"])
+    assert {name: found_in(text) for name, text in places.items()} == {name: [] for name in places}
+
+
+def test_not_in_the_log_when_something_breaks_in_the_middle(
+    pages: CheckoutWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of ours, with the card in hand: the page says sorry, the log says where, and neither says more."""
+
+    def breaks(_self: Sandbox, _payment: object, details: object) -> None:
+        raise RuntimeError(f"could not send {details} {CARDS[0]}")
+
+    monkeypatch.setattr(Sandbox, "start", breaks)
+    intent = pages.make_intent()
+    with logged(level="debug") as stream:
+        customer = pages.customer(intent)
+        answer = customer.pay_by_card(CARDS[0], security_code=SECURITY_CODE)
+    assert answer.status_code == 500
+    assert "RuntimeError" in stream.getvalue()
+    assert found_in(stream.getvalue()) == []
+    assert found_in(answer.text) == []
+    assert pages.attempts(intent) == [("sent", None)]
+
+
+class _processes:  # noqa: N801  used as a context
+    """The checkout as the processes it is, with all that it says in a file."""
+
+    def __init__(self, world: CheckoutWorld, root: Path, metrics: Path, log: Path) -> None:
+        self._world = world
+        self._log = log
+        self._service = Service(
+            "services.checkout",
+            root,
+            world.settings.database,
+            world.settings.kafka,
+            MIZAN_SECRET_KEYS=",".join(world.settings.secret_keys),
+            MIZAN_LOG_LEVEL="DEBUG",
+            SANDBOX_URL=f"http://127.0.0.1:{world.bank.port}",
+            SANDBOX_SECRET=SECRET,
+            PROVIDER_TIMEOUT="2",
+            PROMETHEUS_MULTIPROC_DIR=str(metrics),
+        )
+
+    def __enter__(self) -> None:
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "services.checkout"],
+                cwd=self._service._root,
+                env=self._service._environment,
+                stdout=log,
+                stderr=log,
+            )
+        self._world.url = f"http://127.0.0.1:{self._service.port}"
+        eventually(lambda: self._service.status() == 200)
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait(30)
+
+
+def _dump(world: CheckoutWorld) -> Iterator[str]:
+    """Every row of every table, as text."""
+    tables = world.rows(
+        "select quote_ident(tablename) from pg_tables where schemaname = 'public' and tablename not like '%%20__\\_%%'"
+    )
+    for (table,) in tables:
+        for (row,) in world.rows(f"select t::text from {table} as t"):  # noqa: S608  the name is quoted
+            yield str(row)
+
+
+def _records(world: CheckoutWorld) -> Iterator[str]:
+    """Everything in every topic."""
+    kafka = world.settings.kafka
+    consumer = clients.consumer(kafka, "secrecy")
+    places = [
+        TopicPartition(clients.topic_name(kafka, topic.name), partition, 0)
+        for topic in ALL_TOPICS
+        for partition in range(topic.partitions)
+    ]
+    left = sum(consumer.get_watermark_offsets(place, timeout=10)[1] for place in places)
+    consumer.assign(places)
+    while left > 0:
+        for message in consumer.consume(500, 1):
+            left -= 1
+            yield repr((message.key(), message.value(), message.headers()))
+    consumer.close()
+
+
+def _cookies(customer: Customer) -> str:
+    """As they are, and what is signed in them."""
+    texts = []
+    for cookie in customer._session.cookies:
+        value = cookie.value or ""
+        payload = value.lstrip(".").split(".")[0]
+        texts.append(f"{cookie.name}={value} {base64_decode(payload).decode('latin-1')}")
+    return "\n".join(texts)

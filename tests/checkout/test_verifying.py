@@ -1,0 +1,187 @@
+"""checkout.verify: overdue attempts are asked about, until the provider's word is known, or an operator decides."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from services.checkout.verifying import Verifier
+from services.scheduler.verification_requests import VerificationRequests
+from shared.attempts.beginning import begin
+from shared.attempts.outcome import Question
+from shared.attempts.states import AttemptState
+from shared.intents.intent import Intent
+from shared.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.kafka.topic_check import ensure_topics
+from shared.messages import DeliveryDue, VerificationDue, decode, encode
+from shared.payment_method import PaymentMethod
+from shared.settings import SandboxSettings, Settings
+from shared.topics import ALL_TOPICS, CHECKOUT_VERIFY, DEAD_LETTERS
+from tests.checkout.world import CheckoutWorld
+from tests.clock import Clock
+from tests.topic_reader import TopicReader
+from tests.waiting import eventually
+
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+
+
+def _sent(world: CheckoutWorld, intent: Intent) -> Question:
+    """An attempt whose request was lost on its way."""
+    with world.database.transaction() as connection:
+        sending = begin(connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT)
+    return Question(sending.attempt, sending.number, surely_arrived=False)
+
+
+def _queued(world: CheckoutWorld) -> list[VerificationDue]:
+    rows = world.rows("select payload from outbox where topic = %s order by id", CHECKOUT_VERIFY.name)
+    found = [decode(payload.encode()) for (payload,) in rows]
+    assert all(isinstance(message, VerificationDue) for message in found)
+    return found  # type: ignore[return-value]
+
+
+class TestScheduler:
+    def test_an_attempt_is_put_into_line_when_its_time_has_come(self, world: CheckoutWorld) -> None:
+        clock = Clock(world.database)
+        clock.stop_at(NOW)
+        question = _sent(world, world.make_intent())
+        duty = VerificationRequests(world.database)
+        assert duty.turn() > 0
+        assert _queued(world) == []
+        clock.stop_at(NOW + timedelta(seconds=25))
+        duty.turn()
+        duty.turn()
+        assert _queued(world) == [VerificationDue(question.attempt, 1, surely_arrived=False)]
+        clock.stop_at(NOW + timedelta(seconds=45))
+        duty.turn()
+        assert _queued(world)[1:] == [VerificationDue(question.attempt, 1, surely_arrived=True)]
+
+    def test_pauses_grow(self, world: CheckoutWorld) -> None:
+        clock = Clock(world.database)
+        clock.stop_at(NOW)
+        _sent(world, world.make_intent())
+        duty, asked_at, second = VerificationRequests(world.database), [], 0
+        while second < 500:
+            clock.stop_at(NOW + timedelta(seconds=second))
+            before = len(_queued(world))
+            duty.turn()
+            asked_at += [second] * (len(_queued(world)) - before)
+            second += 5
+        assert asked_at == [25, 35, 55, 115, 415]
+
+    def test_thousands_in_batches(self, world: CheckoutWorld) -> None:
+        with world.database.transaction() as connection:
+            connection.execute(
+                """with made as (
+                       insert into payment_intents (application_id, merchant_reference, reference, amount,
+                                                    currency, status, expires_at)
+                       select gen_random_uuid(), n::text, 'r' || n, 1000, 'LYD', 'processing',
+                              mizan_now() + interval '1 day'
+                       from generate_series(1, 1200) as n returning uuid)
+                   insert into payment_attempts (intent_uuid, method, provider, state, sendings, sent_at,
+                                                 next_verify_at)
+                   select uuid, 'card', 'sandbox', 'sent', 1, mizan_now(), mizan_now() from made"""
+            )
+        duty = VerificationRequests(world.database)
+        assert [duty.turn() == 0, duty.turn() == 0, duty.turn() == 0] == [True, True, False]
+        assert len({message.attempt_id for message in _queued(world)}) == 1200
+
+
+class TestVerifier:
+    @pytest.fixture
+    def verifier(self, world: CheckoutWorld) -> "Verifier":
+        return Verifier(world.database, world.workshop.accounts, world.workshop.following)
+
+    def test_not_found_counts_only_when_the_request_must_have_arrived(
+        self, world: CheckoutWorld, verifier: Verifier
+    ) -> None:
+        intent = world.make_intent()
+        question = _sent(world, intent)
+        verifier._verify(question)
+        assert world.attempts(intent) == [("unknown", None)]
+        assert world.status(intent) == "processing"
+        verifier._verify(Question(question.attempt, 1, surely_arrived=True))
+        assert world.attempts(intent) == [("declined", None)]
+        assert world.status(intent) == "requires_payment_method"
+
+    def test_a_bank_that_is_away_is_asked_again(self, world: CheckoutWorld) -> None:
+        world.settings = _with_bank_away(world)
+        verifier = Verifier(world.database, world.workshop.accounts, world.workshop.following)
+        intent = world.make_intent()
+        question = _sent(world, intent)
+        verifier._verify(Question(question.attempt, 1, surely_arrived=True))
+        assert world.attempts(intent) == [("unknown", None)]
+        assert world.rows("select next_verify_at is not null from payment_attempts") == [(True,)]
+
+    def test_without_a_sandbox_nobody_can_be_asked_and_nothing_is_decided(self, world: CheckoutWorld) -> None:
+        intent = world.make_intent()
+        question = _sent(world, intent)
+        world.settings = replace(world.settings, sandbox=None)
+        verifier = Verifier(world.database, world.workshop.accounts, world.workshop.following)
+        verifier._verify(Question(question.attempt, 1, surely_arrived=True))
+        assert world.attempts(intent) == [("unknown", None)]
+
+    def test_a_question_about_an_earlier_code_is_old(self, world: CheckoutWorld, verifier: Verifier) -> None:
+        intent = world.make_intent()
+        question = _sent(world, intent)
+        verifier._verify(Question(question.attempt, 7, surely_arrived=True))
+        assert world.attempts(intent) == [("sent", None)]
+
+    def test_an_attempt_that_nobody_knows(self, world: CheckoutWorld, verifier: Verifier) -> None:
+        verifier._verify(Question(world.make_intent().uuid, 1, surely_arrived=True))
+
+    def test_a_code_that_was_asked_for_is_asked_for_again(self, pages: CheckoutWorld) -> None:
+        """The bank's wish for a code got lost on its way to us: the customer sees the form for it after all."""
+        intent = pages.make_intent()
+        customer = pages.customer(intent)
+        customer.pay_by_card("6395043835180860")
+        (attempt,) = pages.attempt_ids(intent)
+        with pages.database.transaction() as connection:
+            connection.execute("delete from code_challenges")
+            connection.execute(
+                "update payment_attempts set state = 'unknown', next_verify_at = mizan_now() where id = %s",
+                (attempt,),
+            )
+            connection.execute("update payment_intents set status = 'processing'")
+        verifier = Verifier(pages.database, pages.workshop.accounts, pages.workshop.following)
+        verifier._verify(Question(attempt, 1, surely_arrived=True))
+        customer.open()
+        customer.enter_code("111111")
+        assert pages.status(intent) == "succeeded"
+
+
+def _with_bank_away(world: CheckoutWorld) -> Settings:
+    return replace(world.settings, sandbox=SandboxSettings("http://127.0.0.1:1", "x" * 20, world.bank.ledger))
+
+
+def test_the_bank_goes_away_in_the_middle_and_comes_back(world: CheckoutWorld) -> None:
+    """Nothing was sent, so nothing can have been charged, and the customer is told at once."""
+    world.settings = _with_bank_away(world)
+    intent = world.make_intent()
+    with world.serving():
+        customer = world.customer(intent)
+        customer.pay_by_card("4242424242424242")
+        assert "does not answer. Nothing was taken" in customer.text
+        customer.pay_by_wallet("sadad", "0913632323")
+        assert "does not answer. Nothing was taken" in customer.text
+    assert [reason for _, reason in world.attempts(intent)] == ["provider_away"] * 2
+
+
+def test_what_nobody_can_read_goes_to_the_dead_letters(world: CheckoutWorld) -> None:
+    """And what stands behind it in line is not held up."""
+    intent = world.make_intent()
+    question = _sent(world, intent)
+    ensure_topics(world.settings.kafka, ALL_TOPICS)
+    producer = ConfirmingProducer(world.settings.kafka, "test")
+    stray = DeliveryDue(question.attempt, question.attempt, 1, NOW)
+    due = VerificationDue(question.attempt, 1, surely_arrived=True)
+    key = str(question.attempt)
+    records = [b"not json", encode(stray), encode(due)]
+    producer.send(
+        [Outgoing(CHECKOUT_VERIFY.name, key, record.decode()) for record in records], patience=until(30)
+    )
+    producer.close()
+    with world.verifying():
+        eventually(lambda: world.attempts(intent) == [("declined", None)])
+        reader = TopicReader(world.settings.kafka, DEAD_LETTERS.name)
+        assert len(reader.read(2)) == 2
+        reader.close()

@@ -1,0 +1,86 @@
+"""`mizan app set-provider`: through whom an application's customers pay."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from shared.applications.provider_accounts import current_accounts, get_account
+from shared.db.pool import Database
+from shared.payment_method import PaymentMethod
+from shared.sealing import SecretBox
+from shared.uuid_text import uuid_in
+from tests.mizan.conftest import KEY, Mizan
+
+CREDENTIALS = {"api_key": "key-1", "access_token": "token-1", "secret_key": "hush-1"}
+BOX = SecretBox((KEY,))
+
+
+@pytest.fixture
+def application(mizan: Mizan) -> str:
+    return str(json.loads(mizan("create", "--name", "shop", "--json").stdout)["application_id"])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "credentials.json"
+    path.write_text(json.dumps(CREDENTIALS))
+    return path
+
+
+def test_an_account_is_set_and_replaced(
+    mizan: Mizan, application: str, file: Path, database: Database
+) -> None:
+    """The credentials are in the database only encrypted, and the account before stays for what began with it."""
+    words = ("set-provider", application, "--method", "card", "--provider", "plutu", "--json")
+    first = json.loads(mizan(*words, "--credentials", str(file)).stdout)
+    assert first["callback_url"].endswith(f"/providers/plutu/callbacks/{first['account_id']}")
+    file.write_text(json.dumps({**CREDENTIALS, "secret_key": "hush-2"}))
+    second = json.loads(mizan(*words, "--credentials", str(file)).stdout)
+    with database.cursor() as cursor:
+        application_id, account_id = uuid_in(application), uuid_in(first["account_id"])
+        assert application_id is not None
+        assert account_id is not None
+        current = current_accounts(cursor, BOX, application_id)
+        assert {method: str(account.id) for method, account in current.items()} == {
+            PaymentMethod.CARD: second["account_id"]
+        }
+        assert current[PaymentMethod.CARD].credentials["secret_key"] == "hush-2"
+        assert get_account(cursor, BOX, account_id).credentials == CREDENTIALS
+        rows = cursor.execute("select t::text from provider_accounts as t").fetchall()
+    assert "hush" not in str(rows)
+    assert "key-1" not in str(rows)
+
+
+def test_the_sandbox_needs_no_credentials(mizan: Mizan, application: str) -> None:
+    answer = mizan("set-provider", application, "--method", "sadad", "--provider", "sandbox")
+    assert answer.exit_code == 0
+    assert "callback_url" not in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"api_key": "a"}, "none missing"),
+        ({**CREDENTIALS, "more": "x"}, "none besides"),
+        ({**CREDENTIALS, "api_key": ""}, "api_key is empty"),
+        ({**CREDENTIALS, "access_token": "token\n"}, "access_token is empty, or has spaces"),
+        ({**CREDENTIALS, "api_key": 7}, "object of strings"),
+        (["a"], "object of strings"),
+    ],
+)
+def test_what_cannot_be_used_is_told(
+    mizan: Mizan, application: str, file: Path, given: object, complaint: str
+) -> None:
+    file.write_text(json.dumps(given))
+    words = ("set-provider", application, "--method", "card", "--provider", "plutu")
+    answer = mizan(*words, "--credentials", str(file))
+    assert answer.exit_code == 1
+    assert complaint in answer.stderr
+    assert "token" not in answer.stderr.replace("access_token", "")
+
+
+def test_an_application_that_is_not_there(mizan: Mizan) -> None:
+    nobody = "01a1dfbe-4931-7538-adb4-865b16c9c199"
+    answer = mizan("set-provider", nobody, "--method", "card", "--provider", "sandbox")
+    assert (answer.exit_code, answer.stderr) == (1, f"Error: there is no application {nobody}\n")
