@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import bench.api
+import bench.checkout
 import bench.expiry
 import bench.expiry_wave
 import bench.noisy_neighbour
@@ -22,6 +23,7 @@ from stack.options import read_options
 
 MEASUREMENTS = (
     bench.api.measure,
+    bench.checkout.measure,
     bench.expiry.measure,
     bench.expiry_wave.measure,
     bench.relay.measure,

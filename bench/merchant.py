@@ -46,13 +46,13 @@ class Installation:
             )
             connection.execute(_FILL, (self.application.id, intents))
             rows = connection.execute("select uuid::text from payment_intents order by random() limit 1000")
-            self._uuids = [str(uuid) for (uuid,) in rows]
+            self.uuids = [str(uuid) for (uuid,) in rows]
 
     def serving(self) -> AbstractContextManager[RunningService]:
         return self._world.service("services.api", self.database)
 
     def caller(self, service: RunningService) -> "Caller":
-        return Caller(service.port, self.application, self._uuids)
+        return Caller(service.port, self.application, self.uuids)
 
 
 @dataclass
@@ -68,10 +68,12 @@ class Caller:
     def create(self, seconds: float = ROUND_S) -> Outcome:
         return self._load("POST /api/v1/payment-intents", _BODY, 201, seconds)
 
-    def retrieve(self) -> Outcome:
-        return self._load("GET /api/v1/payment-intents/{n}", "", 200, ROUND_S)
+    def retrieve(self, connections: int = CONNECTIONS) -> Outcome:
+        return self._load("GET /api/v1/payment-intents/{n}", "", 200, ROUND_S, connections)
 
-    def _load(self, line: str, body: str, wanted: int, seconds: float) -> Outcome:
+    def _load(
+        self, line: str, body: str, wanted: int, seconds: float, connections: int = CONNECTIONS
+    ) -> Outcome:
         head = "\r\n".join(
             [
                 f"{line} HTTP/1.1",
@@ -83,19 +85,21 @@ class Caller:
             ]
         )
         for duration in (WARM_UP_S, seconds):
-            outcome = self._run(
-                Plan(self.port, head, body, self.uuids, CONNECTIONS, duration, wanted, next(self._numbers))
+            outcome = run_plan(
+                Plan(self.port, head, body, self.uuids, connections, duration, wanted, next(self._numbers))
             )
         return outcome
 
-    def _run(self, plan: Plan) -> Outcome:
-        finished = subprocess.run(
-            [sys.executable, "-m", "bench.http_load"],
-            input=msgspec.json.encode(plan),
-            capture_output=True,
-            check=True,
-        )
-        outcome = msgspec.json.decode(finished.stdout, type=Outcome)
-        if outcome.unwanted:
-            raise AssertionError(f"{outcome.unwanted} answers were not {plan.wanted}")
-        return outcome
+
+def run_plan(plan: Plan) -> Outcome:
+    """In a process of its own."""
+    finished = subprocess.run(
+        [sys.executable, "-m", "bench.http_load"],
+        input=msgspec.json.encode(plan),
+        capture_output=True,
+        check=True,
+    )
+    outcome = msgspec.json.decode(finished.stdout, type=Outcome)
+    if outcome.unwanted:
+        raise AssertionError(f"{outcome.unwanted} answers were not {plan.wanted}")
+    return outcome

@@ -3,6 +3,7 @@
 import click
 
 from mizan.app import app_group
+from mizan.attempt import attempt_group
 from mizan.migrate import migrate_command
 from mizan.resend import resend_command
 from mizan.topics import topics_command
@@ -15,6 +16,7 @@ def main() -> None:
 
 
 main.add_command(app_group)
+main.add_command(attempt_group)
 main.add_command(migrate_command)
 main.add_command(resend_command)
 main.add_command(topics_command)

@@ -16,8 +16,12 @@ from shared.sealing import SecretBox
 
 @click.command("set-provider")
 @application_argument
-@click.option("--method", "method_name", type=click.Choice([method.value for method in PaymentMethod]), required=True)
-@click.option("--provider", "adapter_name", type=click.Choice([adapter.value for adapter in Adapter]), required=True)
+@click.option(
+    "--method", "method_name", type=click.Choice([method.value for method in PaymentMethod]), required=True
+)
+@click.option(
+    "--provider", "adapter_name", type=click.Choice([adapter.value for adapter in Adapter]), required=True
+)
 @click.option(
     "--credentials",
     "file",

@@ -98,15 +98,25 @@ function showTrouble(input, sentence) {
   else input.removeAttribute("aria-invalid");
 }
 
+let isPointerDown = false;
+window.addEventListener("pointerdown", () => { isPointerDown = true; }, true);
+for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, () => { isPointerDown = false; }, true);
+
+/** What moves the page waits until the pointer is up: the button being pressed must not slip away from under it. */
+function onceStill(action) {
+  if (isPointerDown) window.addEventListener("pointerup", () => setTimeout(action), { once: true });
+  else action();
+}
+
 function watchField(input) {
   input.addEventListener("input", (event) => {
     if (event.isComposing) return;
     formatField(input, event.inputType?.startsWith("delete"));
     if (input.hasAttribute("aria-invalid") && !troubleOf(input)) showTrouble(input, null);
   });
-  input.addEventListener("blur", () => {
+  input.addEventListener("blur", () => onceStill(() => {
     if (input.value.trim()) showTrouble(input, troubleOf(input));
-  });
+  }));
 }
 
 /** Browsers bring typed text back with the back button; a card and a code are entered anew. */
