@@ -24,7 +24,7 @@ class Commits:
         if monotonic() < self._next_at:
             return
         self._next_at = monotonic() + _EVERY_S
-        behind = [lane for lane in self._lanes.all() if lane.position != lane.committed]
+        behind = [lane for lane in self._lanes.all() if lane.position not in (None, lane.committed)]
         if behind:
             consumer.commit(offsets=_offsets(behind), asynchronous=True)
             for lane in behind:

@@ -19,6 +19,7 @@ from shared.kafka.commits import Commits
 from shared.kafka.dead_letters import DeadLetterBox
 from shared.kafka.handlers import Handler
 from shared.kafka.lanes import Lanes, partitions_of
+from shared.kafka.made_again import MadeAgain
 from shared.kafka.progress import Progress
 from shared.kafka.tasks import Lane, Record, Task
 from shared.logs import log_context
@@ -54,6 +55,7 @@ class ConsumerLoop:
         self._lanes = Lanes()
         self._commits = Commits(self._lanes)
         self._consumer = clients.consumer(settings, role, on_commit=self._commits.reported)
+        self._made_again = MadeAgain(settings, role, self._topics)
         self.progress = Progress(self._group)
         self._stop = Event()
         self._transient_failures = 0
@@ -83,6 +85,8 @@ class ConsumerLoop:
         self._read(0 if busy else wait_s)
         self._hand_over()
         self._lanes.set_pauses(self._consumer)
+        if self._made_again.look_when_due(self._consumer, self._lanes.all()):
+            self.progress.troubled(None)
         self._commits.commit_when_due(self._consumer)
         self.progress.observe(self._consumer, self._lanes.all())
 

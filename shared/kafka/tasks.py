@@ -48,6 +48,8 @@ class Lane:
         self.paused: bool | None = None
         """None right after assignment: a partition that comes back may still be paused inside the client."""
         self.committed: int | None = None
+        self.topic_id: str | None = None
+        """Of the topic that it reads from; None until it is known."""
         self.finished = 0
         self.ended = False
 
@@ -56,6 +58,12 @@ class Lane:
         if self.committed is None:
             self.committed = task.record.offset
         self.backlog.append(task)
+
+    def begin_again(self, topic_id: str) -> None:
+        """In another topic of the same name. What is left of the old one is still done, and no offset tells of it."""
+        self.topic_id = topic_id
+        self.watermark = Watermark()
+        self.committed = None
 
     @property
     def position(self) -> int | None:
@@ -71,11 +79,12 @@ class Lane:
 class Task:
     """A record and its message, in the hands of a handler until it says `done`."""
 
-    __slots__ = ("_message", "failures", "finished", "held_until", "hopeless", "lane", "record")
+    __slots__ = ("_message", "_watermark", "failures", "finished", "held_until", "hopeless", "lane", "record")
 
     def __init__(self, lane: Lane, record: Record) -> None:
         self.lane = lane
         self.record = record
+        self._watermark = lane.watermark  # of its own topic: the lane may begin again in another
         self.failures = 0
         self.finished = False
         self.held_until = 0.0
@@ -97,7 +106,7 @@ class Task:
         if not self.finished:
             self.finished = True
             self.lane.finished += 1
-            self.lane.watermark.finish(self.record.offset)
+            self._watermark.finish(self.record.offset)
 
     def hold_until(self, when: float) -> None:
         """Inside `take`: not now. It comes again at `when` (seconds since 1970); its partition waits behind it."""

@@ -1,7 +1,7 @@
 """A topic is deleted with all that was in it, and made again: PostgreSQL knows what was lost, and no webhook is."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -25,11 +25,13 @@ SOON = Thresholds(patience_s=2.0, again_s=10.0, round_every_s=0.5, look_every_s=
 
 @contextmanager
 def putting_back(webhooks: Webhooks) -> Iterator[None]:
-    database = Database(webhooks.settings.database, "scheduler", **STEADY_PLANS)
     kafka = webhooks.settings.kafka
-    with webhooks.relayed(), at_work(Redrive(database, kafka, SOON), Republish(database, kafka, SOON)):
+    with (
+        closing(Database(webhooks.settings.database, "scheduler", **STEADY_PLANS)) as database,
+        webhooks.relayed(),
+        at_work(Redrive(database, kafka, SOON), Republish(database, kafka, SOON)),
+    ):
         yield
-    database.close()
 
 
 def lose(webhooks: Webhooks, topic: Topic) -> None:
