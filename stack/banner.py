@@ -25,4 +25,6 @@ def _first_call(addresses: Mapping[str, str], demo: Demo) -> list[str]:
         f"      -H 'Authorization: Bearer {demo['access_token']}' \\",
         """      -d '{"merchant_reference": "order-1", "amount": 25000, "currency": "LYD"}'""",
         "",
+        "  Open the checkout_url of its answer, and pay with card 4242 4242 4242 4242 (?lang=en for English).",
+        "",
     ]

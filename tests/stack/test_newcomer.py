@@ -11,6 +11,7 @@ import pytest
 import requests
 
 from shared.settings import DatabaseSettings, KafkaSettings
+from tests.checkout.customer import Customer
 from tests.stack.running_stack import PROJECT, RunningStack
 
 Start = Callable[[], RunningStack]
@@ -41,7 +42,7 @@ def start(
 
 
 def test_the_call_in_the_banner_works_and_so_it_does_after_the_next_start(start: Start) -> None:
-    """201 at first; the second run finds the same application with the same credentials, and the same intent."""
+    """201 at first, and it can be paid; the second run finds the same application, the same intent, the same charge."""
     stack = start()
     demo = stack.read()["demo"]
     assert set(demo) == {"application_id", "api_key", "access_token", "webhook_secret"}
@@ -49,12 +50,19 @@ def test_the_call_in_the_banner_works_and_so_it_does_after_the_next_start(start:
     assert first.status_code == 201
     intent = first.json()["data"]
     assert intent["checkout_url"] == f"http://127.0.0.1:{stack.port_base + 2}/pay/{intent['uuid']}"
+    Customer(intent["checkout_url"]).pay_by_card("4242424242424242")
     assert stack.stop() == 0
 
     again = start()
     assert again.read()["demo"] == demo
     repeated = _copied_call(again.output)
     assert (repeated.status_code, repeated.json()["data"]["uuid"]) == (200, intent["uuid"])
+    assert repeated.json()["data"]["status"] == "succeeded"
+    sandbox = again.read()["sandbox_url"]
+    charges = requests.get(f"{sandbox}/charges", params={"intent": intent["uuid"]}, timeout=10).json()[
+        "charges"
+    ]
+    assert [charge["status"] for charge in charges] == ["paid"]
 
 
 def test_the_command_line_finds_the_stack_and_its_keys(start: Start) -> None:
