@@ -1,11 +1,13 @@
 """One-time codes: whom one was sent to, how often one was tried, and until when. Never the code itself."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection, Cursor
+from psycopg import Connection
+from psycopg.rows import dict_row
 
 from services.checkout.providers.port import Reason, Wallet
 from shared.sealing import SecretBox
@@ -19,10 +21,11 @@ _OPEN = """
 insert into code_challenges (attempt_id, continuation, phone_hint, sealed_phone, expires_at)
 values (%(attempt)s, %(continuation)s, %(hint)s, %(sealed)s, mizan_now() + make_interval(secs => %(valid)s))
 on conflict (attempt_id) do nothing"""
-_FIND = """
-select attempt_id, continuation, phone_hint, sealed_phone is not null, codes_tried, expires_at <= mizan_now(),
-       greatest(0, ceil(extract(epoch from sent_at - mizan_now()) + %(pause)s))::integer
-from code_challenges where attempt_id = %(attempt)s"""
+COLUMNS = f"""c.attempt_id as challenged, c.continuation, c.phone_hint, c.sealed_phone is not null as can_send_again,
+       c.codes_tried as tried, c.expires_at <= mizan_now() as is_expired,
+       greatest(0, ceil(extract(epoch from c.sent_at - mizan_now()) + {SEND_AGAIN_AFTER_S}))::integer
+           as send_again_in_s"""
+_FIND = f"select {COLUMNS} from code_challenges as c where attempt_id = %s"
 _TRY = "update code_challenges set codes_tried = codes_tried + 1 where attempt_id = %s"
 _GIVE_BACK_TRY = "update code_challenges set codes_tried = codes_tried - 1 where attempt_id = %s"
 _CLAIM_SENDING = """
@@ -61,6 +64,21 @@ class Challenge:
         return max(0, TRIES - self.tried)
 
 
+def challenge_in(found: Mapping[str, Any]) -> Challenge | None:
+    """In a row with COLUMNS; None where there is none."""
+    if found.get("challenged") is None:
+        return None
+    return Challenge(
+        attempt=found["challenged"],
+        continuation=found["continuation"],
+        phone_hint=found["phone_hint"],
+        can_send_again=found["can_send_again"],
+        tried=found["tried"],
+        is_expired=found["is_expired"],
+        send_again_in_s=found["send_again_in_s"],
+    )
+
+
 class Codes:
     def __init__(self, box: SecretBox) -> None:
         self._box = box
@@ -80,13 +98,10 @@ class Codes:
             },
         )
 
-    def find(self, cursor: Cursor[Any], attempt: UUID) -> Challenge | None:
-        row = cursor.execute(_FIND, {"attempt": attempt, "pause": SEND_AGAIN_AFTER_S}).fetchone()
-        return None if row is None else Challenge(*row)
-
     def count_try(self, connection: Connection[Any], attempt: UUID) -> Challenge:
         """Counted before the code is sent, and the attempt is locked by the caller: five at most, whoever races."""
-        found = self.find(connection.cursor(), attempt)
+        with connection.cursor(row_factory=dict_row) as cursor:
+            found = challenge_in(cursor.execute(_FIND, (attempt,)).fetchone() or {})
         if found is None or found.is_expired:
             raise CodeRefusedError(Reason.CODE_EXPIRED)
         if found.tries_left == 0:

@@ -177,7 +177,7 @@ def _showing(visit: Visit, *, wants_change: bool = False) -> Showing:
         visit.status,
         is_over=visit.is_over,
         attempt=None if attempt is None else attempt.state,
-        has_challenge=attempt is not None and attempt.challenge is not None,
+        can_go_on=attempt is not None and attempt.can_go_on,
         wants_change=wants_change,
     )
 

@@ -21,17 +21,23 @@ _WHEN = {
     State.CANCELED: Showing.EXPIRED,
 }
 
+_TO_GO_ON_WITH = {
+    AttemptState.AWAITING_CODE: Showing.CODE,
+    AttemptState.AWAITING_REDIRECT: Showing.REDIRECT_OPEN,
+}
+
 
 def what_to_show(
-    status: State, *, is_over: bool, attempt: AttemptState | None, has_challenge: bool, wants_change: bool
+    status: State, *, is_over: bool, attempt: AttemptState | None, can_go_on: bool, wants_change: bool
 ) -> Showing:
-    """`wants_change`: the customer would rather pay in another way than go on with what is open."""
+    """`can_go_on`: a code was sent, or the address of the provider's page is known; a crash can come before that.
+
+    `wants_change`: the customer would rather pay in another way.
+    """
     if status in _WHEN:
         return _WHEN[status]
     if is_over:
         return Showing.EXPIRED
-    if attempt is AttemptState.AWAITING_CODE and has_challenge and not wants_change:
-        return Showing.CODE
-    if attempt is AttemptState.AWAITING_REDIRECT and not wants_change:
-        return Showing.REDIRECT_OPEN
-    return Showing.READY
+    if attempt is None or wants_change or not can_go_on:
+        return Showing.READY
+    return _TO_GO_ON_WITH.get(attempt, Showing.READY)

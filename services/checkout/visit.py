@@ -7,13 +7,13 @@ from uuid import UUID
 
 from psycopg import Cursor
 
-from services.checkout.codes import SEND_AGAIN_AFTER_S, Challenge
+from services.checkout.codes import COLUMNS, Challenge, challenge_in
 from shared.attempts.states import AttemptState
 from shared.intents.states import State
 from shared.payment_method import PaymentMethod
 
 # Of the attempts, the one that was paid, or the newest: a new one ends all that wait for the customer.
-_LOOK = """
+_LOOK = f"""
 select i.uuid as intent, i.application_id as application, m.name as merchant, i.description, i.amount, i.currency,
        i.reference, i.return_url, i.status, i.expires_at <= mizan_now() as is_over,
        greatest(0, ceil(extract(epoch from i.expires_at - mizan_now())))::bigint as seconds_left,
@@ -21,10 +21,7 @@ select i.uuid as intent, i.application_id as application, m.name as merchant, i.
        array(select method from application_methods where application_id = i.application_id) as methods,
        t.id as attempt, t.state, t.method, t.reason, t.provider_account_id as account, t.updated_at,
        (select url from provider_pages where attempt_id = t.id) as provider_url,
-       c.attempt_id as challenged, c.continuation, c.phone_hint, c.sealed_phone is not null as can_send_again,
-       c.codes_tried as tried, c.expires_at <= mizan_now() as is_expired,
-       greatest(0, ceil(extract(epoch from c.sent_at - mizan_now()) + %(send_again_after)s))::integer
-           as send_again_in_s
+       {COLUMNS}
 from payment_intents as i
 join applications as a on a.id = i.application_id
 join merchants as m on m.id = a.merchant_id
@@ -33,7 +30,7 @@ left join lateral (
     where intent_uuid = i.uuid order by state = 'paid' desc, id desc limit 1
 ) as t on true
 left join code_challenges as c on c.attempt_id = t.id
-where i.uuid = %(intent)s"""
+where i.uuid = %s"""
 
 _FACTS = (
     "intent",
@@ -62,6 +59,11 @@ class LastAttempt:
     provider_url: str | None
     challenge: Challenge | None
 
+    @property
+    def can_go_on(self) -> bool:
+        """Where it awaits the customer: whether they can do what it awaits."""
+        return self.challenge is not None or self.provider_url is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Visit:
@@ -86,7 +88,7 @@ class Visit:
 
 
 def look(cursor: Cursor[Any], intent: UUID) -> Visit | None:
-    row = cursor.execute(_LOOK, {"intent": intent, "send_again_after": SEND_AGAIN_AFTER_S}).fetchone()
+    row = cursor.execute(_LOOK, (intent,)).fetchone()
     if row is None or cursor.description is None:
         return None
     found = dict(zip((column.name for column in cursor.description), row, strict=True))
@@ -113,17 +115,5 @@ def _attempt(found: dict[str, Any]) -> LastAttempt:
         account=found["account"],
         updated_at=found["updated_at"],
         provider_url=found["provider_url"],
-        challenge=None if found["challenged"] is None else _challenge(found),
-    )
-
-
-def _challenge(found: dict[str, Any]) -> Challenge:
-    return Challenge(
-        attempt=found["challenged"],
-        continuation=found["continuation"],
-        phone_hint=found["phone_hint"],
-        can_send_again=found["can_send_again"],
-        tried=found["tried"],
-        is_expired=found["is_expired"],
-        send_again_in_s=found["send_again_in_s"],
+        challenge=challenge_in(found),
     )

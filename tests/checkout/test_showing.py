@@ -23,9 +23,7 @@ ATTEMPTS = [None, *AttemptState]
 def test_the_intent_decides_first(
     status: State, showing: Showing, is_over: bool, wants_change: bool, attempt: AttemptState | None
 ) -> None:
-    shown = what_to_show(
-        status, is_over=is_over, attempt=attempt, has_challenge=True, wants_change=wants_change
-    )
+    shown = what_to_show(status, is_over=is_over, attempt=attempt, can_go_on=True, wants_change=wants_change)
     assert shown is showing
 
 
@@ -33,13 +31,13 @@ def test_the_intent_decides_first(
 def test_from_its_time_on_nothing_is_taken(attempt: AttemptState | None) -> None:
     """Whether or not the scheduler has come by."""
     shown = what_to_show(
-        State.REQUIRES_PAYMENT_METHOD, is_over=True, attempt=attempt, has_challenge=True, wants_change=True
+        State.REQUIRES_PAYMENT_METHOD, is_over=True, attempt=attempt, can_go_on=True, wants_change=True
     )
     assert shown is Showing.EXPIRED
 
 
 @pytest.mark.parametrize(
-    ("attempt", "has_challenge", "wants_change", "showing"),
+    ("attempt", "can_go_on", "wants_change", "showing"),
     [
         (None, False, False, Showing.READY),
         (AttemptState.DECLINED, False, False, Showing.READY),
@@ -47,18 +45,24 @@ def test_from_its_time_on_nothing_is_taken(attempt: AttemptState | None) -> None
         (AttemptState.AWAITING_CODE, True, False, Showing.CODE),
         (AttemptState.AWAITING_CODE, True, True, Showing.READY),
         (AttemptState.AWAITING_CODE, False, False, Showing.READY),  # a crash: no code was sent
-        (AttemptState.AWAITING_REDIRECT, False, False, Showing.REDIRECT_OPEN),
-        (AttemptState.AWAITING_REDIRECT, False, True, Showing.READY),
+        (AttemptState.AWAITING_REDIRECT, True, False, Showing.REDIRECT_OPEN),
+        (AttemptState.AWAITING_REDIRECT, True, True, Showing.READY),
+        (
+            AttemptState.AWAITING_REDIRECT,
+            False,
+            False,
+            Showing.READY,
+        ),  # a crash: nobody knows the page's address
     ],
 )
 def test_the_last_attempt_decides_then(
-    attempt: AttemptState | None, has_challenge: bool, wants_change: bool, showing: Showing
+    attempt: AttemptState | None, can_go_on: bool, wants_change: bool, showing: Showing
 ) -> None:
     shown = what_to_show(
         State.REQUIRES_PAYMENT_METHOD,
         is_over=False,
         attempt=attempt,
-        has_challenge=has_challenge,
+        can_go_on=can_go_on,
         wants_change=wants_change,
     )
     assert shown is showing
