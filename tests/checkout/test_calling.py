@@ -1,0 +1,188 @@
+"""One request to a provider: whether it can have arrived decides whether somebody may be charged twice."""
+
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from time import monotonic
+
+import pytest
+
+from services.checkout.providers import calling
+from services.checkout.providers.calling import NoAnswerError, NotSentError, ProviderClient, Reply
+from stack.free_ports import find_free_ports
+from tests.webhooks.certificates import Authority
+
+Behaviour = Callable[[socket.socket], None]
+
+
+@contextmanager
+def listening(behave: Behaviour, context: ssl.SSLContext | None = None) -> Iterator[str]:
+    """A server for one connection, with this behaviour."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            line, _ = server.accept()
+            try:
+                if context is not None:
+                    line = context.wrap_socket(line, server_side=True)
+                behave(line)
+            except OSError:
+                pass  # the caller had enough
+            finally:
+                line.close()
+
+        thread = Thread(target=serve, daemon=True)
+        thread.start()
+        scheme = "http" if context is None else "https"
+        yield f"{scheme}://localhost:{server.getsockname()[1]}"
+        thread.join(10)
+
+
+def says(answer: bytes) -> Behaviour:
+    def behave(line: socket.socket) -> None:
+        line.recv(65536)
+        line.sendall(answer)
+
+    return behave
+
+
+def with_body(body: bytes, status: str = "200 OK") -> Behaviour:
+    return says(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(body), body))
+
+
+def call(url: str, timeout_s: float = 5.0) -> Reply:
+    return ProviderClient(url, timeout_s).post_json("/charges", {"card": "4242424242424242"})
+
+
+def test_an_answer() -> None:
+    with listening(with_body(b'{"status": "paid"}')) as url:
+        assert call(url) == Reply(200, {"status": "paid"})
+
+
+def test_a_redirect_is_an_answer_and_not_followed() -> None:
+    with listening(with_body(b"{}", "302 Found\r\nLocation: http://127.0.0.1:1/")) as url:
+        assert call(url).status == 302
+
+
+class TestSurelyNotSent:
+    def test_nobody_listens(self) -> None:
+        with pytest.raises(NotSentError):
+            call(f"http://127.0.0.1:{find_free_ports(1)[0]}")
+
+    def test_a_name_that_nobody_has(self) -> None:
+        with pytest.raises(NotSentError):
+            call("http://nobody.invalid")
+
+    def test_a_connection_that_is_not_made_in_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(calling, "_CONNECT_S", 0.3)
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+            address = server.getsockname()
+            # Those who knock fill its line, and nobody opens.
+            knocking = [socket.socket() for _ in range(4)]
+            for one in knocking:
+                one.setblocking(False)
+                one.connect_ex(address)
+            with pytest.raises(NotSentError):
+                call(f"http://127.0.0.1:{address[1]}")
+            for one in knocking:
+                one.close()
+
+    def test_a_certificate_that_does_not_fit(self, tmp_path: Path) -> None:
+        context = Authority(tmp_path).self_signed_receiver()
+        with listening(with_body(b"{}"), context) as url, pytest.raises(NotSentError):
+            call(url)
+
+
+class TestNobodyKnows:
+    @pytest.mark.parametrize(
+        "behave",
+        [
+            says(b""),  # it read the request and hung up
+            says(b"HTTP/1.1 200 OK\r\nContent-Le"),
+            says(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"),
+            says(b"220 mail.example ESMTP\r\n"),
+            with_body(b"<html>sorry</html>"),
+            with_body(b'["paid"]'),
+            with_body(b""),
+            with_body(b"\xff\xfe{"),
+            with_body(b"[" * 60_000),
+            with_body(b'{"x": "' + b"a" * 70_000 + b'"}'),
+            with_body(b"", "502 Bad Gateway"),
+        ],
+        ids=range(11),
+    )
+    def test_whatever_it_answers(self, behave: Behaviour) -> None:
+        with listening(behave) as url, pytest.raises(NoAnswerError):
+            call(url)
+
+    def test_silence(self) -> None:
+        def behave(line: socket.socket) -> None:
+            line.recv(65536)
+            line.recv(1)  # until the caller hangs up
+
+        began = monotonic()
+        with listening(behave) as url, pytest.raises(NoAnswerError):
+            call(url, timeout_s=0.3)
+        assert monotonic() - began < 5
+
+    def test_a_body_that_drips(self) -> None:
+        def behave(line: socket.socket) -> None:
+            line.recv(65536)
+            line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            line.settimeout(0.1)
+            while True:
+                line.sendall(b"x" * 4096)
+                try:
+                    if not line.recv(1):
+                        return
+                except TimeoutError:
+                    continue
+
+        with listening(behave) as url, pytest.raises(NoAnswerError):
+            call(url, timeout_s=0.4)
+
+    def test_tls_that_breaks_after_the_request_was_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is no "not sent", though requests calls both an SSLError."""
+        authority = Authority(tmp_path)
+        monkeypatch.setattr("requests.adapters.DEFAULT_CA_BUNDLE_PATH", str(authority.ca_file))
+
+        def behave(line: socket.socket) -> None:
+            line.recv(65536)
+            socket.socket(fileno=line.detach()).sendall(b"this is no TLS")
+
+        with listening(behave, authority.receiver("localhost")) as url, pytest.raises(NoAnswerError):
+            call(url)
+
+    def test_a_server_that_speaks_no_tls(self) -> None:
+        """Nobody can say what it made of the bytes it got."""
+        with listening(says(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as url, pytest.raises(NoAnswerError):
+            call(url.replace("http:", "https:"))
+
+
+def test_errors_never_say_what_was_sent() -> None:
+    with listening(says(b"")) as url, pytest.raises(NoAnswerError) as caught:
+        call(url)
+    assert "4242" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_neither_proxies_nor_credentials_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".netrc").write_text("machine localhost login me password hush\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    seen = []
+
+    def behave(line: socket.socket) -> None:
+        seen.append(line.recv(65536))
+        line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    with listening(behave) as url:
+        call(url)
+    assert b"Authorization" not in seen[0]
