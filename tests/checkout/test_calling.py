@@ -153,7 +153,8 @@ class TestNobodyKnows:
 
         def behave(line: socket.socket) -> None:
             line.recv(65536)
-            socket.socket(fileno=line.detach()).sendall(b"this is no TLS")
+            with socket.socket(fileno=line.detach()) as bare:
+                bare.sendall(b"this is no TLS")
 
         with listening(behave, authority.receiver("localhost")) as url, pytest.raises(NoAnswerError):
             call(url)
