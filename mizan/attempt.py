@@ -7,7 +7,7 @@ from mizan.output import json_option, show_table, timestamp
 from shared.attempts.locked import AttemptNotFoundError, lock_attempt
 from shared.attempts.outcome import Outcome
 from shared.attempts.settling import settle_decided
-from shared.attempts.states import UNDER_WAY, Answer
+from shared.attempts.states import AWAITING, CHARGED, UNDER_WAY, Answer
 from shared.attempts.undecided import list_undecided
 from shared.uuid_text import uuid_in
 
@@ -20,7 +20,7 @@ def attempt_group() -> None:
 @attempt_group.command("undecided")
 @json_option
 def undecided_command(as_json: bool) -> None:
-    """List attempts of unknown outcome, longest waiting first. Without a next question, an operator has to decide."""
+    """List attempts of unknown outcome, oldest first. Without a next question, an operator has to decide."""
     with installation() as settings, transaction_in(settings) as connection:
         undecided = list_undecided(connection)
     show_table(
@@ -32,7 +32,8 @@ def undecided_command(as_json: bool) -> None:
                 "amount": one.amount,
                 "method": one.method,
                 "provider": one.provider,
-                "sent_at": timestamp(one.sent_at),
+                "state": one.state,
+                "since": timestamp(one.since),
                 "asked": one.verifications,
                 "asked_next_at": timestamp(one.next_verify_at),
             }
@@ -58,7 +59,8 @@ def decide_command(attempt: str, outcome: str, reason: str, reference: str | Non
             found = lock_attempt(connection, attempt_id)
         except AttemptNotFoundError:
             raise click.ClickException(f"there is no attempt {attempt_id}") from None
-        if found.state not in UNDER_WAY:
+        # Money that arrived counts whatever we thought; that none did is only worth saying where it is in doubt.
+        if found.state in CHARGED or (outcome == Answer.DECLINED and found.state not in UNDER_WAY | AWAITING):
             raise click.ClickException(f"its outcome is known already: it is {found.state}")
         settled = settle_decided(connection, attempt_id, Outcome(Answer(outcome), reason, reference))
     click.echo(f"the attempt is {settled.attempt}, its intent {settled.intent}")

@@ -110,8 +110,8 @@ class WebhookSettings:
 class CheckoutSettings:
     workers: int = 2
     """Processes."""
-    threads: int = 32
-    """In each process; one is taken while a provider is waited for."""
+    threads: int = 128
+    """In each process; one is taken while a provider is waited for, and others must not wait behind those."""
     provider_timeout_s: float = 10.0
     """How long a customer's request waits for a provider; after that, the provider is asked what became of it."""
     codes_per_phone: int = 10

@@ -1,5 +1,6 @@
 """Which provider an application's customers pay through, method by method."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,18 @@ from psycopg import Cursor
 from services.checkout.providers.plutu import Plutu, PlutuCredentials
 from services.checkout.providers.port import Provider
 from services.checkout.providers.sandbox import Sandbox
-from shared.applications.provider_accounts import Adapter, ProviderAccount, current_accounts, get_account
+from shared.applications.provider_accounts import (
+    Adapter,
+    ProviderAccount,
+    current_accounts,
+    find_account,
+    get_account,
+)
 from shared.payment_method import PaymentMethod
-from shared.sealing import SecretBox
+from shared.sealing import CannotOpenSealError, SecretBox
 from shared.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,7 @@ class Accounts:
     ) -> dict[PaymentMethod, Account]:
         """The enabled methods through which exactly this much can be paid, in the order of the page."""
         enabled = set(methods)
-        own = current_accounts(cursor, self._box, application_id)
+        own = current_accounts(cursor, application_id)
         found = {method: self._account(own.get(method)) for method in PaymentMethod if method in enabled}
         return {
             method: account
@@ -49,18 +58,37 @@ class Accounts:
 
     def of_attempt(self, cursor: Cursor[Any], account_id: UUID | None) -> Account:
         """The one that it began with."""
-        account = self._account(None if account_id is None else get_account(cursor, self._box, account_id))
+        account = self._account(None if account_id is None else get_account(cursor, account_id))
         if account is None:
             raise AccountUnusableError(f"account {account_id or 'of the sandbox'} cannot be used here")
         return account
 
-    def plutu_secret(self, cursor: Cursor[Any], account_id: UUID) -> str:
-        """What its returns and callbacks are signed with."""
-        return get_account(cursor, self._box, account_id).credentials["secret_key"]
+    def plutu_secrets(self, cursor: Cursor[Any], account_id: UUID) -> list[str]:
+        """What news of an attempt may be signed with: its own account's key, or one that the application has now.
+
+        Plutu knows of one address and one key, whatever was set here since, and for which method.
+        """
+        own = get_account(cursor, account_id)
+        now = current_accounts(cursor, own.application_id).values()
+        opened = [self._opened(account) for account in [own, *now] if account.adapter is Adapter.PLUTU]
+        return [credentials["secret_key"] for credentials in opened if credentials is not None]
+
+    def application_of(self, cursor: Cursor[Any], account_id: UUID) -> UUID | None:
+        account = find_account(cursor, account_id)
+        return None if account is None else account.application_id
+
+    def _opened(self, account: ProviderAccount) -> Mapping[str, str] | None:
+        """None where it cannot be opened: the others still can."""
+        try:
+            return account.opened(self._box)
+        except CannotOpenSealError as error:
+            _log.error("%s", error)
+            return None
 
     def _account(self, own: ProviderAccount | None) -> Account | None:
         if own is not None and own.adapter is Adapter.PLUTU:
-            return Account(own.id, self._plutu(own.credentials))
+            credentials = self._opened(own)
+            return None if credentials is None else Account(own.id, self._plutu(credentials))
         sandbox = self._settings.sandbox
         if sandbox is None:
             return None

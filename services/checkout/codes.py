@@ -1,6 +1,7 @@
 """One-time codes: whom one was sent to, how often one was tried, and until when. Never the code itself."""
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,8 +10,12 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import dict_row
 
-from services.checkout.providers.port import Reason, Wallet
-from shared.sealing import SecretBox
+from services.checkout.providers.port import ProviderAnswer, Reason, Wallet
+from shared.attempts.outcome import Outcome
+from shared.attempts.states import Answer
+from shared.sealing import CannotOpenSealError, SecretBox
+
+_log = logging.getLogger(__name__)
 
 TRIES = 5
 VALID_S = 600
@@ -33,6 +38,9 @@ update code_challenges set sent_at = mizan_now(), codes_sent = codes_sent + 1
 where attempt_id = %(attempt)s and sealed_phone is not null
   and sent_at <= mizan_now() - make_interval(secs => %(pause)s)
 returning sealed_phone"""
+_GIVE_BACK_SENDING = """
+update code_challenges set sent_at = mizan_now() - make_interval(secs => %s), codes_sent = codes_sent - 1
+where attempt_id = %s"""
 _SENT_AGAIN = """
 update code_challenges set continuation = %(continuation)s,
     expires_at = mizan_now() + make_interval(secs => %(valid)s)
@@ -79,6 +87,14 @@ def challenge_in(found: Mapping[str, Any]) -> Challenge | None:
     )
 
 
+def within_tries(answer: ProviderAnswer, challenge: Challenge | None) -> ProviderAnswer:
+    """The fifth wrong code ends the attempt."""
+    needs_code = answer.outcome.answer is Answer.NEEDS_CODE and answer.outcome.reason != Reason.PROVIDER_AWAY
+    if not needs_code or challenge is None or challenge.tries_left > 0:
+        return answer
+    return replace(answer, outcome=Outcome(Answer.DECLINED, Reason.TOO_MANY_CODES))
+
+
 class Codes:
     def __init__(self, box: SecretBox) -> None:
         self._box = box
@@ -98,10 +114,13 @@ class Codes:
             },
         )
 
+    def find(self, connection: Connection[Any], attempt: UUID) -> Challenge | None:
+        with connection.cursor(row_factory=dict_row) as cursor:
+            return challenge_in(cursor.execute(_FIND, (attempt,)).fetchone() or {})
+
     def count_try(self, connection: Connection[Any], attempt: UUID) -> Challenge:
         """Counted before the code is sent, and the attempt is locked by the caller: five at most, whoever races."""
-        with connection.cursor(row_factory=dict_row) as cursor:
-            found = challenge_in(cursor.execute(_FIND, (attempt,)).fetchone() or {})
+        found = self.find(connection, attempt)
         if found is None or found.is_expired:
             raise CodeRefusedError(Reason.CODE_EXPIRED)
         if found.tries_left == 0:
@@ -119,17 +138,30 @@ class Codes:
         row = connection.execute(_CLAIM_SENDING, values).fetchone()
         return None if row is None else self._unseal(attempt, row[0])
 
+    def give_back_sending(self, connection: Connection[Any], attempt: UUID) -> None:
+        """Nothing was sent, so nobody has to wait for it."""
+        connection.execute(_GIVE_BACK_SENDING, (SEND_AGAIN_AFTER_S, attempt))
+
     def sent_again(self, connection: Connection[Any], attempt: UUID, continuation: str | None) -> None:
         values = {"attempt": attempt, "continuation": continuation, "valid": VALID_S}
         connection.execute(_SENT_AGAIN, values)
 
-    def forget_phone(self, connection: Connection[Any], attempt: UUID) -> str | None:
-        """The phone, one last time."""
+    def phone(self, connection: Connection[Any], attempt: UUID) -> str | None:
         row = connection.execute(_PHONE, (attempt,)).fetchone()
         if row is None:
             return None
+        try:
+            return self._unseal(attempt, row[0]).phone
+        except CannotOpenSealError as error:
+            # A payment must not fail for what is kept for convenience.
+            _log.error("%s", error)
+            return None
+
+    def forget_phone(self, connection: Connection[Any], attempt: UUID) -> str | None:
+        """The phone, one last time."""
+        phone = self.phone(connection, attempt)
         connection.execute(_FORGET_PHONE, (attempt,))
-        return self._unseal(attempt, row[0]).phone
+        return phone
 
     def _seal(self, attempt: UUID, wallet: Wallet) -> str:
         return self._box.seal(json.dumps([wallet.phone, wallet.birth_year]), _purpose(attempt))

@@ -10,7 +10,7 @@ from services.checkout.codes import Codes
 from services.checkout.limits import Limits
 from services.checkout.providers.port import ProviderAnswer, Wallet
 from shared.attempts.outcome import Settled
-from shared.attempts.states import CHARGED, AttemptState
+from shared.attempts.states import CHARGED, Answer, AttemptState
 
 _KEEP_PAGE = """
 insert into provider_pages (attempt_id, url) values (%s, %s) on conflict (attempt_id) do nothing"""
@@ -30,7 +30,7 @@ class Following:
         wallet: Wallet | None = None,
     ) -> None:
         """In the transaction that settled it."""
-        if settled.attempt is AttemptState.AWAITING_CODE:
+        if settled.attempt is AttemptState.AWAITING_CODE and answer.outcome.answer is Answer.NEEDS_CODE:
             self.codes.open(connection, attempt, answer.continuation, wallet)
         elif settled.attempt is AttemptState.AWAITING_REDIRECT and answer.redirect_url is not None:
             connection.execute(_KEEP_PAGE, (attempt, answer.redirect_url))

@@ -46,6 +46,7 @@ _NETWORKS = {PaymentMethod.SADAD: "13", PaymentMethod.ADFALI: "123456"}
 _OLDEST_BIRTH_YEAR = 1940
 _YOUNGEST_AGE = 12
 _FURTHEST_EXPIRY_YEARS = 20
+_EXPIRY_LENGTHS = [(1, 2), (2, 2), (1, 4), (2, 4)]
 
 
 @dataclass(slots=True)
@@ -120,7 +121,8 @@ def _expiry(reading: _Reading, today: date) -> tuple[int, int]:
         return 0, 0
     digits = digits_in(text, also="/") or ""
     month_text, _, year_text = digits.partition("/") if "/" in digits else (digits[:2], "/", digits[2:])
-    if not (month_text.isdecimal() and year_text.isdecimal() and len(year_text) in (2, 4)):
+    lengths = len(month_text), len(year_text)
+    if not (month_text.isdecimal() and year_text.isdecimal() and lengths in _EXPIRY_LENGTHS):
         reading.wrong("expiry", FieldTrouble.EXPIRY_WRONG)
         return 0, 0
     month = int(month_text)

@@ -15,6 +15,7 @@ from shared.db.first_value import first_value
 
 INTENT_WINDOW_S = 600
 PHONE_WINDOW_S = 3600
+WRONG_CODES_WINDOW_S = 24 * 3600
 ATTEMPTS_PER_INTENT = 20
 CODES_PER_INTENT = 10
 
@@ -25,6 +26,8 @@ on conflict (key) do update set
     count = case when known.expires_at <= mizan_now() then 1 else known.count + 1 end,
     expires_at = case when known.expires_at <= mizan_now() then excluded.expires_at else known.expires_at end
 returning count"""
+_GIVE_BACK = "update checkout_limits set count = greatest(0, count - 1) where key = %s"
+_COUNTED = "select count from checkout_limits where key = %s and expires_at > mizan_now()"
 _FORGET = "delete from checkout_limits where key = %s"
 
 
@@ -42,6 +45,8 @@ class Limits:
     def __init__(self, key: bytes, codes_per_phone: int) -> None:
         self._key = key
         self._codes_per_phone = codes_per_phone
+        # In a day, twice as many as codes may be sent in an hour.
+        self._wrong_codes_per_phone = 2 * codes_per_phone
 
     def count_attempt(self, connection: Connection[Any], intent: UUID) -> None:
         refusal = Refusal.TOO_MANY_ATTEMPTS
@@ -49,12 +54,25 @@ class Limits:
 
     def count_code_sent(self, connection: Connection[Any], intent: UUID, phone: str) -> None:
         refusal = Refusal.TOO_MANY_CODES_SENT
+        if self._counted(connection, f"wrong codes/{phone}") >= self._wrong_codes_per_phone:
+            raise TooMuchError(refusal)
         self._count(connection, f"codes/{intent}", CODES_PER_INTENT, INTENT_WINDOW_S, refusal)
         self._count(connection, f"phone/{phone}", self._codes_per_phone, PHONE_WINDOW_S, refusal)
 
+    def give_back_code(self, connection: Connection[Any], intent: UUID, phone: str) -> None:
+        """None was sent."""
+        for what in (f"codes/{intent}", f"phone/{phone}"):
+            connection.execute(_GIVE_BACK, (self._hash(what),))
+
+    def count_wrong_code(self, connection: Connection[Any], phone: str) -> None:
+        """Over all attempts of a day: nobody guesses a short code by asking for many."""
+        values = {"key": self._hash(f"wrong codes/{phone}"), "window": WRONG_CODES_WINDOW_S}
+        connection.execute(_COUNT, values)
+
     def forget_phone(self, connection: Connection[Any], phone: str) -> None:
         """Its owner has paid with it."""
-        connection.execute(_FORGET, (self._hash(f"phone/{phone}"),))
+        for what in (f"phone/{phone}", f"wrong codes/{phone}"):
+            connection.execute(_FORGET, (self._hash(what),))
 
     def _count(
         self, connection: Connection[Any], what: str, most: int, window_s: int, refusal: Refusal
@@ -62,6 +80,10 @@ class Limits:
         values = {"key": self._hash(what), "window": window_s}
         if int(first_value(connection.execute(_COUNT, values))) > most:
             raise TooMuchError(refusal)
+
+    def _counted(self, connection: Connection[Any], what: str) -> int:
+        row = connection.execute(_COUNTED, (self._hash(what),)).fetchone()
+        return 0 if row is None else int(row[0])
 
     def _hash(self, what: str) -> bytes:
         return hmac.new(self._key, what.encode(), hashlib.sha256).digest()

@@ -78,6 +78,12 @@ class OpenRedirect:
 
 
 @dataclass(frozen=True, slots=True)
+class Expired:
+    may_be_paid: bool
+    """The customer was sent to a provider's page, and may have paid there."""
+
+
+@dataclass(frozen=True, slots=True)
 class Receipt:
     paid_at: str
     """In the reader's way, time of Libya."""

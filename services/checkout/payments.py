@@ -5,14 +5,16 @@ happens in between, a crash included, leaves an attempt that others ask the prov
 """
 
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from services.checkout.accounts import Account, Accounts
-from services.checkout.codes import Challenge, Codes
+from services.checkout.codes import Codes, within_tries
 from services.checkout.following import Following
 from services.checkout.limits import Limits, TooMuchError
 from services.checkout.providers.port import (
@@ -22,19 +24,20 @@ from services.checkout.providers.port import (
     ProviderAnswer,
     Reason,
     Wallet,
-    said,
 )
 from services.checkout.sentences import Refusal
 from services.checkout.visit import LastAttempt, Visit
 from shared.attempts.beginning import begin, repeat_start, send
+from shared.attempts.locked import lock_attempt
 from shared.attempts.outcome import Outcome, Sending, Settled
 from shared.attempts.settling import settle_answered
-from shared.attempts.states import Answer, AnswerOutOfPlaceError, AttemptState
-from shared.db.pool import Database
+from shared.attempts.states import Answer, AnswerOutOfPlaceError
+from shared.db.pool import Database, DatabaseUnavailableError
 from shared.payment_method import PaymentMethod
 
 _log = logging.getLogger(__name__)
 
+_SETTLING_S = 25.0
 _NOT_SENT_AGAIN = (Reason.PROVIDER_AWAY, Reason.WAIT_BEFORE_NEXT_CODE)
 
 
@@ -75,9 +78,16 @@ class Payments:
             self.limits.count_attempt(connection, visit.intent)
             if wallet is not None:
                 self.limits.count_code_sent(connection, visit.intent, wallet.phone)
-        payment = _payment(visit, sending.attempt, method, lang)
-        answer = said(Answer.UNKNOWN) if sending.is_too_late() else provider.start(payment, details)
-        return self._settle(sending, answer, wallet)
+        answer = provider.start(_payment(visit, sending, method, lang), details)
+
+        def settle(connection: Connection[Any]) -> Settled:
+            settled = _taken_in(connection, sending, answer.outcome)
+            self._following.keep(connection, sending.attempt, settled, answer, wallet)
+            if wallet is not None and answer.outcome.reason == Reason.PROVIDER_AWAY:
+                self.limits.give_back_code(connection, visit.intent, wallet.phone)
+            return settled
+
+        return self._settle(sending, answer, settle)
 
     def confirm(self, visit: Visit, attempt: LastAttempt, code: str, *, lang: str) -> Settled:
         """Raises AttemptRefusedError or CodeRefusedError, and has done nothing then."""
@@ -85,12 +95,20 @@ class Payments:
             sending = send(connection, attempt.id)
             challenge = self.codes.count_try(connection, attempt.id)
             account = self.accounts.of_attempt(connection.cursor(), attempt.account)
-        payment = _payment(visit, attempt.id, attempt.method, lang)
         entered = CodeEntered(code, challenge.continuation, sending.number)
-        answer = said(Answer.UNKNOWN) if sending.is_too_late() else account.provider.confirm(payment, entered)
-        if answer.outcome.answer is Answer.NEEDS_CODE and answer.outcome.reason == Reason.PROVIDER_AWAY:
-            return self._settle_not_sent(sending, answer)
-        return self._settle(sending, _within_tries(answer, challenge))
+        said_so = account.provider.confirm(_payment(visit, sending, attempt.method, lang), entered)
+        answer = within_tries(said_so, challenge)
+
+        def settle(connection: Connection[Any]) -> Settled:
+            settled = _taken_in(connection, sending, answer.outcome)
+            self._following.keep(connection, sending.attempt, settled, answer)
+            if answer.outcome.reason == Reason.PROVIDER_AWAY:
+                self.codes.give_back_try(connection, sending.attempt)
+            elif said_so.outcome.reason == Reason.WRONG_CODE:
+                self._count_wrong_code(connection, sending.attempt)
+            return settled
+
+        return self._settle(sending, answer, settle)
 
     def send_again(self, visit: Visit, attempt: LastAttempt, *, lang: str) -> Settled:
         """Raises AttemptRefusedError, TooMuchError or CodeNotSentError."""
@@ -101,27 +119,58 @@ class Payments:
                 raise TooMuchError(Refusal.SEND_AGAIN_TOO_SOON)
             self.limits.count_code_sent(connection, visit.intent, wallet.phone)
             account = self.accounts.of_attempt(connection.cursor(), attempt.account)
-        answer = account.provider.start(_payment(visit, attempt.id, attempt.method, lang), wallet)
+        answer = account.provider.start(_payment(visit, sending, attempt.method, lang), wallet)
         if answer.outcome.reason in _NOT_SENT_AGAIN:
+            with self.database.transaction() as connection:
+                lock_attempt(connection, attempt.id)
+                self.codes.give_back_sending(connection, attempt.id)
+                self.limits.give_back_code(connection, visit.intent, wallet.phone)
             raise CodeNotSentError
-        with self.database.transaction() as connection:
+
+        def settle(connection: Connection[Any]) -> Settled:
             settled = _taken_in(connection, sending, answer.outcome)
-            if settled.attempt is AttemptState.AWAITING_CODE:
+            if answer.outcome.answer is Answer.NEEDS_CODE:
                 self.codes.sent_again(connection, attempt.id, answer.continuation)
-        return settled
+            return settled
 
-    def _settle(self, sending: Sending, answer: ProviderAnswer, wallet: Wallet | None = None) -> Settled:
-        with self.database.transaction() as connection:
-            settled = _taken_in(connection, sending, answer.outcome)
-            Following(self.codes, self.limits).keep(connection, sending.attempt, settled, answer, wallet)
-        return settled
+        return self._settle(sending, answer, settle)
 
-    def _settle_not_sent(self, sending: Sending, answer: ProviderAnswer) -> Settled:
-        """The code never reached the provider, so it does not count."""
-        with self.database.transaction() as connection:
-            settled = _taken_in(connection, sending, answer.outcome)
-            self.codes.give_back_try(connection, sending.attempt)
-        return settled
+    @property
+    def _following(self) -> Following:
+        return Following(self.codes, self.limits)
+
+    def _count_wrong_code(self, connection: Connection[Any], attempt: UUID) -> None:
+        phone = self.codes.phone(connection, attempt)
+        if phone is not None:
+            self.limits.count_wrong_code(connection, phone)
+
+    def _settle(
+        self, sending: Sending, answer: ProviderAnswer, settle: Callable[[Connection[Any]], Settled]
+    ) -> Settled:
+        """What a provider has said exists nowhere else: a database that is away for a moment must not lose it."""
+        keep_trying = Retrying(
+            retry=retry_if_exception_type(DatabaseUnavailableError),
+            wait=wait_exponential(0.2, max=3),
+            stop=stop_after_delay(_SETTLING_S),
+            reraise=True,
+        )
+
+        def settle_once() -> Settled:
+            with self.database.transaction() as connection:
+                return settle(connection)
+
+        try:
+            return keep_trying(settle_once)
+        except Exception:
+            outcome = answer.outcome
+            _log.error(
+                "attempt %s could not be settled; its provider said %s (%s), reference %s",
+                sending.attempt,
+                outcome.answer,
+                outcome.reason,
+                outcome.provider_reference,
+            )
+            raise
 
 
 def _taken_in(connection: Connection[Any], sending: Sending, outcome: Outcome) -> Settled:
@@ -133,12 +182,7 @@ def _taken_in(connection: Connection[Any], sending: Sending, outcome: Outcome) -
         return settle_answered(connection, sending, Outcome(Answer.UNKNOWN))
 
 
-def _within_tries(answer: ProviderAnswer, challenge: Challenge) -> ProviderAnswer:
-    """The fifth wrong code ends the attempt."""
-    if answer.outcome.answer is not Answer.NEEDS_CODE or challenge.tries_left > 0:
-        return answer
-    return replace(answer, outcome=Outcome(Answer.DECLINED, Reason.TOO_MANY_CODES))
-
-
-def _payment(visit: Visit, attempt: UUID, method: PaymentMethod, lang: str) -> Payment:
-    return Payment(attempt, visit.intent, method, visit.amount, visit.currency, lang)
+def _payment(visit: Visit, sending: Sending, method: PaymentMethod, lang: str) -> Payment:
+    return Payment(
+        sending.attempt, visit.intent, method, visit.amount, visit.currency, lang, sending.is_too_late
+    )

@@ -90,10 +90,11 @@ class PlutuRoutes:
         return redirect(page_url("pages.show", spoken, intent=known.intent), _SEE_OTHER)
 
     def callback(self, account: UUID) -> ResponseReturnValue:
-        received = _received(request.get_data() if request.method == "POST" else request.query_string)
+        """At the address of any account of the attempt's application: Plutu may know of one only."""
+        received = _received_by_callback()
         named = plutu_returns.attempt_in(dict(received).get("invoice_no", ""))
         known = self._known(named) if named is not None else abort(404)
-        if known.account != account:
+        if not self._is_of_same_application(known, account):
             abort(404)
         try:
             self._take_in(known, received)
@@ -109,15 +110,43 @@ class PlutuRoutes:
             abort(404)
         return known
 
+    def _is_of_same_application(self, known: Known, account: UUID) -> bool:
+        assert known.account is not None
+        with self.news.database.transaction() as connection:
+            cursor = connection.cursor()
+            applications = {self.accounts.application_of(cursor, one) for one in (known.account, account)}
+        return len(applications) == 1
+
     def _take_in(self, known: Known, received: Sequence[tuple[str, str]]) -> None:
         assert known.account is not None
-        with self.news.database.cursor() as cursor:
-            secret = self.accounts.plutu_secret(cursor, known.account)
-        returned = plutu_returns.read_return(received, secret)
+        with self.news.database.transaction() as connection:
+            secrets = self.accounts.plutu_secrets(connection.cursor(), known.account)
+        returned = plutu_returns.read_return(received, secrets)
         refuse_unless(returned.attempt == known.attempt, _PLUTU, "it is of another attempt")
+        if returned.approved and returned.amount != known.amount:
+            # Money may have moved, and nobody else knows of it.
+            log.error(
+                "a payment of another amount was refused",
+                attempt=str(known.attempt),
+                paid=returned.amount,
+                wanted=known.amount,
+                transaction=returned.transaction_id,
+            )
         fits = not returned.approved or returned.amount == known.amount
         refuse_unless(fits, _PLUTU, "the amount is another one")
         self.news.take_in(known, plutu_returns.outcome_of(returned))
+
+
+def _received_by_callback() -> list[tuple[str, str]]:
+    """However it is sent: in the address, as a form, or as JSON."""
+    if request.query_string:
+        return _received(request.query_string)
+    if request.is_json:
+        body = request.get_json(silent=True)
+        return [(str(name), str(value)) for name, value in body.items()] if isinstance(body, dict) else []
+    if request.mimetype == "multipart/form-data":
+        return list(request.form.items(multi=True))
+    return _received(request.get_data())
 
 
 def _received(encoded: bytes) -> list[tuple[str, str]]:

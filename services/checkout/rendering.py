@@ -9,7 +9,7 @@ from services.checkout.accounts import Account
 from services.checkout.codes import Challenge
 from services.checkout.form_fields import CODE_LENGTHS
 from services.checkout.language import amount_text, current_language, moment_text, page_url
-from services.checkout.page import Choice, CodeForm, OpenRedirect, Page, PaymentForm, Receipt
+from services.checkout.page import Choice, CodeForm, Expired, OpenRedirect, Page, PaymentForm, Receipt
 from services.checkout.providers.port import Reason
 from services.checkout.sentences import DEFAULT_FAILURE, METHODS, SENTENCES
 from services.checkout.visit import LastAttempt, Visit
@@ -94,7 +94,9 @@ def receipt_page(visit: Visit) -> str:
 
 
 def expired_page(visit: Visit) -> str:
-    return render_template("expired.html", page=_page(visit))
+    attempt = visit.attempt
+    expired = Expired(may_be_paid=attempt is not None and attempt.state is AttemptState.AWAITING_REDIRECT)
+    return render_template("expired.html", page=_page(visit), expired=expired)
 
 
 def remember_sent_again(visit: Visit) -> None:

@@ -15,7 +15,13 @@ from shared.web.errors import answer_http_error, answer_outage, answer_unexpecte
 
 log = structlog.get_logger(__name__)
 
-_FOR_PROGRAMS = ("/providers/", "/healthz", "/readyz", "/metrics")
+_FOR_PROGRAMS = (
+    "/providers/sandbox/",
+    "/providers/plutu/callbacks/",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+)
 
 
 def answer_errors_as_pages(app: Flask) -> None:
@@ -56,7 +62,7 @@ def _trouble_of(error: exceptions.HTTPException) -> Trouble:
     if isinstance(error, CSRFError):
         return Trouble(
             _("This page was open for too long"),
-            _("Nothing was paid. Open the payment page again, and allow cookies for it."),
+            _("What you entered was not sent. Open the payment page again, and allow cookies for it."),
             _again_url(),
         )
     if isinstance(error, exceptions.NotFound):
@@ -76,5 +82,7 @@ def _away() -> Trouble:
 
 
 def _again_url() -> str | None:
+    if request.endpoint == "providers.customer_returns":
+        return request.full_path  # what the bank says through it must not be lost
     intent = (request.view_args or {}).get("intent")
     return None if intent is None else page_url("pages.show", intent=intent)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from prometheus_client import Counter
 
 from services.checkout.accounts import Accounts, AccountUnusableError
+from services.checkout.codes import within_tries
 from services.checkout.following import Following
 from services.checkout.language import DEFAULT
 from services.checkout.news import Known, known_attempt
@@ -56,7 +57,7 @@ class Verifier:
 
     def _asked(self, known: Known) -> ProviderAnswer:
         payment = Payment(
-            known.attempt, known.intent, known.method, known.amount, known.currency, lang=DEFAULT
+            known.attempt, known.intent, known.method, known.amount, known.currency, DEFAULT, lambda: False
         )
         try:
             with self._database.cursor() as cursor:
@@ -68,6 +69,7 @@ class Verifier:
 
     def _settle(self, question: Question, known: Known, answer: ProviderAnswer) -> None:
         with self._database.transaction() as connection:
+            answer = within_tries(answer, self._following.codes.find(connection, known.attempt))
             try:
                 settled = settle_asked(connection, question, answer.outcome)
             except AnswerOutOfPlaceError as error:

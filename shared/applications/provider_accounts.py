@@ -50,7 +50,14 @@ class ProviderAccount:
     application_id: UUID
     method: PaymentMethod
     adapter: Adapter
-    credentials: Mapping[str, str] = field(repr=False)
+    sealed: str | None = field(repr=False)
+
+    def opened(self, box: SecretBox) -> Mapping[str, str]:
+        """Its credentials."""
+        if self.sealed is None:
+            return {}
+        credentials: dict[str, str] = json.loads(box.open(self.sealed, _purpose(self.id)))
+        return credentials
 
 
 _LOCK = "select from applications where id = %s for no key update"
@@ -89,31 +96,27 @@ def set_provider(
     return account
 
 
-def current_accounts(
-    cursor: Cursor[Any], box: SecretBox, application_id: UUID
-) -> dict[PaymentMethod, ProviderAccount]:
+def current_accounts(cursor: Cursor[Any], application_id: UUID) -> dict[PaymentMethod, ProviderAccount]:
     """Those that new attempts begin with."""
-    found = [_account(box, row) for row in cursor.execute(_CURRENT, (application_id,))]
+    found = [_account(row) for row in cursor.execute(_CURRENT, (application_id,))]
     return {account.method: account for account in found}
 
 
-def get_account(cursor: Cursor[Any], box: SecretBox, account_id: UUID) -> ProviderAccount:
+def find_account(cursor: Cursor[Any], account_id: UUID) -> ProviderAccount | None:
     """Also one that was replaced."""
     row = cursor.execute(_GET, (account_id,)).fetchone()
-    assert row is not None, "accounts are never deleted"
-    return _account(box, row)
+    return None if row is None else _account(row)
 
 
-def _account(box: SecretBox, row: tuple[Any, ...]) -> ProviderAccount:
+def get_account(cursor: Cursor[Any], account_id: UUID) -> ProviderAccount:
+    account = find_account(cursor, account_id)
+    assert account is not None, "accounts are never deleted"
+    return account
+
+
+def _account(row: tuple[Any, ...]) -> ProviderAccount:
     account_id, application_id, method, adapter, sealed = row
-    credentials = {} if sealed is None else json.loads(box.open(sealed, _purpose(account_id)))
-    return ProviderAccount(
-        id=account_id,
-        application_id=application_id,
-        method=PaymentMethod(method),
-        adapter=Adapter(adapter),
-        credentials=credentials,
-    )
+    return ProviderAccount(account_id, application_id, PaymentMethod(method), Adapter(adapter), sealed)
 
 
 def _purpose(account_id: UUID) -> str:

@@ -30,8 +30,8 @@ update payment_attempts set provider_reference = %(provider_reference)s
 where id = %(attempt)s and provider_reference is null"""
 # The provider has charged one attempt twice, under two references of its own.
 _KEEP_DUPLICATE = """
-insert into payment_attempts (intent_uuid, method, provider, state, reason, provider_reference)
-select intent_uuid, method, provider, 'duplicate', 'charged again', %(provider_reference)s
+insert into payment_attempts (intent_uuid, method, provider, provider_account_id, state, reason, provider_reference)
+select intent_uuid, method, provider, provider_account_id, 'duplicate', 'charged again', %(provider_reference)s
 from payment_attempts as charged
 where id = %(attempt)s
   and not exists (select from payment_attempts as known where known.intent_uuid = charged.intent_uuid

@@ -1,4 +1,4 @@
-"""Attempts whose outcome is unknown, and who asks about them: where nobody can, an operator decides."""
+"""Attempts whose outcome nobody knows: asked without an answer, or left on a provider's page and not come back from."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,10 +9,12 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 _LIST = """
-select t.id as attempt, t.intent_uuid as intent, i.reference, i.amount, t.method, t.provider, t.sent_at,
-       t.verifications, t.next_verify_at
+select t.id as attempt, t.intent_uuid as intent, i.reference, i.amount, t.method, t.provider,
+       t.state, coalesce(t.sent_at, t.created_at) as since, t.verifications, t.next_verify_at
 from payment_attempts as t join payment_intents as i on i.uuid = t.intent_uuid
-where t.state = 'unknown' order by t.sent_at limit %s"""
+where t.state = 'unknown'
+   or t.state = 'awaiting_redirect' and t.created_at < mizan_now() - interval '15 minutes'
+order by t.id limit %s"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,9 @@ class Undecided:
     amount: int
     method: str
     provider: str
-    sent_at: datetime
+    state: str
+    since: datetime
+    """When the provider was asked to charge, or the customer was sent to its page."""
     verifications: int
     """How often the provider has been asked."""
     next_verify_at: datetime | None

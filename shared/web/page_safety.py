@@ -43,6 +43,8 @@ def protect_pages(app: Flask, public_url: str, secret_keys: tuple[str, ...]) -> 
         # As long as the browser keeps the cookie; and we send no referrer that could be looked at.
         WTF_CSRF_TIME_LIMIT=None,
         WTF_CSRF_SSL_STRICT=False,
+        # Flask-WTF knows one key only: the one that stays while a new one is put before it.
+        WTF_CSRF_SECRET_KEY=[signing, *earlier][-1],
     )
 
     @app.after_request

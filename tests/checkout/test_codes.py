@@ -5,9 +5,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography.fernet import Fernet
 
 from services.checkout.codes import SEND_AGAIN_AFTER_S, TRIES, VALID_S
 from services.checkout.limits import CODES_PER_INTENT
+from services.checkout.providers.calling import ProviderClient, Reply
+from services.checkout.verifying import Verifier
+from shared.attempts.outcome import Question
+from shared.sealing import SecretBox
+from shared.settings import SandboxSettings
 from tests.checkout.test_paying import CODE, FORM, PAID
 from tests.checkout.world import CheckoutWorld
 from tests.clock import Clock
@@ -168,3 +174,96 @@ def test_too_many_attempts(pages: CheckoutWorld) -> None:
     statuses = [customer.pay_by_card("4000000000000002").status_code for _ in range(21)]
     assert statuses == [*[200] * 20, 429]
     assert "too many attempts" in customer.text
+
+
+def test_a_wallet_that_is_away_uses_up_nothing(world: CheckoutWorld) -> None:
+    """No code was sent, so none counts, neither for the intent nor for the phone."""
+    away = SandboxSettings("http://127.0.0.1:1", "x" * 20, world.bank.ledger)
+    world.settings, here = replace(world.settings, sandbox=away), world.settings
+    with world.serving():
+        customer = world.customer(world.make_intent())
+        statuses = {customer.pay_by_wallet("adfali", "0921234567").status_code for _ in range(15)}
+    assert statuses == {200}
+    world.settings = here
+    with world.serving():
+        customer = world.customer(world.make_intent())
+        customer.pay_by_wallet("adfali", "0921234567")
+        assert customer.title == CODE
+
+
+def test_guessing_over_many_attempts(world: CheckoutWorld) -> None:
+    """Wrong codes count for the phone over a whole day, however many codes and intents they are spread over."""
+    world.settings = replace(world.settings, checkout=replace(world.settings.checkout, codes_per_phone=3))
+    clock = Clock(world.database)
+    clock.stop_at(NOW)
+    with world.serving():
+        for hour in range(2):
+            clock.stop_at(NOW + timedelta(hours=2 * hour))
+            customer = world.customer(world.make_intent(expires_at=NOW + timedelta(days=2)))
+            customer.pay_by_wallet("adfali", "0921234567")
+            for _ in range(3):
+                customer.enter_code("2222")
+        clock.stop_at(NOW + timedelta(hours=6))
+        intent = world.make_intent(expires_at=NOW + timedelta(days=2))
+        assert world.customer(intent).pay_by_wallet("adfali", "0921234567").status_code == 429
+        clock.stop_at(NOW + timedelta(hours=25))
+        assert world.customer(intent).pay_by_wallet("adfali", "0921234567").status_code == 200
+
+
+def test_a_payment_counts_though_the_phone_cannot_be_read_any_more(pages: CheckoutWorld) -> None:
+    """A key was taken out of MIZAN_SECRET_KEYS too early."""
+    intent = pages.make_intent()
+    customer = pages.customer(intent)
+    customer.pay_by_wallet("sadad", "0913632323")
+    with pages.database.transaction() as connection:
+        sealed = SecretBox((Fernet.generate_key().decode(),)).seal("x", "y")
+        connection.execute("update code_challenges set sealed_phone = %s", (sealed,))
+    customer.enter_code("111111")
+    assert customer.title == PAID
+
+
+def test_no_code_is_promised_when_none_was_sent(
+    pages: CheckoutWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the wallet's answer was: at the start, and when it is to be sent again."""
+    monkeypatch.setattr(ProviderClient, "post_json", lambda *_: Reply(503, {"message": "later"}))
+    customer = pages.customer(pages.make_intent())
+    customer.pay_by_wallet("adfali", "0921234567")
+    assert customer.title == FORM
+    assert "does not answer. Nothing was taken" in customer.text
+
+
+def test_a_code_that_was_not_sent_again_can_be_asked_for_at_once(
+    pages: CheckoutWorld, still: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the one from before is still good."""
+    customer = pages.customer(pages.make_intent(expires_at=NOW + timedelta(hours=2)))
+    customer.pay_by_wallet("adfali", "0921234567")
+    still.stop_at(NOW + timedelta(seconds=SEND_AGAIN_AFTER_S))
+    with monkeypatch.context() as broken:
+        broken.setattr(ProviderClient, "post_json", lambda *_: Reply(503, {}))
+        assert customer.send_again().status_code == 502
+        assert "could not be sent" in customer.text
+    assert customer.send_again().status_code == 200
+    assert "A new code was sent." in customer.text
+    customer.enter_code("1111")
+    assert customer.title == PAID
+
+
+def test_the_fifth_codes_answer_is_lost(pages: CheckoutWorld) -> None:
+    """When the wallet, asked later, wants another code: there are no tries left, so the attempt ends."""
+    intent = pages.make_intent()
+    customer = pages.customer(intent)
+    customer.pay_by_wallet("adfali", "0921234567")
+    (attempt,) = pages.attempt_ids(intent)
+    with pages.database.transaction() as connection:
+        connection.execute("update code_challenges set codes_tried = 5")
+        connection.execute(
+            """update payment_attempts set state = 'unknown', sendings = 5, sent_at = mizan_now(),
+                   next_verify_at = mizan_now()"""
+        )
+        connection.execute("update payment_intents set status = 'processing'")
+    verifier = Verifier(pages.database, pages.workshop.accounts, pages.workshop.following)
+    verifier._verify(Question(attempt, 5, surely_arrived=True))
+    verifier.close()
+    assert pages.attempts(intent) == [("declined", "too_many_codes")]

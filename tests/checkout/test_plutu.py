@@ -64,7 +64,7 @@ def plutu_at(url: str, credentials: PlutuCredentials = CREDENTIALS, timeout_s: f
 
 
 def payment(method: PaymentMethod = PaymentMethod.SADAD, amount: int = 12500) -> Payment:
-    return Payment(ATTEMPT, UUID(int=7), method, amount, "LYD", "ar")
+    return Payment(ATTEMPT, UUID(int=7), method, amount, "LYD", "ar", lambda: False)
 
 
 def entered(code: str, continuation: str | None = "7001", number: int = 1) -> CodeEntered:
@@ -150,7 +150,7 @@ def test_a_card_is_paid_on_their_page(plutu: Provider, stand_in: PlutuStandIn, l
 def test_the_return_of_a_customer_who_paid_says_so(plutu: Provider, stand_in: PlutuStandIn) -> None:
     page = plutu.start(payment(PaymentMethod.CARD), None).redirect_url
     assert page is not None
-    returned = read_return(parse_qsl(urlsplit(stand_in.pay(page)).query), SECRET_KEY)
+    returned = read_return(parse_qsl(urlsplit(stand_in.pay(page)).query), [SECRET_KEY])
     assert (returned.attempt, returned.amount) == (ATTEMPT, 12500)
     (charge,) = stand_in.charges
     assert outcome_of(returned) == Outcome(Answer.PAID, provider_reference=charge.transaction_id)
@@ -159,7 +159,7 @@ def test_the_return_of_a_customer_who_paid_says_so(plutu: Provider, stand_in: Pl
 def test_the_return_of_a_customer_who_left_says_so(plutu: Provider, stand_in: PlutuStandIn) -> None:
     page = plutu.start(payment(PaymentMethod.CARD), None).redirect_url
     assert page is not None
-    returned = read_return(parse_qsl(urlsplit(stand_in.cancel(page)).query), SECRET_KEY)
+    returned = read_return(parse_qsl(urlsplit(stand_in.cancel(page)).query), [SECRET_KEY])
     assert outcome_of(returned) == Outcome(Answer.DECLINED, Reason.LEFT_BY_CUSTOMER)
 
 
@@ -342,6 +342,9 @@ CONFIRM_CODES = {
     "INVLIAD_OTP": needs_code(Reason.WRONG_CODE),
     "INVALID_OTP": needs_code(Reason.WRONG_CODE),
     "OTP_EXPIRED": needs_code(Reason.CODE_EXPIRED),
+    # Nobody says that nothing was charged.
+    "CONFIRMATION_ERROR": NOBODY_KNOWS,
+    "SOMETHING_NEW": NOBODY_KNOWS,
     # An earlier request with this invoice may have charged.
     "DUPLICATED_INVOICE_NUMBER": NOBODY_KNOWS,
     "BACKEND_SERVER_ERROR": NOBODY_KNOWS,

@@ -3,20 +3,29 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from uuid import UUID, uuid4
 
 import pytest
 import requests
+from cryptography.fernet import Fernet
+from psycopg import Connection
 
+from services.checkout import payments
+from services.checkout.app import make_app
 from services.checkout.verifying import Verifier
 from services.scheduler.verification_requests import VerificationRequests
 from shared.applications.provider_accounts import Adapter, set_provider
-from shared.attempts.outcome import Outcome, Question
-from shared.attempts.settling import settle_decided
+from shared.applications.registry import NewApplication
+from shared.attempts.outcome import Outcome, Question, Sending, Settled
+from shared.attempts.settling import settle_answered, settle_decided
 from shared.attempts.states import Answer
+from shared.attempts.undecided import list_undecided
+from shared.db.pool import Database, DatabaseUnavailableError
 from shared.intents.intent import Intent
 from shared.payment_method import PaymentMethod
+from shared.sealing import SecretBox
 from tests.checkout.plutu_stand_in import (
     ACCESS_TOKEN,
     API_KEY,
@@ -59,15 +68,17 @@ def shop(
         yield world
 
 
-def _set_plutu(world: CheckoutWorld, method: PaymentMethod) -> UUID:
+def _set_plutu(
+    world: CheckoutWorld, method: PaymentMethod, application: UUID | None = None, secret_key: str = SECRET_KEY
+) -> UUID:
     with world.database.transaction() as connection:
         return set_provider(
             connection,
             world.box,
-            world.application.id,
+            application or world.application.id,
             method,
             adapter=Adapter.PLUTU,
-            credentials=CREDENTIALS,
+            credentials={**CREDENTIALS, "secret_key": secret_key},
         )
 
 
@@ -164,8 +175,9 @@ def test_news_that_nobody_should_believe(
     # Rightly signed, and shown at the address of another attempt.
     elsewhere = back.rpartition("/")[0] + f"/{shop.attempt_ids(other)[0]}"
     requests.get(f"{elsewhere}?{query}", timeout=10)
-    wrong_account = f"{shop.url}/providers/plutu/callbacks/{accounts[PaymentMethod.SADAD]}"
-    assert requests.post(wrong_account, data=signed(honest), timeout=10).status_code == 404
+    stranger = shop.make_application(NewApplication("another shop"))
+    of_others = f"{shop.url}/providers/plutu/callbacks/{_set_plutu(shop, PaymentMethod.CARD, stranger.id)}"
+    assert requests.post(of_others, data=signed(honest), timeout=10).status_code == 404
     assert requests.post(f"{shop.url}/providers/plutu/callbacks/{uuid4()}", timeout=10).status_code == 404
     assert requests.get(f"{shop.url}/providers/plutu/returns/en/{uuid4()}", timeout=10).status_code == 404
     assert {shop.status(one) for one in (intent, other)} == {"requires_payment_method"}
@@ -248,14 +260,123 @@ def test_an_account_is_replaced_while_a_payment_is_open(shop: CheckoutWorld, plu
     """What began with the old one is settled with the old one."""
     intent = shop.make_intent(amount=30_000)
     back = plutu.pay(_leave(shop, plutu, intent))
+    _set_plutu(shop, PaymentMethod.CARD, secret_key="a-new-one")
+    requests.get(back, timeout=10)
+    assert shop.status(intent) == "succeeded"
+
+
+def test_plutu_signs_with_a_new_key_what_began_with_the_old_one(
+    shop: CheckoutWorld, plutu: PlutuStandIn, accounts: dict[PaymentMethod, UUID]
+) -> None:
+    """They know of one key and one address, whatever was set here since; and at the address of any method."""
+    for send in ("the new address", "of another method"):
+        intent = shop.make_intent(amount=30_000)
+        back = plutu.pay(_leave(shop, plutu, intent))
+        honest = parse_qsl(urlsplit(back).query)[:-1]
+        new = _set_plutu(shop, PaymentMethod.CARD, secret_key="a-new-one")
+        account = new if send == "the new address" else accounts[PaymentMethod.SADAD]
+        url = f"{shop.url}/providers/plutu/callbacks/{account}"
+        assert requests.post(url, data=signed(honest, "a-new-one"), timeout=10).status_code == 200
+        assert shop.status(intent) == "succeeded"
+
+
+def test_a_key_that_was_replaced_signs_nothing_new(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+    """It may have been replaced because somebody else knows it."""
+    for method in PaymentMethod:
+        _set_plutu(shop, method, secret_key="a-new-one")
+    intent = shop.make_intent(amount=30_000)
+    requests.get(plutu.pay(_leave(shop, plutu, intent)), timeout=10)
+    assert shop.status(intent) == "requires_payment_method"
+
+
+@pytest.mark.parametrize("how", ["query", "multipart", "json"])
+def test_callbacks_however_they_are_sent(
+    shop: CheckoutWorld, plutu: PlutuStandIn, accounts: dict[PaymentMethod, UUID], how: str
+) -> None:
+    intent = shop.make_intent(amount=30_000)
+    parameters = parse_qsl(urlsplit(plutu.pay(_leave(shop, plutu, intent))).query)
+    url = f"{shop.url}/providers/plutu/callbacks/{accounts[PaymentMethod.CARD]}"
+    files = [(name, (None, value)) for name, value in parameters]
+    if how == "query":
+        answer = requests.post(url, params=parameters, timeout=10)
+    elif how == "multipart":
+        answer = requests.post(url, files=files, timeout=10)
+    else:
+        answer = requests.post(url, json=dict(parameters), timeout=10)
+    assert answer.status_code == 200
+    assert shop.status(intent) == "succeeded"
+
+
+def test_a_payment_that_nobody_told_us_of(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+    """The customer paid on the bank's page and never came back, nor did the callback: an operator finds it."""
+    intent = shop.make_intent(amount=30_000)
+    plutu.pay(_leave(shop, plutu, intent))
+    with shop.database.transaction() as connection:
+        assert list_undecided(connection) == []
+    Clock(shop.database).advance(timedelta(minutes=16))
+    with shop.database.transaction() as connection:
+        assert [one.attempt for one in list_undecided(connection)] == shop.attempt_ids(intent)
+
+
+def test_a_link_that_expires_while_the_customer_is_at_the_bank(
+    shop: CheckoutWorld, plutu: PlutuStandIn
+) -> None:
+    """They must not be told to pay again."""
+    intent = shop.make_intent(amount=30_000)
+    _leave(shop, plutu, intent)
+    Clock(shop.database).advance(timedelta(hours=25))
+    assert "do not pay again" in shop.customer(intent).text
+
+
+def test_the_database_is_away_when_the_customer_comes_back(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+    """A page with a way to try again, which brings the bank's word once more."""
+    intent = shop.make_intent(amount=30_000)
+    back = plutu.pay(_leave(shop, plutu, intent))
+    broken = Database(
+        replace(shop.settings.database, url="postgresql://nobody@127.0.0.1:1/nothing"), "checkout"
+    )
+    path = back.removeprefix(shop.url)
+    answer = make_app(shop.settings, broken).test_client().get(path)
+    broken.close()
+    assert (answer.status_code, answer.mimetype) == (503, "text/html")
+    assert path.replace("&", "&amp;") in answer.text
+
+
+def test_the_database_goes_away_between_their_yes_and_our_commit(
+    shop: CheckoutWorld, plutu: PlutuStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they said exists nowhere else, so it is not given up at the first try."""
+    intent = shop.make_intent(amount=30_000)
+    customer = shop.customer(intent)
+    customer.pay_by_wallet("adfali", "0941234567")
+    tries: list[int] = []
+
+    def away_at_first(connection: Connection[Any], sending: Sending, outcome: Outcome) -> Settled:
+        tries.append(1)
+        if len(tries) < 3:
+            raise DatabaseUnavailableError("it is being restarted")
+        return settle_answered(connection, sending, outcome)
+
+    monkeypatch.setattr(payments, "settle_answered", away_at_first)
+    customer.enter_code("1234")
+    assert customer.title == PAID
+    assert shop.rows("select provider_reference from payment_attempts") == [
+        (plutu.charges[0].transaction_id,)
+    ]
+
+
+def test_an_account_that_cannot_be_opened_takes_only_its_own_method_away(shop: CheckoutWorld) -> None:
+    other = SecretBox((Fernet.generate_key().decode(),))
     with shop.database.transaction() as connection:
         set_provider(
             connection,
-            shop.box,
+            other,
             shop.application.id,
             PaymentMethod.CARD,
             adapter=Adapter.PLUTU,
-            credentials={**CREDENTIALS, "secret_key": "a-new-one"},
+            credentials=CREDENTIALS,
         )
-    requests.get(back, timeout=10)
-    assert shop.status(intent) == "succeeded"
+    customer = shop.customer(shop.make_intent(amount=30_000))
+    assert customer.answer.status_code == 200
+    assert "Bank card" not in customer.text
+    assert "Sadad" in customer.text

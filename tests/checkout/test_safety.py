@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 import requests
+from cryptography.fernet import Fernet
 
 from services.checkout.app import make_app
 from shared.settings import PublicUrls
@@ -82,7 +83,7 @@ def test_every_form_needs_its_token(pages: CheckoutWorld, path: str) -> None:
             **fields,
         )
         assert answer.status_code == 400
-        assert "Nothing was paid." in customer.text
+        assert "What you entered was not sent." in customer.text
         customer.open()
     assert pages.attempts(intent) == []
     customer.pay_by_card("4242424242424242")
@@ -146,6 +147,7 @@ def test_languages(pages: CheckoutWorld, lang: str) -> None:
         {"method": "card", "card_number": "\x00" * 50},
         {"method": "card", "card_number": "4242424242424242\ud800", "expiry": "12/34"},
         {"method": "sadad", "phone": "'; drop table payment_intents --"},
+        {"method": "card", "card_number": "4242424242424242", "expiry": "1" * 5000 + "/30"},
         {"method": "card", "card_number": "9" * 5000, "expiry": "9" * 5000, "security_code": "9" * 5000},
     ],
 )
@@ -188,3 +190,16 @@ def test_the_database_goes_away(world: CheckoutWorld) -> None:
     assert answer.status_code == 503
     assert "do not pay again" in answer.text
     database.close()
+
+
+def test_forms_survive_the_rotation_of_keys(world: CheckoutWorld) -> None:
+    """A new key is put before the old one: a form that was opened before is still taken, by every process."""
+    (old,) = world.settings.secret_keys
+    new = Fernet.generate_key().decode()
+    intent = world.make_intent()
+    with world.serving():
+        customer = world.customer(intent)
+    world.settings = replace(world.settings, secret_keys=(new, old))
+    with world.serving():
+        customer.pay_by_card("4242424242424242")
+        assert customer.title == PAID

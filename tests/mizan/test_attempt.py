@@ -51,12 +51,12 @@ def test_when_all_is_known(run: Mizan) -> None:
 def test_an_operator_decides(
     run: Mizan, database: Database, sending: Sending, outcome: str, status: str
 ) -> None:
-    """Once: the same again, or the opposite, is refused."""
+    """Once: the same again is refused, and that what was paid was not."""
     words = ("attempt", "decide", str(sending.attempt))
     answer = run(*words, outcome, "--reason", "seen in their list", "--reference", "T-1")
     assert answer.stdout == f"the attempt is {outcome}, its intent {status}\n"
     assert _status(database) == status
-    for again in ("paid", "declined"):
+    for again in {outcome, "declined"}:
         refused = run(*words, again, "--reason", "x")
         assert (refused.exit_code, refused.stderr) == (
             1,
@@ -72,3 +72,15 @@ def test_what_is_no_attempt(run: Mizan, attempt: str, complaint: str) -> None:
     answer = run("attempt", "decide", attempt, "paid", "--reason", "x")
     assert answer.exit_code == 1
     assert complaint in answer.stderr
+
+
+def test_money_that_arrived_counts_from_any_state(
+    run: Mizan, database: Database, application_id: UUID
+) -> None:
+    """Left on a provider's page, and paid there, as the operator has seen."""
+    with database.cursor() as cursor:
+        intent, _ = create_or_find(cursor, NewIntent(application_id, "order-2", 25_000, "LYD"))
+    with database.transaction() as connection:
+        sending = begin(connection, intent.uuid, "card", "plutu", AttemptState.AWAITING_REDIRECT)
+    answer = run("attempt", "decide", str(sending.attempt), "paid", "--reason", "seen in their list")
+    assert answer.stdout == "the attempt is paid, its intent succeeded\n"

@@ -41,12 +41,12 @@ def test_an_account_is_set_and_replaced(
         application_id, account_id = uuid_in(application), uuid_in(first["account_id"])
         assert application_id is not None
         assert account_id is not None
-        current = current_accounts(cursor, BOX, application_id)
+        current = current_accounts(cursor, application_id)
         assert {method: str(account.id) for method, account in current.items()} == {
             PaymentMethod.CARD: second["account_id"]
         }
-        assert current[PaymentMethod.CARD].credentials["secret_key"] == "hush-2"
-        assert get_account(cursor, BOX, account_id).credentials == CREDENTIALS
+        assert current[PaymentMethod.CARD].opened(BOX)["secret_key"] == "hush-2"
+        assert get_account(cursor, account_id).opened(BOX) == CREDENTIALS
         rows = cursor.execute("select t::text from provider_accounts as t").fetchall()
     assert "hush" not in str(rows)
     assert "key-1" not in str(rows)

@@ -1,25 +1,29 @@
 """One request to a provider: within its time, of bounded size, and clear about whether it can have arrived."""
 
 import json
-from collections.abc import Iterator, Mapping
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from ssl import SSLCertVerificationError
-from time import monotonic
+from threading import Timer
 from typing import Any
 from urllib.parse import quote
 
 import requests
 from requests import RequestException, Session
+from requests.adapters import HTTPAdapter
 from requests.exceptions import ConnectionError as RequestsConnectionError
 from requests.exceptions import ConnectTimeout, InvalidURL, SSLError
-from urllib3.exceptions import MaxRetryError, NameResolutionError, NewConnectionError
+from urllib3.connectionpool import HTTPConnectionPool
+from urllib3.exceptions import HTTPError, MaxRetryError, NameResolutionError, NewConnectionError
 
 _CONNECT_S = 3.0
 _MOST_BYTES = 64 * 1024
 
 
 class NotSentError(Exception):
-    """It surely never left: there was nobody to send it to."""
+    """It surely never left: there was nobody to send it to, or it was too late."""
 
 
 class NoAnswerError(Exception):
@@ -32,8 +36,15 @@ class Reply:
     body: Mapping[str, Any]
 
 
+def _never() -> bool:
+    return False
+
+
 class ProviderClient:
-    """A new connection for each request: on a kept one nobody could tell whether a request was still read."""
+    """A new connection for each request: on a kept one nobody could tell whether a request was still read.
+
+    `is_too_late` is asked once the connection stands: looking up a name may have taken long.
+    """
 
     def __init__(self, base_url: str, timeout_s: float, headers: Mapping[str, str] | None = None) -> None:
         self._base_url = base_url.rstrip("/")
@@ -41,19 +52,23 @@ class ProviderClient:
         self._headers = {"Accept": "application/json", "Connection": "close", **(headers or {})}
 
     def get(self, path: str, query: Mapping[str, str]) -> Reply:
-        return self._request("GET", path, params=query)
+        return self._request("GET", path, _never, params=query)
 
-    def post_json(self, path: str, body: Mapping[str, Any]) -> Reply:
-        return self._request("POST", path, json=body)
+    def post_json(
+        self, path: str, body: Mapping[str, Any], is_too_late: Callable[[], bool] = _never
+    ) -> Reply:
+        return self._request("POST", path, is_too_late, json=body)
 
-    def post_form(self, path: str, fields: Mapping[str, str]) -> Reply:
-        return self._request("POST", path, data=fields)
+    def post_form(
+        self, path: str, fields: Mapping[str, str], is_too_late: Callable[[], bool] = _never
+    ) -> Reply:
+        return self._request("POST", path, is_too_late, data=fields)
 
-    def _request(self, method: str, path: str, **content: Any) -> Reply:
-        deadline = monotonic() + self._timeout_s
-        with Session() as session:
-            # Neither a proxy nor credentials out of somebody's home directory.
-            session.trust_env = False
+    def _request(self, method: str, path: str, is_too_late: Callable[[], bool], **content: Any) -> Reply:
+        watch = _Watch(self._timeout_s, is_too_late)
+        with _Session() as session, watch:
+            session.mount("http://", _Adapter(watch))
+            session.mount("https://", _Adapter(watch))
             try:
                 with session.request(
                     method,
@@ -64,15 +79,73 @@ class ProviderClient:
                     stream=True,
                     **content,
                 ) as answer:
-                    return Reply(answer.status_code, _object_in(answer, deadline))
-            except RequestException as error:
+                    return Reply(answer.status_code, _object_in(answer))
+            except (RequestException, HTTPError, OSError, ValueError) as error:
                 # Never the error's own text: it may quote what was sent.
                 if _never_left(error):
                     raise NotSentError(type(error).__name__) from None
                 raise NoAnswerError(type(error).__name__) from None
 
 
-def _never_left(error: RequestException) -> bool:
+class _Session(Session):
+    def __init__(self) -> None:
+        super().__init__()
+        # Neither a proxy nor credentials out of somebody's home directory.
+        self.trust_env = False
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """A redirect is an answer like any other; requests would read all of it to see where it leads."""
+
+
+class _Watch:
+    """Cuts the connection at its time: timeouts of sockets begin anew with every byte that drips in."""
+
+    def __init__(self, limit_s: float, is_too_late: Callable[[], bool]) -> None:
+        self._limit_s = limit_s
+        self._is_too_late = is_too_late
+        self._timer: Timer | None = None
+
+    def connected(self, line: socket.socket) -> None:
+        if self._is_too_late():
+            raise NotSentError("it is too late to send it")
+        self._timer = Timer(self._limit_s, _cut, [line])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def __enter__(self) -> None:
+        """Begins with the connection."""
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _cut(line: socket.socket) -> None:
+    with suppress(OSError):  # where it has ended by itself
+        line.shutdown(socket.SHUT_RDWR)
+
+
+class _Adapter(HTTPAdapter):
+    def __init__(self, watch: _Watch) -> None:
+        self._watch = watch
+        super().__init__()
+
+    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> HTTPConnectionPool:
+        pool: HTTPConnectionPool = super().get_connection_with_tls_context(*args, **kwargs)  # type: ignore[assignment]
+        pool.ConnectionCls = _watched(pool.ConnectionCls, self._watch)
+        return pool
+
+
+def _watched(kind: Any, watch: _Watch) -> Any:
+    class Watched(kind):  # type: ignore[misc]
+        def connect(self) -> None:
+            super().connect()
+            watch.connected(self.sock)
+
+    return Watched
+
+
+def _never_left(error: Exception) -> bool:
     if isinstance(error, ConnectTimeout | InvalidURL):
         return True
     if isinstance(error, SSLError):
@@ -92,13 +165,13 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = inner if isinstance(inner, BaseException) else None
 
 
-def _object_in(answer: requests.Response, deadline: float) -> Mapping[str, Any]:
+def _object_in(answer: requests.Response) -> Mapping[str, Any]:
     """The JSON object that it says; anything else is no answer."""
     read = bytearray()
     for piece in answer.iter_content(4096):
         read += piece
-        if len(read) > _MOST_BYTES or monotonic() > deadline:
-            raise NoAnswerError("its answer is too long or too slow")
+        if len(read) > _MOST_BYTES:
+            raise NoAnswerError("its answer is too long")
     try:
         body = json.loads(bytes(read))
     except (ValueError, RecursionError):

@@ -5,7 +5,7 @@ It cannot be asked what became of a payment: where that is in doubt, an operator
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -37,6 +37,9 @@ _REFUSED = {
     "NOT_ALLOWED_AMOUNT": Reason.AMOUNT_NOT_ALLOWED,
     "CHECK_BANK_ACCOUNT": Reason.ACCOUNT_TROUBLE,
 }
+# Nobody looks at a request whose sender, shape or pace is wrong. Of any other trouble while it charges nobody can say
+# that nothing was charged, CONFIRMATION_ERROR included: its name promises nothing.
+_NOTHING_DONE = frozenset({401, 403, 422, 429})
 # The first: an earlier request with this invoice may have charged.
 _LEAVES_IN_DOUBT = frozenset({"DUPLICATED_INVOICE_NUMBER", "BACKEND_SERVER_ERROR"})
 
@@ -80,6 +83,8 @@ class Plutu:
         }
         self._client = ProviderClient(url, timeout_s, headers)
         self._return_url_base = return_url_base.rstrip("/")
+        # Only a stand-in for Plutu has pages without TLS.
+        self._schemes = ("https",) if url.startswith("https:") else ("https", "http")
 
     def beginning(self, method: PaymentMethod) -> AttemptState:
         return AttemptState.AWAITING_CODE if method in _GATEWAYS else AttemptState.AWAITING_REDIRECT
@@ -109,7 +114,7 @@ class Plutu:
             "invoice_no": invoice_of(payment.attempt, entered.number),
         }
         try:
-            reply = self._call(_GATEWAYS[payment.method], "confirm", fields)
+            reply = self._call(payment, _GATEWAYS[payment.method], "confirm", fields)
         except NotSentError as error:
             _log.warning("plutu could not be asked to charge attempt %s: %s", payment.attempt, error)
             return _needs_code(Reason.PROVIDER_AWAY, entered.continuation)
@@ -129,7 +134,7 @@ class Plutu:
             if details.birth_year is None:
                 raise TypeError("sadad needs a birth year")
             fields["birth_year"] = str(details.birth_year)
-        reply = self._call(_GATEWAYS[payment.method], "verify", fields)
+        reply = self._call(payment, _GATEWAYS[payment.method], "verify", fields)
         process = _result(reply, "process_id")
         return _needs_code(None, process) if can_be_kept(process) else _not_started(reply, payment)
 
@@ -141,14 +146,14 @@ class Plutu:
             "return_url": f"{self._return_url_base}/providers/plutu/returns/{payment.lang}/{payment.attempt}",
             "lang": payment.lang,
         }
-        reply = self._call("localbankcards", "confirm", fields)
+        reply = self._call(payment, "localbankcards", "confirm", fields)
         url = _result(reply, "redirect_url")
-        if _leads_somewhere(url):
+        if _leads_somewhere(url, self._schemes):
             return ProviderAnswer(Outcome(Answer.NEEDS_REDIRECT), redirect_url=url)
         return _not_started(reply, payment)
 
-    def _call(self, gateway: str, action: str, fields: Mapping[str, str]) -> Reply:
-        return self._client.post_form(f"/transaction/{gateway}/{action}", fields)
+    def _call(self, payment: Payment, gateway: str, action: str, fields: Mapping[str, str]) -> Reply:
+        return self._client.post_form(f"/transaction/{gateway}/{action}", fields, payment.is_too_late)
 
 
 def _confirmed(reply: Reply, payment: Payment, continuation: str) -> ProviderAnswer:
@@ -159,7 +164,7 @@ def _confirmed(reply: Reply, payment: Payment, continuation: str) -> ProviderAns
     if again:
         return _needs_code(again, continuation)
     reason = _refusal(reply, payment)
-    if reason:
+    if reason and (_error_code(reply) in _REFUSED or _error_status(reply) in _NOTHING_DONE):
         return said(Answer.DECLINED, reason)
     _log.warning("plutu may have charged attempt %s: %s", payment.attempt, _in_words(reply))
     return _NOBODY_KNOWS
@@ -173,7 +178,7 @@ def _not_started(reply: Reply, payment: Payment) -> ProviderAnswer:
 
 
 def _refusal(reply: Reply, payment: Payment) -> Reason | None:
-    """Why nothing was charged; None unless that is certain."""
+    """Why they will not; None where they may yet."""
     code, status = _error_code(reply), _error_status(reply)
     if code in _LEAVES_IN_DOUBT:
         return None
@@ -182,7 +187,6 @@ def _refusal(reply: Reply, payment: Payment) -> Reason | None:
     if status in (401, 403):
         _log.error("plutu refuses the credentials of the account of attempt %s (%d)", payment.attempt, status)
         return Reason.ACCOUNT_TROUBLE
-    # CONFIRMATION_ERROR too, and whatever they think of next.
     return Reason.DECLINED if code and 400 <= status < 500 else None
 
 
@@ -230,11 +234,11 @@ def _in_words(reply: Reply) -> str:
     return f"it answered {reply.status} {code if _ERROR_CODE.fullmatch(code) else 'with no code we know'}"
 
 
-def _leads_somewhere(url: str) -> bool:
+def _leads_somewhere(url: str, schemes: Collection[str]) -> bool:
     if len(url) > _LONGEST_URL or not url.isprintable() or re.search(r"[\s\\]", url):
         return False
     try:
         parts = urlsplit(url)
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
+    return parts.scheme in schemes and bool(parts.hostname)

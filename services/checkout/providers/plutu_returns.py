@@ -30,6 +30,8 @@ class ReturnRefusedError(Exception):
 class PlutuReturn:
     attempt: UUID
     approved: bool
+    canceled: bool
+    """By the customer; where neither, the bank has declined."""
     amount: int
     """Minor units."""
     transaction_id: str | None
@@ -52,26 +54,30 @@ def can_be_kept(reference: str) -> bool:
     return bool(reference.strip()) and reference.isprintable() and len(reference) <= _LONGEST_REFERENCE
 
 
-def read_return(received: Sequence[tuple[str, str]], secret_key: str) -> PlutuReturn:
-    """`received` in the order received: it is part of what is signed."""
+def read_return(received: Sequence[tuple[str, str]], secret_keys: Sequence[str]) -> PlutuReturn:
+    """`received` in the order received: it is part of what is signed, with one of these keys."""
     given = dict(received)
     if len(given) != len(received):
         raise ReturnRefusedError("a parameter is there twice")
     for name in _ALWAYS_THERE:
         if not given.get(name):
             raise ReturnRefusedError(f"{name} is missing")
-    if not hmac.compare_digest(_signature(received, secret_key), _bytes(given["hashed"])):
+    hashed = _bytes(given["hashed"])
+    fits = [hmac.compare_digest(_signature(received, key), hashed) for key in secret_keys]
+    if not any(fits):
         raise ReturnRefusedError("it was not signed with this account's key, or changed afterwards")
     approved, transaction_id = _is_approved(given), _transaction_in(given)
+    canceled = given.get("canceled") == "1"
     if approved and transaction_id is None:
         raise ReturnRefusedError("it is approved without a transaction_id")
-    return PlutuReturn(_attempt(given), approved, _minor_units(given["amount"]), transaction_id)
+    amount = _minor_units(given["amount"])
+    return PlutuReturn(_attempt(given), approved, canceled, amount, transaction_id)
 
 
 def outcome_of(returned: PlutuReturn) -> Outcome:
     if returned.approved:
         return Outcome(Answer.PAID, provider_reference=returned.transaction_id)
-    return Outcome(Answer.DECLINED, Reason.LEFT_BY_CUSTOMER)
+    return Outcome(Answer.DECLINED, Reason.LEFT_BY_CUSTOMER if returned.canceled else Reason.DECLINED)
 
 
 def _signature(received: Sequence[tuple[str, str]], secret_key: str) -> bytes:

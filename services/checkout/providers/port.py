@@ -1,5 +1,6 @@
 """The port that every provider is reached through: three verbs, and what comes back."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -40,6 +41,8 @@ class Payment:
     currency: str
     lang: str
     """The customer's language, where the provider shows a page of its own."""
+    is_too_late: Callable[[], bool] = field(compare=False)
+    """Whether others take the request for lost by now, so that it must not be sent any more."""
 
 
 @dataclass(frozen=True, slots=True)

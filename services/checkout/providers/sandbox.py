@@ -52,18 +52,20 @@ class Sandbox:
             **_details(details),
         }
         try:
-            return _answer(self._client.post_json("/charges", body))
+            answer = _answer(self._client.post_json("/charges", body, payment.is_too_late))
         except NotSentError:
             return said(Answer.DECLINED, Reason.PROVIDER_AWAY)
         except NoAnswerError:
-            if payment.method is PaymentMethod.CARD:
-                return said(Answer.UNKNOWN)
+            answer = said(Answer.UNKNOWN)
+        if answer.outcome.answer is Answer.UNKNOWN and payment.method is not PaymentMethod.CARD:
             return said(Answer.DECLINED, Reason.PROVIDER_AWAY)  # no wallet is charged before its code
+        return answer
 
-    def confirm(self, payment: Payment, entered: CodeEntered) -> ProviderAnswer:  # noqa: ARG002  the charge says it
+    def confirm(self, payment: Payment, entered: CodeEntered) -> ProviderAnswer:
         body = {"number": entered.number, "code": entered.code}
         try:
-            return _answer(self._client.post_json(f"/charges/{entered.continuation}/confirm", body))
+            path = f"/charges/{entered.continuation}/confirm"
+            return _answer(self._client.post_json(path, body, payment.is_too_late))
         except NotSentError:
             return said(Answer.NEEDS_CODE, Reason.PROVIDER_AWAY)
         except NoAnswerError:
