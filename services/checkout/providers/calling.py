@@ -20,6 +20,8 @@ from urllib3.exceptions import HTTPError, MaxRetryError, NameResolutionError, Ne
 
 _CONNECT_S = 3.0
 _MOST_BYTES = 64 * 1024
+_WHOLE = 2
+"""Of the time that a provider may say nothing: as long may its whole answer take, for a slow yes is a yes."""
 
 
 class NotSentError(Exception):
@@ -65,7 +67,7 @@ class ProviderClient:
         return self._request("POST", path, is_too_late, data=fields)
 
     def _request(self, method: str, path: str, is_too_late: Callable[[], bool], **content: Any) -> Reply:
-        watch = _Watch(self._timeout_s, is_too_late)
+        watch = _Watch(_WHOLE * self._timeout_s, is_too_late)
         with _Session() as session, watch:
             session.mount("http://", _Adapter(watch))
             session.mount("https://", _Adapter(watch))
