@@ -1,0 +1,23 @@
+"""Customers with a real browser, on the pages of the checkout's world."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.browser import Visitors, browser, pytest_collection_finish, visitors
+from tests.checkout.browser.serving import serving
+from tests.checkout.browser.shopper import Shoppers
+from tests.checkout.world import CheckoutWorld
+
+__all__ = ["browser", "pytest_collection_finish", "visitors"]
+
+
+@pytest.fixture
+def pages(world: CheckoutWorld) -> Iterator[CheckoutWorld]:
+    with serving(world):
+        yield world
+
+
+@pytest.fixture
+def shoppers(pages: CheckoutWorld, visitors: Visitors) -> Shoppers:
+    return Shoppers(pages, visitors)

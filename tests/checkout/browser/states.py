@@ -1,0 +1,111 @@
+"""Intents brought into each state that a page shows, without a browser."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import uuid4
+
+from shared.applications.registry import NewApplication
+from shared.attempts.beginning import begin
+from shared.attempts.outcome import Outcome
+from shared.attempts.settling import settle_notified
+from shared.attempts.states import Answer, AttemptState
+from shared.intents.intent import Intent
+from tests.checkout.browser import words
+from tests.checkout.browser.shopper import BANK
+from tests.checkout.world import CheckoutWorld
+
+
+def ready(world: CheckoutWorld) -> Intent:
+    return world.make_intent()
+
+
+def failed(world: CheckoutWorld) -> Intent:
+    intent = world.make_intent()
+    world.customer(intent).pay_by_card("4000000000000002")
+    return intent
+
+
+def code_needed(world: CheckoutWorld) -> Intent:
+    intent = world.make_intent()
+    world.customer(intent).pay_by_wallet("sadad", "0913632323")
+    return intent
+
+
+def wrong_code_entered(world: CheckoutWorld) -> Intent:
+    intent = world.make_intent()
+    customer = world.customer(intent)
+    customer.pay_by_wallet("adfali", "0921234567")
+    customer.enter_code("2222")
+    return intent
+
+
+def processing(world: CheckoutWorld) -> Intent:
+    """For as long as nobody settles it."""
+    intent = world.make_intent()
+    begin_processing(world, intent)
+    return intent
+
+
+def begin_processing(world: CheckoutWorld, intent: Intent) -> None:
+    with world.database.transaction() as connection:
+        begin(connection, intent.uuid, "card", "sandbox", AttemptState.SENT)
+
+
+def paid(world: CheckoutWorld) -> Intent:
+    intent = processing(world)
+    settle_as_paid(world, intent)
+    return intent
+
+
+def settle_as_paid(world: CheckoutWorld, intent: Intent) -> None:
+    with world.database.transaction() as connection:
+        settle_notified(connection, world.attempt_ids(intent)[-1], Outcome(Answer.PAID))
+
+
+def expired(world: CheckoutWorld) -> Intent:
+    intent = world.make_intent()
+    with world.database.transaction() as connection:
+        connection.execute(
+            "update payment_intents set expires_at = mizan_now() where uuid = %s", (intent.uuid,)
+        )
+    return intent
+
+
+def without_method(world: CheckoutWorld) -> Intent:
+    poor = world.make_application(NewApplication("no methods", "Tripoli Coffee", frozenset()))
+    return world.make_intent(application_id=poor.id)
+
+
+def on_the_banks_page(world: CheckoutWorld) -> Intent:
+    intent = world.make_intent()
+    with world.database.transaction() as connection:
+        sending = begin(connection, intent.uuid, "card", "plutu", AttemptState.AWAITING_REDIRECT)
+        connection.execute(
+            "insert into provider_pages (attempt_id, url) values (%s, %s)",
+            (sending.attempt, f"{BANK}pay/7?step=1"),
+        )
+    return intent
+
+
+@dataclass(frozen=True)
+class Shown:
+    name: str
+    title: str
+    make: Callable[[CheckoutWorld], Intent]
+
+
+SHOWN = (
+    Shown("ready", words.READY, ready),
+    Shown("failed", words.READY, failed),
+    Shown("code", words.CODE, code_needed),
+    Shown("wrong code", words.CODE, wrong_code_entered),
+    Shown("processing", words.PROCESSING, processing),
+    Shown("paid", words.PAID, paid),
+    Shown("expired", words.EXPIRED, expired),
+    Shown("no method", words.NO_METHOD, without_method),
+    Shown("redirect open", words.REDIRECT_OPEN, on_the_banks_page),
+)
+
+
+def unknown_link(world: CheckoutWorld, lang: str) -> str:
+    return f"{world.url}/pay/{uuid4()}" + ("?lang=en" if lang == "en" else "")

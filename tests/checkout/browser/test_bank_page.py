@@ -1,0 +1,103 @@
+"""Cards that are entered on the bank's own page (Plutu, DESIGN §4): there and back, past form-action and all."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from playwright.sync_api import expect
+
+from shared.applications.provider_accounts import Adapter, set_provider
+from shared.payment_method import PaymentMethod
+from tests.browser import Visitors
+from tests.checkout.browser import words
+from tests.checkout.browser.serving import serving
+from tests.checkout.browser.shopper import BANK, Shopper, Shoppers
+from tests.checkout.plutu_stand_in import ACCESS_TOKEN, API_KEY, SECRET_KEY, PlutuStandIn
+from tests.checkout.world import CheckoutWorld
+
+CREDENTIALS = {"api_key": API_KEY, "access_token": ACCESS_TOKEN, "secret_key": SECRET_KEY}
+
+
+@pytest.fixture
+def plutu() -> Iterator[PlutuStandIn]:
+    with PlutuStandIn() as made:
+        yield made
+    assert made.complaints == []
+
+
+@pytest.fixture
+def bank_pages(world: CheckoutWorld, plutu: PlutuStandIn) -> Iterator[CheckoutWorld]:
+    """The checkout's pages, where cards are paid through Plutu."""
+    world.settings = replace(world.settings, checkout=replace(world.settings.checkout, plutu_url=plutu.url))
+    with world.database.transaction() as connection:
+        set_provider(
+            connection,
+            world.box,
+            world.application.id,
+            PaymentMethod.CARD,
+            adapter=Adapter.PLUTU,
+            credentials=CREDENTIALS,
+        )
+    with serving(world):
+        yield world
+
+
+@pytest.fixture
+def shoppers(bank_pages: CheckoutWorld, visitors: Visitors) -> Shoppers:
+    return Shoppers(bank_pages, visitors)
+
+
+def _goes_to_the_bank(shopper: Shopper) -> str:
+    """Where it was led to."""
+    shopper.choose("card")
+    expect(shopper.field("Card number")).to_have_count(0)
+    shopper.pay()
+    shopper.page.wait_for_url(f"{BANK}**")
+    return shopper.page.url
+
+
+@pytest.mark.parametrize(("lang", "javascript"), [("ar", True), ("en", False)])
+def test_paid_there(
+    bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: PlutuStandIn, lang: str, javascript: bool
+) -> None:
+    intent = bank_pages.make_intent()
+    shopper = shoppers.come(intent, lang, javascript=javascript)
+    shopper.page.goto(plutu.pay(_goes_to_the_bank(shopper)))
+    shopper.sees(words.PAID)
+    assert bank_pages.status(intent) == "succeeded"
+    assert len(plutu.charges) == 1
+
+
+def test_canceled_there_and_paid_here(
+    bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: PlutuStandIn
+) -> None:
+    intent = bank_pages.make_intent()
+    shopper = shoppers.come(intent)
+    shopper.page.goto(plutu.cancel(_goes_to_the_bank(shopper)))
+    shopper.is_told("The payment was canceled on the bank's page. Nothing was taken.")
+    shopper.pay_by_wallet("adfali", "0921234567")
+    shopper.enter_code("1111")
+    shopper.sees(words.PAID)
+    assert plutu.charges == []
+
+
+def test_come_back_without_a_word(bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: PlutuStandIn) -> None:
+    """The page warns before another payment begins, and leads to the bank's page again."""
+    shopper = shoppers.come(bank_pages.make_intent())
+    first = _goes_to_the_bank(shopper)
+    shopper.page.go_back()
+    shopper.sees(words.REDIRECT_OPEN)
+    shopper.link("Continue on the bank's page").click()
+    expect(shopper.page).to_have_url(first)
+    shopper.page.goto(shopper.page.url)
+    shopper.page.go_back()
+    shopper.sees(words.REDIRECT_OPEN)
+    shopper.link("Pay in another way").click()
+    expect(shopper.page.get_by_role("main")).to_contain_text(
+        shopper.says(
+            "You began to pay on the bank's page. If you finished paying there, do not pay again here."
+        )
+    )
+    shopper.pay_by_wallet("adfali", "0921234567")
+    shopper.enter_code("1111")
+    shopper.sees(words.PAID)

@@ -1,0 +1,128 @@
+"""One-time codes: five tries, sent again after a pause, and the way back to another number or method."""
+
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.checkout.browser import words
+from tests.checkout.browser.shopper import Shoppers
+from tests.checkout.browser.states import code_needed
+from tests.checkout.world import CheckoutWorld
+from tests.clock import Clock
+
+PAUSE = timedelta(seconds=61)
+_CODES_SENT = "select codes_sent from code_challenges"
+
+
+def test_five_wrong_codes_end_it(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    intent = code_needed(pages)
+    shopper = shoppers.come(intent, "ar")
+    for _ in range(4):
+        shopper.enter_code("222222")
+        shopper.is_told(words.WRONG_CODE)
+        expect(shopper.field("Verification code")).to_have_value("")
+    shopper.enter_code("222222")
+    shopper.sees(words.READY)
+    shopper.is_told(words.TOO_MANY_CODES)
+    assert pages.attempts(intent) == [("declined", "too_many_codes")]
+    shopper.pay_by_wallet("sadad", "0913632323")
+    shopper.enter_code("111111")
+    shopper.sees(words.PAID)
+
+
+def test_the_tries_left_are_counted(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    shopper = shoppers.come(code_needed(pages))
+    for left in ("4 tries left", "3 tries left", "2 tries left", "1 try left"):
+        shopper.enter_code("222222")
+        expect(shopper.page.get_by_role("main")).to_contain_text(left)
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_code_of_another_length_is_no_try(
+    pages: CheckoutWorld, shoppers: Shoppers, javascript: bool
+) -> None:
+    intent = code_needed(pages)
+    shopper = shoppers.come(intent, javascript=javascript, expected_statuses=frozenset({422}))
+    shopper.enter_code("1111")
+    shopper.has_wrong("Verification code", words.CODE_WRONG_LENGTH)
+    assert pages.rows("select codes_tried from code_challenges") == [(0,)]
+    shopper.enter_code("111111")
+    shopper.sees(words.PAID)
+
+
+def test_send_again_after_a_pause(pages: CheckoutWorld, shoppers: Shoppers, clock: Clock) -> None:
+    shopper = shoppers.come(code_needed(pages), "ar")
+    again = shopper.button("Send again")
+    expect(again).to_be_disabled()
+    clock.advance(PAUSE)
+    shopper.page.reload()
+    expect(again).to_be_enabled()
+    again.click()
+    expect(again).to_be_disabled()
+    shopper.sees(words.CODE)
+    assert pages.rows(_CODES_SENT) == [(2,)]
+    shopper.enter_code("111111")
+    shopper.sees(words.PAID)
+
+
+def test_the_pause_is_counted_down(pages: CheckoutWorld, shoppers: Shoppers, clock: Clock) -> None:
+    intent = code_needed(pages)
+    (sent_at,) = pages.rows("select sent_at from code_challenges")[0]
+    clock.stop_at(sent_at)
+    shopper = shoppers.come(intent, turns_clock=True)
+    again = shopper.button("Send again")
+    shopper.page.clock.run_for(15_000)
+    expect(shopper.page.get_by_role("main")).to_contain_text("0:45")
+    expect(again).to_be_disabled()
+    shopper.page.clock.run_for(46_000)
+    expect(again).to_be_enabled()
+    clock.stop_at(sent_at + PAUSE)
+    again.click()
+    expect(again).to_be_disabled()
+    assert pages.rows(_CODES_SENT) == [(2,)]
+
+
+def test_send_again_too_soon_without_javascript(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    shopper = shoppers.come(code_needed(pages), javascript=False, expected_statuses=frozenset({429}))
+    shopper.button("Send again").click()
+    shopper.reads(words.SENT_A_MOMENT_AGO)
+    shopper.sees(words.CODE)
+    assert pages.rows(_CODES_SENT) == [(1,)]
+
+
+def test_a_code_that_came_too_late(pages: CheckoutWorld, shoppers: Shoppers, clock: Clock) -> None:
+    shopper = shoppers.come(code_needed(pages), expected_statuses=frozenset({422}))
+    clock.advance(timedelta(minutes=10))
+    shopper.enter_code("111111")
+    shopper.is_told(words.CODE_TOO_OLD)
+    shopper.button("Send again").click()
+    shopper.enter_code("111111")
+    shopper.sees(words.PAID)
+
+
+def test_change_number_or_method(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    intent = code_needed(pages)
+    shopper = shoppers.come(intent, "ar")
+    shopper.link("Change number or method").click()
+    shopper.sees(words.READY)
+    expect(shopper.radio("sadad")).to_be_checked()
+    shopper.pay_by_wallet("sadad", "0911234567")
+    shopper.sees(words.CODE)
+    expect(shopper.page.get_by_role("main")).to_contain_text("567")
+    shopper.link("Change number or method").click()
+    shopper.pay_by_card("4242424242424242")
+    shopper.sees(words.PAID)
+    assert [state for state, _ in pages.attempts(intent)] == ["abandoned", "abandoned", "paid"]
+    assert [charge["status"] for charge in pages.charges(intent)].count("paid") == 1
+
+
+def test_changing_ones_mind_ends_nothing(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """Until another payment begins, the code is still good."""
+    shopper = shoppers.come(code_needed(pages))
+    shopper.link("Change number or method").click()
+    shopper.sees(words.READY)
+    shopper.page.go_back()
+    shopper.sees(words.CODE)
+    shopper.enter_code("111111")
+    shopper.sees(words.PAID)

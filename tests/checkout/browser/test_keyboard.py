@@ -1,0 +1,79 @@
+"""Paying with a keyboard alone: everything is reached by Tab, shows that it is, and does what its name says."""
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.checkout.browser import words
+from tests.checkout.browser.shopper import Shopper, Shoppers
+from tests.checkout.browser.words import LANGUAGES
+from tests.checkout.world import RETURN_URL, CheckoutWorld
+
+in_both_languages = pytest.mark.parametrize("lang", LANGUAGES)
+
+_MOST_STOPS = 20
+_IS_FOCUSED = "element => element === document.activeElement"
+# An outline or a shadow, of itself, of the label beside it or of the box around it.
+_SHOWS_FOCUS = """() => {
+    const focused = document.activeElement;
+    const around = [focused, focused.nextElementSibling, focused.parentElement].filter(Boolean);
+    return around.map((element) => getComputedStyle(element)).some(
+        (style) => (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none");
+}"""
+
+
+def _tab_to(shopper: Shopper, wanted: Locator) -> None:
+    for _ in range(_MOST_STOPS):
+        shopper.page.keyboard.press("Tab")
+        if wanted.evaluate(_IS_FOCUSED):
+            assert shopper.page.evaluate(_SHOWS_FOCUS), f"nothing shows that {wanted} has the focus"
+            return
+    raise AssertionError(f"Tab does not lead to {wanted}")
+
+
+def _type_into(shopper: Shopper, field: str, text: str) -> None:
+    _tab_to(shopper, shopper.field(field))
+    shopper.page.keyboard.type(text)
+
+
+@in_both_languages
+def test_a_card(pages: CheckoutWorld, shoppers: Shoppers, lang: str) -> None:
+    shopper = shoppers.come(pages.make_intent(), lang)
+    _tab_to(shopper, shopper.radio("card"))
+    _type_into(shopper, "Card number", "4242424242424242")
+    _type_into(shopper, "Expiry date", "1234")
+    _type_into(shopper, "Security code", "737")
+    _tab_to(shopper, shopper.pay_button)
+    shopper.page.keyboard.press("Enter")
+    shopper.sees(words.PAID)
+    _tab_to(shopper, shopper.link("Return to merchant"))
+    shopper.page.keyboard.press("Enter")
+    expect(shopper.page).to_have_url(RETURN_URL)
+
+
+def test_a_wallet(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """Arrows choose the method, and Enter in a field sends the form."""
+    shopper = shoppers.come(pages.make_intent())
+    _tab_to(shopper, shopper.radio("card"))
+    shopper.page.keyboard.press("ArrowDown")
+    expect(shopper.radio("sadad")).to_be_checked()
+    _type_into(shopper, "Phone number", "0913632323")
+    _type_into(shopper, "Birth year", "1999")
+    shopper.page.keyboard.press("Enter")
+    shopper.sees(words.CODE)
+    expect(shopper.field("Verification code")).to_be_focused()
+    shopper.page.keyboard.type("222222")
+    shopper.page.keyboard.press("Enter")
+    shopper.is_told(words.WRONG_CODE)
+    expect(shopper.field("Verification code")).to_be_focused()
+    shopper.page.keyboard.type("111111")
+    _tab_to(shopper, shopper.button("Confirm"))
+    shopper.page.keyboard.press("Space")
+    shopper.sees(words.PAID)
+
+
+def test_fields_of_other_methods_are_no_stops(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    shopper = shoppers.come(pages.make_intent())
+    shopper.choose("adfali")
+    _tab_to(shopper, shopper.field("Phone number"))
+    shopper.page.keyboard.press("Tab")
+    expect(shopper.pay_button).to_be_focused()

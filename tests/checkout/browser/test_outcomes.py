@@ -1,0 +1,160 @@
+"""Every method and every outcome of the sandbox (DESIGN §4), in both languages, as customers see them."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.checkout.browser import words
+from tests.checkout.browser.shopper import WALLETS, SandboxWallet, Shopper, Shoppers
+from tests.checkout.browser.words import LANGUAGES
+from tests.checkout.world import CheckoutWorld
+
+in_both_languages = pytest.mark.parametrize("lang", LANGUAGES)
+by_every_wallet = pytest.mark.parametrize("wallet", WALLETS, ids=lambda wallet: wallet.method)
+
+
+@in_both_languages
+def test_a_card_is_paid_with_a_receipt(pages: CheckoutWorld, shoppers: Shoppers, lang: str) -> None:
+    intent = pages.make_intent()
+    shopper = shoppers.come(intent, lang)
+    shopper.sees(words.READY)
+    shopper.pay_by_card("4242424242424242")
+    shopper.sees(words.PAID)
+    main = shopper.page.get_by_role("main")
+    for shown in (intent.reference.upper(), "25.500", "Tripoli Coffee", shopper.says("Bank card")):
+        expect(main).to_contain_text(shown)
+    expect(shopper.button("Print")).to_be_visible()
+    assert pages.status(intent) == "succeeded"
+    assert [charge["status"] for charge in pages.charges(intent)] == ["paid"]
+
+
+@in_both_languages
+def test_declined_cards_say_why_and_another_one_pays(
+    pages: CheckoutWorld, shoppers: Shoppers, lang: str
+) -> None:
+    intent = pages.make_intent()
+    shopper = shoppers.come(intent, lang)
+    for number, sentence, reason in (
+        ("4000000000000002", words.DECLINED, "declined"),
+        ("4000000000009995", words.NO_MONEY, "insufficient_funds"),
+        ("4000000000000259", words.DECLINED, "declined"),
+    ):
+        shopper.pay_by_card(number)
+        shopper.is_told(words.FAILED)
+        shopper.is_told(sentence)
+        expect(shopper.field("Card number")).to_have_value("")
+        assert pages.attempts(intent)[-1] == ("declined", reason)
+    shopper.pay_by_card("4242424242424242")
+    shopper.sees(words.PAID)
+    assert sorted(charge["status"] for charge in pages.charges(intent)) == [*["declined"] * 3, "paid"]
+
+
+@in_both_languages
+def test_a_local_card_asks_for_a_code(pages: CheckoutWorld, shoppers: Shoppers, lang: str) -> None:
+    intent = pages.make_intent()
+    shopper = shoppers.come(intent, lang)
+    shopper.pay_by_card("6395 0438 3518 0860")
+    _enters_codes(shopper, "222222", "111111")
+    assert [charge["status"] for charge in pages.charges(intent)] == ["paid"]
+
+
+@in_both_languages
+@by_every_wallet
+def test_a_wallet_pays_with_its_code(
+    pages: CheckoutWorld, shoppers: Shoppers, lang: str, wallet: SandboxWallet
+) -> None:
+    intent = pages.make_intent()
+    shopper = shoppers.come(intent, lang)
+    shopper.pay_by_wallet(wallet.method, wallet.phone)
+    expect(shopper.page.get_by_role("main")).to_contain_text(wallet.phone[-3:])
+    _enters_codes(shopper, wallet.wrong, wallet.right)
+    assert pages.attempts(intent) == [("paid", None)]
+    assert [charge["status"] for charge in pages.charges(intent)] == ["paid"]
+
+
+def _enters_codes(shopper: Shopper, wrong: str, right: str) -> None:
+    shopper.sees(words.CODE)
+    shopper.enter_code(wrong)
+    shopper.is_told(words.WRONG_CODE)
+    shopper.sees(words.CODE)
+    shopper.enter_code(right)
+    shopper.sees(words.PAID)
+
+
+@pytest.mark.parametrize(
+    ("wallet", "lang"), list(zip(WALLETS, LANGUAGES, strict=True)), ids=["sadad-ar", "adfali-en"]
+)
+def test_a_wallet_says_no(pages: CheckoutWorld, shoppers: Shoppers, lang: str, wallet: SandboxWallet) -> None:
+    """A phone without a wallet is told at once, one without money at the code; then another one pays."""
+    intent = pages.make_intent()
+    shopper = shoppers.come(intent, lang)
+    shopper.pay_by_wallet(wallet.method, "0912345000")
+    shopper.is_told(words.NOT_SUBSCRIBED)
+    expect(shopper.radio(wallet.method)).to_be_checked()
+    shopper.pay_by_wallet(wallet.method, "0912345995")
+    shopper.sees(words.CODE)
+    shopper.enter_code(wallet.right)
+    shopper.sees(words.READY)
+    shopper.is_told(words.NO_MONEY)
+    shopper.pay_by_wallet(wallet.method, wallet.phone)
+    shopper.enter_code(wallet.right)
+    shopper.sees(words.PAID)
+    assert [state for state, _ in pages.attempts(intent)] == ["declined", "declined", "paid"]
+
+
+def test_no_answer_in_time_and_the_page_follows_along(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """Four customers at once, so that they wait for the bank together."""
+    ends = {
+        "4000000000000077": (words.PAID, "succeeded", "paid"),
+        "4000000000000341": (words.READY, "requires_payment_method", "declined"),
+    }
+    cases = [(number, lang, pages.make_intent()) for number in ends for lang in LANGUAGES]
+    waiting = [(shoppers.come(intent, lang), number, intent) for number, lang, intent in cases]
+    for shopper, number, _ in waiting:
+        shopper.enter_card(number)
+        shopper.pay_button.click(no_wait_after=True)
+    for shopper, _, intent in waiting:
+        shopper.sees(words.PROCESSING)
+        assert pages.status(intent) == "processing"
+    with pages.verifying():
+        for shopper, number, _ in waiting:
+            shopper.sees(ends[number][0])
+    for shopper, number, intent in waiting:
+        _, status, outcome = ends[number]
+        assert pages.status(intent) == status
+        assert [charge["status"] for charge in pages.charges(intent)] == [outcome]
+        if outcome == "declined":
+            shopper.is_told(words.DECLINED)
+
+
+@in_both_languages
+def test_late_news_while_the_declined_page_is_open(
+    pages: CheckoutWorld, shoppers: Shoppers, lang: str
+) -> None:
+    """Whoever pays again then is shown the receipt of what was paid, and not charged."""
+    intent = pages.make_intent()
+    shopper = shoppers.come(intent, lang)
+    shopper.pay_by_card("4000000000000259")
+    shopper.is_told(words.DECLINED)
+    (charge,) = pages.charges(intent)
+    pages.bank.settle(charge, "paid")
+    shopper.pay_by_card("4242424242424242")
+    shopper.sees(words.PAID)
+    assert [charge["status"] for charge in pages.charges(intent)] == ["paid"]
+
+
+def test_late_news_while_the_receipt_is_open(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """A duplicate is for operators; the customer keeps the receipt."""
+    intent = pages.make_intent()
+    shopper = shoppers.come(intent)
+    shopper.pay_by_card("4000000000000259")
+    shopper.is_told(words.DECLINED)
+    (charge,) = pages.charges(intent)
+    shopper.pay_by_wallet("adfali", "0921234567")
+    shopper.enter_code("1111")
+    shopper.sees(words.PAID)
+    pages.bank.settle(charge, "paid")
+    shopper.page.reload()
+    shopper.sees(words.PAID)
+    expect(shopper.page.get_by_role("main")).to_contain_text("Adfali")
+    assert sorted(state for state, _ in pages.attempts(intent)) == ["duplicate", "paid"]
+    assert pages.events(intent).count("succeeded") == 1

@@ -1,0 +1,101 @@
+"""On to the merchant: exactly to return_url, by itself only for whoever has just paid, and never against their will."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.checkout.browser import words
+from tests.checkout.browser.shopper import SHOP, Shopper, Shoppers
+from tests.checkout.browser.states import failed, on_the_banks_page, paid, ready, without_method
+from tests.checkout.browser.words import LANGUAGES
+from tests.checkout.world import RETURN_URL, CheckoutWorld
+
+LONG_AFTER_MS = 60_000
+TRICKY = f"{SHOP}back?a=1&copy=2&amp;b=%2F%2f&c=a+b&lang=en&x=%D9%82#done"
+
+
+def _just_paid(pages: CheckoutWorld, shoppers: Shoppers, return_url: str | None, lang: str = "en") -> Shopper:
+    shopper = shoppers.come(pages.make_intent(return_url=return_url), lang, turns_clock=True)
+    shopper.pay_by_card("4242424242424242")
+    shopper.sees(words.PAID)
+    return shopper
+
+
+@pytest.mark.parametrize(("return_url", "lang"), [(RETURN_URL, "ar"), (TRICKY, "en")])
+def test_whoever_has_paid_is_taken_back(
+    pages: CheckoutWorld, shoppers: Shoppers, return_url: str, lang: str
+) -> None:
+    shopper = _just_paid(pages, shoppers, return_url, lang)
+    shopper.page.clock.run_for(5_000)
+    assert shopper.visitor.reached == []
+    shopper.page.clock.run_for(6_000)
+    expect(shopper.page).to_have_url(return_url)
+    assert shopper.visitor.reached == [return_url.partition("#")[0]]
+
+
+def test_the_link_returns_at_once(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    shopper = _just_paid(pages, shoppers, TRICKY)
+    shopper.link("Return to merchant").click()
+    expect(shopper.page).to_have_url(TRICKY)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_stay_here_stops_it(pages: CheckoutWorld, shoppers: Shoppers, lang: str) -> None:
+    shopper = _just_paid(pages, shoppers, RETURN_URL, lang)
+    shopper.page.clock.run_for(3_000)
+    shopper.button("Stay here").click()
+    _stays(shopper)
+    shopper.link("Return to merchant").click()
+    expect(shopper.page).to_have_url(RETURN_URL)
+
+
+def test_printing_stops_it(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """Nobody is led away from what they are about to print."""
+    shopper = _just_paid(pages, shoppers, RETURN_URL)
+    shopper.page.evaluate("() => { window.print = () => window.dispatchEvent(new Event('beforeprint')); }")
+    shopper.button("Print").click()
+    _stays(shopper)
+
+
+def test_print_prints(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    shopper = shoppers.come(paid(pages))
+    shopper.page.evaluate("() => { window.printed = 0; window.print = () => { window.printed += 1; }; }")
+    shopper.button("Print").click()
+    assert shopper.page.evaluate("window.printed") == 1
+
+
+def test_a_receipt_opened_again_stays(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """By the one who has paid, and by anybody else."""
+    shopper = _just_paid(pages, shoppers, RETURN_URL)
+    shopper.page.reload()
+    _stays(shopper)
+    _stays(shoppers.come(shopper.page.url, turns_clock=True))
+
+
+def _stays(shopper: Shopper) -> None:
+    shopper.page.clock.run_for(LONG_AFTER_MS)
+    shopper.sees(words.PAID)
+    expect(shopper.button("Stay here")).to_have_count(0)
+    assert shopper.visitor.reached == []
+
+
+def test_without_a_return_url_there_is_nowhere_to_go(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    shopper = _just_paid(pages, shoppers, None)
+    _stays(shopper)
+    expect(shopper.link("Return to merchant")).to_have_count(0)
+    expect(shopper.button("Print")).to_be_visible()
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_way_back_without_paying(pages: CheckoutWorld, shoppers: Shoppers, lang: str) -> None:
+    shopper = shoppers.come(pages.make_intent(), lang)
+    for make in (ready, failed, without_method, on_the_banks_page):
+        shoppers.lead(shopper, make(pages))
+        shopper.link("Back to %(merchant)s", merchant="Tripoli Coffee").click()
+        expect(shopper.page).to_have_url(RETURN_URL)
+    assert shopper.visitor.reached == [RETURN_URL] * 4
+
+
+def test_no_method_is_available(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    shopper = shoppers.come(without_method(pages))
+    shopper.sees(words.NO_METHOD)
+    expect(shopper.page.get_by_role("button")).to_have_count(0)

@@ -1,0 +1,175 @@
+"""What customers type and paste: formatted, judged while they type, and accepted in the digits they use."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.checkout.browser import words
+from tests.checkout.browser.shopper import Shopper, Shoppers
+from tests.checkout.browser.words import LANGUAGES
+from tests.checkout.world import CheckoutWorld
+
+ARABIC_INDIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
+PERSIAN = str.maketrans("0123456789", "۰۱۲۳۴۵۶۷۸۹")
+RIGHT_TO_LEFT_ISOLATE, LEFT_TO_RIGHT_MARK, POP = "\u2067", "\u200e", "\u2069"
+
+WAYS: dict[str, Callable[[str], str]] = {
+    "arabic-indic digits": lambda text: text.translate(ARABIC_INDIC),
+    "persian digits": lambda text: text.translate(PERSIAN),
+    "bidi marks": lambda text: f"{RIGHT_TO_LEFT_ISOLATE}{LEFT_TO_RIGHT_MARK}{text}{POP}",
+    "spaces": lambda text: f" {text[:3]} {text[3:]}\u00a0",
+}
+with_and_without_javascript = pytest.mark.parametrize("javascript", [True, False])
+
+
+def _paste(shopper: Shopper, field: str, text: str) -> None:
+    shopper.field(field).focus()
+    shopper.page.keyboard.insert_text(text)
+
+
+@with_and_without_javascript
+def test_a_card_in_any_digits(pages: CheckoutWorld, shoppers: Shoppers, javascript: bool) -> None:
+    card = {"Card number": "4242 4242 4242 4242", "Expiry date": "12/34", "Security code": "737"}
+    shopper = shoppers.come(pages.make_intent(), "ar", javascript=javascript)
+    for way in WAYS.values():
+        shoppers.lead(shopper, pages.make_intent())
+        for field, text in card.items():
+            _paste(shopper, field, way(text))
+            if javascript:
+                expect(shopper.field(field)).to_have_value(text)
+        shopper.pay()
+        shopper.sees(words.PAID)
+
+
+@with_and_without_javascript
+def test_a_phone_and_its_code_in_any_digits(
+    pages: CheckoutWorld, shoppers: Shoppers, javascript: bool
+) -> None:
+    shopper = shoppers.come(pages.make_intent(), "ar", javascript=javascript)
+    for way, phone in zip(
+        WAYS.values(), ("0913632323", "+218913632323", "00218913632323", "0911234567"), strict=True
+    ):
+        shoppers.lead(shopper, pages.make_intent())
+        shopper.choose("sadad")
+        _paste(shopper, "Phone number", way(phone))
+        _paste(shopper, "Birth year", way("1999"))
+        shopper.pay()
+        shopper.sees(words.CODE)
+        _paste(shopper, "Verification code", way("111111"))
+        shopper.button("Confirm").click()
+        shopper.sees(words.PAID)
+
+
+def test_fields_are_formatted_while_typing(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    shopper = shoppers.come(pages.make_intent())
+    for field, typed, shown in (
+        ("Card number", "4242424242424242", "4242 4242 4242 4242"),
+        ("Card number", "٤٢٤٢٤", "4242 4"),
+        ("Card number", "4242-4242x", "4242 4242"),
+        ("Expiry date", "1234", "12/34"),
+        ("Expiry date", "834", "08/34"),
+        ("Expiry date", "8/34", "08/34"),
+        ("Expiry date", "12/2034", "12/2034"),
+        ("Expiry date", "١٢٣٤", "12/34"),
+        ("Security code", "7a37", "737"),
+    ):
+        shopper.field(field).clear()
+        shopper.field(field).press_sequentially(typed)
+        expect(shopper.field(field)).to_have_value(shown)
+
+
+def test_a_digit_put_in_the_middle_leaves_the_caret_there(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    shopper = shoppers.come(pages.make_intent())
+    number = shopper.field("Card number")
+    number.press_sequentially("424424242424242")
+    for _ in range(15):
+        number.press("ArrowLeft")
+    number.press_sequentially("99")
+    expect(number).to_have_value("4249 9424 2424 2424 2")
+    for _ in range(2):
+        number.press("Backspace")
+    expect(number).to_have_value("4244 2424 2424 242")
+
+
+def test_the_expiry_date_can_be_deleted(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """The stroke that is put in by itself does not come back by itself."""
+    shopper = shoppers.come(pages.make_intent())
+    expiry = shopper.field("Expiry date")
+    expiry.press_sequentially("1234")
+    for _ in range(5):
+        expiry.press("Backspace")
+    expect(expiry).to_have_value("")
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_brand_of_the_card(pages: CheckoutWorld, shoppers: Shoppers, lang: str) -> None:
+    shopper = shoppers.come(pages.make_intent(), lang)
+    brand = shopper.page.get_by_role("status").filter(visible=True)
+    expect(brand).to_have_count(0)
+    for number, name in {
+        "4242": "Visa",
+        "5555 55": "Mastercard",
+        "6395 04": shopper.says("Local card"),
+        "6394 99": shopper.says("Local card"),
+        "2221": "Mastercard",
+    }.items():
+        shopper.field("Card number").fill(number)
+        expect(brand).to_have_text(name)
+    shopper.field("Card number").fill("9")
+    expect(brand).to_have_count(0)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_what_is_wrong_is_said_when_a_field_is_left(
+    pages: CheckoutWorld, shoppers: Shoppers, lang: str
+) -> None:
+    """And no longer once it is right."""
+    shopper = shoppers.come(pages.make_intent(), lang)
+    for field, wrong, sentence, right in (
+        ("Card number", "4242424242424241", words.CARD_NUMBER_WRONG, "4242424242424242"),
+        ("Expiry date", "01/20", words.EXPIRY_PAST, "12/34"),
+        ("Expiry date", "13/34", words.EXPIRY_WRONG, "12/34"),
+        ("Security code", "12", words.SECURITY_CODE_WRONG, "123"),
+    ):
+        shopper.field(field).fill(wrong)
+        shopper.field(field).blur()
+        shopper.has_wrong(field, sentence)
+        shopper.field(field).fill(right)
+        shopper.has_right(field)
+    shopper.pay()
+    shopper.sees(words.PAID)
+
+
+@with_and_without_javascript
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_nothing_wrong_is_sent_to_the_bank(
+    pages: CheckoutWorld, shoppers: Shoppers, lang: str, javascript: bool
+) -> None:
+    """The page and the server say the same; nothing of a card comes back in a page."""
+    intent = pages.make_intent()
+    shopper = shoppers.come(intent, lang, javascript=javascript, expected_statuses=frozenset({422}))
+    with shopper.noting_posts() as posts:
+        shopper.pay()
+        shopper.is_told(words.CHECK_WHAT_YOU_ENTERED)
+        shopper.has_wrong("Card number", words.CARD_NUMBER_MISSING)
+        shopper.has_wrong("Expiry date", words.EXPIRY_MISSING)
+        shopper.has_wrong("Security code", words.SECURITY_CODE_WRONG)
+        shopper.pay_by_card("4242424242424241", expiry="01/20")
+        shopper.has_wrong("Card number", words.CARD_NUMBER_WRONG)
+        shopper.has_wrong("Expiry date", words.EXPIRY_PAST)
+        shopper.pay_by_wallet("sadad", "0813632323", birth_year="99")
+        shopper.has_wrong("Phone number", words.PHONE_WRONG)
+        shopper.has_wrong("Birth year", words.BIRTH_YEAR_WRONG)
+    expect(shopper.field("Phone number")).to_have_value("0813632323")
+    assert len(posts) == (0 if javascript else 3)
+    assert "42424" not in shopper.page.content()
+    assert pages.attempts(intent) == []
+
+
+def test_the_summary_leads_to_the_field(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    shopper = shoppers.come(pages.make_intent())
+    shopper.pay()
+    expect(shopper.field("Card number")).to_be_focused()
+    shopper.alert.get_by_role("link", name=words.EXPIRY_MISSING).click()
+    expect(shopper.field("Expiry date")).to_be_focused()

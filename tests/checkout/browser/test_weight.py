@@ -1,0 +1,31 @@
+"""The page's own weight, and that it is all its own: whatever it loads from elsewhere fails every test here."""
+
+import pytest
+from playwright.sync_api import Response
+
+from tests.browser import Visitors
+from tests.checkout.browser.states import ready
+from tests.checkout.browser.words import LANGUAGES
+from tests.checkout.world import CheckoutWorld
+
+MOST_BYTES = 60 * 1024
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_page_weighs_less_than_60_kb_in_all(pages: CheckoutWorld, visitors: Visitors, lang: str) -> None:
+    """Not compressed; with its icon, which a browser without a window does not always load."""
+    visitor = visitors.make(pages.url)
+    responses: list[Response] = []
+
+    def note(response: Response) -> None:
+        responses.append(response)
+
+    visitor.context.on("response", note)
+    page = visitor.open(pages.page(ready(pages), lang))
+    page.wait_for_load_state("networkidle")
+    bodies = {response.url: response.body() for response in responses}
+    icon = page.locator("link[rel=icon]").evaluate("link => link.href")
+    bodies[icon] = visitor.context.request.get(icon).body()
+    sizes = {url: len(body) for url, body in bodies.items()}
+    assert len(sizes) >= 4, sizes
+    assert sum(sizes.values()) < MOST_BYTES, sizes

@@ -1,0 +1,67 @@
+"""Everything works without JavaScript: paying, codes, and pages that refresh themselves."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.checkout.browser import words
+from tests.checkout.browser.shopper import WALLETS, SandboxWallet, Shoppers
+from tests.checkout.browser.states import processing, settle_as_paid
+from tests.checkout.browser.words import LANGUAGES
+from tests.checkout.world import RETURN_URL, CheckoutWorld
+
+in_both_languages = pytest.mark.parametrize("lang", LANGUAGES)
+
+
+@in_both_languages
+def test_a_card(pages: CheckoutWorld, shoppers: Shoppers, lang: str) -> None:
+    intent = pages.make_intent()
+    shopper = shoppers.come(intent, lang, javascript=False)
+    shopper.pay_by_card("4000 0000 0000 0002")
+    shopper.is_told(words.DECLINED)
+    shopper.pay_by_card("4242 4242 4242 4242")
+    shopper.sees(words.PAID)
+    expect(shopper.button("Print")).to_have_count(0)
+    expect(shopper.button("Stay here")).to_have_count(0)
+    shopper.link("Return to merchant").click()
+    expect(shopper.page).to_have_url(RETURN_URL)
+
+
+@pytest.mark.parametrize(
+    ("wallet", "lang"), list(zip(WALLETS, LANGUAGES, strict=True)), ids=["sadad", "adfali"]
+)
+def test_a_wallet(pages: CheckoutWorld, shoppers: Shoppers, lang: str, wallet: SandboxWallet) -> None:
+    shopper = shoppers.come(pages.make_intent(), lang, javascript=False)
+    shopper.pay_by_wallet(wallet.method, wallet.phone)
+    shopper.sees(words.CODE)
+    shopper.enter_code(wallet.wrong)
+    shopper.is_told(words.WRONG_CODE)
+    shopper.enter_code(wallet.right)
+    shopper.sees(words.PAID)
+
+
+def test_the_processing_page_refreshes_itself(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    intent = processing(pages)
+    waiting = shoppers.come(intent, "ar", javascript=False)
+    waiting.sees(words.PROCESSING)
+    settle_as_paid(pages, intent)
+    waiting.sees(words.PAID)
+
+
+def test_the_receipt_goes_on_by_itself(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """To exactly the given address, and not when it is opened again."""
+    shopper = shoppers.come(pages.make_intent(), javascript=False)
+    shopper.pay_by_card("4242424242424242")
+    shopper.sees(words.PAID)
+    refresh = shopper.page.locator("meta[http-equiv=refresh]")
+    expect(refresh).to_have_attribute("content", f"10;url={RETURN_URL}")
+    shopper.page.reload()
+    shopper.sees(words.PAID)
+    expect(refresh).to_have_count(0)
+
+
+def test_the_processing_page_has_a_button_for_the_impatient(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    intent = processing(pages)
+    shopper = shoppers.come(intent, javascript=False)
+    settle_as_paid(pages, intent)
+    shopper.link("Refresh").click()
+    shopper.sees(words.PAID)

@@ -1,0 +1,50 @@
+"""What the page says in each language, from the catalogues that it has it from itself."""
+
+from functools import cache
+from gettext import GNUTranslations
+from importlib.resources import files
+
+LANGUAGES = ("ar", "en")
+DIRECTIONS = {"ar": "rtl", "en": "ltr"}
+
+READY = "How would you like to pay?"
+CODE = "Enter the code"
+PROCESSING = "Your payment is being confirmed"
+PAID = "Your payment is complete"
+EXPIRED = "This payment link has expired"
+NO_METHOD = "No way to pay is available"
+REDIRECT_OPEN = "Continue on the bank's page"
+UNKNOWN_LINK = "We do not know this link"
+
+FAILED = "Your payment did not go through"
+DECLINED = "The payment was declined. Try again, or pay in another way."
+NO_MONEY = "There is not enough money in this account. Nothing was taken."
+NOT_SUBSCRIBED = "This phone number is not registered with the wallet."
+WRONG_CODE = "This code is not right. Check the message and try again."
+TOO_MANY_CODES = "Too many wrong codes. Begin again to receive a new one."
+SENT_A_MOMENT_AGO = "The code was sent a moment ago. Wait a little before asking again."
+CODE_TOO_OLD = "This code is no longer valid. Have a new one sent."
+
+CHECK_WHAT_YOU_ENTERED = "Please check what you entered"
+CARD_NUMBER_MISSING = "Enter the number on your card."
+CARD_NUMBER_WRONG = "This card number is not right. Check its digits."
+EXPIRY_MISSING = "Enter the expiry date of your card: month and year."
+EXPIRY_WRONG = "Enter the month and the year as on your card, for example 08/29."
+EXPIRY_PAST = "This card has expired."
+SECURITY_CODE_WRONG = "Enter the 3 or 4 digits of the security code."
+PHONE_WRONG = "This phone number is not right. Enter it as 0912345678."
+BIRTH_YEAR_WRONG = "Enter your birth year in four digits."
+CODE_WRONG_LENGTH = "The code has another number of digits. Check the message."
+
+
+def say(lang: str, text: str, **values: str) -> str:
+    said = _catalogue(lang).gettext(text)
+    assert lang == "en" or said != text, f"the catalogue of {lang} does not have {text!r}"
+    return said % values if values else said
+
+
+@cache
+def _catalogue(lang: str) -> GNUTranslations:
+    compiled = files("services.checkout") / "translations" / lang / "LC_MESSAGES" / "messages.mo"
+    with compiled.open("rb") as file:
+        return GNUTranslations(file)
