@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser import PHONE
 from tests.checkout.browser import words
 from tests.checkout.browser.shopper import Shopper, Shoppers
 from tests.checkout.browser.words import LANGUAGES
@@ -173,3 +174,12 @@ def test_the_summary_leads_to_the_field(pages: CheckoutWorld, shoppers: Shoppers
     expect(shopper.field("Card number")).to_be_focused()
     shopper.alert.get_by_role("link", name=words.EXPIRY_MISSING).click()
     expect(shopper.field("Expiry date")).to_be_focused()
+
+
+def test_one_press_is_enough_after_a_mistyped_field(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """What is said when a field is left must not move the button away from under the press that left it."""
+    shopper = shoppers.come(pages.make_intent(), viewport=PHONE)
+    shopper.field("Card number").fill("4242424242424241")
+    shopper.pay()
+    shopper.is_told(words.CHECK_WHAT_YOU_ENTERED)
+    shopper.has_wrong("Expiry date", words.EXPIRY_MISSING)
