@@ -7,25 +7,26 @@ from tests.checkout.browser import words
 from tests.checkout.browser.shopper import Shopper, Shoppers
 from tests.checkout.browser.words import LANGUAGES
 from tests.checkout.world import RETURN_URL, CheckoutWorld
+from tests.waiting import eventually
 
 in_both_languages = pytest.mark.parametrize("lang", LANGUAGES)
 
 _MOST_STOPS = 20
 _IS_FOCUSED = "element => element === document.activeElement"
-# An outline or a shadow, of itself, of the label beside it or of the box around it.
-_SHOWS_FOCUS = """() => {
-    const focused = document.activeElement;
-    const around = [focused, focused.nextElementSibling, focused.parentElement].filter(Boolean);
-    return around.map((element) => getComputedStyle(element)).some(
-        (style) => (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none");
-}"""
+# Of itself, of the label beside it and of the box around it.
+_LOOK = """element => [element, element.nextElementSibling, element.parentElement].filter(Boolean)
+    .map((shown) => getComputedStyle(shown))
+    .map((style) => [style.outlineStyle === "none" ? "" : style.outlineWidth, style.boxShadow, style.borderColor])
+    .join(";")"""
 
 
 def _tab_to(shopper: Shopper, wanted: Locator) -> None:
+    """It has to look different when it has the focus."""
+    before = wanted.evaluate(_LOOK)
     for _ in range(_MOST_STOPS):
         shopper.page.keyboard.press("Tab")
         if wanted.evaluate(_IS_FOCUSED):
-            assert shopper.page.evaluate(_SHOWS_FOCUS), f"nothing shows that {wanted} has the focus"
+            eventually(lambda: wanted.evaluate(_LOOK) != before, within=5)
             return
     raise AssertionError(f"Tab does not lead to {wanted}")
 
