@@ -37,22 +37,24 @@ PHONES = ["0913632323", "0921234567", "0912345995", "0912345000"]
 WRONG_CODES = ["829173", "8291"]
 RIGHT_CODES = ["111111", "1111"]
 
-NUMBERS = [*CARDS, *PHONES, *(phone[1:] for phone in PHONES), *WRONG_CODES]
-# Short ones stand in uuids and times by chance: only where they stand alone.
-ALONE = [SECURITY_CODE, *RIGHT_CODES]
+NUMBERS = [*CARDS, *PHONES, *(phone[1:] for phone in PHONES)]
+# Short ones stand in uuids, times and process ids by chance: only where they stand alone.
+ALONE = [SECURITY_CODE, *WRONG_CODES, *RIGHT_CODES]
 
 
 def found_in(text: str) -> list[str]:
     """Which of the numbers stand there, also with spaces or dashes, or in other digits."""
     plain = re.sub(r"(?<=\d)[ -](?=\d)", "", text.translate(str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789")))
     whole = [number for number in NUMBERS if number in plain or number in text]
+    text = re.sub(r"pid: \d+", "", text)
     return whole + [code for code in ALONE if re.search(rf"(?<![\w.:-]){code}(?![\w.:-])", text)]
 
 
 def test_what_is_looked_for_would_be_found() -> None:
     assert found_in("paid with ٤٢٤٢ 4242 4242 4242") == ["4242424242424242"]
     assert found_in('{"code": "111111"}') == ["111111"]
-    assert found_in("at 12:00:01.111111, id 01-1111-1111") == []
+    assert found_in('{"phone": "0921234567", "code": "8291"}') == ["0921234567", "921234567", "8291"]
+    assert found_in("at 12:00:01.111111, id 01-1111-1111, worker with pid: 7391, 0a8291ff") == []
 
 
 def pay_every_way(world: CheckoutWorld) -> list[Customer]:
