@@ -1,5 +1,7 @@
 """Secrets that we must be able to read again, encrypted for the database with the keys of MIZAN_SECRET_KEYS."""
 
+import hashlib
+import hmac
 import json
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -22,6 +24,11 @@ class CannotOpenSealError(Exception):
 
 class SealedForAnotherPurposeError(Exception):
     """Whole and ours, but sealed for something else: a ciphertext was moved."""
+
+
+def derived_key(key: str, purpose: str) -> bytes:
+    """A key for another purpose, that opens nothing that was sealed with the one it comes from."""
+    return hmac.new(key.encode(), purpose.encode(), hashlib.sha256).digest()
 
 
 class SecretBox:

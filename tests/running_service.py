@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import requests
 
@@ -30,9 +31,14 @@ class Service:
         }
 
     @contextmanager
-    def running(self, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
+    def running(self, *arguments: str, log: IO[bytes] | None = None) -> Iterator["subprocess.Popen[bytes]"]:
+        """What it says goes to `log`, where there is one."""
         process = subprocess.Popen(
-            [sys.executable, "-m", self._module, *arguments], cwd=self._root, env=self._environment
+            [sys.executable, "-m", self._module, *arguments],
+            cwd=self._root,
+            env=self._environment,
+            stdout=log,
+            stderr=log,
         )
         try:
             yield process

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
-from services.checkout.card_number import is_card_number
 from services.checkout.digits import digits_in
 from services.checkout.providers.port import Card, Wallet
+from shared.card_number import is_card_number
 from shared.payment_method import PaymentMethod
 
 

@@ -56,7 +56,7 @@ class SandboxRoutes:
         except sandbox.NotificationRefusedError as error:
             log.warning("notification of the sandbox refused", reason=str(error))
             return {"message": str(error)}, _UNAUTHORISED
-        known = self._known(told.attempt)
+        known = _known(self.news, told.attempt, sandbox.NAME)
         refuse_unless(told.intent == known.intent, sandbox.NAME, "it is of another intent")
         refuse_unless(told.amount == known.amount, sandbox.NAME, "the amount is another one")
         refuse_unless(told.currency == known.currency, sandbox.NAME, "the currency is another one")
@@ -65,13 +65,6 @@ class SandboxRoutes:
         if outcome is not None:
             self.news.take_in(known, outcome)
         return {"status": "taken in"}
-
-    def _known(self, attempt: UUID) -> Known:
-        with self.news.database.cursor() as cursor:
-            known = known_attempt(cursor, attempt)
-        if known is None or known.provider != sandbox.NAME:
-            abort(404)
-        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +97,8 @@ class PlutuRoutes:
         return {"status": "taken in"}
 
     def _known(self, attempt: UUID) -> Known:
-        with self.news.database.cursor() as cursor:
-            known = known_attempt(cursor, attempt)
-        if known is None or known.provider != _PLUTU or known.account is None:
-            abort(404)
-        return known
+        known = _known(self.news, attempt, _PLUTU)
+        return known if known.account is not None else abort(404)
 
     def _is_of_same_application(self, known: Known, account: UUID) -> bool:
         assert known.account is not None
@@ -135,6 +125,13 @@ class PlutuRoutes:
         fits = not returned.approved or returned.amount == known.amount
         refuse_unless(fits, _PLUTU, "the amount is another one")
         self.news.take_in(known, plutu_returns.outcome_of(returned))
+
+
+def _known(news: News, attempt: UUID, provider: str) -> Known:
+    """An attempt of this provider's; nobody else may speak of it."""
+    with news.database.cursor() as cursor:
+        known = known_attempt(cursor, attempt)
+    return known if known is not None and known.provider == provider else abort(404)
 
 
 def _received_by_callback() -> list[tuple[str, str]]:

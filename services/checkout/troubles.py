@@ -1,6 +1,5 @@
 """Pages for what is no payment: an unknown link, a form that is too old, a server that does not answer."""
 
-import structlog
 from flask import Flask, make_response, render_template, request
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
@@ -12,8 +11,6 @@ from services.checkout.language import page_url
 from services.checkout.page import Trouble
 from shared.db.connections import DatabaseUnavailableError
 from shared.web.errors import answer_http_error, answer_outage, answer_unexpected
-
-log = structlog.get_logger(__name__)
 
 _FOR_PROGRAMS = (
     "/providers/sandbox/",
@@ -33,9 +30,7 @@ def answer_errors_as_pages(app: Flask) -> None:
             return answer_http_error(error)
         answer = error.get_response()
         assert isinstance(answer, Response)
-        answer.data = _page(_trouble_of(error))
-        answer.content_type = "text/html; charset=utf-8"
-        return answer
+        return _as_page(answer, _trouble_of(error))
 
     @app.errorhandler(DatabaseUnavailableError)
     def outage(error: DatabaseUnavailableError) -> ResponseReturnValue:
@@ -49,13 +44,9 @@ def answer_errors_as_pages(app: Flask) -> None:
 
 
 def _as_page(answer: Response, trouble: Trouble) -> Response:
-    answer.data = _page(trouble)
+    answer.data = render_template("trouble.html", trouble=trouble)
     answer.content_type = "text/html; charset=utf-8"
     return answer
-
-
-def _page(trouble: Trouble) -> str:
-    return render_template("trouble.html", trouble=trouble)
 
 
 def _trouble_of(error: exceptions.HTTPException) -> Trouble:

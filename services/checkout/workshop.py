@@ -1,7 +1,5 @@
 """What the pages and the verifier are both made of."""
 
-import hashlib
-import hmac
 from dataclasses import dataclass
 
 from services.checkout.accounts import Accounts
@@ -10,7 +8,7 @@ from services.checkout.following import Following
 from services.checkout.limits import Limits
 from services.checkout.payments import Payments
 from shared.db.pool import Database
-from shared.sealing import SecretBox
+from shared.sealing import SecretBox, derived_key
 from shared.settings import Settings
 
 SERVICE = "checkout"
@@ -29,6 +27,6 @@ def set_up(settings: Settings, database: Database) -> Workshop:
     accounts = Accounts(settings, box)
     codes = Codes(box)
     # The oldest key stays longest while keys are rotated: all processes have it.
-    key = hmac.new(settings.secret_keys[-1].encode(), b"checkout limits", hashlib.sha256).digest()
+    key = derived_key(settings.secret_keys[-1], "checkout limits")
     limits = Limits(key, settings.checkout.codes_per_phone)
     return Workshop(accounts, Payments(database, accounts, codes, limits), Following(codes, limits))

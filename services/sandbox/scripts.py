@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 
+from shared.card_number import is_card_number
 from shared.payment_method import PaymentMethod
 
 
@@ -88,7 +89,6 @@ _CARDS = {
     "4000000000000341": Script.DECLINES_IN_SILENCE,
     "4000000000000259": Script.DECLINES,
 }
-_CARD_NUMBER = re.compile(r"[0-9]{12,19}")
 _PHONES = {
     PaymentMethod.SADAD: re.compile(r"09[13][0-9]{7}"),
     PaymentMethod.ADFALI: re.compile(r"09[1-6][0-9]{7}"),
@@ -124,7 +124,7 @@ def after_settling(before: Standing, outcome: Status) -> Standing:
 
 def _script_of_card(card: Card, today: date) -> Script:
     is_expired = (card.expiry_year, card.expiry_month) < (today.year, today.month)
-    if is_expired or not _CARD_NUMBER.fullmatch(card.number) or not _passes_luhn(card.number):
+    if is_expired or not is_card_number(card.number):
         return Script.DECLINES
     return _CARDS.get(card.number, Script.PAYS)
 
@@ -140,8 +140,3 @@ def _script_of_wallet(method: PaymentMethod, wallet: Wallet) -> Script:
     if is_known and wallet.birth_year != _SADAD_SUBSCRIBER.birth_year:
         return Script.WRONG_PHONE_OR_BIRTH_YEAR
     return Script.ASKS_FOR_CODE
-
-
-def _passes_luhn(number: str) -> bool:
-    digits = [int(digit) for digit in reversed(number)]
-    return (sum(digits[::2]) + sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])) % 10 == 0

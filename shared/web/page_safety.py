@@ -1,13 +1,11 @@
 """What protects pages that people open in a browser: headers, cookies, and tokens against forged forms."""
 
-import hashlib
-import hmac
 from datetime import timedelta
 
 from flask import Flask, Response, request
 from flask_wtf.csrf import CSRFProtect
 
-from shared.sealing import NoSecretKeysError
+from shared.sealing import NoSecretKeysError, derived_key
 
 # Nothing from elsewhere, no script or style inside a page, no frame around it, no form that leads away from it.
 _POLICY = (
@@ -31,7 +29,7 @@ def protect_pages(app: Flask, public_url: str, secret_keys: tuple[str, ...]) -> 
     if not secret_keys:
         raise NoSecretKeysError
     is_https = public_url.startswith("https://")
-    signing, *earlier = [_derived(key, app.name) for key in secret_keys]
+    signing, *earlier = [derived_key(key, f"cookies/{app.name}") for key in secret_keys]
     app.config.update(
         SECRET_KEY=signing,
         SECRET_KEY_FALLBACKS=earlier,
@@ -60,8 +58,3 @@ def protect_pages(app: Flask, public_url: str, secret_keys: tuple[str, ...]) -> 
         return response
 
     return CSRFProtect(app)
-
-
-def _derived(key: str, purpose: str) -> bytes:
-    """A key that opens nothing that was sealed with the one it comes from."""
-    return hmac.new(key.encode(), f"cookies/{purpose}".encode(), hashlib.sha256).digest()

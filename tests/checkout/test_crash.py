@@ -1,56 +1,48 @@
 """The checkout is killed between the provider's yes and our commit: the verifier finds it, nobody pays twice."""
 
-import signal
+import subprocess
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
-import psutil
 import requests
 
-from shared.settings import PublicUrls
+from shared.intents.intent import Intent
+from tests.checkout.processes import checkout_processes
 from tests.checkout.test_paying import PAID, PROCESSING
 from tests.checkout.world import CheckoutWorld
 from tests.clock import Clock
 from tests.running_service import Service
-from tests.sandbox.running_sandbox import SECRET, kill
+from tests.sandbox.running_sandbox import kill
 from tests.waiting import eventually
 
 
-def _checkout(world: CheckoutWorld, root: Path, metrics: Path) -> Service:
-    """As the processes it is, at the world's address."""
-    service = Service(
-        "services.checkout",
-        root,
-        world.settings.database,
-        world.settings.kafka,
-        MIZAN_SECRET_KEYS=",".join(world.settings.secret_keys),
-        SANDBOX_URL=f"http://127.0.0.1:{world.bank.port}",
-        SANDBOX_SECRET=SECRET,
-        PROMETHEUS_MULTIPROC_DIR=str(metrics),
-    )
-    world.url = f"http://127.0.0.1:{service.port}"
-    world.settings = replace(
-        world.settings, public_urls=PublicUrls(api=world.settings.public_urls.api, checkout=world.url)
-    )
-    return service
-
-
-def test_kill_9_between_the_banks_yes_and_our_commit(
-    world: CheckoutWorld, repository_root: Path, tmp_path: Path
-) -> None:
-    service = _checkout(world, repository_root, tmp_path)
-    intent = world.make_intent()
+@contextmanager
+def payment_in_the_middle(
+    world: CheckoutWorld, service: Service, intent: Intent
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """The bank has charged and says nothing yet; afterwards the customer has heard, or the line was cut."""
     with service.running() as process, ThreadPoolExecutor(1) as pool:
         eventually(lambda: service.status() == 200)
         customer = world.customer(intent)
         paying = pool.submit(customer.pay_by_card, "4000000000000077")
         eventually(lambda: world.charges(intent))
-        kill(process)
+        yield process
+        # The page that a payment leads to is served by whoever comes next: nobody listens here any more.
         with suppress(requests.ConnectionError):
             paying.result()
+        process.wait(30)
+
+
+def test_kill_9_between_the_banks_yes_and_our_commit(
+    world: CheckoutWorld, repository_root: Path, tmp_path: Path
+) -> None:
+    service = checkout_processes(world, repository_root, tmp_path)
+    intent = world.make_intent()
+    with payment_in_the_middle(world, service, intent) as process:
+        kill(process)
     assert world.attempts(intent) == [("sent", None)]
     assert world.status(intent) == "processing"
     with service.running():
@@ -69,16 +61,8 @@ def test_kill_9_between_the_banks_yes_and_our_commit(
 
 def test_sigterm_lets_a_payment_finish(world: CheckoutWorld, repository_root: Path, tmp_path: Path) -> None:
     """A deployment in the middle of a payment: the customer gets the answer."""
-    service = _checkout(world, repository_root, tmp_path)
+    service = checkout_processes(world, repository_root, tmp_path)
     intent = world.make_intent()
-    with service.running() as process, ThreadPoolExecutor(1) as pool:
-        eventually(lambda: service.status() == 200)
-        customer = world.customer(intent)
-        paying = pool.submit(customer.pay_by_card, "4000000000000077")
-        eventually(lambda: world.charges(intent))
-        psutil.Process(process.pid).send_signal(signal.SIGTERM)
-        # The page it leads to is served by whoever comes next: nobody listens here any more.
-        with suppress(requests.ConnectionError):
-            paying.result()
-        process.wait(30)
+    with payment_in_the_middle(world, service, intent) as process:
+        process.terminate()
     assert world.attempts(intent) == [("paid", None)]

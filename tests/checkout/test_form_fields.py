@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.checkout.card_number import is_card_number
 from services.checkout.digits import digits_in
 from services.checkout.form_fields import (
     FieldTrouble,
@@ -17,6 +16,7 @@ from services.checkout.form_fields import (
     wallet_in,
 )
 from services.checkout.providers.port import Card, Wallet
+from shared.card_number import is_card_number
 from shared.payment_method import PaymentMethod
 
 TODAY = date(2026, 11, 15)

@@ -1,8 +1,6 @@
 """Card data and codes live in memory for one request: not in PostgreSQL, Kafka, logs, metrics, pages or cookies."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +13,10 @@ from shared.kafka import clients
 from shared.kafka.topic_check import ensure_topics
 from shared.topics import ALL_TOPICS
 from tests.checkout.customer import Customer
+from tests.checkout.processes import checkout_processes
 from tests.checkout.test_paying import CODE, PAID, PROCESSING
 from tests.checkout.world import CheckoutWorld
 from tests.logged import logged
-from tests.running_service import Service
-from tests.sandbox.running_sandbox import SECRET
 from tests.waiting import eventually
 
 CARDS = [
@@ -85,7 +82,10 @@ def pay_every_way(world: CheckoutWorld) -> list[Customer]:
 def test_nothing_is_left_behind(world: CheckoutWorld, repository_root: Path, tmp_path: Path) -> None:
     ensure_topics(world.settings.kafka, ALL_TOPICS)
     log = tmp_path / "log"
-    with _processes(world, repository_root, tmp_path, log):
+    quick_and_talkative = {"MIZAN_LOG_LEVEL": "DEBUG", "PROVIDER_TIMEOUT": "2"}
+    service = checkout_processes(world, repository_root, tmp_path, **quick_and_talkative)
+    with log.open("wb") as output, service.running(log=output):
+        eventually(lambda: service.status() == 200)
         customers = pay_every_way(world)
         with world.verifying():
             eventually(
@@ -130,42 +130,6 @@ def test_not_in_the_log_when_something_breaks_in_the_middle(
     assert found_in(stream.getvalue()) == []
     assert found_in(answer.text) == []
     assert pages.attempts(intent) == [("sent", None)]
-
-
-class _processes:  # noqa: N801  used as a context
-    """The checkout as the processes it is, with all that it says in a file."""
-
-    def __init__(self, world: CheckoutWorld, root: Path, metrics: Path, log: Path) -> None:
-        self._world = world
-        self._log = log
-        self._service = Service(
-            "services.checkout",
-            root,
-            world.settings.database,
-            world.settings.kafka,
-            MIZAN_SECRET_KEYS=",".join(world.settings.secret_keys),
-            MIZAN_LOG_LEVEL="DEBUG",
-            SANDBOX_URL=f"http://127.0.0.1:{world.bank.port}",
-            SANDBOX_SECRET=SECRET,
-            PROVIDER_TIMEOUT="2",
-            PROMETHEUS_MULTIPROC_DIR=str(metrics),
-        )
-
-    def __enter__(self) -> None:
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "services.checkout"],
-                cwd=self._service._root,
-                env=self._service._environment,
-                stdout=log,
-                stderr=log,
-            )
-        self._world.url = f"http://127.0.0.1:{self._service.port}"
-        eventually(lambda: self._service.status() == 200)
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait(30)
 
 
 def _dump(world: CheckoutWorld) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Card numbers: which are well formed, and of which brand. Pure."""
+"""Card numbers: which are well formed. Pure."""
 
 _LENGTHS = range(12, 20)
 

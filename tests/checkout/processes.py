@@ -1,0 +1,27 @@
+"""The checkout as the processes it is, at the world's address."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from shared.settings import PublicUrls
+from tests.checkout.world import CheckoutWorld
+from tests.running_service import Service
+from tests.sandbox.running_sandbox import SECRET
+
+
+def checkout_processes(world: CheckoutWorld, root: Path, metrics: Path, **environment: str) -> Service:
+    service = Service(
+        "services.checkout",
+        root,
+        world.settings.database,
+        world.settings.kafka,
+        MIZAN_SECRET_KEYS=",".join(world.settings.secret_keys),
+        SANDBOX_URL=f"http://127.0.0.1:{world.bank.port}",
+        SANDBOX_SECRET=SECRET,
+        PROMETHEUS_MULTIPROC_DIR=str(metrics),
+        **environment,
+    )
+    world.url = f"http://127.0.0.1:{service.port}"
+    urls = PublicUrls(api=world.settings.public_urls.api, checkout=world.url)
+    world.settings = replace(world.settings, public_urls=urls)
+    return service
