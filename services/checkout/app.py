@@ -10,7 +10,7 @@ from services.checkout.news import News
 from services.checkout.pages import pages_blueprint
 from services.checkout.provider_routes import provider_blueprint
 from services.checkout.rendering import sentence_for
-from services.checkout.troubles import answer_errors_as_pages
+from services.checkout.troubles import is_for_program, trouble_page
 from services.checkout.workshop import SERVICE, set_up
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
@@ -18,6 +18,7 @@ from shared.db.schema import check_schema
 from shared.process import begin
 from shared.settings import Settings
 from shared.web.app import create_app
+from shared.web.error_pages import answer_errors_as_pages
 from shared.web.page_safety import protect_pages
 from shared.web.readiness import Check
 from shared.web.static_urls import add_static_urls
@@ -55,5 +56,5 @@ def make_app(settings: Settings, database: Database) -> Flask:
     providers = provider_blueprint(News(database, workshop.following), workshop.accounts, settings.sandbox)
     guard.exempt(providers)
     app.register_blueprint(providers)
-    answer_errors_as_pages(app)
+    answer_errors_as_pages(app, is_for_program=is_for_program, page_of=trouble_page)
     return app

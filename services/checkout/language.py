@@ -1,20 +1,11 @@
-"""Arabic unless the address says lang=en, through the whole visit; and values in the reader's way."""
+"""Arabic unless the address says lang=en, through the whole visit."""
 
-from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
-from babel.dates import format_datetime, get_timezone
-from babel.numbers import format_currency
 from flask import Flask, request, url_for
 from flask_babel import Babel
 
-DEFAULT = "ar"
-LANGUAGES = {"ar": "rtl", "en": "ltr"}
-_MINOR_UNITS = Decimal(1000)
-_LIBYA = get_timezone("Africa/Tripoli")
-_AMOUNT = {"ar": "#,##0.000\u00a0¤", "en": "¤¤\u00a0#,##0.000"}
-_MOMENT = {"ar": "d MMMM y، HH:mm", "en": "d MMMM y, HH:mm"}
+from shared.web.languages import DEFAULT, LANGUAGES
 
 
 def current_language() -> str:
@@ -28,15 +19,6 @@ def page_url(endpoint: str, lang: str | None = None, **values: Any) -> str:
     if spoken != DEFAULT:
         values["lang"] = spoken
     return url_for(endpoint, **values)
-
-
-def amount_text(minor: int, currency: str, lang: str) -> str:
-    return format_currency(Decimal(minor) / _MINOR_UNITS, currency, _AMOUNT[lang], locale=lang)
-
-
-def moment_text(at: datetime, lang: str) -> str:
-    """On clocks in Libya."""
-    return format_datetime(at.astimezone(_LIBYA), _MOMENT[lang], locale=lang)
 
 
 def speak_languages(app: Flask) -> None:

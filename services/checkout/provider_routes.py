@@ -10,10 +10,11 @@ from flask import Blueprint, abort, redirect, request
 from flask.typing import ResponseReturnValue
 
 from services.checkout.accounts import Accounts
-from services.checkout.language import DEFAULT, LANGUAGES, page_url
+from services.checkout.language import page_url
 from services.checkout.news import Known, News, NewsRefusedError, known_attempt, refuse_unless
 from services.checkout.providers import plutu_returns, sandbox
 from shared.settings import SandboxSettings
+from shared.web.languages import DEFAULT, LANGUAGES
 
 log = structlog.get_logger(__name__)
 

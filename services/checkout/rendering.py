@@ -8,13 +8,14 @@ from flask import render_template, session
 from services.checkout.accounts import Account
 from services.checkout.codes import Challenge
 from services.checkout.form_fields import CODE_LENGTHS
-from services.checkout.language import amount_text, current_language, moment_text, page_url
+from services.checkout.language import current_language, page_url
 from services.checkout.page import Choice, CodeForm, Expired, OpenRedirect, Page, PaymentForm, Receipt
 from services.checkout.providers.port import Reason
 from services.checkout.sentences import DEFAULT_FAILURE, METHODS, SENTENCES
 from services.checkout.visit import LastAttempt, Visit
 from shared.attempts.states import AttemptState
 from shared.payment_method import PaymentMethod
+from shared.web.languages import amount_text, moment_text
 
 _PAYING = "paying"
 """In the browser's cookie: the intent that it has just paid, or tried to."""

@@ -1,52 +1,24 @@
 """Pages for what is no payment: an unknown link, a form that is too old, a server that does not answer."""
 
-from flask import Flask, make_response, render_template, request
-from flask.typing import ResponseReturnValue
+from flask import render_template, request
 from flask_babel import gettext as _
 from flask_wtf.csrf import CSRFError
 from werkzeug import exceptions
-from werkzeug.wrappers import Response
 
 from services.checkout.language import page_url
 from services.checkout.page import Trouble
-from shared.db.connections import DatabaseUnavailableError
-from shared.web.errors import answer_http_error, answer_outage, answer_unexpected
+from shared.web.operations import OPERATIONS_PATHS
 
-_FOR_PROGRAMS = (
-    "/providers/sandbox/",
-    "/providers/plutu/callbacks/",
-    "/healthz",
-    "/readyz",
-    "/metrics",
-)
+_FOR_PROGRAMS = ("/providers/sandbox/", "/providers/plutu/callbacks/", *OPERATIONS_PATHS)
 
 
-def answer_errors_as_pages(app: Flask) -> None:
-    """Programs still get JSON."""
-
-    @app.errorhandler(exceptions.HTTPException)
-    def http_error(error: exceptions.HTTPException) -> ResponseReturnValue:
-        if request.path.startswith(_FOR_PROGRAMS):
-            return answer_http_error(error)
-        answer = error.get_response()
-        assert isinstance(answer, Response)
-        return _as_page(answer, _trouble_of(error))
-
-    @app.errorhandler(DatabaseUnavailableError)
-    def outage(error: DatabaseUnavailableError) -> ResponseReturnValue:
-        answer = make_response(answer_outage(error))
-        return answer if request.path.startswith(_FOR_PROGRAMS) else _as_page(answer, _away())
-
-    @app.errorhandler(Exception)
-    def unexpected(error: Exception) -> ResponseReturnValue:
-        answer = make_response(answer_unexpected(error))
-        return answer if request.path.startswith(_FOR_PROGRAMS) else _as_page(answer, _away())
+def is_for_program() -> bool:
+    return request.path.startswith(_FOR_PROGRAMS)
 
 
-def _as_page(answer: Response, trouble: Trouble) -> Response:
-    answer.data = render_template("trouble.html", trouble=trouble)
-    answer.content_type = "text/html; charset=utf-8"
-    return answer
+def trouble_page(error: exceptions.HTTPException | None) -> str:
+    """None: we cannot answer at the moment."""
+    return render_template("trouble.html", trouble=_away() if error is None else _trouble_of(error))
 
 
 def _trouble_of(error: exceptions.HTTPException) -> Trouble:

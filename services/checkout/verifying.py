@@ -9,7 +9,6 @@ from prometheus_client import Counter
 from services.checkout.accounts import Accounts, AccountUnusableError
 from services.checkout.codes import within_tries
 from services.checkout.following import Following
-from services.checkout.language import DEFAULT
 from services.checkout.news import Known, known_attempt
 from services.checkout.providers.port import Payment, ProviderAnswer, said
 from shared.attempts.outcome import Question
@@ -19,6 +18,7 @@ from shared.db.pool import Database
 from shared.kafka.tasks import Task
 from shared.logs import log_context
 from shared.messages import VerificationDue
+from shared.web.languages import DEFAULT
 
 ASKED = Counter("mizan_verifications", "Questions to providers, by what they said", ["provider", "answer"])
 

@@ -30,11 +30,13 @@ def protect_pages(app: Flask, public_url: str, secret_keys: tuple[str, ...]) -> 
         raise NoSecretKeysError
     is_https = public_url.startswith("https://")
     signing, *earlier = [derived_key(key, f"cookies/{app.name}") for key in secret_keys]
+    cookie = f"mizan-{app.import_name.rpartition('.')[2]}"
     app.config.update(
         SECRET_KEY=signing,
         SECRET_KEY_FALLBACKS=earlier,
         # The prefix makes browsers insist on what the other settings promise.
-        SESSION_COOKIE_NAME="__Host-mizan" if is_https else "mizan",
+        # And each service has its own name: without https, browsers give the cookies of one port to all others.
+        SESSION_COOKIE_NAME=f"__Host-{cookie}" if is_https else cookie,
         SESSION_COOKIE_SECURE=is_https,
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",

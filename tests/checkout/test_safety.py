@@ -53,7 +53,7 @@ def test_under_https(world: CheckoutWorld) -> None:
     answer = app.test_client().get(f"/pay/{world.make_intent().uuid}", base_url="https://pay.example.ly")
     assert answer.headers["Strict-Transport-Security"].startswith("max-age=31536000")
     cookie = answer.headers["Set-Cookie"]
-    assert cookie.startswith("__Host-mizan=")
+    assert cookie.startswith("__Host-mizan-checkout=")
     for part in ("Secure", "HttpOnly", "SameSite=Lax", "Path=/"):
         assert part in cookie
     assert "Domain" not in cookie

@@ -1,8 +1,6 @@
 """What the page says in each language, from the catalogues that it has it from itself."""
 
-from functools import cache
-from gettext import GNUTranslations
-from importlib.resources import files
+from tests.catalogue import Catalogue
 
 LANGUAGES = ("ar", "en")
 DIRECTIONS = {"ar": "rtl", "en": "ltr"}
@@ -36,15 +34,4 @@ PHONE_WRONG = "This phone number is not right. Enter it as 0912345678."
 BIRTH_YEAR_WRONG = "Enter your birth year in four digits."
 CODE_WRONG_LENGTH = "The code has another number of digits. Check the message."
 
-
-def say(lang: str, text: str, **values: str) -> str:
-    said = _catalogue(lang).gettext(text)
-    assert lang == "en" or said != text, f"the catalogue of {lang} does not have {text!r}"
-    return said % values if values else said
-
-
-@cache
-def _catalogue(lang: str) -> GNUTranslations:
-    compiled = files("services.checkout") / "translations" / lang / "LC_MESSAGES" / "messages.mo"
-    with compiled.open("rb") as file:
-        return GNUTranslations(file)
+say = Catalogue("services.checkout").say

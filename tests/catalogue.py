@@ -1,0 +1,24 @@
+"""What a service's pages say in each language, from the catalogues that they have it from themselves."""
+
+from functools import cached_property
+from gettext import GNUTranslations
+from importlib.resources import files
+
+
+class Catalogue:
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def say(self, lang: str, text: str, **values: str) -> str:
+        said = self._of[lang].gettext(text)
+        assert lang == "en" or said != text, f"the catalogue of {lang} does not have {text!r}"
+        return said % values if values else said
+
+    @cached_property
+    def _of(self) -> dict[str, GNUTranslations]:
+        return {lang: self._read(lang) for lang in ("ar", "en")}
+
+    def _read(self, lang: str) -> GNUTranslations:
+        compiled = files(self._package) / "translations" / lang / "LC_MESSAGES" / "messages.mo"
+        with compiled.open("rb") as file:
+            return GNUTranslations(file)
