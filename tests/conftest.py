@@ -7,17 +7,15 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from uuid import UUID, uuid4
 
-import psycopg
 import pytest
 from cryptography.fernet import Fernet
-from psycopg.conninfo import conninfo_to_dict
 
-from shared.db.migrate import migrate
 from shared.db.pool import Database
 from shared.kafka.topic_check import ensure_topics
 from shared.settings import (
     ApiSettings,
     CheckoutSettings,
+    DashboardSettings,
     DatabaseSettings,
     Environment,
     KafkaSettings,
@@ -29,6 +27,7 @@ from shared.settings import (
 from shared.topics import Topic
 from stack.engines import Engines
 from tests.clock import Clock
+from tests.databases import Databases
 from tests.engines import TestEngines, start_embedded, start_in_docker
 
 CHECKOUT = "https://pay.mizan.example"
@@ -68,27 +67,23 @@ def breakable(engines: TestEngines) -> Iterator[Engines]:
 
 
 @pytest.fixture(scope="session")
-def template_database(engines: TestEngines) -> Iterator[str]:
-    """A migrated database that the tests' own are copied from."""
-    name = f"mizan_template_{uuid4().hex[:8]}"
-    _administrate(engines.database_url, f'create database "{name}"')
-    migrate(_with_database(engines.database_url, name))
-    yield name
-    _administrate(engines.database_url, f'drop database "{name}" with (force)')
+def databases(engines: TestEngines) -> Iterator[Databases]:
+    made = Databases(engines.database_url)
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def database_settings(engines: TestEngines, template_database: str) -> Iterator[DatabaseSettings]:
-    name = f"mizan_{uuid4().hex[:12]}"
-    _administrate(engines.database_url, f'create database "{name}" template "{template_database}"')
+def database_settings(databases: Databases) -> Iterator[DatabaseSettings]:
+    name = databases.take()
     yield DatabaseSettings(
-        url=_with_database(engines.database_url, name),
+        url=databases.url(name),
         pool_size=8,
         connect_timeout_s=3,
         pool_timeout_s=2.0,
         statement_timeout_s=15,
     )
-    _administrate(engines.database_url, f'drop database "{name}" with (force)')
+    databases.drop(name)
 
 
 @pytest.fixture
@@ -138,6 +133,7 @@ def settings(database_settings: DatabaseSettings, kafka_settings: KafkaSettings)
         secret_keys=(Fernet.generate_key().decode(),),
         webhooks=WebhookSettings(),
         checkout=CheckoutSettings(),
+        dashboard=DashboardSettings(),
         sandbox=None,
         http_host="127.0.0.1",
         http_port=0,
@@ -158,14 +154,3 @@ def make_topics(kafka_settings: KafkaSettings) -> Callable[[Sequence[Topic]], No
 @pytest.fixture
 def repository_root() -> Path:
     return Path(__file__).parent.parent
-
-
-def _administrate(url: str, statement: str) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(statement.encode())
-
-
-def _with_database(url: str, name: str) -> str:
-    parts = conninfo_to_dict(url)
-    password = f":{parts['password']}" if parts.get("password") else ""
-    return f"postgresql://{parts['user']}{password}@{parts['host']}:{parts['port']}/{name}"
