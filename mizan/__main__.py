@@ -7,6 +7,7 @@ from mizan.attempt import attempt_group
 from mizan.migrate import migrate_command
 from mizan.resend import resend_command
 from mizan.topics import topics_command
+from mizan.user import user_group
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -20,6 +21,7 @@ main.add_command(attempt_group)
 main.add_command(migrate_command)
 main.add_command(resend_command)
 main.add_command(topics_command)
+main.add_command(user_group)
 
 if __name__ == "__main__":
     main(prog_name="mizan")

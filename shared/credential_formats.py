@@ -21,6 +21,10 @@ def new_webhook_secret() -> str:
     return f"whsec_{_random()}"
 
 
+def new_invitation_token() -> str:
+    return f"inv_{_random()}"
+
+
 def hash_of(text: str) -> bytes:
     """What is stored of a key or token, and looked up at every request."""
     return hashlib.sha256(text.encode()).digest()

@@ -68,6 +68,7 @@ class PublicUrls:
 
     api: str
     checkout: str
+    dashboard: str = "http://127.0.0.1:8003"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,30 @@ class CheckoutSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MailSettings:
+    """Invitations are mailed through this server; without one their links are only shown."""
+
+    host: str
+    port: int
+    sender: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: str = "starttls"
+    """starttls, implicit or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardSettings:
+    workers: int = 2
+    """Processes."""
+    threads: int = 16
+    """In each process."""
+    mail: MailSettings | None = None
+    trusted_proxies: int = 0
+    """How many proxies of ours a request comes through: each adds an address to X-Forwarded-For."""
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxSettings:
     """The stand-in for the bank and the wallets. Never in production."""
 
@@ -144,6 +169,7 @@ class Settings:
     """What stored secrets are encrypted with: the first encrypts, all decrypt."""
     webhooks: WebhookSettings
     checkout: CheckoutSettings
+    dashboard: DashboardSettings
     sandbox: SandboxSettings | None
     """None: there is none, and every method needs an account of its own."""
     http_host: str
@@ -165,12 +191,14 @@ def read_settings() -> Settings:
         public_urls=PublicUrls(
             api=_public_url(env, "API_PUBLIC_URL", "http://127.0.0.1:8001"),
             checkout=_public_url(env, "CHECKOUT_PUBLIC_URL", "http://127.0.0.1:8002"),
+            dashboard=_public_url(env, "DASHBOARD_PUBLIC_URL", "http://127.0.0.1:8003"),
         ),
         api=_api(env),
         kept=_kept(env),
         secret_keys=_secret_keys(env),
         webhooks=_webhooks(env),
         checkout=_checkout(env),
+        dashboard=_dashboard(env),
         sandbox=_sandbox(env),
         http_host=env.str("HTTP_HOST", "127.0.0.1"),
         http_port=env.int("HTTP_PORT", 8000, validate=validate.Range(0, 65535)),
@@ -294,6 +322,33 @@ def _checkout(env: environs.FileAwareEnv) -> CheckoutSettings:
         ),
         plutu_url=_public_url(env, "PLUTU_URL", usual.plutu_url),
     )
+
+
+def _dashboard(env: environs.FileAwareEnv) -> DashboardSettings:
+    usual = DashboardSettings()
+    return DashboardSettings(
+        workers=env.int("DASHBOARD_WORKERS", usual.workers, validate=validate.Range(1, 256)),
+        threads=env.int("DASHBOARD_THREADS", usual.threads, validate=validate.Range(1, 256)),
+        mail=_mail(env),
+        trusted_proxies=env.int("TRUSTED_PROXIES", usual.trusted_proxies, validate=validate.Range(0, 10)),
+    )
+
+
+def _mail(env: environs.FileAwareEnv) -> MailSettings | None:
+    host = env.str("SMTP_HOST", "")
+    port = env.int("SMTP_PORT", 587, validate=validate.Range(1, 65535))
+    sender = env.str("SMTP_SENDER", "", validate=_is_empty_or_address)
+    user = env.str("SMTP_USER", None)
+    password = env.str("SMTP_PASSWORD", None)
+    tls = env.str("SMTP_TLS", "starttls", validate=validate.OneOf(["starttls", "implicit", "none"]))
+    if not host:
+        return None
+    return MailSettings(host, port, sender or f"mizan@{host}", user, password and password.strip(), tls)
+
+
+def _is_empty_or_address(value: str) -> None:
+    if value:
+        validate.Email()(value)
 
 
 def _sandbox(env: environs.FileAwareEnv) -> SandboxSettings | None:

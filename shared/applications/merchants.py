@@ -23,10 +23,24 @@ def find_or_make_merchant(connection: Connection[Any], wanted: UUID | str) -> UU
         return wanted
     name = check_name(wanted, of="merchant")
     connection.execute(_LOCK_NAME, (name,))
+    return _only_one_named(connection, name) or make_merchant(connection, name)
+
+
+def find_merchant(connection: Connection[Any], wanted: UUID | str) -> UUID:
+    """The merchant with this id, or the only one with this name."""
+    if isinstance(wanted, UUID):
+        return find_or_make_merchant(connection, wanted)
+    found = _only_one_named(connection, check_name(wanted, of="merchant"))
+    if found is None:
+        raise MerchantNotFoundError(wanted)
+    return found
+
+
+def _only_one_named(connection: Connection[Any], name: str) -> UUID | None:
     found = [row[0] for row in connection.execute(_BY_NAME, (name,))]
     if len(found) > 1:
         raise MerchantAmbiguousError(found)
-    return found[0] if found else make_merchant(connection, name)
+    return found[0] if found else None
 
 
 def make_merchant(connection: Connection[Any], name: str) -> UUID:

@@ -5,7 +5,7 @@ import re
 from shared.redaction.names import is_sensitive_name
 from shared.redaction.numbers import REDACTED, SPACER, hide_numbers, unescape_digits
 
-_TOKEN = re.compile(r"(?<![A-Za-z0-9_])(?P<kept>(?:pk|sk|at|whsec)_)(?P<rest>[A-Za-z0-9_+/=-]{6,})")
+_TOKEN = re.compile(r"(?<![A-Za-z0-9_])(?P<kept>(?:pk|sk|at|whsec|inv)_)(?P<rest>[A-Za-z0-9_+/=-]{6,})")
 # Names such as `at_least_once` or the constraint `pk_payment_intents` are no keys.
 _SNAKE_CASE = re.compile(r"[a-z]{1,15}(?:_(?:[a-z]{1,15}|\d{1,4}))*")
 _BEARER = re.compile(
@@ -40,7 +40,7 @@ _HARMLESS_BEFORE_CODE = re.compile(
 
 # Cheap looks that spare most texts the patterns above.
 _QUIET = re.compile(r"[^\d=:_]*")
-_TOKEN_HINTS = ("pk_", "sk_", "at_", "whsec_", "://", "bearer", "basic")
+_TOKEN_HINTS = ("pk_", "sk_", "at_", "whsec_", "inv_", "://", "bearer", "basic")
 _NAME_HINTS = (
     *("pass", "pwd", "secret", "token", "authoriz", "cookie", "credential", "session", "key", "signature"),
     *("card", "exp", "cvc", "cvv", "csc", "code", "otp", "pin", "pan"),

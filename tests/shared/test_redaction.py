@@ -95,6 +95,7 @@ def test_similar_names_stay_readable(name: str) -> None:
         ("key pk_live_aB3dE5fG7h refused", "key pk_[redacted] refused"),  # an API key
         ("at_9f8e7d6c5b4a", "at_[redacted]"),  # an access token
         ("whsec_Zm9v+YmFy/YmF6==", "whsec_[redacted]"),  # a webhook secret
+        ("/invitations/inv_aB3dE5fG7h", "/invitations/inv_[redacted]"),  # a link that lets somebody in
         ("got Bearer abcdef", "got Bearer [redacted]"),  # any bearer, in any shape
         ("bearer a.b-c_d~e+f/g==", "bearer [redacted]"),  # a JWT-like one
         ("Basic dXNlcjpwYXNz", "Basic [redacted]"),

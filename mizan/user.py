@@ -1,0 +1,89 @@
+"""`mizan user`: people who sign in to the dashboard."""
+
+import secrets
+
+import click
+
+from mizan.installation import installation, transaction_in
+from mizan.operator_account import operator
+from mizan.output import json_option, show_table, show_values, timestamp
+from shared.applications.merchants import find_merchant, find_or_make_merchant
+from shared.audit import Action, record
+from shared.people.members import (
+    MemberNotFoundError,
+    add_member,
+    check_email,
+    list_members,
+    set_password,
+)
+from shared.people.roles import Role
+from shared.people.sessions import NONE, end_other_sessions
+from shared.uuid_text import uuid_in
+
+_NOTE = "The password is shown once: hand it over in a safe way. It can be changed after signing in."
+_merchant_option = click.option("--merchant", required=True, help="A merchant's id or name.")
+_email_option = click.option("--email", required=True)
+
+
+@click.group("user")
+def user_group() -> None:
+    """Create and administrate members of merchants, who sign in to the dashboard."""
+
+
+@user_group.command("create")
+@_email_option
+@click.option("--role", required=True, type=click.Choice([role.value for role in Role]))
+@_merchant_option
+@json_option
+def create_command(email: str, role: str, merchant: str, as_json: bool) -> None:
+    """Create a member and print a password for them. A merchant's name is made if it is new."""
+    password = _new_password()
+    with installation() as settings, transaction_in(settings) as connection:
+        merchant_id = find_or_make_merchant(connection, uuid_in(merchant) or merchant)
+        add_member(connection, merchant_id, email, Role(role), password)
+        details = {"email": check_email(email), "role": role}
+        record(connection, operator(), Action.MEMBER_CREATED, merchant_id=merchant_id, details=details)
+    show_values({"email": check_email(email), "password": password}, as_json=as_json, note=_NOTE)
+
+
+@user_group.command("list")
+@_merchant_option
+@json_option
+def list_command(merchant: str, as_json: bool) -> None:
+    """List a merchant's members, and who is invited."""
+    with installation() as settings, transaction_in(settings) as connection:
+        members = list_members(connection, find_merchant(connection, uuid_in(merchant) or merchant))
+    rows = [
+        {
+            "email": member.email,
+            "role": member.role,
+            "invited": timestamp(member.created_at),
+            "joined": timestamp(member.joined_at),
+        }
+        for member in members
+    ]
+    show_table(rows, as_json=as_json, empty="the merchant has no members")
+
+
+@user_group.command("reset-password")
+@_email_option
+@_merchant_option
+@json_option
+def reset_password_command(email: str, merchant: str, as_json: bool) -> None:
+    """Give a member who forgot theirs a new password, and end all their sessions."""
+    password = _new_password()
+    with installation() as settings, transaction_in(settings) as connection:
+        merchant_id = find_merchant(connection, uuid_in(merchant) or merchant)
+        wanted = check_email(email)
+        member = next((one for one in list_members(connection, merchant_id) if one.email == wanted), None)
+        if member is None:
+            raise MemberNotFoundError
+        set_password(connection, member.id, password)
+        end_other_sessions(connection, member.id, kept=NONE)
+        details = {"email": member.email}
+        record(connection, operator(), Action.PASSWORD_CHANGED, merchant_id=merchant_id, details=details)
+    show_values({"email": member.email, "password": password}, as_json=as_json, note=_NOTE)
+
+
+def _new_password() -> str:
+    return secrets.token_urlsafe(15)

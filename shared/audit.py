@@ -1,0 +1,104 @@
+"""The audit log: who did what, when, from where. Written in the transaction that does it, and never changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+Details = Mapping[str, str | int | list[str] | None]
+"""Never a secret: what somebody needs to understand what was done."""
+
+
+class Action(StrEnum):
+    SIGNED_IN = "signed_in"
+    SIGNED_OUT = "signed_out"
+    SESSION_ENDED = "session_ended"
+    PASSWORD_CHANGED = "password_changed"  # noqa: S105  the name of an action
+    MEMBER_CREATED = "member_created"
+    MEMBER_INVITED = "member_invited"
+    MEMBER_JOINED = "member_joined"
+    MEMBER_REMOVED = "member_removed"
+    ROLE_CHANGED = "role_changed"
+    APPLICATION_CREATED = "application_created"
+    APPLICATION_RENAMED = "application_renamed"
+    METHODS_CHANGED = "methods_changed"
+    PROVIDER_SET = "provider_set"
+    CREDENTIAL_ISSUED = "credential_issued"
+    CREDENTIAL_REVOKED = "credential_revoked"
+    WEBHOOK_URL_SET = "webhook_url_set"
+    WEBHOOK_URL_REMOVED = "webhook_url_removed"
+    WEBHOOK_SECRET_ROLLED = "webhook_secret_rolled"  # noqa: S105  the name of an action
+    WEBHOOKS_PAUSED = "webhooks_paused"
+    WEBHOOKS_RESUMED = "webhooks_resumed"
+    TEST_DELIVERY_SENT = "test_delivery_sent"
+    DELIVERY_RESENT = "delivery_resent"
+    FAILED_DELIVERIES_RESENT = "failed_deliveries_resent"
+    RESENDING_STOPPED = "resending_stopped"
+    PAYMENTS_EXPORTED = "payments_exported"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    name: str
+    """As people know them: an email address, or an operator's account."""
+    member_id: UUID | None = None
+    address: str | None = None
+    """Where the request came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    id: UUID
+    at: datetime
+    application_id: UUID | None
+    actor: str
+    address: str | None
+    action: str
+    details: Details
+
+
+_RECORD = """
+insert into audit_log (merchant_id, application_id, member_id, actor, address, action, details)
+select coalesce(%(merchant)s, (select merchant_id from applications where id = %(application)s)),
+       %(application)s, %(member)s, %(actor)s, %(address)s, %(action)s, %(details)s"""
+_LIST = """
+select id, at, application_id, actor, address, action, details from audit_log
+where merchant_id = %(merchant)s and id < coalesce(%(before)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+order by id desc limit %(most)s"""
+
+
+def record(
+    connection: Connection[Any],
+    actor: Actor,
+    action: Action,
+    *,
+    merchant_id: UUID | None = None,
+    application_id: UUID | None = None,
+    details: Details | None = None,
+) -> None:
+    """One of merchant and application says whose log it is."""
+    connection.execute(
+        _RECORD,
+        {
+            "merchant": merchant_id,
+            "application": application_id,
+            "member": actor.member_id,
+            "actor": actor.name,
+            "address": actor.address,
+            "action": action,
+            "details": Jsonb(dict(details or {})),
+        },
+    )
+
+
+def list_entries(
+    connection: Connection[Any], merchant_id: UUID, *, before: UUID | None, most: int
+) -> list[Entry]:
+    """Newest first, those before `before`."""
+    rows = connection.execute(_LIST, {"merchant": merchant_id, "before": before, "most": most})
+    return [Entry(*row) for row in rows]

@@ -1,0 +1,1 @@
+"""People who sign in: members of merchants, their passwords, sessions and invitations."""

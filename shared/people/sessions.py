@@ -1,0 +1,92 @@
+"""Who is signed in: the browser holds a random token, the database its hash, until it lapses or is ended."""
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection, Cursor
+
+from shared.credential_formats import hash_of
+from shared.people.members import MEMBER_COLUMNS, Member, member_in
+
+IDLE_S = 12 * 3600
+"""A session ends when nothing is asked for so long,"""
+LONGEST_S = 7 * 24 * 3600
+"""and after this time at the latest."""
+_LONGEST_BROWSER = 300
+NONE = b""
+"""The hash of no session."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSession:
+    hash: bytes
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    hash: bytes
+    created_at: datetime
+    last_seen_at: datetime
+    address: str | None
+    browser: str | None
+
+
+_BEGIN = """
+insert into sessions (hash, person_id, expires_at, address, browser)
+values (%s, %s, mizan_now() + make_interval(secs => %s), %s, %s)"""
+# Written at most once a minute.
+_FIND = f"""
+with found as (
+    select * from sessions where hash = %(hash)s and expires_at > mizan_now()
+),
+seen as (
+    update sessions as s set last_seen_at = mizan_now(),
+        expires_at = least(mizan_now() + make_interval(secs => %(idle)s),
+                           s.created_at + make_interval(secs => %(longest)s))
+    from found where s.hash = found.hash and found.last_seen_at < mizan_now() - interval '1 minute'
+)
+select {MEMBER_COLUMNS}
+from found join members as m on m.id = found.person_id and m.removed_at is null
+join merchants on merchants.id = m.merchant_id"""
+_LIST = """
+select hash, created_at, last_seen_at, address, browser from sessions
+where person_id = %s and expires_at > mizan_now() order by last_seen_at desc, hash limit 100"""
+_END = "update sessions set expires_at = mizan_now() where person_id = %s and hash = %s and expires_at > mizan_now()"
+_END_OTHERS = """
+update sessions set expires_at = mizan_now() where person_id = %s and hash <> %s and expires_at > mizan_now()"""
+
+
+def begin_session(connection: Connection[Any], member_id: UUID, address: str, browser: str) -> str:
+    """Returns what the browser is to hold."""
+    token = secrets.token_urlsafe(32)
+    values = (hash_of(token), member_id, IDLE_S, address, browser[:_LONGEST_BROWSER])
+    connection.execute(_BEGIN, values)
+    return token
+
+
+def find_session(cursor: Cursor[Any], token: str) -> FoundSession | None:
+    """Whose it is, if it counts still: it has not lapsed, was not ended, and its member is there."""
+    if not token:
+        return None
+    hashed = hash_of(token)
+    values = {"hash": hashed, "idle": IDLE_S, "longest": LONGEST_S}
+    row = cursor.execute(_FIND, values).fetchone()
+    return None if row is None else FoundSession(hashed, member_in(row))
+
+
+def list_sessions(connection: Connection[Any], member_id: UUID) -> list[OpenSession]:
+    """Those that count, the one used last first."""
+    return [OpenSession(*row) for row in connection.execute(_LIST, (member_id,))]
+
+
+def end_session(connection: Connection[Any], member_id: UUID, hashed: bytes) -> bool:
+    """Whether there was one of theirs to end."""
+    return connection.execute(_END, (member_id, hashed)).rowcount > 0
+
+
+def end_other_sessions(connection: Connection[Any], member_id: UUID, kept: bytes) -> int:
+    return connection.execute(_END_OTHERS, (member_id, kept)).rowcount

@@ -1,0 +1,72 @@
+"""Slows down who guesses passwords: by account and by address, whether or not there is such an account.
+
+A try is counted before the password is looked at, so that many at one moment do not slip through. What is counted
+stands in the database only as a keyed hash.
+"""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    free: int
+    """So many failures cost nothing."""
+    longest_wait_s: int
+    """With each one more the wait is twice as long, up to this. An account's is short: anybody can fail on purpose,
+    and its owner must not be locked out."""
+
+
+ACCOUNT = Limit(free=5, longest_wait_s=60)
+ADDRESS = Limit(free=30, longest_wait_s=300)
+_FORGOTTEN_AFTER_S = 3600
+
+# One statement counts and tells how long it had to wait; who has to wait is not counted again.
+_COUNT = """
+insert into login_throttles as known (key, failures, last_failure_at, expires_at)
+values (%(key)s, 1, mizan_now(), mizan_now() + make_interval(secs => %(forgotten)s))
+on conflict (key) do update set
+    failures = case when known.expires_at <= mizan_now() then 1 else known.failures + 1 end,
+    last_failure_at = mizan_now(), expires_at = excluded.expires_at
+where known.expires_at <= mizan_now() or known.failures < %(free)s
+   or known.last_failure_at <= mizan_now() - make_interval(
+          secs => least(%(longest)s, power(2, least(known.failures - %(free)s, 30))))
+returning failures"""
+_GIVE_BACK = "update login_throttles set failures = greatest(0, failures - 1) where key = %s"
+_FORGET = "delete from login_throttles where key = %s"
+
+
+class SlowDownError(Exception):
+    """Too many sign-ins have failed; nothing was looked at."""
+
+
+class Throttles:
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def count(self, connection: Connection[Any], account: str, address: str) -> None:
+        """Raises SlowDownError, whatever the password is."""
+        self._count(connection, f"address/{address}", ADDRESS)
+        self._count(connection, f"account/{account}", ACCOUNT)
+
+    def succeeded(self, connection: Connection[Any], account: str, address: str) -> None:
+        """It was no failure. An address keeps its others: one right password must not pay for guessing more."""
+        connection.execute(_FORGET, (self._hash(f"account/{account}"),))
+        connection.execute(_GIVE_BACK, (self._hash(f"address/{address}"),))
+
+    def _count(self, connection: Connection[Any], what: str, limit: Limit) -> None:
+        values = {
+            "key": self._hash(what),
+            "free": limit.free,
+            "longest": limit.longest_wait_s,
+            "forgotten": _FORGOTTEN_AFTER_S,
+        }
+        if connection.execute(_COUNT, values).fetchone() is None:
+            raise SlowDownError
+
+    def _hash(self, what: str) -> bytes:
+        return hmac.new(self._key, what.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()

@@ -1,0 +1,79 @@
+"""`mizan user`: members made at the command line can sign in to the dashboard."""
+
+import json
+
+import pytest
+from click.testing import Result
+
+from shared.db.pool import Database
+from shared.people.members import find_by_email
+from shared.people.passwords import matches
+from shared.people.sessions import begin_session, find_session
+from tests.mizan.conftest import Mizan
+
+_COFFEE = ("--merchant", "Tripoli Coffee")
+
+
+def test_create_prints_a_password_that_is_right(run: Mizan, database: Database) -> None:
+    made = json.loads(_create(run, "Owner@Example.ly").stdout)
+    assert set(made) == {"email", "password"}
+    with database.cursor() as cursor:
+        (member,) = find_by_email(cursor, made["email"])
+    assert (member.email, member.role, member.merchant_name) == (
+        "owner@example.ly",
+        "owner",
+        "Tripoli Coffee",
+    )
+    assert matches(member.password_hash, made["password"])
+
+
+def test_a_merchant_of_a_known_name_is_found(run: Mizan, database: Database) -> None:
+    _create(run, "a@example.ly")
+    _create(run, "b@example.ly")
+    with database.cursor() as cursor:
+        assert cursor.execute("select count(*) from merchants").fetchone() == (1,)
+    listed = json.loads(run("user", "list", *_COFFEE, "--json").stdout)
+    assert [row["email"] for row in listed] == ["a@example.ly", "b@example.ly"]
+
+
+def test_what_cannot_be_done_is_told_in_a_line(run: Mizan) -> None:
+    _create(run, "a@example.ly")
+    assert "has a member with this email address already" in _create(run, "A@example.ly").output
+    assert "this is no email address" in _create(run, "nobody").output
+    assert "there is no merchant Nobody" in run("user", "list", "--merchant", "Nobody").output
+    unknown = run("user", "reset-password", "--email", "x@example.ly", *_COFFEE)
+    assert (unknown.exit_code, "the merchant has no such member" in unknown.output) == (1, True)
+
+
+@pytest.mark.parametrize("role", ["boss", "Owner", ""])
+def test_a_role_that_is_none_is_refused(run: Mizan, role: str) -> None:
+    done = run("user", "create", "--email", "a@example.ly", "--role", role, *_COFFEE)
+    assert done.exit_code == 2
+
+
+def test_a_new_password_ends_the_sessions_of_the_old_one(run: Mizan, database: Database) -> None:
+    old = json.loads(_create(run, "a@example.ly").stdout)["password"]
+    with database.cursor() as cursor:
+        (member,) = find_by_email(cursor, "a@example.ly")
+    with database.transaction() as connection:
+        token = begin_session(connection, member.id, "127.0.0.1", "a browser")
+    done = run("user", "reset-password", "--email", "a@example.ly", *_COFFEE, "--json")
+    new = json.loads(done.stdout)["password"]
+    with database.cursor() as cursor:
+        (member,) = find_by_email(cursor, "a@example.ly")
+        assert find_session(cursor, token) is None
+    assert (matches(member.password_hash, old), matches(member.password_hash, new)) == (False, True)
+
+
+def test_the_audit_log_tells_of_it_without_the_password(run: Mizan, database: Database) -> None:
+    made = json.loads(_create(run, "a@example.ly").stdout)
+    with database.cursor() as cursor:
+        ((actor, action, details),) = cursor.execute(
+            "select actor, action, details::text from audit_log"
+        ).fetchall()
+    assert actor.startswith("operator ")
+    assert (action, made["password"] in details) == ("member_created", False)
+
+
+def _create(run: Mizan, email: str) -> Result:
+    return run("user", "create", "--email", email, "--role", "owner", *_COFFEE, "--json")
