@@ -4,9 +4,11 @@ from uuid import uuid4
 
 import click
 
+from mizan.app.noting import note
 from mizan.installation import installation, transaction_in
+from shared.audit import Action
 from shared.uuid_text import uuid_in
-from shared.webhooks.resending import request_resend
+from shared.webhooks.resending import application_of, request_resend
 
 
 @click.command("resend")
@@ -18,4 +20,10 @@ def resend_command(delivery: str) -> None:
         raise click.ClickException("DELIVERY must be a delivery's id, a uuid")
     with installation() as settings, transaction_in(settings) as connection:
         request_resend(connection, delivery_id, uuid4())
+        note(
+            connection,
+            Action.DELIVERY_RESENT,
+            application_of(connection, delivery_id),
+            delivery=str(delivery_id),
+        )
     click.echo("asked for; its tries tell how it went")

@@ -1,6 +1,7 @@
 """Which URLs a webhook may go to (§6.1): public https. Pure; DNS is asked, and judged again, at every try."""
 
 import re
+from enum import StrEnum, auto
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import NewType
 from urllib.parse import urlsplit
@@ -8,7 +9,7 @@ from urllib.parse import urlsplit
 WebhookUrl = NewType("WebhookUrl", str)
 """A URL that passed `check_webhook_url`."""
 
-_MAX_LENGTH = 2048
+MAX_LENGTH = 2048
 # RFC 3986 has no others. Readers disagree on what to make of a backslash, a space or a wide dot.
 _NOT_IN_A_URL = re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]")
 _HOST_AND_PORT = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{0,5}))?")
@@ -47,22 +48,39 @@ _NOT_PUBLIC_IPV6 = [
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
+class UrlFault(StrEnum):
+    """What can be wrong with it, for those who say it in other words or another language."""
+
+    TOO_LONG = auto()
+    STRAY_CHARACTER = auto()
+    NOT_ABSOLUTE = auto()
+    USER_INFO = auto()
+    FRAGMENT = auto()
+    UNREADABLE_HOST = auto()
+    IMPOSSIBLE_PORT = auto()
+    LOCAL_NAME = auto()
+    PRIVATE_ADDRESS = auto()
+    ODD_SPELLING = auto()
+
+
 class WebhookUrlError(Exception):
     """The URL cannot be a webhook's; the text says what to change, and does not repeat the URL."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"the webhook URL {reason}")
+    def __init__(self, fault: UrlFault, text: str) -> None:
+        super().__init__(f"the webhook URL {text}")
+        self.fault = fault
 
 
 def check_webhook_url(url: str, *, allow_private: bool) -> WebhookUrl:
     """The URL as it was given, if a webhook may go there. `allow_private`, for development, also lets plain
     http and addresses of one's own network pass."""
-    if len(url) > _MAX_LENGTH:
-        raise WebhookUrlError(f"has {len(url)} characters; {_MAX_LENGTH} is the most")
+    if len(url) > MAX_LENGTH:
+        raise WebhookUrlError(UrlFault.TOO_LONG, f"has {len(url)} characters; {MAX_LENGTH} is the most")
     stray = _NOT_IN_A_URL.search(url)
     if stray:
         raise WebhookUrlError(
-            f"has the character {stray[0]!a}: percent-encode it, or in a host name use the xn-- form"
+            UrlFault.STRAY_CHARACTER,
+            f"has the character {stray[0]!a}: percent-encode it, or in a host name use the xn-- form",
         )
     host = _host_of(url, ("https", "http") if allow_private else ("https",))
     if not allow_private:
@@ -91,20 +109,25 @@ def _host_of(url: str, schemes: tuple[str, ...]) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise WebhookUrlError("has a host that cannot be read; check its square brackets") from None
+        raise WebhookUrlError(
+            UrlFault.UNREADABLE_HOST, "has a host that cannot be read; check its square brackets"
+        ) from None
     if parts.scheme not in schemes or not parts.netloc:
-        raise WebhookUrlError(f"must begin with {' or '.join(f'{s}://' for s in schemes)} and a host")
+        raise WebhookUrlError(
+            UrlFault.NOT_ABSOLUTE, f"must begin with {' or '.join(f'{s}://' for s in schemes)} and a host"
+        )
     if "@" in parts.netloc:
         raise WebhookUrlError(
-            "must not carry a user name or password; put a token into the path if you need one"
+            UrlFault.USER_INFO,
+            "must not carry a user name or password; put a token into the path if you need one",
         )
     if "#" in url:
-        raise WebhookUrlError("must not have a fragment: nothing from # on is ever sent")
+        raise WebhookUrlError(UrlFault.FRAGMENT, "must not have a fragment: nothing from # on is ever sent")
     found = _HOST_AND_PORT.fullmatch(parts.netloc)
     if not found or not _has_sane_labels(found["host"]):
-        raise WebhookUrlError("has a host or port that cannot be read")
+        raise WebhookUrlError(UrlFault.UNREADABLE_HOST, "has a host or port that cannot be read")
     if found["port"] and not 1 <= int(found["port"]) <= 65535:
-        raise WebhookUrlError("has an impossible port; ports go from 1 to 65535")
+        raise WebhookUrlError(UrlFault.IMPOSSIBLE_PORT, "has an impossible port; ports go from 1 to 65535")
     return found["host"]
 
 
@@ -117,9 +140,13 @@ def _check_host_is_public(host: str) -> None:
     address = _address_in(host.removesuffix("."))
     if address is None:
         if _LOCAL_NAME.fullmatch(host.removesuffix(".")):
-            raise WebhookUrlError("must have a public host name; this one means a local machine")
+            raise WebhookUrlError(
+                UrlFault.LOCAL_NAME, "must have a public host name; this one means a local machine"
+            )
     elif not is_public_address(address):
-        raise WebhookUrlError("must have a public address; this one is private, local or reserved")
+        raise WebhookUrlError(
+            UrlFault.PRIVATE_ADDRESS, "must have a public address; this one is private, local or reserved"
+        )
 
 
 def _address_in(host: str) -> IPv4Address | IPv6Address | None:
@@ -131,6 +158,6 @@ def _address_in(host: str) -> IPv4Address | IPv6Address | None:
             return IPv4Address(host)
     except ValueError:
         raise WebhookUrlError(
-            "has an address in an odd spelling; write it as 192.0.2.1 or [2001:db8::1]"
+            UrlFault.ODD_SPELLING, "has an address in an odd spelling; write it as 192.0.2.1 or [2001:db8::1]"
         ) from None
     return None

@@ -3,9 +3,11 @@
 import click
 
 from mizan.app.arguments import webhook_url_in
+from mizan.app.noting import note
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_values
 from shared.applications.registry import NewApplication, create_application
+from shared.audit import Action
 from shared.payment_method import PaymentMethod
 from shared.sealing import SecretBox
 from shared.uuid_text import uuid_in
@@ -47,6 +49,14 @@ def create_command(
         )
         with transaction_in(settings) as connection:
             created = create_application(connection, box, new)
+            note(
+                connection,
+                Action.APPLICATION_CREATED,
+                created.id,
+                name=name.strip(),
+                methods=sorted(methods),
+                url=new.webhook_url,
+            )
     show_values(
         {
             "application_id": created.id,

@@ -5,6 +5,7 @@ from uuid import UUID
 import click
 
 from mizan.app.arguments import application_argument
+from mizan.app.noting import note
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_table, show_values, timestamp
 from shared.applications.credentials import (
@@ -14,6 +15,7 @@ from shared.applications.credentials import (
     list_credentials,
     revoke_credential,
 )
+from shared.audit import Action
 
 
 @click.command("credentials")
@@ -64,12 +66,21 @@ def revoke_command(application_id: UUID, credential: str) -> None:
     with installation() as settings, transaction_in(settings) as connection:
         found = find_credential(connection, application_id, credential)
         revoked_now = revoke_credential(connection, application_id, found.id)
+        if revoked_now:
+            note(
+                connection,
+                Action.CREDENTIAL_REVOKED,
+                application_id,
+                kind=found.kind,
+                prefix=found.prefix,
+            )
     click.echo(f"{found.kind} {found.prefix} ({found.id}) {'is' if revoked_now else 'was already'} revoked")
 
 
 def _issue(application_id: UUID, kind: CredentialKind, as_json: bool) -> None:
     with installation() as settings, transaction_in(settings) as connection:
         issued = issue_credential(connection, application_id, kind)
+        note(connection, Action.CREDENTIAL_ISSUED, application_id, kind=kind, prefix=issued.prefix)
     show_values(
         {"application_id": application_id, "credential_id": issued.id, kind.value: issued.text},
         as_json=as_json,

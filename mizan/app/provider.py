@@ -7,9 +7,11 @@ from uuid import UUID
 import click
 
 from mizan.app.arguments import application_argument
+from mizan.app.noting import note
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_values
-from shared.applications.provider_accounts import CREDENTIALS, Adapter, set_provider
+from shared.applications.provider_accounts import CREDENTIALS, Adapter, plutu_callback_url, set_provider
+from shared.audit import Action
 from shared.payment_method import PaymentMethod
 from shared.sealing import SecretBox
 
@@ -41,9 +43,10 @@ def set_provider_command(
             account = set_provider(
                 connection, box, application_id, method, adapter=adapter, credentials=credentials
             )
+            note(connection, Action.PROVIDER_SET, application_id, method=method, adapter=adapter)
     told = {"application_id": application_id, "method": method, "provider": adapter, "account_id": account}
     if adapter is Adapter.PLUTU:
-        told["callback_url"] = f"{settings.public_urls.checkout}/providers/plutu/callbacks/{account}"
+        told["callback_url"] = plutu_callback_url(settings.public_urls.checkout, account)
     show_values(told, as_json=as_json, note="The credentials are stored encrypted and never shown.")
 
 

@@ -5,10 +5,12 @@ from uuid import UUID
 import click
 
 from mizan.app.arguments import application_argument, webhook_url_in
+from mizan.app.noting import note
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_values
 from shared.applications.registry import set_webhook_url
 from shared.applications.webhook_secrets import roll_webhook_secret
+from shared.audit import Action
 from shared.sealing import SecretBox
 from shared.webhooks.pausing import pause_webhooks, resume_webhooks
 
@@ -25,6 +27,10 @@ def set_webhook_command(application_id: UUID, url: str | None, remove: bool) -> 
         checked = webhook_url_in(url, settings)
         with transaction_in(settings) as connection:
             set_webhook_url(connection, application_id, checked)
+            if checked is None:
+                note(connection, Action.WEBHOOK_URL_REMOVED, application_id)
+            else:
+                note(connection, Action.WEBHOOK_URL_SET, application_id, url=checked)
     click.echo("webhook URL removed" if remove else "webhook URL set")
 
 
@@ -37,6 +43,7 @@ def roll_secret_command(application_id: UUID, as_json: bool) -> None:
         box = SecretBox(settings.secret_keys)
         with transaction_in(settings) as connection:
             secret = roll_webhook_secret(connection, box, application_id)
+            note(connection, Action.WEBHOOK_SECRET_ROLLED, application_id, version=secret.version)
     show_values(
         {"application_id": application_id, "webhook_secret": secret.text, "version": secret.version},
         as_json=as_json,
@@ -49,7 +56,8 @@ def roll_secret_command(application_id: UUID, as_json: bool) -> None:
 def pause_webhooks_command(application_id: UUID) -> None:
     """Send an application no webhooks for now. What falls due meanwhile is kept."""
     with installation() as settings, transaction_in(settings) as connection:
-        pause_webhooks(connection, application_id)
+        if pause_webhooks(connection, application_id):
+            note(connection, Action.WEBHOOKS_PAUSED, application_id)
     click.echo("paused: what falls due is parked until `mizan app resume-webhooks`")
 
 
@@ -58,5 +66,6 @@ def pause_webhooks_command(application_id: UUID) -> None:
 def resume_webhooks_command(application_id: UUID) -> None:
     """Send an application its webhooks again, beginning with what fell due meanwhile."""
     with installation() as settings, transaction_in(settings) as connection:
-        resume_webhooks(connection, application_id)
+        if resume_webhooks(connection, application_id):
+            note(connection, Action.WEBHOOKS_RESUMED, application_id)
     click.echo("resumed")

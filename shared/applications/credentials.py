@@ -12,6 +12,7 @@ from psycopg.rows import class_row
 from shared.applications.errors import (
     ApplicationNotFoundError,
     CredentialAmbiguousError,
+    CredentialExistsError,
     CredentialNotFoundError,
 )
 from shared.credential_formats import hash_of, new_access_token, new_api_key, prefix_of
@@ -28,6 +29,10 @@ class IssuedCredential:
     kind: CredentialKind
     text: str = field(repr=False)
     """The key or token itself; it exists nowhere else."""
+
+    @property
+    def prefix(self) -> str:
+        return prefix_of(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +52,9 @@ class Credential:
 _NEW = {CredentialKind.API_KEY: new_api_key, CredentialKind.ACCESS_TOKEN: new_access_token}
 
 _ISSUE = """
-insert into credentials (application_id, kind, prefix, hash)
-select id, %s, %s, %s from applications where id = %s
-returning id"""
+insert into credentials (id, application_id, kind, prefix, hash)
+select coalesce(%s, uuidv7()), id, %s, %s, %s from applications where id = %s
+on conflict (id) do nothing returning id"""
 
 _APPLICATION = "select 1 from applications where id = %s"
 
@@ -66,20 +71,26 @@ returning id"""
 
 
 def issue_credential(
-    connection: Connection[Any], application_id: UUID, kind: CredentialKind
+    connection: Connection[Any],
+    application_id: UUID,
+    kind: CredentialKind,
+    *,
+    credential_id: UUID | None = None,
 ) -> IssuedCredential:
+    """`credential_id` names the wish: asking twice with one id issues once."""
     text = _NEW[kind]()
-    values = (kind, prefix_of(text), hash_of(text), application_id)
+    values = (credential_id, kind, prefix_of(text), hash_of(text), application_id)
     row = connection.execute(_ISSUE, values).fetchone()
     if row is None:
-        raise ApplicationNotFoundError(application_id)
+        _check_there_is(connection, application_id)
+        assert credential_id is not None
+        raise CredentialExistsError(credential_id)
     return IssuedCredential(id=row[0], kind=kind, text=text)
 
 
 def list_credentials(connection: Connection[Any], application_id: UUID) -> list[Credential]:
     """All that were ever issued, oldest first."""
-    if connection.execute(_APPLICATION, (application_id,)).fetchone() is None:
-        raise ApplicationNotFoundError(application_id)
+    _check_there_is(connection, application_id)
     with connection.cursor(row_factory=class_row(Credential)) as cursor:
         return cursor.execute(_LIST, (application_id,)).fetchall()
 
@@ -110,3 +121,8 @@ def revoke_credential(connection: Connection[Any], application_id: UUID, credent
         return True
     find_credential(connection, application_id, str(credential_id))
     return False
+
+
+def _check_there_is(connection: Connection[Any], application_id: UUID) -> None:
+    if connection.execute(_APPLICATION, (application_id,)).fetchone() is None:
+        raise ApplicationNotFoundError(application_id)

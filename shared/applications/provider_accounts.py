@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID, uuid4
@@ -24,7 +25,7 @@ class Adapter(StrEnum):
 
 
 # What a header can carry: a line break that was pasted along would make every call fail.
-_USABLE = re.compile(r"[!-~]+")
+_USABLE = re.compile(r"[!-~]{1,2000}")
 
 CREDENTIALS: Mapping[Adapter, tuple[str, ...]] = {
     Adapter.SANDBOX: (),
@@ -41,7 +42,10 @@ class CredentialsIncompleteError(RefusedError):
 
 class CredentialNotUsableError(RefusedError):
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name} is empty, or has spaces or characters that no such credential has")
+        super().__init__(
+            f"{name} is empty, or has spaces or characters that no such credential has, or too many"
+        )
+        self.name = name
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class ProviderAccount:
     method: PaymentMethod
     adapter: Adapter
     sealed: str | None = field(repr=False)
+    created_at: datetime
 
     def opened(self, box: SecretBox) -> Mapping[str, str]:
         """Its credentials."""
@@ -67,9 +72,9 @@ where application_id = %s and method = %s and replaced_at is null"""
 _ADD = """
 insert into provider_accounts (id, application_id, method, adapter, sealed) values (%s, %s, %s, %s, %s)"""
 _CURRENT = """
-select id, application_id, method, adapter, sealed from provider_accounts
+select id, application_id, method, adapter, sealed, created_at from provider_accounts
 where application_id = %s and replaced_at is null"""
-_GET = "select id, application_id, method, adapter, sealed from provider_accounts where id = %s"
+_GET = "select id, application_id, method, adapter, sealed, created_at from provider_accounts where id = %s"
 
 
 def set_provider(
@@ -114,9 +119,16 @@ def get_account(cursor: Cursor[Any], account_id: UUID) -> ProviderAccount:
     return account
 
 
+def plutu_callback_url(checkout_url: str, account_id: UUID) -> str:
+    """What Plutu is to be told as the address for its callbacks."""
+    return f"{checkout_url}/providers/plutu/callbacks/{account_id}"
+
+
 def _account(row: tuple[Any, ...]) -> ProviderAccount:
-    account_id, application_id, method, adapter, sealed = row
-    return ProviderAccount(account_id, application_id, PaymentMethod(method), Adapter(adapter), sealed)
+    account_id, application_id, method, adapter, sealed, created_at = row
+    return ProviderAccount(
+        account_id, application_id, PaymentMethod(method), Adapter(adapter), sealed, created_at
+    )
 
 
 def _purpose(account_id: UUID) -> str:

@@ -9,7 +9,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from shared.applications.credentials import CredentialKind, issue_credential
-from shared.applications.errors import ApplicationNotFoundError
+from shared.applications.errors import ApplicationExistsError, ApplicationNotFoundError
 from shared.applications.merchants import find_or_make_merchant, make_merchant
 from shared.applications.names import check_name
 from shared.applications.webhook_secrets import roll_webhook_secret
@@ -25,6 +25,8 @@ class NewApplication:
     """An existing merchant's id, or a name; None makes a new one, named like the application."""
     methods: frozenset[PaymentMethod] = frozenset(PaymentMethod)
     webhook_url: WebhookUrl | None = None
+    id: UUID | None = None
+    """Names the wish: asking twice with one id makes one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +54,22 @@ class Application:
         object.__setattr__(self, "methods", tuple(m for m in PaymentMethod if m in self.methods))
 
 
-_CREATE = "insert into applications (merchant_id, name, webhook_url) values (%s, %s, %s) returning id"
+_CREATE = """
+insert into applications (id, merchant_id, name, webhook_url) values (coalesce(%s, uuidv7()), %s, %s, %s)
+on conflict (id) do nothing returning id"""
+
+_RENAME = "update applications set name = %s where id = %s and name <> %s"
 
 _ENABLE_METHODS = "insert into application_methods (application_id, method) select %s, unnest(%s::text[])"
 
 _SET_WEBHOOK_URL = "update applications set webhook_url = %s where id = %s returning id"
 
-_LIST = """
-select a.id, a.name, a.merchant_id, m.name as merchant_name, a.webhook_url, a.created_at,
+_COLUMNS = """a.id, a.name, a.merchant_id, m.name as merchant_name, a.webhook_url, a.created_at,
        array(select method from application_methods where application_id = a.id) as methods
-from applications a join merchants m on m.id = a.merchant_id
-order by a.id"""
+from applications a join merchants m on m.id = a.merchant_id"""
+_LIST = f"select {_COLUMNS} order by a.id"
+_OF_MERCHANT = f"select {_COLUMNS} where a.merchant_id = %s order by a.id"
+_GET = f"select {_COLUMNS} where a.id = %s"
 
 
 def create_application(
@@ -75,8 +82,10 @@ def create_application(
         merchant_id = make_merchant(connection, name)
     else:
         merchant_id = find_or_make_merchant(connection, new.merchant)
-    row = connection.execute(_CREATE, (merchant_id, name, new.webhook_url)).fetchone()
-    assert row is not None
+    row = connection.execute(_CREATE, (new.id, merchant_id, name, new.webhook_url)).fetchone()
+    if row is None:
+        assert new.id is not None
+        raise ApplicationExistsError(new.id)
     application_id = row[0]
     connection.execute(_ENABLE_METHODS, (application_id, sorted(new.methods)))
     return CreatedApplication(
@@ -86,6 +95,12 @@ def create_application(
         access_token=issue_credential(connection, application_id, CredentialKind.ACCESS_TOKEN).text,
         webhook_secret=roll_webhook_secret(connection, box, application_id).text,
     )
+
+
+def rename_application(connection: Connection[Any], application_id: UUID, name: str) -> bool:
+    """Whether that changed its name."""
+    name = check_name(name, of="application")
+    return bool(connection.execute(_RENAME, (name, application_id, name)).rowcount)
 
 
 def set_webhook_url(connection: Connection[Any], application_id: UUID, url: WebhookUrl | None) -> None:
@@ -98,3 +113,17 @@ def list_applications(connection: Connection[Any]) -> list[Application]:
     """Oldest first."""
     with connection.cursor(row_factory=class_row(Application)) as cursor:
         return cursor.execute(_LIST).fetchall()
+
+
+def list_applications_of(connection: Connection[Any], merchant_id: UUID) -> list[Application]:
+    """Of one merchant, oldest first."""
+    with connection.cursor(row_factory=class_row(Application)) as cursor:
+        return cursor.execute(_OF_MERCHANT, (merchant_id,)).fetchall()
+
+
+def get_application(connection: Connection[Any], application_id: UUID) -> Application:
+    with connection.cursor(row_factory=class_row(Application)) as cursor:
+        found = cursor.execute(_GET, (application_id,)).fetchone()
+    if found is None:
+        raise ApplicationNotFoundError(application_id)
+    return found

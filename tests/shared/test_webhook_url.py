@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from shared.webhook_url import WebhookUrlError, check_webhook_url, is_public_address
+from shared.webhook_url import UrlFault, WebhookUrlError, check_webhook_url, is_public_address
 
 ALLOWED = [
     "https://shop.example.ly",
@@ -106,6 +106,34 @@ def test_any_other_url_is_refused_with_a_reason(url: str, told: str) -> None:
     with pytest.raises(WebhookUrlError, match=told) as caught:
         check_webhook_url(url, allow_private=False)
     assert "hush" not in str(caught.value)
+
+
+# In the order of REFUSED's blocks: what a page in another language goes by.
+FAULTS = {
+    "https:///hook": UrlFault.NOT_ABSOLUTE,
+    "https://@shop.example.ly/": UrlFault.USER_INFO,
+    "https://shop.example.ly/#": UrlFault.FRAGMENT,
+    "https://shop.example.ly/\x00": UrlFault.STRAY_CHARACTER,
+    "https://shop.example.ly/" + "a" * 2025: UrlFault.TOO_LONG,
+    "https://shop.example.ly:0/": UrlFault.IMPOSSIBLE_PORT,
+    "https://shop.example.ly:4a3/": UrlFault.UNREADABLE_HOST,
+    "https://shop..example.ly/": UrlFault.UNREADABLE_HOST,
+    "https://[::1/": UrlFault.UNREADABLE_HOST,
+    "https://printer.local/": UrlFault.LOCAL_NAME,
+    "https://[::ffff:127.0.0.1]/": UrlFault.PRIVATE_ADDRESS,
+    "https://127.1/": UrlFault.ODD_SPELLING,
+}
+
+
+@pytest.mark.parametrize("url", FAULTS)
+def test_a_program_is_told_what_is_wrong_in_one_word(url: str) -> None:
+    with pytest.raises(WebhookUrlError) as caught:
+        check_webhook_url(url, allow_private=False)
+    assert caught.value.fault is FAULTS[url]
+
+
+def test_every_fault_is_shown_here() -> None:
+    assert set(FAULTS.values()) == set(UrlFault)
 
 
 @pytest.mark.parametrize(

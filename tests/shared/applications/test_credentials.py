@@ -16,6 +16,7 @@ from shared.applications.credentials import (
 from shared.applications.errors import (
     ApplicationNotFoundError,
     CredentialAmbiguousError,
+    CredentialExistsError,
     CredentialNotFoundError,
 )
 from shared.credential_formats import hash_of
@@ -48,6 +49,20 @@ def test_an_application_may_have_several(
     assert issued.text.startswith(listed[-1].prefix)
     assert rows("select hash from credentials where id = %s", issued.id) == [(hash_of(issued.text),)]
     assert issued.text not in repr(issued)
+
+
+def test_one_id_is_issued_once(database: Database, create: Create, rows: Rows) -> None:
+    """Whose ever it is: what was issued before stays as it is."""
+    mine, other, wish = create("a"), create("b"), uuid4()
+    with database.transaction() as connection:
+        issued = issue_credential(connection, mine.id, CredentialKind.API_KEY, credential_id=wish)
+    assert issued.id == wish
+    assert issued.prefix == issued.text[:9]
+    before = rows("select * from credentials order by id")
+    for application_id in (mine.id, other.id):
+        with pytest.raises(CredentialExistsError), database.transaction() as connection:
+            issue_credential(connection, application_id, CredentialKind.ACCESS_TOKEN, credential_id=wish)
+    assert rows("select * from credentials order by id") == before
 
 
 def test_kinds_are_those_of_the_table(rows: Rows) -> None:

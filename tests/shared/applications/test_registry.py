@@ -4,11 +4,16 @@ from uuid import uuid4
 
 import pytest
 
-from shared.applications.errors import ApplicationNotFoundError, NameNotAllowedError
+from shared.applications.errors import (
+    ApplicationExistsError,
+    ApplicationNotFoundError,
+    NameNotAllowedError,
+)
 from shared.applications.registry import (
     NewApplication,
     create_application,
     list_applications,
+    rename_application,
     set_webhook_url,
 )
 from shared.applications.webhook_secrets import open_webhook_secret
@@ -110,3 +115,25 @@ def test_a_name_keeps_what_arabic_needs(create: Create, rows: Rows) -> None:
         "مت\u200cجر\u200f",
         "م" * 200,
     ]
+
+
+def test_one_id_makes_one_application(create: Create, rows: Rows) -> None:
+    """The second time nothing is made: no merchant, no credentials."""
+    wish = uuid4()
+    assert create("shop", id=wish).id == wish
+    with pytest.raises(ApplicationExistsError, match=str(wish)):
+        create("another", id=wish)
+    assert rows("select name from applications") == [("shop",)]
+    assert rows("select name from merchants") == [("shop",)]
+    assert len(rows("select from credentials")) == 2
+
+
+def test_an_application_is_renamed(database: Database, create: Create, rows: Rows) -> None:
+    """Only this one; and whether anything changed is told."""
+    made, _ = create("shop"), create("other")
+    for name, changes in [(" متجر ", True), ("متجر", False)]:
+        with database.transaction() as connection:
+            assert rename_application(connection, made.id, name) is changes
+    assert rows("select name from applications order by id") == [("متجر",), ("other",)]
+    with pytest.raises(NameNotAllowedError), database.transaction() as connection:
+        rename_application(connection, made.id, "a\x00")

@@ -5,8 +5,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from shared.applications.errors import ApplicationNotFoundError, WebhookSecretNotFoundError
-from shared.applications.webhook_secrets import WebhookSecret, open_webhook_secret, roll_webhook_secret
+from shared.applications.errors import (
+    ApplicationNotFoundError,
+    WebhookSecretNotFoundError,
+    WebhookSecretRolledError,
+)
+from shared.applications.webhook_secrets import (
+    WebhookSecret,
+    current_version,
+    open_webhook_secret,
+    roll_webhook_secret,
+)
 from shared.db.pool import Database
 from shared.sealing import SealedForAnotherPurposeError, SecretBox
 from tests.shared.applications.conftest import Create, Rows
@@ -52,6 +61,38 @@ def test_rolls_at_one_moment_give_a_version_each(
     assert sorted(secret.version for secret in rolled) == list(range(2, 18))
     assert all(_open(database, box, made.id, secret.version) == secret.text for secret in rolled)
     assert rows("select webhook_secret_version from applications") == [(17,)]
+
+
+def test_a_version_is_replaced_once(database: Database, box: SecretBox, create: Create, rows: Rows) -> None:
+    """Of those who want to replace the same one at one moment, one does."""
+    made = create()
+
+    def replace(_: int) -> bool:
+        try:
+            with database.transaction() as connection:
+                roll_webhook_secret(connection, box, made.id, replacing=1)
+        except WebhookSecretRolledError as error:
+            assert "its version is 2 now" in str(error)  # noqa: PT017  one of eight
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(replace, range(8))) == 1
+    assert rows("select webhook_secret_version from applications") == [(2,)]
+
+
+def test_what_is_current_is_told_without_the_secret(
+    database: Database, box: SecretBox, create: Create, application_id: UUID, rows: Rows
+) -> None:
+    made = create()
+    _roll(database, box, made.id)
+    with database.cursor() as cursor:
+        current = current_version(cursor, made.id)
+        assert current is not None
+        assert [(current.number, current.since)] == rows(
+            "select version, created_at from webhook_secrets where version = 2"
+        )
+        assert current_version(cursor, application_id) is None
 
 
 def test_a_roll_that_fails_leaves_the_old_secret_current(

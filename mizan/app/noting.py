@@ -1,0 +1,19 @@
+"""What an operator does to an application is in its merchant's audit log too."""
+
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from mizan.operator_account import operator
+from shared.audit import Action, record
+
+
+def note(
+    connection: Connection[Any],
+    action: Action,
+    application_id: UUID,
+    **details: str | int | list[str] | None,
+) -> None:
+    """In the transaction that does what is noted; never with a secret."""
+    record(connection, operator(), action, application_id=application_id, details=details)
