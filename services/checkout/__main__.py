@@ -1,30 +1,12 @@
-"""The checkout's process: a parent that listens, and workers that answer."""
-
-import logging
+"""The checkout's process."""
 
 from services.checkout.app import make_worker_app
 from services.checkout.workshop import SERVICE
-from shared.process import begin, refuse
-from shared.sealing import NoSecretKeysError, SecretBox
-from shared.web.gunicorn_config import gunicorn_config
-from shared.web.gunicorn_server import serve
+from shared.web.pages_process import run_pages
 
 
 def main() -> None:
-    settings = begin(SERVICE)
-    try:
-        SecretBox(settings.secret_keys)
-        config = gunicorn_config(
-            settings.http_host,
-            settings.http_port,
-            settings.metrics_dir,
-            workers=settings.checkout.workers,
-            threads=settings.checkout.threads,
-        )
-    except (NoSecretKeysError, ValueError) as error:
-        refuse(SERVICE, error)
-    serve(make_worker_app, config)
-    logging.getLogger("services.checkout").info("stopped")
+    run_pages(SERVICE, make_worker_app, lambda settings: settings.checkout)
 
 
 if __name__ == "__main__":

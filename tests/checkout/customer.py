@@ -1,13 +1,12 @@
 """A customer without a browser: opens the page, fills in its forms, and follows where they lead."""
 
 import re
-from html import unescape
 
 import requests
 
+from tests.page_text import text_of, title_of
+
 _HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
-_TITLE = re.compile(r"<h1[^>]*>(.*?)</h1>", re.DOTALL)
-_TAGS = re.compile(r"<[^>]+>")
 
 
 class Customer:
@@ -43,17 +42,12 @@ class Customer:
 
     @property
     def title(self) -> str:
-        found = _TITLE.search(self.answer.text)
-        return _text(found[1]) if found else ""
+        return title_of(self.answer.text)
 
     @property
     def text(self) -> str:
         """What can be read on the page."""
-        return _text(self.answer.text)
+        return text_of(self.answer.text)
 
     def close(self) -> None:
         self._session.close()
-
-
-def _text(html: str) -> str:
-    return " ".join(unescape(_TAGS.sub(" ", html)).split())

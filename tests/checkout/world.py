@@ -7,8 +7,6 @@ from threading import Event, Thread
 from typing import Any
 from uuid import UUID, uuid4
 
-from werkzeug.serving import make_server
-
 from services.checkout.app import make_app
 from services.checkout.verifier import verifier_loop
 from services.checkout.verifying import Verifier
@@ -29,6 +27,7 @@ from stack.free_ports import find_free_ports
 from tests.checkout.customer import Customer
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox
 from tests.scheduler.at_work import at_work
+from tests.serving import serving
 
 PROVIDER_TIMEOUT_S = 2.0
 SILENCE_S = 4.0
@@ -113,16 +112,8 @@ class CheckoutWorld:
 
     @contextmanager
     def serving(self) -> Iterator[None]:
-        app = make_app(self.settings, self.database)
-        server = make_server("127.0.0.1", self.port, app, threaded=True)
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
+        with serving(make_app(self.settings, self.database), self.port):
             yield
-        finally:
-            server.shutdown()
-            thread.join(10)
-            server.server_close()
 
     @contextmanager
     def verifying(self) -> Iterator[None]:
