@@ -15,10 +15,8 @@ from uuid import uuid4
 import msgspec
 import pycurl
 
-from services.webhooks.deliveries import Delivery, Target
-from services.webhooks.ladder import DeliveryStatus
-from services.webhooks.request import body_of, signature_of, signing_key
 from shared.intents.states import EventType
+from shared.webhooks.signing import body_of, signature_of, signing_key
 
 IN_FLIGHT = 100
 SECRET = "whsec_of-the-length-that-a-real-one-has-too-0123"  # noqa: S105  it protects nothing
@@ -44,7 +42,7 @@ def posts_per_s(url: str, count: int) -> float:
 
 
 def run(plan: Plan) -> float:
-    posts = [_post(plan) for _ in range(plan.count)]
+    posts = [_post() for _ in range(plan.count)]
     idle = [_handle(plan.url) for _ in range(IN_FLIGHT)]
     gc.freeze()
     began = perf_counter()
@@ -90,23 +88,8 @@ def _handle(url: str) -> pycurl.Curl:
     return handle
 
 
-def _post(plan: Plan) -> Post:
-    body = body_of(
-        Delivery(
-            id=str(uuid4()),
-            application_id="",
-            intent_uuid=str(uuid4()),
-            event=EventType.CANCELED,
-            status=DeliveryStatus.PENDING,
-            step=1,
-            due_at=None,
-            frozen=Target(plan.url, 1),
-            current=None,
-            is_paused=False,
-            due_in_s=0,
-            ended_without_url=False,
-        )
-    )
+def _post() -> Post:
+    body = body_of(str(uuid4()), EventType.CANCELED, str(uuid4()))
     signature = signature_of(body, signing_key(SECRET))
     return body, ("Content-Type: application/json", f"Service-Signature: {signature}", "Expect:")
 

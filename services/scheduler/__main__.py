@@ -2,6 +2,7 @@
 
 import logging
 
+from services.scheduler.bulk_resends import BulkResends
 from services.scheduler.duties import Duty, start_duties, wait_for_duties
 from services.scheduler.expiry import Expiry
 from services.scheduler.lapsed_rows import LapsedRows
@@ -38,6 +39,7 @@ def main() -> None:
         VerificationRequests(database),
         Redrive(database, settings.kafka),
         Republish(database, settings.kafka),
+        BulkResends(database),
         Partitions(database, settings.kept),
         LapsedRows(database, settings.kept),
     ]

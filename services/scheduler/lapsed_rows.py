@@ -1,4 +1,4 @@
-"""Lapsed rows: removes sessions, codes and throttles that have been over for longer than they are kept."""
+"""Lapsed rows: removes sessions, codes, throttles and wishes that have been over for longer than they are kept."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ LAPSING = (
     Lapsing("login_throttles", lambda kept: kept.throttles_days),
     Lapsing("code_challenges", lambda kept: kept.codes_days),
     Lapsing("checkout_limits", lambda kept: kept.throttles_days),
+    Lapsing("resend_requests", lambda kept: kept.codes_days),
 )
 
 # Found by place (ctid), so that there is no join to plan badly. The batch is written out for the planner's sake: of

@@ -1,23 +1,10 @@
 """What came of one try to deliver a webhook (§6.6). Pure."""
 
-from enum import StrEnum
-
 import msgspec
 
-ANSWER_LIMIT = 16 * 1024
+from shared.webhooks.failures import ANSWER_LIMIT, Failure
 
-
-class Failure(StrEnum):
-    """Why a try has no status code."""
-
-    DNS = "dns"
-    REFUSED = "refused"
-    UNREACHABLE = "unreachable"
-    """No connection, for another reason than a refusal: no route, or no socket left on our side."""
-    TLS = "tls"
-    TIMEOUT = "timeout"
-    BROKEN_ANSWER = "broken_answer"
-    BLOCKED_ADDRESS = "blocked_address"
+__all__ = ["ANSWER_LIMIT", "Answer", "Failure"]
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -14,7 +14,10 @@ import pycurl
 from services.webhooks.answers import ANSWER_LIMIT, Failure
 from services.webhooks.names import Destination
 from shared.webhook_url import is_public_address
+from shared.webhooks.signing import CONTENT_TYPE, SIGNATURE_HEADER, USER_AGENT
 
+_CONTENT_TYPE = f"Content-Type: {CONTENT_TYPE}"
+_SIGNATURE = f"{SIGNATURE_HEADER}: "
 _CURL_KNOWS_NAMES_S = 60  # longer, so that what we take for known is known to curl too
 _MOST_HEADERS_KEPT = 16 * 1024
 _IDLE_CONNECTION_KEPT_S = 30
@@ -92,10 +95,7 @@ class Courier:
             setopt(pycurl.URL, url)
             self.url = url
         setopt(pycurl.POSTFIELDS, body)
-        setopt(
-            pycurl.HTTPHEADER,
-            ("Content-Type: application/json", "Service-Signature: " + signature, "Expect:"),
-        )
+        setopt(pycurl.HTTPHEADER, (_CONTENT_TYPE, _SIGNATURE + signature, "Expect:"))
 
     def prepare(self, destination: Destination, timeout_ms: int) -> None:
         if self.timeout_ms != timeout_ms:
@@ -164,7 +164,7 @@ class Courier:
         protocols = pycurl.PROTO_HTTPS | (pycurl.PROTO_HTTP if self._allow_private else 0)
         return {
             pycurl.POST: 1,
-            pycurl.USERAGENT: "Mizan",
+            pycurl.USERAGENT: USER_AGENT,
             pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
             pycurl.HTTP09_ALLOWED: 0,
             pycurl.HTTP_CONTENT_DECODING: 0,

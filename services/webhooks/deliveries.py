@@ -16,8 +16,8 @@ from psycopg import Cursor
 from services.webhooks.answers import Answer
 from services.webhooks.ladder import Decision, DeliveryStatus
 from shared.db.prepared import Prepared, Row, array
+from shared.webhooks.failures import NO_URL
 
-NO_URL = "no_url"
 # Each month begins with empty tables.
 PLANNED_FOR_S = 30.0
 _STATUSES = {str(status): status for status in DeliveryStatus}

@@ -8,13 +8,14 @@ from psycopg import Connection
 
 from services.webhooks.deliveries import Delivery, Target, look, met_resends
 from services.webhooks.fence import Send, Verdict, judge, judge_resend
-from services.webhooks.request import SigningKeys, body_of, signature_of
 from services.webhooks.sending import Post
+from services.webhooks.signing_keys import SigningKeys
 from services.webhooks.tries import Try
 from shared.applications.errors import WebhookSecretNotFoundError
 from shared.db.pool import Database
 from shared.messages import DeliveryDue
 from shared.sealing import CannotOpenSealError, SealedForAnotherPurposeError
+from shared.webhooks.signing import body_of, signature_of
 
 SecretTrouble = WebhookSecretNotFoundError | CannotOpenSealError | SealedForAnotherPurposeError
 _SECRET_TROUBLE = (WebhookSecretNotFoundError, CannotOpenSealError, SealedForAnotherPurposeError)
@@ -56,6 +57,6 @@ class Looking:
         return judged
 
     def _post(self, connection: Connection[Any], delivery: Delivery, target: Target) -> Post:
-        body = body_of(delivery)
+        body = body_of(delivery.id, delivery.event, delivery.intent_uuid)
         key = self._keys.get(connection, delivery.application_id, target.secret_version)
         return Post(target.url, body, signature_of(body, key), delivery.application_id)

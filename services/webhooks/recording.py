@@ -10,7 +10,6 @@ from uuid import UUID
 
 from services.webhooks.answers import Answer, Failure
 from services.webhooks.deliveries import (
-    NO_URL,
     LadderTry,
     ResendTry,
     end_without_url,
@@ -37,6 +36,7 @@ from shared.db.pool import Database
 from shared.kafka.producer import ConfirmingProducer, Outgoing
 from shared.messages import DeliveryDue, DeliveryExhausted, ResendRequested
 from shared.uuid7 import made_at
+from shared.webhooks.failures import NO_URL
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from services.webhooks.delivering import Delivering
 from services.webhooks.intake import Intake
 from services.webhooks.looking import Looking
 from services.webhooks.recording import Recording
-from services.webhooks.request import SigningKeys
 from services.webhooks.sending import Sender
+from services.webhooks.signing_keys import SigningKeys
 from shared.db.pool import Database
 from shared.kafka.dead_letters import KafkaDeadLetterBox
 from shared.kafka.handlers import BatchHandler, Handler

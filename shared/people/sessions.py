@@ -47,7 +47,7 @@ seen as (
     update sessions as s set last_seen_at = mizan_now(),
         expires_at = least(mizan_now() + make_interval(secs => %(idle)s),
                            s.created_at + make_interval(secs => %(longest)s))
-    from found where s.hash = found.hash and found.last_seen_at < mizan_now() - interval '1 minute'
+    from found where s.hash = found.hash and found.last_seen_at < mizan_now() - interval '1 minute' and %(is_use)s
 )
 select {MEMBER_COLUMNS}
 from found join members as m on m.id = found.person_id and m.removed_at is null
@@ -68,12 +68,14 @@ def begin_session(connection: Connection[Any], member_id: UUID, address: str, br
     return token
 
 
-def find_session(cursor: Cursor[Any], token: str) -> FoundSession | None:
-    """Whose it is, if it counts still: it has not lapsed, was not ended, and its member is there."""
+def find_session(cursor: Cursor[Any], token: str, *, is_use: bool = True) -> FoundSession | None:
+    """Whose it is, if it counts still: it has not lapsed, was not ended, and its member is there.
+
+    What no person did is no use (`is_use`), and does not keep it open."""
     if not token:
         return None
     hashed = hash_of(token)
-    values = {"hash": hashed, "idle": IDLE_S, "longest": LONGEST_S}
+    values = {"hash": hashed, "idle": IDLE_S, "longest": LONGEST_S, "is_use": is_use}
     row = cursor.execute(_FIND, values).fetchone()
     return None if row is None else FoundSession(hashed, member_in(row))
 

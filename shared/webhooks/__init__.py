@@ -1,1 +1,1 @@
-"""What people may ask of webhooks: a resend, a pause."""
+"""What people may ask of webhooks: a resend, a pause, a test."""

@@ -22,6 +22,7 @@ KEPT_DAYS = {
     "login_throttles": 1,
     "code_challenges": 7,
     "checkout_limits": 1,
+    "resend_requests": 7,
 }
 
 _HASH = "sha256(uuidv7()::text::bytea)"
@@ -31,6 +32,7 @@ _COLUMNS = {
     "login_throttles": ("key, failures", f"{_HASH}, 3"),
     "code_challenges": ("attempt_id", "uuidv7()"),
     "checkout_limits": ("key, count", f"{_HASH}, 3"),
+    "resend_requests": ("id, delivery_id", "uuidv7(), uuidv7()"),
 }
 
 

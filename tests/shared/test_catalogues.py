@@ -1,4 +1,4 @@
-"""Both languages are complete, and what the page reads is what was translated."""
+"""Both languages of each service's pages are complete, and what the pages read is what was translated."""
 
 from io import BytesIO
 from pathlib import Path
@@ -9,53 +9,57 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
-ROOT = Path(__file__).parent.parent.parent / "services" / "checkout"
+SERVICES = Path(__file__).parent.parent.parent / "services"
 METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2")]
 
-
-def _catalogue(lang: str) -> Catalog:
-    path = ROOT / "translations" / lang / "LC_MESSAGES" / "messages.po"
-    return read_po(BytesIO(path.read_bytes()), lang)
+pytestmark = pytest.mark.parametrize("service", ["checkout", "dashboard"])
 
 
-def _words() -> set[str | tuple[str, ...]]:
-    found = extract_from_dir(ROOT, METHODS)
+def _path(service: str, lang: str) -> Path:
+    return SERVICES / service / "translations" / lang / "LC_MESSAGES"
+
+
+def _catalogue(service: str, lang: str) -> Catalog:
+    return read_po(BytesIO((_path(service, lang) / "messages.po").read_bytes()), lang)
+
+
+def _words(service: str) -> set[str | tuple[str, ...]]:
+    found = extract_from_dir(SERVICES / service, METHODS)
     return {tuple(word) if isinstance(word, list | tuple) else word for _, _, word, _, _ in found}
 
 
 @pytest.mark.parametrize("lang", ["ar", "en"])
 class TestCatalogue:
-    def test_every_word_is_translated(self, lang: str) -> None:
+    def test_every_word_is_translated(self, service: str, lang: str) -> None:
         """And nothing is left that no page says any more."""
-        catalogue = _catalogue(lang)
+        catalogue = _catalogue(service, lang)
         known = {message.id: message for message in catalogue if message.id}
-        assert {tuple(word) if isinstance(word, list | tuple) else word for word in known} == _words()
+        assert {tuple(word) if isinstance(word, list | tuple) else word for word in known} == _words(service)
         for message in known.values():
             strings = message.string if isinstance(message.string, list | tuple) else [message.string]
             assert all(strings), message.id
             assert not message.fuzzy, message.id
 
-    def test_what_is_filled_in_is_there(self, lang: str) -> None:
-        for message in _catalogue(lang):
+    def test_what_is_filled_in_is_there(self, service: str, lang: str) -> None:
+        for message in _catalogue(service, lang):
             assert not list(message.check()), message.id
 
-    def test_the_compiled_one_is_the_same(self, lang: str) -> None:
+    def test_the_compiled_one_is_the_same(self, service: str, lang: str) -> None:
         """`make catalogues` was not forgotten."""
         compiled = BytesIO()
-        write_mo(compiled, _catalogue(lang))
-        kept = ROOT / "translations" / lang / "LC_MESSAGES" / "messages.mo"
-        assert kept.read_bytes() == compiled.getvalue()
+        write_mo(compiled, _catalogue(service, lang))
+        assert (_path(service, lang) / "messages.mo").read_bytes() == compiled.getvalue()
 
 
-def test_english_says_what_the_code_says() -> None:
-    for message in _catalogue("en"):
+def test_english_says_what_the_code_says(service: str) -> None:
+    for message in _catalogue(service, "en"):
         if message.id:
             assert message.string == message.id
 
 
-def test_arabic_is_arabic() -> None:
+def test_arabic_is_arabic(service: str) -> None:
     """But for names that are written alike everywhere."""
-    for message in _catalogue("ar"):
+    for message in _catalogue(service, "ar"):
         texts = message.string if isinstance(message.string, list | tuple) else [message.string]
         for text in texts:
             assert not message.id or any("\u0600" <= character <= "\u06ff" for character in str(text)), text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.settings import Environment, KeptSettings, SettingsError, read_settings
+from shared.settings import Environment, KeptSettings, MailSettings, SettingsError, read_settings
 
 
 @pytest.fixture(autouse=True)
@@ -147,6 +147,41 @@ class TestCheckout:
             ("PROVIDER_TIMEOUT", "0"),
             ("CHECKOUT_CODES_PER_PHONE", "0"),
             ("PLUTU_URL", "ftp://x"),
+        ],
+    )
+    def test_what_cannot_be(self, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+        monkeypatch.setenv(name, value)
+        with pytest.raises(SettingsError) as caught:
+            read_settings()
+        assert set(caught.value.problems) == {name}
+
+
+class TestDashboard:
+    def test_without_a_mail_server_nothing_is_mailed(self) -> None:
+        assert read_settings().dashboard.mail is None
+
+    def test_the_mail_server(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        (tmp_path / "password").write_text("hush\n")
+        monkeypatch.setenv("SMTP_HOST", "mail.example.ly")
+        monkeypatch.setenv("SMTP_USER", "mizan")
+        monkeypatch.setenv("SMTP_PASSWORD_FILE", str(tmp_path / "password"))
+        settings = read_settings()
+        mail = settings.dashboard.mail
+        assert mail == MailSettings(
+            "mail.example.ly", 587, "mizan@mail.example.ly", "mizan", "hush", "starttls"
+        )
+        assert "hush" not in repr(settings)
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("SMTP_PORT", "0"),
+            ("SMTP_TLS", "perhaps"),
+            ("SMTP_SENDER", "nobody"),
+            ("DASHBOARD_WORKERS", "0"),
+            ("DASHBOARD_THREADS", "many"),
+            ("DASHBOARD_PUBLIC_URL", "dashboard.example"),
+            ("TRUSTED_PROXIES", "-1"),
         ],
     )
     def test_what_cannot_be(self, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:

@@ -1,0 +1,127 @@
+"""Bulk resends: puts the failed deliveries of a period on webhooks.resend, a few each second, the oldest first.
+
+What goes into the outbox, and how far it has come, is one transaction: after a crash it goes on where it was, and of
+two schedulers one does it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from prometheus_client import Counter
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from shared.db.pool import Database
+from shared.topics import WEBHOOKS_RESEND
+from shared.webhooks.resending import refusal_of
+from shared.webhooks.resending_failed import FAILED_FACETS, OF_FACET_SQL, Outcome
+
+RESENT = Counter("mizan_webhook_bulk_resent", "Failed deliveries put in line to be resent, of whole periods")
+
+BATCH = 20
+BATCH_EVERY_S = 1.0
+"""Together: so many go each second, for each application."""
+PAUSE_S = 0.5
+
+_CLAIM = """
+select id, application_id, reached, until, created_at from bulk_resends
+where finished_at is null and next_batch_at <= mizan_now()
+order by next_batch_at limit 1 for update skip locked"""
+# Whatever happened to a delivery after it was asked for, it is no longer what the person wanted resent: it was resent
+# by somebody, or has failed only now. The limit is written out for the planner's sake.
+BATCH_SQL = f"""
+select failed.id from unnest(%(facets)s::smallint[]) as wanted (facet)
+cross join lateral ({OF_FACET_SQL} limit {BATCH}) as failed
+order by id limit {BATCH}"""  # noqa: S608  from constants of this house
+_BEHIND = "select uuid7_floor(%s)"
+_QUEUE = f"""
+insert into outbox (topic, key, payload)
+select '{WEBHOOKS_RESEND.name}', delivery, resend_requested_message(wish, delivery, %(application)s)
+from unnest(%(wishes)s::uuid[], %(deliveries)s::uuid[]) with ordinality as one (wish, delivery, place)
+order by place"""  # noqa: S608  from constants of this house
+_ADVANCE = """
+update bulk_resends
+set resent = resent + %(count)s, reached = coalesce(%(reached)s, reached),
+    next_batch_at = mizan_now() + make_interval(secs => %(pause_s)s),
+    finished_at = case when %(outcome)s::text is not null then mizan_now() end, outcome = %(outcome)s
+where id = %(id)s"""
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    id: UUID
+    application_id: UUID
+    reached: UUID
+    until: datetime
+    created_at: datetime
+
+
+class BulkResends:
+    name = "bulk-resends"
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def turn(self) -> float:
+        """A batch of one application's, and at once of the next one's."""
+        with self._database.transaction() as connection:
+            # Where the planner believes that a month is short, it would rather read and sort all of it.
+            connection.execute("set local enable_sort = off")
+            under_way = _claim(connection)
+            if under_way is None:
+                return PAUSE_S
+            resent = _advance(connection, under_way)
+        RESENT.inc(resent)
+        return 0.0
+
+    def close(self) -> None:
+        """The database belongs to the process."""
+
+
+def _claim(connection: Connection[Any]) -> _UnderWay | None:
+    with connection.cursor(row_factory=class_row(_UnderWay)) as cursor:
+        return cursor.execute(_CLAIM).fetchone()
+
+
+def _advance(connection: Connection[Any], under_way: _UnderWay) -> int:
+    refusal = refusal_of(connection, under_way.application_id)
+    deliveries = [] if refusal else _next_deliveries(connection, under_way)
+    if deliveries:
+        values = {
+            "application": under_way.application_id,
+            "deliveries": deliveries,
+            "wishes": [wish_of(under_way.id, delivery) for delivery in deliveries],
+        }
+        connection.execute(_QUEUE, values)
+    outcome = Outcome(refusal) if refusal else Outcome.DONE if len(deliveries) < BATCH else None
+    connection.execute(
+        _ADVANCE,
+        {
+            "id": under_way.id,
+            "count": len(deliveries),
+            "reached": max(deliveries, default=None),
+            "pause_s": BATCH_EVERY_S,
+            "outcome": outcome,
+        },
+    )
+    return len(deliveries)
+
+
+def _next_deliveries(connection: Connection[Any], under_way: _UnderWay) -> Sequence[UUID]:
+    (behind,) = connection.execute(_BEHIND, (under_way.until,)).fetchone() or (None,)
+    values = {
+        "application": under_way.application_id,
+        "facets": FAILED_FACETS,
+        "reached": under_way.reached,
+        "behind": behind,
+        "asked_at": under_way.created_at,
+    }
+    return [row[0] for row in connection.execute(BATCH_SQL, values)]
+
+
+def wish_of(bulk_id: UUID, delivery_id: UUID) -> UUID:
+    """Always the same for the same two, so that a repeat is met once."""
+    return uuid5(bulk_id, str(delivery_id))

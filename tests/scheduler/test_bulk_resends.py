@@ -1,0 +1,321 @@
+"""Bulk resends: exactly the failed deliveries of a period, each once, the oldest first, and not too fast."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from threading import Event
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from psycopg import Connection
+
+from services.scheduler import bulk_resends
+from services.scheduler.bulk_resends import BATCH, BulkResends, wish_of
+from shared.applications.errors import RefusedError
+from shared.db.pool import Database
+from shared.messages import ResendRequested, decode
+from shared.webhooks.pausing import pause_webhooks
+from shared.webhooks.resending import ResendRefusedError
+from shared.webhooks.resending_failed import (
+    BulkResend,
+    NothingFailedError,
+    ResendingAlreadyError,
+    begin_resending_failed,
+    count_failed,
+    get_bulk_resend,
+    stop_resending_failed,
+)
+from tests.clock import Clock
+from tests.dashboard.made_deliveries import CANCELED, Deliveries
+from tests.scheduler.at_work import at_work
+from tests.waiting import eventually
+
+A_DAY = timedelta(days=1)
+
+
+class Resending:
+    """One application's, and the scheduler that does it by hand."""
+
+    def __init__(self, database: Database, clock: Clock, application: UUID) -> None:
+        self.database = database
+        self.clock = clock
+        self.application = application
+        self.deliveries = Deliveries(database, application)
+        self.duty = BulkResends(database)
+
+    def begin(self, wish: UUID | None = None, days: int = 7) -> BulkResend:
+        now = datetime.now(UTC)
+        with self.database.transaction() as connection:
+            begun, _ = begin_resending_failed(
+                connection, self.application, wish or uuid4(), now - days * A_DAY, now + A_DAY
+            )
+        return begun
+
+    def stop(self, bulk: BulkResend) -> bool:
+        with self.database.transaction() as connection:
+            return stop_resending_failed(connection, self.application, bulk.id)
+
+    def now(self, bulk: BulkResend) -> BulkResend:
+        with self.database.transaction() as connection:
+            return get_bulk_resend(connection, self.application, bulk.id)
+
+    def turn(self) -> None:
+        """As far as it goes at one moment, and a second later."""
+        while self.duty.turn() == 0:
+            pass
+        self.clock.advance(timedelta(seconds=1))
+
+    def finish(self, bulk: BulkResend) -> BulkResend:
+        for _ in range(100):
+            self.turn()
+            if self.now(bulk).outcome:
+                return self.now(bulk)
+        raise AssertionError("it does not end")
+
+    def wishes(self) -> list[tuple[UUID, UUID]]:
+        """Delivery and wish, as they are in the outbox."""
+        rows = self.deliveries.run(
+            "select key, payload from outbox where topic = 'webhooks.resend' order by id"
+        )
+        messages = [decode(payload.encode()) for _, payload in rows]
+        wanted = [message for message in messages if isinstance(message, ResendRequested)]
+        assert [key for key, _ in rows] == [str(message.delivery_id) for message in wanted]
+        assert {message.application_id for message in wanted} <= {self.application}
+        return [(message.delivery_id, message.id) for message in wanted]
+
+    def resent(self) -> list[UUID]:
+        return [delivery for delivery, _ in self.wishes()]
+
+
+@pytest.fixture
+def make_resending(steady: Database, clock: Clock) -> Callable[[], Resending]:
+    def make() -> Resending:
+        with steady.transaction() as connection:
+            row = connection.execute(
+                """with merchant as (insert into merchants (name) values ('Tripoli Coffee') returning id)
+                   insert into applications (merchant_id, name, webhook_url)
+                   select id, 'shop', 'https://shop.example' from merchant returning id"""
+            ).fetchone()
+        assert row is not None
+        return Resending(steady, clock, row[0])
+
+    return make
+
+
+@pytest.fixture
+def resending(make_resending: Callable[[], Resending]) -> Resending:
+    return make_resending()
+
+
+def test_exactly_the_failed_ones_of_the_period_the_oldest_first(
+    resending: Resending, make_resending: Callable[[], Resending]
+) -> None:
+    make = resending.deliveries.make
+    make("failed", 500, ago=8 * A_DAY)  # before the period
+    expected = [
+        make("failed", 404, ago=6 * A_DAY, event=CANCELED),
+        make("failed", None, failure="no_url", tries=0, ago=5 * A_DAY),
+        make("failed", 500, ago=5 * A_DAY),
+        make("failed", 301, ago=4 * A_DAY),
+        make("failed", None, failure="dns", ago=3 * A_DAY),
+        make("failed", 700, ago=2 * A_DAY),
+        make("failed", 200),  # a resend was answered well but the books were closed
+    ]
+    make("pending", 500)
+    make("succeeded", 200)
+    make("failed", 500, is_test=True)
+    make_resending().deliveries.make("failed", 500)
+    begun = resending.begin()
+    assert (begun.found, begun.is_all, begun.resent) == (len(expected), True, 0)
+    ended = resending.finish(begun)
+    assert resending.resent() == expected
+    assert (ended.outcome, ended.resent) == ("done", len(expected))
+    assert resending.wishes() == [(delivery, wish_of(begun.id, delivery)) for delivery in expected]
+
+
+def test_a_few_each_second(resending: Resending) -> None:
+    """By the database's clock, whoever takes turns and however often."""
+    made = resending.deliveries.make_many(2 * BATCH + 3, "failed", 500)
+    begun = resending.begin()
+    seen = []
+    for _ in range(3):
+        resending.turn()
+        seen.append(len(resending.resent()))
+    assert seen == [BATCH, 2 * BATCH, 2 * BATCH + 3]
+    assert resending.now(begun).outcome == "done"
+    assert resending.resent() == made
+
+
+def test_applications_do_not_wait_for_each_other(make_resending: Callable[[], Resending]) -> None:
+    shops = [make_resending() for _ in range(3)]
+    for shop in shops:
+        shop.deliveries.make_many(BATCH + 1, "failed", 500)
+        shop.begin()
+    shops[0].turn()
+    counted = shops[0].deliveries.run(
+        """select count(*) from outbox group by payload::json ->> 'application_id'"""
+    )
+    assert counted == [(BATCH,)] * 3
+
+
+def test_a_crash_in_the_middle_of_a_batch_leaves_no_trace(
+    resending: Resending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was put into the outbox goes with it, and is put there again: once."""
+    made = resending.deliveries.make_many(BATCH + 2, "failed", 500)
+    begun = resending.begin()
+    advance = bulk_resends._advance
+
+    def crash(connection: Connection[Any], under_way: Any) -> int:
+        advance(connection, under_way)
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(bulk_resends, "_advance", crash)
+    with pytest.raises(RuntimeError):
+        resending.duty.turn()
+    assert resending.resent() == []
+    assert resending.now(begun).resent == 0
+    monkeypatch.undo()
+    resending.finish(begun)
+    assert resending.resent() == made
+
+
+def test_two_schedulers_resend_nothing_twice(
+    steady: Database, resending: Resending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_resends, "BATCH_EVERY_S", 0.0)
+    monkeypatch.setattr(bulk_resends, "PAUSE_S", 0.001)
+    made = resending.deliveries.make_many(15 * BATCH, "failed", 500)
+    begun = resending.begin()
+    with at_work(BulkResends(steady), BulkResends(steady), BulkResends(steady), stop=Event()):
+        eventually(lambda: resending.now(begun).outcome)
+    assert resending.resent() == made
+    assert resending.now(begun).resent == len(made)
+
+
+def test_while_one_holds_it_another_passes_by(steady: Database, resending: Resending) -> None:
+    resending.deliveries.make("failed", 500)
+    begun = resending.begin()
+    with steady.transaction() as connection:
+        connection.execute("select from bulk_resends where id = %s for update", (begun.id,))
+        assert BulkResends(steady).turn() > 0
+    assert resending.resent() == []
+
+
+def test_what_changed_since_it_was_asked_for_is_left_alone(resending: Resending, clock: Clock) -> None:
+    """It has succeeded, or somebody resent it and it failed again, or it failed only later."""
+    kept, succeeded, resent, later = (
+        resending.deliveries.make("failed", 500),
+        resending.deliveries.make("failed", 500),
+        resending.deliveries.make("failed", 500),
+        resending.deliveries.make("pending", 500),
+    )
+    begun = resending.begin()
+    assert begun.found == 3
+    clock.advance(timedelta(seconds=1))
+    run = resending.deliveries.run
+    run(
+        "update webhook_deliveries set status = 'succeeded', updated_at = mizan_now() where id = %s",
+        (succeeded,),
+    )
+    run("update webhook_deliveries set tries = 2, updated_at = mizan_now() where id = %s", (resent,))
+    run(
+        """update webhook_deliveries set status = 'failed', next_due_at = null, updated_at = mizan_now()
+           where id = %s""",
+        (later,),
+    )
+    ended = resending.finish(begun)
+    assert resending.resent() == [kept]
+    assert (ended.resent, ended.found) == (1, 3)
+
+
+def test_the_same_wish_twice_begins_one(resending: Resending) -> None:
+    """Also once it has ended."""
+    resending.deliveries.make("failed", 500)
+    wish = uuid4()
+    first = resending.begin(wish)
+    assert resending.begin(wish).id == first.id
+    resending.finish(first)
+    assert resending.begin(wish).outcome == "done"
+    resending.turn()
+    assert len(resending.resent()) == 1
+
+
+def test_one_at_a_time(resending: Resending) -> None:
+    resending.deliveries.make("failed", 500)
+    first = resending.begin()
+    with pytest.raises(ResendingAlreadyError) as refused:
+        resending.begin()
+    assert refused.value.under_way == first.id
+    resending.finish(first)
+    resending.begin()
+
+
+def test_another_applications_wish_is_not_found(
+    resending: Resending, make_resending: Callable[[], Resending]
+) -> None:
+    resending.deliveries.make("failed", 500)
+    other = make_resending()
+    other.deliveries.make("failed", 500)
+    theirs = other.begin()
+    with pytest.raises(RefusedError):
+        resending.begin(theirs.id)
+    with pytest.raises(RefusedError):
+        resending.now(theirs)
+    assert not resending.stop(theirs)
+    assert other.now(theirs).outcome is None
+
+
+def test_nothing_to_resend(resending: Resending) -> None:
+    resending.deliveries.make("succeeded", 200)
+    with pytest.raises(NothingFailedError):
+        resending.begin()
+
+
+def test_stopped_it_resends_no_more(resending: Resending) -> None:
+    resending.deliveries.make_many(BATCH + 5, "failed", 500)
+    begun = resending.begin()
+    resending.turn()
+    assert resending.stop(begun)
+    assert not resending.stop(begun)
+    resending.turn()
+    ended = resending.now(begun)
+    assert (ended.outcome, ended.resent) == ("stopped", BATCH)
+    assert len(resending.resent()) == BATCH
+
+
+def test_a_url_that_is_removed_ends_it(resending: Resending) -> None:
+    resending.deliveries.make_many(BATCH + 5, "failed", 500)
+    begun = resending.begin()
+    resending.turn()
+    resending.deliveries.run("update applications set webhook_url = null")
+    ended = resending.finish(begun)
+    assert (ended.outcome, ended.resent) == ("no_url", BATCH)
+    with pytest.raises(ResendRefusedError, match="no webhook URL"):
+        resending.begin()
+
+
+def test_a_pause_ends_it(steady: Database, resending: Resending) -> None:
+    resending.deliveries.make_many(BATCH + 5, "failed", 500)
+    begun = resending.begin()
+    resending.turn()
+    with steady.transaction() as connection:
+        pause_webhooks(connection, resending.application)
+    assert resending.finish(begun).outcome == "paused"
+    with pytest.raises(ResendRefusedError, match="paused"):
+        resending.begin()
+
+
+def test_the_count_stops_where_nobody_reads_on(
+    steady: Database, resending: Resending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resending.deliveries.run(
+        """insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, step)
+           select uuidv7(), uuidv7(), %s, 'payment_intent.succeeded', 'https://shop.example', 1, 'failed', 9
+           from generate_series(1, 10001)""",
+        (resending.application,),
+    )
+    now = datetime.now(UTC)
+    with steady.transaction() as connection:
+        found = count_failed(connection, resending.application, now - A_DAY, now + A_DAY)
+    assert (found.count, found.is_all) == (10_000, False)
