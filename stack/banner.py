@@ -27,4 +27,7 @@ def _first_call(addresses: Mapping[str, str], demo: Demo) -> list[str]:
         "",
         "  Open the checkout_url of its answer, and pay with card 4242 4242 4242 4242 (?lang=en for English).",
         "",
+        f"  See it in the dashboard: sign in at {addresses['dashboard_url']}",
+        f"    with {demo['owner_email']} and the password {demo['owner_password']}",
+        "",
     ]

@@ -13,37 +13,51 @@ from stack.private_file import write_private
 from stack.programs import PROJECT
 
 Demo = Mapping[str, str]
-_CREATE = (
-    sys.executable,
-    "-m",
-    "mizan",
-    "app",
-    "create",
-    "--name",
-    "Demo shop",
-    "--merchant",
-    "Demo",
-    "--json",
-)
+_MERCHANT = "Demo"
+_OWNER = "owner@demo.example"
+_FIND_OWNER = """
+select a.merchant_id, exists (select from members as m where m.merchant_id = a.merchant_id and m.email = %s
+                              and m.removed_at is null)
+from applications as a where a.id = %s"""
+_CREATE = ("app", "create", "--name", "Demo shop", "--merchant", _MERCHANT, "--json")
 
 
 def ensure_demo(directory: Path, environment: Mapping[str, str]) -> Demo:
-    """Its credentials, which the database does not know: they are kept beside it."""
+    """Its credentials and its owner's, which the database does not know: they are kept beside it."""
     path = directory / "demo.json"
-    known = _read(path)
-    if known and _exists(environment["DATABASE_URL"], known["application_id"]):
-        return known
+    known = dict(_read(path) or {})
+    demo = known if known and _exists(environment["DATABASE_URL"], known["application_id"]) else {}
+    if not demo:
+        demo |= _mizan(environment, *_CREATE)
+    if "owner_email" not in demo:
+        demo |= _owner(environment, demo["application_id"])
+    if demo != known:
+        write_private(path, json.dumps(demo, indent=2) + "\n")
+    return demo
+
+
+def _owner(environment: Mapping[str, str], application_id: str) -> Demo:
+    """Where demo.json was lost, the owner is there already, and gets a new password."""
+    with psycopg.connect(environment["DATABASE_URL"], connect_timeout=10) as connection:
+        merchant, is_known = connection.execute(_FIND_OWNER, (_OWNER, application_id)).fetchone() or ("", False)
+    member = ("--email", _OWNER, "--merchant", str(merchant), "--json")
+    command = ("reset-password",) if is_known else ("create", "--role", "owner")
+    made = _mizan(environment, "user", *command, *member)
+    return {"owner_email": made["email"], "owner_password": made["password"]}
+
+
+def _mizan(environment: Mapping[str, str], *arguments: str) -> dict[str, str]:
+    command = (sys.executable, "-m", "mizan", *arguments)
     made = subprocess.run(
-        _CREATE, env=dict(environment), cwd=PROJECT, capture_output=True, text=True, check=False
+        command, env=dict(environment), cwd=PROJECT, capture_output=True, text=True, check=False
     )
     if made.returncode != 0:
         raise StackError(
             f"The demo application could not be made. It said:\n{made.stderr.strip()}",
             "Start again once the cause is removed.",
         )
-    demo: dict[str, str] = json.loads(made.stdout)
-    write_private(path, json.dumps(demo, indent=2) + "\n")
-    return demo
+    answer: dict[str, str] = json.loads(made.stdout)
+    return answer
 
 
 def _read(path: Path) -> Demo | None:

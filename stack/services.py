@@ -38,7 +38,7 @@ JOBS = (
 )
 
 # Where the outside reaches them: environment variable → offset from PORT_BASE (DESIGN §5).
-PUBLIC_URLS = MappingProxyType({"API_PUBLIC_URL": 1, "CHECKOUT_PUBLIC_URL": 2})
+PUBLIC_URLS = MappingProxyType({"API_PUBLIC_URL": 1, "CHECKOUT_PUBLIC_URL": 2, "DASHBOARD_PUBLIC_URL": 3})
 SANDBOX_PORT = 7
 
 SERVICES = (
@@ -73,6 +73,13 @@ SERVICES = (
         9,
         (sys.executable, "-m", "services.checkout.verifier"),
         MappingProxyType({"checkout_verifier_url": "http://127.0.0.1:{port}"}),
+    ),
+    Service(
+        "dashboard",
+        3,
+        (sys.executable, "-m", "services.dashboard"),
+        MappingProxyType({"dashboard_url": "http://127.0.0.1:{port}"}),
+        has_workers=True,
     ),
     Service(
         "webhooks",

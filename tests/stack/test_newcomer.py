@@ -45,7 +45,8 @@ def test_the_call_in_the_banner_works_and_so_it_does_after_the_next_start(start:
     """201 at first, and it can be paid; the second run finds the same application, the same intent, the same charge."""
     stack = start()
     demo = stack.read()["demo"]
-    assert set(demo) == {"application_id", "api_key", "access_token", "webhook_secret"}
+    credentials = {"application_id", "api_key", "access_token", "webhook_secret"}
+    assert set(demo) == {*credentials, "owner_email", "owner_password"}
     first = _copied_call(stack.output)
     assert first.status_code == 201
     intent = first.json()["data"]

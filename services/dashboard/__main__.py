@@ -1,0 +1,13 @@
+"""The dashboard's process."""
+
+from services.dashboard.app import make_worker_app
+from services.dashboard.workshop import SERVICE
+from shared.web.pages_process import run_pages
+
+
+def main() -> None:
+    run_pages(SERVICE, make_worker_app, lambda settings: settings.dashboard)
+
+
+if __name__ == "__main__":
+    main()

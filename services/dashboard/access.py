@@ -1,0 +1,146 @@
+"""Who is asking, and what they may: each route says what it needs, and one that says nothing answers nobody.
+
+Routes with <application> in their address get the Application itself, if it is of the merchant of who is asking.
+Everything else of another merchant's does not exist for them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import wraps
+from typing import Any, cast
+from uuid import UUID
+
+from flask import Blueprint, Flask, abort, current_app, g, redirect, request, session, url_for
+from flask.typing import ResponseReturnValue
+from psycopg import Connection
+
+from shared.applications.errors import ApplicationNotFoundError
+from shared.applications.registry import get_application
+from shared.audit import Action, Actor, Details, record
+from shared.db.pool import Database
+from shared.people.members import Member
+from shared.people.roles import ALLOWED, Permission
+from shared.people.sessions import find_session
+from shared.uuid_text import uuid_in
+
+View = Callable[..., ResponseReturnValue]
+_SEE_OTHER = 303
+_TOKEN = "token"  # noqa: S105  the name of a field
+_NEEDS = "_needs"
+
+
+class Open(Enum):
+    """What a route says that is for anybody, signed in or not."""
+
+    TO_ALL = "to all"
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    member: Member
+    session_hash: bytes
+    address: str
+
+    def may(self, permission: Permission) -> bool:
+        return permission in ALLOWED[self.member.role]
+
+    @property
+    def actor(self) -> Actor:
+        return Actor(self.member.email, self.member.id, self.address)
+
+
+def add_route(
+    blueprint: Blueprint, rule: str, view: View, needs: Permission | Open, methods: tuple[str, ...] = ("GET",)
+) -> None:
+    @wraps(view)
+    def guarded(*arguments: Any, **values: Any) -> ResponseReturnValue:
+        return view(*arguments, **values)
+
+    setattr(guarded, _NEEDS, needs)
+    blueprint.add_url_rule(rule, endpoint=view.__name__, view_func=guarded, methods=list(methods))
+
+
+def needs_of(view: object) -> Permission | Open | None:
+    """None: it says nothing, and answers nobody."""
+    needs: Permission | Open | None = getattr(view, _NEEDS, None)
+    return needs
+
+
+def signed_in() -> SignedIn:
+    """Who is asking; only where the route needs a permission."""
+    return cast("SignedIn", g.signed_in)
+
+
+def note(
+    connection: Connection[Any],
+    action: Action,
+    *,
+    application_id: UUID | None = None,
+    details: Details | None = None,
+) -> None:
+    """Into the audit log, on behalf of who is asking; in the transaction that does what is noted."""
+    who = signed_in()
+    record(
+        connection,
+        who.actor,
+        action,
+        merchant_id=who.member.merchant_id,
+        application_id=application_id,
+        details=details,
+    )
+
+
+def remember(token: str) -> None:
+    """The browser is signed in from now on. Nothing of what it held before stays, but the language."""
+    language = session.get("lang")
+    session.clear()
+    session[_TOKEN] = token
+    if language:
+        session["lang"] = language
+
+
+def forget() -> None:
+    remember("")
+
+
+def guard(app: Flask, database: Database) -> None:
+    @app.before_request
+    def check() -> ResponseReturnValue | None:
+        if request.endpoint is None or request.endpoint == "static" or request.blueprint == "operations":
+            return None
+        needs = needs_of(current_app.view_functions[request.endpoint])
+        with database.cursor() as cursor:
+            found = find_session(cursor, session.get(_TOKEN, ""), is_use="X-Part" not in request.headers)
+            g.signed_in = found and SignedIn(found.member, found.hash, request.remote_addr or "")
+            if needs is Open.TO_ALL:
+                return None
+            if g.signed_in is None:
+                return _to_sign_in()
+            assert isinstance(needs, Permission), f"{request.endpoint} does not say whom it is for"
+            _check_application(cursor.connection, g.signed_in)
+        if not g.signed_in.may(needs):
+            abort(403)
+        return None
+
+
+def _check_application(connection: Connection[Any], who: SignedIn) -> None:
+    """Before the permission: that there is such an application is nobody else's business."""
+    values = request.view_args
+    if values is None or "application" not in values:
+        return
+    application_id = uuid_in(values["application"]) or abort(404)
+    try:
+        application = get_application(connection, application_id)
+    except ApplicationNotFoundError:
+        abort(404)
+    if application.merchant_id != who.member.merchant_id:
+        abort(404)
+    values["application"] = application
+
+
+def _to_sign_in() -> ResponseReturnValue:
+    is_page = request.method == "GET" and "X-Part" not in request.headers
+    if not is_page:
+        abort(401)
+    return redirect(url_for("people.sign_in", next=request.full_path.rstrip("?")), _SEE_OTHER)

@@ -1,0 +1,1 @@
+"""A merchant's applications: their names, payment methods, credentials and webhooks."""

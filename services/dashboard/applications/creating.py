@@ -1,0 +1,73 @@
+"""A merchant's applications: the list, and how another one is made."""
+
+from dataclasses import dataclass
+
+from flask import flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext as _
+
+from services.dashboard.access import note, signed_in
+from services.dashboard.applications.forms import ApplicationForm
+from services.dashboard.applications.refusals import TOO_OLD
+from services.dashboard.applications.wishes import Wish, Wishes, WishTooOldError
+from services.dashboard.workshop import Workshop
+from shared.applications.errors import ApplicationExistsError
+from shared.applications.registry import create_application, list_applications_of
+from shared.audit import Action, Details
+
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationPages:
+    workshop: Workshop
+
+    def listing(self) -> ResponseReturnValue:
+        with self.workshop.database.transaction() as connection:
+            applications = list_applications_of(connection, signed_in().member.merchant_id)
+        return render_template("applications/listing.html", applications=applications)
+
+    def new(self) -> ResponseReturnValue:
+        return self._form(ApplicationForm())
+
+    def create(self) -> ResponseReturnValue:
+        merchant_id = signed_in().member.merchant_id
+        form = ApplicationForm.sent(allow_private=self.workshop.settings.webhooks.allow_private)
+        if form.errors:
+            return self._form(form, request.form.get("wish")), _UNPROCESSABLE
+        try:
+            wished = Wishes(self.workshop.box).read(
+                request.form.get("wish", ""), Wish.APPLICATION, merchant_id
+            )
+        except WishTooOldError:
+            flash(str(TOO_OLD), "bad")
+            return self._form(form), _UNPROCESSABLE
+        try:
+            with self.workshop.database.transaction() as connection:
+                created = create_application(
+                    connection, self.workshop.box, form.application(wished, merchant_id)
+                )
+                details: Details = {
+                    "name": form.name,
+                    "methods": sorted(form.methods),
+                    "url": form.url or None,
+                }
+                note(connection, Action.APPLICATION_CREATED, application_id=created.id, details=details)
+        except ApplicationExistsError:
+            flash(
+                _(
+                    "This application exists already: the form was sent twice. If you did not keep its credentials, "
+                    "issue new ones here, and roll the webhook secret."
+                ),
+                "info",
+            )
+            return redirect(url_for("applications.credentials", application=wished), _SEE_OTHER)
+        return render_template("applications/created.html", name=form.name, created=created)
+
+    def _form(self, form: ApplicationForm, wish: str | None = None) -> str:
+        if wish is None:
+            with self.workshop.database.cursor() as cursor:
+                wishes = Wishes(self.workshop.box)
+                wish = wishes.new(cursor, Wish.APPLICATION, signed_in().member.merchant_id)
+        return render_template("applications/new.html", form=form, wish=wish)

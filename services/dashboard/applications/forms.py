@@ -1,0 +1,63 @@
+"""Reads what people fill in about an application, and says in their language what is wrong with it."""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from flask import request
+
+from services.dashboard.applications.refusals import words_for
+from shared.applications.errors import NoMethodsError, RefusedError
+from shared.applications.names import check_name
+from shared.applications.registry import NewApplication
+from shared.payment_method import PaymentMethod
+from shared.webhook_url import WebhookUrl, WebhookUrlError, check_webhook_url
+
+
+def name_in_form() -> str:
+    return check_name(request.form.get("name", ""), of="application")
+
+
+def methods_in_form() -> frozenset[PaymentMethod]:
+    chosen = set(request.form.getlist("methods"))
+    methods = frozenset(method for method in PaymentMethod if method.value in chosen)
+    if not methods:
+        raise NoMethodsError
+    return methods
+
+
+def url_in_form(*, allow_private: bool) -> WebhookUrl:
+    return check_webhook_url(request.form.get("url", "").strip(), allow_private=allow_private)
+
+
+@dataclass(slots=True)
+class ApplicationForm:
+    """Of a new application; what was filled in stays there while something is wrong with it."""
+
+    name: str = ""
+    url: str = ""
+    methods: frozenset[PaymentMethod] = frozenset(PaymentMethod)
+    errors: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def sent(cls, *, allow_private: bool) -> "ApplicationForm":
+        form = cls(request.form.get("name", ""), request.form.get("url", "").strip(), frozenset())
+        try:
+            form.name = name_in_form()
+        except RefusedError as error:
+            form.errors["name"] = words_for(error)
+        try:
+            form.methods = methods_in_form()
+        except RefusedError as error:
+            form.errors["methods"] = words_for(error)
+        try:
+            if form.url:
+                url_in_form(allow_private=allow_private)
+        except WebhookUrlError as error:
+            form.errors["url"] = words_for(error)
+        return form
+
+    def application(self, application_id: UUID, merchant_id: UUID) -> NewApplication:
+        """Once nothing is wrong with it."""
+        assert not self.errors
+        url = WebhookUrl(self.url) if self.url else None
+        return NewApplication(self.name, merchant_id, self.methods, url, application_id)

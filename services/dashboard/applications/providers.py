@@ -1,0 +1,87 @@
+"""Through whom an application's customers pay by one method. What was filled in is never shown again."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from flask import abort, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext as _
+
+from services.dashboard.access import note
+from services.dashboard.applications.refusals import words_for
+from services.dashboard.applications.words import METHODS
+from services.dashboard.workshop import Workshop
+from shared.applications.provider_accounts import (
+    CREDENTIALS,
+    Adapter,
+    CredentialNotUsableError,
+    current_accounts,
+    set_provider,
+)
+from shared.applications.registry import Application
+from shared.audit import Action
+from shared.payment_method import PaymentMethod
+
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderPages:
+    workshop: Workshop
+
+    def provider(self, application: Application, method: str) -> ResponseReturnValue:
+        return self._page(application, _method(method))
+
+    def set_provider(self, application: Application, method: str) -> ResponseReturnValue:
+        wanted = _method(method)
+        adapter = self._adapter(request.form.get("adapter", ""))
+        # People copy a credential with what is around it.
+        credentials = {name: request.form.get(name, "").strip() for name in CREDENTIALS[adapter]}
+        try:
+            with self.workshop.database.transaction() as connection:
+                set_provider(
+                    connection,
+                    self.workshop.box,
+                    application.id,
+                    wanted,
+                    adapter=adapter,
+                    credentials=credentials,
+                )
+                details = {"method": wanted, "adapter": adapter}
+                note(connection, Action.PROVIDER_SET, application_id=application.id, details=details)
+        except CredentialNotUsableError as error:
+            page = self._page(application, wanted, errors={error.name: words_for(error)})
+            return page, _UNPROCESSABLE
+        flash(_("The account was saved. New payments go through it from now on."), "good")
+        return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
+
+    def _adapter(self, text: str) -> Adapter:
+        if text not in self._usable():
+            abort(_UNPROCESSABLE)
+        return Adapter(text)
+
+    def _usable(self) -> list[Adapter]:
+        """The sandbox only where there is one: never in production."""
+        has_sandbox = self.workshop.settings.sandbox is not None
+        return [adapter for adapter in Adapter if has_sandbox or adapter is not Adapter.SANDBOX]
+
+    def _page(self, application: Application, method: PaymentMethod, **more: Any) -> str:
+        with self.workshop.database.cursor() as cursor:
+            account = current_accounts(cursor, application.id).get(method)
+        values = {"errors": {}, **more}
+        return render_template(
+            "applications/provider.html",
+            application=application,
+            method=method,
+            method_name=METHODS[method],
+            account=account,
+            has_sandbox=Adapter.SANDBOX in self._usable(),
+            **values,
+        )
+
+
+def _method(text: str) -> PaymentMethod:
+    if text not in set(PaymentMethod):
+        abort(404)
+    return PaymentMethod(text)

@@ -1,0 +1,68 @@
+"""An application's name, and how its customers can pay."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from flask import flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext as _
+
+from services.dashboard.access import note
+from services.dashboard.applications.forms import methods_in_form, name_in_form
+from services.dashboard.applications.offering import ways_to_pay
+from services.dashboard.applications.refusals import words_for
+from services.dashboard.workshop import Workshop
+from shared.applications.errors import NameNotAllowedError, NoMethodsError
+from shared.applications.methods import set_methods
+from shared.applications.registry import Application, rename_application
+from shared.audit import Action, Details
+
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsPages:
+    workshop: Workshop
+
+    def settings(self, application: Application) -> ResponseReturnValue:
+        return self._page(application)
+
+    def rename(self, application: Application) -> ResponseReturnValue:
+        try:
+            name = name_in_form()
+        except NameNotAllowedError as error:
+            filled_in = request.form.get("name", "")
+            page = self._page(application, name=filled_in, errors={"name": words_for(error)})
+            return page, _UNPROCESSABLE
+        with self.workshop.database.transaction() as connection:
+            if rename_application(connection, application.id, name):
+                details: Details = {"name": name, "before": application.name}
+                note(connection, Action.APPLICATION_RENAMED, application_id=application.id, details=details)
+        flash(_("The name was saved."), "good")
+        return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
+
+    def choose_methods(self, application: Application) -> ResponseReturnValue:
+        try:
+            methods = methods_in_form()
+        except NoMethodsError as error:
+            return self._page(application, errors={"methods": words_for(error)}), _UNPROCESSABLE
+        with self.workshop.database.transaction() as connection:
+            if set_methods(connection, application.id, methods):
+                details: Details = {"methods": sorted(methods), "before": sorted(application.methods)}
+                note(connection, Action.METHODS_CHANGED, application_id=application.id, details=details)
+        flash(_("The payment methods were saved."), "good")
+        return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
+
+    def _page(self, application: Application, **more: Any) -> str:
+        settings = self.workshop.settings
+        with self.workshop.database.cursor() as cursor:
+            ways = ways_to_pay(cursor, application, settings)
+        values = {"name": application.name, "errors": {}, **more}
+        return render_template(
+            "applications/settings.html",
+            application=application,
+            ways=ways,
+            has_sandbox=settings.sandbox is not None,
+            **values,
+        )

@@ -1,0 +1,112 @@
+"""Where an application's webhooks go, what they are signed with, and a test of both."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from flask import flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext as _
+
+from services.dashboard.access import note
+from services.dashboard.applications.forms import url_in_form
+from services.dashboard.applications.older_secrets import count_with_older_secret
+from services.dashboard.applications.refusals import TOO_OLD, words_for
+from services.dashboard.applications.wishes import Wish, Wishes, WishTooOldError
+from services.dashboard.workshop import Workshop
+from shared.applications.errors import WebhookSecretRolledError
+from shared.applications.registry import Application, set_webhook_url
+from shared.applications.webhook_secrets import current_version, roll_webhook_secret
+from shared.audit import Action
+from shared.webhook_url import WebhookUrlError
+from shared.webhooks.pausing import paused_since
+from shared.webhooks.testing import NoWebhookUrlError, WebhooksPausedError, send_test_delivery
+
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookPages:
+    workshop: Workshop
+
+    def webhook(self, application: Application) -> ResponseReturnValue:
+        return self._page(application)
+
+    def set_url(self, application: Application) -> ResponseReturnValue:
+        try:
+            url = url_in_form(allow_private=self.workshop.settings.webhooks.allow_private)
+        except WebhookUrlError as error:
+            page = self._page(application, url=request.form.get("url", ""), errors={"url": words_for(error)})
+            return page, _UNPROCESSABLE
+        with self.workshop.database.transaction() as connection:
+            set_webhook_url(connection, application.id, url)
+            if url != application.webhook_url:
+                details = {"url": url, "before": application.webhook_url}
+                note(connection, Action.WEBHOOK_URL_SET, application_id=application.id, details=details)
+        flash(_("The webhook URL was saved. New deliveries go there."), "good")
+        return _back(application)
+
+    def remove_url(self, application: Application) -> ResponseReturnValue:
+        with self.workshop.database.transaction() as connection:
+            set_webhook_url(connection, application.id, None)
+            if application.webhook_url is not None:
+                details = {"before": application.webhook_url}
+                note(connection, Action.WEBHOOK_URL_REMOVED, application_id=application.id, details=details)
+        flash(_("The webhook URL was removed. No webhooks are sent any more."), "good")
+        return _back(application)
+
+    def roll_secret(self, application: Application) -> ResponseReturnValue:
+        version = request.form.get("version", "")
+        # A version that is no number was never ours to roll.
+        replacing = int(version) if version.isdecimal() and len(version) < 10 else -1
+        try:
+            with self.workshop.database.transaction() as connection:
+                secret = roll_webhook_secret(
+                    connection, self.workshop.box, application.id, replacing=replacing
+                )
+                details = {"version": secret.version}
+                note(connection, Action.WEBHOOK_SECRET_ROLLED, application_id=application.id, details=details)
+        except WebhookSecretRolledError as error:
+            flash(words_for(error), "info")
+            return _back(application)
+        return render_template("applications/rolled.html", application=application, secret=secret)
+
+    def send_test(self, application: Application) -> ResponseReturnValue:
+        wishes = Wishes(self.workshop.box)
+        try:
+            wished = wishes.read(request.form.get("wish", ""), Wish.TEST_DELIVERY, application.id)
+            with self.workshop.database.transaction() as connection:
+                if send_test_delivery(connection, application.id, wished):
+                    details = {"delivery": str(wished)}
+                    note(
+                        connection, Action.TEST_DELIVERY_SENT, application_id=application.id, details=details
+                    )
+        except WishTooOldError:
+            flash(str(TOO_OLD), "bad")
+            return _back(application)
+        except (NoWebhookUrlError, WebhooksPausedError) as error:
+            flash(words_for(error), "bad")
+            return _back(application)
+        flash(_("The test delivery is on its way. Its tries are shown here."), "good")
+        return redirect(url_for("deliveries.show", application=application.id, delivery=wished), _SEE_OTHER)
+
+    def _page(self, application: Application, **more: Any) -> str:
+        with self.workshop.database.cursor() as cursor:
+            version = current_version(cursor, application.id)
+            paused_at = paused_since(cursor, application.id)
+            older = count_with_older_secret(cursor, application.id, version.number if version else 0)
+            wish = Wishes(self.workshop.box).new(cursor, Wish.TEST_DELIVERY, application.id)
+        values = {"url": application.webhook_url or "", "errors": {}, **more}
+        return render_template(
+            "applications/webhook.html",
+            application=application,
+            version=version,
+            paused_at=paused_at,
+            older=older,
+            wish=wish,
+            **values,
+        )
+
+
+def _back(application: Application) -> ResponseReturnValue:
+    return redirect(url_for("applications.webhook", application=application.id), _SEE_OTHER)

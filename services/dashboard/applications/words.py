@@ -1,0 +1,20 @@
+"""What people call the things of an application, in their language."""
+
+from flask_babel import lazy_gettext as _
+
+from shared.applications.credentials import CredentialKind
+from shared.applications.provider_accounts import Adapter
+from shared.payment_method import PaymentMethod
+
+METHODS = {
+    PaymentMethod.CARD: _("Bank card"),
+    PaymentMethod.SADAD: _("Sadad"),
+    PaymentMethod.ADFALI: _("Adfali"),
+}
+ADAPTERS = {Adapter.SANDBOX: _("Sandbox"), Adapter.PLUTU: _("Plutu")}
+KINDS = {CredentialKind.API_KEY: _("API key"), CredentialKind.ACCESS_TOKEN: _("Access token")}
+
+
+def words() -> dict[str, object]:
+    """For the templates of this room."""
+    return {"method_names": METHODS, "adapter_names": ADAPTERS, "kind_names": KINDS}

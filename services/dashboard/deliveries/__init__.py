@@ -1,0 +1,1 @@
+"""An application's webhook deliveries: the list, one with its tries, resends."""

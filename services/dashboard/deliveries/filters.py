@@ -1,0 +1,109 @@
+"""What somebody wants to see of the list: read from the page's address, where anything can stand."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
+from typing import TypeVar
+from uuid import UUID
+
+from flask_babel import gettext as _
+
+from shared.intents.states import EventType
+from shared.uuid_text import uuid_in
+from shared.web.languages import LIBYA
+from shared.webhooks.facets import EVENTS, STATUSES, Answered, facets
+
+E = TypeVar("E", bound=StrEnum)
+
+FIRST_ID = UUID(int=0)
+BEHIND_LAST_ID = UUID(int=2**128 - 1)
+_YEARS = range(2000, 2200)
+_MOST_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    status: str | None = None
+    event: EventType | None = None
+    answered: Answered | None = None
+    first_day: date | None = None
+    last_day: date | None = None
+    sought: UUID | None = None
+    """A delivery's or an intent's."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """As it was typed, to be shown again."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def facets(self) -> list[int] | None:
+        """None: of any facet, also of those that have no number."""
+        if self.status is None and self.event is None and self.answered is None:
+            return None
+        return facets(self.status, self.event, self.answered)
+
+    @property
+    def lowest(self) -> UUID:
+        return FIRST_ID if self.first_day is None else floor_of(midnight(self.first_day))
+
+    @property
+    def behind_highest(self) -> UUID:
+        if self.last_day is None:
+            return BEHIND_LAST_ID
+        return floor_of(midnight(self.last_day + timedelta(days=1)))
+
+
+def read_filters(given: Mapping[str, str]) -> Filters:
+    """A choice that there is not is left out; days and ids that cannot be read are told of, and find nothing."""
+    names = ("status", "event", "answer", "from", "until", "id")
+    shown = {name: given[name].strip()[:_MOST_SHOWN] for name in names if given.get(name, "").strip()}
+    errors: dict[str, str] = {}
+    first_day, last_day = read_day(shown, "from", errors), read_day(shown, "until", errors)
+    if first_day and last_day and last_day < first_day:
+        errors["until"] = _("The last day is before the first.")
+    sought = uuid_in(shown["id"]) if "id" in shown else None
+    if "id" in shown and sought is None:
+        errors["id"] = _("Enter the whole id of a payment or of a delivery.")
+    event = _one_of(EventType, shown.get("event"))
+    return Filters(
+        status=shown.get("status") if shown.get("status") in STATUSES else None,
+        event=event if event in EVENTS else None,
+        answered=_one_of(Answered, shown.get("answer")),
+        first_day=first_day,
+        last_day=last_day,
+        sought=sought,
+        given=shown,
+        errors=errors,
+    )
+
+
+def read_day(given: Mapping[str, str], name: str, errors: dict[str, str]) -> date | None:
+    if name not in given:
+        return None
+    try:
+        day = date.fromisoformat(given[name])
+    except ValueError:
+        day = date.min
+    if day.year not in _YEARS:
+        errors[name] = _("Enter a day as year-month-day, such as 2026-01-31.")
+        return None
+    return day
+
+
+def midnight(day: date) -> datetime:
+    """The moment at which this day begins in Libya."""
+    at = datetime.combine(day, time.min, UTC)
+    return at - (at.astimezone(LIBYA).utcoffset() or timedelta())
+
+
+def today_in_libya(now: datetime) -> date:
+    return now.astimezone(LIBYA).date()
+
+
+def floor_of(at: datetime) -> UUID:
+    """The smallest uuid v7 of that millisecond, as the SQL function uuid7_floor makes it."""
+    return UUID(int=int(at.timestamp() * 1000) << 80)
+
+
+def _one_of(kind: type[E], text: str | None) -> E | None:
+    return next((one for one in kind if one == text), None)

@@ -1,0 +1,182 @@
+"""Resending all failed deliveries of a period: how many there are, the word that starts it, and how far it is."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from flask import abort, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext as _
+from psycopg import Connection
+
+from services.dashboard.access import note
+from services.dashboard.deliveries.filters import midnight, read_day, today_in_libya
+from services.dashboard.deliveries.pages import refusal_text, wants_part
+from services.dashboard.deliveries.words import day
+from services.dashboard.workshop import Workshop
+from shared.applications.registry import Application
+from shared.audit import Action, Details
+from shared.db.first_value import first_value
+from shared.uuid7 import made_at
+from shared.uuid_text import uuid_in
+from shared.webhooks.resending import ResendRefusedError, refusal_of
+from shared.webhooks.resending_failed import (
+    BulkResend,
+    BulkResendNotFoundError,
+    NothingFailedError,
+    ResendingAlreadyError,
+    begin_resending_failed,
+    count_failed,
+    find_under_way,
+    get_bulk_resend,
+    list_latest,
+    stop_resending_failed,
+)
+
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+_USUAL_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Whole days in Libya, the last one included."""
+
+    first_day: date
+    last_day: date
+
+    @property
+    def since(self) -> datetime:
+        return midnight(self.first_day)
+
+    @property
+    def until(self) -> datetime:
+        return midnight(self.last_day + timedelta(days=1))
+
+
+@dataclass(frozen=True, slots=True)
+class ResendingPages:
+    workshop: Workshop
+
+    def choose_failed(self, application: Application) -> ResponseReturnValue:
+        with self.workshop.database.transaction() as connection:
+            return self._form(connection, application)
+
+    def resend_failed(self, application: Application) -> ResponseReturnValue:
+        """What the form hides names the wish: a second click leads to what the first one began."""
+        bulk_id = uuid_in(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
+        errors: dict[str, str] = {}
+        try:
+            with self.workshop.database.transaction() as connection:
+                period = _period(_today(connection), errors)
+                if period is None:
+                    return self._form(connection, application), _UNPROCESSABLE
+                begun, is_new = begin_resending_failed(
+                    connection, application.id, bulk_id, period.since, period.until
+                )
+                if is_new:
+                    _note_begun(connection, application, period, begun)
+        except ResendingAlreadyError as error:
+            flash(
+                _("Failed deliveries are being resent already. Wait until that has ended, or stop it."), "bad"
+            )
+            bulk_id = error.under_way
+        except NothingFailedError:
+            flash(_("No delivery of this period has failed."), "info")
+            return redirect(url_for(".choose_failed", application=application.id), _SEE_OTHER)
+        except ResendRefusedError as error:
+            flash(refusal_text(error.refusal), "bad")
+            return redirect(url_for(".choose_failed", application=application.id), _SEE_OTHER)
+        except BulkResendNotFoundError:
+            abort(404)
+        return redirect(url_for(".progress", application=application.id, resend=bulk_id), _SEE_OTHER)
+
+    def progress(self, application: Application, resend: UUID) -> ResponseReturnValue:
+        with self.workshop.database.transaction() as connection:
+            bulk = _found(connection, application, resend)
+        template = "deliveries/progress_part.html" if wants_part() else "deliveries/progress.html"
+        return render_template(template, bulk=bulk, share=share_of(bulk), last_day=_last_day, day=day)
+
+    def stop(self, application: Application, resend: UUID) -> ResponseReturnValue:
+        with self.workshop.database.transaction() as connection:
+            if stop_resending_failed(connection, application.id, resend):
+                bulk = _found(connection, application, resend)
+                details: Details = {"resend": str(resend), "resent": bulk.resent}
+                note(connection, Action.RESENDING_STOPPED, application_id=application.id, details=details)
+                flash(_("Stopped. What was put in line before is still sent."), "good")
+            else:
+                _found(connection, application, resend)
+                flash(_("It had ended before."), "info")
+        return redirect(url_for(".progress", application=application.id, resend=resend), _SEE_OTHER)
+
+    def _form(self, connection: Connection[Any], application: Application) -> str:
+        today = _today(connection)
+        errors: dict[str, str] = {}
+        period = _period(today, errors)
+        refusal = refusal_of(connection, application.id)
+        return render_template(
+            "deliveries/resend_failed.html",
+            given={
+                "from": request.values.get("from", str(today - timedelta(days=_USUAL_DAYS - 1)))[:20],
+                "until": request.values.get("until", str(today))[:20],
+            },
+            errors=errors,
+            period=period,
+            found=period and count_failed(connection, application.id, period.since, period.until),
+            under_way=find_under_way(connection, application.id),
+            latest=list_latest(connection, application.id),
+            last_day=_last_day,
+            day=day,
+            refusal=refusal and refusal_text(refusal),
+            resend_id=uuid4(),
+        )
+
+
+def share_of(bulk: BulkResend) -> float:
+    """How much of it is done, of 1. Where there were too many to count, by how much of the period is behind it."""
+    if bulk.outcome == "done":
+        return 1.0
+    if bulk.is_all:
+        return min(1.0, bulk.resent / bulk.found)
+    whole = (bulk.until - bulk.since).total_seconds()
+    behind = datetime.fromtimestamp(made_at(str(bulk.reached)), UTC) - bulk.since
+    return min(1.0, max(0.0, behind.total_seconds() / whole))
+
+
+def _note_begun(
+    connection: Connection[Any], application: Application, period: Period, begun: BulkResend
+) -> None:
+    details: Details = {
+        "resend": str(begun.id),
+        "count": begun.found if begun.is_all else f">{begun.found}",
+        "from": str(period.first_day),
+        "until": str(period.last_day),
+    }
+    note(connection, Action.FAILED_DELIVERIES_RESENT, application_id=application.id, details=details)
+
+
+def _period(today: date, errors: dict[str, str]) -> Period | None:
+    """As the form gives it, or the last days; None where it cannot be read, which is then told in `errors`."""
+    given = {name: request.values[name] for name in ("from", "until") if request.values.get(name)}
+    first_day = read_day(given, "from", errors) or today - timedelta(days=_USUAL_DAYS - 1)
+    last_day = read_day(given, "until", errors) or today
+    if not errors and last_day < first_day:
+        errors["until"] = _("The last day is before the first.")
+    return None if errors else Period(first_day, last_day)
+
+
+def _last_day(bulk: BulkResend) -> datetime:
+    """A moment of it."""
+    return bulk.until - timedelta(seconds=1)
+
+
+def _today(connection: Connection[Any]) -> date:
+    return today_in_libya(first_value(connection.execute("select mizan_now()")))
+
+
+def _found(connection: Connection[Any], application: Application, wanted: UUID) -> BulkResend:
+    try:
+        return get_bulk_resend(connection, application.id, wanted)
+    except BulkResendNotFoundError:
+        abort(404)

@@ -1,0 +1,1 @@
+"""How an application is doing: payments, deliveries and its endpoint at a glance."""

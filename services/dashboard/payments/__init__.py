@@ -1,0 +1,1 @@
+"""An application's payments: the list, one with its timeline, and the export."""

@@ -1,0 +1,83 @@
+"""The export of what is filtered, as a download that either comes whole or visibly breaks off."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from threading import BoundedSemaphore
+from uuid import UUID
+
+import structlog
+from flask import Response, abort, request
+from flask.typing import ResponseReturnValue
+
+from services.dashboard.access import note
+from services.dashboard.payments.days import day_of
+from services.dashboard.payments.filters import Filters, read_filters
+from services.dashboard.payments.listing import Page, list_payments
+from services.dashboard.payments.spreadsheet import spreadsheet
+from services.dashboard.workshop import Workshop
+from shared.applications.registry import Application
+from shared.audit import Action
+from shared.web.errors import ServiceUnavailable
+from shared.web.request_id import current_request_id
+
+log = structlog.get_logger(__name__)
+EXPORT_PAGE = 1000
+_RETRY_AFTER_S = 30
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentExport:
+    workshop: Workshop
+    places: BoundedSemaphore = field(init=False, compare=False)
+    """A download holds a thread for as long as its reader takes; most threads stay for pages."""
+
+    def __post_init__(self) -> None:
+        threads = self.workshop.settings.dashboard.threads
+        object.__setattr__(self, "places", BoundedSemaphore(max(1, threads // 4)))
+
+    def export(self, application: Application) -> ResponseReturnValue:
+        filters, troubles = read_filters(request.args)
+        if troubles:
+            abort(_UNPROCESSABLE)
+        if not self.places.acquire(blocking=False):
+            raise ServiceUnavailable(_RETRY_AFTER_S)
+        try:
+            answer = Response(self._lines(application, filters), content_type="text/csv; charset=utf-8")
+        except BaseException:
+            self.places.release()
+            raise
+        answer.call_on_close(self.places.release)
+        answer.headers.set("Content-Disposition", "attachment", filename=_name(application))
+        return answer
+
+    def _lines(self, application: Application, filters: Filters) -> Iterator[bytes]:
+        def page_before(before: UUID | None) -> Page:
+            with self.workshop.database.cursor() as cursor:
+                return list_payments(cursor, application.id, filters, before, EXPORT_PAGE)
+
+        lines = spreadsheet(page_before)
+        with self.workshop.database.transaction() as connection:
+            note(
+                connection,
+                Action.PAYMENTS_EXPORTED,
+                application_id=application.id,
+                details=filters.as_arguments(),
+            )
+        return _telling(lines, current_request_id())
+
+
+def _telling(lines: Iterator[bytes], request_id: str) -> Iterator[bytes]:
+    """The log line of the request itself was written when the download began."""
+    try:
+        yield from lines
+    except Exception:
+        log.exception("an export broke off", request_id=request_id)
+        raise
+
+
+def _name(application: Application) -> str:
+    words = re.findall(r"[a-z0-9]+", application.name.lower())
+    return "-".join(["payments", *words[:5], day_of(datetime.now(UTC)).isoformat()]) + ".csv"

@@ -1,0 +1,107 @@
+"""Signing in and out. Nothing tells whether an email address is known: not the words, not the time, not the waiting."""
+
+from dataclasses import dataclass
+from time import time
+from typing import Any
+from uuid import UUID
+
+from flask import abort, redirect, render_template, request, session, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext as _
+from psycopg import Connection
+
+from services.dashboard.access import forget, note, remember, signed_in
+from services.dashboard.workshop import Workshop
+from shared.audit import Action, Actor, record
+from shared.people.members import Member, find_by_email, find_member, set_password
+from shared.people.passwords import is_outdated, matches
+from shared.people.sessions import begin_session, end_session
+from shared.people.throttles import SlowDownError
+
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+_TOO_MANY = 429
+_LONGEST_EMAIL = 254
+_LONGEST_PASSWORD = 1000
+_CHOICE = "choice"
+"""In the browser's cookie, which nobody can forge: as whom the person may sign in, having given their password."""
+_CHOICE_GOOD_FOR_S = 300
+
+
+@dataclass(frozen=True, slots=True)
+class SignInPages:
+    workshop: Workshop
+
+    def sign_in(self) -> ResponseReturnValue:
+        return _form("", None)
+
+    def check(self) -> ResponseReturnValue:
+        email = request.form.get("email", "").strip()[:_LONGEST_EMAIL].lower().replace("\0", "")
+        password = request.form.get("password", "")[:_LONGEST_PASSWORD]
+        try:
+            with self.workshop.database.transaction() as connection:
+                self.workshop.throttles.count(connection, email, _address())
+        except SlowDownError:
+            return _form(email, _("Too many sign-ins have failed. Wait a minute and try again.")), _TOO_MANY
+        with self.workshop.database.cursor() as cursor:
+            memberships = find_by_email(cursor, email)
+        # In no transaction, for this takes its time on purpose.
+        proven = [member for member in memberships if matches(member.password_hash, password)]
+        if not memberships:
+            matches(None, password)
+        if not proven:
+            return _form(email, _("Email or password is not right.")), _UNPROCESSABLE
+        with self.workshop.database.transaction() as connection:
+            self.workshop.throttles.succeeded(connection, email, _address())
+            for member in proven:
+                if is_outdated(member.password_hash or ""):
+                    set_password(connection, member.id, password)
+            if len(proven) == 1:
+                return _begin(connection, proven[0])
+        session[_CHOICE] = {"members": [str(member.id) for member in proven], "at": int(time())}
+        return render_template("people/choose_merchant.html", members=proven, next=_next())
+
+    def choose(self) -> ResponseReturnValue:
+        """One person, several merchants."""
+        choice = session.pop(_CHOICE, {"members": [], "at": 0})
+        chosen = request.form.get("member", "")
+        if chosen not in choice["members"] or time() - choice["at"] > _CHOICE_GOOD_FOR_S:
+            return redirect(url_for("people.sign_in"), _SEE_OTHER)
+        with self.workshop.database.transaction() as connection:
+            member = find_member(connection, UUID(chosen)) or abort(404)
+            return _begin(connection, member)
+
+    def sign_out(self) -> ResponseReturnValue:
+        who = signed_in()
+        with self.workshop.database.transaction() as connection:
+            end_session(connection, who.member.id, who.session_hash)
+            note(connection, Action.SIGNED_OUT)
+        forget()
+        return redirect(url_for("people.sign_in"), _SEE_OTHER)
+
+
+def begin_as(connection: Connection[Any], member_id: UUID, merchant_id: UUID, email: str) -> None:
+    """This browser is signed in as this member from now on."""
+    token = begin_session(connection, member_id, _address(), request.headers.get("User-Agent", ""))
+    record(connection, Actor(email, member_id, _address()), Action.SIGNED_IN, merchant_id=merchant_id)
+    remember(token)
+
+
+def _begin(connection: Connection[Any], member: Member) -> ResponseReturnValue:
+    begin_as(connection, member.id, member.merchant_id, member.email)
+    return redirect(_next() or url_for("applications.listing"), _SEE_OTHER)
+
+
+def _form(email: str, error: str | None) -> str:
+    return render_template("people/sign_in.html", email=email, error=error, next=_next())
+
+
+def _next() -> str:
+    """Where the person wanted to go: a path of ours, never another site's."""
+    wanted = request.values.get("next", "")
+    is_path = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and wanted.isprintable()
+    return wanted if is_path and "\\" not in wanted else ""
+
+
+def _address() -> str:
+    return request.remote_addr or ""

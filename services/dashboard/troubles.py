@@ -1,0 +1,46 @@
+"""Pages for what cannot be shown or done: unknown, not allowed, too old a form, a server that does not answer."""
+
+from flask import render_template, request
+from flask_babel import lazy_gettext as _
+from flask_wtf.csrf import CSRFError
+from werkzeug import exceptions
+
+from shared.web.operations import OPERATIONS_PATHS
+
+_AWAY = _("We cannot answer at the moment"), _("Nothing was changed. Try again in a moment.")
+_OTHER = _("This did not work"), _("Nothing was changed. Go back and try again.")
+# The first that fits.
+_WORDS = {
+    CSRFError: (
+        _("This page was open for too long"),
+        _("What you entered was not sent. Go back, open the page again, and allow cookies for it."),
+    ),
+    exceptions.Forbidden: (
+        _("Your role does not allow this"),
+        _("Nothing was changed. An owner of your team can do it, or give you another role."),
+    ),
+    exceptions.Gone: (
+        _("This invitation is over"),
+        _("It was used, or its seven days have passed. Ask an owner of the team for a new link."),
+    ),
+    exceptions.NotFound: (
+        _("There is no such page"),
+        _("What you look for may have been removed, or was never here."),
+    ),
+    exceptions.Unauthorized: (
+        _("You are not signed in"),
+        _("Your session has ended. Sign in again; nothing was changed."),
+    ),
+}
+
+
+def is_for_program() -> bool:
+    """Our own script asks for parts of pages with this header."""
+    return request.path in OPERATIONS_PATHS or "X-Part" in request.headers
+
+
+def trouble_page(error: exceptions.HTTPException | None) -> str:
+    """None: we cannot answer at the moment."""
+    fitting = (words for kind, words in _WORDS.items() if isinstance(error, kind))
+    title, text = _AWAY if error is None else next(fitting, _OTHER)
+    return render_template("trouble.html", title=title, text=text)

@@ -1,0 +1,26 @@
+"""What the rooms of the dashboard work with."""
+
+from dataclasses import dataclass
+
+from shared.db.pool import Database
+from shared.people.throttles import Throttles
+from shared.sealing import SecretBox, derived_key
+from shared.settings import Settings
+
+SERVICE = "dashboard"
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    settings: Settings
+    database: Database
+    box: SecretBox
+    throttles: Throttles
+
+
+def set_up(settings: Settings, database: Database) -> Workshop:
+    """Raises NoSecretKeysError where there is nothing to seal with."""
+    box = SecretBox(settings.secret_keys)
+    # The oldest key stays longest while keys are rotated: all processes have it.
+    throttles = Throttles(derived_key(settings.secret_keys[-1], "sign-in throttles"))
+    return Workshop(settings, database, box, throttles)

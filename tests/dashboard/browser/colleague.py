@@ -1,0 +1,112 @@
+"""Somebody at the dashboard with a browser, who knows the things on a page by their names, as a screen reader does."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Locator, Page, Request, expect
+
+from shared.people.roles import Role
+from tests.browser import Visitor, Visitors
+from tests.dashboard.browser.words import DIRECTIONS, say
+from tests.dashboard.world import PASSWORD, DashboardWorld, Merchant
+
+_READ_CLIPBOARD = "navigator.clipboard.readText()"
+
+
+@dataclass(frozen=True)
+class Colleague:
+    page: Page
+    visitor: Visitor
+    url: str
+    lang: str
+
+    def says(self, text: str, **values: str) -> str:
+        return say(self.lang, text, **values)
+
+    def open(self, path: str) -> None:
+        self.page.goto(f"{self.url}{path}")
+
+    def field(self, name: str) -> Locator:
+        return self.page.get_by_label(self.says(name), exact=True)
+
+    def button(self, name: str, **values: str) -> Locator:
+        return self.page.get_by_role("button", name=self.says(name, **values), exact=True)
+
+    def link(self, name: str) -> Locator:
+        return self.page.get_by_role("link", name=self.says(name), exact=True)
+
+    @property
+    def main(self) -> Locator:
+        return self.page.get_by_role("main")
+
+    def sees(self, title: str) -> None:
+        expect(self.page.get_by_role("heading", level=1, name=self.says(title), exact=True)).to_be_visible()
+        html = self.page.locator("html")
+        expect(html).to_have_attribute("lang", self.lang)
+        expect(html).to_have_attribute("dir", DIRECTIONS[self.lang])
+
+    def reads(self, text: str, **values: str) -> None:
+        expect(self.main).to_contain_text(self.says(text, **values))
+
+    def sign_in(self, email: str, password: str) -> None:
+        self.field("Email").fill(email)
+        self.field("Password").fill(password)
+        self.button("Sign in").click()
+        self.sees("Applications")
+
+    def sign_out(self) -> None:
+        self.button("Sign out").click()
+        self.sees("Sign in")
+
+    def another_tab(self) -> "Colleague":
+        """On the same page, with the same cookies."""
+        return replace(self, page=self.visitor.open(self.page.url))
+
+    @contextmanager
+    def noting(self, *, parts: bool = False) -> Iterator[list[str]]:
+        """The paths of the forms that the page sends; or of the parts of pages that its script asks for."""
+        noted: list[str] = []
+
+        def note(request: Request) -> None:
+            if "x-part" in request.headers if parts else request.method == "POST":
+                noted.append(urlsplit(request.url).path)
+
+        self.page.on("request", note)
+        yield noted
+        self.page.remove_listener("request", note)
+
+    def copy(self, what: str) -> str:
+        """By the button beside it, as people do."""
+        self.button("Copy: %(what)s", what=self.says(what)).click()
+        expect(self.main).to_contain_text(self.says("Copied"))
+        copied: str = self.page.evaluate(_READ_CLIPBOARD)
+        return copied
+
+
+@dataclass(frozen=True)
+class Colleagues:
+    url: str
+    visitors: Visitors
+
+    def come(self, path: str = "/sign-in", lang: str = "en", **browser: Any) -> Colleague:
+        visitor = self.visitors.make(self.url, **browser)
+        visitor.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=self.url)
+        page = visitor.open(f"{self.url}{path}{'&' if '?' in path else '?'}lang={lang}")
+        return Colleague(page, visitor, self.url, lang)
+
+    def come_in(
+        self,
+        world: DashboardWorld,
+        role: Role = Role.OWNER,
+        lang: str = "en",
+        *,
+        merchant: Merchant | None = None,
+        **browser: Any,
+    ) -> Colleague:
+        """A new one, signed in."""
+        who = self.come(lang=lang, **browser)
+        who.sign_in(world.make_member(role, merchant), PASSWORD)
+        return who

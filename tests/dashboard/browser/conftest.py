@@ -1,0 +1,32 @@
+"""People with a real browser, on the pages of the dashboard's world."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from services.dashboard.app import make_app
+from shared.web.operations_server import serve_operations
+from tests.browser import Visitors, browser, pytest_collection_finish, visitors
+from tests.dashboard.browser.colleague import Colleague, Colleagues
+from tests.dashboard.world import DashboardWorld
+
+__all__ = ["browser", "pytest_collection_finish", "visitors"]
+
+
+@pytest.fixture
+def pages(world: DashboardWorld) -> Iterator[DashboardWorld]:
+    """Werkzeug's server forgets to close files when a browser leaves while an icon is still on its way."""
+    server = serve_operations(make_app(world.settings, world.database), "127.0.0.1", world.port)
+    yield world
+    server.close()
+
+
+@pytest.fixture
+def colleagues(pages: DashboardWorld, visitors: Visitors) -> Colleagues:
+    return Colleagues(pages.url, visitors)
+
+
+@pytest.fixture
+def owner(pages: DashboardWorld, colleagues: Colleagues) -> Colleague:
+    """Signed in."""
+    return colleagues.come_in(pages)

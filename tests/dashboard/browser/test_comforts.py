@@ -1,0 +1,113 @@
+"""What the script adds to pages that work without it, and that they do."""
+
+import pytest
+from playwright.sync_api import expect
+
+from shared.people.roles import Role
+from tests.browser import DESKTOP, SMALL_PHONE
+from tests.dashboard.browser.colleague import Colleague, Colleagues
+from tests.dashboard.browser.words import DIRECTIONS
+from tests.dashboard.world import PASSWORD, DashboardWorld
+
+# Counted before they go out: of several that are sent at once, browsers take all but one back by themselves.
+_SENT_BY_THREE_CLICKS = """button => {
+  let sent = 0;
+  window.addEventListener("submit", (event) => { sent += event.defaultPrevented ? 0 : 1; event.preventDefault(); });
+  for (let click = 0; click < 3; click += 1) button.click();
+  return sent;
+}"""
+_CLICK_AND_COME_BACK = """button => {
+  button.click();
+  const meanwhile = button.textContent;
+  window.dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }));
+  return [meanwhile, button.textContent];
+}"""
+_REFUSE_TO_COPY = "() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); }"
+_SCROLLS_SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+
+
+@pytest.fixture
+def owner(pages: DashboardWorld, colleagues: Colleagues) -> Colleague:
+    who = colleagues.come()
+    who.sign_in(pages.make_member(Role.OWNER), PASSWORD)
+    return who
+
+
+def test_a_form_is_sent_once(owner: Colleague) -> None:
+    owner.open("/team")
+    owner.field("Email").fill("salem@example.ly")
+    assert owner.button("Invite").evaluate(_SENT_BY_THREE_CLICKS) == 1
+
+
+def test_a_form_can_be_sent_again_on_a_page_that_was_left_and_came_back(owner: Colleague) -> None:
+    owner.open("/team")
+    owner.field("Email").fill("salem@example.ly")
+    meanwhile, afterwards = owner.button("Invite").evaluate(_CLICK_AND_COME_BACK)
+    assert (meanwhile, afterwards) == (owner.says("One moment…"), owner.says("Invite"))
+
+
+def test_what_cannot_be_undone_is_asked_first(pages: DashboardWorld, owner: Colleague) -> None:
+    other = pages.make_member(Role.VIEWER)
+    owner.open("/team")
+    remove = owner.button("Remove %(email)s", email=other)
+    question = owner.page.get_by_role("alertdialog")
+    for leave in ("Escape", "Enter"):  # Cancel has the focus
+        remove.click()
+        expect(question).to_contain_text(other)
+        owner.page.keyboard.press(leave)
+        expect(question).to_have_count(0)
+        expect(remove).to_be_focused()
+    remove.click()
+    question.get_by_role("button", name=owner.says("Remove"), exact=True).click()
+    expect(remove).to_have_count(0)
+
+
+def test_what_the_clipboard_refuses_is_selected(pages: DashboardWorld, owner: Colleague) -> None:
+    owner.open("/team")
+    owner.field("Email").fill("salem@example.ly")
+    owner.button("Invite").click()
+    owner.page.evaluate(_REFUSE_TO_COPY)
+    owner.button("Copy: %(what)s", what=owner.says("Invitation link")).click()
+    expect(owner.page.locator("#said")).to_have_text(owner.says("Selected: copy it with your keyboard"))
+    assert owner.page.evaluate("getSelection().toString()").startswith(f"{pages.url}/invitations/")
+
+
+@pytest.mark.parametrize("lang", DIRECTIONS)
+def test_the_menu_opens_on_a_small_phone_without_script(
+    pages: DashboardWorld, colleagues: Colleagues, lang: str
+) -> None:
+    who = colleagues.come(lang=lang, viewport=SMALL_PHONE, javascript=False)
+    who.sign_in(pages.make_member(Role.VIEWER), PASSWORD)
+    team = who.link("Team")
+    expect(team).to_be_hidden()
+    who.button("Menu").click()
+    team.click()
+    who.sees("Team")
+
+
+def test_the_menu_gives_the_focus_back(owner: Colleague) -> None:
+    owner.page.set_viewport_size(SMALL_PHONE)
+    owner.button("Menu").focus()
+    owner.page.keyboard.press("Enter")
+    expect(owner.link("Team")).to_be_visible()
+    owner.page.keyboard.press("Escape")
+    expect(owner.link("Team")).to_be_hidden()
+    expect(owner.button("Menu")).to_be_focused()
+
+
+def test_the_open_menu_is_gone_where_there_is_room_for_the_sections(owner: Colleague) -> None:
+    owner.page.set_viewport_size(SMALL_PHONE)
+    owner.button("Menu").click()
+    owner.page.set_viewport_size(DESKTOP)
+    expect(owner.page.locator("#menu:popover-open")).to_have_count(0)
+    expect(owner.link("Team")).to_be_visible()
+
+
+def test_a_wide_table_scrolls_in_its_box_and_can_be_reached(owner: Colleague) -> None:
+    owner.page.set_viewport_size(SMALL_PHONE)
+    owner.open("/team")
+    box = owner.page.get_by_role("group", name=owner.says("Members"), exact=True)
+    expect(box).to_have_attribute("tabindex", "0")
+    assert not owner.page.evaluate(_SCROLLS_SIDEWAYS)
+    owner.page.set_viewport_size(DESKTOP)
+    expect(box).to_have_count(0)

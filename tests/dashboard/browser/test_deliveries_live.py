@@ -1,0 +1,157 @@
+"""The list, a delivery and the progress of a resending show what is new by themselves, and hold still when told to."""
+
+from uuid import UUID
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from services.scheduler.bulk_resends import BulkResends
+from shared.people.roles import Role
+from tests.browser import DESKTOP, SMALL_PHONE
+from tests.dashboard.browser.colleague import Colleague, Colleagues
+from tests.dashboard.browser.words import LANGUAGES
+from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.world import PASSWORD, DashboardWorld
+
+_OPTIONS = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
+_SCROLLS_SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+_HAS_RUN = "window.hasRun"
+_HOSTILE = b"<script>window.hasRun = true</script><img src=x onerror='window.hasRun = true'>"
+
+
+@pytest.fixture
+def deliveries(pages: DashboardWorld) -> Deliveries:
+    return Deliveries(pages.database, pages.application.id)
+
+
+@pytest.fixture
+def owner(pages: DashboardWorld, colleagues: Colleagues) -> Colleague:
+    who = colleagues.come()
+    who.sign_in(pages.make_member(Role.OWNER), PASSWORD)
+    return who
+
+
+def address_of(pages: DashboardWorld, delivery: UUID | str = "") -> str:
+    tail = f"/{delivery}" if delivery else ""
+    return f"/applications/{pages.application.id}/deliveries{tail}"
+
+
+def test_a_new_delivery_appears_and_the_focus_stays(
+    pages: DashboardWorld, deliveries: Deliveries, owner: Colleague
+) -> None:
+    first = deliveries.make()
+    owner.open(address_of(pages))
+    rows = owner.page.locator("tbody tr")
+    expect(rows).to_have_count(1)
+    link = owner.page.locator(f'a[href$="{first}"]')
+    link.focus()
+    deliveries.make("failed", 500)
+    expect(rows).to_have_count(2)
+    expect(link).to_be_focused()
+    deliveries.run("update webhook_deliveries set status = 'succeeded' where status = 'failed'")
+    expect(owner.page.locator("tbody")).not_to_contain_text(owner.says("Failed"))
+
+
+def test_held_still_it_stays_as_it_is(
+    pages: DashboardWorld, deliveries: Deliveries, owner: Colleague
+) -> None:
+    """WCAG 2.2.2; by keyboard too."""
+    deliveries.make()
+    owner.page.clock.install()
+    owner.open(address_of(pages))
+    asked: list[str] = []
+    owner.page.on(
+        "request", lambda request: asked.append(request.url) if "x-part" in request.headers else None
+    )
+    live = owner.button("Live")
+    expect(live).to_have_attribute("aria-pressed", "true")
+    live.focus()
+    owner.page.keyboard.press("Space")
+    expect(live).to_have_attribute("aria-pressed", "false")
+    asked.clear()
+    deliveries.make()
+    owner.page.clock.run_for(600_000)
+    assert asked == []
+    expect(owner.page.locator("tbody tr")).to_have_count(1)
+    live.click()
+    expect(owner.page.locator("tbody tr")).to_have_count(2)
+    assert asked
+
+
+def test_when_the_session_ends_it_says_so(
+    pages: DashboardWorld, deliveries: Deliveries, owner: Colleague
+) -> None:
+    deliveries.make()
+    owner.open(address_of(pages))
+    pages.run("update sessions set expires_at = mizan_now()")
+    expect(owner.page.locator("[data-live-status]")).to_have_text(
+        owner.says("Your session has ended. Reload the page to sign in again.")
+    )
+    expect(owner.page.locator("tbody tr")).to_have_count(1)
+    told = [trouble for trouble in owner.visitor.troubles if trouble.startswith("status 401")]
+    assert owner.visitor.troubles == told[:1], "it asks once, and never again"
+    owner.visitor.troubles.clear()
+
+
+def test_a_try_appears_and_what_was_opened_stays_open(
+    pages: DashboardWorld, deliveries: Deliveries, owner: Colleague
+) -> None:
+    """Nothing in a response runs, neither at first nor when it comes in later."""
+    delivery = deliveries.make("failed", 500, tries=2)
+    deliveries.add_try(delivery, 1, 500, answer=_HOSTILE)
+    deliveries.add_try(delivery, 2, 500, answer=_HOSTILE)
+    owner.open(address_of(pages, delivery))
+    first = owner.page.locator("#try-1")
+    first.locator("summary").click()
+    deliveries.add_try(delivery, 3, 200, answer=_HOSTILE, is_resend=True)
+    expect(owner.page.locator("#try-3")).to_be_visible()
+    expect(first).to_have_attribute("open", "")
+    expect(first.locator("summary")).to_be_focused()
+    expect(owner.page.locator("#try-3 pre")).to_have_text(_HOSTILE.decode())
+    assert not owner.page.evaluate(_HAS_RUN)
+
+
+def test_the_bar_moves_until_it_is_done(
+    pages: DashboardWorld, deliveries: Deliveries, owner: Colleague
+) -> None:
+    deliveries.make_many(3, "failed", 500)
+    owner.open(address_of(pages, "resend-failed"))
+    owner.button("Resend all of them").click()
+    owner.sees("Resending failed deliveries")
+    bar = owner.page.get_by_role("progressbar")
+    expect(bar).to_have_js_property("value", 0)
+    BulkResends(pages.database).turn()
+    expect(bar).to_have_js_property("value", 1)
+    expect(owner.button("Stop")).to_have_count(0)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_axe_finds_nothing_and_nothing_is_cut_off(
+    pages: DashboardWorld, deliveries: Deliveries, colleagues: Colleagues, lang: str
+) -> None:
+    delivery = deliveries.make("failed", 500, tries=2)
+    deliveries.add_try(delivery, 1, None, failure="timeout", answer=b"")
+    deliveries.add_try(delivery, 2, 500, answer=b"x" * 16384, is_resend=True)
+    deliveries.make("pending", None, tries=0)
+    deliveries.make(is_test=True)
+    who = colleagues.come()
+    who.sign_in(pages.make_member(Role.OWNER), PASSWORD)
+    found: list[str] = []
+    for address in ("?", "?id=nonsense&from=x&", f"/{delivery}?", "/resend-failed?"):
+        who.open(f"{address_of(pages)}{address}lang={lang}")
+        _look(who, address, found)
+    who.page.locator("main form[method=post] button").click()
+    expect(who.page.get_by_role("progressbar")).to_be_visible()
+    _look(who, "progress", found)
+    assert not found, "\n".join(found)
+
+
+def _look(who: Colleague, address: str, found: list[str]) -> None:
+    results = Axe().run(who.page, options=_OPTIONS)
+    if results.violations_count:
+        found.append(f"--- {address}\n{results.generate_report()}")
+    for viewport in (SMALL_PHONE, DESKTOP):
+        who.page.set_viewport_size(viewport)
+        if who.page.evaluate(_SCROLLS_SIDEWAYS):
+            found.append(f"--- {address} scrolls sideways at {viewport['width']}")

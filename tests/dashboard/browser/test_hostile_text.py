@@ -1,0 +1,152 @@
+"""Whatever others write is text: nothing in it runs, and nothing of it leaves its place on the page."""
+
+import json
+from urllib.parse import quote
+from uuid import UUID
+
+import pytest
+from playwright.sync_api import expect
+
+from shared.audit import Action, Actor, record
+from shared.intents.states import State
+from shared.people.roles import Role
+from tests.dashboard.browser.busy_shop import BusyShop, open_busy_shop
+from tests.dashboard.browser.colleague import Colleague, Colleagues
+from tests.dashboard.browser.words import DIRECTIONS, LANGUAGES
+from tests.dashboard.payment_rows import make_attempt, make_intent
+from tests.dashboard.world import PASSWORD, DashboardWorld, Merchant
+
+MARKUP = "</title></code></pre></bdi>'\"><script>hasRun=1</script><img src=x onerror=hasRun=1><b id=hostile>{{7*7}}"
+TURNED = "\u202eReversed\u2066 \u202boverride"
+"""Turns the direction of whatever follows, where nothing keeps it apart."""
+HOSTILE = f"{MARKUP} {TURNED}"
+
+_TURNING = r"[\u202a\u202b\u202d\u202e\u2066-\u2068]"
+# A text that turns the direction has to be alone in a box of its own: an isolate, or a block without anything else.
+_NOT_KEPT_APART = f"""() => {{
+  const found = [];
+  const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {{
+    const text = walker.currentNode;
+    if (!/{_TURNING}/.test(text.data) || text.parentElement.closest("template, script, option")) continue;
+    const isApart = (box) => /isolate|plaintext/.test(getComputedStyle(box).unicodeBidi) || box.localName === "pre";
+    let box = text.parentElement;
+    while (box && !isApart(box)) box = box.parentElement;
+    const isAlone = box && (box.localName === "pre" || box.textContent.trim() === text.data.trim());
+    if (!isAlone) found.push(`${{text.parentElement.outerHTML.slice(0, 160)}}`);
+  }}
+  return found;
+}}"""
+_INTRUDERS = "#hostile, main script, main img, body > img, iframe, object, embed"
+
+
+def _poison(pages: DashboardWorld) -> tuple[Merchant, BusyShop, list[str]]:
+    """Everything that somebody else has a say in. Returns the paths of the pages that show it."""
+    merchant = pages.make_merchant("to be renamed")
+    pages.run("update merchants set name = %s where id = %s", HOSTILE, merchant.id)
+    shop = open_busy_shop(pages, merchant.id, "to be renamed")
+    pages.run("update applications set name = %s where merchant_id = %s", HOSTILE, merchant.id)
+    payment = make_intent(
+        pages,
+        HOSTILE,
+        State.SUCCEEDED,
+        application_id=shop.application_id,
+        description=HOSTILE,
+        customer=HOSTILE,
+        metadata=json.dumps({HOSTILE: HOSTILE}),
+    )
+    make_attempt(pages, payment, "declined", reason=HOSTILE, provider_reference=HOSTILE)
+    delivery = shop.deliveries.make("failed", 500, intent=payment)
+    shop.deliveries.add_try(delivery, 1, 500, answer=HOSTILE.encode())
+    url = f"https://shop.example.ly/{MARKUP.replace(' ', '+')}"
+    pages.run("update webhook_deliveries set url = %s where id = %s", url, delivery)
+    pages.run("update applications set webhook_url = %s where id = %s", url, shop.application_id)
+    _poison_audit_log(pages, merchant.id, shop.application_id)
+    sections = ("", "payments", f"payments/{payment}", "deliveries", f"deliveries/{delivery}")
+    paths = [shop.path(section) for section in (*sections, "webhook", "credentials", "settings")]
+    return merchant, shop, ["/", "/team", "/audit", "/account", *paths]
+
+
+def _poison_audit_log(pages: DashboardWorld, merchant_id: UUID, application_id: UUID) -> None:
+    with pages.database.transaction() as connection:
+        record(
+            connection,
+            Actor(HOSTILE, address="192.0.2.7"),
+            Action.APPLICATION_RENAMED,
+            merchant_id=merchant_id,
+            application_id=application_id,
+            details={"name": HOSTILE, "methods": [HOSTILE, HOSTILE]},
+        )
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_what_others_wrote_stays_text_in_its_place(
+    pages: DashboardWorld, colleagues: Colleagues, lang: str
+) -> None:
+    merchant, _shop, paths = _poison(pages)
+    who = colleagues.come(lang=lang)
+    who.sign_in(pages.make_member(Role.OWNER, merchant), PASSWORD)
+    pages.run("update sessions set browser = %s", HOSTILE)
+    found = []
+    for path in paths:
+        who.open(path)
+        expect(who.page.locator("body")).to_contain_text(MARKUP)
+        found += [f"{path}: {trouble}" for trouble in _troubles(who)]
+    assert not found, "\n".join(found)
+
+
+def _troubles(who: Colleague) -> list[str]:
+    found = [f"not kept apart: {text}" for text in who.page.evaluate(_NOT_KEPT_APART)]
+    if who.page.evaluate("typeof hasRun") != "undefined":
+        found.append("a script ran")
+    if who.page.locator(_INTRUDERS).count():
+        found.append("markup became elements")
+    if "hasRun" in who.page.title():
+        found.append("the title has it")
+    if who.page.locator("html").get_attribute("dir") != DIRECTIONS[who.lang]:
+        found.append("the direction of the page has changed")
+    return found
+
+
+def test_what_is_in_an_address_or_a_form_comes_back_as_text(
+    pages: DashboardWorld, colleagues: Colleagues
+) -> None:
+    who = colleagues.come(expected_statuses=frozenset({404, 422}))
+    who.page.evaluate("document.querySelector('[name=email]').type = 'text'")
+    who.field("Email").fill(HOSTILE)
+    who.field("Password").fill("x")
+    who.button("Sign in").click()
+    who.reads("Email or password is not right.")
+    assert _troubles(who) == []
+    who.sign_in(pages.make_member(Role.OWNER), PASSWORD)
+    here = f"/applications/{pages.application.id}"
+    for path in (
+        "payments?search",
+        "payments?from",
+        "deliveries?id",
+        "deliveries?from",
+        "deliveries/resend-failed?from",
+    ):
+        who.page.goto(f"{who.url}{here}/{path}={_in_address(HOSTILE)}")
+        assert _troubles(who) == [], path
+    who.open(f"/{_in_address(HOSTILE)}")
+    who.sees("There is no such page")
+    assert _troubles(who) == []
+    who.open(f"{here}/settings")
+    who.field("Name").fill(f"{HOSTILE} {'x' * 60}")
+    who.button("Save name").click()
+    who.reads("The name was saved.")
+    assert _troubles(who) == []
+
+
+def _in_address(text: str) -> str:
+    return quote(text, safe="")
+
+
+def test_an_answer_that_comes_in_later_stays_text_too(pages: DashboardWorld, owner: Colleague) -> None:
+    """The script puts it into an open page."""
+    shop = open_busy_shop(pages, pages.merchant.id)
+    owner.open(shop.path(f"deliveries/{shop.delivery}"))
+    shop.deliveries.add_try(shop.delivery, 4, 500, answer=HOSTILE.encode())
+    expect(owner.page.locator("#try-4 pre")).to_contain_text(MARKUP)
+    assert _troubles(owner) == []

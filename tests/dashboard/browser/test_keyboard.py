@@ -1,0 +1,100 @@
+"""A day at the dashboard with a keyboard alone."""
+
+import pytest
+from playwright.sync_api import expect
+
+from shared.people.roles import Role
+from tests.dashboard.browser.busy_shop import open_busy_shop
+from tests.dashboard.browser.colleague import Colleague, Colleagues
+from tests.dashboard.browser.keyboard import press, tab_to, type_into
+from tests.dashboard.browser.words import LANGUAGES
+from tests.dashboard.world import PASSWORD, DashboardWorld
+
+_SKIP = "Skip to the content"
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_sign_in_filter_open_and_resend(pages: DashboardWorld, colleagues: Colleagues, lang: str) -> None:
+    shop = open_busy_shop(pages, pages.merchant.id)
+    who = colleagues.come(lang=lang)
+    expect(who.field("Email")).to_be_focused()
+    who.page.keyboard.type(pages.make_member(Role.DEVELOPER))
+    type_into(who, "Password", PASSWORD)
+    who.page.keyboard.press("Enter")
+    who.sees("Applications")
+
+    press(who, who.main.get_by_role("link", name="Books"))
+    who.sees("Overview")
+    press(who, who.link("Deliveries"))
+    who.sees("Deliveries")
+    tab_to(who, who.field("Status"))
+    who.page.keyboard.press("ArrowDown")
+    who.page.keyboard.press("ArrowDown")
+    expect(who.field("Status")).to_have_value("succeeded")
+    type_into(who, "Payment or delivery id", str(shop.delivery))
+    press(who, who.button("Filter"))
+    expect(who.main.get_by_role("row")).to_have_count(2)
+    press(who, who.main.get_by_role("row").nth(1).get_by_role("link").first)
+    who.sees("Payment succeeded")
+    press(who, who.page.locator("#try-2 summary"))
+    expect(who.page.locator("#try-2")).to_have_attribute("open", "")
+    who.page.reload()
+    press(who, who.button("Resend"), "Space")
+    who.reads("The delivery is sent once more. Its try appears here in a moment.")
+    assert shop.deliveries.in_line() == [str(shop.delivery)]
+
+
+def test_the_first_stop_skips_what_is_on_every_page(owner: Colleague) -> None:
+    owner.open("/team")
+    skip = owner.link(_SKIP)
+    assert (skip.bounding_box() or {"y": -1})["y"] < 0, "out of the way until it is needed"
+    owner.page.keyboard.press("Tab")
+    expect(skip).to_be_focused()
+    expect(skip).to_be_in_viewport()
+    owner.page.keyboard.press("Enter")
+    expect(owner.main).to_be_focused()
+    owner.page.keyboard.press("Tab")
+    assert owner.page.evaluate("document.querySelector('main').contains(document.activeElement)")
+
+
+def test_a_question_is_answered_with_keys(pages: DashboardWorld, owner: Colleague) -> None:
+    """Escape leaves everything as it is, and the focus where it was. Enter does it, once `Revoke` has the focus."""
+    owner.open(f"/applications/{pages.application.id}/credentials")
+    revoke = owner.main.get_by_role("button", name="Revoke").first
+    question = owner.page.get_by_role("alertdialog")
+    press(owner, revoke)
+    expect(question).to_be_visible()
+    expect(question.get_by_role("button", name=owner.says("Cancel"))).to_be_focused()
+    owner.page.keyboard.press("Escape")
+    expect(question).to_have_count(0)
+    expect(revoke).to_be_focused()
+    owner.page.keyboard.press("Enter")
+    yes = question.get_by_role("button", name=owner.says("Revoke"), exact=True)
+    press(owner, yes)
+    expect(owner.main.get_by_role("status")).to_contain_text("Revoked")
+    assert _revoked(pages) == 1
+
+
+def test_the_keyboard_stays_in_the_question(pages: DashboardWorld, owner: Colleague) -> None:
+    owner.open(f"/applications/{pages.application.id}/credentials")
+    press(owner, owner.main.get_by_role("button", name="Revoke").first)
+    question = owner.page.get_by_role("alertdialog")
+    expect(question).to_be_visible()
+    for _ in range(6):
+        owner.page.keyboard.press("Tab")
+        assert not owner.page.evaluate("document.querySelector('main').contains(document.activeElement)")
+    assert _revoked(pages) == 0
+
+
+def _revoked(pages: DashboardWorld) -> int:
+    count: int = pages.rows("select count(*) from credentials where revoked_at is not null")[0][0]
+    return count
+
+
+def test_a_secret_is_copied_with_keys(pages: DashboardWorld, owner: Colleague) -> None:
+    owner.open(f"/applications/{pages.application.id}/webhook")
+    press(owner, owner.button("Roll secret"))
+    owner.sees("The new webhook secret")
+    press(owner, owner.button("Copy: %(what)s", what=owner.says("Webhook secret")))
+    expect(owner.page.locator("#said")).to_have_text(owner.says("Copied"))
+    assert owner.page.evaluate("navigator.clipboard.readText()").startswith("whsec_")

@@ -1,0 +1,119 @@
+"""Pages that update by themselves: what is asked for, while it makes sense, never under somebody's hands."""
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from services.scheduler.bulk_resends import BulkResends
+from tests.dashboard.browser.busy_shop import BusyShop, open_busy_shop
+from tests.dashboard.browser.colleague import Colleague
+from tests.dashboard.world import DashboardWorld
+
+_LONG_MS = 120_000
+
+
+@pytest.fixture
+def shop(pages: DashboardWorld) -> BusyShop:
+    return open_busy_shop(pages, pages.merchant.id)
+
+
+def test_what_is_filtered_out_does_not_appear(owner: Colleague, shop: BusyShop) -> None:
+    owner.open(shop.path("deliveries?status=failed"))
+    rows = owner.page.locator("tbody tr")
+    expect(rows).to_have_count(1)
+    shop.deliveries.make("succeeded")
+    shop.deliveries.make("failed", 500)
+    expect(rows).to_have_count(2)
+    expect(owner.page.locator("tbody")).not_to_contain_text(owner.says("Succeeded"))
+
+
+def test_older_pages_hold_still(owner: Colleague, shop: BusyShop) -> None:
+    """What somebody pages through does not move away under them."""
+    shop.deliveries.make_many(60)
+    owner.page.clock.install()
+    owner.open(shop.path("deliveries"))
+    owner.link("Older").click()
+    owner.link("Newest").wait_for()
+    expect(owner.button("Live")).to_have_count(0)
+    with owner.noting(parts=True) as asked:
+        owner.page.clock.run_for(_LONG_MS)
+    assert asked == []
+
+
+def test_a_delivery_holds_still_when_told_to_and_goes_on_again(owner: Colleague, shop: BusyShop) -> None:
+    owner.page.clock.install()
+    owner.open(shop.path(f"deliveries/{shop.delivery}"))
+    owner.button("Live").click()
+    with owner.noting(parts=True) as asked:
+        shop.deliveries.add_try(shop.delivery, 4, 503)
+        owner.page.clock.run_for(_LONG_MS)
+        assert asked == []
+        expect(owner.page.locator("#try-4")).to_have_count(0)
+        owner.button("Live").click()
+        expect(owner.page.locator("#try-4")).to_be_visible()
+        assert asked
+
+
+def test_what_is_marked_to_be_copied_stays_marked(owner: Colleague, shop: BusyShop) -> None:
+    owner.page.clock.install()
+    owner.open(shop.path(f"deliveries/{shop.delivery}"))
+    body = owner.page.locator("pre[aria-labelledby=body-title]")
+    body.select_text()
+    marked = owner.page.evaluate("getSelection().toString()")
+    shop.deliveries.add_try(shop.delivery, 4, 503)
+    with owner.page.expect_response(lambda answer: "x-part" in answer.request.headers):
+        owner.page.clock.run_for(4_000)
+    owner.page.clock.run_for(1)
+    assert owner.page.evaluate("getSelection().toString()") == marked
+    expect(owner.page.locator("#try-4")).to_have_count(0)
+    owner.page.evaluate("getSelection().removeAllRanges()")
+    owner.page.clock.run_for(4_000)
+    expect(owner.page.locator("#try-4")).to_be_visible()
+
+
+def test_it_says_when_the_server_is_away_and_catches_up(owner: Colleague, shop: BusyShop) -> None:
+    """It asks less and less often meanwhile."""
+    told = owner.page.locator("[data-live-status]")
+    tried: list[str] = []
+
+    def hang_up(route: Route) -> None:
+        if "x-part" in route.request.headers:
+            tried.append(route.request.url)
+            route.abort()
+        else:
+            route.fallback()
+
+    owner.page.clock.install()
+    owner.open(shop.path("deliveries"))
+    rows = owner.page.locator("tbody tr")
+    before = rows.count()
+    owner.page.route("**/*", hang_up)
+    for _ in range(3):
+        owner.page.clock.run_for(60_000)
+        expect(told).to_have_text(owner.says("The page could not be updated. Trying again."))
+    assert len(tried) < 20
+    owner.page.unroute("**/*")
+    shop.deliveries.make()
+    owner.page.clock.run_for(61_000)
+    expect(rows).to_have_count(before + 1)
+    expect(told).to_have_text("")
+    owner.visitor.troubles.clear()
+
+
+def test_the_bar_moves_step_by_step(pages: DashboardWorld, owner: Colleague, shop: BusyShop) -> None:
+    shop.deliveries.make_many(50, "failed", 500)
+    owner.open(shop.path("deliveries/resend-failed"))
+    owner.button("Resend all of them").click()
+    bar = owner.page.get_by_role("progressbar")
+    resends = BulkResends(pages.database)
+    for share in (0.3922, 0.7843, 1):  # 20, 40, 51 of 51
+        expect(bar).not_to_have_js_property("value", share)
+        _go_on(pages, resends)
+        expect(bar).to_have_js_property("value", share)
+    owner.reads("See what is still failed")
+    assert len(shop.deliveries.in_line()) == 51
+
+
+def _go_on(pages: DashboardWorld, resends: BulkResends) -> None:
+    """The next batch, which is not due before a second has passed."""
+    pages.run("update bulk_resends set next_batch_at = mizan_now()")
+    resends.turn()

@@ -1,0 +1,127 @@
+"""A double click does it once; what was shown once is not shown again by going back, and forms work after it."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from playwright.sync_api import Error, expect
+
+from tests.dashboard.browser.colleague import Colleague, Colleagues
+from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.world import DashboardWorld
+
+with_and_without_script = pytest.mark.parametrize("javascript", [True, False], ids=["script", "no script"])
+
+_MADE = """
+select (select count(*) from applications), (select count(*) from credentials),
+       (select count(*) from webhook_secrets), (select count(*) from webhook_deliveries where is_test),
+       (select count(*) from resend_requests), (select count(*) from bulk_resends)"""
+
+
+def _here(pages: DashboardWorld, section: str) -> str:
+    return f"/applications/{pages.application.id}/{section}"
+
+
+def _made(pages: DashboardWorld) -> dict[str, int]:
+    names = ("applications", "credentials", "secrets", "tests", "resends", "bulk resends")
+    return dict(zip(names, pages.rows(_MADE)[0], strict=True))
+
+
+@with_and_without_script
+def test_a_double_click_does_it_once(pages: DashboardWorld, colleagues: Colleagues, javascript: bool) -> None:
+    """With script the form is sent once; without it, it arrives twice, and once is enough."""
+    deliveries = Deliveries(pages.database, pages.application.id)
+    failed = deliveries.make("failed", 500)
+    who = colleagues.come_in(pages, javascript=javascript)
+    before = _made(pages)
+
+    who.open("/applications/new")
+    who.field("Name").fill("Coffee to go")
+    _double_click(who, "Create application")
+    expect(who.page.get_by_role("heading", level=1)).not_to_have_text(who.says("Create an application"))
+    for section, button, heading in (
+        ("credentials", "Issue an API key", "Credentials" if not javascript else "A new API key"),
+        ("webhook", "Roll secret", "Webhook" if not javascript else "The new webhook secret"),
+        ("webhook", "Send test delivery", "Payment succeeded"),
+        (f"deliveries/{failed}", "Resend", "Payment succeeded"),
+        ("deliveries/resend-failed", "Resend all of them", "Resending failed deliveries"),
+    ):
+        who.open(_here(pages, section))
+        _double_click(who, button)
+        who.sees(heading)
+
+    made = {name: count - before[name] for name, count in _made(pages).items()}
+    assert made == {
+        "applications": 1,
+        "credentials": 3,  # of the new application two, and the one that was issued
+        "secrets": 2,
+        "tests": 1,
+        "resends": 1,
+        "bulk resends": 1,
+    }
+    assert deliveries.in_line() == [str(failed)]
+    noted = pages.audit()
+    for action in ("application_created", "credential_issued", "delivery_resent"):
+        assert noted.count(action) == 1, action
+
+
+def _double_click(who: Colleague, button: str) -> None:
+    who.button(button).dblclick(no_wait_after=True)
+
+
+def test_back_shows_no_secret_again(pages: DashboardWorld, owner: Colleague) -> None:
+    """Neither back nor forth, nor a reload; and nothing more is made on the way."""
+    owner.open(_here(pages, "credentials"))
+    owner.button("Issue an access token").click()
+    owner.sees("A new access token")
+    secret = owner.copy("Access token")
+    owner.link("I have copied it: to the credentials").click()
+    owner.sees("Credentials")
+    made = _made(pages)
+    for go in (owner.page.go_back, owner.page.go_back, owner.page.go_forward, owner.page.go_forward):
+        _walk(go)
+        assert secret not in owner.page.content()
+    assert _made(pages) == made
+    owner.open(_here(pages, "credentials"))
+    owner.reads(secret[:8])
+    assert secret not in owner.page.content()
+
+
+def _walk(go: Callable[[], object]) -> None:
+    """Browsers do not show again what was answered to a form, and say so instead."""
+    with suppress(Error):
+        go()
+
+
+def test_a_form_can_be_used_after_going_back(pages: DashboardWorld, owner: Colleague) -> None:
+    owner.open(_here(pages, "settings"))
+    owner.field("Name").fill("Coffee")
+    owner.button("Save name").click()
+    owner.reads("The name was saved.")
+    owner.link("Webhook").click()
+    owner.sees("Webhook")
+    owner.page.go_back()
+    owner.sees("Settings")
+    owner.field("Name").fill("Tea")
+    owner.button("Save name").click()
+    owner.reads("The name was saved.")
+    expect(owner.field("Name")).to_have_value("Tea")
+
+
+def test_nothing_is_seen_by_going_back_after_signing_out(pages: DashboardWorld, owner: Colleague) -> None:
+    owner.open(_here(pages, "credentials"))
+    owner.sees("Credentials")
+    owner.sign_out()
+    owner.page.go_back()
+    owner.sees("Sign in")
+
+
+def test_a_second_tab_that_is_out_of_date_rolls_nothing(pages: DashboardWorld, owner: Colleague) -> None:
+    """It names the secret that it was going to replace, and that one has gone."""
+    owner.open(_here(pages, "webhook"))
+    second = owner.another_tab()
+    owner.button("Roll secret").click()
+    owner.sees("The new webhook secret")
+    second.button("Roll secret").click()
+    second.sees("Webhook")
+    assert _made(pages)["secrets"] == 2

@@ -1,0 +1,128 @@
+"""Every page on screens from 320 px on: nothing to scroll sideways for, and nothing that cannot be reached."""
+
+from uuid import UUID
+
+import pytest
+from playwright.sync_api import ViewportSize, expect
+
+from shared.intents.states import State
+from shared.people.roles import Role
+from tests.browser import DESKTOP, PHONE, SMALL_PHONE
+from tests.dashboard.browser.busy_shop import BusyShop, open_busy_shop
+from tests.dashboard.browser.colleague import Colleague, Colleagues
+from tests.dashboard.browser.tour import EXPECTED, every_page
+from tests.dashboard.browser.words import LANGUAGES
+from tests.dashboard.payment_rows import make_intent
+from tests.dashboard.world import PASSWORD, DashboardWorld
+
+TABLET = ViewportSize(width=820, height=1180)
+SCREENS = (SMALL_PHONE, PHONE, TABLET, DESKTOP)
+in_both_languages = pytest.mark.parametrize("lang", LANGUAGES)
+
+# Of all that is shown: what lies beside the screen, or is longer than its box, with no way to scroll to it.
+_OUT_OF_REACH = """() => {
+  const wide = document.documentElement.clientWidth;
+  const found = [];
+  if (document.documentElement.scrollWidth > wide) found.push("the page scrolls sideways");
+  const name = (element) => `${element.localName}.${element.className?.baseVal ?? element.className} `
+    + `“${element.textContent.trim().slice(0, 40)}”`;
+  const scrolls = (element) => ["auto", "scroll"].includes(getComputedStyle(element).overflowX);
+  const canBeScrolledTo = (element) => {
+    for (let box = element; box && box !== document.body; box = box.parentElement) if (scrolls(box)) return true;
+    return false;
+  };
+  for (const element of document.querySelectorAll("body *:not(svg *)")) {
+    const { left, right, width, height } = element.getBoundingClientRect();
+    const isShown = width > 1 && height > 1 && element.checkVisibility({ visibilityProperty: true });
+    if (!isShown || element.closest(".unseen, .skip, svg")) continue;
+    if ((left < -1 || right > wide + 1) && !canBeScrolledTo(element)) found.push(`beside the screen: ${name(element)}`);
+    const style = getComputedStyle(element);
+    const isCut = ["hidden", "clip"].includes(style.overflowX) && element.scrollWidth > element.clientWidth + 1
+      || ["hidden", "clip"].includes(style.overflowY) && element.scrollHeight > element.clientHeight + 1;
+    if (isCut && element.textContent.trim() && !canBeScrolledTo(element)) found.push(`cut off: ${name(element)}`);
+  }
+  return [...new Set(found)];
+}"""
+_BRIGHTNESS = """() => {
+  const [red, green, blue] = getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).map(Number);
+  return (red + green + blue) / 3;
+}"""
+
+
+@pytest.mark.timeout(300)
+@in_both_languages
+def test_every_page_fits_every_screen(pages: DashboardWorld, colleagues: Colleagues, lang: str) -> None:
+    """`sees`, on the way, looks at the language and the direction of each page."""
+    tab = colleagues.come(lang=lang, expected_statuses=EXPECTED)
+    found = [trouble for name in every_page(pages, tab) for trouble in _out_of_reach(tab, name)]
+    assert not found, "\n".join(found)
+
+
+def test_names_and_texts_of_any_length_fit(pages: DashboardWorld, colleagues: Colleagues) -> None:
+    merchant = pages.make_merchant("M" * 200)
+    shop = open_busy_shop(pages, merchant.id, "W" * 200)
+    tab = colleagues.come(expected_statuses=EXPECTED)
+    tab.sign_in(pages.make_member(Role.OWNER, merchant, f"{'e' * 60}@{'d' * 60}.example.ly"), PASSWORD)
+    found = []
+    for path in ("/", "/team", "/audit", "/account", *_with_long_texts(pages, shop)):
+        tab.open(path)
+        found += _out_of_reach(tab, path)
+    assert not found, "\n".join(found)
+
+
+def _with_long_texts(pages: DashboardWorld, shop: BusyShop) -> list[str]:
+    long_url = f"https://shop.example.ly/{'u' * 1900}"
+    pages.run("update applications set webhook_url = %s where id = %s", long_url, shop.application_id)
+    delivery = shop.deliveries.make("failed", 500, tries=1)
+    pages.run("update webhook_deliveries set url = %s where id = %s", long_url, delivery)
+    shop.deliveries.add_try(delivery, 1, 500, answer=b"x" * 16_384)
+    payment = _long_payment(pages, shop.application_id)
+    sections = ("", "payments", f"payments/{payment}", "deliveries", f"deliveries/{delivery}")
+    return [shop.path(section) for section in (*sections, "webhook", "credentials", "settings")]
+
+
+def _long_payment(pages: DashboardWorld, application_id: UUID) -> UUID:
+    return make_intent(
+        pages,
+        "r" * 255,
+        State.SUCCEEDED,
+        amount=1_000_000_000,
+        application_id=application_id,
+        description="قهوة " * 50,
+        customer="c" * 255,
+        metadata=f'{{"{"k" * 40}": "{"v" * 500}"}}',
+    )
+
+
+def _out_of_reach(tab: Colleague, name: str) -> list[str]:
+    found = []
+    for screen in SCREENS:
+        tab.page.set_viewport_size(screen)
+        found += [f"{name}, {screen['width']} px: {trouble}" for trouble in tab.page.evaluate(_OUT_OF_REACH)]
+    return found
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_the_menu_on_a_phone(pages: DashboardWorld, colleagues: Colleagues, javascript: bool) -> None:
+    """It covers nothing before it is opened, leads to every section, and can be closed again."""
+    who = colleagues.come_in(pages, Role.VIEWER, viewport=PHONE, javascript=javascript)
+    who.open(f"/applications/{pages.application.id}")
+    expect(who.link("Payments")).to_be_hidden()
+    who.button("Menu").click()
+    for section in ("Overview", "Payments", "Deliveries", "Webhook", "Credentials", "Settings", "Team"):
+        expect(
+            who.page.get_by_role("navigation").get_by_role("link", name=section, exact=True)
+        ).to_be_in_viewport()
+    who.button("Close the menu").click()
+    expect(who.link("Payments")).to_be_hidden()
+    who.button("Menu").click()
+    who.link("Payments").click()
+    who.sees("Payments")
+    who.button("Menu").click()
+    who.sign_out()
+
+
+def test_light_and_dark(colleagues: Colleagues) -> None:
+    light, dark = (colleagues.come(dark=dark).page.evaluate(_BRIGHTNESS) for dark in (False, True))
+    assert light > 200
+    assert dark < 60

@@ -1,0 +1,162 @@
+"""The whole life, in a real browser, on a real stack: every service is the process that it is in `make run`."""
+
+import hmac
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from playwright.sync_api import expect
+
+from shared.settings import DatabaseSettings, KafkaSettings
+from tests.browser import Visitors
+from tests.dashboard.browser.colleague import Colleague, Colleagues
+from tests.stack.running_stack import PROJECT, RunningStack
+from tests.waiting import eventually
+from tests.webhooks.receivers import Received, Receiver, Reply
+
+CHOSEN = "seven small boats at sea"
+
+
+@pytest.fixture
+def stack(
+    tmp_path: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
+) -> Iterator[RunningStack]:
+    running = RunningStack(
+        tmp_path / "stack",
+        module="stack",
+        DATABASE_URL=database_settings.url,
+        KAFKA_BOOTSTRAP_SERVERS=kafka_settings.bootstrap_servers,
+        KAFKA_TOPIC_PREFIX=kafka_settings.topic_prefix,
+        WEBHOOK_RETRY_DELAYS="3,1,1,1,1,1,1,1",
+    )
+    running.wait_ready()
+    yield running
+    running.end()
+
+
+@pytest.mark.timeout(240)
+def test_from_the_first_sign_in_to_a_resend(stack: RunningStack, visitors: Visitors) -> None:
+    facts = stack.read()
+    colleagues = Colleagues(facts["dashboard_url"], visitors)
+    owner = colleagues.come()
+    owner.sign_in(facts["demo"]["owner_email"], facts["demo"]["owner_password"])
+    with Receiver(Reply(503, b"<script>document.title = 'hacked'</script>not yet")) as shop:
+        credentials = _make_application(owner, shop.url)
+        intent = _create_intent(facts["api_base_url"], credentials)
+        _pay(visitors, intent["checkout_url"])
+
+        owner.link("Deliveries").click()
+        owner.sees("Deliveries")
+        # Nobody reloads the page: it updates by itself, from the first failed try to the success.
+        expect(owner.main).to_contain_text("503", timeout=30_000)
+        shop.answer = Reply(200, b"thank you")
+        expect(owner.main.get_by_role("table")).to_contain_text("Succeeded", timeout=30_000)
+
+        owner.main.get_by_role("row").nth(1).get_by_role("link").first.click()
+        expect(owner.main).to_contain_text("Try 2")
+        owner.main.locator("summary", has_text="Try 1").click()
+        expect(owner.main).to_contain_text("<script>document.title = 'hacked'</script>not yet")
+        assert "hacked" not in owner.page.title()
+        first = shop.requests[-1]
+        assert first.headers["service-signature"] == _signature(first, credentials["Webhook secret"])
+        expect(owner.main).to_contain_text(first.headers["service-signature"])
+
+        delivery = owner.page.url
+        new_secret = _roll_secret(owner)
+        assert new_secret != credentials["Webhook secret"]
+        seen = len(shop.requests)
+        owner.page.goto(delivery)
+        owner.button("Resend").dblclick()
+        resent = eventually(lambda: shop.requests[seen:])[0]
+        assert resent.body == first.body
+        assert resent.headers["service-signature"] == _signature(resent, new_secret)
+        expect(owner.main).to_contain_text("Try 3", timeout=30_000)
+
+        developer = _join(owner, colleagues, "developer", "developer@demo.example")
+        developer.page.goto(delivery)
+        developer.button("Resend").click()
+        eventually(lambda: len(shop.requests) == seen + 2)
+        viewer = _join(owner, colleagues, "viewer", "viewer@demo.example")
+        viewer.page.goto(delivery)
+        viewer.reads("Try 4")
+        expect(viewer.button("Resend")).to_have_count(0)
+        viewer.link("Webhook").click()
+        viewer.sees("Webhook")
+        expect(viewer.button("Roll secret")).to_have_count(0)
+        assert len(shop.requests) == seen + 2, "a double click resends once"
+
+    stranger = colleagues.come(expected_statuses=frozenset({404}))
+    made = _mizan(
+        stack, "user", "create", "--email", "x@y.ly", "--role", "owner", "--merchant", "Other", "--json"
+    )
+    stranger.sign_in(made["email"], made["password"])
+    stranger.page.goto(delivery)
+    stranger.sees("There is no such page")
+    expect(stranger.page.get_by_role("link", name="Coffee")).to_have_count(0)
+
+
+def _make_application(owner: Colleague, webhook_url: str) -> dict[str, str]:
+    owner.link("Create an application").click()
+    owner.field("Name").fill("Coffee")
+    owner.field("Webhook URL (optional)").fill(webhook_url)
+    owner.button("Create application").click()
+    owner.sees("The application was created")
+    copied = {name: owner.copy(name) for name in ("API key", "Access token", "Webhook secret")}
+    owner.link("I have copied them: to the application").click()
+    return copied
+
+
+def _create_intent(api: str, credentials: dict[str, str]) -> dict[str, str]:
+    headers = {"X-API-Key": credentials["API key"], "Authorization": f"Bearer {credentials['Access token']}"}
+    body = {"merchant_reference": "order-1", "amount": 25_000, "currency": "LYD"}
+    made = requests.post(f"{api}/payment-intents", json=body, headers=headers, timeout=10)
+    assert made.status_code == 201
+    intent: dict[str, str] = made.json()["data"]
+    return intent
+
+
+def _pay(visitors: Visitors, checkout_url: str) -> None:
+    customer = visitors.make(checkout_url.partition("/pay/")[0]).open(f"{checkout_url}?lang=en")
+    customer.get_by_role("radio", name="Bank card").check()
+    customer.get_by_label("Card number").fill("4242424242424242")
+    customer.get_by_label("Expiry date").fill("12/34")
+    customer.get_by_label("Security code").fill("737")
+    customer.get_by_role("button", name="Pay").click()
+    expect(customer.get_by_role("heading", name="Your payment is complete")).to_be_visible()
+
+
+def _roll_secret(owner: Colleague) -> str:
+    owner.link("Webhook").click()
+    owner.button("Roll secret").click()
+    owner.sees("The new webhook secret")
+    return owner.copy("Webhook secret")
+
+
+def _join(owner: Colleague, colleagues: Colleagues, role: str, email: str) -> Colleague:
+    owner.link("Team").click()
+    owner.field("Email").fill(email)
+    owner.field("Role").select_option(role)
+    owner.button("Invite").click()
+    link = owner.copy("Invitation link")
+    invited = colleagues.come(link.removeprefix(colleagues.url))
+    invited.field("Password").fill(CHOSEN)
+    invited.button("Join").click()
+    invited.sees("Applications")
+    return invited
+
+
+def _signature(request: Received, secret: str) -> str:
+    return hmac.new(secret.encode(), request.body, "sha256").hexdigest()
+
+
+def _mizan(stack: RunningStack, *arguments: str) -> dict[str, str]:
+    environment = {**os.environ, "STACK_DIR": str(stack.directory)}  # noqa: TID251  the child gets ours
+    done = subprocess.run(
+        [PROJECT / "bin" / "mizan", *arguments], env=environment, capture_output=True, text=True, check=True
+    )
+    answer: dict[str, str] = json.loads(done.stdout)
+    return answer

@@ -1,0 +1,24 @@
+"""The dashboard's world: pages on a database of their own for each test."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.settings import Settings
+from tests.dashboard.world import DashboardWorld
+
+
+@pytest.fixture
+def world(settings: Settings) -> Iterator[DashboardWorld]:
+    database = Database(settings.database, "dashboard", **STEADY_PLANS)
+    yield DashboardWorld(settings, database)
+    database.close()
+
+
+@pytest.fixture
+def pages(world: DashboardWorld) -> Iterator[DashboardWorld]:
+    """The same, with its pages served."""
+    with world.serving():
+        yield world

@@ -1,0 +1,24 @@
+"""What a statement of the dashboard costs, by PostgreSQL's own account, with the plan that its sessions would use."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg import Cursor, sql
+
+from tests.postgres_looks import plan_told
+
+_NAMED = re.compile(rb"%\((\w+)\)s")
+
+
+def explain(cursor: Cursor[Any], statement: bytes, values: Mapping[str, object]) -> dict[str, Any]:
+    """Prepared first: only so is the plan made without a look at the values, as plan_cache_mode asks for."""
+    names = list(dict.fromkeys(_NAMED.findall(statement)))
+    numbered = _NAMED.sub(lambda found: b"$%d" % (names.index(found[1]) + 1), statement)
+    cursor.execute(b"prepare looked_at as " + numbered.replace(b"%%", b"%"))
+    try:
+        literals = sql.SQL(", ").join(sql.Literal(values[name.decode()]) for name in names)
+        explaining = sql.SQL("explain (analyze, buffers, format json) execute looked_at ({})")
+        return plan_told(cursor.execute(explaining.format(literals)))
+    finally:
+        cursor.execute("deallocate looked_at")

@@ -1,0 +1,104 @@
+"""Every route, as the application has it: whom it answers, and whom not."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from werkzeug.routing import Rule
+
+from services.dashboard.access import needs_of
+from services.dashboard.app import make_app
+from shared.people.roles import ALLOWED, Permission, Role
+from tests.dashboard.person import Person
+from tests.dashboard.world import DashboardWorld
+
+_OPEN = {
+    "people.sign_in",
+    "people.check",
+    "people.choose",
+    "people.invitation",
+    "people.join",
+}
+_OTHERS = {"static", "operations.healthz", "operations.readyz", "operations.metrics"}
+
+
+def test_each_route_says_whom_it_is_for(world: DashboardWorld) -> None:
+    """Only these few are for anybody."""
+    app = make_app(world.settings, world.database)
+    needs = {name: needs_of(view) for name, view in app.view_functions.items()}
+    assert {name for name, need in needs.items() if need is None} == _OTHERS
+    assert {name for name, need in needs.items() if need and not isinstance(need, Permission)} == _OPEN
+    changing = {rule.endpoint for rule in app.url_map.iter_rules() if "POST" in (rule.methods or ())}
+    own_account = {"people.sign_out", "people.change_password", "people.end_session"}
+    assert {name for name in changing if needs[name] is Permission.READ} == own_account
+
+
+@pytest.mark.parametrize("role", [Role.DEVELOPER, Role.VIEWER])
+def test_what_a_role_may_not_do_is_refused(pages: DashboardWorld, role: Role) -> None:
+    person = pages.person(role)
+    person.open("/account")
+    refused = [
+        path for path, need in _changing(pages) if isinstance(need, Permission) and need not in ALLOWED[role]
+    ]
+    assert refused
+    for path in refused:
+        person.open("/account")
+        answer = person.post(path)
+        assert (answer.status_code, person.title) == (403, "Your role does not allow this"), path
+
+
+def test_who_is_not_signed_in_is_asked_to(pages: DashboardWorld) -> None:
+    person = pages.person()
+    token = person.hidden("/sign-in")["csrf_token"]
+    for path, need in _changing(pages):
+        if isinstance(need, Permission):
+            answer = person.post(path, csrf_token=token)
+            assert (answer.status_code, person.title) == (401, "You are not signed in"), path
+    for rule, need in _rules(pages, "GET"):
+        if isinstance(need, Permission):
+            assert person.open(_path(pages, rule)).url.startswith(f"{pages.url}/sign-in?next="), rule
+
+
+def test_another_merchants_application_does_not_exist(pages: DashboardWorld) -> None:
+    """Neither to read nor to change, whatever one's role at home."""
+    stranger = pages.person(Role.OWNER, pages.make_merchant("Benghazi Books"))
+    rules = [*_rules(pages, "GET"), *_rules(pages, "POST")]
+    walked = [rule for rule, _ in rules if "application" in rule.arguments]
+    assert len(walked) > 10
+    for rule in walked:
+        stranger.open("/account")
+        path = _path(pages, rule)
+        answer = stranger.post(path) if "POST" in (rule.methods or ()) else stranger.open(path)
+        assert answer.status_code == 404, path
+
+
+@pytest.mark.parametrize("application", ["x", "%00", "0" * 32, str(uuid4()), "..", "%F0%9F%92%A9"])
+def test_an_application_that_is_none_is_unknown(pages: DashboardWorld, application: str) -> None:
+    person = pages.person(Role.OWNER)
+    assert person.open(f"/applications/{application}/deliveries").status_code == 404
+
+
+def test_part_of_a_page_for_who_is_not_signed_in_is_401(pages: DashboardWorld) -> None:
+    """The page's script is told, and does not put a sign-in page into a table."""
+    person = Person(pages.url)
+    path = f"/applications/{pages.application.id}/deliveries"
+    assert person.open(path, **{"X-Part": "list"}).status_code == 401
+
+
+def _changing(pages: DashboardWorld) -> list[tuple[str, object]]:
+    return [(_path(pages, rule), need) for rule, need in _rules(pages, "POST")]
+
+
+def _rules(pages: DashboardWorld, method: str) -> Iterator[tuple[Rule, object]]:
+    app = make_app(pages.settings, pages.database)
+    for rule in app.url_map.iter_rules():
+        if method in (rule.methods or ()) and rule.endpoint not in _OTHERS:
+            yield rule, needs_of(app.view_functions[rule.endpoint])
+
+
+def _path(pages: DashboardWorld, rule: Rule) -> str:
+    """With this merchant's application, and ids of nothing else."""
+    values = {name: uuid4() for name in rule.arguments} | {"application": pages.application.id}
+    built = rule.build({name: values[name] for name in rule.arguments})
+    assert built is not None
+    return built[1]

@@ -1,0 +1,127 @@
+"""Who may do what with an application: every form, by every role, and by another merchant."""
+
+from uuid import uuid4
+
+import pytest
+
+from shared.people.roles import Role
+from tests.dashboard.person import Person
+from tests.dashboard.world import DashboardWorld
+
+# Each form, and the page that has it.
+OWNERS = {
+    "/applications/new": "/applications/new",
+    "{app}/settings/name": "{app}/settings",
+    "{app}/settings/methods": "{app}/settings",
+    "{app}/settings/providers/card": "{app}/settings/providers/card",
+}
+DEVELOPERS = {
+    "{app}/credentials/api_key": "{app}/credentials",
+    "{app}/credentials/access_token": "{app}/credentials",
+    "{app}/credentials/{credential}/revoke": "{app}/credentials",
+    "{app}/webhook/url": "{app}/webhook",
+    "{app}/webhook/url/remove": "{app}/webhook",
+    "{app}/webhook/secret": "{app}/webhook",
+    "{app}/webhook/test": "{app}/webhook",
+}
+CLOSED = ["/applications/new", "{app}/settings/providers/card"]
+PAGES = ["{app}/settings", "{app}/credentials", "{app}/webhook"]
+STATE = """
+select t::text from applications as t union all select t::text from application_methods as t
+union all select t::text from credentials as t union all select t::text from webhook_secrets as t
+union all select t::text from provider_accounts as t union all select t::text from webhook_deliveries as t
+union all select t::text from outbox as t order by 1"""
+# What would work if it were allowed.
+FIELDS = {
+    "name": "New name",
+    "methods": "card",
+    "adapter": "plutu",
+    "api_key": "a",
+    "access_token": "b",
+    "secret_key": "c",
+    "url": "https://new.example.ly/",
+    "version": "1",
+}
+
+
+def state(world: DashboardWorld) -> list[object]:
+    return world.rows(STATE)
+
+
+def csrf_token(person: Person) -> str:
+    person.open("/")
+    return person.hidden("")["csrf_token"]
+
+
+def filled_in(world: DashboardWorld, path: str) -> str:
+    ((credential,),) = world.rows(
+        "select id from credentials where application_id = %s and kind = 'api_key'", world.application.id
+    )
+    return path.format(app=f"/applications/{world.application.id}", credential=credential)
+
+
+@pytest.mark.parametrize(
+    ("role", "forbidden"), [(Role.VIEWER, {**OWNERS, **DEVELOPERS}), (Role.DEVELOPER, OWNERS)]
+)
+def test_what_a_role_may_not_is_refused_and_changes_nothing(
+    pages: DashboardWorld, role: Role, forbidden: dict[str, str]
+) -> None:
+    """With what an owner's form holds, so that nothing but the role is in the way."""
+    owner, person = pages.person(Role.OWNER), pages.person(role)
+    token = csrf_token(person)
+    before = state(pages)
+    for form, page in forbidden.items():
+        owner.open(filled_in(pages, page))
+        path = filled_in(pages, form)
+        fields = {**owner.hidden(path), **FIELDS, "csrf_token": token}
+        assert person.post(path, **fields).status_code == 403, path
+    for path in CLOSED:
+        assert person.open(filled_in(pages, path)).status_code == 403
+    assert state(pages) == before
+    assert set(pages.audit()) == {"signed_in"}
+
+
+@pytest.mark.parametrize("role", Role)
+def test_everybody_reads(pages: DashboardWorld, role: Role) -> None:
+    person = pages.person(role)
+    for path in ["/", *(filled_in(pages, each) for each in PAGES)]:
+        assert person.open(path).status_code == 200
+
+
+def test_another_merchants_application_does_not_exist(pages: DashboardWorld) -> None:
+    """Whatever one's role: 404, never 403."""
+    other = pages.make_merchant("Misrata Books")
+    before = state(pages)
+    for role in Role:
+        person = pages.person(role, other)
+        token = csrf_token(person)
+        for path in (filled_in(pages, each) for each in PAGES):
+            assert person.open(path).status_code == 404
+        for path in (filled_in(pages, each) for each in [*OWNERS, *DEVELOPERS] if "{app}" in each):
+            assert person.post(path, **{**FIELDS, "csrf_token": token}).status_code == 404, path
+    assert state(pages) == before
+
+
+@pytest.mark.parametrize("application", [str(uuid4()), "nonsense", "%00", "%ED%B3%BF", "{}"])
+def test_an_application_that_is_none_is_not_found(pages: DashboardWorld, application: str) -> None:
+    person = pages.person(Role.OWNER)
+    for each in PAGES:
+        assert person.open(each.format(app=f"/applications/{application}")).status_code == 404
+
+
+def test_without_the_token_of_a_form_nothing_is_done(pages: DashboardWorld) -> None:
+    """A form on somebody else's site might send our cookie, but never this."""
+    owner = pages.person(Role.OWNER)
+    before = state(pages)
+    for path in (filled_in(pages, each) for each in [*OWNERS, *DEVELOPERS]):
+        assert owner.session.post(f"{pages.url}{path}", FIELDS, timeout=30).status_code == 400, path
+    assert state(pages) == before
+
+
+def test_who_is_not_signed_in_does_nothing(pages: DashboardWorld) -> None:
+    nobody = pages.person()
+    before = state(pages)
+    token = nobody.hidden("")["csrf_token"]
+    for path in (filled_in(pages, each) for each in [*OWNERS, *DEVELOPERS]):
+        assert nobody.post(path, **{**FIELDS, "csrf_token": token}).status_code == 401, path
+    assert state(pages) == before

@@ -1,0 +1,259 @@
+"""A merchant's applications: the list, and how another one is made, once, with credentials that are shown once."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import requests
+
+from shared.applications.merchants import make_merchant
+from shared.applications.webhook_secrets import open_webhook_secret
+from shared.credential_formats import hash_of
+from shared.people.roles import Role
+from shared.settings import WebhookSettings
+from tests.clock import Clock
+from tests.dashboard.person import Person
+from tests.dashboard.world import DashboardWorld, Merchant
+from tests.logged import logged
+
+_SECRET = re.compile(r"(?:pk_|at_|whsec_)[A-Za-z0-9]{32}")
+
+
+def create(person: Person, **fields: Any) -> requests.Response:
+    """As the form is sent by a browser that shows it."""
+    person.open("/applications/new")
+    return send(person, **fields)
+
+
+def send(person: Person, **fields: Any) -> requests.Response:
+    values = {"name": "Online shop", "methods": ["card", "sadad"], "url": "https://shop.example.ly/hook"}
+    return person.post("/applications/new", **{**values, **fields})
+
+
+def test_the_list_has_the_merchants_own_applications(pages: DashboardWorld) -> None:
+    other = pages.make_merchant("Misrata Books")
+    owner = pages.person(Role.OWNER)
+    owner.open("/")
+    assert owner.title == "Applications"
+    assert "Tripoli Coffee shop Bank card Sadad Adfali https://shop.example.ly/hooks" in owner.text
+    assert f'href="/applications/{pages.application.id}"' in owner.answer.text
+    assert "Misrata" not in owner.text
+    assert str(other.application.id) not in owner.answer.text
+
+
+@pytest.mark.parametrize(("role", "may_create"), [(Role.OWNER, True), (Role.DEVELOPER, False)])
+def test_an_empty_list_says_what_to_do(pages: DashboardWorld, role: Role, may_create: bool) -> None:
+    with pages.database.transaction() as connection:
+        merchant = Merchant(make_merchant(connection, "Misrata Books"), "Misrata Books", pages.application)
+    person = pages.person(role, merchant)
+    person.open("/")
+    assert "There are no applications yet" in person.text
+    assert ("Create an application" in person.text) is may_create
+    assert ("An owner of your team can create one." in person.text) is not may_create
+
+
+def test_an_application_is_created_with_working_credentials(pages: DashboardWorld) -> None:
+    owner = pages.person(Role.OWNER)
+    answer = create(owner)
+    assert (answer.status_code, owner.title) == (200, "The application was created")
+    key, token, secret = _SECRET.findall(answer.text)
+    assert (key[:3], token[:3], secret[:6]) == ("pk_", "at_", "whsec_")
+    assert answer.text.count("data-copy ") == 3
+    assert "shown this once" in owner.text
+    ((made, url, merchant),) = pages.rows(
+        "select id, webhook_url, merchant_id from applications where name = 'Online shop'"
+    )
+    assert (url, merchant) == ("https://shop.example.ly/hook", pages.merchant.id)
+    hashes = pages.rows("select hash from credentials where application_id = %s order by kind", made)
+    assert hashes == [(hash_of(token),), (hash_of(key),)]
+    methods = pages.rows("select method from application_methods where application_id = %s order by 1", made)
+    assert methods == [("card",), ("sadad",)]
+    with pages.database.transaction() as connection:
+        assert open_webhook_secret(connection, pages.box, made, 1).text == secret
+    ((details,),) = pages.rows("select details from audit_log where action = 'application_created'")
+    assert details == {
+        "name": "Online shop",
+        "methods": ["card", "sadad"],
+        "url": "https://shop.example.ly/hook",
+    }
+
+
+def test_its_secrets_are_found_nowhere_else(pages: DashboardWorld) -> None:
+    """Not on later pages, not in the audit log, not in what is logged."""
+    with logged(level="DEBUG") as log:
+        owner = pages.person(Role.OWNER)
+        secrets = _SECRET.findall(create(owner).text)
+        ((made,),) = pages.rows("select id from applications where name = 'Online shop'")
+        seen = [
+            owner.open(path).text
+            for path in (
+                "/",
+                f"/applications/{made}/credentials",
+                f"/applications/{made}/webhook",
+                f"/applications/{made}/settings",
+                "/audit",
+            )
+        ]
+    kept = str(pages.rows("select audit_log::text from audit_log"))
+    assert len(secrets) == 3
+    for secret in secrets:
+        assert secret not in kept
+        assert secret not in log.getvalue()
+        assert not any(secret in page for page in seen)
+    assert f"{secrets[0][:9]}…" in seen[1]
+
+
+def test_a_form_sent_twice_makes_one_application(pages: DashboardWorld) -> None:
+    """And the second answer says where to go on."""
+    owner = pages.person(Role.OWNER)
+    owner.open("/applications/new")
+    form = owner.answer
+    send(owner)
+    owner.answer = form
+    answer = send(owner, name="Another name")
+    assert (answer.history[0].status_code, owner.title) == (303, "Credentials")
+    assert "exists already" in owner.text
+    assert not _SECRET.search(answer.text)
+    assert pages.rows("select count(*) from applications") == [(2,)]
+    assert pages.audit().count("application_created") == 1
+
+
+def test_a_form_sent_twice_at_one_moment_makes_one_application(pages: DashboardWorld) -> None:
+    owner = pages.person(Role.OWNER)
+    owner.open("/applications/new")
+    data = {**owner.hidden("/applications/new"), "name": "Online shop", "methods": "card"}
+    cookies = owner.session.cookies.get_dict()
+
+    def press(_: int) -> str:
+        return requests.post(f"{pages.url}/applications/new", data, cookies=cookies, timeout=30).text
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(press, range(4)))
+    assert sum(bool(_SECRET.search(answer)) for answer in answers) == 1
+    assert pages.rows("select count(*) from applications where name = 'Online shop'") == [(1,)]
+    assert pages.rows("select count(*) from credentials") == [(4,)]
+
+
+def test_another_merchants_form_makes_nothing(pages: DashboardWorld) -> None:
+    """The id that it holds is theirs, used or not."""
+    other = pages.make_merchant("Misrata Books")
+    them, us = pages.person(Role.OWNER, other), pages.person(Role.OWNER)
+    them.open("/applications/new")
+    wish = them.hidden("/applications/new")["wish"]
+    assert create(us, wish=wish).status_code == 404
+    assert create(them, wish=wish).status_code == 200
+    assert create(us, wish=wish).status_code == 404
+    assert pages.rows("select count(*) from applications where name = 'Online shop'") == [(1,)]
+
+
+@pytest.mark.parametrize("wish", ["", "x", "ÿ\x00", "gAAAAABm", "018f0000-0000-7000-8000-000000000000"])
+def test_an_id_that_we_did_not_make_is_refused(pages: DashboardWorld, wish: str) -> None:
+    owner = pages.person(Role.OWNER)
+    answer = create(owner, wish=wish, name="متجر")
+    assert answer.status_code == 422
+    assert "open for too long" in owner.text
+    assert 'value="متجر"' in answer.text
+    assert send(owner, name="متجر").status_code == 200
+
+
+def test_a_form_that_was_open_for_hours_is_not_taken(
+    pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its id tells a time that is over."""
+    owner = pages.person(Role.OWNER)
+    owner.open("/applications/new")
+    monkeypatch.setattr("services.dashboard.applications.wishes._GOOD_FOR_S", -1)
+    assert send(owner).status_code == 422
+    assert pages.rows("select count(*) from applications") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"name": ""}, "Choose a name of 1 to 200"),
+        ({"name": "   "}, "Choose a name of 1 to 200"),
+        ({"name": "x" * 201}, "Choose a name of 1 to 200"),
+        ({"name": "a\x00b"}, "Choose a name of 1 to 200"),
+        ({"name": "a\nb"}, "Choose a name of 1 to 200"),
+        ({"name": "a\u2028b"}, "Choose a name of 1 to 200"),
+        ({"methods": []}, "Choose at least one payment method"),
+        ({"methods": ["paypal", "card\x00"]}, "Choose at least one payment method"),
+        ({"url": "javascript:alert(1)"}, "must begin with https://"),
+        ({"url": "https://shop.example.ly/\x00"}, "no URL has"),
+        ({"url": "https://shop.example.ly/" + "a" * 3000}, "too long"),
+    ],
+)
+def test_what_cannot_be_is_told_beside_its_field(
+    pages: DashboardWorld, fields: dict[str, Any], told: str
+) -> None:
+    owner = pages.person(Role.OWNER)
+    answer = create(owner, **fields)
+    assert answer.status_code == 422
+    assert told in owner.text
+    assert answer.text.count('class="error"') == 1
+    assert pages.rows("select count(*) from applications") == [(1,)]
+    assert "application_created" not in pages.audit()
+
+
+def test_everything_that_is_wrong_is_told_at_once_and_what_was_filled_in_stays(pages: DashboardWorld) -> None:
+    owner = pages.person(Role.OWNER)
+    answer = create(owner, name="", methods=[], url="ftp://shop.example.ly")
+    assert answer.text.count('class="error"') == 3
+    assert 'value="ftp://shop.example.ly"' in answer.text
+    assert " checked" not in answer.text
+    answer = send(owner, name="Online shop", methods=["adfali"], url="")
+    assert answer.status_code == 200
+    assert pages.rows("select webhook_url from applications where name = 'Online shop'") == [(None,)]
+
+
+def test_bytes_that_are_no_text_are_no_trouble(pages: DashboardWorld) -> None:
+    """A lone surrogate in UTF-8, as only a broken program sends it."""
+    owner = pages.person(Role.OWNER)
+    owner.open("/applications/new")
+    hidden = owner.hidden("/applications/new")
+    body = (
+        f"csrf_token={hidden['csrf_token']}&wish={hidden['wish']}&methods=card&name=".encode() + b"%ED%B3%BF"
+    )
+    answer = owner.session.post(
+        f"{pages.url}/applications/new",
+        body,
+        headers={"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"},
+        timeout=30,
+    )
+    assert answer.status_code < 500
+    assert owner.open("/").status_code == 200
+
+
+def test_a_hostile_name_is_only_text(pages: DashboardWorld) -> None:
+    owner = pages.person(Role.OWNER)
+    name = "<script>alert(1)</script>\"'{{ 7*7 }}"
+    create(owner, name=name)
+    assert "<script>alert" not in owner.answer.text
+    owner.open("/")
+    assert name in owner.text
+    assert "<script>alert" not in owner.answer.text
+
+
+def test_a_private_url_is_refused_where_it_is_not_development(world: DashboardWorld) -> None:
+    world.settings = replace(world.settings, webhooks=WebhookSettings())
+    with world.serving():
+        owner = world.person(Role.OWNER)
+        for url, told in [
+            ("https://10.0.0.1/", "must have a public address"),
+            ("https://localhost/", "must have a public host name"),
+            ("http://shop.example.ly/", "must begin with https://"),
+        ]:
+            assert create(owner, url=url).status_code == 422
+            assert told in owner.text
+
+
+def test_applications_are_listed_oldest_first(pages: DashboardWorld, clock: Clock) -> None:
+    owner = pages.person(Role.OWNER)
+    for name in ("Zuwara", "Awjila"):
+        clock.advance(timedelta(minutes=1))
+        create(owner, name=name)
+    owner.open("/")
+    assert owner.text.index("Tripoli Coffee shop") < owner.text.index("Zuwara") < owner.text.index("Awjila")

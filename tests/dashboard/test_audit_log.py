@@ -1,0 +1,82 @@
+"""The audit log: who did what, when, from where; nothing in it can be edited."""
+
+import psycopg
+import pytest
+
+from services.dashboard.people.audit_log import ACTIONS
+from shared.audit import Action, Actor, record
+from shared.people.roles import Role
+from tests.dashboard.world import DashboardWorld
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update audit_log set actor = 'somebody else'",
+        "delete from audit_log",
+        "truncate audit_log",
+        "truncate merchants cascade",
+    ],
+)
+def test_nothing_in_it_can_be_edited(world: DashboardWorld, statement: str) -> None:
+    _write(world, 1)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="only ever added to"):
+        world.run(statement)
+    assert world.audit() == ["application_renamed"]
+
+
+def test_it_tells_who_what_when_and_from_where(pages: DashboardWorld) -> None:
+    person = pages.person(Role.OWNER)
+    person.open("/audit")
+    assert "Signed in" in person.text
+    assert "127.0.0.1" in person.text
+    assert "@example.ly" in person.text
+
+
+def test_it_has_words_for_every_action() -> None:
+    assert set(ACTIONS) == set(Action)
+
+
+def test_it_goes_back_page_by_page(pages: DashboardWorld) -> None:
+    """None is left out, none comes twice, and what is added meanwhile changes nothing."""
+    person = pages.person(Role.VIEWER)
+    _write(pages, 120)
+    seen: list[str] = []
+    path = "/audit"
+    while path:
+        text = person.open(path).text
+        seen += [part.partition("<")[0] for part in text.split("number: <bdi>")[1:]]
+        _write(pages, 1, "later")
+        path = text.partition('rel="next" href="')[2].partition('"')[0]
+    assert seen == [str(number) for number in reversed(range(120))]
+
+
+def test_another_merchants_log_is_not_shown(pages: DashboardWorld) -> None:
+    _write(pages, 1, "Somebody of Tripoli Coffee")
+    stranger = pages.person(Role.OWNER, pages.make_merchant("Benghazi Books"))
+    stranger.open("/audit")
+    assert "Somebody of Tripoli Coffee" not in stranger.text
+
+
+def test_what_stands_in_it_is_text(pages: DashboardWorld) -> None:
+    person = pages.person(Role.OWNER)
+    _write(pages, 1, "<script>alert(1)</script>")
+    assert "<script>alert(1)" not in person.open("/audit").text
+
+
+@pytest.mark.parametrize("before", ["x", "%00", "null", "'"])
+def test_a_strange_address_shows_the_newest(pages: DashboardWorld, before: str) -> None:
+    assert pages.person(Role.VIEWER).open(f"/audit?before={before}").status_code == 200
+
+
+def _write(world: DashboardWorld, count: int, actor: str = "Amal") -> None:
+    with world.database.transaction() as connection:
+        for number in range(count):
+            record(
+                connection,
+                Actor(actor, address="192.0.2.1"),
+                Action.APPLICATION_RENAMED,
+                merchant_id=world.merchant.id,
+                application_id=world.application.id,
+                details={"number": number},
+            )

@@ -1,0 +1,174 @@
+"""What a page of the list costs does not depend on how many deliveries there are, nor on what the planner believes."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from psycopg import Cursor
+
+from services.dashboard.deliveries.filters import Filters, floor_of, read_filters
+from services.dashboard.deliveries.listing import PAGE, page_statement
+from services.scheduler.bulk_resends import BATCH_SQL
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.settings import DatabaseSettings
+from shared.webhooks.resending_failed import COUNT_SQL, FAILED_FACETS, MOST_COUNTED
+from tests.dashboard.explaining import explain
+from tests.postgres_looks import nodes, pages
+
+DAYS = 60
+APPLICATION = uuid4()
+# Twelve facets in turn, over sixty days; every hundredth is a neighbour's.
+_FILL = """
+insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries,
+                                next_due_at, last_status_code, last_failure)
+select uuidv7(make_interval(secs => -86400.0 * %(days)s * (%(count)s - n) / %(count)s)), uuidv7(),
+       case when n %% 100 = 0 then uuidv7() else %(application)s end,
+       case n %% 2 when 0 then 'payment_intent.succeeded' else 'payment_intent.canceled' end, 'https://shop.example/',
+       1, status, 1, case when status = 'pending' then mizan_now() end, code,
+       case when code is null then 'timeout' end
+from (select n, case n / 4 %% 3 when 0 then 'pending' when 1 then 'succeeded' else 'failed' end as status,
+             case n / 2 %% 2 when 0 then 200 + 100 * (n / 4 %% 3) end as code
+      from generate_series(1, %(count)s) as n) as made"""
+_RARE = """
+insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries,
+                                last_status_code)
+select uuidv7(make_interval(days => -5 * n - 3)), uuidv7(), %s, 'payment_intent.succeeded', 'https://shop.example/', 1,
+       'succeeded', 2, 503
+from generate_series(1, 7) as n"""
+_PAST_MONTHS = """
+select make_month_partitions((date_trunc('month', now() at time zone 'UTC') - make_interval(months => n))::date)
+from generate_series(1, 3) as n"""
+_UNATTENDED = """
+select format('alter table %I set (autovacuum_enabled = off)', inhrelid::regclass)
+from pg_inherits where inhparent = 'webhook_deliveries'::regclass"""
+
+CASES = {
+    "all": {},
+    "common": {"status": "succeeded"},
+    "failed": {"status": "failed"},
+    "event": {"event": "payment_intent.canceled"},
+    "answer": {"answer": "2xx"},
+    "silent": {"answer": "nothing"},
+    "three filters": {"status": "failed", "event": "payment_intent.canceled", "answer": "4xx"},
+    "rare": {"status": "succeeded", "answer": "5xx"},
+    "never": {"answer": "3xx", "status": "pending"},
+}
+
+
+@pytest.fixture
+def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
+    """A session as the dashboard has it, on tables that nobody vacuums or analyzes."""
+    database = Database(replace(database_settings, statement_timeout_s=250), "dashboard", **STEADY_PLANS)
+    with database.cursor() as cursor:
+        cursor.execute(_PAST_MONTHS)
+        for (statement,) in cursor.execute(_UNATTENDED).fetchall():
+            cursor.execute(statement)
+        yield cursor
+    database.close()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("statistics", ["none", "fresh"])
+@pytest.mark.parametrize("many", [30_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_a_page_costs_at_most_twice_what_it_costs_with_a_thousand(
+    cursor: Cursor[Any], many: int, statistics: str
+) -> None:
+    """Counted in pages of the database: for the newest and for one from the middle, with filters of all kinds."""
+    _fill(cursor, 1_000, statistics)
+    cursor.execute(_RARE, (APPLICATION,))
+    few = _costs(cursor)
+    _fill(cursor, many - 1_000, statistics)
+    costs = _costs(cursor)
+    assert costs.keys() == few.keys()
+    for case, (cost, rows) in costs.items():
+        cost_of_few, rows_of_few = few[case]
+        print(f"{case:24} {cost_of_few:5} → {cost:5} pages for {rows} rows")
+        assert rows == rows_of_few, case
+        assert cost <= 2 * cost_of_few, (case, cost_of_few, cost)
+
+
+def test_a_page_reads_no_more_than_it_may_need(cursor: Cursor[Any]) -> None:
+    """Of each facet one page at most; nothing is filtered away after it was read."""
+    _fill(cursor, 30_000, "none")
+    for name, given in CASES.items():
+        filters = read_filters(given)
+        plan = _plan(cursor, filters, None)
+        kinds = {node["Node Type"] for node in nodes(plan)}
+        assert not kinds & {"Seq Scan", "Bitmap Heap Scan", "Hash Join", "Merge Join"}, (name, kinds)
+        passed_over = sum(node.get("Rows Removed by Filter", 0) for node in nodes(plan))
+        assert passed_over == 0, (name, passed_over)
+        scanned = sum(
+            node["Actual Rows"] * node["Actual Loops"]
+            for node in nodes(plan)
+            if node["Node Type"] == "Index Scan"
+        )
+        # One more of each month, for they are merged.
+        assert scanned <= (PAGE + 20) * len(filters.facets or [0]), (name, scanned)
+
+
+def test_counting_and_resending_what_failed_costs_no_more_than_what_is_taken(cursor: Cursor[Any]) -> None:
+    values: dict[str, object] = {
+        "application": APPLICATION,
+        "facets": FAILED_FACETS,
+        "reached": UUID(int=0),
+        "behind": UUID(int=2**128 - 1),
+        "asked_at": datetime.now(UTC) + timedelta(days=1),
+    }
+    _fill(cursor, 1_000, "none")
+    few = pages(_explained(cursor, BATCH_SQL, values))
+    _fill(cursor, 60_000, "none")
+    assert pages(_explained(cursor, BATCH_SQL, values)) <= 2 * few
+    plan = _explained(cursor, COUNT_SQL, values)
+    assert max(node["Actual Rows"] for node in nodes(plan)) <= MOST_COUNTED + 1
+
+
+def test_months_that_are_made_later_have_the_index_too(cursor: Cursor[Any]) -> None:
+    cursor.execute("select make_month_partitions(date '2031-05-01')")
+    cursor.execute(
+        """select count(*) from pg_inherits join pg_index on indexrelid = inhrelid
+           where inhparent = 'webhook_deliveries_by_facet'::regclass
+             and indrelid = 'webhook_deliveries_2031_05'::regclass and indisvalid"""
+    )
+    assert cursor.fetchall() == [(1,)]
+    parts = "(select count(*) from pg_inherits where inhparent = '{}'::regclass)"
+    cursor.execute(
+        f"select {parts.format('webhook_deliveries')} = {parts.format('webhook_deliveries_by_facet')}".encode()
+    )
+    assert cursor.fetchall() == [(True,)]
+
+
+def _fill(cursor: Cursor[Any], count: int, statistics: str) -> None:
+    cursor.execute(_FILL, {"count": count, "application": APPLICATION, "days": DAYS})
+    if statistics == "fresh":
+        cursor.execute("vacuum analyze webhook_deliveries")
+
+
+def _costs(cursor: Cursor[Any]) -> dict[str, tuple[int, int]]:
+    """Of each case the pages that are looked at, and the rows that are found."""
+    middle = floor_of(datetime.now(UTC) - timedelta(days=DAYS / 4))
+    a_day = (datetime.now(UTC) - timedelta(days=20)).date()
+    cases: dict[tuple[str, UUID | None], Filters] = {
+        (name, before): read_filters(given) for before in (None, middle) for name, given in CASES.items()
+    }
+    cases[f"until {a_day}", None] = read_filters({"until": str(a_day), "status": "failed"})
+    cases["sought", None] = replace(Filters(), sought=uuid4())
+    costs = {}
+    for (name, before), filters in cases.items():
+        plan = _plan(cursor, filters, before)
+        costs[f"{name}{' from the middle' if before else ''}"] = (pages(plan), int(plan["Actual Rows"]))
+    return costs
+
+
+def _plan(cursor: Cursor[Any], filters: Filters, before: UUID | None) -> dict[str, Any]:
+    return _explained(cursor, *page_statement(APPLICATION, filters, before))
+
+
+def _explained(cursor: Cursor[Any], statement: str, values: dict[str, object]) -> dict[str, Any]:
+    with cursor.connection.transaction():
+        cursor.execute("set local enable_sort = off")
+        explain(cursor, statement.encode(), values)  # the first time it reads the catalogue too
+        return explain(cursor, statement.encode(), values)

@@ -1,0 +1,287 @@
+"""The list of an application's deliveries: all of them, newest first, with filters."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from uuid import UUID, uuid4
+
+import pytest
+
+from services.dashboard.deliveries.filters import floor_of, midnight
+from services.dashboard.deliveries.listing import PAGE
+from services.webhooks.intake import TOLD
+from shared.db.first_value import first_value
+from shared.people.roles import Role
+from shared.webhooks.facets import EVENTS, STATUSES, Answered, facets
+from tests.dashboard.made_deliveries import CANCELED, Deliveries
+from tests.dashboard.person import Person
+from tests.dashboard.world import DashboardWorld
+
+_ROW = re.compile(r"/deliveries/([0-9a-f-]{36})\"")
+_OLDER = re.compile(r'rel="next" href="([^"]*)"')
+
+
+@pytest.fixture
+def deliveries(pages: DashboardWorld) -> Deliveries:
+    return Deliveries(pages.database, pages.application.id)
+
+
+@pytest.fixture
+def viewer(pages: DashboardWorld) -> Iterator[Person]:
+    person = pages.person(Role.VIEWER)
+    yield person
+    person.close()
+
+
+def listed(person: Person, application: UUID, query: str = "", **headers: str) -> list[UUID]:
+    """The deliveries on the page, in its order."""
+    answer = person.open(f"/applications/{application}/deliveries{query}", **headers)
+    assert answer.status_code == 200, answer.text
+    return [UUID(found) for found in _ROW.findall(answer.text)]
+
+
+def test_every_delivery_with_what_is_to_be_known_of_it(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    intents = [uuid4() for _ in range(5)]
+    oldest_first = [
+        deliveries.make("failed", None, failure="no_url", tries=0, intent=intents[0]),
+        deliveries.make("failed", None, failure="timeout", tries=9, intent=intents[1]),
+        deliveries.make("pending", 404, tries=3, event=CANCELED, intent=intents[2]),
+        deliveries.make("pending", None, tries=0, intent=intents[3]),
+        deliveries.make("succeeded", 200, is_test=True, intent=intents[4]),
+    ]
+    assert listed(viewer, pages.application.id) == oldest_first[::-1]
+    rows = viewer.answer.text.split("<tr>")[2:]
+    assert len(rows) == 5
+    texts = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in rows]
+    for text, intent in zip(texts, reversed(intents), strict=True):
+        assert str(intent) in text
+    test, untried, canceled, silent, without_url = texts
+    assert "Succeeded" in test
+    assert "Test" in test
+    assert "200" in test
+    assert "Not tried yet" in untried
+    assert "Payment canceled" in canceled
+    assert "404 3" in canceled
+    assert re.search(r"404 3 \d+ \w+ \d{4}, \d\d:\d\d:\d\d \d", canceled), "when the next try is due"
+    assert "No answer in time 9 –" in silent
+    assert "No webhook URL 0 –" in without_url
+
+
+def test_the_pages_together_are_the_whole_list(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    made = deliveries.make_many(2 * PAGE + 7)
+    found, query, counts = [], "", []
+    while True:
+        page = listed(viewer, pages.application.id, query)
+        found += page
+        counts.append(len(page))
+        older = _OLDER.search(viewer.answer.text)
+        if older is None:
+            break
+        query = "?" + older[1].partition("?")[2]
+    assert counts == [PAGE, PAGE, 7]
+    assert found == made[::-1]
+
+
+def test_a_page_that_is_full_and_the_last_leads_nowhere(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    deliveries.make_many(PAGE)
+    assert len(listed(viewer, pages.application.id)) == PAGE
+    assert not _OLDER.search(viewer.answer.text)
+
+
+def test_filters_find_what_they_name_and_nothing_else(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    """Every combination, against the same done by hand."""
+    made: dict[UUID, dict[str, str]] = {}
+    answers = {None: "nothing", 204: "2xx", 301: "3xx", 410: "4xx", 503: "5xx", 700: ""}
+    for status, event, (code, answer) in product(STATUSES, EVENTS, answers.items()):
+        delivery = deliveries.make(status, code, event=event, failure="tls" if code is None else None)
+        made[delivery] = {"status": status, "event": event, "answer": answer}
+    untried = deliveries.make("pending", None, tries=0)
+    made[untried] = {"status": "pending", "event": EVENTS[0], "answer": "not_tried"}
+    wanted = ([*STATUSES, ""], [*EVENTS, ""], ["nothing", "2xx", "5xx", "not_tried", ""])
+    for chosen in product(*wanted):
+        asked = dict(zip(("status", "event", "answer"), chosen, strict=True))
+        query = "&".join(f"{name}={value}" for name, value in asked.items())
+        expected = [
+            delivery
+            for delivery, known in made.items()
+            if all(not value or known[name] == value for name, value in asked.items())
+        ]
+        assert listed(viewer, pages.application.id, f"?{query}") == expected[::-1], query
+
+
+def test_a_filtered_list_has_pages_too(pages: DashboardWorld, deliveries: Deliveries, viewer: Person) -> None:
+    """Newest first also where several kinds of answer are mixed."""
+    failed = []
+    for number in range(PAGE + 5):
+        deliveries.make()
+        failed.append(deliveries.make("failed", (400, 500)[number % 2]))
+    first = listed(viewer, pages.application.id, "?status=failed")
+    older = _OLDER.search(viewer.answer.text)
+    assert older is not None
+    assert "status=failed" in older[1]
+    rest = listed(viewer, pages.application.id, "?" + older[1].partition("?")[2].replace("&amp;", "&"))
+    assert first + rest == failed[::-1]
+
+
+def test_a_day_is_a_day_in_libya(pages: DashboardWorld, deliveries: Deliveries, viewer: Person) -> None:
+    """From midnight to midnight at UTC+2."""
+    moments = {
+        "before": datetime(2026, 3, 9, 21, 59, 59, tzinfo=UTC),
+        "first": datetime(2026, 3, 9, 22, 0, 0, tzinfo=UTC),
+        "last": datetime(2026, 3, 11, 21, 59, 59, tzinfo=UTC),
+        "after": datetime(2026, 3, 11, 22, 0, 0, tzinfo=UTC),
+    }
+    made = {name: deliveries.make("failed", 500, at=at) for name, at in moments.items()}
+    within = [made["last"], made["first"]]
+    assert listed(viewer, pages.application.id, "?from=2026-03-10&until=2026-03-11") == within
+    assert listed(viewer, pages.application.id, "?from=2026-03-10&until=2026-03-11&status=failed") == within
+    assert listed(viewer, pages.application.id, "?from=2026-03-12") == [made["after"]]
+    assert listed(viewer, pages.application.id, "?until=2026-03-09") == [made["before"]]
+    assert listed(viewer, pages.application.id, "?until=2026-03-09&status=pending") == []
+
+
+def test_an_id_is_found_whether_it_is_a_deliverys_or_a_payments(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    intent = uuid4()
+    canceled = deliveries.make("failed", 500, event=CANCELED, intent=intent)
+    paid = deliveries.make(intent=intent)
+    deliveries.make()
+    application = pages.application.id
+    assert listed(viewer, application, f"?id={intent}") == [paid, canceled]
+    assert listed(viewer, application, f"?id=%20{str(paid).upper()}%20") == [paid]
+    assert listed(viewer, application, f"?id={intent}&status=failed") == [canceled]
+    assert listed(viewer, application, f"?id={uuid4()}") == []
+    assert "No delivery matches" in viewer.text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?status=%00&event=x&answer=%F0%28",
+        "?before=nonsense&status=' or 1=1 --",
+        "?before=%ED%A0%80",
+        "?page=-1&from=&until=&id=",
+    ],
+)
+def test_what_makes_no_sense_is_left_out(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person, query: str
+) -> None:
+    made = deliveries.make()
+    assert listed(viewer, pages.application.id, query) == [made]
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        ("?id=12345", "Enter the whole id"),
+        ("?id=%00", "Enter the whole id"),
+        (f"?id={'a' * 3000}", "Enter the whole id"),
+        ("?from=2026-02-30", "Enter a day"),
+        ("?from=0001-01-01", "Enter a day"),
+        ("?until=9999-12-31", "Enter a day"),
+        ("?until=%ED%A0%80", "Enter a day"),
+        ("?from=2026-03-10&until=2026-03-01", "before the first"),
+    ],
+)
+def test_what_cannot_be_read_is_told(pages: DashboardWorld, viewer: Person, query: str, word: str) -> None:
+    listed(viewer, pages.application.id, query)
+    assert word in viewer.text
+    assert 'aria-invalid="true"' in viewer.answer.text
+
+
+def test_another_applications_deliveries_do_not_exist(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    other = pages.make_merchant("Benghazi Books")
+    intent = uuid4()
+    theirs = deliveries.make("failed", 500, application_id=other.application.id, intent=intent)
+    application = pages.application.id
+    for query in ("", "?status=failed", f"?id={theirs}", f"?id={intent}", "?from=2020-01-01"):
+        assert listed(viewer, application, query) == []
+    for address in ("", f"/{theirs}"):
+        assert viewer.open(f"/applications/{other.application.id}/deliveries{address}").status_code == 404
+    assert viewer.open(f"/applications/{application}/deliveries/{theirs}").status_code == 404
+
+
+def test_the_script_gets_the_list_alone(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    """The same for the same, so that nothing is replaced where nothing is new."""
+    made = deliveries.make()
+    assert listed(viewer, pages.application.id, **{"X-Part": "list"}) == [made]
+    first = viewer.answer.text
+    assert "<html" not in first
+    listed(viewer, pages.application.id, **{"X-Part": "list"})
+    assert viewer.answer.text == first
+    deliveries.make()
+    listed(viewer, pages.application.id, **{"X-Part": "list"})
+    assert viewer.answer.text != first
+
+
+def test_only_the_newest_page_updates_itself(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    made = deliveries.make_many(2)
+    listed(viewer, pages.application.id)
+    assert 'data-live="list"' in viewer.answer.text
+    listed(viewer, pages.application.id, f"?before={made[1]}")
+    assert "data-live" not in viewer.answer.text
+
+
+def test_viewers_are_not_offered_to_resend(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    deliveries.make("failed", 500)
+    listed(viewer, pages.application.id)
+    assert "Resend failed deliveries" not in viewer.text
+    developer = pages.person(Role.DEVELOPER)
+    listed(developer, pages.application.id)
+    assert "Resend failed deliveries" in developer.text
+    developer.close()
+
+
+def test_python_and_sql_agree_on_facets(world: DashboardWorld) -> None:
+    answers = {
+        (None, None): Answered.NOT_TRIED,
+        (None, "dns"): Answered.NOTHING,
+        (200, None): Answered.SUCCESS,
+        (299, None): Answered.SUCCESS,
+        (300, None): Answered.REDIRECT,
+        (404, None): Answered.CLIENT_ERROR,
+        (599, None): Answered.SERVER_ERROR,
+        (600, None): Answered.OTHER,
+        (199, None): Answered.OTHER,
+    }
+    for status in STATUSES:
+        for event in EVENTS:
+            for (code, failure), answered in answers.items():
+                with world.database.cursor() as cursor:
+                    found = first_value(
+                        cursor.execute(
+                            "select delivery_facet(%s, %s, %s, %s)", (status, event, code, failure)
+                        )
+                    )
+                assert [found] == facets(status, event, answered)
+    assert len(set(facets())) == len(facets()) == 3 * 2 * 7
+
+
+def test_every_event_that_merchants_are_told_of_has_a_facet() -> None:
+    """A new one needs a number in delivery_facet, or no filter would find it."""
+    assert set(TOLD) == set(EVENTS)
+
+
+def test_python_and_sql_agree_on_where_a_day_begins(world: DashboardWorld) -> None:
+    for day in (datetime(2026, 1, 1, tzinfo=UTC).date() + timedelta(days=n) for n in range(0, 400, 37)):
+        with world.database.cursor() as cursor:
+            found = first_value(cursor.execute("select uuid7_floor(%s)", (midnight(day),)))
+        assert found == floor_of(midnight(day))

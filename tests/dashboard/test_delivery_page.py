@@ -1,0 +1,246 @@
+"""One delivery: what was sent, what came back, and the signature for a developer to compare."""
+
+import hashlib
+import hmac
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from html import unescape
+from uuid import UUID, uuid4
+
+import pytest
+
+from services.dashboard.deliveries.answer_text import harmless
+from shared.applications.webhook_secrets import roll_webhook_secret
+from shared.people.roles import Role
+from shared.webhooks.failures import ANSWER_LIMIT
+from tests.dashboard.made_deliveries import CANCELED, Deliveries
+from tests.dashboard.person import Person
+from tests.dashboard.world import DashboardWorld
+from tests.webhooks.receivers import Receiver, answer_of, sender
+
+_RAW = re.compile(r"<pre[^>]*aria-labelledby=\"([\w-]+)\"[^>]*>(.*?)</pre>", re.DOTALL)
+
+
+@pytest.fixture
+def deliveries(pages: DashboardWorld) -> Deliveries:
+    return Deliveries(pages.database, pages.application.id)
+
+
+@pytest.fixture
+def viewer(pages: DashboardWorld) -> Iterator[Person]:
+    person = pages.person(Role.VIEWER)
+    yield person
+    person.close()
+
+
+def show(person: Person, pages: DashboardWorld, delivery: UUID) -> dict[str, str]:
+    """Opens its page; returns the raw texts on it by their titles' ids."""
+    answer = person.open(f"/applications/{pages.application.id}/deliveries/{delivery}")
+    assert answer.status_code == 200
+    return {name: unescape(text) for name, text in _RAW.findall(answer.text)}
+
+
+def test_facts_and_every_try(pages: DashboardWorld, deliveries: Deliveries, viewer: Person) -> None:
+    intent = uuid4()
+    delivery = deliveries.make("failed", 500, tries=3, event=CANCELED, intent=intent)
+    deliveries.add_try(delivery, 1, None, failure="tls", answer=b"")
+    deliveries.add_try(delivery, 2, 301, answer=b"moved")
+    deliveries.add_try(delivery, 3, 500, answer=b"broken", is_resend=True)
+    raw = show(viewer, pages, delivery)
+    assert viewer.title == "Payment canceled"
+    for word in (str(delivery), str(intent), "Failed", "https://shop.example.ly/hooks", "42 ms"):
+        assert word in viewer.text
+    assert "Try 1 · Step 1 of 9 TLS error" in viewer.text
+    assert "The TLS connection failed." in viewer.text
+    assert "Try 2 · Step 2 of 9 301" in viewer.text
+    assert "Try 3 · Resend 500" in viewer.text
+    assert raw["answer-2"] == "moved"
+    assert raw["answer-3"] == "broken"
+    assert "answer-1" not in raw
+
+
+def test_before_the_first_try(pages: DashboardWorld, deliveries: Deliveries, viewer: Person) -> None:
+    delivery = deliveries.make("pending", None, tries=0)
+    raw = show(viewer, pages, delivery)
+    assert "The request that will be sent" in viewer.text
+    assert "There was none yet." in viewer.text
+    assert "Step 1 of 9 · " in viewer.text
+    assert str(delivery) in raw["body-title"]
+
+
+def test_a_test_is_marked_and_leads_to_no_payment(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    intent = uuid4()
+    show(viewer, pages, deliveries.make(is_test=True, intent=intent))
+    assert "Succeeded Test" in viewer.text
+    assert "There is no such payment" in viewer.text
+    assert f"/payments/{intent}" not in viewer.answer.text
+
+
+def test_a_delivery_leads_to_its_payment(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    intent = uuid4()
+    show(viewer, pages, deliveries.make(intent=intent))
+    assert f'href="/applications/{pages.application.id}/payments/{intent}"' in viewer.answer.text
+
+
+HOSTILE = {
+    b"<script>alert(1)</script>": "<script>alert(1)</script>",
+    b"</pre><img src=x onerror=alert(1)>": "</pre><img src=x onerror=alert(1)>",
+    b"{{ 7 * 7 }}{% raw %}": "{{ 7 * 7 }}{% raw %}",
+    b"\x1b[2J\x00\x07": "\u241b[2J\u2400\u2407",
+    b"\xff\xfe\xc3(": "\ufffd\ufffd\ufffd(",
+    "\u202eevil\u2066".encode(): "\\u202eevil\\u2066",
+    "خطأ داخلي".encode(): "خطأ داخلي",
+    b"a\r\nb\tc\x7f": "a\nb\tc\u2421",
+}
+
+
+def test_a_response_body_is_text_and_nothing_else(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    delivery = deliveries.make("failed", 500, tries=len(HOSTILE))
+    for number, answer in enumerate(HOSTILE, 1):
+        deliveries.add_try(delivery, number, 500, answer=answer)
+    raw = show(viewer, pages, delivery)
+    assert [raw[f"answer-{number}"] for number in range(1, len(HOSTILE) + 1)] == list(HOSTILE.values())
+    assert "<script>alert" not in viewer.answer.text
+    assert "<img src=x" not in viewer.answer.text
+    assert viewer.answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+
+
+def test_any_bytes_can_be_looked_at() -> None:
+    text = harmless(bytes(range(256)) * 4)
+    assert not any(ord(character) < 0x20 and character not in "\n\t" for character in text)
+
+
+def test_what_was_cut_is_said_to_be(pages: DashboardWorld, deliveries: Deliveries, viewer: Person) -> None:
+    whole, cut = deliveries.make(), deliveries.make()
+    deliveries.add_try(whole, answer=b"x" * (ANSWER_LIMIT - 1))
+    deliveries.add_try(cut, answer=b"x" * ANSWER_LIMIT)
+    show(viewer, pages, whole)
+    assert "16 KiB" not in viewer.text
+    show(viewer, pages, cut)
+    assert "Only the first 16 KiB are kept." in viewer.text
+
+
+class TestSignature:
+    def test_is_what_the_receiver_computes(
+        self, pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    ) -> None:
+        delivery = deliveries.make()
+        deliveries.add_try(delivery)
+        raw = show(viewer, pages, delivery)
+        secret = pages.application.webhook_secret
+        expected = hmac.new(secret.encode(), raw["body-title"].encode(), hashlib.sha256).hexdigest()
+        assert f"Service-Signature: {expected}" in raw["headers-title"]
+        assert expected in viewer.text
+        assert secret not in viewer.answer.text
+
+    def test_names_the_version_that_signed_each_try(
+        self, pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    ) -> None:
+        """§6.6: retries carry the old secret after a roll, a resend the one that is current then."""
+        delivery = deliveries.make("failed", 500, tries=3)
+        deliveries.add_try(delivery, 1, 500)
+        with pages.database.transaction() as connection:
+            new = roll_webhook_secret(connection, pages.box, pages.application.id)
+        deliveries.add_try(delivery, 2, 500)
+        deliveries.add_try(delivery, 3, 500, is_resend=True)
+        with pages.database.transaction() as connection:
+            roll_webhook_secret(connection, pages.box, pages.application.id)
+        raw = show(viewer, pages, delivery)
+        body = raw["body-title"].encode()
+        by_new = hmac.new(new.text.encode(), body, hashlib.sha256).hexdigest()
+        by_old = hmac.new(pages.application.webhook_secret.encode(), body, hashlib.sha256).hexdigest()
+        rows = re.findall(r"Version (\d+) .{,40}? (\d[\d, ]*) ([0-9a-f]{64})", viewer.text)
+        assert [(version, tries[-4:].strip(), signed) for version, tries, signed in rows] == [
+            ("2", "3", by_new),
+            ("1", "1, 2", by_old),
+        ]
+        assert f"Service-Signature: {by_new}" in raw["headers-title"]
+
+    def test_the_line_for_a_terminal_computes_it(
+        self, pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    ) -> None:
+        if shutil.which("openssl") is None:
+            pytest.skip("no openssl here")
+        raw = show(viewer, pages, deliveries.make())
+        done = subprocess.run(
+            ["/bin/sh", "-c", raw["openssl-title"]],
+            env={"WEBHOOK_SECRET": pages.application.webhook_secret, "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.split()[-1] in viewer.text
+
+    def test_the_lines_of_python_compute_it(
+        self, pages: DashboardWorld, deliveries: Deliveries, viewer: Person, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        raw = show(viewer, pages, deliveries.make())
+        headers = dict(line.split(": ", 1) for line in raw["headers-title"].splitlines())
+
+        class Request:
+            def get_data(self) -> bytes:
+                return raw["body-title"].encode()
+
+        Request.headers = headers  # type: ignore[attr-defined]
+        monkeypatch.setenv("WEBHOOK_SECRET", pages.application.webhook_secret)
+        names: dict[str, object] = {"request": Request()}
+        exec(raw["python-title"], names)  # noqa: S102  what we tell developers to run
+        assert names["is_genuine"] is True
+
+    def test_a_secret_that_cannot_be_opened_is_said_so(
+        self, pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    ) -> None:
+        pages.run("update webhook_secrets set sealed = 'rubbish'")
+        show(viewer, pages, deliveries.make())
+        assert "This secret cannot be read any more." in viewer.text
+
+
+def test_the_request_is_shown_as_it_is_sent(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    """Against what the webhook service's sender really puts on the line."""
+    with Receiver() as receiver, sender() as sending:
+        pages.run("update applications set webhook_url = %s", receiver.url)
+        delivery = deliveries.make("pending", None, tries=0)
+        pages.run("update webhook_deliveries set url = %s", receiver.url)
+        raw = show(viewer, pages, delivery)
+        shown = dict(line.split(": ", 1) for line in raw["headers-title"].splitlines())
+        answer_of(sending, receiver.url, raw["body-title"].encode(), shown["Service-Signature"])
+        (request,) = receiver.requests
+    assert {name.lower(): value for name, value in shown.items()} == dict(request.headers)
+    assert request.body.decode() == raw["body-title"]
+
+
+def test_what_is_not_there_is_not_found(pages: DashboardWorld, viewer: Person) -> None:
+    for what in (str(uuid4()), "nonsense", "%00", f"{uuid4()}/resend"):
+        answer = viewer.open(f"/applications/{pages.application.id}/deliveries/{what}")
+        assert answer.status_code in (404, 405), what
+
+
+def test_the_script_gets_the_part_that_changes(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+) -> None:
+    delivery = deliveries.make("pending", None, tries=0)
+    address = f"/applications/{pages.application.id}/deliveries/{delivery}"
+    first = viewer.open(address, **{"X-Part": "delivery"}).text
+    assert "<html" not in first
+    assert viewer.open(address, **{"X-Part": "delivery"}).text == first
+    deliveries.add_try(delivery, 1, 503, answer=b"later")
+    assert "later" in viewer.open(address, **{"X-Part": "delivery"}).text
+
+
+def test_who_is_not_signed_in_gets_no_part(pages: DashboardWorld, deliveries: Deliveries) -> None:
+    """The script does not follow: it tells that the session has ended."""
+    somebody = pages.person()
+    address = f"{pages.url}/applications/{pages.application.id}/deliveries/{deliveries.make()}"
+    answer = somebody.session.get(address, headers={"X-Part": "delivery"}, allow_redirects=False, timeout=30)
+    assert answer.status_code in (303, 401)
+    somebody.close()

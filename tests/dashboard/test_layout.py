@@ -1,0 +1,44 @@
+"""What every page has around it."""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from shared.people.roles import Role
+from tests.dashboard.world import DashboardWorld
+
+MOST_BYTES = 25 * 1024
+_CURRENT = re.compile(r'<a href="([^"]*)" aria-current="(page|true)"')
+
+
+@pytest.mark.parametrize("section", ["", "/payments", "/deliveries", "/webhook", "/credentials", "/settings"])
+def test_the_sections_tell_where_one_is(pages: DashboardWorld, section: str) -> None:
+    person = pages.person(Role.VIEWER)
+    path = f"/applications/{pages.application.id}{section}"
+    assert _CURRENT.findall(person.open(path).text) == [(path, "page")]
+
+
+def test_a_page_inside_a_section_marks_the_section(pages: DashboardWorld) -> None:
+    person = pages.person(Role.OWNER)
+    assert _CURRENT.findall(person.open("/applications/new").text) == [("/", "true")]
+    deliveries = f"/applications/{pages.application.id}/deliveries"
+    assert _CURRENT.findall(person.open(f"{deliveries}/resend-failed").text) == [(deliveries, "true")]
+
+
+def test_who_is_not_signed_in_sees_no_sections(pages: DashboardWorld) -> None:
+    page = pages.person().open("/sign-in").text
+    assert "<nav" not in page
+    assert pages.merchant.name not in page
+
+
+def test_looks_and_script_weigh_less_than_25_kb_compressed(repository_root: Path) -> None:
+    static = repository_root / "services/dashboard/static"
+    sizes = {
+        path.name: len(gzip.compress(path.read_bytes()))
+        for path in static.iterdir()
+        if path.suffix in (".css", ".js")
+    }
+    assert {"dashboard.css", "dashboard.js"} <= sizes.keys()
+    assert sum(sizes.values()) < MOST_BYTES, sizes

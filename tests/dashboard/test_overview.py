@@ -1,0 +1,200 @@
+"""The overview: figures, charts and warnings, as far as a page without a browser shows them."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from services.dashboard.overview import counting
+from services.dashboard.payments.days import begin_of, day_of
+from shared.applications.registry import set_webhook_url
+from shared.intents.states import State
+from shared.people.roles import Role
+from shared.webhooks.pausing import pause_webhooks
+from tests.clock import Clock
+from tests.dashboard.payment_rows import deliver_all, make_delivery, make_intent, make_many
+from tests.dashboard.person import Person
+from tests.dashboard.world import DashboardWorld
+
+_FIGURE = re.compile(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>")
+_FAILING = "Your endpoint is failing."
+
+
+def overview(world: DashboardWorld, person: Person | None = None, lang: str = "en") -> Person:
+    person = person or world.person(Role.VIEWER)
+    answer = person.open(f"/applications/{world.application.id}?lang={lang}")
+    assert answer.status_code == 200
+    return person
+
+
+def figures(person: Person) -> dict[str, str]:
+    return {name: value.replace("\xa0", " ") for name, value in _FIGURE.findall(person.answer.text)}
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_a_new_application_shows_the_first_steps(pages: DashboardWorld, role: Role) -> None:
+    with pages.database.transaction() as connection:
+        set_webhook_url(connection, pages.application.id, None)
+    person = overview(pages, pages.person(role))
+    assert "First steps" in person.text
+    assert "Issue credentials Done" in person.text
+    assert "Set your webhook Done" not in person.text
+    pages.run("update credentials set revoked_at = now() where kind = 'access_token'")
+    assert "Issue credentials Done" not in overview(pages, person).text
+    make_intent(pages, "order 1")
+    assert "First steps" not in overview(pages, person).text
+
+
+def test_money_and_payments_of_the_last_fourteen_days(pages: DashboardWorld) -> None:
+    """By the day of creation in Libya; whatever is older or another's does not count."""
+    first = begin_of(day_of(datetime.now(UTC)) - timedelta(days=13))
+    make_intent(pages, "a", State.SUCCEEDED, amount=10_000, at=first + timedelta(seconds=2))
+    make_intent(pages, "b", State.SUCCEEDED, amount=2_500)
+    make_intent(pages, "c", State.CANCELED, amount=7_000)
+    make_intent(pages, "d", State.REQUIRES_PAYMENT_METHOD)
+    make_intent(pages, "e", State.PROCESSING)
+    make_intent(pages, "too old", State.SUCCEEDED, amount=99_000, at=first - timedelta(seconds=2))
+    other = pages.make_merchant("Other").application.id
+    make_intent(pages, "not ours", State.SUCCEEDED, amount=99_000, application_id=other)
+    person = overview(pages)
+    shown = figures(person)
+    assert shown["Paid"] == "LYD 12.500"
+    assert shown["Payments paid"] == "2"
+    assert shown["Payments created"] == "5"
+    page = person.answer.text
+    assert page.count('<rect class="paid"') == 2
+    assert page.count('<rect class="open"') == 1
+    assert page.count('<rect class="expired"') == 1
+
+
+def test_deliveries_by_outcome_do_not_count_tests(pages: DashboardWorld) -> None:
+    intent = make_intent(pages, "a", State.SUCCEEDED)
+    for status, code in (("succeeded", 200), ("succeeded", 200), ("pending", 500), ("failed", 404)):
+        make_delivery(pages, intent, status, status_code=code)
+    make_delivery(pages, None, "failed", status_code=500, is_test=True)
+    person = overview(pages)
+    assert figures(person)["Deliveries that arrived"] == "50%"
+    assert "Deliveries of each day: 2 succeeded, 4 in all." in person.text
+    assert "Of the newest 5 deliveries that were tried, 40% arrived." in person.text
+
+
+def test_time_to_delivery_is_from_the_event_to_the_first_success(pages: DashboardWorld) -> None:
+    intent = make_intent(pages, "a", State.SUCCEEDED)
+    at = datetime.now(UTC) - timedelta(hours=1)
+    for seconds in (0.25, 5, 90):
+        made = make_delivery(pages, intent, at=at, took=timedelta(seconds=seconds))
+        pages.run(
+            """insert into webhook_tries (delivery_id, number, resend_id, at, duration_ms, url, status_code)
+               values (%s, 2, uuidv7(), now(), 100, 'https://shop.example.ly/hooks', 200)""",
+            made,
+        )
+    make_delivery(pages, None, at=at, took=timedelta(hours=5), is_test=True)
+    shown = figures(overview(pages))
+    assert shown["Median"] == "5 s"
+    assert shown["95 of 100 within"] == "1.5 min"
+
+
+def test_a_failing_endpoint_is_told_until_it_answers_again(pages: DashboardWorld) -> None:
+    """Since when, with what, and where to look; a test that arrives is enough to end it."""
+    intent = make_intent(pages, "a", State.SUCCEEDED)
+    now = datetime.now(UTC)
+    make_delivery(pages, intent, at=now - timedelta(minutes=9))
+    for minutes in (3, 2):
+        make_delivery(pages, intent, "pending", at=now - timedelta(minutes=minutes), status_code=500)
+    # Those that nobody has tried yet say nothing, and neither do those that ended for want of a URL.
+    make_delivery(pages, intent, "pending", tries=0, status_code=None)
+    make_delivery(pages, intent, "failed", tries=1, status_code=None, failure="no_url")
+    person = overview(pages)
+    assert _FAILING not in person.text
+    make_delivery(pages, intent, "failed", at=now - timedelta(minutes=1), status_code=None, failure="timeout")
+    overview(pages, person)
+    assert f"{_FAILING} The newest 3 deliveries did not arrive." in person.text
+    assert "The last answer was: No answer in time." in person.text
+    for link in ("deliveries", "webhook"):
+        assert f'href="/applications/{pages.application.id}/{link}"' in person.answer.text
+    make_delivery(pages, None, is_test=True)
+    assert _FAILING not in overview(pages, person).text
+
+
+def test_a_corrected_url_has_a_clean_sheet(pages: DashboardWorld) -> None:
+    intent = make_intent(pages, "a", State.SUCCEEDED)
+    for _ in range(4):
+        make_delivery(pages, intent, "failed", status_code=500, url="https://old.example.ly/hooks")
+    assert _FAILING not in overview(pages).text
+
+
+def test_many_that_wait_untried_do_not_hide_a_failing_endpoint(pages: DashboardWorld) -> None:
+    """As when a great many fall due at once."""
+    make_many(pages, 3_000, apart=timedelta(milliseconds=10), statuses=[State.SUCCEEDED])
+    deliver_all(pages)
+    pages.run(
+        """update webhook_deliveries set status = 'pending', tries = 0, last_status_code = null, next_due_at = now()"""
+    )
+    for minutes in (10, 11, 12):
+        at = datetime.now(UTC) - timedelta(minutes=minutes)
+        make_delivery(pages, None, "pending", at=at, status_code=503)
+    assert "The newest 3 deliveries did not arrive." in overview(pages).text
+
+
+def test_no_url_and_paused_are_told(pages: DashboardWorld) -> None:
+    make_intent(pages, "a")
+    person = overview(pages)
+    for sentence in ("No webhook URL is set.", "Your webhooks are paused."):
+        assert sentence not in person.text
+    with pages.database.transaction() as connection:
+        set_webhook_url(connection, pages.application.id, None)
+        pause_webhooks(connection, pages.application.id)
+    overview(pages, person)
+    for sentence in ("No webhook URL is set.", "Your webhooks are paused. An operator paused them on"):
+        assert sentence in person.text
+
+
+def test_days_are_those_of_the_database_clock(pages: DashboardWorld, clock: Clock) -> None:
+    make_intent(pages, "a", State.SUCCEEDED)
+    assert figures(overview(pages))["Payments paid"] == "1"
+    clock.advance(timedelta(days=20))
+    assert figures(overview(pages))["Payments paid"] == "0"
+
+
+def test_what_is_not_counted_any_more_is_told(pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_many(pages, 50, statuses=[State.SUCCEEDED])
+    for name in ("PAYMENTS_SQL", "DELIVERIES_SQL"):
+        monkeypatch.setattr(counting, name, getattr(counting, name).replace("limit 100001", "limit 21"))
+    monkeypatch.setattr(counting, "MOST_A_DAY", 20)
+    person = overview(pages)
+    assert int(figures(person)["Payments paid"]) <= 40
+    assert "more than is counted" in person.text
+
+
+def test_what_is_counted_whole_is_not_excused(pages: DashboardWorld) -> None:
+    make_many(pages, 50, statuses=[State.SUCCEEDED])
+    person = overview(pages)
+    assert figures(person)["Payments paid"] == "50"
+    assert "more than is counted" not in person.text
+
+
+def test_charts_have_words_beside_them(pages: DashboardWorld) -> None:
+    """A title, and the numbers as a table; no style or script in the page."""
+    make_many(pages, 40, apart=timedelta(hours=2))
+    deliver_all(pages)
+    page = overview(pages).answer.text
+    charts = re.findall(r"<svg class=\"chart.*?</svg>", page, re.DOTALL)
+    assert len(charts) == 4
+    for chart in charts:
+        assert 'role="img"' in chart
+        assert "<title>" in chart
+    assert page.count("<details") >= 4
+    assert " style=" not in page
+    assert "<style" not in page
+
+
+def test_in_arabic_time_runs_from_right_to_left(pages: DashboardWorld) -> None:
+    make_many(pages, 40, apart=timedelta(hours=6))
+    names = re.compile(r'<text class="name" x="([0-9.]+)"')
+    charts = [overview(pages, lang=lang).answer.text.split("</svg>") for lang in ("en", "ar")]
+    english, arabic = (
+        [float(x) for x in names.findall(next(part for part in parts if 'class="name"' in part))]
+        for parts in charts
+    )
+    assert english == sorted(english)
+    assert arabic == sorted(arabic, reverse=True)

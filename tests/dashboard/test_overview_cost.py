@@ -1,0 +1,97 @@
+"""What the overview reads is bounded, and by indexes, whatever the planner believes."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from psycopg import Cursor
+
+from services.dashboard.overview.counting import PAYMENTS_SQL
+from services.dashboard.overview.endpoint import NEWEST_TRIED_SQL, SUCCEEDED, TIMES_SQL, TRIED
+from services.dashboard.payments.days import begin_of, day_of
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.intents.states import State
+from shared.settings import Settings
+from tests.dashboard.explaining import explain
+from tests.dashboard.payment_rows import deliver_all, make_many
+from tests.dashboard.world import DashboardWorld
+from tests.postgres_looks import nodes, pages
+
+FEW = 5_000
+SPAN = timedelta(days=10)
+_TABLES = ("payment_intents", "webhook_deliveries", "webhook_tries")
+
+
+@pytest.fixture
+def patient(settings: Settings) -> Iterator[DashboardWorld]:
+    longer = replace(settings, database=replace(settings.database, statement_timeout_s=250))
+    database = Database(longer.database, "dashboard", **STEADY_PLANS)
+    yield DashboardWorld(longer, database)
+    database.close()
+
+
+def fill(world: DashboardWorld, count: int) -> None:
+    """Half of them of neighbours, and all of them delivered."""
+    world.run("truncate payment_intents, payment_attempts, webhook_deliveries, webhook_tries")
+    make_many(world, count, apart=SPAN / count, applications=[world.application.id, uuid4()])
+    deliver_all(world)
+
+
+def cost_of_newest(cursor: Cursor[Any], world: DashboardWorld) -> dict[str, int]:
+    cursor.execute("set enable_sort = off")
+    now = datetime.now(UTC)
+    found = {}
+    for name, statement, facets in (("tried", NEWEST_TRIED_SQL, TRIED), ("times", TIMES_SQL, SUCCEEDED)):
+        values = {"application": world.application.id, "begin": now - SPAN, "end": now, "facets": facets}
+        plan = explain(cursor, statement.encode(), values)
+        assert not [node for node in nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")]
+        found[name] = pages(plan)
+    return found
+
+
+@pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
+@pytest.mark.parametrize(
+    "many", [30_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
+)
+def test_looking_at_the_newest_costs_at_most_twice_as_much_with_many(
+    patient: DashboardWorld, many: int, statistics: str
+) -> None:
+    costs = []
+    for count in (FEW, many):
+        if statistics == "of an empty table":
+            analyze(patient)
+        fill(patient, count)
+        if statistics == "fresh":
+            analyze(patient)
+        with patient.database.cursor() as cursor:
+            costs.append(cost_of_newest(cursor, patient))
+    few, many_more = costs
+    assert {name: (few[name], cost) for name, cost in many_more.items() if cost > 2 * few[name]} == {}
+
+
+def test_payments_are_counted_without_looking_at_them(patient: DashboardWorld) -> None:
+    """All is in the index, the amount too; and of each day and status no more is read than is shown."""
+    fill(patient, 20_000)
+    analyze(patient)
+    days = [day_of(datetime.now(UTC)) - timedelta(days=back) for back in range(14)]
+    values = {
+        "application": patient.application.id,
+        "statuses": list(State),
+        "begins": [begin_of(day) for day in days],
+        "ends": [begin_of(day + timedelta(days=1)) for day in days],
+    }
+    with patient.database.cursor() as cursor:
+        plan = explain(cursor, PAYMENTS_SQL.encode(), values)
+    [scan] = [node for node in nodes(plan) if node.get("Relation Name") == "payment_intents"]
+    assert (scan["Node Type"], scan["Index Name"]) == ("Index Only Scan", "payment_intents_by_application")
+    assert scan["Heap Fetches"] == 0
+    assert pages(plan) < 600
+
+
+def analyze(world: DashboardWorld) -> None:
+    for table in _TABLES:
+        world.run(f"vacuum analyze {table}")

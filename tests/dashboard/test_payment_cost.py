@@ -1,0 +1,107 @@
+"""What a page of payments costs does not depend on how many there are, nor on what the planner believes."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from psycopg import Cursor
+
+from services.dashboard.payments.days import day_of
+from services.dashboard.payments.filters import Filters
+from services.dashboard.payments.listing import PAGE, page_statement
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.intents.states import State
+from shared.settings import Settings
+from tests.dashboard.explaining import explain
+from tests.dashboard.payment_rows import make_many
+from tests.dashboard.world import DashboardWorld
+from tests.postgres_looks import nodes, pages
+
+FEW = 1_000
+SPAN = timedelta(days=14)
+_TABLES = ("payment_intents", "payment_attempts")
+
+
+@pytest.fixture
+def unattended(settings: Settings) -> Iterator[DashboardWorld]:
+    """Tables that nobody vacuums or analyzes, and statements that may take their time to fill them."""
+    patient = replace(settings, database=replace(settings.database, statement_timeout_s=250))
+    database = Database(patient.database, "dashboard", **STEADY_PLANS)
+    world = DashboardWorld(patient, database)
+    for table in _TABLES:
+        world.run(f"alter table {table} set (autovacuum_enabled = off)")
+    yield world
+    database.close()
+
+
+def filters_of(world: DashboardWorld) -> dict[str, Filters]:
+    """Each kind of filter, with enough that fits for a whole page, or nothing at all."""
+    today = day_of(datetime.now(UTC))
+    middle = world.rows(
+        "select uuid, reference, merchant_reference from payment_intents order by uuid offset %s limit 1",
+        FEW // 2,
+    )[0]
+    return {
+        "all": Filters(),
+        **{status: Filters(status=status) for status in State},
+        "duplicates": Filters(duplicates=True),
+        "duplicates that are paid": Filters(duplicates=True, status=State.SUCCEEDED),
+        "a few days": Filters(since=today - timedelta(days=8), until=today - timedelta(days=4)),
+        "since": Filters(since=today - timedelta(days=10), status=State.SUCCEEDED),
+        "uuid": Filters(search=str(middle[0])),
+        "reference": Filters(search=middle[1].upper()),
+        "merchant's reference": Filters(search=middle[2]),
+        "nothing": Filters(search="no such thing"),
+    }
+
+
+def costs(cursor: Cursor[Any], application: UUID, filters: dict[str, Filters]) -> dict[str, int]:
+    """Pages of PostgreSQL's that are read for the first page of each filter, and one in the middle."""
+    middle = cursor.execute(
+        "select uuid from payment_intents where application_id = %s order by uuid desc offset 400 limit 1",
+        (application,),
+    ).fetchone()
+    assert middle is not None
+    found = {}
+    for name, each in filters.items():
+        for where, before in (("top", None), ("middle", middle[0])):
+            plan = explain(cursor, *page_statement(application, each, before, PAGE))
+            assert not [node for node in nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")]
+            found[f"{name}, {where}"] = pages(plan)
+    return found
+
+
+@pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
+@pytest.mark.parametrize(
+    "many", [20_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
+)
+def test_a_page_costs_at_most_twice_as_much_with_many(
+    unattended: DashboardWorld, many: int, statistics: str
+) -> None:
+    """One application has as many as that, beside neighbours with as many."""
+    mine, neighbours = unattended.application.id, [uuid4() for _ in range(3)]
+    if statistics == "of an empty table":
+        analyze(unattended)
+    make_many(unattended, FEW, apart=SPAN / FEW, one_duplicate_in=5)
+    if statistics == "fresh":
+        analyze(unattended)
+    with unattended.database.cursor() as cursor:
+        before = costs(cursor, mine, filters_of(unattended))
+    make_many(
+        unattended, many, apart=SPAN / many, applications=[mine, mine, mine, *neighbours], one_duplicate_in=20
+    )
+    if statistics == "fresh":
+        analyze(unattended)
+    with unattended.database.cursor() as cursor:
+        after = costs(cursor, mine, filters_of(unattended))
+    too_much = {name: (before[name], cost) for name, cost in after.items() if cost > 2 * before[name] + 5}
+    assert too_much == {}
+
+
+def analyze(world: DashboardWorld) -> None:
+    for table in _TABLES:
+        world.run(f"vacuum analyze {table}")

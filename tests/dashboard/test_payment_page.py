@@ -1,0 +1,152 @@
+"""One payment: facts, attempts, what happened when; and nothing that is secret."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from shared.attempts.beginning import begin
+from shared.attempts.outcome import Outcome
+from shared.attempts.settling import settle_answered, settle_notified
+from shared.attempts.states import Answer, AttemptState
+from shared.intents.intent import NewIntent
+from shared.intents.store import create_or_find, expire_due
+from shared.people.roles import Role
+from tests.clock import Clock
+from tests.dashboard.payment_rows import make_attempt, make_delivery, make_intent
+from tests.dashboard.person import Person
+from tests.dashboard.world import DashboardWorld
+
+
+def open_payment(world: DashboardWorld, intent: UUID, role: Role = Role.VIEWER) -> Person:
+    person = world.person(role)
+    answer = person.open(f"/applications/{world.application.id}/payments/{intent}")
+    assert answer.status_code == 200
+    return person
+
+
+def new_intent(world: DashboardWorld, **given: object) -> UUID:
+    new = NewIntent(world.application.id, "order 1", 25_500, "LYD", **given)  # type: ignore[arg-type]
+    with world.database.cursor() as cursor:
+        return create_or_find(cursor, new)[0].uuid
+
+
+def in_order(text: str, *parts: str) -> None:
+    """Each part stands behind the one before."""
+    place = text.index("Timeline")
+    for part in parts:
+        place = text.find(part, place)
+        assert place >= 0, f"{part!r} is missing, or too early"
+        place += len(part)
+
+
+def test_facts_are_shown_as_they_were_sent(pages: DashboardWorld) -> None:
+    intent = new_intent(
+        pages,
+        description="قهوة <b>عربية</b>",
+        customer_external_id="customer-77",
+        return_url="javascript://x/%0aalert(1)",
+        metadata={"z": "1", "a": "<script>alert(1)</script>"},
+    )
+    person = open_payment(pages, intent)
+    for text in (
+        "LYD 25.500",
+        "Waiting for payment",
+        "order 1",
+        str(intent),
+        "قهوة <b>عربية</b>",
+        "customer-77",
+        "javascript://x/%0aalert(1)",
+        f"https://pay.mizan.example/pay/{intent}",
+        "has not tried to pay yet",
+    ):
+        assert text in person.text
+    page = person.answer.text
+    assert "<b>عربية" not in page
+    assert 'href="javascript' not in page
+    shown = json.dumps({"z": "1", "a": "<script>alert(1)</script>"}, indent=2)
+    assert " ".join(shown.split()) in person.text
+
+
+def test_the_timeline_of_a_payment_that_was_declined_and_then_paid(pages: DashboardWorld) -> None:
+    intent = new_intent(pages)
+    for answer, reason in ((Answer.DECLINED, "insufficient_funds"), (Answer.PAID, None)):
+        with pages.database.transaction() as connection:
+            sending = begin(connection, intent, "card", "sandbox", AttemptState.SENT)
+        with pages.database.transaction() as connection:
+            settle_answered(connection, sending, Outcome(answer, reason, f"sandbox-{answer}"))
+    make_delivery(pages, intent, "pending", tries=2, status_code=503)
+    person = open_payment(pages, intent)
+    in_order(
+        person.text,
+        "Created by your server.",
+        "The customer began to pay: Bank card.",
+        "Processing",
+        "Declined: Bank card. There was not enough money in the account.",
+        "Waiting for payment again.",
+        "The customer began to pay: Bank card.",
+        "Processing",
+        "The provider confirmed the payment: Bank card.",
+        "Paid.",
+        "Webhook payment_intent.succeeded Pending 2 tries, last answer 503",
+        "Attempts to pay",
+        "Declined There was not enough money in the account.",
+        "Paid",
+        "sandbox-paid",
+    )
+
+
+def test_a_late_payment_and_a_second_one_are_explained(pages: DashboardWorld, clock: Clock) -> None:
+    intent = new_intent(pages)
+    with pages.database.transaction() as connection:
+        first = begin(connection, intent, "card", "plutu", AttemptState.AWAITING_REDIRECT)
+        second = begin(
+            connection, intent, "sadad", "plutu", AttemptState.AWAITING_REDIRECT, leave_redirect=True
+        )
+    clock.advance(timedelta(days=2))
+    with pages.database.cursor() as cursor:
+        assert expire_due(cursor) == 1
+    for attempt in (first, second):
+        with pages.database.transaction() as connection:
+            settle_notified(
+                connection, attempt.attempt, Outcome(Answer.PAID, None, f"plutu-{attempt.attempt}")
+            )
+    person = open_payment(pages, intent)
+    in_order(
+        person.text,
+        "Created by your server.",
+        "Expired unpaid.",
+        "Paid late",
+        "A second payment was taken: Sadad. Settle it with the customer.",
+        "Second payment",
+        f"plutu-{second.attempt}",
+    )
+    assert "This was paid twice" in person.text
+
+
+def test_nothing_secret_is_on_the_page(pages: DashboardWorld) -> None:
+    """No phone, no code, no credential; what a provider said is told in our own words."""
+    intent = new_intent(pages)
+    attempt = make_attempt(pages, intent, "awaiting_code", reason="phone 0913632323 code 111111")
+    pages.run(
+        """insert into code_challenges (attempt_id, continuation, phone_hint, sealed_phone, expires_at)
+           values (%s, 'continuation-1', '…323', 'sealed-1', now())""",
+        attempt,
+    )
+    pages.run(
+        """insert into provider_accounts (application_id, method, adapter, sealed)
+           values (%s, 'card', 'plutu', 'sealed-2')""",
+        pages.application.id,
+    )
+    page = open_payment(pages, intent, Role.OWNER).answer.text
+    for secret in ("0913632323", "111111", "continuation-1", "…323", "sealed-1", "sealed-2"):
+        assert secret not in page
+    assert "The provider gave another reason." in page
+
+
+def test_a_webhook_in_the_timeline_leads_to_its_delivery(pages: DashboardWorld) -> None:
+    intent = make_intent(pages, "order 1", at=datetime.now(UTC))
+    delivery = make_delivery(pages, intent, "failed", tries=9, status_code=None, failure="timeout")
+    other = make_delivery(pages, intent, application_id=pages.make_merchant("Other").application.id)
+    person = open_payment(pages, intent)
+    assert f"/deliveries/{delivery}" in person.answer.text
+    assert str(other) not in person.answer.text

@@ -1,0 +1,177 @@
+"""The list of payments: what it shows, finds, and hides."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from services.dashboard.payments.days import begin_of, day_of
+from shared.intents.states import State
+from shared.people.roles import Role
+from tests.dashboard.payment_rows import make_attempt, make_intent, make_many
+from tests.dashboard.person import Person
+from tests.dashboard.world import DashboardWorld
+
+_ROW = re.compile(r'<a href="[^"]*/payments/([0-9a-f-]{36})">')
+_OLDER = re.compile(r'rel="next" href="([^"]*)"')
+
+
+def path(world: DashboardWorld, tail: str = "") -> str:
+    return f"/applications/{world.application.id}/payments{tail}"
+
+
+def listed(person: Person, address: str) -> list[UUID]:
+    answer = person.open(address)
+    assert answer.status_code == 200
+    return [UUID(found) for found in _ROW.findall(answer.text)]
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_everybody_of_the_merchant_sees_its_payments_newest_first(pages: DashboardWorld, role: Role) -> None:
+    now = datetime.now(UTC)
+    older = make_intent(pages, "order 1", at=now - timedelta(minutes=2))
+    newer = make_intent(pages, "طلب 2", State.SUCCEEDED, amount=1_234_567, at=now)
+    make_attempt(pages, newer, "declined", method="card")
+    make_attempt(pages, newer, "paid", method="sadad")
+    person = pages.person(role)
+    assert listed(person, path(pages)) == [newer, older]
+    reference = pages.rows("select reference from payment_intents where uuid = %s", newer)[0][0]
+    for text in (
+        "طلب 2",
+        reference.upper(),
+        "LYD 1,234.567",
+        "Paid",
+        "Sadad",
+        "order 1",
+        "Waiting for payment",
+    ):
+        assert text in person.text
+    assert "Paid twice" not in person.text
+
+
+def test_a_duplicate_is_marked(pages: DashboardWorld) -> None:
+    intent = make_intent(pages, "order 1", State.SUCCEEDED)
+    make_attempt(pages, intent, "paid")
+    duplicate = make_attempt(pages, intent, "awaiting_redirect")
+    person = pages.person(Role.VIEWER)
+    listed(person, path(pages))
+    assert "Paid twice" not in person.text
+    pages.run("update payment_attempts set state = 'duplicate' where id = %s", duplicate)
+    listed(person, path(pages))
+    assert "Paid twice" in person.text
+
+
+def test_pages_follow_each_other_without_a_gap(pages: DashboardWorld) -> None:
+    """50 each; what is created meanwhile does not shift them."""
+    make_many(pages, 120, statuses=list(State))
+    expected = [row[0] for row in pages.rows("select uuid from payment_intents order by uuid desc")]
+    person = pages.person(Role.VIEWER)
+    address, seen = path(pages), []
+    while address:
+        found = listed(person, address)
+        assert len(found) <= 50
+        seen += found
+        older = _OLDER.search(person.answer.text)
+        address = older[1].replace("&amp;", "&") if older else ""
+        make_intent(pages, f"created meanwhile {len(seen)}")
+    assert seen == expected
+
+
+def test_filters_choose(pages: DashboardWorld) -> None:
+    """Each alone, and together; days are Libyan."""
+    today = day_of(datetime.now(UTC))
+    midnight = begin_of(today)
+    last_of_yesterday = make_intent(pages, "a", State.CANCELED, at=midnight - timedelta(milliseconds=1500))
+    first_of_today = make_intent(pages, "b", State.SUCCEEDED, at=midnight + timedelta(milliseconds=1500))
+    twice = make_intent(pages, "c", State.SUCCEEDED, at=midnight - timedelta(days=3))
+    for state in ("paid", "duplicate", "duplicate"):
+        make_attempt(pages, twice, state)
+    open_one = make_intent(pages, "d", at=midnight - timedelta(days=5))
+    yesterday = today - timedelta(days=1)
+    person = pages.person(Role.VIEWER)
+    for query, expected in (
+        ("", [first_of_today, last_of_yesterday, twice, open_one]),
+        ("?status=succeeded", [first_of_today, twice]),
+        ("?status=canceled", [last_of_yesterday]),
+        ("?status=processing", []),
+        (f"?from={today}", [first_of_today]),
+        (f"?to={yesterday}", [last_of_yesterday, twice, open_one]),
+        (f"?from={yesterday}&to={yesterday}", [last_of_yesterday]),
+        ("?duplicates=yes", [twice]),
+        ("?duplicates=yes&status=succeeded", [twice]),
+        ("?duplicates=yes&status=canceled", []),
+        (f"?duplicates=yes&from={yesterday}", []),
+        (f"?status=requires_payment_method&to={today}", [open_one]),
+    ):
+        assert listed(person, path(pages, query)) == expected, query
+
+
+def test_search_finds_a_uuid_a_reference_in_any_case_and_the_merchants_own(pages: DashboardWorld) -> None:
+    make_many(pages, 5)
+    intent = make_intent(pages, "order 7/ب", State.SUCCEEDED)
+    reference = pages.rows("select reference from payment_intents where uuid = %s", intent)[0][0]
+    person = pages.person(Role.VIEWER)
+    for text in (str(intent), str(intent).upper(), reference, reference.upper(), "order 7/ب", " order 7/ب "):
+        person.session.params = {"search": text}
+        assert listed(person, path(pages)) == [intent], text
+    for text in (reference[:-1], "ORDER 7/ب", "order 7", str(uuid4()), "%", "' or 1=1 --"):
+        person.session.params = {"search": text}
+        assert listed(person, path(pages)) == [], text
+    person.session.params = {"search": reference, "status": "canceled"}
+    assert listed(person, path(pages)) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("?status=paid", "There is no such status."),
+        ("?from=yesterday", "Enter a day"),
+        ("?from=0001-01-01", "Enter a day"),
+        ("?to=99999-01-01", "Enter a day"),
+        ("?from=2026-05-02&to=2026-05-01", "The last day is before the first."),
+        ("?search=" + "x" * 256, "at most 255"),
+        ("?search=a%00b", "no text that a reference could have"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_told(pages: DashboardWorld, query: str, told: str) -> None:
+    make_intent(pages, "order 1")
+    person = pages.person(Role.VIEWER)
+    answer = person.open(path(pages, query))
+    assert answer.status_code == 422
+    assert told in person.text
+    assert "order 1" not in person.text
+    assert person.open(path(pages, f".csv{query}")).status_code == 422
+
+
+@pytest.mark.parametrize("query", ["?before=x", "?search=%ED%A0%80", "?search=%20", "?status=", "?unknown=1"])
+def test_odd_addresses_are_harmless(pages: DashboardWorld, query: str) -> None:
+    assert pages.person(Role.VIEWER).open(path(pages, query)).status_code == 200
+
+
+def test_others_payments_do_not_exist(pages: DashboardWorld) -> None:
+    """Neither another merchant's, nor another application's of the same merchant under this one's address."""
+    other = pages.make_merchant("Benghazi Books")
+    theirs = make_intent(pages, "secret order", State.SUCCEEDED, application_id=other.application.id)
+    make_attempt(pages, theirs, "duplicate")
+    reference = pages.rows("select reference from payment_intents where uuid = %s", theirs)[0][0]
+    person = pages.person(Role.OWNER)
+    base = f"/applications/{other.application.id}"
+    for address in (base, f"{base}/payments", f"{base}/payments/{theirs}", f"{base}/payments.csv"):
+        assert person.open(address).status_code == 404
+    assert person.open(path(pages, f"/{theirs}")).status_code == 404
+    for query in ("", f"?search={theirs}", f"?search={reference}", "?search=secret+order", "?duplicates=yes"):
+        assert listed(person, path(pages, query)) == []
+    assert str(theirs) not in person.open(path(pages, ".csv")).text
+    assert pages.audit().count("payments_exported") == 1
+
+
+@pytest.mark.parametrize("tail", ["/x", "/01a1e06b", f"/{uuid4()}", "/%00", "/" + "9" * 300])
+def test_an_unknown_payment_is_no_page(pages: DashboardWorld, tail: str) -> None:
+    assert pages.person(Role.OWNER).open(path(pages, tail)).status_code == 404
+
+
+def test_nobody_sees_payments_without_signing_in(pages: DashboardWorld) -> None:
+    person = pages.person()
+    for tail in ("", f"/{uuid4()}", ".csv"):
+        assert "/sign-in" in person.open(path(pages, tail)).url

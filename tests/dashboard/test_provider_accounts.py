@@ -1,0 +1,134 @@
+"""Through whom an application's customers pay: set by owners, with credentials that nobody is shown again."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import requests
+
+from shared.applications.provider_accounts import current_accounts
+from shared.payment_method import PaymentMethod
+from shared.people.roles import Role
+from shared.settings import SandboxSettings
+from tests.dashboard.person import Person
+from tests.dashboard.world import DashboardWorld
+from tests.logged import logged
+
+SECRETS = {"api_key": "hush-key-1", "access_token": "hush-token-1", "secret_key": "hush-secret-1"}
+
+
+@pytest.fixture
+def with_sandbox(world: DashboardWorld) -> Iterator[DashboardWorld]:
+    sandbox = SandboxSettings("http://127.0.0.1:9", "0123456789abcdef", Path("unused.sqlite"))
+    world.settings = replace(world.settings, sandbox=sandbox)
+    with world.serving():
+        yield world
+
+
+def page_of(world: DashboardWorld, method: str = "card") -> str:
+    return f"/applications/{world.application.id}/settings/providers/{method}"
+
+
+def settings_of(world: DashboardWorld) -> str:
+    return f"/applications/{world.application.id}/settings"
+
+
+def save(world: DashboardWorld, person: Person, method: str = "card", **fields: str) -> requests.Response:
+    person.open(page_of(world, method))
+    return person.post(page_of(world, method), **fields)
+
+
+def test_an_owner_sets_an_account(pages: DashboardWorld) -> None:
+    """It is encrypted, replaced rather than changed, and found nowhere else."""
+    with logged(level="DEBUG") as log:
+        owner = pages.person(Role.OWNER)
+        answer = save(pages, owner, adapter="plutu", **SECRETS)
+        assert (answer.history[0].status_code, owner.title) == (303, "Settings")
+        assert "They pay with real money. Plutu" in owner.text
+        seen = answer.text + owner.open(page_of(pages)).text + owner.open("/audit").text
+        save(pages, owner, adapter="plutu", **{**SECRETS, "secret_key": " hush-secret-2\n"})
+    with pages.database.cursor() as cursor:
+        account = current_accounts(cursor, pages.application.id)[PaymentMethod.CARD]
+    assert account.opened(pages.box) == {**SECRETS, "secret_key": "hush-secret-2"}
+    assert f"/providers/plutu/callbacks/{account.id}" in owner.open(settings_of(pages)).text
+    assert pages.rows("select count(*) from provider_accounts") == [(2,)]
+    rows = pages.rows("select details from audit_log where action = 'provider_set'")
+    assert rows == [({"method": "card", "adapter": "plutu"},)] * 2
+    assert "hush" not in seen + owner.answer.text + log.getvalue()
+    assert "hush" not in str(
+        pages.rows("select audit_log::text, (select sealed from provider_accounts limit 1) from audit_log")
+    )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {**SECRETS, "api_key": ""},
+        {**SECRETS, "access_token": "hush hush"},
+        {**SECRETS, "secret_key": "hush\x00"},
+        {**SECRETS, "secret_key": "متجر"},
+        {**SECRETS, "secret_key": "hush" * 1000},
+    ],
+)
+def test_credentials_that_cannot_be_used_are_refused_and_not_shown_again(
+    pages: DashboardWorld, fields: dict[str, str]
+) -> None:
+    owner = pages.person(Role.OWNER)
+    answer = save(pages, owner, adapter="plutu", **fields)
+    assert answer.status_code == 422
+    assert "This is empty, too long, or has spaces" in owner.text
+    assert "Nothing was saved" in owner.text
+    assert "hush" not in answer.text
+    assert pages.rows("select count(*) from provider_accounts") == [(0,)]
+    assert "provider_set" not in pages.audit()
+
+
+def test_the_fields_are_hidden_and_remembered_by_no_browser(pages: DashboardWorld) -> None:
+    page = pages.person(Role.OWNER).open(page_of(pages)).text
+    assert page.count('type="password"') == page.count('autocomplete="off"') == 3
+
+
+def test_without_a_sandbox_there_is_none_to_choose(pages: DashboardWorld) -> None:
+    """In production, say: a method without an account is not offered, and the page says so."""
+    owner = pages.person(Role.OWNER)
+    assert "Use the sandbox" not in owner.open(page_of(pages)).text
+    assert save(pages, owner, adapter="sandbox").status_code == 422
+    assert pages.rows("select count(*) from provider_accounts") == [(0,)]
+    owner.open(settings_of(pages))
+    assert owner.text.count("Not offered It is enabled, but has no account that can be used.") == 3
+    assert "A method without an account is not offered to customers." in owner.text
+
+
+def test_with_a_sandbox_a_method_without_an_account_is_paid_there(with_sandbox: DashboardWorld) -> None:
+    owner = with_sandbox.person(Role.OWNER)
+    owner.open(settings_of(with_sandbox))
+    assert owner.text.count("They pay in the sandbox: no money moves.") == 3
+    save(with_sandbox, owner, "sadad", adapter="sandbox")
+    assert "They pay in the sandbox: no money moves. Sandbox" in owner.text
+    save(with_sandbox, owner, "card", adapter="plutu", **SECRETS)
+    assert owner.text.count("They pay in the sandbox: no money moves.") == 2
+    assert "They pay with real money." in owner.text
+    owner.post(f"{settings_of(with_sandbox)}/methods", methods="card")
+    assert owner.text.count("It is not enabled.") == 2
+
+
+def test_a_sandbox_account_left_over_where_there_is_no_sandbox_is_not_offered(pages: DashboardWorld) -> None:
+    """The checkout's own rule."""
+    pages.run(
+        "insert into provider_accounts (application_id, method, adapter) select id, 'card', 'sandbox' from applications"
+    )
+    owner = pages.person(Role.OWNER)
+    owner.open(settings_of(pages))
+    assert "It is enabled, but has no account that can be used. Sandbox" in owner.text
+    assert owner.text.count("Not offered") == 3
+
+
+@pytest.mark.parametrize("adapter", ["", "paypal", "\x00"])
+def test_there_is_no_other_provider(pages: DashboardWorld, adapter: str) -> None:
+    assert save(pages, pages.person(Role.OWNER), adapter=adapter, **SECRETS).status_code == 422
+
+
+@pytest.mark.parametrize("method", ["paypal", "%00", "CARD"])
+def test_there_is_no_other_method(pages: DashboardWorld, method: str) -> None:
+    assert pages.person(Role.OWNER).open(page_of(pages, method)).status_code == 404

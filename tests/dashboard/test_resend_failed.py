@@ -1,0 +1,262 @@
+"""Resending all failed deliveries of a period: a count, a confirmation, a bar, a way to stop."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from threading import Barrier, Thread
+from uuid import UUID, uuid4
+
+import pytest
+
+from services.dashboard.deliveries.filters import today_in_libya
+from services.scheduler.bulk_resends import BATCH, BulkResends
+from shared.db.first_value import first_value
+from shared.people.roles import Role
+from tests.clock import Clock
+from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.person import Person
+from tests.dashboard.world import DashboardWorld
+
+A_DAY = timedelta(days=1)
+_VALUE = re.compile(r'<progress id="progress" max="1" value="([\d.]+)"')
+
+
+@pytest.fixture
+def deliveries(pages: DashboardWorld) -> Deliveries:
+    return Deliveries(pages.database, pages.application.id)
+
+
+@pytest.fixture
+def developer(pages: DashboardWorld) -> Iterator[Person]:
+    person = pages.person(Role.DEVELOPER)
+    yield person
+    person.close()
+
+
+def address_of(pages: DashboardWorld, tail: str = "/resend-failed") -> str:
+    return f"/applications/{pages.application.id}/deliveries{tail}"
+
+
+def wish_of(pages: DashboardWorld) -> str:
+    """Where the confirming form goes."""
+    return address_of(pages, "/resends")
+
+
+def begin(pages: DashboardWorld, person: Person, query: str = "") -> str:
+    """Confirms what the page counted; returns where that leads."""
+    person.open(address_of(pages) + query)
+    person.post(wish_of(pages))
+    assert person.title == "Resending failed deliveries", person.text
+    return person.answer.url.removeprefix(pages.url)
+
+
+def days_ago(pages: DashboardWorld, days: int) -> str:
+    with pages.database.cursor() as cursor:
+        now = first_value(cursor.execute("select mizan_now()"))
+    return str(today_in_libya(now) - days * A_DAY)
+
+
+def progress_on(person: Person) -> float:
+    found = _VALUE.search(person.answer.text)
+    assert found is not None
+    return float(found[1])
+
+
+def test_the_count_comes_first_of_the_last_seven_days(
+    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+) -> None:
+    for days in (0, 1, 5, 9, 40):
+        deliveries.make("failed", 500, ago=days * A_DAY)
+    deliveries.make("pending", 500)
+    developer.open(address_of(pages))
+    assert "3 deliveries of these days have failed." in developer.text
+    developer.open(address_of(pages) + f"?from={days_ago(pages, 45)}&until={days_ago(pages, 9)}")
+    assert "2 deliveries of these days have failed." in developer.text
+    developer.open(address_of(pages) + f"?from={days_ago(pages, 30)}&until={days_ago(pages, 20)}")
+    assert "No delivery of these days has failed." in developer.text
+    assert "Resend all of them" not in developer.text
+    assert deliveries.in_line() == []
+
+
+def test_confirmed_it_goes_on_by_itself_and_shows_how_far_it_is(
+    pages: DashboardWorld, deliveries: Deliveries, developer: Person, clock: Clock
+) -> None:
+    made = deliveries.make_many(BATCH + 10, "failed", 500)
+    progress = begin(pages, developer)
+    assert progress_on(developer) == 0
+    assert f"0 of {len(made)}" in developer.text
+    duty = BulkResends(pages.database)
+    duty.turn()
+    developer.open(progress)
+    assert progress_on(developer) == pytest.approx(BATCH / len(made), abs=0.001)
+    assert "Under way" in developer.text
+    part = developer.open(progress, **{"X-Part": "progress"}).text
+    assert "<html" not in part
+    assert "data-final" not in part
+    clock.advance(timedelta(seconds=1))
+    duty.turn()
+    developer.open(progress)
+    assert progress_on(developer) == 1
+    assert "Done" in developer.text
+    assert ">Stop<" not in developer.answer.text
+    assert "data-final" in developer.open(progress, **{"X-Part": "progress"}).text
+    assert deliveries.in_line() == [str(delivery) for delivery in made]
+
+
+def test_it_is_noted_with_count_and_period(
+    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+) -> None:
+    deliveries.make_many(3, "failed", 500)
+    wish = begin(pages, developer).rpartition("/")[2]
+    ((details,),) = pages.rows("select details from audit_log where action = 'failed_deliveries_resent'")
+    assert details == {
+        "resend": wish,
+        "count": 3,
+        "from": days_ago(pages, 6),
+        "until": days_ago(pages, 0),
+    }
+
+
+def test_a_double_click_begins_one(
+    pages: DashboardWorld, deliveries: Deliveries, developer: Person, clock: Clock
+) -> None:
+    """And leads both to it, also when it has ended."""
+    deliveries.make_many(2, "failed", 500)
+    developer.open(address_of(pages))
+    hidden = developer.hidden(wish_of(pages))
+    barrier, led_to = Barrier(4), []
+
+    def click() -> None:
+        barrier.wait()
+        answer = developer.session.post(f"{pages.url}{wish_of(pages)}", data=hidden, timeout=30)
+        led_to.append(answer.url)
+
+    threads = [Thread(target=click) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(led_to) == {f"{pages.url}{address_of(pages, '/resends/' + hidden['resend'])}"}
+    duty = BulkResends(pages.database)
+    while duty.turn() == 0:
+        clock.advance(timedelta(seconds=1))
+    developer.session.post(f"{pages.url}{wish_of(pages)}", data=hidden, timeout=30)
+    assert duty.turn() > 0
+    assert len(deliveries.in_line()) == 2
+    assert pages.audit().count("failed_deliveries_resent") == 1
+
+
+def test_one_at_a_time(pages: DashboardWorld, deliveries: Deliveries, developer: Person) -> None:
+    deliveries.make("failed", 500)
+    developer.open(address_of(pages))
+    stale = developer.hidden(wish_of(pages))
+    first = begin(pages, developer)
+    developer.open(address_of(pages))
+    assert "Resend all of them" not in developer.text
+    assert first in developer.answer.text
+    answer = developer.session.post(f"{pages.url}{wish_of(pages)}", data=stale, timeout=30)
+    assert answer.url == f"{pages.url}{first}"
+    assert "are being resent already" in answer.text
+
+
+def test_it_can_be_stopped(pages: DashboardWorld, deliveries: Deliveries, developer: Person) -> None:
+    deliveries.make_many(BATCH + 1, "failed", 500)
+    progress = begin(pages, developer)
+    duty = BulkResends(pages.database)
+    duty.turn()
+    developer.open(progress)
+    developer.post(f"{progress}/stop")
+    assert "Stopped" in developer.text
+    assert duty.turn() > 0
+    assert len(deliveries.in_line()) == BATCH
+    ((details,),) = pages.rows("select details from audit_log where action = 'resending_stopped'")
+    assert details == {"resend": progress.rpartition("/")[2], "resent": BATCH}
+    developer.open(progress)
+    developer.post(f"{progress}/stop")
+    assert pages.audit().count("resending_stopped") == 1
+
+
+def test_why_it_ended_is_told(pages: DashboardWorld, deliveries: Deliveries, developer: Person) -> None:
+    deliveries.make_many(BATCH + 1, "failed", 500)
+    progress = begin(pages, developer)
+    pages.run("update applications set webhook_url = null")
+    BulkResends(pages.database).turn()
+    developer.open(progress)
+    assert "The webhook URL was removed, so nothing more was resent." in developer.text
+    developer.open(address_of(pages))
+    assert "the application has no webhook URL" in developer.text
+    assert "Resend all of them" not in developer.text
+    developer.post(wish_of(pages), resend=str(uuid4()))
+    assert "the application has no webhook URL" in developer.text
+
+
+def test_more_than_can_be_counted(pages: DashboardWorld, deliveries: Deliveries, developer: Person) -> None:
+    """The bar then shows how much of the period is behind it."""
+    deliveries.run(
+        """insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, step)
+           select uuidv7(make_interval(hours => -1)), uuidv7(), %s, 'payment_intent.succeeded', 'https://s.example', 1,
+                  'failed', 9 from generate_series(1, 10001)""",
+        (pages.application.id,),
+    )
+    developer.open(address_of(pages))
+    assert "More than 10,000 deliveries of these days have failed." in developer.text
+    progress = begin(pages, developer)
+    assert "0 of more than 10000" in developer.text
+    assert progress_on(developer) == 0
+    BulkResends(pages.database).turn()
+    developer.open(progress)
+    assert 0.5 < progress_on(developer) < 1
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        ("?from=nonsense", "Enter a day"),
+        ("?until=%00", "Enter a day"),
+        ("?from=2026-03-02&until=2026-03-01", "before the first"),
+    ],
+)
+def test_days_that_cannot_be_read(
+    pages: DashboardWorld, deliveries: Deliveries, developer: Person, query: str, word: str
+) -> None:
+    deliveries.make("failed", 500)
+    assert developer.open(address_of(pages) + query).status_code == 200
+    assert word in developer.text
+    fields = dict(pair.split("=") for pair in query[1:].split("&"))
+    answer = developer.post(wish_of(pages), resend=str(uuid4()), **fields)
+    assert answer.status_code == 422
+    assert pages.rows("select from bulk_resends") == []
+
+
+def test_viewers_may_look_but_not_touch(
+    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+) -> None:
+    deliveries.make("failed", 500)
+    progress = begin(pages, developer)
+    viewer = pages.person(Role.VIEWER)
+    assert viewer.open(progress).status_code == 200
+    assert ">Stop<" not in viewer.answer.text
+    assert viewer.post(f"{progress}/stop").status_code == 403
+    assert viewer.open(address_of(pages)).status_code == 403
+    viewer.open(progress)
+    assert viewer.post(wish_of(pages), resend=str(uuid4())).status_code == 403
+    viewer.close()
+
+
+def test_another_merchants_does_not_exist(
+    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+) -> None:
+    deliveries.make("failed", 500)
+    theirs = UUID(begin(pages, developer).rpartition("/")[2])
+    other = pages.make_merchant("Benghazi Books")
+    stranger = pages.person(Role.OWNER, other)
+    for application in (pages.application.id, other.application.id):
+        path = f"/applications/{application}/deliveries/resends/{theirs}"
+        assert stranger.open(path).status_code == 404
+        stranger.open("/account")
+        assert stranger.post(f"{path}/stop").status_code == 404
+    deliveries.make("failed", 500, application_id=other.application.id)
+    stranger.open("/account")
+    path = f"/applications/{other.application.id}/deliveries/resends"
+    assert stranger.post(path, resend=str(theirs)).status_code == 404
+    stranger.close()

@@ -1,0 +1,166 @@
+"""Resending one delivery: owners and developers may, once for each click."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Barrier, Thread
+from uuid import UUID, uuid4
+
+import pytest
+
+from shared.kafka.topic_check import ensure_topics
+from shared.people.roles import Role
+from shared.topics import ALL_TOPICS
+from shared.webhooks.pausing import pause_webhooks
+from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.person import Person
+from tests.dashboard.world import DashboardWorld
+from tests.waiting import eventually
+from tests.webhooks.conftest import Webhooks
+from tests.webhooks.receivers import Receiver, Reply
+
+
+@pytest.fixture
+def deliveries(pages: DashboardWorld) -> Deliveries:
+    return Deliveries(pages.database, pages.application.id)
+
+
+@pytest.fixture
+def developer(pages: DashboardWorld) -> Iterator[Person]:
+    person = pages.person(Role.DEVELOPER)
+    yield person
+    person.close()
+
+
+def address_of(pages: DashboardWorld, delivery: UUID) -> str:
+    return f"/applications/{pages.application.id}/deliveries/{delivery}"
+
+
+def test_it_is_asked_for_and_noted(pages: DashboardWorld, deliveries: Deliveries, developer: Person) -> None:
+    delivery = deliveries.make("failed", 500)
+    address = address_of(pages, delivery)
+    developer.open(address)
+    answer = developer.post(f"{address}/resend")
+    assert answer.history[0].status_code == 303
+    assert "is sent once more" in developer.text
+    assert "A resend was asked for and is on its way." in developer.text
+    assert deliveries.in_line() == [str(delivery)]
+    ((action, details),) = pages.rows(
+        "select action, details from audit_log where action <> 'signed_in' order by id"
+    )
+    assert (action, details) == ("delivery_resent", {"delivery": str(delivery)})
+
+
+def test_a_second_click_is_the_same_wish(
+    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+) -> None:
+    """Also two at one moment; a page that is opened again is another wish."""
+    delivery = deliveries.make("failed", 500)
+    address = address_of(pages, delivery)
+    developer.open(address)
+    hidden = developer.hidden(f"{address}/resend")
+    barrier = Barrier(4)
+
+    def click() -> None:
+        barrier.wait()
+        answer = developer.session.post(f"{pages.url}{address}/resend", data=hidden, timeout=30)
+        assert answer.status_code == 200
+
+    threads = [Thread(target=click) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert deliveries.in_line() == [str(delivery)]
+    assert pages.audit().count("delivery_resent") == 1
+    developer.open(address)
+    developer.post(f"{address}/resend")
+    assert deliveries.in_line() == [str(delivery)] * 2
+
+
+def test_without_a_url_it_is_refused(
+    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+) -> None:
+    delivery = deliveries.make("failed", 500)
+    address = address_of(pages, delivery)
+    developer.open(address)
+    pages.run("update applications set webhook_url = null")
+    developer.post(f"{address}/resend")
+    assert "the application has no webhook URL" in developer.text
+    assert "/resend" not in developer.answer.text.replace("/resend-failed", "")
+    assert deliveries.in_line() == []
+    assert "delivery_resent" not in pages.audit()
+
+
+def test_while_an_operator_has_paused_it_is_refused(
+    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+) -> None:
+    delivery = deliveries.make("failed", 500)
+    address = address_of(pages, delivery)
+    developer.open(address)
+    with pages.database.transaction() as connection:
+        pause_webhooks(connection, pages.application.id)
+    developer.post(f"{address}/resend")
+    assert "an operator has paused the webhooks" in developer.text
+    assert deliveries.in_line() == []
+
+
+def test_viewers_may_not(pages: DashboardWorld, deliveries: Deliveries) -> None:
+    viewer = pages.person(Role.VIEWER)
+    delivery = deliveries.make("failed", 500)
+    address = address_of(pages, delivery)
+    viewer.open(address)
+    assert ">Resend<" not in viewer.answer.text
+    assert viewer.post(f"{address}/resend", resend_id=str(uuid4())).status_code == 403
+    assert deliveries.in_line() == []
+    viewer.close()
+
+
+def test_another_applications_delivery_does_not_exist(
+    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+) -> None:
+    other = pages.make_merchant("Benghazi Books").application.id
+    theirs = deliveries.make("failed", 500, application_id=other)
+    developer.open("/account")
+    for application in (pages.application.id, other):
+        path = f"/applications/{application}/deliveries/{theirs}/resend"
+        assert developer.post(path, resend_id=str(uuid4())).status_code == 404
+    assert deliveries.in_line() == []
+
+
+@pytest.mark.parametrize("resend_id", ["", "nonsense", "\0"])
+def test_a_wish_without_a_name_is_refused(
+    pages: DashboardWorld, deliveries: Deliveries, developer: Person, resend_id: str
+) -> None:
+    address = address_of(pages, deliveries.make("failed", 500))
+    developer.open(address)
+    assert developer.post(f"{address}/resend", resend_id=resend_id).status_code == 422
+    assert deliveries.in_line() == []
+
+
+@contextmanager
+def webhooks_at_work(pages: DashboardWorld) -> Iterator[None]:
+    ensure_topics(pages.settings.kafka, ALL_TOPICS)
+    with Webhooks(pages.settings).whole():
+        yield
+
+
+def test_through_kafka_to_the_endpoint_and_back_to_the_page(
+    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+) -> None:
+    delivery = deliveries.make("failed", 500, tries=1)
+    deliveries.add_try(delivery, 1, 500)
+    address = address_of(pages, delivery)
+    with Receiver(Reply(200)) as receiver, webhooks_at_work(pages):
+        pages.run("update applications set webhook_url = %s", receiver.url)
+        developer.open(address)
+        developer.post(f"{address}/resend")
+        eventually(lambda: "Try 2 · Resend 200" in _read(developer, address))
+        assert "Status Succeeded" in developer.text
+        assert "on its way" not in developer.text
+        (request,) = receiver.requests
+    assert request.headers["service-signature"] in developer.text
+
+
+def _read(person: Person, address: str) -> str:
+    person.open(address)
+    return person.text

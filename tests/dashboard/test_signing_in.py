@@ -1,0 +1,250 @@
+"""Signing in, out, and what keeps others from it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from time import perf_counter
+
+import pytest
+from requests import Response
+
+from services.dashboard.app import make_app
+from shared.people.roles import Role
+from shared.people.throttles import ACCOUNT, ADDRESS
+from tests.clock import Clock
+from tests.dashboard.person import Person
+from tests.dashboard.world import PASSWORD, DashboardWorld
+
+WRONG = "not the password at all"
+
+
+def test_an_owner_signs_in_and_out(pages: DashboardWorld) -> None:
+    email = pages.make_member(Role.OWNER)
+    person = pages.person()
+    assert person.open("/").url == f"{pages.url}/sign-in?next=/"
+    answer = person.sign_in(email.upper(), PASSWORD)
+    assert answer.status_code == 200
+    assert email in person.text
+    person.post("/sign-out")
+    assert person.title == "Sign in"
+    assert person.open("/account").url.startswith(f"{pages.url}/sign-in")
+    assert pages.audit() == ["signed_in", "signed_out"]
+
+
+def test_after_signing_in_one_is_where_one_wanted_to_go(pages: DashboardWorld) -> None:
+    person = pages.person()
+    person.open("/audit?before=1")
+    answer = person.post("/sign-in", email=pages.make_member(Role.VIEWER), password=PASSWORD)
+    assert answer.url == f"{pages.url}/audit?before=1"
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        "https://evil.example",
+        "//evil.example",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "/a\nb",
+        "javascript:1",
+    ],
+)
+def test_signing_in_leads_to_no_other_site(pages: DashboardWorld, elsewhere: str) -> None:
+    person = pages.person()
+    fields = {"email": pages.make_member(Role.VIEWER), "password": PASSWORD, "next": elsewhere}
+    assert person.post("/sign-in", **fields).url == f"{pages.url}/"
+
+
+def test_what_is_said_does_not_tell_which_emails_exist(pages: DashboardWorld) -> None:
+    """The same words and status for a wrong password, an unknown address, and somebody who has not joined yet."""
+    known = pages.make_member(Role.OWNER)
+    answers = {
+        email: _try(pages.person(), email, WRONG) for email in (known, "nobody@example.ly", "a\0b@x.ly", "")
+    }
+    texts = {
+        answer.text.replace(email, "…") for email, answer in answers.items() if email and "\0" not in email
+    }
+    assert {answer.status_code for answer in answers.values()} == {422}
+    assert len({_without_token(text) for text in texts}) == 1
+
+
+def test_the_time_does_not_tell_which_emails_exist(pages: DashboardWorld) -> None:
+    """Without a hash to look at, one is made up: argon2 takes far longer than all else."""
+    known = pages.make_member(Role.OWNER)
+    person = pages.person()
+    times = {}
+    for email in (known, "nobody@example.ly"):
+        began = perf_counter()
+        _try(person, email, WRONG)
+        times[email] = perf_counter() - began
+    assert times["nobody@example.ly"] > times[known] / 3
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_who_guesses_has_to_wait_whether_or_not_there_is_such_an_account(
+    pages: DashboardWorld, clock: Clock, is_known: bool
+) -> None:
+    email = pages.make_member(Role.OWNER) if is_known else "nobody@example.ly"
+    person = pages.person()
+    clock.stop_at(clock.now())
+    for _ in range(ACCOUNT.free):
+        assert _try(person, email, WRONG).status_code == 422
+    slowed = _try(person, email, PASSWORD)
+    assert slowed.status_code == 429
+    assert "Wait a minute" in person.text
+    clock.advance(timedelta(seconds=ACCOUNT.longest_wait_s))
+    assert _try(person, email, PASSWORD).status_code == (200 if is_known else 422)
+
+
+def test_a_right_password_forgets_the_wrong_ones(pages: DashboardWorld) -> None:
+    email = pages.make_member(Role.OWNER)
+    for _ in range(3):
+        for _ in range(ACCOUNT.free - 1):
+            assert _try(pages.person(), email, WRONG).status_code == 422
+        assert _try(pages.person(), email, PASSWORD).status_code == 200
+
+
+def test_who_guesses_for_many_accounts_has_to_wait(pages: DashboardWorld, clock: Clock) -> None:
+    person = pages.person()
+    clock.stop_at(clock.now())
+    for number in range(ADDRESS.free):
+        assert _try(person, f"nobody-{number}@example.ly", WRONG).status_code == 422
+    assert _try(person, pages.make_member(Role.OWNER), PASSWORD).status_code == 429
+
+
+def test_many_guesses_at_one_moment_do_not_slip_through(pages: DashboardWorld, clock: Clock) -> None:
+    clock.stop_at(clock.now())
+    email = pages.make_member(Role.OWNER)
+    people = [pages.person() for _ in range(12)]
+    with ThreadPoolExecutor(12) as threads:
+        answers = list(threads.map(lambda person: _try(person, email, WRONG), people))
+    assert sorted(answer.status_code for answer in answers) == [422] * ACCOUNT.free + [429] * (
+        12 - ACCOUNT.free
+    )
+
+
+def test_a_session_ends_when_it_is_not_used(pages: DashboardWorld, clock: Clock) -> None:
+    person = pages.person(Role.VIEWER)
+    clock.advance(timedelta(hours=11))
+    assert person.open("/account").url == f"{pages.url}/account"
+    clock.advance(timedelta(hours=11))
+    assert person.open("/account").url == f"{pages.url}/account"
+    clock.advance(timedelta(hours=13))
+    assert person.open("/account").url.startswith(f"{pages.url}/sign-in")
+
+
+def test_a_session_ends_after_a_week_however_much_it_is_used(pages: DashboardWorld, clock: Clock) -> None:
+    person = pages.person(Role.VIEWER)
+    for _ in range(15):
+        clock.advance(timedelta(hours=11))
+        assert person.open("/account").url == f"{pages.url}/account"
+    clock.advance(timedelta(hours=5))
+    assert person.open("/account").url.startswith(f"{pages.url}/sign-in")
+
+
+def test_a_page_that_updates_by_itself_keeps_no_session_open(pages: DashboardWorld, clock: Clock) -> None:
+    person = pages.person(Role.VIEWER)
+    deliveries = f"/applications/{pages.application.id}/deliveries"
+    clock.advance(timedelta(hours=11))
+    assert person.open(deliveries, **{"X-Part": "list"}).status_code == 200
+    clock.advance(timedelta(hours=2))
+    assert person.open(deliveries, **{"X-Part": "list"}).status_code == 401
+
+
+def test_a_session_can_be_ended_from_another_browser(pages: DashboardWorld) -> None:
+    email = pages.make_member(Role.OWNER)
+    lost, own = pages.person(), pages.person()
+    lost.sign_in(email, PASSWORD)
+    own.sign_in(email, PASSWORD)
+    own.open("/account")
+    own.post("/account/sessions", session="others")
+    assert own.open("/account").url == f"{pages.url}/account"
+    assert lost.open("/account").url.startswith(f"{pages.url}/sign-in")
+
+
+def test_nobody_ends_the_session_of_somebody_else(pages: DashboardWorld) -> None:
+    other, own = pages.person(Role.OWNER), pages.person(Role.OWNER)
+    hashes = [row[0].hex() for row in pages.rows("select hash from sessions order by created_at")]
+    own.open("/account")
+    own.post("/account/sessions", session=hashes[0])
+    assert other.open("/account").url == f"{pages.url}/account"
+    assert "session_ended" not in pages.audit()
+
+
+def test_who_signed_out_cannot_go_on_with_the_old_cookie(pages: DashboardWorld) -> None:
+    person = pages.person(Role.OWNER)
+    kept = dict(person.session.cookies)
+    person.open("/account")
+    person.post("/sign-out")
+    person.session.cookies.clear()
+    person.session.cookies.update(kept)
+    assert person.open("/account").url.startswith(f"{pages.url}/sign-in")
+
+
+def test_changing_the_password_needs_the_old_one_and_ends_other_sessions(pages: DashboardWorld) -> None:
+    email = pages.make_member(Role.DEVELOPER)
+    other, person = pages.person(), pages.person()
+    other.sign_in(email, PASSWORD)
+    person.sign_in(email, PASSWORD)
+    person.open("/account")
+    wrong = person.post("/account/password", current_password=WRONG, new_password="a long new sentence")
+    assert (wrong.status_code, "This is not your password." in person.text) == (422, True)
+    for bad in ("short", "aaaaaaaaaaaaaaaa", email, "x" * 201):
+        refused = person.post("/account/password", current_password=PASSWORD, new_password=bad)
+        assert (refused.status_code, "hard to guess" in person.text) == (422, True), bad
+    done = person.post("/account/password", current_password=PASSWORD, new_password="a long new sentence")
+    assert done.url == f"{pages.url}/account"
+    assert "Your password was changed." in person.text
+    assert other.open("/account").url.startswith(f"{pages.url}/sign-in")
+    assert _try(pages.person(), email, PASSWORD).status_code == 422
+    assert _try(pages.person(), email, "a long new sentence").url == f"{pages.url}/"
+
+
+def test_who_works_for_two_merchants_chooses(pages: DashboardWorld) -> None:
+    """Each merchant has its own member; the password proves which of them may be chosen."""
+    second = pages.make_merchant("Benghazi Books")
+    email = pages.make_member(Role.OWNER)
+    pages.make_member(Role.VIEWER, second, email)
+    person = pages.person()
+    person.sign_in(email, PASSWORD)
+    assert person.title == "Choose a merchant"
+    wanted = pages.rows("select id from members where email = %s and merchant_id = %s", email, second.id)[0][
+        0
+    ]
+    person.post("/sign-in/merchant", member=str(wanted))
+    assert "Benghazi Books" in person.text
+
+
+def test_nobody_chooses_a_member_whose_password_they_did_not_give(pages: DashboardWorld) -> None:
+    victim = pages.rows("select id from members where email = %s", pages.make_member(Role.OWNER))[0][0]
+    person = pages.person()
+    answer = person.post("/sign-in/merchant", member=str(victim))
+    assert answer.url == f"{pages.url}/sign-in"
+
+
+def test_a_form_without_its_token_is_refused(pages: DashboardWorld) -> None:
+    person = pages.person()
+    fields = {"email": pages.make_member(Role.OWNER), "password": PASSWORD, "csrf_token": ""}
+    answer = person.post("/sign-in", **fields)
+    assert (answer.status_code, person.title) == (400, "This page was open for too long")
+
+
+def test_the_cookie_and_headers_of_an_https_address(pages: DashboardWorld) -> None:
+    urls = replace(pages.settings.public_urls, dashboard="https://dashboard.mizan.example")
+    app = make_app(replace(pages.settings, public_urls=urls), pages.database)
+    answer = app.test_client().get("/sign-in")
+    cookie = answer.headers["Set-Cookie"]
+    assert cookie.startswith("__Host-mizan-dashboard=")
+    assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax"} <= set(cookie.split("; "))
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "max-age" in answer.headers["Strict-Transport-Security"]
+
+
+def _try(person: Person, email: str, password: str) -> Response:
+    return person.sign_in(email, password)
+
+
+def _without_token(text: str) -> str:
+    before, _, rest = text.partition('name="csrf_token" value="')
+    return before + rest.partition('"')[2]

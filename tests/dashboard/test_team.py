@@ -1,0 +1,236 @@
+"""The team: owners invite, change roles and remove; there is always an owner."""
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from aiosmtpd.controller import Controller
+
+from shared.people.roles import Role
+from shared.settings import DashboardSettings, MailSettings
+from stack.free_ports import find_free_ports
+from tests.clock import Clock
+from tests.dashboard.person import Person
+from tests.dashboard.world import DashboardWorld
+
+CHOSEN = "seven small boats at sea"
+_LINK = re.compile(r"http://[^\s<\"]+/invitations/inv_\w+")
+
+
+def test_an_invited_developer_chooses_a_password_and_is_in(pages: DashboardWorld) -> None:
+    owner = pages.person(Role.OWNER)
+    link = _invite(owner, "Dev@Example.ly", "developer")
+    invited = pages.person()
+    invited.open(link)
+    assert "Tripoli Coffee invites dev@example.ly" in invited.text
+    assert invited.post(link, password="too short").status_code == 422
+    invited.post(link, password=CHOSEN)
+    assert invited.answer.url == f"{pages.url}/"
+    assert "dev@example.ly" in invited.text
+    again = pages.person()
+    assert again.sign_in("dev@example.ly", CHOSEN).url == f"{pages.url}/"
+    assert pages.audit() == ["signed_in", "member_invited", "member_joined", "signed_in", "signed_in"]
+
+
+def test_an_invitation_is_good_once(pages: DashboardWorld) -> None:
+    link = _invite(pages.person(Role.OWNER), "dev@example.ly")
+    first, late = pages.person(), pages.person()
+    first.open(link)
+    late.open(link)
+    first.post(link, password=CHOSEN)
+    assert late.post(link, password="another password here").status_code == 410
+    assert late.title == "This invitation is over"
+    assert late.open(link).status_code == 410
+    assert pages.person().sign_in("dev@example.ly", CHOSEN).status_code == 200
+
+
+def test_of_many_who_use_one_link_at_one_moment_one_gets_in(pages: DashboardWorld) -> None:
+    link = _invite(pages.person(Role.OWNER), "dev@example.ly")
+    people = [pages.person() for _ in range(6)]
+    for person in people:
+        person.open(link)
+    with ThreadPoolExecutor(6) as threads:
+        answers = list(threads.map(lambda person: person.post(link, password=f"{CHOSEN} {uuid4()}"), people))
+    assert sorted(answer.status_code for answer in answers) == [200] + [410] * 5
+
+
+def test_an_invitation_is_over_after_seven_days(pages: DashboardWorld, clock: Clock) -> None:
+    link = _invite(pages.person(Role.OWNER), "dev@example.ly")
+    clock.advance(timedelta(days=7, seconds=1))
+    assert pages.person().open(link).status_code == 410
+
+
+def test_a_new_link_makes_the_old_one_worthless(pages: DashboardWorld) -> None:
+    owner = pages.person(Role.OWNER)
+    old = _invite(owner, "dev@example.ly")
+    person = pages.rows("select id from members where email = 'dev@example.ly'")[0][0]
+    owner.open("/team")
+    owner.post(f"/team/{person}/invite")
+    new = _path(_LINK.findall(owner.answer.text)[0])
+    assert pages.person().open(old).status_code == 410
+    assert pages.person().open(new).status_code == 200
+
+
+def test_who_is_removed_before_joining_cannot_join(pages: DashboardWorld) -> None:
+    owner = pages.person(Role.OWNER)
+    link = _invite(owner, "dev@example.ly")
+    _remove(pages, owner, "dev@example.ly")
+    assert pages.person().open(link).status_code == 410
+
+
+@pytest.mark.parametrize("link", ["inv_unknown", "x", "inv_%00", "%ff", "inv_" + "a" * 5000])
+def test_a_made_up_link_is_over(pages: DashboardWorld, link: str) -> None:
+    assert pages.person().open(f"/invitations/{link}").status_code == 410
+
+
+@pytest.mark.parametrize(
+    "email", ["", "no address", "a@b@c", "a\0@b.ly", "x" * 250 + "@b.ly", "<a@b.ly>", "a\n@b.ly"]
+)
+def test_what_is_no_address_cannot_be_invited(pages: DashboardWorld, email: str) -> None:
+    owner = pages.person(Role.OWNER)
+    owner.open("/team")
+    assert owner.post("/team/invite", email=email, role="viewer").status_code == 422
+    assert "This is no email address." in owner.text
+
+
+def test_nobody_is_invited_twice_into_one_team_but_into_two(pages: DashboardWorld) -> None:
+    """That another merchant has somebody with this address, nobody learns."""
+    other = pages.person(Role.OWNER, pages.make_merchant("Benghazi Books"))
+    owner = pages.person(Role.OWNER)
+    assert _invite(other, "dev@example.ly")
+    assert _invite(owner, "dev@example.ly")
+    owner.open("/team")
+    assert owner.post("/team/invite", email="DEV@example.ly", role="viewer").status_code == 422
+    assert "is in your team already" in owner.text
+
+
+def test_who_is_removed_is_out_at_once(pages: DashboardWorld) -> None:
+    owner, email = pages.person(Role.OWNER), pages.make_member(Role.DEVELOPER)
+    removed = pages.person()
+    removed.sign_in(email, "correct horse battery staple")
+    _remove(pages, owner, email)
+    assert removed.open("/account").url.startswith(f"{pages.url}/sign-in")
+    assert pages.person().sign_in(email, "correct horse battery staple").status_code == 422
+    assert _invite(owner, email), "they can be invited again"
+
+
+def test_a_changed_role_counts_at_once(pages: DashboardWorld) -> None:
+    owner, email = pages.person(Role.OWNER), pages.make_member(Role.OWNER)
+    other = pages.person()
+    other.sign_in(email, "correct horse battery staple")
+    owner.open("/team")
+    owner.post(f"/team/{_id(pages, email)}/role", role="viewer")
+    other.open("/team")
+    assert other.post("/team/invite", email="x@example.ly", role="owner").status_code == 403
+
+
+def test_the_last_owner_stays_an_owner(pages: DashboardWorld) -> None:
+    email = pages.make_member(Role.OWNER)
+    owner = pages.person()
+    owner.sign_in(email, "correct horse battery staple")
+    _invite(owner, "owner-to-be@example.ly", "owner")  # who has not joined does not count
+    for action, fields in (("role", {"role": "viewer"}), ("remove", {})):
+        owner.open("/team")
+        owner.post(f"/team/{_id(pages, email)}/{action}", **fields)
+        assert "no owner left" in owner.text
+    assert owner.open("/account").url == f"{pages.url}/account"
+
+
+def test_two_owners_cannot_remove_each_other(pages: DashboardWorld) -> None:
+    for _ in range(5):
+        merchant = pages.make_merchant("Race")
+        emails = [pages.make_member(Role.OWNER, merchant) for _ in range(2)]
+        owners = [pages.person(), pages.person()]
+        for owner, email in zip(owners, emails, strict=True):
+            owner.sign_in(email, "correct horse battery staple")
+            owner.open("/team")
+        with ThreadPoolExecutor(2) as threads:
+            list(
+                threads.map(
+                    lambda pair: pair[0].post(f"/team/{_id(pages, pair[1])}/remove"),
+                    zip(owners, reversed(emails), strict=True),
+                )
+            )
+        left = "select count(*) from members where merchant_id = %s and removed_at is null"
+        assert pages.rows(left, merchant.id) == [(1,)]
+
+
+def test_members_of_other_merchants_do_not_exist(pages: DashboardWorld) -> None:
+    stranger = _id(pages, pages.make_member(Role.VIEWER, pages.make_merchant("Benghazi Books")))
+    owner = pages.person(Role.OWNER)
+    owner.open("/team")
+    assert owner.post(f"/team/{stranger}/role", role="owner").status_code == 404
+    assert owner.post(f"/team/{stranger}/invite").status_code == 404
+    owner.open("/team")
+    owner.post(f"/team/{stranger}/remove")
+    assert pages.rows("select removed_at from members where id = %s", stranger) == [(None,)]
+
+
+class Mailbox:
+    def __init__(self) -> None:
+        self.mails: list[EmailMessage] = []
+
+    async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802  aiosmtpd's name
+        self.mails.append(message_from_bytes(envelope.content, _class=EmailMessage, policy=policy.default))
+        return "250 OK"
+
+
+@pytest.fixture
+def mailbox(world: DashboardWorld) -> Iterator[Mailbox]:
+    box = Mailbox()
+    port = find_free_ports(1)[0]
+    controller = Controller(box, hostname="127.0.0.1", port=port)
+    controller.start()
+    _mail_through(world, port)
+    yield box
+    controller.stop()
+
+
+def test_an_invitation_is_mailed_where_there_is_a_server(world: DashboardWorld, mailbox: Mailbox) -> None:
+    with world.serving():
+        owner = world.person(Role.OWNER)
+        link = _invite(owner, "dev@example.ly")
+        assert "It was mailed." in owner.text
+        (mail,) = mailbox.mails
+        assert (mail["To"], mail["From"]) == ("dev@example.ly", "mizan@example.ly")
+        assert f"{world.url}{link}" in mail.get_content()
+
+
+def test_a_mail_that_does_not_go_out_leaves_the_link(world: DashboardWorld) -> None:
+    _mail_through(world, find_free_ports(1)[0])
+    with world.serving():
+        owner = world.person(Role.OWNER)
+        assert _invite(owner, "dev@example.ly")
+        assert "could not be mailed" in owner.text
+
+
+def _mail_through(world: DashboardWorld, port: int) -> None:
+    mail = MailSettings("127.0.0.1", port, "mizan@example.ly", tls="none")
+    world.settings = replace(world.settings, dashboard=DashboardSettings(mail=mail))
+
+
+def _invite(owner: Person, email: str, role: str = "developer") -> str:
+    owner.open("/team")
+    assert owner.post("/team/invite", email=email, role=role).status_code == 200
+    return _path(_LINK.findall(owner.answer.text)[0])
+
+
+def _path(link: str) -> str:
+    return "/" + link.split("/", 3)[3]
+
+
+def _remove(pages: DashboardWorld, owner: Person, email: str) -> None:
+    owner.open("/team")
+    owner.post(f"/team/{_id(pages, email)}/remove")
+    assert f"{email} was removed" in owner.text
+
+
+def _id(pages: DashboardWorld, email: str) -> str:
+    return str(pages.rows("select id from members where email = %s and removed_at is null", email)[0][0])

@@ -1,0 +1,170 @@
+"""A test delivery: through the real path, marked as a test, and sent once by one press."""
+
+import json
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+import pytest
+import requests
+
+from shared.applications.registry import set_webhook_url
+from shared.db.pool import Database
+from shared.kafka.topic_check import ensure_topics
+from shared.messages import DeliveryDue, decode
+from shared.people.roles import Role
+from shared.topics import ALL_TOPICS
+from shared.webhook_url import WebhookUrl
+from shared.webhooks.pausing import pause_webhooks
+from shared.webhooks.testing import send_test_delivery
+from tests.clock import Clock
+from tests.dashboard.person import Person
+from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
+from tests.waiting import eventually
+from tests.webhooks.conftest import Webhooks
+from tests.webhooks.merchants import is_signed
+from tests.webhooks.receivers import Receiver, Reply
+
+
+def page_of(world: DashboardWorld) -> str:
+    return f"/applications/{world.application.id}/webhook"
+
+
+def send(world: DashboardWorld, person: Person, **fields: str) -> requests.Response:
+    person.open(page_of(world))
+    return person.post(f"{page_of(world)}/test", **fields)
+
+
+def count(world: DashboardWorld) -> tuple[int, int]:
+    ((deliveries, records),) = world.rows(
+        "select (select count(*) from webhook_deliveries), (select count(*) from outbox)"
+    )
+    return deliveries, records
+
+
+@pytest.mark.parametrize("role", [Role.OWNER, Role.DEVELOPER])
+def test_it_is_a_delivery_like_any_other_but_marked(pages: DashboardWorld, role: Role, clock: Clock) -> None:
+    """In one transaction: the row with URL and secret frozen, and the record that has it tried."""
+    clock.stop_at(datetime.fromisoformat("2026-11-15T12:00:00+00:00"))
+    person = pages.person(role)
+    answer = send(pages, person)
+    ((delivery, intent, url, version, event, status, step, due, is_test),) = pages.rows(
+        """select id, intent_uuid, url, secret_version, event, status, step, next_due_at, is_test
+           from webhook_deliveries where application_id = %s""",
+        pages.application.id,
+    )
+    assert (url, version, event, is_test) == (WEBHOOK_URL, 1, "payment_intent.succeeded", True)
+    assert (status, step, due) == ("pending", 1, clock.now())
+    assert (delivery.version, delivery.variant) == (7, intent.variant)
+    assert pages.rows("select from payment_intents where uuid = %s", intent) == []
+    ((topic, key, payload),) = pages.rows("select topic, key, payload from outbox")
+    assert (topic, key) == ("webhooks.deliver", str(pages.application.id))
+    assert decode(payload.encode()) == DeliveryDue(delivery, pages.application.id, 1, due)
+    assert answer.history[0].status_code == 303
+    assert f"/applications/{pages.application.id}/deliveries" in answer.url
+    ((details,),) = pages.rows("select details from audit_log where action = 'test_delivery_sent'")
+    assert details == {"delivery": str(delivery)}
+
+
+def test_it_reaches_the_merchants_server_signed_and_is_tried_again(world: DashboardWorld) -> None:
+    settings = replace(world.settings.webhooks, retry_delays=(0.1,) * 8)
+    world.settings = replace(world.settings, webhooks=settings)
+    ensure_topics(world.settings.kafka, ALL_TOPICS)
+    with Receiver() as receiver, world.serving(), Webhooks(world.settings).whole():
+        codes = iter([500, 204])
+        receiver.answer = lambda _: Reply(next(codes), b"")
+        person = world.person(Role.DEVELOPER)
+        person.open(page_of(world))
+        person.post(f"{page_of(world)}/url", url=receiver.url)
+        send(world, person)
+        eventually(lambda: world.rows("select status from webhook_deliveries") == [("succeeded",)])
+    first, again = receiver.requests
+    assert first.body == again.body
+    assert is_signed(first.body, first.headers["service-signature"], world.application.webhook_secret)
+    ((delivery, intent, tries),) = world.rows("select id, intent_uuid, tries from webhook_deliveries")
+    assert tries == 2
+    assert json.loads(first.body) == {
+        "id": str(delivery),
+        "event": "payment_intent.succeeded",
+        "data": {"uuid": str(intent)},
+    }
+
+
+def test_one_press_sends_one(pages: DashboardWorld) -> None:
+    """Twice with one form leads to the same delivery; also if it was paused meanwhile."""
+    person = pages.person(Role.OWNER)
+    form = person.open(page_of(pages))
+    first = person.post(f"{page_of(pages)}/test")
+    for _ in range(2):
+        person.answer = form
+        assert person.post(f"{page_of(pages)}/test").url == first.url
+        with pages.database.transaction() as connection:
+            pause_webhooks(connection, pages.application.id)
+    assert count(pages) == (1, 1)
+    assert pages.audit().count("test_delivery_sent") == 1
+
+
+def test_without_a_url_it_is_refused(pages: DashboardWorld) -> None:
+    person = pages.person(Role.OWNER)
+    form = person.open(page_of(pages))
+    with pages.database.transaction() as connection:
+        set_webhook_url(connection, pages.application.id, None)
+    person.answer = form
+    person.post(f"{page_of(pages)}/test")
+    assert "There is no webhook URL to send to. Set one first." in person.text
+    assert "Send test delivery" not in person.answer.text
+    assert count(pages) == (0, 0)
+    assert "test_delivery_sent" not in pages.audit()
+
+
+def test_while_paused_it_is_refused(pages: DashboardWorld) -> None:
+    person = pages.person(Role.OWNER)
+    form = person.open(page_of(pages))
+    with pages.database.transaction() as connection:
+        pause_webhooks(connection, pages.application.id)
+    person.answer = form
+    person.post(f"{page_of(pages)}/test")
+    assert "An operator has paused the webhooks of this application. Nothing was sent." in person.text
+    assert "Send test delivery" not in person.answer.text
+    assert count(pages) == (0, 0)
+
+
+@pytest.mark.parametrize("wish", ["", "x", "\x00", "019a8000-0000-7000-8000-000000000000"])
+def test_an_id_that_we_did_not_make_is_refused(pages: DashboardWorld, wish: str) -> None:
+    person = pages.person(Role.OWNER)
+    send(pages, person, wish=wish)
+    assert "open for too long" in person.text
+    assert count(pages) == (0, 0)
+
+
+def test_another_applications_form_sends_nothing(pages: DashboardWorld) -> None:
+    other = pages.make_merchant("Misrata Books")
+    them = pages.person(Role.OWNER, other)
+    them.open(f"/applications/{other.application.id}/webhook")
+    wish = them.hidden(f"/applications/{other.application.id}/webhook/test")["wish"]
+    assert send(pages, pages.person(Role.OWNER), wish=wish).status_code == 404
+    assert count(pages) == (0, 0)
+
+
+def test_an_old_form_sends_nothing(pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its id would tell of another hour."""
+    person = pages.person(Role.OWNER)
+    person.open(page_of(pages))
+    monkeypatch.setattr("services.dashboard.applications.wishes._GOOD_FOR_S", -1)
+    person.post(f"{page_of(pages)}/test")
+    assert "open for too long" in person.text
+    assert count(pages) == (0, 0)
+
+
+def test_it_never_takes_the_place_of_a_delivery(world: DashboardWorld, database: Database) -> None:
+    """Whatever id it is asked to have, another application's included."""
+    other = world.make_merchant("Misrata Books").application.id
+    taken = UUID("019a8000-0000-7000-8000-000000000000")
+    with database.transaction() as connection:
+        assert send_test_delivery(connection, other, taken)
+    before = world.rows("select * from webhook_deliveries")
+    with database.transaction() as connection:
+        set_webhook_url(connection, world.application.id, WebhookUrl("https://new.example.ly/"))
+        assert not send_test_delivery(connection, world.application.id, taken)
+    assert world.rows("select * from webhook_deliveries") == before
+    assert count(world) == (1, 1)

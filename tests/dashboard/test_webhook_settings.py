@@ -1,0 +1,191 @@
+"""Where an application's webhooks go, and what they are signed with."""
+
+import re
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+import requests
+
+from shared.applications.webhook_secrets import open_webhook_secret
+from shared.people.roles import Role
+from shared.settings import WebhookSettings
+from shared.webhook_url import UrlFault
+from shared.webhooks.pausing import pause_webhooks
+from tests.dashboard.person import Person
+from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
+from tests.logged import logged
+
+_SECRET = re.compile(r"whsec_[A-Za-z0-9]{32}")
+
+
+def page_of(world: DashboardWorld) -> str:
+    return f"/applications/{world.application.id}/webhook"
+
+
+def set_url(world: DashboardWorld, person: Person, url: str) -> requests.Response:
+    person.open(page_of(world))
+    return person.post(f"{page_of(world)}/url", url=url)
+
+
+def url_of(world: DashboardWorld) -> str | None:
+    ((url,),) = world.rows("select webhook_url from applications where id = %s", world.application.id)
+    return None if url is None else str(url)
+
+
+@pytest.mark.parametrize("role", [Role.OWNER, Role.DEVELOPER])
+def test_the_url_is_changed_and_removed(pages: DashboardWorld, role: Role) -> None:
+    person = pages.person(role)
+    answer = set_url(pages, person, " https://new.example.ly/hook\n")
+    assert (answer.history[0].status_code, person.title) == (303, "Webhook")
+    assert url_of(pages) == "https://new.example.ly/hook"
+    assert 'value="https://new.example.ly/hook"' in person.answer.text
+    assert "The webhook URL was saved." in person.text
+    person.post(f"{page_of(pages)}/url/remove")
+    assert url_of(pages) is None
+    assert "There is no URL, so no webhooks are sent." in person.text
+    assert "Remove URL" not in person.answer.text
+    set_url(pages, person, "https://new.example.ly/hook")
+    set_url(pages, person, "https://new.example.ly/hook")
+    rows = pages.rows("select action, details from audit_log where action like 'webhook_url%%' order by id")
+    assert rows == [
+        ("webhook_url_set", {"url": "https://new.example.ly/hook", "before": WEBHOOK_URL}),
+        ("webhook_url_removed", {"before": "https://new.example.ly/hook"}),
+        ("webhook_url_set", {"url": "https://new.example.ly/hook", "before": None}),
+    ]
+
+
+def test_the_page_explains_what_becomes_of_queued_retries(pages: DashboardWorld) -> None:
+    person = pages.person(Role.DEVELOPER)
+    person.open(page_of(pages))
+    assert "Retries that are queued already still go to the old one." in person.text
+    assert "What is queued ends as failed when it falls due." in person.text
+    assert "retries queued earlier carry the old one. Let your server accept both for a day." in person.text
+
+
+# One URL for each thing that can be wrong with it.
+WRONG = {
+    UrlFault.TOO_LONG: "https://shop.example.ly/" + "a" * 2100,
+    UrlFault.STRAY_CHARACTER: "https://shop.example.ly/\x00<script>",
+    UrlFault.NOT_ABSOLUTE: "http://shop.example.ly/",
+    UrlFault.USER_INFO: "https://user:pass@shop.example.ly/",
+    UrlFault.FRAGMENT: "https://shop.example.ly/#top",
+    UrlFault.UNREADABLE_HOST: "https://shop..example.ly/",
+    UrlFault.IMPOSSIBLE_PORT: "https://shop.example.ly:70000/",
+    UrlFault.LOCAL_NAME: "https://localhost/",
+    UrlFault.PRIVATE_ADDRESS: "https://169.254.169.254/latest/meta-data/",
+    UrlFault.ODD_SPELLING: "https://0x7f.1/",
+}
+
+
+def test_a_url_that_cannot_be_is_refused_with_a_reason_of_its_own(world: DashboardWorld) -> None:
+    world.settings = replace(world.settings, webhooks=WebhookSettings())
+    told = set()
+    with world.serving():
+        person = world.person(Role.OWNER)
+        for fault in UrlFault:
+            answer = set_url(world, person, WRONG[fault])
+            assert answer.status_code == 422
+            (error,) = re.findall(r'<p class="error" id="url-error">(.*?)</p>', answer.text)
+            assert "<script>" not in answer.text
+            assert WEBHOOK_URL in person.text
+            told.add(error)
+        assert set_url(world, person, "").status_code == 422
+    assert len(told) == len(UrlFault)
+    assert url_of(world) == WEBHOOK_URL
+    assert not any(action.startswith("webhook_url") for action in world.audit())
+
+
+def test_a_private_url_is_taken_in_development(pages: DashboardWorld) -> None:
+    set_url(pages, pages.person(Role.OWNER), "http://127.0.0.1:8008/hook")
+    assert url_of(pages) == "http://127.0.0.1:8008/hook"
+
+
+@pytest.mark.parametrize("role", [Role.OWNER, Role.DEVELOPER])
+def test_the_secret_is_rolled_and_shown_once(pages: DashboardWorld, role: Role) -> None:
+    with logged(level="DEBUG") as log:
+        person = pages.person(role)
+        person.open(page_of(pages))
+        assert "Roll secret" in person.text
+        answer = person.post(f"{page_of(pages)}/secret")
+        assert answer.status_code == 200
+        (secret,) = _SECRET.findall(answer.text)
+        assert "data-copy " in answer.text
+        assert "Retries that were queued earlier still carry the old one" in person.text
+        later = person.open(page_of(pages)).text + person.open("/audit").text
+    with pages.database.transaction() as connection:
+        assert open_webhook_secret(connection, pages.box, pages.application.id, 2).text == secret
+        first = open_webhook_secret(connection, pages.box, pages.application.id, 1).text
+    assert first == pages.application.webhook_secret
+    assert pages.rows("select webhook_secret_version from applications") == [(2,)]
+    rows = pages.rows("select details from audit_log where action = 'webhook_secret_rolled'")
+    assert rows == [({"version": 2},)]
+    assert secret not in later
+    assert secret not in log.getvalue()
+
+
+def test_rolling_twice_with_one_form_rolls_once(pages: DashboardWorld) -> None:
+    """A double click, or the answer loaded again."""
+    person = pages.person(Role.OWNER)
+    form = person.open(page_of(pages))
+    person.post(f"{page_of(pages)}/secret")
+    person.answer = form
+    answer = person.post(f"{page_of(pages)}/secret")
+    assert "The secret was rolled a moment ago" in person.text
+    assert not _SECRET.search(answer.text)
+    assert pages.rows("select webhook_secret_version from applications") == [(2,)]
+    assert pages.audit().count("webhook_secret_rolled") == 1
+
+
+@pytest.mark.parametrize("version", ["", "0", "2", "-1", "x", "\x00", "9" * 30, "١"])
+def test_only_the_version_that_is_current_can_be_replaced(pages: DashboardWorld, version: str) -> None:
+    """In whatever digits it is written."""
+    person = pages.person(Role.OWNER)
+    person.open(page_of(pages))
+    answer = person.post(f"{page_of(pages)}/secret", version=version)
+    assert answer.status_code == 200
+    is_current = version == "١"
+    assert pages.rows("select webhook_secret_version from applications") == [(2 if is_current else 1,)]
+
+
+def test_the_page_counts_queued_retries_with_an_older_secret(pages: DashboardWorld) -> None:
+    """Those of this application that are pending, and no others."""
+    other = pages.make_merchant("Misrata Books").application.id
+    person = pages.person(Role.VIEWER)
+    person.open(page_of(pages))
+    assert "Queued with an older secret" not in person.text
+
+    def deliver(application: UUID, version: int, status: str, event: str) -> None:
+        pages.run(
+            """insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status,
+                   next_due_at)
+               values (uuidv7(), gen_random_uuid(), %s, %s, 'https://x.example', %s, %s,
+                       case when %s = 'pending' then mizan_now() end)""",
+            application, event, version, status, status,
+        )  # fmt: skip
+
+    owner = pages.person(Role.OWNER)
+    owner.open(page_of(pages))
+    owner.post(f"{page_of(pages)}/secret")
+    for event in ("payment_intent.succeeded", "payment_intent.canceled"):
+        deliver(pages.application.id, 1, "pending", event)
+        deliver(pages.application.id, 2, "pending", event)
+        deliver(pages.application.id, 1, "succeeded", event)
+        deliver(other, 1, "pending", event)
+    person.open(page_of(pages))
+    assert "Queued with an older secret 2 deliveries" in person.text
+
+
+def test_everybody_sees_that_an_operator_has_paused_it(pages: DashboardWorld) -> None:
+    person = pages.person(Role.VIEWER)
+    assert "paused" not in person.open(page_of(pages)).text
+    with pages.database.transaction() as connection:
+        pause_webhooks(connection, pages.application.id)
+    person.open(page_of(pages))
+    assert "An operator paused the webhooks of this application on" in person.text
+
+
+def test_a_viewer_reads_and_finds_nothing_to_press(pages: DashboardWorld) -> None:
+    page = pages.person(Role.VIEWER).open(page_of(pages)).text
+    assert f'Events are sent to</dt><dd><bdi dir="ltr">{WEBHOOK_URL}' in page
+    assert 'action="/applications/' not in page

@@ -1,0 +1,83 @@
+"""The dashboard in the test's process, on the real database, with merchants, their members and applications."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID, uuid4
+
+from services.dashboard.app import make_app
+from shared.applications.merchants import make_merchant
+from shared.applications.registry import CreatedApplication, NewApplication, create_application
+from shared.db.pool import Database
+from shared.people.members import add_member
+from shared.people.roles import Role
+from shared.sealing import SecretBox
+from shared.settings import Settings, WebhookSettings
+from shared.webhook_url import WebhookUrl
+from stack.free_ports import find_free_ports
+from tests.dashboard.person import Person
+from tests.serving import serving
+
+PASSWORD = "correct horse battery staple"
+WEBHOOK_URL = WebhookUrl("https://shop.example.ly/hooks")
+
+
+@dataclass(frozen=True)
+class Merchant:
+    id: UUID
+    name: str
+    application: CreatedApplication
+
+
+class DashboardWorld:
+    def __init__(self, settings: Settings, database: Database) -> None:
+        self.port = find_free_ports(1)[0]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.database = database
+        self.settings = replace(
+            settings,
+            public_urls=replace(settings.public_urls, dashboard=self.url),
+            webhooks=WebhookSettings(allow_private=True),
+        )
+        self.box = SecretBox(settings.secret_keys)
+        self.merchant = self.make_merchant("Tripoli Coffee")
+        self.application = self.merchant.application
+
+    def make_merchant(self, name: str) -> Merchant:
+        """With one application that has a webhook URL."""
+        with self.database.transaction() as connection:
+            merchant_id = make_merchant(connection, name)
+            new = NewApplication(f"{name} shop", merchant_id, webhook_url=WEBHOOK_URL)
+            return Merchant(merchant_id, name, create_application(connection, self.box, new))
+
+    def make_member(self, role: Role, merchant: Merchant | None = None, email: str | None = None) -> str:
+        """Returns the address; the password is PASSWORD."""
+        email = email or f"{role}-{uuid4().hex[:8]}@example.ly"
+        with self.database.transaction() as connection:
+            add_member(connection, (merchant or self.merchant).id, email, role, PASSWORD)
+        return email
+
+    def person(self, role: Role | None = None, merchant: Merchant | None = None, lang: str = "en") -> Person:
+        """Somebody without a browser, signed in if a role is given."""
+        made = Person(self.url, lang)
+        if role is not None:
+            made.sign_in(self.make_member(role, merchant), PASSWORD)
+        return made
+
+    def rows(self, statement: str, *values: object) -> list[Any]:
+        with self.database.cursor() as cursor:
+            return cursor.execute(statement.encode(), values).fetchall()
+
+    def run(self, statement: str, *values: object) -> None:
+        with self.database.cursor() as cursor:
+            cursor.execute(statement.encode(), values)
+
+    def audit(self) -> list[str]:
+        """The actions in the log, oldest first."""
+        return [row[0] for row in self.rows("select action from audit_log order by id")]
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        with serving(make_app(self.settings, self.database), self.port):
+            yield
