@@ -6,6 +6,7 @@ from pathlib import Path
 
 import bench.api
 import bench.checkout
+import bench.dashboard
 import bench.expiry
 import bench.expiry_wave
 import bench.noisy_neighbour
@@ -24,6 +25,7 @@ from stack.options import read_options
 MEASUREMENTS = (
     bench.api.measure,
     bench.checkout.measure,
+    bench.dashboard.measure,
     bench.expiry.measure,
     bench.expiry_wave.measure,
     bench.relay.measure,

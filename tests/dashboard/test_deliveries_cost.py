@@ -9,7 +9,8 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Cursor
 
-from services.dashboard.deliveries.filters import Filters, floor_of, read_filters
+from services.dashboard.days import floor_of
+from services.dashboard.deliveries.filters import Filters, read_filters
 from services.dashboard.deliveries.listing import PAGE, page_statement
 from services.scheduler.bulk_resends import BATCH_SQL
 from shared.db.connections import STEADY_PLANS

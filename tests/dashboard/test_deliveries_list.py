@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.dashboard.deliveries.filters import floor_of, midnight
+from services.dashboard.days import begin_of, floor_of
 from services.dashboard.deliveries.listing import PAGE
 from services.webhooks.intake import TOLD
 from shared.db.first_value import first_value
@@ -283,5 +283,5 @@ def test_every_event_that_merchants_are_told_of_has_a_facet() -> None:
 def test_python_and_sql_agree_on_where_a_day_begins(world: DashboardWorld) -> None:
     for day in (datetime(2026, 1, 1, tzinfo=UTC).date() + timedelta(days=n) for n in range(0, 400, 37)):
         with world.database.cursor() as cursor:
-            found = first_value(cursor.execute("select uuid7_floor(%s)", (midnight(day),)))
-        assert found == floor_of(midnight(day))
+            found = first_value(cursor.execute("select uuid7_floor(%s)", (begin_of(day),)))
+        assert found == floor_of(begin_of(day))

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from services.dashboard.days import begin_of, day_of
 from services.dashboard.overview import counting
-from services.dashboard.payments.days import begin_of, day_of
 from shared.applications.registry import set_webhook_url
 from shared.intents.states import State
 from shared.people.roles import Role

@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 from psycopg import Cursor
 
+from services.dashboard.days import begin_of, day_of
 from services.dashboard.overview.counting import PAYMENTS_SQL
 from services.dashboard.overview.endpoint import NEWEST_TRIED_SQL, SUCCEEDED, TIMES_SQL, TRIED
-from services.dashboard.payments.days import begin_of, day_of
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.intents.states import State

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Cursor
 
-from services.dashboard.payments.days import day_of
+from services.dashboard.days import day_of
 from services.dashboard.payments.filters import Filters
 from services.dashboard.payments.listing import PAGE, page_statement
 from shared.db.connections import STEADY_PLANS

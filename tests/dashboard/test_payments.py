@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.dashboard.payments.days import begin_of, day_of
+from services.dashboard.days import begin_of, day_of
 from shared.intents.states import State
 from shared.people.roles import Role
 from tests.dashboard.payment_rows import make_attempt, make_intent, make_many

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.dashboard.deliveries.filters import today_in_libya
+from services.dashboard.days import day_of
 from services.scheduler.bulk_resends import BATCH, BulkResends
 from shared.db.first_value import first_value
 from shared.people.roles import Role
@@ -53,7 +53,7 @@ def begin(pages: DashboardWorld, person: Person, query: str = "") -> str:
 def days_ago(pages: DashboardWorld, days: int) -> str:
     with pages.database.cursor() as cursor:
         now = first_value(cursor.execute("select mizan_now()"))
-    return str(today_in_libya(now) - days * A_DAY)
+    return str(day_of(now) - days * A_DAY)
 
 
 def progress_on(person: Person) -> float:

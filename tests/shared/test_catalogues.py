@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from babel.messages.catalog import Catalog
-from babel.messages.extract import extract_from_dir
+from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
@@ -24,7 +24,8 @@ def _catalogue(service: str, lang: str) -> Catalog:
 
 
 def _words(service: str) -> set[str | tuple[str, ...]]:
-    found = extract_from_dir(SERVICES / service, METHODS)
+    keywords = {**DEFAULT_KEYWORDS, "lazy_gettext": None}
+    found = extract_from_dir(SERVICES / service, METHODS, keywords=keywords)
     return {tuple(word) if isinstance(word, list | tuple) else word for _, _, word, _, _ in found}
 
 

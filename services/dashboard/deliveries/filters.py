@@ -2,23 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 from enum import StrEnum
 from typing import TypeVar
 from uuid import UUID
 
 from flask_babel import gettext as _
 
+from services.dashboard.days import begin_of, day_in, floor_of
 from shared.intents.states import EventType
 from shared.uuid_text import uuid_in
-from shared.web.languages import LIBYA
 from shared.webhooks.facets import EVENTS, STATUSES, Answered, facets
 
 E = TypeVar("E", bound=StrEnum)
 
 FIRST_ID = UUID(int=0)
 BEHIND_LAST_ID = UUID(int=2**128 - 1)
-_YEARS = range(2000, 2200)
 _MOST_SHOWN = 100
 
 
@@ -44,13 +43,13 @@ class Filters:
 
     @property
     def lowest(self) -> UUID:
-        return FIRST_ID if self.first_day is None else floor_of(midnight(self.first_day))
+        return FIRST_ID if self.first_day is None else floor_of(begin_of(self.first_day))
 
     @property
     def behind_highest(self) -> UUID:
         if self.last_day is None:
             return BEHIND_LAST_ID
-        return floor_of(midnight(self.last_day + timedelta(days=1)))
+        return floor_of(begin_of(self.last_day + timedelta(days=1)))
 
 
 def read_filters(given: Mapping[str, str]) -> Filters:
@@ -81,28 +80,10 @@ def read_day(given: Mapping[str, str], name: str, errors: dict[str, str]) -> dat
     if name not in given:
         return None
     try:
-        day = date.fromisoformat(given[name])
+        return day_in(given[name])
     except ValueError:
-        day = date.min
-    if day.year not in _YEARS:
         errors[name] = _("Enter a day as year-month-day, such as 2026-01-31.")
         return None
-    return day
-
-
-def midnight(day: date) -> datetime:
-    """The moment at which this day begins in Libya."""
-    at = datetime.combine(day, time.min, UTC)
-    return at - (at.astimezone(LIBYA).utcoffset() or timedelta())
-
-
-def today_in_libya(now: datetime) -> date:
-    return now.astimezone(LIBYA).date()
-
-
-def floor_of(at: datetime) -> UUID:
-    """The smallest uuid v7 of that millisecond, as the SQL function uuid7_floor makes it."""
-    return UUID(int=int(at.timestamp() * 1000) << 80)
 
 
 def _one_of(kind: type[E], text: str | None) -> E | None:

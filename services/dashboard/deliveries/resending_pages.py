@@ -11,7 +11,8 @@ from flask_babel import gettext as _
 from psycopg import Connection
 
 from services.dashboard.access import note
-from services.dashboard.deliveries.filters import midnight, read_day, today_in_libya
+from services.dashboard.days import begin_of, day_of
+from services.dashboard.deliveries.filters import read_day
 from services.dashboard.deliveries.pages import refusal_text, wants_part
 from services.dashboard.deliveries.words import day
 from services.dashboard.workshop import Workshop
@@ -48,11 +49,11 @@ class Period:
 
     @property
     def since(self) -> datetime:
-        return midnight(self.first_day)
+        return begin_of(self.first_day)
 
     @property
     def until(self) -> datetime:
-        return midnight(self.last_day + timedelta(days=1))
+        return begin_of(self.last_day + timedelta(days=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ def _last_day(bulk: BulkResend) -> datetime:
 
 
 def _today(connection: Connection[Any]) -> date:
-    return today_in_libya(first_value(connection.execute("select mizan_now()")))
+    return day_of(first_value(connection.execute("select mizan_now()")))
 
 
 def _found(connection: Connection[Any], application: Application, wanted: UUID) -> BulkResend:

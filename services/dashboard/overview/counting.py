@@ -9,7 +9,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from services.dashboard.payments.days import begin_of
+from services.dashboard.days import begin_of
 from shared.intents.states import State
 
 DAYS = 14

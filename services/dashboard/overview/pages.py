@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from uuid import UUID
 
-from flask import current_app, render_template
+from flask import render_template
 from flask.typing import ResponseReturnValue
 
+from services.dashboard.days import begin_of, day_of
 from services.dashboard.deliveries import words as delivery_words
 from services.dashboard.language import current_language
 from services.dashboard.overview import words
@@ -17,7 +18,6 @@ from services.dashboard.overview.health import failing, share_delivered
 from services.dashboard.overview.keeping import KeptBriefly
 from services.dashboard.overview.standing import look
 from services.dashboard.overview.times import Times, times_of
-from services.dashboard.payments.days import begin_of, day_of
 from services.dashboard.workshop import Workshop
 from shared.applications.registry import Application
 from shared.web.languages import LANGUAGES
@@ -62,7 +62,6 @@ class OverviewPages:
             delivery_words=delivery_words,
             days=DAYS,
             most_a_day=MOST_A_DAY,
-            has_deliveries="deliveries.show" in current_app.view_functions,
         )
 
     def _figures(self, application_id: UUID, today: date, end: datetime) -> Figures:

@@ -12,7 +12,7 @@ from flask import Response, abort, request
 from flask.typing import ResponseReturnValue
 
 from services.dashboard.access import note
-from services.dashboard.payments.days import day_of
+from services.dashboard.days import day_of
 from services.dashboard.payments.filters import Filters, read_filters
 from services.dashboard.payments.listing import Page, list_payments
 from services.dashboard.payments.spreadsheet import spreadsheet

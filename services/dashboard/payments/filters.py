@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 
-from services.dashboard.payments.days import begin_of, day_in
+from services.dashboard.days import begin_of, day_in
 from shared.intents.states import State
 
 LONGEST_SEARCH = 255

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from flask import abort, current_app, render_template, request, url_for
+from flask import abort, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from services.dashboard.deliveries import words as delivery_words
@@ -54,7 +54,6 @@ class PaymentPages:
             words=words,
             delivery_words=delivery_words,
             checkout_url=f"{self.workshop.settings.public_urls.checkout}/pay/{intent}",
-            has_deliveries="deliveries.show" in current_app.view_functions,
         )
 
 

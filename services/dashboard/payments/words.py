@@ -59,7 +59,7 @@ REASONS = {
 OTHER_REASON = _("The provider gave another reason.")
 TROUBLES = {
     Trouble.NO_STATUS: _("There is no such status."),
-    Trouble.NO_DAY: _("Enter a day as year-month-day, for example 2027-03-31."),
+    Trouble.NO_DAY: _("Enter a day as year-month-day, such as 2026-01-31."),
     Trouble.DAYS_REVERSED: _("The last day is before the first."),
     Trouble.TOO_LONG: _("Search for at most %(most)d characters.", most=LONGEST_SEARCH),
     Trouble.NO_TEXT: _("This is no text that a reference could have."),

@@ -42,6 +42,29 @@ ACTIONS = {
     Action.PAYMENTS_EXPORTED: _("Exported payments"),
 }
 
+DETAILS = {
+    "adapter": _("Provider"),
+    "before": _("Before"),
+    "count": _("Number"),
+    "delivery": _("Delivery"),
+    "email": _("Email"),
+    "from": _("From"),
+    "kind": _("Kind"),
+    "method": _("Payment method"),
+    "methods": _("Payment methods"),
+    "name": _("Name"),
+    "prefix": _("Begins with"),
+    "resend": _("Resend"),
+    "resent": _("Resent"),
+    "role": _("Role"),
+    "sessions": _("Sessions"),
+    "status": _("Status"),
+    "to": _("To"),
+    "until": _("Until"),
+    "url": _("URL"),
+    "version": _("Version"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class AuditPages:
@@ -59,6 +82,7 @@ class AuditPages:
             "people/audit.html",
             entries=shown,
             actions=ACTIONS,
+            detail_names=DETAILS,
             applications={application.id: application.name for application in applications},
             newest_url=url_for("people.audit") if before else None,
             older_url=older,

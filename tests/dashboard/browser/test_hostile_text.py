@@ -22,17 +22,17 @@ TURNED = "\u202eReversed\u2066 \u202boverride"
 HOSTILE = f"{MARKUP} {TURNED}"
 
 _TURNING = r"[\u202a\u202b\u202d\u202e\u2066-\u2068]"
-# A text that turns the direction has to be alone in a box of its own: an isolate, or a block without anything else.
-_NOT_KEPT_APART = f"""() => {{
+# A text that turns the direction has to be alone in a box of its own: made for such texts, or without anything else.
+_NOT_KEPT_APART = f"""(hostile) => {{
   const found = [];
   const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {{
     const text = walker.currentNode;
     if (!/{_TURNING}/.test(text.data) || text.parentElement.closest("template, script, option")) continue;
-    const isApart = (box) => /isolate|plaintext/.test(getComputedStyle(box).unicodeBidi) || box.localName === "pre";
+    const isApart = (box) => /isolate|plaintext/.test(getComputedStyle(box).unicodeBidi);
     let box = text.parentElement;
     while (box && !isApart(box)) box = box.parentElement;
-    const isAlone = box && (box.localName === "pre" || box.textContent.trim() === text.data.trim());
+    const isAlone = box && (["bdi", "code", "pre"].includes(box.localName) || box.textContent.trim() === hostile);
     if (!isAlone) found.push(`${{text.parentElement.outerHTML.slice(0, 160)}}`);
   }}
   return found;
@@ -96,7 +96,7 @@ def test_what_others_wrote_stays_text_in_its_place(
 
 
 def _troubles(who: Colleague) -> list[str]:
-    found = [f"not kept apart: {text}" for text in who.page.evaluate(_NOT_KEPT_APART)]
+    found = [f"not kept apart: {text}" for text in who.page.evaluate(_NOT_KEPT_APART, HOSTILE)]
     if who.page.evaluate("typeof hasRun") != "undefined":
         found.append("a script ran")
     if who.page.locator(_INTRUDERS).count():

@@ -103,4 +103,4 @@ def test_no_english_is_left_in_arabic(pages: DashboardWorld, colleagues: Colleag
         left = set(_LATIN.findall(tab.page.evaluate(_OUR_OWN_TEXT))) - _ALLOWED_IN_ARABIC
         if left:
             found[name] = left
-    assert not found
+    assert not found, "\n".join(f"{name}: {left}" for name, left in found.items())

@@ -1,17 +1,17 @@
-"""Days as people in Libya count them. Pure."""
+"""Days as people in Libya count them, and where their ids begin. Pure."""
 
 from datetime import UTC, date, datetime, time, timedelta
+from uuid import UUID
 
 from shared.web.languages import LIBYA
 
-EARLIEST = date(2000, 1, 1)
-LATEST = date(9999, 12, 1)
+_YEARS = range(2000, 2200)
 
 
 def day_in(text: str) -> date:
     """Raises ValueError where it is no day, or one that nobody means."""
     day = date.fromisoformat(text)
-    if not EARLIEST <= day <= LATEST:
+    if day.year not in _YEARS:
         raise ValueError(f"{text} is out of our time")
     return day
 
@@ -24,3 +24,8 @@ def begin_of(day: date) -> datetime:
 
 def day_of(at: datetime) -> date:
     return at.astimezone(LIBYA).date()
+
+
+def floor_of(at: datetime) -> UUID:
+    """The smallest uuid v7 of that millisecond, as the SQL function uuid7_floor makes it."""
+    return UUID(int=int(at.timestamp() * 1000) << 80)

@@ -1,0 +1,109 @@
+"""The dashboard's lists: what a page costs with a million rows, beside what it costs with a thousand."""
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from uuid import UUID
+
+import psycopg
+import requests
+from cryptography.fernet import Fernet
+
+from bench.figures import Figure, ratio
+from bench.http_load import Plan
+from bench.merchant import ROUND_S, WARM_UP_S, run_plan
+from bench.world import World
+from shared.applications.registry import NewApplication, create_application
+from shared.people.members import add_member
+from shared.people.roles import Role
+from shared.sealing import SecretBox
+from shared.settings import DatabaseSettings
+from shared.webhook_url import WebhookUrl
+
+FEW, MANY = 1_000, 1_000_000
+ROUNDS = 5
+_KEY = Fernet.generate_key().decode()
+_PASSWORD = "only for this measurement"  # noqa: S105  of nobody
+
+# One in a thousand has failed, the oldest of them all by a time-out; the ids are spread over 20 days.
+_FILL = """
+insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries, step,
+                                last_status_code, last_failure)
+select uuidv7(make_interval(secs => -20.0 * 86400 * (1 - n::float8 / %(count)s))), uuidv7(), %(application)s,
+       'payment_intent.succeeded', 'https://shop.example/hooks', 1,
+       case when n %% 1000 = 1 then 'failed' else 'succeeded' end, 1, 1,
+       case when n = 1 then null when n %% 1000 = 1 then 503 else 200 end, case when n = 1 then 'timeout' end
+from generate_series(1, %(count)s) as n;
+"""
+_FILL_INTENTS = """
+insert into payment_intents (uuid, application_id, merchant_reference, reference, amount, currency, status, expires_at)
+select uuidv7(make_interval(secs => -20.0 * 86400 * (1 - n::float8 / %(count)s))), %(application)s, 'filled-' || n,
+       'f' || n, 25000, 'LYD', case when n = 1 then 'processing' when n %% 3 = 0 then 'canceled' else 'succeeded' end,
+       mizan_now() + interval '20 days'
+from generate_series(1, %(count)s) as n;
+"""
+_PAGES = {
+    "deliveries_page": "deliveries",
+    "deliveries_failed_page": "deliveries?status=failed",
+    "deliveries_rarest_page": "deliveries?answer=nothing",
+    "payments_page": "payments",
+    "payments_rarest_page": "payments?status=processing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Merchant:
+    """With so many of each."""
+
+    database: DatabaseSettings
+    application: UUID
+
+    def p50_ms(self, port: int, cookie: str, path: str) -> float:
+        head = f"GET /applications/{self.application}/{path} HTTP/1.1\r\nHost: dashboard\r\nCookie: {cookie}"
+        for seconds in (WARM_UP_S, ROUND_S):
+            outcome = run_plan(Plan(port, head, "", ["x"], 1, seconds, 200))
+        return outcome.p50_ms
+
+
+def measure(world: World) -> Iterable[Figure]:
+    few, many = _merchant(world, FEW), _merchant(world, MANY)
+    with ExitStack() as stack:
+        served = [
+            (
+                merchant,
+                stack.enter_context(
+                    world.service(
+                        "services.dashboard", merchant.database, environment={"MIZAN_SECRET_KEYS": _KEY}
+                    )
+                ).port,
+            )
+            for merchant in (few, many)
+        ]
+        cookies = [_sign_in(port) for _, port in served]
+        for name, path in _PAGES.items():
+            times: list[list[float]] = [[], []]
+            for _ in range(ROUNDS):
+                for spent, (merchant, port), cookie in zip(times, served, cookies, strict=True):
+                    spent.append(merchant.p50_ms(port, cookie, path))
+            yield Figure(f"{name}_1m_vs_1k", ratio(times[1], times[0]), f"{path} with a million rows")
+
+
+def _merchant(world: World, count: int) -> _Merchant:
+    database = world.empty_database()
+    with psycopg.connect(database.url) as connection:
+        new = NewApplication("bench", webhook_url=WebhookUrl("https://shop.example/hooks"))
+        created = create_application(connection, SecretBox((_KEY,)), new)
+        add_member(connection, created.merchant_id, "bench@example.ly", Role.VIEWER, _PASSWORD)
+        for statement in (_FILL, _FILL_INTENTS):
+            connection.execute(statement, {"count": count, "application": created.id})
+    return _Merchant(database, created.id)
+
+
+def _sign_in(port: int) -> str:
+    """The cookie of somebody who is signed in."""
+    with requests.Session() as browser:
+        url = f"http://127.0.0.1:{port}/sign-in"
+        token = browser.get(url, timeout=10).text.partition('name="csrf_token" value="')[2].partition('"')[0]
+        fields = {"email": "bench@example.ly", "password": _PASSWORD, "csrf_token": token}
+        browser.post(url, data=fields, timeout=10).raise_for_status()
+        return "; ".join(f"{cookie.name}={cookie.value}" for cookie in browser.cookies)
