@@ -25,14 +25,15 @@ ROUNDS = 5
 _KEY = Fernet.generate_key().decode()
 _PASSWORD = "only for this measurement"  # noqa: S105  of nobody
 
-# One in a thousand has failed, the oldest of them all by a time-out; the ids are spread over 20 days.
+# As many have failed here and there, so that the same is shown: 100, evenly spread over 20 days. The oldest of all had
+# no answer.
 _FILL = """
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries, step,
                                 last_status_code, last_failure)
 select uuidv7(make_interval(secs => -20.0 * 86400 * (1 - n::float8 / %(count)s))), uuidv7(), %(application)s,
        'payment_intent.succeeded', 'https://shop.example/hooks', 1,
-       case when n %% 1000 = 1 then 'failed' else 'succeeded' end, 1, 1,
-       case when n = 1 then null when n %% 1000 = 1 then 503 else 200 end, case when n = 1 then 'timeout' end
+       case when n %% (%(count)s / 100) = 1 then 'failed' else 'succeeded' end, 1, 1,
+       case when n = 1 then null when n %% (%(count)s / 100) = 1 then 503 else 200 end, case when n = 1 then 'timeout' end
 from generate_series(1, %(count)s) as n;
 """
 _FILL_INTENTS = """

@@ -13,6 +13,7 @@ from shared.people.members import (
     MemberNotFoundError,
     add_member,
     check_email,
+    join,
     list_members,
     set_password,
 )
@@ -78,7 +79,8 @@ def reset_password_command(email: str, merchant: str, as_json: bool) -> None:
         member = next((one for one in list_members(connection, merchant_id) if one.email == wanted), None)
         if member is None:
             raise MemberNotFoundError
-        set_password(connection, member.id, password)
+        change = set_password if member.joined_at else join
+        change(connection, member.id, password)
         end_other_sessions(connection, member.id, kept=NONE)
         details = {"email": member.email}
         record(connection, operator(), Action.PASSWORD_CHANGED, merchant_id=merchant_id, details=details)

@@ -92,12 +92,10 @@ def note(
 
 
 def remember(token: str) -> None:
-    """The browser is signed in from now on. Nothing of what it held before stays, but the language."""
-    language = session.get("lang")
+    """The browser is signed in from now on. Of what it held before only this stays: the language, and who is known."""
+    kept = {name: session[name] for name in ("lang", "known") if name in session}
     session.clear()
-    session[_TOKEN] = token
-    if language:
-        session["lang"] = language
+    session.update(kept, **{_TOKEN: token})
 
 
 def forget() -> None:
@@ -111,7 +109,7 @@ def guard(app: Flask, database: Database) -> None:
             return None
         needs = needs_of(current_app.view_functions[request.endpoint])
         with database.cursor() as cursor:
-            found = find_session(cursor, session.get(_TOKEN, ""), is_use="X-Part" not in request.headers)
+            found = find_session(cursor, session.get(_TOKEN, ""), is_use=not _is_by_itself())
             g.signed_in = found and SignedIn(found.member, found.hash, request.remote_addr or "")
             if needs is Open.TO_ALL:
                 return None
@@ -122,6 +120,11 @@ def guard(app: Flask, database: Database) -> None:
         if not g.signed_in.may(needs):
             abort(403)
         return None
+
+
+def _is_by_itself() -> bool:
+    """The page looks whether there is something new; nobody did anything."""
+    return request.method == "GET" and "X-Part" in request.headers
 
 
 def _check_application(connection: Connection[Any], who: SignedIn) -> None:

@@ -14,11 +14,12 @@ from services.dashboard.layout import lay_out
 from services.dashboard.overview.routes import overview_blueprint
 from services.dashboard.payments.routes import payments_blueprint
 from services.dashboard.people.routes import people_blueprint
-from services.dashboard.troubles import is_for_program, trouble_page
+from services.dashboard.troubles import answer_too_many_passwords, is_for_program, trouble_page
 from services.dashboard.workshop import SERVICE, set_up
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.db.schema import check_schema
+from shared.people.passwords import TooManyPasswordsError
 from shared.process import begin
 from shared.settings import Settings
 from shared.web.app import create_app
@@ -56,6 +57,7 @@ def make_app(settings: Settings, database: Database) -> Flask:
     ):
         app.register_blueprint(blueprint)
     answer_errors_as_pages(app, is_for_program=is_for_program, page_of=trouble_page)
+    app.register_error_handler(TooManyPasswordsError, answer_too_many_passwords)
     if settings.dashboard.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=settings.dashboard.trusted_proxies, x_proto=0)  # type: ignore[method-assign]
     return app

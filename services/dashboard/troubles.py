@@ -1,13 +1,19 @@
 """Pages for what cannot be shown or done: unknown, not allowed, too old a form, a server that does not answer."""
 
 from flask import render_template, request
+from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext as _
 from flask_wtf.csrf import CSRFError
 from werkzeug import exceptions
 
+from shared.people.passwords import TooManyPasswordsError
 from shared.web.operations import OPERATIONS_PATHS
 
-_AWAY = _("We cannot answer at the moment"), _("Nothing was changed. Try again in a moment.")
+_AWAY = _("We cannot answer at the moment"), _("Try again in a moment.")
+_AWAY_CHANGING = (
+    _("We cannot answer at the moment"),
+    _("What you asked for may have been done, or not. Look before you do it again."),
+)
 _OTHER = _("This did not work"), _("Nothing was changed. Go back and try again.")
 # The first that fits.
 _WORDS = {
@@ -42,5 +48,11 @@ def is_for_program() -> bool:
 def trouble_page(error: exceptions.HTTPException | None) -> str:
     """None: we cannot answer at the moment."""
     fitting = (words for kind, words in _WORDS.items() if isinstance(error, kind))
-    title, text = _AWAY if error is None else next(fitting, _OTHER)
+    away = _AWAY if request.method == "GET" else _AWAY_CHANGING
+    is_away = error is None or isinstance(error, exceptions.ServiceUnavailable)
+    title, text = away if is_away else next(fitting, _OTHER)
     return render_template("trouble.html", title=title, text=text)
+
+
+def answer_too_many_passwords(_error: TooManyPasswordsError) -> ResponseReturnValue:
+    return trouble_page(None), 503, {"Retry-After": "1"}

@@ -37,11 +37,25 @@ select failed.id from unnest(%(facets)s::smallint[]) as wanted (facet)
 cross join lateral ({OF_FACET_SQL} limit {BATCH}) as failed
 order by id limit {BATCH}"""  # noqa: S608  from constants of this house
 _BEHIND = "select uuid7_floor(%s)"
+# What somebody has asked for, and what is in line from an earlier bulk, is on its way: it goes once. After an hour
+# the wish is taken for lost.
 _QUEUE = f"""
+with wanted as (
+    select wish, delivery, place
+    from unnest(%(wishes)s::uuid[], %(deliveries)s::uuid[]) with ordinality as one (wish, delivery, place)
+    where not exists (
+        select from resend_requests as asked
+        where asked.delivery_id = delivery and asked.created_at > mizan_now() - interval '1 hour'
+          and not exists (select from webhook_tries as t
+                          where t.delivery_id = delivery and t.resend_id = asked.id offset 0)
+        offset 0)
+),
+noted as (
+    insert into resend_requests (id, delivery_id) select wish, delivery from wanted on conflict (id) do nothing
+)
 insert into outbox (topic, key, payload)
 select '{WEBHOOKS_RESEND.name}', delivery, resend_requested_message(wish, delivery, %(application)s)
-from unnest(%(wishes)s::uuid[], %(deliveries)s::uuid[]) with ordinality as one (wish, delivery, place)
-order by place"""  # noqa: S608  from constants of this house
+from wanted order by place"""  # noqa: S608  from constants of this house
 _ADVANCE = """
 update bulk_resends
 set resent = resent + %(count)s, reached = coalesce(%(reached)s, reached),
@@ -89,25 +103,26 @@ def _claim(connection: Connection[Any]) -> _UnderWay | None:
 def _advance(connection: Connection[Any], under_way: _UnderWay) -> int:
     refusal = refusal_of(connection, under_way.application_id)
     deliveries = [] if refusal else _next_deliveries(connection, under_way)
+    resent = 0
     if deliveries:
         values = {
             "application": under_way.application_id,
             "deliveries": deliveries,
             "wishes": [wish_of(under_way.id, delivery) for delivery in deliveries],
         }
-        connection.execute(_QUEUE, values)
+        resent = connection.execute(_QUEUE, values).rowcount
     outcome = Outcome(refusal) if refusal else Outcome.DONE if len(deliveries) < BATCH else None
     connection.execute(
         _ADVANCE,
         {
             "id": under_way.id,
-            "count": len(deliveries),
+            "count": resent,
             "reached": max(deliveries, default=None),
             "pause_s": BATCH_EVERY_S,
             "outcome": outcome,
         },
     )
-    return len(deliveries)
+    return resent
 
 
 def _next_deliveries(connection: Connection[Any], under_way: _UnderWay) -> Sequence[UUID]:

@@ -10,6 +10,7 @@ from shared.applications.errors import ApplicationNotFoundError, NoMethodsError
 from shared.payment_method import PaymentMethod
 
 _LOCK = "select from applications where id = %s for no key update"
+_BEFORE = "select method from application_methods where application_id = %s order by method"
 _DISABLE = "delete from application_methods where application_id = %s and method <> all(%s)"
 _ENABLE = """
 insert into application_methods (application_id, method) select %s, unnest(%s::text[]) on conflict do nothing"""
@@ -17,13 +18,14 @@ insert into application_methods (application_id, method) select %s, unnest(%s::t
 
 def set_methods(
     connection: Connection[Any], application_id: UUID, methods: AbstractSet[PaymentMethod]
-) -> bool:
-    """From now on these and no others; whether that changed anything."""
+) -> list[str] | None:
+    """From now on these and no others. Returns those before, if they were others."""
     if not methods:
         raise NoMethodsError
     if not connection.execute(_LOCK, (application_id,)).rowcount:
         raise ApplicationNotFoundError(application_id)
+    before = [row[0] for row in connection.execute(_BEFORE, (application_id,))]
     values = (application_id, sorted(methods))
-    disabled = connection.execute(_DISABLE, values).rowcount
-    enabled = connection.execute(_ENABLE, values).rowcount
-    return bool(disabled or enabled)
+    connection.execute(_DISABLE, values)
+    connection.execute(_ENABLE, values)
+    return before if before != sorted(methods) else None

@@ -58,11 +58,11 @@ _CREATE = """
 insert into applications (id, merchant_id, name, webhook_url) values (coalesce(%s, uuidv7()), %s, %s, %s)
 on conflict (id) do nothing returning id"""
 
-_RENAME = "update applications set name = %s where id = %s and name <> %s"
+_RENAME = "update applications set name = %s where id = %s and name <> %s returning old.name"
 
 _ENABLE_METHODS = "insert into application_methods (application_id, method) select %s, unnest(%s::text[])"
 
-_SET_WEBHOOK_URL = "update applications set webhook_url = %s where id = %s returning id"
+_SET_WEBHOOK_URL = "update applications set webhook_url = %s where id = %s returning old.webhook_url"
 
 _COLUMNS = """a.id, a.name, a.merchant_id, m.name as merchant_name, a.webhook_url, a.created_at,
        array(select method from application_methods where application_id = a.id) as methods
@@ -97,16 +97,19 @@ def create_application(
     )
 
 
-def rename_application(connection: Connection[Any], application_id: UUID, name: str) -> bool:
-    """Whether that changed its name."""
+def rename_application(connection: Connection[Any], application_id: UUID, name: str) -> str | None:
+    """The name before, if it was another one."""
     name = check_name(name, of="application")
-    return bool(connection.execute(_RENAME, (name, application_id, name)).rowcount)
+    row = connection.execute(_RENAME, (name, application_id, name)).fetchone()
+    return None if row is None else str(row[0])
 
 
-def set_webhook_url(connection: Connection[Any], application_id: UUID, url: WebhookUrl | None) -> None:
-    """None removes it: no webhooks are sent (§6.1)."""
-    if connection.execute(_SET_WEBHOOK_URL, (url, application_id)).fetchone() is None:
+def set_webhook_url(connection: Connection[Any], application_id: UUID, url: WebhookUrl | None) -> str | None:
+    """None removes it: no webhooks are sent (§6.1). Returns the one before."""
+    row = connection.execute(_SET_WEBHOOK_URL, (url, application_id)).fetchone()
+    if row is None:
         raise ApplicationNotFoundError(application_id)
+    return None if row[0] is None else str(row[0])
 
 
 def list_applications(connection: Connection[Any]) -> list[Application]:

@@ -7,7 +7,7 @@ from psycopg import Connection
 
 from shared.applications.errors import RefusedError
 from shared.credential_formats import hash_of, new_invitation_token
-from shared.people.members import Member, add_member, set_password
+from shared.people.members import Member, add_member, join
 from shared.people.roles import Role
 
 GOOD_FOR_S = 7 * 24 * 3600
@@ -16,6 +16,7 @@ _PURPOSE = "invitation"
 _ISSUE = """
 insert into one_time_codes (hash, purpose, subject, expires_at)
 values (%s, %s, %s, mizan_now() + make_interval(secs => %s))"""
+_LOCK = "select from members where id = %s for update"
 _VOID = """
 update one_time_codes set used_at = mizan_now() where purpose = %s and subject = %s and used_at is null"""
 _LOOK = """
@@ -48,6 +49,7 @@ def invite_again(connection: Connection[Any], member: Member) -> str:
     """A new link; the one before is good for nothing any more."""
     if member.joined_at is not None:
         raise AlreadyJoinedError
+    connection.execute(_LOCK, (member.id,))
     connection.execute(_VOID, (_PURPOSE, member.id))
     return _issue(connection, member.id)
 
@@ -66,7 +68,8 @@ def accept(connection: Connection[Any], token: str, password: str) -> tuple[UUID
     row = None if used is None else connection.execute(_SUBJECT, (used[0],)).fetchone()
     if used is None or row is None:
         raise InvitationOverError
-    set_password(connection, used[0], password)
+    if not join(connection, used[0], password):
+        raise InvitationOverError
     return used[0], row[0], str(row[1])
 
 

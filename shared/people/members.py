@@ -14,8 +14,9 @@ from shared.people.passwords import hash_password
 from shared.people.roles import Role
 
 _MOST_MEMBERSHIPS = 20
-# Not what the standard allows but what is in use; mail servers have the last word.
-_EMAIL = re.compile(r"[^\s@<>()\[\]\\,;:\"\x00-\x1f\x7f]{1,64}@[^\s@<>()\[\]\\,;:\"\x00-\x1f\x7f]{1,189}")
+# Not what the standard allows but what is in use; mail servers have the last word. Equals and question mark would be
+# read as an encoding in a mail's header.
+_EMAIL = re.compile(r"[^\s@<>()\[\]\\,;:\"=?\x00-\x1f\x7f]{1,64}@[^\s@<>()\[\]\\,;:\"=?\x00-\x1f\x7f]{1,189}")
 
 
 class EmailNotAllowedError(RefusedError):
@@ -70,9 +71,19 @@ select from members where merchant_id = %s and id <> %s and role = 'owner' and r
   and joined_at is not null limit 1"""
 _SET_ROLE = "update members set role = %s where id = %s and removed_at is null"
 _REMOVE = "update members set removed_at = mizan_now() where id = %s and removed_at is null"
-_LET_IN = """
-update members set password_hash = %s, joined_at = coalesce(joined_at, mizan_now())
-where id = %s and removed_at is null"""
+# Those of one person have one salt, so that all can be tried at once.
+_HASH_LIKE = """
+select password_hash from members where email = %s and removed_at is null and password_hash is not null
+order by id limit 1"""
+_EMAIL_OF = "select email from members where id = %s"
+_CHANGE = (
+    "update members set password_hash = %s where id = %s and removed_at is null and joined_at is not null"
+)
+_JOIN = """
+update members set password_hash = %s, joined_at = mizan_now()
+where id = %s and removed_at is null and joined_at is null"""
+_UNCHANGED = """
+select from members where id = %s and removed_at is null and password_hash = %s for update"""
 
 
 def check_email(text: str) -> str:
@@ -87,11 +98,12 @@ def add_member(
     connection: Connection[Any], merchant_id: UUID, email: str, role: Role, password: str | None
 ) -> UUID:
     """Without a password they are invited, and cannot sign in before they have chosen one."""
+    email = check_email(email)
     values = {
         "merchant": merchant_id,
-        "email": check_email(email),
+        "email": email,
         "role": role,
-        "hash": None if password is None else hash_password(password),
+        "hash": None if password is None else _hash(connection, email, password),
     }
     try:
         with connection.transaction():
@@ -103,8 +115,8 @@ def add_member(
 
 
 def find_by_email(cursor: Cursor[Any], email: str) -> list[Member]:
-    """All memberships of whoever has this address; those who have not joined yet cannot sign in."""
-    return [member_in(row) for row in cursor.execute(_BY_EMAIL, (email.strip().lower(),))]
+    """All memberships of whoever has this address, as `check_email` gives it; who has not joined cannot sign in."""
+    return [member_in(row) for row in cursor.execute(_BY_EMAIL, (email,))]
 
 
 def list_members(connection: Connection[Any], merchant_id: UUID) -> list[Member]:
@@ -138,7 +150,28 @@ def remove_member(connection: Connection[Any], member: Member) -> None:
 
 
 def set_password(connection: Connection[Any], member_id: UUID, password: str) -> None:
-    connection.execute(_LET_IN, (hash_password(password), member_id))
+    """Of somebody who has joined."""
+    connection.execute(_CHANGE, (_hash_for(connection, member_id, password), member_id))
+
+
+def join(connection: Connection[Any], member_id: UUID, password: str) -> bool:
+    """Whether they were invited, and are in from now on."""
+    return connection.execute(_JOIN, (_hash_for(connection, member_id, password), member_id)).rowcount > 0
+
+
+def is_unchanged(connection: Connection[Any], member: Member) -> bool:
+    """Whether the password that was tried is theirs still; and it stays so until the transaction ends."""
+    return connection.execute(_UNCHANGED, (member.id, member.password_hash)).rowcount > 0
+
+
+def _hash_for(connection: Connection[Any], member_id: UUID, password: str) -> str:
+    (email,) = connection.execute(_EMAIL_OF, (member_id,)).fetchone() or ("",)
+    return _hash(connection, email, password)
+
+
+def _hash(connection: Connection[Any], email: str, password: str) -> str:
+    row = connection.execute(_HASH_LIKE, (email,)).fetchone()
+    return hash_password(password, like=row[0] if row else None)
 
 
 def _keep_an_owner(connection: Connection[Any], member: Member) -> None:

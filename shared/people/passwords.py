@@ -1,50 +1,86 @@
 """Passwords: kept as argon2id hashes, which take time and memory to try."""
 
+import hmac
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import urandom
 from threading import BoundedSemaphore
 
-from argon2 import PasswordHasher, profiles
-from argon2.exceptions import InvalidHashError, VerificationError
+from argon2 import PasswordHasher, extract_parameters, profiles
 
 SHORTEST = 12
 LONGEST = 200
 _FEWEST_DIFFERENT = 5
+_LONG_ENOUGH_TO_GUESS = 5
 
-_hasher = PasswordHasher.from_parameters(profiles.RFC_9106_LOW_MEMORY)
-# Each takes 64 MiB while it is made or tried.
+_PARAMETERS = profiles.RFC_9106_LOW_MEMORY
+_hasher = PasswordHasher.from_parameters(_PARAMETERS)
+# Each takes 64 MiB while it is made or tried. Who would have to wait long is sent away, for who waits holds a thread.
 _at_once = BoundedSemaphore(4)
-_NOBODYS = _hasher.hash("nobody has this password")
+_in_line = BoundedSemaphore(8)
 
 
 class PasswordNotAllowedError(Exception):
     """Too short, too long, or too easy to guess."""
 
 
+class TooManyPasswordsError(Exception):
+    """So many are being tried at this moment that this one was not; the same call may work in a second."""
+
+
 def check_password(text: str, email: str) -> str:
     """The password, if one may choose it: its length is what counts."""
-    is_guessable = len(set(text)) < _FEWEST_DIFFERENT or email.partition("@")[0] in text.lower()
+    name = email.partition("@")[0]
+    is_guessable = len(set(text)) < _FEWEST_DIFFERENT or (
+        len(name) >= _LONG_ENOUGH_TO_GUESS and name in text.lower()
+    )
     if not SHORTEST <= len(text) <= LONGEST or is_guessable:
         raise PasswordNotAllowedError
     return text
 
 
-def hash_password(text: str) -> str:
-    with _at_once:
-        return _hasher.hash(_bytes(text))
+def hash_password(text: str, like: str | None = None) -> str:
+    """With the salt of `like`, where there is one: several hashes of one salt are tried at once."""
+    with _turn():
+        return _hasher.hash(_bytes(text), salt=_salt(like) if like else urandom(_PARAMETERS.salt_len))
 
 
-def matches(hashed: str | None, text: str) -> bool:
-    """For nobody's hash it takes as long, so that the time does not tell whether there is one."""
-    with _at_once:
-        try:
-            _hasher.verify(hashed or _NOBODYS, _bytes(text))
-        except (VerificationError, InvalidHashError):
-            return False
-    return hashed is not None
+def matching(hashes: Sequence[str], text: str) -> list[str]:
+    """Those whose password this is. It takes as long for none and for several as for one, where they have one salt, so
+    that the time does not tell how many there are."""
+    kinds = {hashed.rpartition("$")[0]: hashed for hashed in hashes}
+    tried = [_again(hashed, text) for hashed in kinds.values()]
+    if not tried:
+        hash_password(text)
+    return [hashed for hashed in hashes if any(hmac.compare_digest(hashed, one) for one in tried)]
 
 
 def is_outdated(hashed: str) -> bool:
     """It was made with less effort than we ask for now."""
     return _hasher.check_needs_rehash(hashed)
+
+
+def _again(hashed: str, text: str) -> str:
+    with _turn():
+        hasher = PasswordHasher.from_parameters(extract_parameters(hashed))
+        return hasher.hash(_bytes(text), salt=_salt(hashed))
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    if not _in_line.acquire(blocking=False):
+        raise TooManyPasswordsError
+    try:
+        with _at_once:
+            yield
+    finally:
+        _in_line.release()
+
+
+def _salt(hashed: str) -> bytes:
+    text = hashed.split("$")[-2]
+    return b64decode(text + "=" * (-len(text) % 4))
 
 
 def _bytes(text: str) -> bytes:

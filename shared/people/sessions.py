@@ -38,20 +38,19 @@ class OpenSession:
 _BEGIN = """
 insert into sessions (hash, person_id, expires_at, address, browser)
 values (%s, %s, mizan_now() + make_interval(secs => %s), %s, %s)"""
-# Written at most once a minute.
+# Written at most once a minute; and only if nobody has ended it, perhaps while this waited for the row.
 _FIND = f"""
-with found as (
-    select * from sessions where hash = %(hash)s and expires_at > mizan_now()
-),
-seen as (
-    update sessions as s set last_seen_at = mizan_now(),
+with seen as (
+    update sessions set last_seen_at = mizan_now(),
         expires_at = least(mizan_now() + make_interval(secs => %(idle)s),
-                           s.created_at + make_interval(secs => %(longest)s))
-    from found where s.hash = found.hash and found.last_seen_at < mizan_now() - interval '1 minute' and %(is_use)s
+                           created_at + make_interval(secs => %(longest)s))
+    where hash = %(hash)s and expires_at > mizan_now() and last_seen_at < mizan_now() - interval '1 minute'
+      and %(is_use)s
 )
 select {MEMBER_COLUMNS}
-from found join members as m on m.id = found.person_id and m.removed_at is null
-join merchants on merchants.id = m.merchant_id"""
+from sessions as found join members as m on m.id = found.person_id and m.removed_at is null
+join merchants on merchants.id = m.merchant_id
+where found.hash = %(hash)s and found.expires_at > mizan_now()"""
 _LIST = """
 select hash, created_at, last_seen_at, address, browser from sessions
 where person_id = %s and expires_at > mizan_now() order by last_seen_at desc, hash limit 100"""

@@ -7,6 +7,7 @@ stands in the database only as a keyed hash.
 import hashlib
 import hmac
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Any
 
 from psycopg import Connection
@@ -50,13 +51,17 @@ class Throttles:
 
     def count(self, connection: Connection[Any], account: str, address: str) -> None:
         """Raises SlowDownError, whatever the password is."""
-        self._count(connection, f"address/{address}", ADDRESS)
+        self._count(connection, f"address/{_network(address)}", ADDRESS)
         self._count(connection, f"account/{account}", ACCOUNT)
 
-    def succeeded(self, connection: Connection[Any], account: str, address: str) -> None:
-        """It was no failure. An address keeps its others: one right password must not pay for guessing more."""
-        connection.execute(_FORGET, (self._hash(f"account/{account}"),))
-        connection.execute(_GIVE_BACK, (self._hash(f"address/{address}"),))
+    def succeeded(
+        self, connection: Connection[Any], account: str, address: str, *, is_forgiven: bool
+    ) -> None:
+        """It was no failure, and the account's are forgotten if `is_forgiven`. An address keeps its others: one right
+        password must not pay for guessing more. Both are locked in the order of `count`."""
+        connection.execute(_GIVE_BACK, (self._hash(f"address/{_network(address)}"),))
+        forgive = _FORGET if is_forgiven else _GIVE_BACK
+        connection.execute(forgive, (self._hash(f"account/{account}"),))
 
     def _count(self, connection: Connection[Any], what: str, limit: Limit) -> None:
         values = {
@@ -70,3 +75,14 @@ class Throttles:
 
     def _hash(self, what: str) -> bytes:
         return hmac.new(self._key, what.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
+
+
+def _network(address: str) -> str:
+    """Whoever has an IPv6 address has 2^64 of them."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(ip, IPv4Address):
+        return str(ip)
+    return str(ip.ipv4_mapped or IPv6Network((int(ip), 64), strict=False))

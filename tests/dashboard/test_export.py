@@ -14,6 +14,7 @@ import pytest
 import requests
 
 from services.dashboard.payments import spreadsheet as sheet
+from services.dashboard.payments.export_places import Places
 from services.dashboard.payments.exporting import EXPORT_PAGE
 from services.dashboard.payments.listing import Page, Payment
 from shared.intents.states import State
@@ -289,15 +290,31 @@ def test_a_client_notices_that_it_is_not_whole(world: DashboardWorld, process: S
 
 
 def test_exports_leave_threads_for_pages(world: DashboardWorld, process: Service) -> None:
-    """A quarter of them; who comes then is asked to wait, and gets a place once another has gone."""
+    """One for each merchant; who comes then is asked to wait, and gets a place once the other has gone."""
     person = signed_in(world, process)
-    with (
-        SlowReader(person, process.port, path(world)),
-        SlowReader(person, process.port, path(world)),
-    ):
+    with SlowReader(person, process.port, path(world)):
         refused = person.open(path(world))
         assert refused.status_code == 503
         assert refused.headers["Retry-After"]
         assert person.open(f"/applications/{world.application.id}/payments").status_code == 200
     eventually(lambda: person.open(path(world)).status_code == 200)
-    assert world.audit().count("payments_exported") == 3
+    assert world.audit().count("payments_exported") == 2
+
+
+def test_no_merchant_takes_the_places_of_others() -> None:
+    places = Places(2)
+    first, second, third = uuid4(), uuid4(), uuid4()
+    assert (places.take(first), places.take(first), places.take(second), places.take(third)) == (
+        True,
+        False,
+        True,
+        False,
+    )
+    places.give_back(first)
+    assert places.take(third)
+
+
+def test_looking_whether_there_is_an_export_is_none(world: DashboardWorld, process: Service) -> None:
+    person = signed_in(world, process)
+    assert person.session.head(f"{person.url}{path(world)}", timeout=30).status_code == 200
+    assert "payments_exported" not in world.audit()

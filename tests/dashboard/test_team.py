@@ -91,7 +91,17 @@ def test_a_made_up_link_is_over(pages: DashboardWorld, link: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "email", ["", "no address", "a@b@c", "a\0@b.ly", "x" * 250 + "@b.ly", "<a@b.ly>", "a\n@b.ly"]
+    "email",
+    [
+        "",
+        "no address",
+        "a@b@c",
+        "a\0@b.ly",
+        "x" * 250 + "@b.ly",
+        "<a@b.ly>",
+        "a\n@b.ly",
+        "=?utf-8?q?a=40b.ly?=@x.ly",
+    ],
 )
 def test_what_is_no_address_cannot_be_invited(pages: DashboardWorld, email: str) -> None:
     owner = pages.person(Role.OWNER)

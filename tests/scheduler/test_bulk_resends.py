@@ -15,7 +15,7 @@ from shared.applications.errors import RefusedError
 from shared.db.pool import Database
 from shared.messages import ResendRequested, decode
 from shared.webhooks.pausing import pause_webhooks
-from shared.webhooks.resending import ResendRefusedError
+from shared.webhooks.resending import ResendRefusedError, request_resend
 from shared.webhooks.resending_failed import (
     BulkResend,
     NothingFailedError,
@@ -319,3 +319,16 @@ def test_the_count_stops_where_nobody_reads_on(
     with steady.transaction() as connection:
         found = count_failed(connection, resending.application, now - A_DAY, now + A_DAY)
     assert (found.count, found.is_all) == (10_000, False)
+
+
+def test_what_is_on_its_way_already_is_not_put_in_line_again(resending: Resending) -> None:
+    """Asked for by somebody, or by the bulk before, and not sent yet; after an hour it is taken for lost."""
+    first, second = resending.deliveries.make_many(2, "failed", 500)
+    with resending.database.transaction() as connection:
+        request_resend(connection, first, uuid4())
+    done = resending.finish(resending.begin())
+    assert (done.resent, resending.resent()) == (1, [first, second])
+    again = resending.finish(resending.begin())
+    assert (again.resent, again.outcome) == (0, "done")
+    resending.clock.advance(timedelta(hours=1))
+    assert resending.finish(resending.begin()).resent == 2

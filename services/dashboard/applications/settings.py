@@ -36,8 +36,9 @@ class SettingsPages:
             page = self._page(application, name=filled_in, errors={"name": words_for(error)})
             return page, _UNPROCESSABLE
         with self.workshop.database.transaction() as connection:
-            if rename_application(connection, application.id, name):
-                details: Details = {"name": name, "before": application.name}
+            before = rename_application(connection, application.id, name)
+            if before is not None:
+                details: Details = {"name": name, "before": before}
                 note(connection, Action.APPLICATION_RENAMED, application_id=application.id, details=details)
         flash(_("The name was saved."), "good")
         return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
@@ -48,8 +49,9 @@ class SettingsPages:
         except NoMethodsError as error:
             return self._page(application, errors={"methods": words_for(error)}), _UNPROCESSABLE
         with self.workshop.database.transaction() as connection:
-            if set_methods(connection, application.id, methods):
-                details: Details = {"methods": sorted(methods), "before": sorted(application.methods)}
+            before = set_methods(connection, application.id, methods)
+            if before is not None:
+                details: Details = {"methods": sorted(methods), "before": before}
                 note(connection, Action.METHODS_CHANGED, application_id=application.id, details=details)
         flash(_("The payment methods were saved."), "good")
         return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)

@@ -39,18 +39,18 @@ class WebhookPages:
             page = self._page(application, url=request.form.get("url", ""), errors={"url": words_for(error)})
             return page, _UNPROCESSABLE
         with self.workshop.database.transaction() as connection:
-            set_webhook_url(connection, application.id, url)
-            if url != application.webhook_url:
-                details = {"url": url, "before": application.webhook_url}
+            before = set_webhook_url(connection, application.id, url)
+            if url != before:
+                details = {"url": url, "before": before}
                 note(connection, Action.WEBHOOK_URL_SET, application_id=application.id, details=details)
         flash(_("The webhook URL was saved. New deliveries go there."), "good")
         return _back(application)
 
     def remove_url(self, application: Application) -> ResponseReturnValue:
         with self.workshop.database.transaction() as connection:
-            set_webhook_url(connection, application.id, None)
-            if application.webhook_url is not None:
-                details = {"before": application.webhook_url}
+            before = set_webhook_url(connection, application.id, None)
+            if before is not None:
+                details = {"before": before}
                 note(connection, Action.WEBHOOK_URL_REMOVED, application_id=application.id, details=details)
         flash(_("The webhook URL was removed. No webhooks are sent any more."), "good")
         return _back(application)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from threading import BoundedSemaphore
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -13,6 +13,7 @@ from flask.typing import ResponseReturnValue
 
 from services.dashboard.access import note
 from services.dashboard.days import day_of
+from services.dashboard.payments.export_places import Places
 from services.dashboard.payments.filters import Filters, read_filters
 from services.dashboard.payments.listing import Page, list_payments
 from services.dashboard.payments.spreadsheet import spreadsheet
@@ -25,31 +26,33 @@ from shared.web.request_id import current_request_id
 log = structlog.get_logger(__name__)
 EXPORT_PAGE = 1000
 _RETRY_AFTER_S = 30
+_LONGEST_SILENCE_S = 60
 _UNPROCESSABLE = 422
 
 
 @dataclass(frozen=True, slots=True)
 class PaymentExport:
     workshop: Workshop
-    places: BoundedSemaphore = field(init=False, compare=False)
+    places: Places = field(init=False, compare=False)
     """A download holds a thread for as long as its reader takes; most threads stay for pages."""
 
     def __post_init__(self) -> None:
         threads = self.workshop.settings.dashboard.threads
-        object.__setattr__(self, "places", BoundedSemaphore(max(1, threads // 4)))
+        object.__setattr__(self, "places", Places(max(1, threads // 4)))
 
     def export(self, application: Application) -> ResponseReturnValue:
         filters, troubles = read_filters(request.args)
         if troubles:
             abort(_UNPROCESSABLE)
-        if not self.places.acquire(blocking=False):
+        if not self.places.take(application.merchant_id):
             raise ServiceUnavailable(_RETRY_AFTER_S)
         try:
             answer = Response(self._lines(application, filters), content_type="text/csv; charset=utf-8")
         except BaseException:
-            self.places.release()
+            self.places.give_back(application.merchant_id)
             raise
-        answer.call_on_close(self.places.release)
+        answer.call_on_close(partial(self.places.give_back, application.merchant_id))
+        _limit_silence()
         answer.headers.set("Content-Disposition", "attachment", filename=_name(application))
         return answer
 
@@ -59,14 +62,21 @@ class PaymentExport:
                 return list_payments(cursor, application.id, filters, before, EXPORT_PAGE)
 
         lines = spreadsheet(page_before)
-        with self.workshop.database.transaction() as connection:
-            note(
-                connection,
-                Action.PAYMENTS_EXPORTED,
-                application_id=application.id,
-                details=filters.as_arguments(),
-            )
+        if request.method == "GET":
+            self._note(application, filters)
         return _telling(lines, current_request_id())
+
+    def _note(self, application: Application, filters: Filters) -> None:
+        with self.workshop.database.transaction() as connection:
+            details = filters.as_arguments()
+            note(connection, Action.PAYMENTS_EXPORTED, application_id=application.id, details=details)
+
+
+def _limit_silence() -> None:
+    """Who reads nothing for so long is cut off; the server itself would wait for ever."""
+    line = request.environ.get("gunicorn.socket")
+    if line is not None:
+        line.settimeout(_LONGEST_SILENCE_S)
 
 
 def _telling(lines: Iterator[bytes], request_id: str) -> Iterator[bytes]:

@@ -71,7 +71,8 @@ def harmless(text: str | None) -> str | None:
 
 def _lines(*rows: Iterable[str | None]) -> bytes:
     out = StringIO(newline="")
-    csv.writer(out, lineterminator="\r\n").writerows(rows)
+    # All is quoted: a spreadsheet that separates by semicolons must find no formula behind one.
+    csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_ALL).writerows(rows)
     return out.getvalue().encode()
 
 

@@ -8,6 +8,7 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 
 from services.dashboard.access import forget, note, signed_in
+from services.dashboard.people.known_browser import account_of
 from services.dashboard.workshop import Workshop
 from shared.audit import Action
 from shared.people.members import set_password
@@ -16,7 +17,7 @@ from shared.people.passwords import (
     SHORTEST,
     PasswordNotAllowedError,
     check_password,
-    matches,
+    matching,
 )
 from shared.people.sessions import end_other_sessions, end_session, list_sessions
 from shared.people.throttles import SlowDownError
@@ -72,20 +73,23 @@ class AccountPages:
         if hmac.compare_digest(_hash_in(wanted), who.session_hash):
             forget()
             return redirect(url_for("people.sign_in"), _SEE_OTHER)
-        flash(_("The session was ended."), "good")
+        if ended:
+            flash(_("The session was ended."), "good")
         return redirect(url_for("people.account"), _SEE_OTHER)
 
     def _password_errors(self) -> dict[str, str]:
         who = signed_in()
         try:
             with self.workshop.database.transaction() as connection:
-                self.workshop.throttles.count(connection, who.member.email, who.address)
+                self.workshop.throttles.count(connection, account_of(who.member.email), who.address)
         except SlowDownError:
             return {"current_password": _("Too many wrong passwords. Wait a minute and try again.")}
-        if not matches(who.member.password_hash, request.form.get("current_password", "")[: 5 * LONGEST]):
+        current = request.form.get("current_password", "")[: 5 * LONGEST]
+        if not matching([who.member.password_hash or ""], current):
             return {"current_password": _("This is not your password.")}
         with self.workshop.database.transaction() as connection:
-            self.workshop.throttles.succeeded(connection, who.member.email, who.address)
+            account = account_of(who.member.email)
+            self.workshop.throttles.succeeded(connection, account, who.address, is_forgiven=False)
         try:
             check_password(request.form.get("new_password", ""), who.member.email)
         except PasswordNotAllowedError:

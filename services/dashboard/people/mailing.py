@@ -1,16 +1,20 @@
 """Mails an invitation, in both languages, through the SMTP server of the settings."""
 
 import smtplib
+import socket
 import ssl
-from contextlib import closing
+from contextlib import suppress
+from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
+from threading import Timer
 
 import structlog
 
 from shared.settings import MailSettings
 
-_TIMEOUT_S = 10
+_SILENCE_S = 10
+_WHOLE_S = 15
 _TEXT = """\
 {merchant}
 
@@ -30,33 +34,42 @@ class MailRefusedError(Exception):
 
 
 def send_invitation(mail: MailSettings, email: str, merchant: str, link: str) -> None:
-    message = EmailMessage()
-    message["From"] = mail.sender
-    message["To"] = email
-    message["Subject"] = "دعوة إلى ميزان · Your invitation to Mizan"
-    message["Date"] = formatdate()
-    message["Message-ID"] = make_msgid(domain=mail.sender.rpartition("@")[2])
-    message.set_content(_TEXT.format(merchant=" ".join(merchant.split()), link=link))
-    try:
-        with closing(_connect(mail)) as server:
-            server.send_message(message)
-    except (OSError, smtplib.SMTPException, ValueError) as error:
-        log.warning("an invitation could not be mailed", reason=type(error).__name__)
-        raise MailRefusedError from error
-
-
-def _connect(mail: MailSettings) -> smtplib.SMTP:
     tls = ssl.create_default_context()
-    if mail.tls == "implicit":
-        server: smtplib.SMTP = smtplib.SMTP_SSL(mail.host, mail.port, timeout=_TIMEOUT_S, context=tls)
-    else:
-        server = smtplib.SMTP(mail.host, mail.port, timeout=_TIMEOUT_S)
+    server = (
+        smtplib.SMTP_SSL(timeout=_SILENCE_S, context=tls)
+        if mail.tls == "implicit"
+        else smtplib.SMTP(timeout=_SILENCE_S)
+    )
+    # A server that says a byte from time to time would hold us for ever.
+    limit = Timer(_WHOLE_S, _cut, [server])
+    limit.start()
     try:
+        server.connect(mail.host, mail.port)
         if mail.tls == "starttls":
             server.starttls(context=tls)
         if mail.user is not None:
             server.login(mail.user, mail.password or "")
-    except BaseException:
+        server.send_message(_message(mail, email, merchant, link))
+    except Exception as error:
+        log.warning("an invitation could not be mailed", reason=type(error).__name__)
+        raise MailRefusedError from error
+    finally:
+        limit.cancel()
         server.close()
-        raise
-    return server
+
+
+def _message(mail: MailSettings, email: str, merchant: str, link: str) -> EmailMessage:
+    message = EmailMessage()
+    message["From"] = Address(addr_spec=mail.sender)
+    message["To"] = Address(addr_spec=email)
+    message["Subject"] = "دعوة إلى ميزان · Your invitation to Mizan"
+    message["Date"] = formatdate()
+    message["Message-ID"] = make_msgid(domain=mail.sender.rpartition("@")[2])
+    message.set_content(_TEXT.format(merchant=" ".join(merchant.split()), link=link))
+    return message
+
+
+def _cut(server: smtplib.SMTP) -> None:
+    if server.sock is not None:
+        with suppress(OSError):
+            server.sock.shutdown(socket.SHUT_RDWR)

@@ -1,20 +1,30 @@
 """Signing in and out. Nothing tells whether an email address is known: not the words, not the time, not the waiting."""
 
+import hashlib
 from dataclasses import dataclass
 from time import time
 from typing import Any
 from uuid import UUID
 
-from flask import abort, redirect, render_template, request, session, url_for
+from flask import redirect, render_template, request, session, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 from psycopg import Connection
 
 from services.dashboard.access import forget, note, remember, signed_in
+from services.dashboard.people.known_browser import account_of, remember_account
 from services.dashboard.workshop import Workshop
 from shared.audit import Action, Actor, record
-from shared.people.members import Member, find_by_email, find_member, set_password
-from shared.people.passwords import is_outdated, matches
+from shared.people.members import (
+    EmailNotAllowedError,
+    Member,
+    check_email,
+    find_by_email,
+    find_member,
+    is_unchanged,
+    set_password,
+)
+from shared.people.passwords import is_outdated, matching
 from shared.people.sessions import begin_session, end_session
 from shared.people.throttles import SlowDownError
 
@@ -36,40 +46,58 @@ class SignInPages:
         return _form("", None)
 
     def check(self) -> ResponseReturnValue:
-        email = request.form.get("email", "").strip()[:_LONGEST_EMAIL].lower().replace("\0", "")
+        shown = request.form.get("email", "")[:_LONGEST_EMAIL]
         password = request.form.get("password", "")[:_LONGEST_PASSWORD]
         try:
+            email = check_email(request.form.get("email", ""))
+        except EmailNotAllowedError:
+            email = ""  # nobody's
+        try:
             with self.workshop.database.transaction() as connection:
-                self.workshop.throttles.count(connection, email, _address())
+                self.workshop.throttles.count(connection, account_of(email), _address())
         except SlowDownError:
-            return _form(email, _("Too many sign-ins have failed. Wait a minute and try again.")), _TOO_MANY
+            return _form(shown, _("Too many sign-ins have failed. Wait a minute and try again.")), _TOO_MANY
         with self.workshop.database.cursor() as cursor:
             memberships = find_by_email(cursor, email)
         # In no transaction, for this takes its time on purpose.
-        proven = [member for member in memberships if matches(member.password_hash, password)]
-        if not memberships:
-            matches(None, password)
+        right = matching([member.password_hash or "" for member in memberships], password)
+        proven = [member for member in memberships if member.password_hash in right]
         if not proven:
-            return _form(email, _("Email or password is not right.")), _UNPROCESSABLE
+            return _form(shown, _("Email or password is not right.")), _UNPROCESSABLE
+        is_forgiven = len(proven) == len(memberships)
+        return self._let_in(email, password, proven, is_forgiven=is_forgiven)
+
+    def _let_in(
+        self, email: str, password: str, proven: list[Member], *, is_forgiven: bool
+    ) -> ResponseReturnValue:
+        """`is_forgiven`: nobody else has this address elsewhere, whose account could be guessed at meanwhile."""
         with self.workshop.database.transaction() as connection:
-            self.workshop.throttles.succeeded(connection, email, _address())
+            account = account_of(email)
+            self.workshop.throttles.succeeded(connection, account, _address(), is_forgiven=is_forgiven)
+            proven = [member for member in proven if is_unchanged(connection, member)]
+            if not proven:
+                return _form(email, _("Email or password is not right.")), _UNPROCESSABLE
             for member in proven:
                 if is_outdated(member.password_hash or ""):
                     set_password(connection, member.id, password)
             if len(proven) == 1:
                 return _begin(connection, proven[0])
-        session[_CHOICE] = {"members": [str(member.id) for member in proven], "at": int(time())}
+        session[_CHOICE] = {
+            "members": {str(member.id): _fingerprint(member) for member in proven},
+            "at": int(time()),
+        }
         return render_template("people/choose_merchant.html", members=proven, next=_next())
 
     def choose(self) -> ResponseReturnValue:
         """One person, several merchants."""
-        choice = session.pop(_CHOICE, {"members": [], "at": 0})
+        choice = session.pop(_CHOICE, {"members": {}, "at": 0})
         chosen = request.form.get("member", "")
-        if chosen not in choice["members"] or time() - choice["at"] > _CHOICE_GOOD_FOR_S:
-            return redirect(url_for("people.sign_in"), _SEE_OTHER)
-        with self.workshop.database.transaction() as connection:
-            member = find_member(connection, UUID(chosen)) or abort(404)
-            return _begin(connection, member)
+        if chosen in choice["members"] and time() - choice["at"] <= _CHOICE_GOOD_FOR_S:
+            with self.workshop.database.transaction() as connection:
+                member = find_member(connection, UUID(chosen))
+                if member is not None and _fingerprint(member) == choice["members"][chosen]:
+                    return _begin(connection, member)
+        return redirect(url_for("people.sign_in"), _SEE_OTHER)
 
     def sign_out(self) -> ResponseReturnValue:
         who = signed_in()
@@ -84,12 +112,18 @@ def begin_as(connection: Connection[Any], member_id: UUID, merchant_id: UUID, em
     """This browser is signed in as this member from now on."""
     token = begin_session(connection, member_id, _address(), request.headers.get("User-Agent", ""))
     record(connection, Actor(email, member_id, _address()), Action.SIGNED_IN, merchant_id=merchant_id)
+    remember_account(email)
     remember(token)
 
 
 def _begin(connection: Connection[Any], member: Member) -> ResponseReturnValue:
     begin_as(connection, member.id, member.merchant_id, member.email)
     return redirect(_next() or url_for("applications.listing"), _SEE_OTHER)
+
+
+def _fingerprint(member: Member) -> str:
+    """Of the password that was given: a choice is worth nothing once that was changed."""
+    return hashlib.sha256(f"{member.id} {member.password_hash}".encode()).hexdigest()[:32]
 
 
 def _form(email: str, error: str | None) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from shared.applications.registry import NewApplication, create_application
+from shared.applications.registry import CreatedApplication, NewApplication, create_application
 from shared.intents.states import State
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.payment_rows import make_attempt, make_intent
@@ -13,11 +13,20 @@ from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
 
 @dataclass(frozen=True)
 class BusyShop:
-    application_id: UUID
+    created: CreatedApplication
     deliveries: Deliveries
     payment: UUID
     """Declined first, then paid, then paid again; its webhook arrived at the third try."""
     delivery: UUID
+
+    @property
+    def application_id(self) -> UUID:
+        return self.created.id
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What nobody is shown a second time."""
+        return self.created.api_key, self.created.access_token, self.created.webhook_secret
 
     def path(self, section: str = "") -> str:
         return f"/applications/{self.application_id}{section and '/'}{section}"
@@ -29,9 +38,9 @@ class BusyShop:
 def open_busy_shop(world: DashboardWorld, merchant_id: UUID, name: str = "مكتبة بنغازي Books") -> BusyShop:
     with world.database.transaction() as connection:
         new = NewApplication(name, merchant_id, webhook_url=WEBHOOK_URL)
-        application_id = create_application(connection, world.box, new).id
-    deliveries = Deliveries(world.database, application_id)
-    payment = _paid_twice(world, application_id)
+        created = create_application(connection, world.box, new)
+    deliveries = Deliveries(world.database, created.id)
+    payment = _paid_twice(world, created.id)
     deliveries.make("failed", None, failure="timeout", tries=9, event=CANCELED, ago=timedelta(days=2))
     deliveries.make("pending", 500, tries=3, ago=timedelta(hours=1))
     deliveries.make("pending", None, tries=0)
@@ -40,7 +49,7 @@ def open_busy_shop(world: DashboardWorld, merchant_id: UUID, name: str = "مكت
     deliveries.add_try(delivery, 1, None, failure="tls", answer=b"")
     deliveries.add_try(delivery, 2, 500, answer=b"<h1>Internal Server Error</h1>\n" * 20)
     deliveries.add_try(delivery, 3, 200, answer=b"", is_resend=True)
-    return BusyShop(application_id, deliveries, payment, delivery)
+    return BusyShop(created, deliveries, payment, delivery)
 
 
 def _paid_twice(world: DashboardWorld, application_id: UUID) -> UUID:

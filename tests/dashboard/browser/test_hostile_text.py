@@ -141,12 +141,3 @@ def test_what_is_in_an_address_or_a_form_comes_back_as_text(
 
 def _in_address(text: str) -> str:
     return quote(text, safe="")
-
-
-def test_an_answer_that_comes_in_later_stays_text_too(pages: DashboardWorld, owner: Colleague) -> None:
-    """The script puts it into an open page."""
-    shop = open_busy_shop(pages, pages.merchant.id)
-    owner.open(shop.path(f"deliveries/{shop.delivery}"))
-    shop.deliveries.add_try(shop.delivery, 4, 500, answer=HOSTILE.encode())
-    expect(owner.page.locator("#try-4 pre")).to_contain_text(MARKUP)
-    assert _troubles(owner) == []

@@ -54,11 +54,14 @@ def _path(shop: BusyShop, page: str) -> str:
 
 @pytest.mark.parametrize("role", Role)
 def test_what_a_role_finds(pages: DashboardWorld, colleagues: Colleagues, role: Role) -> None:
+    """And no secret, not even hidden: of keys and tokens only how they begin."""
     shop = open_busy_shop(pages, pages.merchant.id)
     pages.make_member(Role.VIEWER, email="colleague@example.ly")
     who = colleagues.come_in(pages, role, expected_statuses=frozenset({403}))
     for page, actions in _ACTIONS.items():
         who.open(_path(shop, page))
+        content = who.page.content()
+        assert not any(secret in content for secret in shop.secrets), f"a secret on {page}"
         names = who.main.evaluate(_NAMES_IN_MAIN)
         for name, roles in actions.items():
             assert any(each.startswith(name) for each in names) == (role in roles), (
@@ -70,24 +73,6 @@ def test_what_a_role_finds(pages: DashboardWorld, colleagues: Colleagues, role: 
         who.open(_path(shop, page))
         is_refused = who.main.get_by_text(who.says("Your role does not allow this")).count() == 1
         assert is_refused == (role not in roles), page
-
-
-def test_the_last_try_is_seen_by_all_and_secrets_by_none(
-    pages: DashboardWorld, colleagues: Colleagues
-) -> None:
-    """A viewer reads what happened; no page has a secret, a whole key or a token in it, not even hidden."""
-    shop = open_busy_shop(pages, pages.merchant.id)
-    made = pages.application
-    secrets = (made.api_key, made.access_token, made.webhook_secret)
-    who = colleagues.come_in(pages, Role.VIEWER)
-    own = BusyShop(made.id, shop.deliveries, shop.payment, shop.delivery)
-    for section in ("", "webhook", "credentials", "settings"):
-        who.open(own.path(section))
-        content = who.page.content()
-        assert not [secret for secret in secrets if str(secret) in content], section
-    who.open(_path(shop, "delivery"))
-    who.reads("Signature of this body")
-    assert "whsec_" not in who.page.locator("code, td").all_inner_texts()
 
 
 def test_another_merchant_finds_nothing(pages: DashboardWorld, colleagues: Colleagues) -> None:

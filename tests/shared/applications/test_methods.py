@@ -19,7 +19,7 @@ def test_methods_are_set_as_a_whole(database: Database, create: Create, rows: Ro
     mine, other = create("a"), create("b")
     for methods, changes in [({CARD}, True), ({CARD}, False), ({SADAD, ADFALI}, True)]:
         with database.transaction() as connection:
-            assert set_methods(connection, mine.id, methods) is changes
+            assert (set_methods(connection, mine.id, methods) is not None) is changes
         found = rows("select method from application_methods where application_id = %s", mine.id)
         assert {row[0] for row in found} == methods
     assert len(rows("select from application_methods where application_id = %s", other.id)) == 3

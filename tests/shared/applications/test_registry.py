@@ -133,7 +133,7 @@ def test_an_application_is_renamed(database: Database, create: Create, rows: Row
     made, _ = create("shop"), create("other")
     for name, changes in [(" متجر ", True), ("متجر", False)]:
         with database.transaction() as connection:
-            assert rename_application(connection, made.id, name) is changes
+            assert (rename_application(connection, made.id, name) is not None) is changes
     assert rows("select name from applications order by id") == [("متجر",), ("other",)]
     with pytest.raises(NameNotAllowedError), database.transaction() as connection:
         rename_application(connection, made.id, "a\x00")

@@ -1,0 +1,210 @@
+"""Ways around the throttles and the sessions that once worked, and must not again."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import timedelta
+from threading import Event, Thread
+
+import pytest
+
+from services.dashboard.people import signing_in
+from shared.people import passwords
+from shared.people.members import find_by_email, set_password
+from shared.people.passwords import hash_password, matching
+from shared.people.roles import Role
+from shared.people.sessions import begin_session, end_other_sessions, find_session
+from shared.people.throttles import ACCOUNT, ADDRESS, SlowDownError, Throttles
+from tests.clock import Clock
+from tests.dashboard.world import PASSWORD, DashboardWorld
+from tests.waiting import eventually
+
+WRONG = "not the password at all"
+
+
+@pytest.mark.parametrize("disguise", ["{} ", " {}", "{}\u2003", "{}\t", "{}" + " " * 300])
+def test_an_address_with_something_around_it_is_the_same_account(
+    pages: DashboardWorld, clock: Clock, disguise: str
+) -> None:
+    email = pages.make_member(Role.OWNER)
+    clock.stop_at(clock.now())
+    person = pages.person()
+    for _ in range(ACCOUNT.free):
+        assert person.sign_in(disguise.format(email), WRONG).status_code == 422
+    assert person.sign_in(email, PASSWORD).status_code == 429
+
+
+@pytest.mark.parametrize("disguise", ["{}\0", "{} \0", "{}" + " " * 254 + "z", "\u200e{}", "{}\u00ad"])
+def test_what_is_no_address_is_nobodys(pages: DashboardWorld, disguise: str) -> None:
+    email = pages.make_member(Role.OWNER)
+    assert pages.person().sign_in(disguise.format(email), PASSWORD).status_code == 422
+
+
+def test_signing_in_elsewhere_does_not_pay_for_guessing_here(pages: DashboardWorld, clock: Clock) -> None:
+    """An owner of another merchant invites the address and chooses a password for it."""
+    email = pages.make_member(Role.OWNER)
+    other = pages.make_merchant("Benghazi Books")
+    with pages.database.transaction() as connection:
+        pages.make_member(Role.VIEWER, other, email)
+        with pages.database.cursor() as cursor:
+            theirs = next(one for one in find_by_email(cursor, email) if one.merchant_id == other.id)
+        set_password(connection, theirs.id, "a password of their own")
+    clock.stop_at(clock.now())
+    statuses = []
+    for _ in range(ACCOUNT.free):
+        statuses.append(pages.person().sign_in(email, WRONG).status_code)
+        statuses.append(pages.person().sign_in(email, "a password of their own").status_code)
+    statuses.append(pages.person().sign_in(email, WRONG).status_code)
+    assert statuses[-1] == 429
+
+
+def test_who_has_signed_in_here_before_is_not_kept_out_by_who_guesses(
+    pages: DashboardWorld, clock: Clock
+) -> None:
+    email = pages.make_member(Role.OWNER)
+    owner = pages.person()
+    owner.sign_in(email, PASSWORD)
+    owner.post("/sign-out")
+    clock.stop_at(clock.now())
+    guesser = pages.person()
+    for _ in range(ACCOUNT.free + 1):
+        guesser.sign_in(email, WRONG)
+    assert guesser.answer.status_code == 429
+    assert owner.sign_in(email, PASSWORD).url == f"{pages.url}/"
+    assert guesser.sign_in(email, PASSWORD).status_code == 429, "elsewhere it is as before"
+
+
+def test_a_known_browser_guesses_no_more_than_others(pages: DashboardWorld, clock: Clock) -> None:
+    email = pages.make_member(Role.OWNER)
+    person = pages.person()
+    person.sign_in(email, PASSWORD)
+    person.post("/sign-out")
+    clock.stop_at(clock.now())
+    statuses = [person.sign_in(email, WRONG).status_code for _ in range(ACCOUNT.free + 1)]
+    assert statuses == [422] * ACCOUNT.free + [429]
+
+
+def test_addresses_of_one_network_count_together(world: DashboardWorld, clock: Clock) -> None:
+    clock.stop_at(clock.now())
+    throttles = Throttles(b"key")
+
+    def count(number: int, address: str) -> None:
+        with world.database.transaction() as connection:
+            throttles.count(connection, f"account-{number}", address)
+
+    for number in range(ADDRESS.free):
+        count(number, f"2001:db8:1:2::{number:x}")
+    with pytest.raises(SlowDownError):
+        count(1000, "2001:db8:1:2:ffff::1")
+    count(1001, "2001:db8:1:3::1")
+    for number in range(ADDRESS.free):
+        count(2000 + number, "192.0.2.7" if number % 2 else "::ffff:192.0.2.7")
+    with pytest.raises(SlowDownError):
+        count(3000, "192.0.2.7")
+
+
+def test_two_who_sign_in_at_one_moment_do_not_wait_for_each_other(world: DashboardWorld) -> None:
+    throttles = Throttles(b"key")
+
+    def sign_in(_number: int) -> None:
+        with world.database.transaction() as connection:
+            throttles.count(connection, "account", "192.0.2.7")
+        with world.database.transaction() as connection:
+            throttles.succeeded(connection, "account", "192.0.2.7", is_forgiven=True)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(sign_in, range(100)))
+
+
+def test_a_session_that_is_being_ended_does_not_come_back(world: DashboardWorld, clock: Clock) -> None:
+    """A request that waits for the row while it is ended must not make it good again."""
+    email = world.make_member(Role.OWNER)
+    with world.database.cursor() as cursor:
+        (member,) = find_by_email(cursor, email)
+    with world.database.transaction() as connection:
+        token = begin_session(connection, member.id, "192.0.2.7", "a browser")
+    clock.advance(timedelta(minutes=2))
+    began = Event()
+
+    def use() -> None:
+        began.set()
+        with world.database.cursor() as cursor:
+            find_session(cursor, token)
+
+    using = Thread(target=use)
+    with world.database.transaction() as connection:
+        end_other_sessions(connection, member.id, kept=b"")
+        using.start()
+        began.wait(10)
+        eventually(lambda: world.rows("select from pg_stat_activity where wait_event_type = 'Lock'"))
+    using.join(10)
+    with world.database.cursor() as cursor:
+        assert find_session(cursor, token) is None
+
+
+def test_a_password_changed_while_somebody_signs_in_counts(
+    pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    email = pages.make_member(Role.OWNER)
+
+    def change_meanwhile(hashes: list[str], text: str) -> list[str]:
+        right = matching(hashes, text)
+        with pages.database.transaction() as connection:
+            (member,) = find_by_email(connection.cursor(), email)
+            set_password(connection, member.id, "another one altogether")
+        return right
+
+    monkeypatch.setattr(signing_in, "matching", change_meanwhile)
+    assert pages.person().sign_in(email, PASSWORD).status_code == 422
+    monkeypatch.undo()
+    assert pages.person().sign_in(email, "another one altogether").url == f"{pages.url}/"
+
+
+def test_a_choice_of_merchants_is_over_once_the_password_was_changed(pages: DashboardWorld) -> None:
+    email = pages.make_member(Role.OWNER)
+    pages.make_member(Role.VIEWER, pages.make_merchant("Benghazi Books"), email)
+    person = pages.person()
+    person.sign_in(email, PASSWORD)
+    assert person.title == "Choose a merchant"
+    member = pages.rows("select id from members where email = %s order by id", email)[0][0]
+    with pages.database.transaction() as connection:
+        set_password(connection, member, "another one altogether")
+    assert person.post("/sign-in/merchant", member=str(member)).url == f"{pages.url}/sign-in"
+
+
+def test_one_look_is_enough_for_all_memberships(
+    pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the time does not tell how many there are."""
+    email = pages.make_member(Role.OWNER)
+    for name in ("a", "b", "c"):
+        pages.make_member(Role.VIEWER, pages.make_merchant(name), email)
+    looks: list[str] = []
+
+    def again(hashed: str, _text: str) -> str:
+        looks.append(hashed)
+        return hashed[::-1]
+
+    monkeypatch.setattr(passwords, "_again", again)
+    assert pages.person().sign_in(email, WRONG).status_code == 422
+    assert len(looks) == 1
+
+
+def test_hashes_of_one_salt_are_told_apart() -> None:
+    first = hash_password("one password here")
+    second = hash_password("another password", like=first)
+    assert matching([first, second], "another password") == [second]
+    assert matching([first, second], "neither of the two") == []
+    assert matching([], "one password here") == []
+
+
+def test_who_would_wait_long_for_their_password_is_sent_away(pages: DashboardWorld) -> None:
+    """And holds no thread that others need for pages."""
+    person = pages.person()
+    email = pages.make_member(Role.OWNER)
+    with ExitStack() as line:
+        for _ in range(8):
+            passwords._in_line.acquire()
+            line.callback(passwords._in_line.release)
+        busy = person.sign_in(email, PASSWORD)
+        assert (busy.status_code, busy.headers["Retry-After"]) == (503, "1")
+    assert person.sign_in(email, PASSWORD).url == f"{pages.url}/"
