@@ -58,7 +58,7 @@ def test_money_and_payments_of_the_last_fourteen_days(pages: DashboardWorld) -> 
     make_intent(pages, "not ours", State.SUCCEEDED, amount=99_000, application_id=other)
     person = overview(pages)
     shown = figures(person)
-    assert shown["Paid"] == "LYD 12.500"
+    assert shown["Amount paid"] == "LYD 12.500"
     assert shown["Payments paid"] == "2"
     assert shown["Payments created"] == "5"
     page = person.answer.text
@@ -73,7 +73,7 @@ def test_deliveries_by_outcome_do_not_count_tests(pages: DashboardWorld) -> None
         make_delivery(pages, intent, status, status_code=code)
     make_delivery(pages, None, "failed", status_code=500, is_test=True)
     person = overview(pages)
-    assert figures(person)["Deliveries that arrived"] == "50%"
+    assert figures(person)["Share of deliveries that arrived"] == "50%"
     assert "Deliveries of each day: 2 succeeded, 4 in all." in person.text
     assert "Of the newest 5 deliveries that were tried, 40% arrived." in person.text
 

@@ -9,29 +9,11 @@ from tests.dashboard.browser.colleague import Colleague
 from tests.dashboard.world import DashboardWorld
 
 _LONG_MS = 120_000
-_HAS_RUN = "window.hasRun"
-_HOSTILE = b"<script>window.hasRun = true</script><img src=x onerror='window.hasRun = true'>"
 
 
 @pytest.fixture
 def shop(pages: DashboardWorld) -> BusyShop:
     return open_busy_shop(pages, pages.merchant.id)
-
-
-def test_a_new_delivery_appears_and_the_focus_stays(
-    pages: DashboardWorld, owner: Colleague, shop: BusyShop
-) -> None:
-    first = shop.deliveries.make()
-    owner.open(shop.path("deliveries"))
-    rows = owner.page.locator("tbody tr")
-    before = rows.count()
-    link = owner.page.locator(f'a[href$="{first}"]')
-    link.focus()
-    shop.deliveries.make("failed", 500)
-    expect(rows).to_have_count(before + 1)
-    expect(link).to_be_focused()
-    shop.deliveries.run("update webhook_deliveries set status = 'succeeded' where status = 'failed'")
-    expect(owner.page.locator("tbody")).not_to_contain_text(owner.says("Failed"))
 
 
 def test_what_is_filtered_out_does_not_appear(owner: Colleague, shop: BusyShop) -> None:
@@ -42,48 +24,6 @@ def test_what_is_filtered_out_does_not_appear(owner: Colleague, shop: BusyShop) 
     shop.deliveries.make("failed", 500)
     expect(rows).to_have_count(2)
     expect(owner.page.locator("tbody")).not_to_contain_text(owner.says("Succeeded"))
-
-
-def test_a_try_appears_and_what_was_opened_stays_open(
-    pages: DashboardWorld, owner: Colleague, shop: BusyShop
-) -> None:
-    """Nothing in a response runs, neither at first nor when it comes in later."""
-    delivery = shop.deliveries.make("failed", 500, tries=2)
-    shop.deliveries.add_try(delivery, 1, 500, answer=_HOSTILE)
-    shop.deliveries.add_try(delivery, 2, 500, answer=_HOSTILE)
-    owner.open(shop.path(f"deliveries/{delivery}"))
-    first = owner.page.locator("#try-1")
-    first.locator("summary").click()
-    shop.deliveries.add_try(delivery, 3, 200, answer=_HOSTILE, is_resend=True)
-    expect(owner.page.locator("#try-3")).to_be_visible()
-    expect(first).to_have_attribute("open", "")
-    expect(first.locator("summary")).to_be_focused()
-    expect(owner.page.locator("#try-3 pre")).to_have_text(_HOSTILE.decode())
-    assert not owner.page.evaluate(_HAS_RUN)
-
-
-def test_held_still_it_stays_as_it_is(pages: DashboardWorld, owner: Colleague, shop: BusyShop) -> None:
-    """WCAG 2.2.2; by keyboard too."""
-    shop.deliveries.make()
-    owner.page.clock.install()
-    owner.open(shop.path("deliveries"))
-    asked: list[str] = []
-    owner.page.on(
-        "request", lambda request: asked.append(request.url) if "x-part" in request.headers else None
-    )
-    live = owner.button("Live")
-    expect(live).to_have_attribute("aria-pressed", "true")
-    live.focus()
-    owner.page.keyboard.press("Space")
-    expect(live).to_have_attribute("aria-pressed", "false")
-    asked.clear()
-    shop.deliveries.make()
-    owner.page.clock.run_for(600_000)
-    assert asked == []
-    expect(owner.page.locator("tbody tr")).to_have_count(1)
-    live.click()
-    expect(owner.page.locator("tbody tr")).to_have_count(2)
-    assert asked
 
 
 def test_older_pages_hold_still(owner: Colleague, shop: BusyShop) -> None:
@@ -97,6 +37,20 @@ def test_older_pages_hold_still(owner: Colleague, shop: BusyShop) -> None:
     with owner.noting(parts=True) as asked:
         owner.page.clock.run_for(_LONG_MS)
     assert asked == []
+
+
+def test_a_delivery_holds_still_when_told_to_and_goes_on_again(owner: Colleague, shop: BusyShop) -> None:
+    owner.page.clock.install()
+    owner.open(shop.path(f"deliveries/{shop.delivery}"))
+    owner.button("Live").click()
+    with owner.noting(parts=True) as asked:
+        shop.deliveries.add_try(shop.delivery, 4, 503)
+        owner.page.clock.run_for(_LONG_MS)
+        assert asked == []
+        expect(owner.page.locator("#try-4")).to_have_count(0)
+        owner.button("Live").click()
+        expect(owner.page.locator("#try-4")).to_be_visible()
+        assert asked
 
 
 def test_what_is_marked_to_be_copied_stays_marked(owner: Colleague, shop: BusyShop) -> None:
@@ -114,19 +68,6 @@ def test_what_is_marked_to_be_copied_stays_marked(owner: Colleague, shop: BusySh
     owner.page.evaluate("getSelection().removeAllRanges()")
     owner.page.clock.run_for(4_000)
     expect(owner.page.locator("#try-4")).to_be_visible()
-
-
-def test_when_the_session_ends_it_says_so(pages: DashboardWorld, owner: Colleague, shop: BusyShop) -> None:
-    shop.deliveries.make()
-    owner.open(shop.path("deliveries"))
-    pages.run("update sessions set expires_at = mizan_now()")
-    expect(owner.page.locator("[data-live-status]")).to_have_text(
-        owner.says("Your session has ended. Reload the page to sign in again.")
-    )
-    expect(owner.page.locator("tbody tr")).to_have_count(1)
-    told = [trouble for trouble in owner.visitor.troubles if trouble.startswith("status 401")]
-    assert owner.visitor.troubles == told[:1], "it asks once, and never again"
-    owner.visitor.troubles.clear()
 
 
 def test_it_says_when_the_server_is_away_and_catches_up(owner: Colleague, shop: BusyShop) -> None:
