@@ -33,7 +33,8 @@ insert into webhook_deliveries (id, intent_uuid, application_id, event, url, sec
 select uuidv7(make_interval(secs => -20.0 * 86400 * (1 - n::float8 / %(count)s))), uuidv7(), %(application)s,
        'payment_intent.succeeded', 'https://shop.example/hooks', 1,
        case when n %% (%(count)s / 100) = 1 then 'failed' else 'succeeded' end, 1, 1,
-       case when n = 1 then null when n %% (%(count)s / 100) = 1 then 503 else 200 end, case when n = 1 then 'timeout' end
+       case when n = 1 then null when n %% (%(count)s / 100) = 1 then 503 else 200 end,
+       case when n = 1 then 'timeout' end
 from generate_series(1, %(count)s) as n;
 """
 _FILL_INTENTS = """

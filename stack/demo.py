@@ -39,7 +39,9 @@ def ensure_demo(directory: Path, environment: Mapping[str, str]) -> Demo:
 def _owner(environment: Mapping[str, str], application_id: str) -> Demo:
     """Where demo.json was lost, the owner is there already, and gets a new password."""
     with psycopg.connect(environment["DATABASE_URL"], connect_timeout=10) as connection:
-        merchant, is_known = connection.execute(_FIND_OWNER, (_OWNER, application_id)).fetchone() or ("", False)
+        row = connection.execute(_FIND_OWNER, (_OWNER, application_id)).fetchone()
+    assert row is not None
+    merchant, is_known = row
     member = ("--email", _OWNER, "--merchant", str(merchant), "--json")
     command = ("reset-password",) if is_known else ("create", "--role", "owner")
     made = _mizan(environment, "user", *command, *member)

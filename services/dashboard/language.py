@@ -19,7 +19,9 @@ def current_language() -> str:
     chosen = session.get("lang")
     if chosen in LANGUAGES:
         return str(chosen)
-    return request.accept_languages.best_match(list(LANGUAGES), DEFAULT)
+    # In the order of what the browser prefers. Werkzeug's own choice would take en over ar-LY for being exact.
+    preferred = (tag.partition("-")[0].lower() for tag in request.accept_languages.values())
+    return next((tag for tag in preferred if tag in LANGUAGES), DEFAULT)
 
 
 def moment(at: datetime) -> str:

@@ -32,9 +32,8 @@ class TooManyPasswordsError(Exception):
 def check_password(text: str, email: str) -> str:
     """The password, if one may choose it: its length is what counts."""
     name = email.partition("@")[0]
-    is_guessable = len(set(text)) < _FEWEST_DIFFERENT or (
-        len(name) >= _LONG_ENOUGH_TO_GUESS and name in text.lower()
-    )
+    own = name if len(name) >= _LONG_ENOUGH_TO_GUESS else email
+    is_guessable = len(set(text)) < _FEWEST_DIFFERENT or own in text.lower()
     if not SHORTEST <= len(text) <= LONGEST or is_guessable:
         raise PasswordNotAllowedError
     return text

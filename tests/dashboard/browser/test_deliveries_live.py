@@ -3,14 +3,10 @@
 from uuid import UUID
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from services.scheduler.bulk_resends import BulkResends
 from shared.people.roles import Role
-from tests.browser import DESKTOP, SMALL_PHONE
 from tests.dashboard.browser.colleague import Colleague, Colleagues
-from tests.dashboard.browser.words import LANGUAGES
 from tests.dashboard.made_deliveries import Deliveries
 from tests.dashboard.world import PASSWORD, DashboardWorld
 
@@ -110,48 +106,3 @@ def test_a_try_appears_and_what_was_opened_stays_open(
     expect(first.locator("summary")).to_be_focused()
     expect(owner.page.locator("#try-3 pre")).to_have_text(_HOSTILE.decode())
     assert not owner.page.evaluate(_HAS_RUN)
-
-
-def test_the_bar_moves_until_it_is_done(
-    pages: DashboardWorld, deliveries: Deliveries, owner: Colleague
-) -> None:
-    deliveries.make_many(3, "failed", 500)
-    owner.open(address_of(pages, "resend-failed"))
-    owner.button("Resend all of them").click()
-    owner.sees("Resending failed deliveries")
-    bar = owner.page.get_by_role("progressbar")
-    expect(bar).to_have_js_property("value", 0)
-    BulkResends(pages.database).turn()
-    expect(bar).to_have_js_property("value", 1)
-    expect(owner.button("Stop")).to_have_count(0)
-
-
-@pytest.mark.parametrize("lang", LANGUAGES)
-def test_axe_finds_nothing_and_nothing_is_cut_off(
-    pages: DashboardWorld, deliveries: Deliveries, colleagues: Colleagues, lang: str
-) -> None:
-    delivery = deliveries.make("failed", 500, tries=2)
-    deliveries.add_try(delivery, 1, None, failure="timeout", answer=b"")
-    deliveries.add_try(delivery, 2, 500, answer=b"x" * 16384, is_resend=True)
-    deliveries.make("pending", None, tries=0)
-    deliveries.make(is_test=True)
-    who = colleagues.come()
-    who.sign_in(pages.make_member(Role.OWNER), PASSWORD)
-    found: list[str] = []
-    for address in ("?", "?id=nonsense&from=x&", f"/{delivery}?", "/resend-failed?"):
-        who.open(f"{address_of(pages)}{address}lang={lang}")
-        _look(who, address, found)
-    who.page.locator("main form[method=post] button").click()
-    expect(who.page.get_by_role("progressbar")).to_be_visible()
-    _look(who, "progress", found)
-    assert not found, "\n".join(found)
-
-
-def _look(who: Colleague, address: str, found: list[str]) -> None:
-    results = Axe().run(who.page, options=_OPTIONS)
-    if results.violations_count:
-        found.append(f"--- {address}\n{results.generate_report()}")
-    for viewport in (SMALL_PHONE, DESKTOP):
-        who.page.set_viewport_size(viewport)
-        if who.page.evaluate(_SCROLLS_SIDEWAYS):
-            found.append(f"--- {address} scrolls sideways at {viewport['width']}")
