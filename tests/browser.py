@@ -1,8 +1,6 @@
 """A real browser for tests: finds Chromium or installs it, and watches that its pages behave.
 
-A directory of browser tests has this line in its conftest.py:
-
-    from tests.browser import browser, pytest_collection_finish, visitors  # noqa: F401
+Imported once, in tests/conftest.py: each import would be a browser of its own, and Playwright runs one at a time.
 """
 
 import os

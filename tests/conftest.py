@@ -26,9 +26,12 @@ from shared.settings import (
 )
 from shared.topics import Topic
 from stack.engines import Engines
+from tests.browser import browser, pytest_collection_finish, visitors
 from tests.clock import Clock
 from tests.databases import Databases
 from tests.engines import TestEngines, start_embedded, start_in_docker
+
+__all__ = ["browser", "pytest_collection_finish", "visitors"]
 
 CHECKOUT = "https://pay.mizan.example"
 

@@ -4,12 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browser import Visitors, browser, pytest_collection_finish, visitors
+from tests.browser import Visitors
 from tests.checkout.browser.serving import serving
 from tests.checkout.browser.shopper import Shoppers
 from tests.checkout.world import CheckoutWorld
-
-__all__ = ["browser", "pytest_collection_finish", "visitors"]
 
 
 @pytest.fixture

@@ -6,11 +6,9 @@ import pytest
 
 from services.dashboard.app import make_app
 from shared.web.operations_server import serve_operations
-from tests.browser import Visitors, browser, pytest_collection_finish, visitors
+from tests.browser import Visitors
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.dashboard.world import DashboardWorld
-
-__all__ = ["browser", "pytest_collection_finish", "visitors"]
 
 
 @pytest.fixture
