@@ -122,9 +122,14 @@ def guard(app: Flask, database: Database) -> None:
         return None
 
 
+def wants_part() -> bool:
+    """Our own script asks for parts of pages with this header."""
+    return "X-Part" in request.headers
+
+
 def _is_by_itself() -> bool:
     """The page looks whether there is something new; nobody did anything."""
-    return request.method == "GET" and "X-Part" in request.headers
+    return request.method == "GET" and wants_part()
 
 
 def _check_application(connection: Connection[Any], who: SignedIn) -> None:
@@ -143,7 +148,7 @@ def _check_application(connection: Connection[Any], who: SignedIn) -> None:
 
 
 def _to_sign_in() -> ResponseReturnValue:
-    is_page = request.method == "GET" and "X-Part" not in request.headers
+    is_page = request.method == "GET" and not wants_part()
     if not is_page:
         abort(401)
     return redirect(url_for("people.sign_in", next=request.full_path.rstrip("?")), _SEE_OTHER)

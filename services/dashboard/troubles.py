@@ -6,6 +6,7 @@ from flask_babel import lazy_gettext as _
 from flask_wtf.csrf import CSRFError
 from werkzeug import exceptions
 
+from services.dashboard.access import wants_part
 from shared.people.passwords import TooManyPasswordsError
 from shared.web.operations import OPERATIONS_PATHS
 
@@ -41,8 +42,7 @@ _WORDS = {
 
 
 def is_for_program() -> bool:
-    """Our own script asks for parts of pages with this header."""
-    return request.path in OPERATIONS_PATHS or "X-Part" in request.headers
+    return request.path in OPERATIONS_PATHS or wants_part()
 
 
 def trouble_page(error: exceptions.HTTPException | None) -> str:

@@ -14,10 +14,11 @@ from prometheus_client import Counter
 from psycopg import Connection
 from psycopg.rows import class_row
 
+from shared.db.index_order import read_in_order
 from shared.db.pool import Database
 from shared.topics import WEBHOOKS_RESEND
-from shared.webhooks.resending import refusal_of
 from shared.webhooks.resending_failed import FAILED_FACETS, OF_FACET_SQL, Outcome
+from shared.webhooks.standing import refusal_of
 
 RESENT = Counter("mizan_webhook_bulk_resent", "Failed deliveries put in line to be resent, of whole periods")
 
@@ -82,8 +83,7 @@ class BulkResends:
     def turn(self) -> float:
         """A batch of one application's, and at once of the next one's."""
         with self._database.transaction() as connection:
-            # Where the planner believes that a month is short, it would rather read and sort all of it.
-            connection.execute("set local enable_sort = off")
+            read_in_order(connection)
             under_way = _claim(connection)
             if under_way is None:
                 return PAUSE_S

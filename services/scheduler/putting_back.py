@@ -4,17 +4,13 @@ A round goes through all that waits, from the longest waiting on, a window at a 
 passes again over what was put back a moment ago, however much there is.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
 from prometheus_client import Gauge
-from psycopg import Cursor
-
-from shared.db.pool import Database
 
 P = TypeVar("P")
 
@@ -124,16 +120,6 @@ class Rounds(Generic[P]):
             self._in_line_s = self._waiting.in_line_s(now)
             self._measured_at = monotonic()
         return self._in_line_s
-
-
-@contextmanager
-def in_index_order(database: Database) -> Iterator[Cursor[Any]]:
-    """A transaction for finding the first few by an index of a partitioned table.
-
-    Where the planner believes that a table is short, it would rather read and sort all of it.
-    """
-    with database.transaction() as connection:
-        yield connection.execute("set local enable_sort = off")
 
 
 def _waited_s(window: Window[P], since: float | None) -> float:

@@ -17,9 +17,9 @@ from services.scheduler.putting_back import (
     Rounds,
     Thresholds,
     Window,
-    in_index_order,
 )
 from shared.db.first_value import first_value
+from shared.db.index_order import in_index_order
 from shared.db.pool import Database
 from shared.settings import KafkaSettings
 from shared.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW

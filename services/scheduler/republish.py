@@ -9,8 +9,9 @@ from uuid import UUID
 from prometheus_client import Counter, Gauge
 
 from services.scheduler.backlog import Backlog
-from services.scheduler.putting_back import BATCH, WINDOW, Rounds, Thresholds, Window, in_index_order
+from services.scheduler.putting_back import BATCH, WINDOW, Rounds, Thresholds, Window
 from shared.db.first_value import first_value
+from shared.db.index_order import in_index_order
 from shared.db.pool import Database
 from shared.settings import KafkaSettings
 from shared.topics import PAYMENT_INTENT_EVENTS

@@ -7,6 +7,9 @@ from enum import StrEnum
 
 from shared.intents.states import EventType
 
+FACET_SQL = "delivery_facet(status, event, last_status_code, last_failure)"
+"""Written so everywhere, for the index has it so."""
+
 
 class Answered(StrEnum):
     """How the receiver answered last."""

@@ -3,7 +3,6 @@
 The wish goes through the outbox to webhooks.resend; the webhook service meets it once, whatever happens on the way.
 """
 
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -11,21 +10,8 @@ from psycopg import Connection
 
 from shared.applications.errors import RefusedError
 from shared.topics import WEBHOOKS_RESEND
+from shared.webhooks.standing import check_can_send
 
-
-class Refusal(StrEnum):
-    """Why nothing is resent now."""
-
-    NO_URL = "no_url"
-    PAUSED = "paused"
-
-
-_TEXTS = {
-    Refusal.NO_URL: "the application has no webhook URL; set one first",
-    Refusal.PAUSED: "an operator has paused this application's webhooks",
-}
-_STANDING = """
-select a.webhook_url is not null, a.webhooks_paused_at is not null from applications as a where a.id = %s"""
 _OWNER = "select application_id from webhook_deliveries where id = %s"
 _WISH = "insert into resend_requests (id, delivery_id) values (%s, %s) on conflict (id) do nothing"
 _QUEUE = """
@@ -33,26 +19,9 @@ insert into outbox (topic, key, payload)
 values (%(topic)s, %(delivery)s, resend_requested_message(%(resend)s, %(delivery)s, %(application)s))"""
 
 
-class ResendRefusedError(RefusedError):
-    """It cannot be resent now; the text says why."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(_TEXTS[refusal])
-        self.refusal = refusal
-
-
 class DeliveryNotFoundError(RefusedError):
     def __init__(self, delivery_id: UUID) -> None:
         super().__init__(f"there is no delivery {delivery_id}")
-
-
-def refusal_of(connection: Connection[Any], application_id: UUID) -> Refusal | None:
-    """Why nothing of this application can be resent at the moment, if so."""
-    row = connection.execute(_STANDING, (application_id,)).fetchone()
-    has_url, is_paused = row or (False, False)
-    if not has_url:
-        return Refusal.NO_URL
-    return Refusal.PAUSED if is_paused else None
 
 
 def application_of(connection: Connection[Any], delivery_id: UUID) -> UUID:
@@ -66,9 +35,7 @@ def application_of(connection: Connection[Any], delivery_id: UUID) -> UUID:
 def request_resend(connection: Connection[Any], delivery_id: UUID, resend_id: UUID) -> bool:
     """`resend_id` names the wish. Asking twice with one id sends once; the second time it returns False."""
     application_id = application_of(connection, delivery_id)
-    refusal = refusal_of(connection, application_id)
-    if refusal is not None:
-        raise ResendRefusedError(refusal)
+    check_can_send(connection, application_id)
     if connection.execute(_WISH, (resend_id, delivery_id)).rowcount == 0:
         return False
     values = {

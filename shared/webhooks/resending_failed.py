@@ -13,8 +13,9 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from shared.applications.errors import RefusedError
-from shared.webhooks.facets import facets
-from shared.webhooks.resending import ResendRefusedError, refusal_of
+from shared.db.index_order import read_in_order
+from shared.webhooks.facets import FACET_SQL, facets
+from shared.webhooks.standing import check_can_send
 
 MOST_COUNTED = 10_000
 FAILED_FACETS = facets("failed")
@@ -73,13 +74,12 @@ class BulkResendNotFoundError(RefusedError):
 
 # Tests are left out: nobody waits for them. Compared and ordered as pairs, which no other index can help with, they are
 # found by the right one whatever the planner believes.
-_FACET = "delivery_facet(status, event, last_status_code, last_failure)"
 OF_FACET_SQL = f"""
 select id from webhook_deliveries
 where application_id = %(application)s and id > %(reached)s and id < %(behind)s
-  and ({_FACET}, id) > (wanted.facet, %(reached)s) and ({_FACET}, id) < (wanted.facet, %(behind)s)
+  and ({FACET_SQL}, id) > (wanted.facet, %(reached)s) and ({FACET_SQL}, id) < (wanted.facet, %(behind)s)
   and not is_test and updated_at <= %(asked_at)s
-order by {_FACET}, id"""  # noqa: S608
+order by {FACET_SQL}, id"""  # noqa: S608
 COUNT_SQL = f"""
 select count(*) from (
     select from unnest(%(facets)s::smallint[]) as wanted (facet)
@@ -103,8 +103,7 @@ def count_failed(
     connection: Connection[Any], application_id: UUID, since: datetime, until: datetime
 ) -> Found:
     """Of this period, by when their events happened."""
-    # Where the planner believes that a month is short, it would rather read and sort all of it.
-    connection.execute("set local enable_sort = off")
+    read_in_order(connection)
     period = connection.execute(_PERIOD, (since, until)).fetchone()
     assert period is not None
     values = {
@@ -126,9 +125,7 @@ def begin_resending_failed(
     known = _find(connection, application_id, bulk_id)
     if known is not None:
         return known, False
-    refusal = refusal_of(connection, application_id)
-    if refusal is not None:
-        raise ResendRefusedError(refusal)
+    check_can_send(connection, application_id)
     found = count_failed(connection, application_id, since, until)
     if found.count == 0:
         raise NothingFailedError

@@ -8,14 +8,14 @@ from uuid import UUID, uuid4
 
 from psycopg import Connection
 
-from shared.applications.errors import ApplicationNotFoundError, RefusedError
+from shared.applications.errors import ApplicationNotFoundError
 from shared.intents.states import EventType
 from shared.topics import WEBHOOKS_DELIVER
+from shared.webhooks.standing import check_can_send
 
 _SENT_BEFORE = "select from webhook_deliveries where id = %s"
 # Nobody changes the URL, the secret or the pause before the delivery is made.
-_STANDING = """
-select webhook_url is not null, webhooks_paused_at is not null from applications where id = %s for share"""
+_HOLD = "select from applications where id = %s for share"
 _SEND = """
 with made as (
     insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, next_due_at, is_test)
@@ -28,16 +28,6 @@ insert into outbox (topic, key, payload)
 select %(topic)s, application_id, delivery_due_message(id, application_id, 1, next_due_at) from made"""
 
 
-class NoWebhookUrlError(RefusedError):
-    def __init__(self) -> None:
-        super().__init__("the application has no webhook URL; set one first")
-
-
-class WebhooksPausedError(RefusedError):
-    def __init__(self) -> None:
-        super().__init__("an operator has paused this application's webhooks")
-
-
 def send_test_delivery(connection: Connection[Any], application_id: UUID, delivery_id: UUID) -> bool:
     """`delivery_id`, a uuid v7 made just now, names the wish: asking twice with one id sends once.
 
@@ -45,14 +35,9 @@ def send_test_delivery(connection: Connection[Any], application_id: UUID, delive
     """
     if connection.execute(_SENT_BEFORE, (delivery_id,)).rowcount:
         return False
-    row = connection.execute(_STANDING, (application_id,)).fetchone()
-    if row is None:
+    if not connection.execute(_HOLD, (application_id,)).rowcount:
         raise ApplicationNotFoundError(application_id)
-    has_url, is_paused = row
-    if not has_url:
-        raise NoWebhookUrlError
-    if is_paused:
-        raise WebhooksPausedError
+    check_can_send(connection, application_id)
     values = {
         "id": delivery_id,
         "intent": uuid4(),

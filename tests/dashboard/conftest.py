@@ -6,7 +6,10 @@ import pytest
 
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
+from shared.people.roles import Role
 from shared.settings import Settings
+from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
 
 
@@ -22,3 +25,22 @@ def pages(world: DashboardWorld) -> Iterator[DashboardWorld]:
     """The same, with its pages served."""
     with world.serving():
         yield world
+
+
+@pytest.fixture
+def deliveries(pages: DashboardWorld) -> Deliveries:
+    return Deliveries(pages.database, pages.application.id)
+
+
+@pytest.fixture
+def viewer(pages: DashboardWorld) -> Iterator[Person]:
+    person = pages.person(Role.VIEWER)
+    yield person
+    person.close()
+
+
+@pytest.fixture
+def developer(pages: DashboardWorld) -> Iterator[Person]:
+    person = pages.person(Role.DEVELOPER)
+    yield person
+    person.close()

@@ -1,7 +1,6 @@
 """The list of an application's deliveries: all of them, newest first, with filters."""
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from uuid import UUID, uuid4
@@ -20,18 +19,6 @@ from tests.dashboard.world import DashboardWorld
 
 _ROW = re.compile(r"/deliveries/([0-9a-f-]{36})\"")
 _OLDER = re.compile(r'rel="next" href="([^"]*)"')
-
-
-@pytest.fixture
-def deliveries(pages: DashboardWorld) -> Deliveries:
-    return Deliveries(pages.database, pages.application.id)
-
-
-@pytest.fixture
-def viewer(pages: DashboardWorld) -> Iterator[Person]:
-    person = pages.person(Role.VIEWER)
-    yield person
-    person.close()
 
 
 def listed(person: Person, application: UUID, query: str = "", **headers: str) -> list[UUID]:

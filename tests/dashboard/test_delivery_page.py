@@ -5,7 +5,6 @@ import hmac
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from html import unescape
 from uuid import UUID, uuid4
 
@@ -13,7 +12,6 @@ import pytest
 
 from services.dashboard.deliveries.answer_text import harmless
 from shared.applications.webhook_secrets import roll_webhook_secret
-from shared.people.roles import Role
 from shared.webhooks.failures import ANSWER_LIMIT
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.person import Person
@@ -21,18 +19,6 @@ from tests.dashboard.world import DashboardWorld
 from tests.webhooks.receivers import Receiver, answer_of, sender
 
 _RAW = re.compile(r"<pre[^>]*aria-labelledby=\"([\w-]+)\"[^>]*>(.*?)</pre>", re.DOTALL)
-
-
-@pytest.fixture
-def deliveries(pages: DashboardWorld) -> Deliveries:
-    return Deliveries(pages.database, pages.application.id)
-
-
-@pytest.fixture
-def viewer(pages: DashboardWorld) -> Iterator[Person]:
-    person = pages.person(Role.VIEWER)
-    yield person
-    person.close()
 
 
 def show(person: Person, pages: DashboardWorld, delivery: UUID) -> dict[str, str]:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from psycopg import Cursor
 
-from services.dashboard.days import begin_of, day_of
+from services.dashboard.days import begin_of, day_of, floor_of
 from services.dashboard.overview.counting import PAYMENTS_SQL
 from services.dashboard.overview.endpoint import NEWEST_TRIED_SQL, SUCCEEDED, TIMES_SQL, TRIED
 from shared.db.connections import STEADY_PLANS
@@ -46,7 +46,12 @@ def cost_of_newest(cursor: Cursor[Any], world: DashboardWorld) -> dict[str, int]
     now = datetime.now(UTC)
     found = {}
     for name, statement, facets in (("tried", NEWEST_TRIED_SQL, TRIED), ("times", TIMES_SQL, SUCCEEDED)):
-        values = {"application": world.application.id, "begin": now - SPAN, "end": now, "facets": facets}
+        values = {
+            "application": world.application.id,
+            "lowest": floor_of(now - SPAN),
+            "behind": floor_of(now),
+            "facets": facets,
+        }
         plan = explain(cursor, statement.encode(), values)
         assert not [node for node in nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")]
         found[name] = pages(plan)

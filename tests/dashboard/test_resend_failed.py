@@ -1,7 +1,6 @@
 """Resending all failed deliveries of a period: a count, a confirmation, a bar, a way to stop."""
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from threading import Barrier, Thread
 from uuid import UUID, uuid4
@@ -19,18 +18,6 @@ from tests.dashboard.world import DashboardWorld
 
 A_DAY = timedelta(days=1)
 _VALUE = re.compile(r'<progress id="progress" max="1" value="([\d.]+)"')
-
-
-@pytest.fixture
-def deliveries(pages: DashboardWorld) -> Deliveries:
-    return Deliveries(pages.database, pages.application.id)
-
-
-@pytest.fixture
-def developer(pages: DashboardWorld) -> Iterator[Person]:
-    person = pages.person(Role.DEVELOPER)
-    yield person
-    person.close()
 
 
 def address_of(pages: DashboardWorld, tail: str = "/resend-failed") -> str:

@@ -19,18 +19,6 @@ from tests.webhooks.conftest import Webhooks
 from tests.webhooks.receivers import Receiver, Reply
 
 
-@pytest.fixture
-def deliveries(pages: DashboardWorld) -> Deliveries:
-    return Deliveries(pages.database, pages.application.id)
-
-
-@pytest.fixture
-def developer(pages: DashboardWorld) -> Iterator[Person]:
-    person = pages.person(Role.DEVELOPER)
-    yield person
-    person.close()
-
-
 def address_of(pages: DashboardWorld, delivery: UUID) -> str:
     return f"/applications/{pages.application.id}/deliveries/{delivery}"
 

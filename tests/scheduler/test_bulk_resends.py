@@ -15,7 +15,7 @@ from shared.applications.errors import RefusedError
 from shared.db.pool import Database
 from shared.messages import ResendRequested, decode
 from shared.webhooks.pausing import pause_webhooks
-from shared.webhooks.resending import ResendRefusedError, request_resend
+from shared.webhooks.resending import request_resend
 from shared.webhooks.resending_failed import (
     BulkResend,
     NothingFailedError,
@@ -25,6 +25,7 @@ from shared.webhooks.resending_failed import (
     get_bulk_resend,
     stop_resending_failed,
 )
+from shared.webhooks.standing import SendingRefusedError
 from tests.clock import Clock
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.scheduler.at_work import at_work
@@ -291,7 +292,7 @@ def test_a_url_that_is_removed_ends_it(resending: Resending) -> None:
     resending.deliveries.run("update applications set webhook_url = null")
     ended = resending.finish(begun)
     assert (ended.outcome, ended.resent) == ("no_url", BATCH)
-    with pytest.raises(ResendRefusedError, match="no webhook URL"):
+    with pytest.raises(SendingRefusedError, match="no webhook URL"):
         resending.begin()
 
 
@@ -302,7 +303,7 @@ def test_a_pause_ends_it(steady: Database, resending: Resending) -> None:
     with steady.transaction() as connection:
         pause_webhooks(connection, resending.application)
     assert resending.finish(begun).outcome == "paused"
-    with pytest.raises(ResendRefusedError, match="paused"):
+    with pytest.raises(SendingRefusedError, match="paused"):
         resending.begin()
 
 

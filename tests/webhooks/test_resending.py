@@ -10,7 +10,8 @@ import pytest
 from shared.kafka.producer import Outgoing
 from shared.messages import ResendRequested, encode
 from shared.topics import WEBHOOKS_RESEND
-from shared.webhooks.resending import DeliveryNotFoundError, ResendRefusedError
+from shared.webhooks.resending import DeliveryNotFoundError
+from shared.webhooks.standing import SendingRefusedError
 from tests.waiting import eventually
 from tests.webhooks.conftest import MakeReceiver, Webhooks
 from tests.webhooks.merchants import Merchant, ids_in, is_signed
@@ -140,7 +141,7 @@ def test_twice_at_once(webhooks: Webhooks, merchant: Merchant, receiver: Receive
 def test_without_a_url_it_is_refused(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
         merchant.set_url(None)
-        with pytest.raises(ResendRefusedError, match="no webhook URL"):
+        with pytest.raises(SendingRefusedError, match="no webhook URL"):
             merchant.resend(happened)
 
 
@@ -162,7 +163,7 @@ def test_a_paused_application_is_not_resent_to(
 ) -> None:
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
         merchant.execute("update applications set webhooks_paused_at = mizan_now()")
-        with pytest.raises(ResendRefusedError, match="paused"):
+        with pytest.raises(SendingRefusedError, match="paused"):
             merchant.resend(happened)
 
 

@@ -12,7 +12,7 @@ from shared.applications.errors import (
 )
 from shared.applications.provider_accounts import CredentialNotUsableError, CredentialsIncompleteError
 from shared.webhook_url import MAX_LENGTH, UrlFault, WebhookUrlError
-from shared.webhooks.testing import NoWebhookUrlError, WebhooksPausedError
+from shared.webhooks.standing import Refusal, SendingRefusedError
 
 TOO_OLD = _("This page was open for too long. Nothing was changed. Try again.")
 
@@ -31,8 +31,10 @@ _REFUSALS = {
     WebhookSecretRolledError: _(
         "The secret was rolled a moment ago, so it was not rolled again. If nobody kept the new one, roll it now."
     ),
-    NoWebhookUrlError: _("There is no webhook URL to send to. Set one first."),
-    WebhooksPausedError: _("An operator has paused the webhooks of this application. Nothing was sent."),
+}
+_SENDING = {
+    Refusal.NO_URL: _("There is no webhook URL to send to. Set one first."),
+    Refusal.PAUSED: _("An operator has paused the webhooks of this application. Nothing was sent."),
 }
 
 _URL_FAULTS = {
@@ -58,4 +60,6 @@ _URL_FAULTS = {
 def words_for(error: RefusedError | WebhookUrlError) -> str:
     if isinstance(error, WebhookUrlError):
         return str(_URL_FAULTS[error.fault])
+    if isinstance(error, SendingRefusedError):
+        return str(_SENDING[error.refusal])
     return str(_REFUSALS[type(error)])

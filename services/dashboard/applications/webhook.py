@@ -19,7 +19,8 @@ from shared.applications.webhook_secrets import current_version, roll_webhook_se
 from shared.audit import Action
 from shared.webhook_url import WebhookUrlError
 from shared.webhooks.pausing import paused_since
-from shared.webhooks.testing import NoWebhookUrlError, WebhooksPausedError, send_test_delivery
+from shared.webhooks.standing import SendingRefusedError
+from shared.webhooks.testing import send_test_delivery
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422
@@ -84,7 +85,7 @@ class WebhookPages:
         except WishTooOldError:
             flash(str(TOO_OLD), "bad")
             return _back(application)
-        except (NoWebhookUrlError, WebhooksPausedError) as error:
+        except SendingRefusedError as error:
             flash(words_for(error), "bad")
             return _back(application)
         flash(_("The test delivery is on its way. Its tries are shown here."), "good")

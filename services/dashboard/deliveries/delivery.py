@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from services.dashboard.deliveries.answer_text import harmless
-from shared.uuid7 import made_at
+from shared.uuid7 import moment_of
 from shared.webhooks.failures import ANSWER_LIMIT
 
 
@@ -33,7 +33,7 @@ class Delivery:
     @property
     def created_at(self) -> datetime:
         """When the event happened, by its id."""
-        return datetime.fromtimestamp(made_at(str(self.id)), UTC)
+        return moment_of(self.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,42 +2,36 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg import Cursor
 
 from services.dashboard.deliveries.filters import Filters
+from services.dashboard.deliveries.newest import newest_sql
+from shared.db.index_order import in_index_order
 from shared.db.pool import Database
-from shared.uuid7 import made_at
+from shared.uuid7 import moment_of
+from shared.webhooks.facets import FACET_SQL
 
 PAGE = 50
 _MORE = PAGE + 1  # tells whether there is another page
 
 _COLUMNS = """
 id, intent_uuid, event, status, tries, next_due_at, last_status_code, last_failure, is_test, parked_at is not null"""
-_FACET = "delivery_facet(status, event, last_status_code, last_failure)"
 _IN_RANGE = "application_id = %(application)s and id >= %(lowest)s and id < %(behind)s"
 
 ALL_SQL = f"""
 select {_COLUMNS} from webhook_deliveries where {_IN_RANGE} order by id desc limit {_MORE}"""  # noqa: S608
-# Of each facet its newest, of these the newest. Compared and ordered as pairs, which no other index can help with, they
-# are found by the right one whatever the planner believes. The limits are written out for its sake too.
-FILTERED_SQL = f"""
-select newest.* from unnest(%(facets)s::smallint[]) as wanted (facet)
-cross join lateral (select {_COLUMNS} from webhook_deliveries
-                    where {_IN_RANGE} and ({_FACET}, id) >= (wanted.facet, %(lowest)s)
-                      and ({_FACET}, id) < (wanted.facet, %(behind)s)
-                    order by {_FACET} desc, id desc limit {_MORE}) as newest
-order by id desc limit {_MORE}"""  # noqa: S608
+FILTERED_SQL = newest_sql(_COLUMNS, _MORE)
 # Few rows have this id or this intent: the rest is judged afterwards, and leads to no other index (`offset 0`).
 SOUGHT_SQL = f"""
 select {_COLUMNS}
 from (select * from webhook_deliveries where id = %(sought)s
       union all
       (select * from webhook_deliveries where intent_uuid = %(sought)s and id <> %(sought)s offset 0)) as found
-where {_IN_RANGE} and (%(facets)s::smallint[] is null or {_FACET} = any(%(facets)s::smallint[]))
+where {_IN_RANGE} and (%(facets)s::smallint[] is null or {FACET_SQL} = any(%(facets)s::smallint[]))
 order by id desc limit {_MORE}"""  # noqa: S608
 
 
@@ -57,7 +51,7 @@ class Listed:
     @property
     def created_at(self) -> datetime:
         """When the event happened, by its id; what the list is ordered by."""
-        return datetime.fromtimestamp(made_at(str(self.id)), UTC)
+        return moment_of(self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +65,7 @@ def find_page(database: Database, application_id: UUID, filters: Filters, before
     if filters.errors:
         return Page([], None)
     statement, values = page_statement(application_id, filters, before)
-    with database.transaction() as connection:
-        # Where the planner believes that a month is short, it would rather read and sort all of it.
-        cursor = connection.execute("set local enable_sort = off")
+    with in_index_order(database) as cursor:
         return _page(cursor.execute(statement.encode(), values))
 
 

@@ -10,7 +10,7 @@ from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 from psycopg import Connection
 
-from services.dashboard.access import note
+from services.dashboard.access import note, wants_part
 from services.dashboard.deliveries import words
 from services.dashboard.deliveries.delivery import (
     Delivery,
@@ -26,7 +26,8 @@ from shared.applications.registry import Application
 from shared.audit import Action
 from shared.topics import RETRY_STEPS
 from shared.uuid_text import uuid_in
-from shared.webhooks.resending import Refusal, ResendRefusedError, refusal_of, request_resend
+from shared.webhooks.resending import request_resend
+from shared.webhooks.standing import Refusal, SendingRefusedError, refusal_of
 
 _SEE_OTHER = 303
 
@@ -81,7 +82,7 @@ class DeliveryPages:
                 flash(_("The delivery is sent once more. Its try appears here in a moment."), "good")
             else:
                 flash(_("This resend was asked for already."), "info")
-        except ResendRefusedError as error:
+        except SendingRefusedError as error:
             flash(refusal_text(error.refusal), "bad")
         return redirect(url_for(".show", application=application.id, delivery=delivery), _SEE_OTHER)
 
@@ -100,7 +101,3 @@ class DeliveryPages:
 
 def _found(connection: Connection[Any], application: Application, wanted: UUID) -> Delivery:
     return find_delivery(connection, application.id, wanted) or abort(404)
-
-
-def wants_part() -> bool:
-    return "X-Part" in request.headers

@@ -1,7 +1,7 @@
 """Resending all failed deliveries of a period: how many there are, the word that starts it, and how far it is."""
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,18 +10,17 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 from psycopg import Connection
 
-from services.dashboard.access import note
+from services.dashboard.access import note, wants_part
 from services.dashboard.days import begin_of, day_of
 from services.dashboard.deliveries.filters import read_day
-from services.dashboard.deliveries.pages import refusal_text, wants_part
+from services.dashboard.deliveries.pages import refusal_text
 from services.dashboard.deliveries.words import day
 from services.dashboard.workshop import Workshop
 from shared.applications.registry import Application
 from shared.audit import Action, Details
 from shared.db.first_value import first_value
-from shared.uuid7 import made_at
+from shared.uuid7 import moment_of
 from shared.uuid_text import uuid_in
-from shared.webhooks.resending import ResendRefusedError, refusal_of
 from shared.webhooks.resending_failed import (
     BulkResend,
     BulkResendNotFoundError,
@@ -34,6 +33,7 @@ from shared.webhooks.resending_failed import (
     list_latest,
     stop_resending_failed,
 )
+from shared.webhooks.standing import SendingRefusedError, refusal_of
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422
@@ -86,7 +86,7 @@ class ResendingPages:
         except NothingFailedError:
             flash(_("No delivery of this period has failed."), "info")
             return redirect(url_for(".choose_failed", application=application.id), _SEE_OTHER)
-        except ResendRefusedError as error:
+        except SendingRefusedError as error:
             flash(refusal_text(error.refusal), "bad")
             return redirect(url_for(".choose_failed", application=application.id), _SEE_OTHER)
         except BulkResendNotFoundError:
@@ -141,7 +141,7 @@ def share_of(bulk: BulkResend) -> float:
     if bulk.is_all:
         return min(1.0, bulk.resent / bulk.found)
     whole = (bulk.until - bulk.since).total_seconds()
-    behind = datetime.fromtimestamp(made_at(str(bulk.reached)), UTC) - bulk.since
+    behind = moment_of(bulk.reached) - bulk.since
     return min(1.0, max(0.0, behind.total_seconds() / whole))
 
 

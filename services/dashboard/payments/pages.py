@@ -7,6 +7,7 @@ from uuid import UUID
 from flask import abort, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
+from services.dashboard.applications.words import METHODS
 from services.dashboard.deliveries import words as delivery_words
 from services.dashboard.payments import words
 from services.dashboard.payments.filters import Filters, read_filters
@@ -38,6 +39,7 @@ class PaymentPages:
             given=request.args,
             troubles={name: words.TROUBLES[trouble] for name, trouble in troubles.items()},
             words=words,
+            method_names=METHODS,
             newest_url=_url(".listing", application, filters) if before else None,
             older_url=_url(".listing", application, filters, page.older) if page.older else None,
             export_url=_url(".export", application, filters),
@@ -52,6 +54,7 @@ class PaymentPages:
             payment=payment,
             timeline=timeline_of(payment),
             words=words,
+            method_names=METHODS,
             delivery_words=delivery_words,
             checkout_url=f"{self.workshop.settings.public_urls.checkout}/pay/{intent}",
         )

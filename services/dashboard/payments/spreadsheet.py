@@ -14,7 +14,6 @@ from uuid import UUID
 
 from services.dashboard.payments.listing import Page, Payment
 
-EXPORT_PAGE = 1000
 INCOMPLETE = "INCOMPLETE: the export broke off here. Export again."
 _BYTE_ORDER_MARK = codecs.BOM_UTF8
 """Without it Excel takes Arabic for something else."""

@@ -5,7 +5,6 @@ from flask_babel import lazy_gettext as _
 from services.dashboard.payments.filters import LONGEST_SEARCH, Trouble
 from shared.attempts.states import AttemptState
 from shared.intents.states import State
-from shared.payment_method import PaymentMethod
 
 STATUSES = {
     State.SUCCEEDED: _("Paid"),
@@ -18,11 +17,6 @@ TONES = {
     State.REQUIRES_PAYMENT_METHOD: "waiting",
     State.PROCESSING: "waiting",
     State.CANCELED: "quiet",
-}
-METHODS = {
-    PaymentMethod.CARD: _("Bank card"),
-    PaymentMethod.SADAD: _("Sadad"),
-    PaymentMethod.ADFALI: _("Adfali"),
 }
 ATTEMPTS = {
     AttemptState.AWAITING_CODE: _("Waiting for the customer's code"),

@@ -17,11 +17,6 @@ _HOSTILE = b"<script>window.hasRun = true</script><img src=x onerror='window.has
 
 
 @pytest.fixture
-def deliveries(pages: DashboardWorld) -> Deliveries:
-    return Deliveries(pages.database, pages.application.id)
-
-
-@pytest.fixture
 def owner(pages: DashboardWorld, colleagues: Colleagues) -> Colleague:
     who = colleagues.come()
     who.sign_in(pages.make_member(Role.OWNER), PASSWORD)
