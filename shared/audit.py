@@ -40,6 +40,13 @@ class Action(StrEnum):
     FAILED_DELIVERIES_RESENT = "failed_deliveries_resent"
     RESENDING_STOPPED = "resending_stopped"
     PAYMENTS_EXPORTED = "payments_exported"
+    OPERATOR_CREATED = "operator_created"
+    OPERATOR_REMOVED = "operator_removed"
+    ATTEMPT_DECIDED = "attempt_decided"
+    DUPLICATE_HANDLED = "duplicate_handled"
+    LETTER_REPLAYED = "letter_replayed"
+    LETTERS_REPLAYED = "letters_replayed"
+    REPLAYING_STOPPED = "replaying_stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,7 @@ class Actor:
     member_id: UUID | None = None
     address: str | None = None
     """Where the request came from."""
+    operator_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +71,17 @@ class Entry:
 
 
 _RECORD = """
-insert into audit_log (merchant_id, application_id, member_id, actor, address, action, details)
+insert into audit_log (merchant_id, application_id, member_id, operator_id, actor, address, action, details)
 select coalesce(%(merchant)s, (select merchant_id from applications where id = %(application)s)),
-       %(application)s, %(member)s, %(actor)s, %(address)s, %(action)s, %(details)s"""
+       %(application)s, %(member)s, %(operator)s, %(actor)s, %(address)s, %(action)s, %(details)s"""
+# Where an operator sits is no merchant's business.
 _LIST = """
-select id, at, application_id, actor, address, action, details from audit_log
+select id, at, application_id, actor, case when operator_id is null then address end, action, details from audit_log
 where merchant_id = %(merchant)s and id < coalesce(%(before)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+order by id desc limit %(most)s"""
+_LIST_OF_OPERATORS = """
+select id, at, application_id, actor, address, action, details from audit_log
+where member_id is null and id < coalesce(%(before)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
 order by id desc limit %(most)s"""
 
 
@@ -81,13 +94,14 @@ def record(
     application_id: UUID | None = None,
     details: Details | None = None,
 ) -> None:
-    """One of merchant and application says whose log it is."""
+    """Merchant or application says whose log it is in; with neither, only operators see it."""
     connection.execute(
         _RECORD,
         {
             "merchant": merchant_id,
             "application": application_id,
             "member": actor.member_id,
+            "operator": actor.operator_id,
             "actor": actor.name,
             "address": actor.address,
             "action": action,
@@ -101,4 +115,10 @@ def list_entries(
 ) -> list[Entry]:
     """Newest first, those before `before`."""
     rows = connection.execute(_LIST, {"merchant": merchant_id, "before": before, "most": most})
+    return [Entry(*row) for row in rows]
+
+
+def list_operators_entries(connection: Connection[Any], *, before: UUID | None, most: int) -> list[Entry]:
+    """What operators did, at the monitor and at the command line; newest first, those before `before`."""
+    rows = connection.execute(_LIST_OF_OPERATORS, {"before": before, "most": most})
     return [Entry(*row) for row in rows]

@@ -6,8 +6,9 @@ from importlib.resources import files
 
 
 class Catalogue:
-    def __init__(self, package: str) -> None:
-        self._package = package
+    def __init__(self, *packages: str) -> None:
+        """The first that has a word says it."""
+        self._packages = packages
 
     def say(self, lang: str, text: str, **values: str) -> str:
         said = self._of[lang].gettext(text)
@@ -19,6 +20,13 @@ class Catalogue:
         return {lang: self._read(lang) for lang in ("ar", "en")}
 
     def _read(self, lang: str) -> GNUTranslations:
-        compiled = files(self._package) / "translations" / lang / "LC_MESSAGES" / "messages.mo"
-        with compiled.open("rb") as file:
-            return GNUTranslations(file)
+        first, *others = [_compiled(package, lang) for package in self._packages]
+        for other in others:
+            first.add_fallback(other)
+        return first
+
+
+def _compiled(package: str, lang: str) -> GNUTranslations:
+    compiled = files(package) / "translations" / lang / "LC_MESSAGES" / "messages.mo"
+    with compiled.open("rb") as file:
+        return GNUTranslations(file)

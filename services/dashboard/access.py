@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, cast
 from uuid import UUID
 
-from flask import Blueprint, Flask, abort, current_app, g, redirect, request, session, url_for
+from flask import Blueprint, Flask, abort, current_app, g, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from psycopg import Connection
 
@@ -19,14 +19,17 @@ from shared.applications.errors import ApplicationNotFoundError
 from shared.applications.registry import get_application
 from shared.audit import Action, Actor, Details, record
 from shared.db.pool import Database
+from shared.pages.account import Holder
+from shared.pages.asking import address, is_by_itself, wants_part
+from shared.pages.token import current_token
 from shared.people.members import Member
 from shared.people.roles import ALLOWED, Permission
 from shared.people.sessions import find_session
 from shared.uuid_text import uuid_in
+from shared.web.static_urls import is_static
 
 View = Callable[..., ResponseReturnValue]
 _SEE_OTHER = 303
-_TOKEN = "token"  # noqa: S105  the name of a field
 _NEEDS = "_needs"
 
 
@@ -44,6 +47,16 @@ class SignedIn:
 
     def may(self, permission: Permission) -> bool:
         return permission in ALLOWED[self.member.role]
+
+    @property
+    def holder(self) -> Holder:
+        return Holder(
+            self.member.id,
+            self.member.email,
+            self.member.password_hash or "",
+            self.session_hash,
+            self.address,
+        )
 
     @property
     def actor(self) -> Actor:
@@ -91,26 +104,15 @@ def note(
     )
 
 
-def remember(token: str) -> None:
-    """The browser is signed in from now on. Of what it held before only this stays: the language, and who is known."""
-    kept = {name: session[name] for name in ("lang", "known") if name in session}
-    session.clear()
-    session.update(kept, **{_TOKEN: token})
-
-
-def forget() -> None:
-    remember("")
-
-
 def guard(app: Flask, database: Database) -> None:
     @app.before_request
     def check() -> ResponseReturnValue | None:
-        if request.endpoint is None or request.endpoint == "static" or request.blueprint == "operations":
+        if request.endpoint is None or is_static(request.endpoint) or request.blueprint == "operations":
             return None
         needs = needs_of(current_app.view_functions[request.endpoint])
         with database.cursor() as cursor:
-            found = find_session(cursor, session.get(_TOKEN, ""), is_use=not _is_by_itself())
-            g.signed_in = found and SignedIn(found.member, found.hash, request.remote_addr or "")
+            found = find_session(cursor, current_token(), is_use=not is_by_itself())
+            g.signed_in = found and SignedIn(found.member, found.hash, address())
             if needs is Open.TO_ALL:
                 return None
             if g.signed_in is None:
@@ -120,16 +122,6 @@ def guard(app: Flask, database: Database) -> None:
         if not g.signed_in.may(needs):
             abort(403)
         return None
-
-
-def wants_part() -> bool:
-    """Our own script asks for parts of pages with this header."""
-    return "X-Part" in request.headers
-
-
-def _is_by_itself() -> bool:
-    """The page looks whether there is something new; nobody did anything."""
-    return request.method == "GET" and wants_part()
 
 
 def _check_application(connection: Connection[Any], who: SignedIn) -> None:

@@ -9,7 +9,6 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from services.dashboard.access import guard
 from services.dashboard.applications.routes import applications_blueprint
 from services.dashboard.deliveries.routes import deliveries_blueprint
-from services.dashboard.language import speak_languages
 from services.dashboard.layout import lay_out
 from services.dashboard.overview.routes import overview_blueprint
 from services.dashboard.payments.routes import payments_blueprint
@@ -19,9 +18,12 @@ from services.dashboard.workshop import SERVICE, set_up
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.db.schema import check_schema
+from shared.pages.house import furnish
+from shared.pages.language import speak_languages
 from shared.people.passwords import TooManyPasswordsError
 from shared.process import begin
 from shared.settings import Settings
+from shared.tracing.setup import start_tracing
 from shared.web.app import create_app
 from shared.web.error_pages import answer_errors_as_pages
 from shared.web.page_safety import protect_pages
@@ -32,6 +34,7 @@ from shared.web.static_urls import add_static_urls
 def make_worker_app() -> Flask:
     """What a worker, which is a process of its own, begins with."""
     settings = begin(SERVICE)
+    start_tracing(SERVICE, settings.tracing)
     database_settings = replace(
         settings.database, pool_size=min(settings.dashboard.threads, settings.database.pool_size)
     )
@@ -44,8 +47,9 @@ def make_app(settings: Settings, database: Database) -> Flask:
     app.config["MAX_FORM_PARTS"] = 100
     workshop = set_up(settings, database)
     protect_pages(app, settings.public_urls.dashboard, settings.secret_keys)
+    furnish(app)
     add_static_urls(app)
-    speak_languages(app)
+    speak_languages(app, home="applications.listing")
     guard(app, database)
     lay_out(app, database)
     for blueprint in (

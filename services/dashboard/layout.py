@@ -31,6 +31,7 @@ def lay_out(app: Flask, database: Database) -> None:
             return _others(database, here) if here else ()
 
         return {
+            "signed_in": who is not None,
             "member": who.member if who else None,
             "may": {permission.value: bool(who and who.may(permission)) for permission in Permission},
             "here": here,

@@ -6,7 +6,7 @@ from flask_babel import lazy_gettext as _
 from flask_wtf.csrf import CSRFError
 from werkzeug import exceptions
 
-from services.dashboard.access import wants_part
+from shared.pages.asking import wants_part
 from shared.people.passwords import TooManyPasswordsError
 from shared.web.operations import OPERATIONS_PATHS
 

@@ -1,5 +1,6 @@
 """The applications: made with all they need to be talked to, and what may be changed of them afterwards."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -70,6 +71,7 @@ from applications a join merchants m on m.id = a.merchant_id"""
 _LIST = f"select {_COLUMNS} order by a.id"
 _OF_MERCHANT = f"select {_COLUMNS} where a.merchant_id = %s order by a.id"
 _GET = f"select {_COLUMNS} where a.id = %s"
+_NAMES = "select id, name from applications where id = any(%s::uuid[])"
 
 
 def create_application(
@@ -122,6 +124,10 @@ def list_applications_of(connection: Connection[Any], merchant_id: UUID) -> list
     """Of one merchant, oldest first."""
     with connection.cursor(row_factory=class_row(Application)) as cursor:
         return cursor.execute(_OF_MERCHANT, (merchant_id,)).fetchall()
+
+
+def names_of(connection: Connection[Any], application_ids: Collection[UUID]) -> dict[UUID, str]:
+    return dict(connection.execute(_NAMES, (list(application_ids),)).fetchall())
 
 
 def get_application(connection: Connection[Any], application_id: UUID) -> Application:

@@ -16,7 +16,9 @@ _MAX_PATH = 300
 _HARMLESS_PATH = re.compile(r"(?:/(?:[a-z-]{1,30}|v\d|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))*")
 
 
-def tell_request(environ: "WSGIEnvironment", status: str, seconds: float, request_id: str) -> None:
+def tell_request(
+    environ: "WSGIEnvironment", status: str, seconds: float, request_id: str, trace_id: str | None = None
+) -> None:
     path = environ.get("PATH_INFO", "")[:_MAX_PATH]
     if path in OPERATIONS_PATHS and status < "400":
         return
@@ -30,6 +32,7 @@ def tell_request(environ: "WSGIEnvironment", status: str, seconds: float, reques
             "ms": round(seconds * 1000, 1),
             "remote_addr": environ.get("REMOTE_ADDR"),
             "request_id": request_id,
+            **({} if trace_id is None else {"trace_id": trace_id}),
         },
     )
 

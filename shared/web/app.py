@@ -26,11 +26,14 @@ def create_app(
     metrics_dir: Path | None = None,
     package: str | None = None,
     in_front: "Callable[[WSGIApplication], WSGIApplication] | None" = None,
+    *,
+    joins_traces: bool = False,
 ) -> Flask:
     """An application with JSON errors, request ids, /healthz, /readyz and /metrics.
 
     `package` is where templates and static files are looked for; without it there are none.
     `in_front` wraps Flask, inside of what counts and logs every request.
+    `joins_traces` where a request belongs to the trace of what it is about, not of who sends it.
     """
     require_metrics_mode(metrics_dir)
     app = _App(package or __name__, static_folder="static" if package else None)
@@ -41,7 +44,7 @@ def create_app(
     assert isinstance(app.json, DefaultJSONProvider)
     app.json.sort_keys = False
     inner = in_front(app.wsgi_app) if in_front else app.wsgi_app
-    app.wsgi_app = Edge(inner, service)  # type: ignore[method-assign]
+    app.wsgi_app = Edge(inner, service, joins_traces=joins_traces)  # type: ignore[method-assign]
     answer_errors_as_json(app)
     app.register_blueprint(operations_blueprint(checks, metrics_dir))
     return app

@@ -6,6 +6,7 @@ from flask import Flask, Response, request
 from flask_wtf.csrf import CSRFProtect
 
 from shared.sealing import NoSecretKeysError, derived_key
+from shared.web.static_urls import is_static
 
 # Nothing from elsewhere, no script or style inside a page, no frame around it, no form that leads away from it.
 _POLICY = (
@@ -21,7 +22,6 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _ONE_YEAR_S = int(timedelta(days=365).total_seconds())
-_STATIC = "static"
 
 
 def protect_pages(app: Flask, public_url: str, secret_keys: tuple[str, ...]) -> CSRFProtect:
@@ -52,7 +52,7 @@ def protect_pages(app: Flask, public_url: str, secret_keys: tuple[str, ...]) -> 
         response.headers.update(_HEADERS)
         if is_https:
             response.headers["Strict-Transport-Security"] = f"max-age={_ONE_YEAR_S}; includeSubDomains"
-        if request.endpoint == _STATIC and response.status_code == 200:
+        if is_static(request.endpoint) and response.status_code == 200:
             # Their addresses change with their contents.
             response.headers["Cache-Control"] = f"public, max-age={_ONE_YEAR_S}, immutable"
         else:

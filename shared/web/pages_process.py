@@ -7,7 +7,7 @@ from flask import Flask
 
 from shared.process import begin, refuse
 from shared.sealing import NoSecretKeysError, SecretBox
-from shared.settings import CheckoutSettings, DashboardSettings, Settings
+from shared.settings import CheckoutSettings, DashboardSettings, MonitorSettings, Settings
 from shared.web.gunicorn_config import gunicorn_config
 from shared.web.gunicorn_server import serve
 
@@ -15,7 +15,7 @@ from shared.web.gunicorn_server import serve
 def run_pages(
     service: str,
     make_worker_app: Callable[[], Flask],
-    size: Callable[[Settings], CheckoutSettings | DashboardSettings],
+    size: Callable[[Settings], CheckoutSettings | DashboardSettings | MonitorSettings],
 ) -> None:
     """`size` says where its numbers of workers and threads are."""
     settings = begin(service)

@@ -9,8 +9,8 @@ from shared.db.pool import Database
 from shared.people.roles import Role
 from shared.settings import Settings
 from tests.dashboard.made_deliveries import Deliveries
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
+from tests.person import Person
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from werkzeug.routing import Rule
 from services.dashboard.access import needs_of
 from services.dashboard.app import make_app
 from shared.people.roles import ALLOWED, Permission, Role
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
+from tests.person import Person
 
 _OPEN = {
     "people.sign_in",

@@ -5,8 +5,8 @@ from uuid import uuid4
 import pytest
 
 from shared.people.roles import Role
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
+from tests.person import Person
 
 # Each form, and the page that has it.
 OWNERS = {

@@ -6,8 +6,8 @@ import pytest
 import requests
 
 from shared.people.roles import Role
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
+from tests.person import Person
 
 
 def page_of(world: DashboardWorld) -> str:

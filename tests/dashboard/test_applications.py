@@ -15,9 +15,9 @@ from shared.credential_formats import hash_of
 from shared.people.roles import Role
 from shared.settings import WebhookSettings
 from tests.clock import Clock
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld, Merchant
 from tests.logged import logged
+from tests.person import Person
 
 _SECRET = re.compile(r"(?:pk_|at_|whsec_)[A-Za-z0-9]{32}")
 

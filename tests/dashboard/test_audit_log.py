@@ -3,8 +3,8 @@
 import psycopg
 import pytest
 
-from services.dashboard.people.audit_log import ACTIONS
 from shared.audit import Action, Actor, record
+from shared.pages.audit_words import ACTIONS
 from shared.people.roles import Role
 from tests.dashboard.world import DashboardWorld
 

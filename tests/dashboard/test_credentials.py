@@ -10,9 +10,9 @@ import requests
 from shared.credential_formats import hash_of
 from shared.people.roles import Role
 from tests.clock import Clock
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
 from tests.logged import logged
+from tests.person import Person
 
 _SECRET = re.compile(r"(?:pk|at)_[A-Za-z0-9]{32}")
 KINDS = ["api_key", "access_token"]

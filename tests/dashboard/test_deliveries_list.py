@@ -14,8 +14,8 @@ from shared.db.first_value import first_value
 from shared.people.roles import Role
 from shared.webhooks.facets import EVENTS, STATUSES, Answered, facets
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
+from tests.person import Person
 
 _ROW = re.compile(r"/deliveries/([0-9a-f-]{36})\"")
 _OLDER = re.compile(r'rel="next" href="([^"]*)"')

@@ -14,8 +14,8 @@ from services.dashboard.deliveries.answer_text import harmless
 from shared.applications.webhook_secrets import roll_webhook_secret
 from shared.webhooks.failures import ANSWER_LIMIT
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
+from tests.person import Person
 from tests.webhooks.receivers import Receiver, answer_of, sender
 
 _RAW = re.compile(r"<pre[^>]*aria-labelledby=\"([\w-]+)\"[^>]*>(.*?)</pre>", re.DOTALL)

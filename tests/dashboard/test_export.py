@@ -21,8 +21,8 @@ from shared.intents.states import State
 from shared.people.roles import Role
 from shared.settings import DatabaseSettings, KafkaSettings
 from tests.dashboard.payment_rows import make_attempt, make_intent, make_many
-from tests.dashboard.person import Person
 from tests.dashboard.world import PASSWORD, DashboardWorld
+from tests.person import Person
 from tests.running_service import Service
 from tests.waiting import eventually
 

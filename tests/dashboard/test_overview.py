@@ -13,8 +13,8 @@ from shared.people.roles import Role
 from shared.webhooks.pausing import pause_webhooks
 from tests.clock import Clock
 from tests.dashboard.payment_rows import deliver_all, make_delivery, make_intent, make_many
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
+from tests.person import Person
 
 _FIGURE = re.compile(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>")
 _FAILING = "Your endpoint is failing."

@@ -13,8 +13,8 @@ from shared.intents.store import create_or_find, expire_due
 from shared.people.roles import Role
 from tests.clock import Clock
 from tests.dashboard.payment_rows import make_attempt, make_delivery, make_intent
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
+from tests.person import Person
 
 
 def open_payment(world: DashboardWorld, intent: UUID, role: Role = Role.VIEWER) -> Person:

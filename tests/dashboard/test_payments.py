@@ -10,8 +10,8 @@ from services.dashboard.days import begin_of, day_of
 from shared.intents.states import State
 from shared.people.roles import Role
 from tests.dashboard.payment_rows import make_attempt, make_intent, make_many
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
+from tests.person import Person
 
 _ROW = re.compile(r'<a href="[^"]*/payments/([0-9a-f-]{36})">')
 _OLDER = re.compile(r'rel="next" href="([^"]*)"')

@@ -11,9 +11,9 @@ from shared.applications.provider_accounts import current_accounts
 from shared.payment_method import PaymentMethod
 from shared.people.roles import Role
 from shared.settings import SandboxSettings
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
 from tests.logged import logged
+from tests.person import Person
 
 SECRETS = {"api_key": "hush-key-1", "access_token": "hush-token-1", "secret_key": "hush-secret-1"}
 

@@ -13,8 +13,8 @@ from shared.db.first_value import first_value
 from shared.people.roles import Role
 from tests.clock import Clock
 from tests.dashboard.made_deliveries import Deliveries
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
+from tests.person import Person
 
 A_DAY = timedelta(days=1)
 _VALUE = re.compile(r'<progress id="progress" max="1" value="([\d.]+)"')

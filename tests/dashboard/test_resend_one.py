@@ -12,8 +12,8 @@ from shared.people.roles import Role
 from shared.topics import ALL_TOPICS
 from shared.webhooks.pausing import pause_webhooks
 from tests.dashboard.made_deliveries import Deliveries
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
+from tests.person import Person
 from tests.waiting import eventually
 from tests.webhooks.conftest import Webhooks
 from tests.webhooks.receivers import Receiver, Reply

@@ -12,8 +12,8 @@ from services.dashboard.app import make_app
 from shared.people.roles import Role
 from shared.people.throttles import ACCOUNT, ADDRESS
 from tests.clock import Clock
-from tests.dashboard.person import Person
 from tests.dashboard.world import PASSWORD, DashboardWorld
+from tests.person import Person
 
 WRONG = "not the password at all"
 

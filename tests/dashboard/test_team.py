@@ -17,8 +17,8 @@ from shared.people.roles import Role
 from shared.settings import DashboardSettings, MailSettings
 from stack.free_ports import find_free_ports
 from tests.clock import Clock
-from tests.dashboard.person import Person
 from tests.dashboard.world import DashboardWorld
+from tests.person import Person
 
 CHOSEN = "seven small boats at sea"
 _LINK = re.compile(r"http://[^\s<\"]+/invitations/inv_\w+")

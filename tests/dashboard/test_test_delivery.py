@@ -18,8 +18,8 @@ from shared.webhook_url import WebhookUrl
 from shared.webhooks.pausing import pause_webhooks
 from shared.webhooks.testing import send_test_delivery
 from tests.clock import Clock
-from tests.dashboard.person import Person
 from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
+from tests.person import Person
 from tests.waiting import eventually
 from tests.webhooks.conftest import Webhooks
 from tests.webhooks.merchants import is_signed

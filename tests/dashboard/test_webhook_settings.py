@@ -12,9 +12,9 @@ from shared.people.roles import Role
 from shared.settings import WebhookSettings
 from shared.webhook_url import UrlFault
 from shared.webhooks.pausing import pause_webhooks
-from tests.dashboard.person import Person
 from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
 from tests.logged import logged
+from tests.person import Person
 
 _SECRET = re.compile(r"whsec_[A-Za-z0-9]{32}")
 

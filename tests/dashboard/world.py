@@ -16,7 +16,7 @@ from shared.sealing import SecretBox
 from shared.settings import Settings, WebhookSettings
 from shared.webhook_url import WebhookUrl
 from stack.free_ports import find_free_ports
-from tests.dashboard.person import Person
+from tests.person import Person
 from tests.serving import serving
 
 PASSWORD = "correct horse battery staple"

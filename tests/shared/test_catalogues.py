@@ -9,14 +9,16 @@ from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
-SERVICES = Path(__file__).parent.parent.parent / "services"
+PROJECT = Path(__file__).parent.parent.parent
 METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2")]
 
-pytestmark = pytest.mark.parametrize("service", ["checkout", "dashboard"])
+pytestmark = pytest.mark.parametrize(
+    "service", ["services/checkout", "services/dashboard", "services/monitor", "shared/pages"]
+)
 
 
 def _path(service: str, lang: str) -> Path:
-    return SERVICES / service / "translations" / lang / "LC_MESSAGES"
+    return PROJECT / service / "translations" / lang / "LC_MESSAGES"
 
 
 def _catalogue(service: str, lang: str) -> Catalog:
@@ -25,7 +27,7 @@ def _catalogue(service: str, lang: str) -> Catalog:
 
 def _words(service: str) -> set[str | tuple[str, ...]]:
     keywords = {**DEFAULT_KEYWORDS, "lazy_gettext": None}
-    found = extract_from_dir(SERVICES / service, METHODS, keywords=keywords)
+    found = extract_from_dir(PROJECT / service, METHODS, keywords=keywords)
     return {tuple(word) if isinstance(word, list | tuple) else word for _, _, word, _, _ in found}
 
 

@@ -10,7 +10,7 @@ from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 from psycopg import Connection
 
-from services.dashboard.access import note, wants_part
+from services.dashboard.access import note
 from services.dashboard.deliveries import words
 from services.dashboard.deliveries.delivery import (
     Delivery,
@@ -24,6 +24,7 @@ from services.dashboard.deliveries.request_sent import request_sent
 from services.dashboard.workshop import Workshop
 from shared.applications.registry import Application
 from shared.audit import Action
+from shared.pages.asking import wants_part
 from shared.topics import RETRY_STEPS
 from shared.uuid_text import uuid_in
 from shared.webhooks.resending import request_resend

@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 from psycopg import Connection
 
-from services.dashboard.access import note, wants_part
+from services.dashboard.access import note
 from services.dashboard.days import begin_of, day_of
 from services.dashboard.deliveries.filters import read_day
 from services.dashboard.deliveries.pages import refusal_text
@@ -19,6 +19,7 @@ from services.dashboard.workshop import Workshop
 from shared.applications.registry import Application
 from shared.audit import Action, Details
 from shared.db.first_value import first_value
+from shared.pages.asking import wants_part
 from shared.uuid7 import moment_of
 from shared.uuid_text import uuid_in
 from shared.webhooks.resending_failed import (

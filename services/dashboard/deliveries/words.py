@@ -5,8 +5,8 @@ from datetime import datetime
 from babel.dates import format_date
 from flask_babel import lazy_gettext as _
 
-from services.dashboard.language import current_language
 from shared.intents.states import EventType
+from shared.pages.language import current_language
 from shared.web.languages import LIBYA
 from shared.webhooks.facets import Answered
 from shared.webhooks.failures import NO_URL, Failure

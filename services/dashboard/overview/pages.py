@@ -9,7 +9,6 @@ from flask.typing import ResponseReturnValue
 
 from services.dashboard.days import begin_of, day_of
 from services.dashboard.deliveries import words as delivery_words
-from services.dashboard.language import current_language
 from services.dashboard.overview import words
 from services.dashboard.overview.counting import DAYS, MOST_A_DAY, Counts, count
 from services.dashboard.overview.drawn import Pen
@@ -20,6 +19,7 @@ from services.dashboard.overview.standing import look
 from services.dashboard.overview.times import Times, times_of
 from services.dashboard.workshop import Workshop
 from shared.applications.registry import Application
+from shared.pages.language import current_language
 from shared.web.languages import LANGUAGES
 
 _HEALTH_OF = timedelta(days=90)

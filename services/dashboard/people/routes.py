@@ -2,13 +2,14 @@
 
 from flask import Blueprint
 
-from services.dashboard.access import Open, add_route
-from services.dashboard.people.account import AccountPages
+from services.dashboard.access import Open, add_route, note, signed_in
 from services.dashboard.people.audit_log import AuditPages
 from services.dashboard.people.invitation import InvitationPages
 from services.dashboard.people.signing_in import SignInPages
 from services.dashboard.people.team import TeamPages
 from services.dashboard.workshop import Workshop
+from shared.pages.account import AccountPages
+from shared.people.members import set_password
 from shared.people.roles import Permission
 
 _POST = ("POST",)
@@ -24,7 +25,9 @@ def people_blueprint(workshop: Workshop) -> Blueprint:
     invitation = InvitationPages(workshop)
     add_route(blueprint, "/invitations/<token>", invitation.invitation, Open.TO_ALL)
     add_route(blueprint, "/invitations/<token>", invitation.join, Open.TO_ALL, _POST)
-    account = AccountPages(workshop)
+    account = AccountPages(
+        workshop.database, workshop.throttles, lambda: signed_in().holder, set_password, note
+    )
     add_route(blueprint, "/account", account.account, Permission.READ)
     add_route(blueprint, "/account/password", account.change_password, Permission.READ, _POST)
     add_route(blueprint, "/account/sessions", account.end_session, Permission.READ, _POST)

@@ -11,10 +11,12 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 from psycopg import Connection
 
-from services.dashboard.access import forget, note, remember, signed_in
-from services.dashboard.people.known_browser import account_of, remember_account
+from services.dashboard.access import note, signed_in
 from services.dashboard.workshop import Workshop
 from shared.audit import Action, Actor, record
+from shared.pages.asking import address, wanted_path
+from shared.pages.known_browser import account_of, remember_account
+from shared.pages.token import forget, remember
 from shared.people.members import (
     EmailNotAllowedError,
     Member,
@@ -24,7 +26,8 @@ from shared.people.members import (
     is_unchanged,
     set_password,
 )
-from shared.people.passwords import is_outdated, matching
+from shared.people.passwords import is_outdated
+from shared.people.proving import Prover
 from shared.people.sessions import begin_session, end_session
 from shared.people.throttles import SlowDownError
 
@@ -53,19 +56,19 @@ class SignInPages:
         except EmailNotAllowedError:
             email = ""  # nobody's
         try:
-            with self.workshop.database.transaction() as connection:
-                self.workshop.throttles.count(connection, account_of(email), _address())
+            tried = self._prover.prove(
+                account_of(email), address(), lambda cursor: find_by_email(cursor, email), password
+            )
         except SlowDownError:
             return _form(shown, _("Too many sign-ins have failed. Wait a minute and try again.")), _TOO_MANY
-        with self.workshop.database.cursor() as cursor:
-            memberships = find_by_email(cursor, email)
-        # In no transaction, for this takes its time on purpose.
-        right = matching([member.password_hash or "" for member in memberships], password)
-        proven = [member for member in memberships if member.password_hash in right]
-        if not proven:
+        if not tried.proven:
             return _form(shown, _("Email or password is not right.")), _UNPROCESSABLE
-        is_forgiven = len(proven) == len(memberships)
-        return self._let_in(email, password, proven, is_forgiven=is_forgiven)
+        is_forgiven = len(tried.proven) == len(tried.known)
+        return self._let_in(email, password, list(tried.proven), is_forgiven=is_forgiven)
+
+    @property
+    def _prover(self) -> Prover:
+        return Prover(self.workshop.database, self.workshop.throttles)
 
     def _let_in(
         self, email: str, password: str, proven: list[Member], *, is_forgiven: bool
@@ -73,7 +76,7 @@ class SignInPages:
         """`is_forgiven`: nobody else has this address elsewhere, whose account could be guessed at meanwhile."""
         with self.workshop.database.transaction() as connection:
             account = account_of(email)
-            self.workshop.throttles.succeeded(connection, account, _address(), is_forgiven=is_forgiven)
+            self.workshop.throttles.succeeded(connection, account, address(), is_forgiven=is_forgiven)
             proven = [member for member in proven if is_unchanged(connection, member)]
             if not proven:
                 return _form(email, _("Email or password is not right.")), _UNPROCESSABLE
@@ -86,7 +89,7 @@ class SignInPages:
             "members": {str(member.id): _fingerprint(member) for member in proven},
             "at": int(time()),
         }
-        return render_template("people/choose_merchant.html", members=proven, next=_next())
+        return render_template("people/choose_merchant.html", members=proven, next=wanted_path())
 
     def choose(self) -> ResponseReturnValue:
         """One person, several merchants."""
@@ -110,15 +113,15 @@ class SignInPages:
 
 def begin_as(connection: Connection[Any], member_id: UUID, merchant_id: UUID, email: str) -> None:
     """This browser is signed in as this member from now on."""
-    token = begin_session(connection, member_id, _address(), request.headers.get("User-Agent", ""))
-    record(connection, Actor(email, member_id, _address()), Action.SIGNED_IN, merchant_id=merchant_id)
+    token = begin_session(connection, member_id, address(), request.headers.get("User-Agent", ""))
+    record(connection, Actor(email, member_id, address()), Action.SIGNED_IN, merchant_id=merchant_id)
     remember_account(email)
     remember(token)
 
 
 def _begin(connection: Connection[Any], member: Member) -> ResponseReturnValue:
     begin_as(connection, member.id, member.merchant_id, member.email)
-    return redirect(_next() or url_for("applications.listing"), _SEE_OTHER)
+    return redirect(wanted_path() or url_for("applications.listing"), _SEE_OTHER)
 
 
 def _fingerprint(member: Member) -> str:
@@ -127,15 +130,4 @@ def _fingerprint(member: Member) -> str:
 
 
 def _form(email: str, error: str | None) -> str:
-    return render_template("people/sign_in.html", email=email, error=error, next=_next())
-
-
-def _next() -> str:
-    """Where the person wanted to go: a path of ours, never another site's."""
-    wanted = request.values.get("next", "")
-    is_path = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and wanted.isprintable()
-    return wanted if is_path and "\\" not in wanted else ""
-
-
-def _address() -> str:
-    return request.remote_addr or ""
+    return render_template("people/sign_in.html", email=email, error=error, next=wanted_path())

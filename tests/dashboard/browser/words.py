@@ -5,4 +5,4 @@ from tests.catalogue import Catalogue
 LANGUAGES = ("ar", "en")
 DIRECTIONS = {"ar": "rtl", "en": "ltr"}
 
-say = Catalogue("services.dashboard").say
+say = Catalogue("services.dashboard", "shared.pages").say

@@ -1,4 +1,4 @@
-// Makes the dashboard quicker and kinder. Everything works without it, and the server checks all of it again.
+// Makes pages quicker and kinder. Everything works without it, and the server checks all of it again.
 // It listens on the document, for parts of a page may be replaced while it is open.
 
 const find = (selector, root = document) => root.querySelector(selector);

@@ -7,6 +7,7 @@ from babel.dates import format_datetime
 from flask import Flask, request, session, url_for
 from flask_babel import Babel
 
+from shared.pages.house import HOUSE_TRANSLATIONS
 from shared.web.languages import DEFAULT, LANGUAGES, LIBYA, amount_text
 
 _MOMENT = {"ar": "d MMM y، HH:mm:ss", "en": "d MMM y, HH:mm:ss"}
@@ -34,9 +35,14 @@ def amount(minor: int, currency: str = "LYD") -> str:
     return amount_text(minor, currency, current_language())
 
 
-def speak_languages(app: Flask) -> None:
-    """Templates get the filters `moment` and `amount`."""
-    Babel(app, default_locale=DEFAULT, locale_selector=current_language)
+def speak_languages(app: Flask, home: str) -> None:
+    """Templates get the filters `moment` and `amount`; `home` is the endpoint of the first page."""
+    Babel(
+        app,
+        default_locale=DEFAULT,
+        default_translation_directories=f"translations;{HOUSE_TRANSLATIONS}",
+        locale_selector=current_language,
+    )
     app.jinja_env.filters["moment"] = moment
     app.jinja_env.filters["amount"] = amount
 
@@ -50,12 +56,12 @@ def speak_languages(app: Flask) -> None:
     def language() -> dict[str, str]:
         lang = current_language()
         other = "en" if lang == DEFAULT else DEFAULT
-        return {"lang": lang, "direction": LANGUAGES[lang], "other_language_url": _same_page_in(other)}
+        return {"lang": lang, "direction": LANGUAGES[lang], "other_language_url": _same_page_in(other, home)}
 
 
-def _same_page_in(lang: str) -> str:
+def _same_page_in(lang: str, home: str) -> str:
     if request.method != "GET" or request.endpoint is None or request.routing_exception is not None:
-        return url_for("applications.listing", lang=lang)
+        return url_for(home, lang=lang)
     # The address as it came: of what it names, the guard has made the thing itself.
     query = [(name, value) for name, value in request.args.items(multi=True) if name != "lang"]
     return f"{request.path}?{urlencode([*query, ('lang', lang)])}"

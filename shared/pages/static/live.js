@@ -1,4 +1,4 @@
-// The list, a delivery and the progress of a resending show what is new by themselves, while somebody looks at them.
+// What stands in [data-live] shows what is new by itself, while somebody looks at it.
 
 const part = document.querySelector("[data-live]");
 const toggle = document.querySelector("[data-live-toggle]");

@@ -1,4 +1,4 @@
-"""Somebody at the dashboard without a browser: opens pages, fills in their forms, and follows where they lead."""
+"""Somebody at pages without a browser: opens them, fills in their forms, and follows where they lead."""
 
 import re
 from html import unescape

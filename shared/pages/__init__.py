@@ -1,0 +1,1 @@
+"""What the pages of those who sign in have in common: how they look, speak and know who is there."""
