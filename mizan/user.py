@@ -1,10 +1,9 @@
 """`mizan user`: people who sign in to the dashboard."""
 
-import secrets
-
 import click
 
 from mizan.installation import installation, transaction_in
+from mizan.new_password import NOTE, new_password
 from mizan.operator_account import operator
 from mizan.output import json_option, show_table, show_values, timestamp
 from shared.applications.merchants import find_merchant, find_or_make_merchant
@@ -21,7 +20,6 @@ from shared.people.roles import Role
 from shared.people.sessions import NONE, end_other_sessions
 from shared.uuid_text import uuid_in
 
-_NOTE = "The password is shown once: hand it over in a safe way. It can be changed after signing in."
 _merchant_option = click.option("--merchant", required=True, help="A merchant's id or name.")
 _email_option = click.option("--email", required=True)
 
@@ -38,13 +36,13 @@ def user_group() -> None:
 @json_option
 def create_command(email: str, role: str, merchant: str, as_json: bool) -> None:
     """Create a member and print a password for them. A merchant's name is made if it is new."""
-    password = _new_password()
+    password = new_password()
     with installation() as settings, transaction_in(settings) as connection:
         merchant_id = find_or_make_merchant(connection, uuid_in(merchant) or merchant)
         add_member(connection, merchant_id, email, Role(role), password)
         details = {"email": check_email(email), "role": role}
         record(connection, operator(), Action.MEMBER_CREATED, merchant_id=merchant_id, details=details)
-    show_values({"email": check_email(email), "password": password}, as_json=as_json, note=_NOTE)
+    show_values({"email": check_email(email), "password": password}, as_json=as_json, note=NOTE)
 
 
 @user_group.command("list")
@@ -72,7 +70,7 @@ def list_command(merchant: str, as_json: bool) -> None:
 @json_option
 def reset_password_command(email: str, merchant: str, as_json: bool) -> None:
     """Give a member who forgot theirs a new password, and end all their sessions."""
-    password = _new_password()
+    password = new_password()
     with installation() as settings, transaction_in(settings) as connection:
         merchant_id = find_merchant(connection, uuid_in(merchant) or merchant)
         wanted = check_email(email)
@@ -84,8 +82,4 @@ def reset_password_command(email: str, merchant: str, as_json: bool) -> None:
         end_other_sessions(connection, member.id, kept=NONE)
         details = {"email": member.email}
         record(connection, operator(), Action.PASSWORD_CHANGED, merchant_id=merchant_id, details=details)
-    show_values({"email": member.email, "password": password}, as_json=as_json, note=_NOTE)
-
-
-def _new_password() -> str:
-    return secrets.token_urlsafe(15)
+    show_values({"email": member.email, "password": password}, as_json=as_json, note=NOTE)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import cast, get_args
+from typing import ClassVar, cast, get_args
 
 import environs
 from cryptography.fernet import Fernet
@@ -23,6 +23,8 @@ _STACK_KEYS = {
     "KAFKA_REPLICATION_FACTOR": "kafka_replication_factor",
     "MIZAN_SECRET_KEYS_FILE": "secret_keys_file",
     "WEBHOOK_ALLOW_PRIVATE": "webhook_allow_private",
+    "SANDBOX_URL": "sandbox_url",
+    "SANDBOX_SECRET_FILE": "sandbox_secret_file",
 }
 
 
@@ -69,6 +71,7 @@ class PublicUrls:
     api: str
     checkout: str
     dashboard: str = "http://127.0.0.1:8003"
+    monitor: str = "http://127.0.0.1:8004"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,16 @@ class DashboardSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MonitorSettings:
+    """One process: what it has seen is in its memory."""
+
+    workers: ClassVar[int] = 1
+    threads: int = 16
+    targets: Mapping[str, str] = field(default_factory=dict)
+    """The services to look after: name → address, at which /readyz answers."""
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxSettings:
     """The stand-in for the bank and the wallets. Never in production."""
 
@@ -155,6 +168,16 @@ class SandboxSettings:
     """A file of its own, where it keeps what it has charged."""
     silence_s: float = 60.0
     """For how long it says nothing, where it is to give no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracingSettings:
+    """Where spans go. The other settings of opentelemetry are its own: OTEL_TRACES_SAMPLER and the like."""
+
+    endpoint: str = field(repr=False)
+    """The whole address that takes spans by OTLP, as protobuf over HTTP."""
+    queue: int = 8192
+    """How many spans may wait in a process; more are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +193,7 @@ class Settings:
     webhooks: WebhookSettings
     checkout: CheckoutSettings
     dashboard: DashboardSettings
+    monitor: MonitorSettings
     sandbox: SandboxSettings | None
     """None: there is none, and every method needs an account of its own."""
     http_host: str
@@ -178,6 +202,8 @@ class Settings:
     log_level: str
     metrics_dir: Path | None
     """Where the workers of one service share their metrics; None for a service of one process."""
+    tracing: TracingSettings | None = None
+    """None: nothing is traced."""
 
 
 def read_settings() -> Settings:
@@ -192,6 +218,7 @@ def read_settings() -> Settings:
             api=_public_url(env, "API_PUBLIC_URL", "http://127.0.0.1:8001"),
             checkout=_public_url(env, "CHECKOUT_PUBLIC_URL", "http://127.0.0.1:8002"),
             dashboard=_public_url(env, "DASHBOARD_PUBLIC_URL", "http://127.0.0.1:8003"),
+            monitor=_public_url(env, "MONITOR_PUBLIC_URL", "http://127.0.0.1:8004"),
         ),
         api=_api(env),
         kept=_kept(env),
@@ -199,6 +226,7 @@ def read_settings() -> Settings:
         webhooks=_webhooks(env),
         checkout=_checkout(env),
         dashboard=_dashboard(env),
+        monitor=_monitor(env),
         sandbox=_sandbox(env),
         http_host=env.str("HTTP_HOST", "127.0.0.1"),
         http_port=env.int("HTTP_PORT", 8000, validate=validate.Range(0, 65535)),
@@ -209,6 +237,7 @@ def read_settings() -> Settings:
             "MIZAN_LOG_LEVEL", "INFO", validate=validate.OneOf(["DEBUG", "INFO", "WARNING", "ERROR"])
         ),
         metrics_dir=env.path("PROMETHEUS_MULTIPROC_DIR", None),
+        tracing=_tracing(env),
     )
     try:
         env.seal()
@@ -334,6 +363,20 @@ def _dashboard(env: environs.FileAwareEnv) -> DashboardSettings:
     )
 
 
+def _monitor(env: environs.FileAwareEnv) -> MonitorSettings:
+    usual = MonitorSettings()
+
+    def each_has_an_address(targets: Mapping[str, str]) -> None:
+        for address in targets.values():
+            validate.URL(schemes={"http", "https"}, require_tld=False)(address)
+
+    targets: Mapping[str, str] | None = env.dict("MONITOR_TARGETS", {}, validate=each_has_an_address)
+    return MonitorSettings(
+        threads=env.int("MONITOR_THREADS", usual.threads, validate=validate.Range(1, 256)),
+        targets=MappingProxyType({name: url.rstrip("/") for name, url in (targets or {}).items()}),
+    )
+
+
 def _mail(env: environs.FileAwareEnv) -> MailSettings | None:
     host = env.str("SMTP_HOST", "")
     port = env.int("SMTP_PORT", 587, validate=validate.Range(1, 65535))
@@ -364,6 +407,20 @@ def _sandbox(env: environs.FileAwareEnv) -> SandboxSettings | None:
 def _is_empty_or_long(value: str) -> None:
     if value and len(value) < 16:
         raise environs.ValidationError("Must have at least 16 characters.")
+
+
+def _tracing(env: environs.FileAwareEnv) -> TracingSettings | None:
+    is_disabled = env.bool("OTEL_SDK_DISABLED", False)
+    base = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", "", validate=_is_empty_or_http_url)
+    of_traces = env.str("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "", validate=_is_empty_or_http_url)
+    queue = env.int("OTEL_BSP_MAX_QUEUE_SIZE", 8192, validate=validate.Range(512, 1_000_000))
+    endpoint = of_traces or (f"{base.rstrip('/')}/v1/traces" if base else None)
+    return None if endpoint is None or is_disabled else TracingSettings(endpoint, queue)
+
+
+def _is_empty_or_http_url(value: str) -> None:
+    if value:
+        validate.URL(schemes={"http", "https"}, require_tld=False)(value)
 
 
 def _public_url(env: environs.FileAwareEnv, name: str, default: str) -> str:

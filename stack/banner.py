@@ -29,5 +29,7 @@ def _first_call(addresses: Mapping[str, str], demo: Demo) -> list[str]:
         "",
         f"  See it in the dashboard: sign in at {addresses['dashboard_url']}",
         f"    with {demo['owner_email']} and the password {demo['owner_password']}",
+        f"  Watch it all in the monitor: sign in at {addresses['monitor_url']}",
+        f"    with {demo['operator_email']} and the password {demo['operator_password']}",
         "",
     ]

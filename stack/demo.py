@@ -19,6 +19,8 @@ _FIND_OWNER = """
 select a.merchant_id, exists (select from members as m where m.merchant_id = a.merchant_id and m.email = %s
                               and m.removed_at is null)
 from applications as a where a.id = %s"""
+_OPERATOR = "operator@demo.example"
+_FIND_OPERATOR = "select from operators where email = %s and removed_at is null"
 _CREATE = ("app", "create", "--name", "Demo shop", "--merchant", _MERCHANT, "--json")
 
 
@@ -31,6 +33,8 @@ def ensure_demo(directory: Path, environment: Mapping[str, str]) -> Demo:
         demo |= _mizan(environment, *_CREATE)
     if "owner_email" not in demo:
         demo |= _owner(environment, demo["application_id"])
+    if "operator_email" not in demo:
+        demo |= _operator(environment)
     if demo != known:
         write_private(path, json.dumps(demo, indent=2) + "\n")
     return demo
@@ -46,6 +50,14 @@ def _owner(environment: Mapping[str, str], application_id: str) -> Demo:
     command = ("reset-password",) if is_known else ("create", "--role", "owner")
     made = _mizan(environment, "user", *command, *member)
     return {"owner_email": made["email"], "owner_password": made["password"]}
+
+
+def _operator(environment: Mapping[str, str]) -> Demo:
+    with psycopg.connect(environment["DATABASE_URL"], connect_timeout=10) as connection:
+        is_known = connection.execute(_FIND_OPERATOR, (_OPERATOR,)).rowcount > 0
+    command = "reset-password" if is_known else "create"
+    made = _mizan(environment, "operator", command, "--email", _OPERATOR, "--json")
+    return {"operator_email": made["email"], "operator_password": made["password"]}
 
 
 def _mizan(environment: Mapping[str, str], *arguments: str) -> dict[str, str]:

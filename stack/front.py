@@ -28,6 +28,7 @@ MakeDemo = Callable[[Path, Mapping[str, str]], Demo]
 _TOLD_TO_OPERATORS = {
     "MIZAN_SECRET_KEYS_FILE": "secret_keys_file",
     "WEBHOOK_ALLOW_PRIVATE": "webhook_allow_private",
+    "SANDBOX_SECRET_FILE": "sandbox_secret_file",
 }
 
 

@@ -9,7 +9,7 @@ from stack.options import Options
 from stack.postgres import Postgres
 from stack.sandbox import sandbox_environment
 from stack.secret_keys import ensure_secret_keys
-from stack.services import PUBLIC_URLS, SANDBOX_PORT, Service
+from stack.services import PUBLIC_URLS, SANDBOX_PORT, SERVICES, Service
 
 MARK = "MIZAN_STACK_DIR"
 """The variable that tells every process of a stack apart, also when nobody supervises it any more."""
@@ -77,6 +77,7 @@ def common_environment(options: Options, database_url: str, kafka_bootstrap_serv
 def _development_defaults(options: Options) -> dict[str, str]:
     """Addresses on this machine, webhooks to it, and a sandbox: what a developer's shop next to the stack needs."""
     urls = {name: f"http://127.0.0.1:{options.port_base + offset}" for name, offset in PUBLIC_URLS.items()}
+    urls["MONITOR_TARGETS"] = _targets(options)
     if options.is_production:
         return urls
     sandbox_url = f"http://127.0.0.1:{options.port_base + SANDBOX_PORT}"
@@ -85,3 +86,12 @@ def _development_defaults(options: Options) -> dict[str, str]:
         "WEBHOOK_ALLOW_PRIVATE": "true",
         **sandbox_environment(options.directory, sandbox_url),
     }
+
+
+def _targets(options: Options) -> str:
+    """The services that the monitor looks after."""
+    return ",".join(
+        f"{service.name}=http://127.0.0.1:{options.port_base + service.port_offset}"
+        for service in SERVICES
+        if service.in_production or not options.is_production
+    )

@@ -38,7 +38,9 @@ JOBS = (
 )
 
 # Where the outside reaches them: environment variable → offset from PORT_BASE (DESIGN §5).
-PUBLIC_URLS = MappingProxyType({"API_PUBLIC_URL": 1, "CHECKOUT_PUBLIC_URL": 2, "DASHBOARD_PUBLIC_URL": 3})
+PUBLIC_URLS = MappingProxyType(
+    {"API_PUBLIC_URL": 1, "CHECKOUT_PUBLIC_URL": 2, "DASHBOARD_PUBLIC_URL": 3, "MONITOR_PUBLIC_URL": 4}
+)
 SANDBOX_PORT = 7
 
 SERVICES = (
@@ -92,5 +94,11 @@ SERVICES = (
         6,
         (sys.executable, "-m", "services.scheduler"),
         MappingProxyType({"scheduler_url": "http://127.0.0.1:{port}"}),
+    ),
+    Service(
+        "monitor",
+        4,
+        (sys.executable, "-m", "services.monitor"),
+        MappingProxyType({"monitor_url": "http://127.0.0.1:{port}"}),
     ),
 )

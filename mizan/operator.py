@@ -1,0 +1,72 @@
+"""`mizan operator`: those who sign in to the monitor."""
+
+import click
+
+from mizan.installation import installation, transaction_in
+from mizan.new_password import NOTE, new_password
+from mizan.operator_account import operator
+from mizan.output import json_option, show_table, show_values, timestamp
+from shared.audit import Action, record
+from shared.people.members import check_email
+from shared.people.operators import (
+    add_operator,
+    get_operator,
+    list_operators,
+    remove_operator,
+    set_operator_password,
+)
+from shared.people.sessions import NONE, end_other_sessions
+
+_email_option = click.option("--email", required=True)
+
+
+@click.group("operator")
+def operator_group() -> None:
+    """Create and administrate operators, who sign in to the monitor."""
+
+
+@operator_group.command("create")
+@_email_option
+@json_option
+def create_command(email: str, as_json: bool) -> None:
+    """Create an operator and print a password for them."""
+    password = new_password()
+    with installation() as settings, transaction_in(settings) as connection:
+        add_operator(connection, email, password)
+        record(connection, operator(), Action.OPERATOR_CREATED, details={"email": check_email(email)})
+    show_values({"email": check_email(email), "password": password}, as_json=as_json, note=NOTE)
+
+
+@operator_group.command("list")
+@json_option
+def list_command(as_json: bool) -> None:
+    """List the operators."""
+    with installation() as settings, transaction_in(settings) as connection:
+        found = list_operators(connection)
+    rows = [{"email": one.email, "created": timestamp(one.created_at)} for one in found]
+    show_table(rows, as_json=as_json, empty="there are no operators: make one with `mizan operator create`")
+
+
+@operator_group.command("remove")
+@_email_option
+def remove_command(email: str) -> None:
+    """Remove an operator; their sessions end at once."""
+    with installation() as settings, transaction_in(settings) as connection:
+        found = get_operator(connection, email)
+        remove_operator(connection, found.id)
+        record(connection, operator(), Action.OPERATOR_REMOVED, details={"email": found.email})
+    click.echo("removed")
+
+
+@operator_group.command("reset-password")
+@_email_option
+@json_option
+def reset_password_command(email: str, as_json: bool) -> None:
+    """Give an operator who forgot theirs a new password, and end all their sessions."""
+    password = new_password()
+    with installation() as settings, transaction_in(settings) as connection:
+        found = get_operator(connection, email)
+        set_operator_password(connection, found.id, password)
+        end_other_sessions(connection, found.id, kept=NONE)
+        record(connection, operator(), Action.PASSWORD_CHANGED, details={"email": found.email})
+    show_values({"email": found.email, "password": password}, as_json=as_json, note=NOTE)

@@ -1,0 +1,1 @@
+"""The monitor: operators see every topic and consumer, and can act."""

@@ -1,0 +1,26 @@
+"""What the rooms of the monitor work with."""
+
+from dataclasses import dataclass
+
+from services.monitor.watch.watch import Watch
+from shared.db.pool import Database
+from shared.people.throttles import Throttles
+from shared.sealing import derived_key
+from shared.settings import Settings
+
+SERVICE = "monitor"
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    settings: Settings
+    database: Database
+    throttles: Throttles
+    watch: Watch
+    """What is seen of Kafka, the database and the services, again and again."""
+
+
+def set_up(settings: Settings, database: Database, watch: Watch) -> Workshop:
+    # The oldest key stays longest while keys are rotated. Guesses here and at the dashboard are counted apart.
+    throttles = Throttles(derived_key(settings.secret_keys[-1], "operators' sign-in throttles"))
+    return Workshop(settings, database, throttles, watch)

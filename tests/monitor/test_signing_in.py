@@ -1,0 +1,73 @@
+"""Operators sign in to the monitor with accounts of their own."""
+
+from shared.people.members import add_member
+from shared.people.roles import Role
+from tests.clock import Clock
+from tests.monitor.world import PASSWORD, MonitorWorld
+from tests.person import Person
+
+
+def test_who_is_not_signed_in_sees_nothing(pages: MonitorWorld) -> None:
+    guest = pages.person(is_operator=False)
+    for path in ("/", "/topics", "/dead-letters", "/attempts", "/applications", "/log", "/account"):
+        assert guest.open(path).url.split("?")[0] == f"{pages.url}/sign-in"
+    assert guest.open("/", **{"X-Part": "all"}).status_code == 401
+
+
+def test_an_operator_signs_in_and_out(pages: MonitorWorld) -> None:
+    person = pages.person()
+    assert person.answer.url == f"{pages.url}/"
+    person.post("/sign-out")
+    assert person.open("/").url.startswith(f"{pages.url}/sign-in")
+    assert pages.audit() == ["signed_in", "signed_out"]
+
+
+def test_a_wrong_password_and_a_wrong_address_are_told_alike(pages: MonitorWorld) -> None:
+    email = pages.make_operator()
+    person = pages.person(is_operator=False)
+    said = {
+        (person.sign_in(address, password).status_code, person.text.replace(address, ""))
+        for address, password in ((email, "not the password"), ("nobody@example.ly", PASSWORD))
+    }
+    assert len(said) == 1
+    assert next(iter(said))[0] == 422
+
+
+def test_a_member_of_a_merchant_is_no_operator(pages: MonitorWorld) -> None:
+    with pages.database.transaction() as connection:
+        add_member(connection, pages.merchant_id, "owner@example.ly", Role.OWNER, PASSWORD)
+    person = pages.person(is_operator=False)
+    assert person.sign_in("owner@example.ly", PASSWORD).status_code == 422
+    assert pages.audit() == []
+
+
+def test_who_guesses_is_slowed_down(pages: MonitorWorld, clock: Clock) -> None:
+    clock.stop_at(clock.now())
+    email = pages.make_operator()
+    person = pages.person(is_operator=False)
+    codes = [person.sign_in(email, f"guess number {number}").status_code for number in range(7)]
+    assert codes == [422] * 5 + [429] * 2
+    assert person.sign_in(email, PASSWORD).status_code == 429
+
+
+def test_a_removed_operator_is_out_at_once(pages: MonitorWorld, operator: Person) -> None:
+    assert operator.open("/account").status_code == 200
+    pages.run("update operators set removed_at = now()")
+    assert operator.open("/account").url.startswith(f"{pages.url}/sign-in")
+
+
+def test_what_operators_do_is_in_their_log_and_no_merchants(pages: MonitorWorld, operator: Person) -> None:
+    assert "Signed in" in operator.open("/log").text
+    assert pages.rows("select merchant_id, operator_id is not null from audit_log") == [(None, True)]
+
+
+def test_the_password_is_changed_and_other_sessions_end(pages: MonitorWorld) -> None:
+    email = pages.make_operator()
+    first, second = (pages.person(is_operator=False) for _ in range(2))
+    for person in (first, second):
+        person.sign_in(email, PASSWORD)
+    first.open("/account")
+    first.post("/account/password", current_password=PASSWORD, new_password="another long and new one")
+    assert first.open("/").url == f"{pages.url}/"
+    assert second.open("/").url.startswith(f"{pages.url}/sign-in")
+    assert second.sign_in(email, "another long and new one").url == f"{pages.url}/"

@@ -1,0 +1,77 @@
+"""The monitor in the test's process, on the real database and the real Kafka, with operators."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+from services.monitor.app import make_app
+from services.monitor.watch.watch import Watch
+from shared.applications.merchants import make_merchant
+from shared.applications.registry import CreatedApplication, NewApplication, create_application
+from shared.db.pool import Database
+from shared.people.operators import add_operator
+from shared.sealing import SecretBox
+from shared.settings import Settings, WebhookSettings
+from shared.webhook_url import WebhookUrl
+from stack.free_ports import find_free_ports
+from tests.person import Person
+from tests.serving import serving
+
+PASSWORD = "correct horse battery staple"
+WEBHOOK_URL = WebhookUrl("https://shop.example.ly/hooks")
+
+
+class MonitorWorld:
+    def __init__(self, settings: Settings, database: Database) -> None:
+        self.port = find_free_ports(1)[0]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.database = database
+        self.settings = replace(
+            settings,
+            public_urls=replace(settings.public_urls, monitor=self.url),
+            webhooks=WebhookSettings(allow_private=True),
+        )
+        self.watch = Watch(self.settings, database)
+        """Not started: it looks when the test says so."""
+        self.merchant_id, self.application = self.make_application("Tripoli Coffee")
+
+    def make_application(self, name: str) -> tuple[UUID, CreatedApplication]:
+        """Of a merchant of its own, with a webhook URL."""
+        with self.database.transaction() as connection:
+            merchant_id = make_merchant(connection, name)
+            new = NewApplication(f"{name} shop", merchant_id, webhook_url=WEBHOOK_URL)
+            box = SecretBox(self.settings.secret_keys)
+            return merchant_id, create_application(connection, box, new)
+
+    def make_operator(self, email: str | None = None) -> str:
+        """Returns the address; the password is PASSWORD."""
+        email = email or f"operator-{uuid4().hex[:8]}@example.ly"
+        with self.database.transaction() as connection:
+            add_operator(connection, email, PASSWORD)
+        return email
+
+    def person(self, lang: str = "en", *, is_operator: bool = True) -> Person:
+        """Somebody without a browser, signed in if they are an operator."""
+        made = Person(self.url, lang)
+        if is_operator:
+            made.sign_in(self.make_operator(), PASSWORD)
+        return made
+
+    def rows(self, statement: str, *values: object) -> list[Any]:
+        with self.database.cursor() as cursor:
+            return cursor.execute(statement.encode(), values).fetchall()
+
+    def run(self, statement: str, *values: object) -> None:
+        with self.database.cursor() as cursor:
+            cursor.execute(statement.encode(), values)
+
+    def audit(self) -> list[str]:
+        """The actions in the log, oldest first."""
+        return [row[0] for row in self.rows("select action from audit_log order by id")]
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        with serving(make_app(self.settings, self.database, self.watch), self.port):
+            yield
