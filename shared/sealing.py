@@ -37,7 +37,8 @@ class SecretBox:
     def __init__(self, keys: tuple[str, ...]) -> None:
         if not keys:
             raise NoSecretKeysError
-        self._fernet = MultiFernet([Fernet(key) for key in keys])
+        self._each = [Fernet(key) for key in keys]
+        self._fernet = MultiFernet(self._each)
 
     def seal(self, text: str, purpose: str) -> str:
         """The purpose says where it belongs, such as the row's key; only the same purpose opens it again."""
@@ -54,3 +55,20 @@ class SecretBox:
         if sealed_for != purpose:
             raise SealedForAnotherPurposeError(f"{purpose} holds what was sealed for {sealed_for}")
         return str(text)
+
+    def key_of(self, sealed: str) -> int | None:
+        """Which of the keys opens it, the first being 0; None: none of them."""
+        for place, fernet in enumerate(self._each):
+            try:
+                fernet.decrypt(sealed.encode())
+            except InvalidToken:
+                continue
+            return place
+        return None
+
+    def reseal(self, sealed: str) -> str:
+        """The same, for the same purpose, with the first key. What none opens stays as it is."""
+        try:
+            return self._fernet.rotate(sealed.encode()).decode()
+        except InvalidToken:
+            return sealed

@@ -32,6 +32,7 @@ ACTIONS = {
     Action.PAYMENTS_EXPORTED: _("Exported payments"),
     Action.OPERATOR_CREATED: _("Added an operator"),
     Action.OPERATOR_REMOVED: _("Removed an operator"),
+    Action.SECRETS_RESEALED: _("Encrypted all secrets with the new key"),
     Action.ATTEMPT_DECIDED: _("Decided a payment attempt"),
     Action.DUPLICATE_HANDLED: _("Marked a duplicate payment as handled"),
 }

@@ -1,0 +1,68 @@
+"""`mizan keys`: a key can be put before the others, and they can go."""
+
+import json
+
+from cryptography.fernet import Fernet
+
+from shared.applications.webhook_secrets import open_webhook_secret
+from shared.db.pool import Database
+from shared.sealing import SecretBox
+from tests.mizan.conftest import KEY, Mizan
+
+NEW = Fernet.generate_key().decode()
+
+
+def _made(run: Mizan, **more: str) -> dict[str, str]:
+    made: dict[str, str] = json.loads(run("app", "create", "--name", "Coffee", "--json", **more).stdout)
+    return made
+
+
+def test_what_the_old_key_sealed_is_sealed_with_the_new_one(run: Mizan, database: Database) -> None:
+    made = _made(run)
+    both = f"{NEW},{KEY}"
+    before = json.loads(run("keys", "status", "--json", MIZAN_SECRET_KEYS=both).stdout)
+    assert before[0] == {"table": "webhook_secrets", "key 1": 0, "key 2": 1, "no key": 0}
+    after = run("keys", "reseal", "--json", MIZAN_SECRET_KEYS=both)
+    assert after.exit_code == 0
+    assert json.loads(after.stdout)[0] == {"table": "webhook_secrets", "key 1": 1, "key 2": 0, "no key": 0}
+    with database.transaction() as connection:
+        application_id = connection.execute("select id from applications").fetchall()[0][0]
+        secret = open_webhook_secret(connection, SecretBox((NEW,)), application_id, 1)
+    assert secret.text == made["webhook_secret"]
+
+
+def test_more_than_a_batch_and_other_tables(run: Mizan, database: Database) -> None:
+    """And what is sealed with the new key already is left as it is."""
+    _made(run)
+    box = SecretBox((KEY,))
+    with database.transaction() as connection:
+        (application_id,) = connection.execute("select id from applications").fetchone() or (None,)
+        connection.cursor().executemany(
+            "insert into webhook_secrets (application_id, version, sealed) values (%s, %s, %s)",
+            [
+                (application_id, version, box.seal("x", f"webhook_secret/{application_id}/{version}"))
+                for version in range(2, 1203)
+            ],
+        )
+        connection.execute(
+            "insert into provider_accounts (application_id, method, adapter, sealed) values (%s, 'card', 'plutu', %s)",
+            (application_id, box.seal("{}", "account")),
+        )
+    both = f"{NEW},{KEY}"
+    after = json.loads(run("keys", "reseal", "--json", MIZAN_SECRET_KEYS=both).stdout)
+    assert [(row["key 1"], row["key 2"]) for row in after] == [(1202, 0), (1, 0), (0, 0)]
+    with database.cursor() as cursor:
+        sealed = cursor.execute("select sealed from webhook_secrets order by version").fetchall()
+        run("keys", "reseal", MIZAN_SECRET_KEYS=both)
+        assert cursor.execute("select sealed from webhook_secrets order by version").fetchall() == sealed
+
+
+def test_what_no_key_opens_is_told_and_left_alone(run: Mizan, database: Database) -> None:
+    _made(run)
+    with database.cursor() as cursor:
+        sealed = cursor.execute("select sealed from webhook_secrets").fetchall()
+        status = run("keys", "status", MIZAN_SECRET_KEYS=NEW)
+        assert status.exit_code == 1
+        assert run("keys", "reseal", MIZAN_SECRET_KEYS=NEW).exit_code == 1
+        assert cursor.execute("select sealed from webhook_secrets").fetchall() == sealed
+    assert "no key" in status.stdout

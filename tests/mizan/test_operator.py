@@ -1,0 +1,58 @@
+"""`mizan operator`: operators are made at the command line only."""
+
+import json
+
+import pytest
+
+from shared.db.pool import Database
+from shared.people.operators import find_operator, find_operator_session
+from shared.people.passwords import matching
+from shared.people.sessions import begin_session
+from tests.mizan.conftest import Mizan
+
+_ANNA = ("--email", "anna@example.ly")
+
+
+def test_create_prints_a_password_that_is_right(run: Mizan, database: Database) -> None:
+    made = json.loads(run("operator", "create", "--email", "Anna@Example.ly", "--json").stdout)
+    assert made["email"] == "anna@example.ly"
+    with database.cursor() as cursor:
+        found = find_operator(cursor, made["email"])
+    assert found is not None
+    assert matching([found.password_hash], made["password"])
+    assert json.loads(run("operator", "list", "--json").stdout)[0]["email"] == "anna@example.ly"
+
+
+def test_a_second_of_the_same_address_is_refused(run: Mizan) -> None:
+    run("operator", "create", *_ANNA)
+    again = run("operator", "create", *_ANNA)
+    assert again.exit_code == 1
+    assert "already" in again.stderr
+
+
+@pytest.mark.parametrize("command", ["remove", "reset-password"])
+def test_whoever_is_removed_or_gets_a_new_password_is_signed_out(
+    run: Mizan, database: Database, command: str
+) -> None:
+    run("operator", "create", *_ANNA)
+    with database.transaction() as connection, connection.cursor() as cursor:
+        found = find_operator(cursor, "anna@example.ly")
+        assert found is not None
+        token = begin_session(connection, found.id, "", "")
+    with database.cursor() as cursor:
+        assert find_operator_session(cursor, token) is not None
+        assert run("operator", command, *_ANNA).exit_code == 0
+        assert find_operator_session(cursor, token) is None
+
+
+def test_who_is_nobody_cannot_be_removed(run: Mizan) -> None:
+    assert "no such operator" in run("operator", "remove", *_ANNA).stderr
+
+
+def test_all_of_it_is_in_the_operators_log(run: Mizan, database: Database) -> None:
+    run("operator", "create", *_ANNA)
+    run("operator", "reset-password", *_ANNA)
+    run("operator", "remove", *_ANNA)
+    with database.cursor() as cursor:
+        log = cursor.execute("select action, merchant_id from audit_log order by id").fetchall()
+    assert log == [("operator_created", None), ("password_changed", None), ("operator_removed", None)]
