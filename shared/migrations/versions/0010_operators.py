@@ -38,12 +38,8 @@ alter table payment_attempts
     add column handled_at timestamptz,
     add column handled_note text,
     add constraint payment_attempts_handled_duplicate
-        check (handled_at is null or state = 'duplicate' and handled_note <> '');
+        check (handled_at is null or state = 'duplicate' and handled_note <> '') not valid;
 comment on column payment_attempts.handled_at is 'of a duplicate: when an operator said that it was seen to';
-create index payment_attempts_duplicates_open on payment_attempts (id)
-    where state = 'duplicate' and handled_at is null;
-create index payment_attempts_open on payment_attempts (state, id)
-    where state in ('awaiting_redirect', 'sent', 'unknown');
 """
 
 # A letter's id is made of where its record came from and when it was put aside; dead_letters has one partition.

@@ -48,6 +48,17 @@ def test_migrating_again_keeps_what_is_there(database: Database, database_settin
     assert _one(database, "select name from merchants") == "old"
 
 
+def test_indexes_that_were_cut_off_while_being_built_are_built_again(
+    database: Database, database_settings: DatabaseSettings
+) -> None:
+    """Building beside ongoing payments is no transaction: what is left of it must not stop the next migration."""
+    with database.transaction() as connection:
+        connection.execute("drop index payment_attempts_open")
+        connection.execute("update alembic_version set version_num = '0010'")
+    assert migrate(database_settings.url) == head_revision()
+    assert _one(database, "select count(*) from pg_class where relname = 'payment_attempts_open'") == 1
+
+
 def test_a_schema_that_is_too_old_is_noticed(empty_database: DatabaseSettings) -> None:
     """A service must not be ready on a database that was not migrated; a newer one is fine."""
     database = Database(empty_database, "test")
