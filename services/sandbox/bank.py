@@ -11,6 +11,8 @@ from services.sandbox.notification import Notification
 from services.sandbox.scripts import Standing, Status, after_code, after_settling, beginning, script_of
 from services.sandbox.shapes import ChargeAsked, CodeGiven
 
+A_PAGE = 1000
+
 
 class UnknownChargeError(Exception):
     """There is no charge with this id."""
@@ -74,6 +76,11 @@ class Bank:
     def find_of_intent(self, intent: str) -> list[Charge]:
         with self._ledger.transaction() as books:
             return books.find_charges_of_intent(intent)
+
+    def list_after(self, attempt: str) -> list[Charge]:
+        """A page of all there are, in the order of their attempts."""
+        with self._ledger.transaction() as books:
+            return books.find_charges_after(attempt, A_PAGE)
 
 
 def _new_charge(asked: ChargeAsked) -> Charge:

@@ -74,6 +74,13 @@ class Books:
         rows = self._execute("select * from charges where intent = ? order by number", (intent,))
         return [_charge(row) for row in rows]
 
+    def find_charges_after(self, attempt: str, most: int) -> list[Charge]:
+        """In the order of their attempts."""
+        rows = self._execute(
+            "select * from charges where attempt > ? order by attempt limit ?", (attempt, most)
+        )
+        return [_charge(row) for row in rows]
+
     def move_charge(self, charge_id: str, standing: Standing, at: str) -> None:
         self._execute(
             "update charges set status = ?, reason = ?, updated_at = ? where id = ?",

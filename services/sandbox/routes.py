@@ -49,7 +49,10 @@ def _found(bank: Bank) -> list[Charge]:
         return [found for found in bank.find_of_attempt(attempt) if intent in (None, found.intent)]
     if intent:
         return bank.find_of_intent(intent)
-    raise WrongShapeError("intent or attempt: one of them must say which charges.")
+    after = _asked("after")
+    if after:
+        return bank.list_after(after)
+    raise WrongShapeError("intent, attempt or after: one of them must say which charges.")
 
 
 def _asked(name: str) -> str | None:

@@ -4,7 +4,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 import requests
@@ -164,10 +164,8 @@ def test_charges_are_found_by_intent_and_by_attempt(sandbox: RunningSandbox) -> 
 
 
 @pytest.mark.parametrize("query", [{}, {"intent": "x"}, {"intent": str(uuid4()), "attempt": ""}])
-def test_looking_for_charges_needs_an_intent_or_an_attempt(
-    sandbox: RunningSandbox, query: dict[str, str]
-) -> None:
-    """The whole ledger is told to nobody."""
+def test_looking_for_charges_needs_to_say_which(sandbox: RunningSandbox, query: dict[str, str]) -> None:
+    """Or a place to list from: nobody gets the whole ledger by mistake."""
     answer = sandbox.get("/charges", **query)
     assert answer.status_code == 422
     assert list(answer.json()) == ["message"]
@@ -228,6 +226,16 @@ def test_a_body_that_is_no_object_is_422(sandbox: RunningSandbox, path: str, bod
     """Whatever it is instead."""
     answer = requests.post(f"http://127.0.0.1:{sandbox.port}{path}", data=body, timeout=10)
     assert (answer.status_code, answer.json()) == (422, {"message": "The body must be a JSON object."})
+
+
+def test_all_charges_are_listed_in_the_order_of_their_attempts(sandbox: RunningSandbox) -> None:
+    """From one attempt on, for whoever compares books."""
+    first, second = sorted(_made(sandbox.charge())["attempt"] for _ in range(2))
+    following = [charge["attempt"] for charge in sandbox.find(after=first)]
+    assert second in following
+    assert first not in following
+    assert following == sorted(following)
+    assert sandbox.find(after=str(UUID(int=2**128 - 1))) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""How far back the history goes: old months are dropped, and nothing can be said of what was in them."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from services.scheduler.month_tables import attached_months, month_tables
+from shared.db.first_value import first_value
+
+_PARENTS = ("intent_events", "webhook_deliveries", "webhook_tries")
+_FLOOR = """
+select uuid7_floor((date_trunc('month', uuid_extract_timestamp(uuidv7()) at time zone 'UTC')
+                    - make_interval(months => %s)) at time zone 'UTC')"""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The smallest id of which each table has everything since."""
+
+    events: UUID
+    deliveries: UUID
+    """And their tries."""
+
+    @property
+    def both(self) -> UUID:
+        return max(self.events, self.deliveries)
+
+
+def what_is_kept(connection: Connection[Any]) -> Kept:
+    months = month_tables(connection, _PARENTS)
+    floors = [
+        first_value(connection.execute(_FLOOR, (_months_back(attached_months(months, parent)),)))
+        for parent in _PARENTS
+    ]
+    return Kept(events=floors[0], deliveries=max(floors[1:]))
+
+
+def _months_back(attached: set[int]) -> int:
+    """Until the first gap: behind it somebody may have taken a month away."""
+    past = sorted(month for month in attached if month >= 0)
+    if not past:
+        return 0
+    return next(month for month in range(past[0], past[0] + len(past) + 1) if month + 1 not in attached)

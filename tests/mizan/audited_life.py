@@ -1,0 +1,126 @@
+"""A small, healthy life of intents, written by our own code, for tests of the audit to hurt."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from services.webhooks.answers import Answer as Reply
+from services.webhooks.deliveries import LadderTry, ResendTry, record_resends, record_tries
+from services.webhooks.intake import TOLD, take_in
+from services.webhooks.ladder import LAST_STEP, decide
+from shared.applications.registry import NewApplication, create_application
+from shared.attempts.beginning import begin
+from shared.attempts.outcome import Outcome
+from shared.attempts.settling import settle_answered, settle_notified
+from shared.attempts.states import Answer, AttemptState
+from shared.db.pool import Database
+from shared.intents.intent import NewIntent
+from shared.intents.store import create_or_find, expire_due
+from shared.messages import IntentEvent, decode
+from shared.sealing import SecretBox
+from shared.settings import WebhookSettings
+from shared.webhook_url import WebhookUrl, check_webhook_url
+from tests.mizan.conftest import KEY
+
+URL = check_webhook_url("https://shop.example.ly/hook", allow_private=True)
+_DELAYS = WebhookSettings().retry_delays
+
+
+class Life:
+    """Everything of one application: what happens to its intents, and what is told of it."""
+
+    def __init__(self, database: Database, url: WebhookUrl | None = URL) -> None:
+        self.database = database
+        with database.transaction() as connection:
+            new = NewApplication("shop", webhook_url=url)
+            self.application = create_application(connection, SecretBox((KEY,)), new).id
+
+    def create(self) -> UUID:
+        with self.database.cursor() as cursor:
+            new = NewIntent(self.application, uuid4().hex, 25_000, "LYD")
+            return create_or_find(cursor, new)[0].uuid
+
+    def attempt(self, intent: UUID, *said: Answer, can_be_asked: bool = True) -> UUID:
+        """Sent, and answered so, if at all."""
+        with self.database.transaction() as connection:
+            sending = begin(connection, intent, "card", "sandbox", AttemptState.SENT)
+        for answer in said:
+            with self.database.transaction() as connection:
+                settle_answered(connection, sending, Outcome(answer, can_be_asked=can_be_asked))
+        return sending.attempt
+
+    def hear(self, attempt: UUID, answer: Answer) -> None:
+        """The provider says it by itself."""
+        with self.database.transaction() as connection:
+            settle_notified(connection, attempt, Outcome(answer))
+
+    def pay(self) -> UUID:
+        intent = self.create()
+        self.attempt(intent, Answer.PAID)
+        return intent
+
+    def expire(self, intent: UUID) -> None:
+        self.run("update payment_intents set expires_at = mizan_now() where uuid = %s", intent)
+        with self.database.cursor() as cursor:
+            expire_due(cursor)
+
+    def publish(self) -> None:
+        """The relay, Kafka and intake in one."""
+        rows = self.run("delete from outbox returning payload")
+        messages = [decode(payload.encode()) for (payload,) in rows]
+        told = [m for m in messages if isinstance(m, IntentEvent) and m.type in TOLD]
+        with self.database.cursor() as cursor:
+            take_in(cursor, sorted(told, key=lambda event: event.id))
+
+    def delivery(self, intent: UUID) -> UUID:
+        ((found,),) = self.run("select id from webhook_deliveries where intent_uuid = %s", intent)
+        return UUID(str(found))
+
+    def try_to_deliver(self, delivery: UUID, *codes: int, first: int = 1) -> None:
+        """Step by step, each answered so."""
+        for step, code in enumerate(codes, first):
+            decision = decide(step, is_success=code < 300, retry_delays=_DELAYS)
+            with self.database.cursor() as cursor:
+                record_tries(cursor, [LadderTry(str(delivery), step, _reply(code), 0, decision)])
+
+    def resend(self, delivery: UUID, code: int) -> None:
+        with self.database.cursor() as cursor:
+            record_resends(cursor, [ResendTry(str(delivery), str(uuid4()), _reply(code), 0, str(URL))])
+
+    def run(self, statement: str, *values: object) -> list[Any]:
+        with self.database.cursor() as cursor:
+            cursor.execute(statement.encode(), values or None)
+            return cursor.fetchall() if cursor.description else []
+
+
+class WholeLife(Life):
+    """One of each."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.open, self.declined, self.paid = self.create(), self.create(), self.pay()
+        self.attempt(self.declined, Answer.DECLINED)
+        self.asked_about = self.create()
+        self.attempt(self.asked_about, Answer.UNKNOWN)
+        self.undecided = self.create()
+        self.attempt(self.undecided, Answer.UNKNOWN, can_be_asked=False)
+        self.failed, self.resent, self.pending = self.pay(), self.pay(), self.create()
+        self.expire(self.pending)
+        self.paid_late = self.create()
+        late = self.attempt(self.paid_late, Answer.DECLINED)
+        self.expire(self.paid_late)
+        self.hear(late, Answer.PAID)
+        self.paid_twice = self.create()
+        first = self.attempt(self.paid_twice, Answer.DECLINED)
+        self.attempt(self.paid_twice, Answer.PAID)
+        self.hear(first, Answer.PAID)
+        self.publish()
+        self.try_to_deliver(self.delivery(self.paid), 500, 200)
+        self.try_to_deliver(self.delivery(self.failed), *[503] * LAST_STEP)
+        self.resend(self.delivery(self.failed), 500)
+        self.try_to_deliver(self.delivery(self.resent), 404)
+        self.resend(self.delivery(self.resent), 500)
+        self.resend(self.delivery(self.resent), 204)
+
+
+def _reply(code: int) -> Reply:
+    return Reply(0.0, 5, code, None, b"")

@@ -1,0 +1,331 @@
+"""`mizan audit` beside the sandbox's ledger: money that was taken is known here, and money known here was taken."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from mizan.audit.checks import CHECKS
+from mizan.audit.comparing import Attempt, Charge, judge, side_by_side
+from services.scheduler.expiry import Expiry
+from services.scheduler.relay import Relay
+from shared.applications.registry import NewApplication
+from shared.attempts.states import AttemptState
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.intents.intent import Intent
+from shared.kafka.producer import ConfirmingProducer
+from shared.kafka.topic_check import ensure_topics
+from shared.settings import Settings, WebhookSettings
+from shared.topics import ALL_TOPICS
+from shared.webhook_url import check_webhook_url
+from tests.checkout.world import CheckoutWorld
+from tests.mizan.conftest import KEY, Mizan
+from tests.sandbox.running_sandbox import SECRET, RunningSandbox
+from tests.scheduler.at_work import at_work
+from tests.waiting import eventually
+from tests.webhooks.conftest import Webhooks
+from tests.webhooks.receivers import Receiver, Reply
+
+DELAYS = (0.05,) * 8
+PAYS, DECLINES, PAYS_LATE, ASKS = (
+    "4242424242424242",
+    "4000000000000002",
+    "4000000000000259",
+    "6395043835180860",
+)
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Iterator[RunningSandbox]:
+    """With a ledger of its own: in a shared one, all other tests' charges would be strangers."""
+    made = RunningSandbox(tmp_path / "bank")
+    (tmp_path / "bank").mkdir()
+    with made.running():
+        yield made
+
+
+@pytest.fixture
+def world(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
+    webhooks = WebhookSettings(retry_delays=DELAYS, allow_private=True)
+    settings = replace(settings, secret_keys=(KEY,), webhooks=webhooks)
+    database = Database(settings.database, "checkout", **STEADY_PLANS)
+    made = CheckoutWorld(settings, database, bank)
+    with made.serving():
+        yield made
+    database.close()
+
+
+@pytest.fixture
+def audit(run: Mizan, bank: RunningSandbox) -> Mizan:
+    def call(*words: str) -> Any:
+        return run("audit", *words, SANDBOX_URL=f"http://127.0.0.1:{bank.port}", SANDBOX_SECRET=SECRET)
+
+    return call
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mizan.audit.again.LOOK_AGAIN_AFTER_S", (0.0,))
+
+
+def content(audit: Mizan) -> dict[str, Any]:
+    answer = audit("--json")
+    said: dict[str, Any] = json.loads(answer.stdout)
+    assert (said["findings"], answer.exit_code) == ([], 0)
+    return said
+
+
+def findings(audit: Mizan) -> set[tuple[str, str]]:
+    answer = audit("--json")
+    assert answer.exit_code == 1
+    return {(finding["check"], finding["id"]) for finding in json.loads(answer.stdout)["findings"]}
+
+
+def write(bank: RunningSandbox, statement: str, *values: object) -> None:
+    """Into the ledger, behind the bank's back."""
+    with closing(sqlite3.connect(bank.ledger, timeout=10)) as connection, connection:
+        assert connection.execute(statement, [str(value) for value in values]).rowcount > 0
+
+
+def paid(world: CheckoutWorld, number: str = PAYS) -> tuple[Intent, UUID]:
+    """An intent somebody tried to pay by this card, and that attempt."""
+    intent = world.make_intent()
+    world.customer(intent).pay_by_card(number)
+    return intent, world.attempt_ids(intent)[-1]
+
+
+@pytest.mark.timeout(240)
+def test_a_whole_life(audit: Mizan, run: Mizan, world: CheckoutWorld) -> None:
+    """Paid, declined, by code, late, twice, expired; delivered, failed, resent: by the services themselves."""
+    ensure_topics(world.settings.kafka, ALL_TOPICS)
+    stop = Event()
+    with ExitStack() as stack:
+        good = stack.enter_context(Receiver())
+        bad = stack.enter_context(Receiver(Reply(500)))
+        shops = [
+            world.make_application(
+                NewApplication("shop", webhook_url=check_webhook_url(receiver.url, allow_private=True))
+            ).id
+            for receiver in (good, bad)
+        ]
+        relay = Relay(world.settings.database, ConfirmingProducer(world.settings.kafka, "relay"), stop)
+        stack.enter_context(at_work(relay, Expiry(world.database), stop=stop))
+        stack.enter_context(Webhooks(world.settings).running())
+        intents = []
+        for shop in shops:
+            for number in (PAYS, DECLINES, ASKS, PAYS_LATE):
+                intents.append(intent := world.make_intent(application_id=shop))
+                customer = world.customer(intent)
+                customer.pay_by_card(number)
+                if number == ASKS:
+                    customer.enter_code("222222")
+                    customer.enter_code("111111")
+                if number == PAYS_LATE:
+                    customer.open()
+                    customer.pay_by_card(PAYS)
+                    world.bank.settle(world.charges(intent)[0], "paid")
+            expired = world.make_intent(application_id=shop)
+            _, late = world.customer(expired).pay_by_card(PAYS_LATE), world.charges(expired)[0]
+            world.rows(
+                "update payment_intents set expires_at = mizan_now() where uuid = %s returning 1",
+                expired.uuid,
+            )
+            eventually(lambda expired=expired: world.status(expired) == "canceled")  # type: ignore[misc]
+            world.bank.settle(late, "paid")
+            assert world.status(expired) == "succeeded"
+        eventually(lambda: _deliveries(world) == {"succeeded": 5, "failed": 5})
+        bad.answer = Reply(200)
+        for (delivery,) in world.rows("select id from webhook_deliveries where status = 'failed' limit 2"):
+            assert run("resend", str(delivery)).exit_code == 0
+        eventually(lambda: _deliveries(world) == {"succeeded": 7, "failed": 3})
+        eventually(lambda: world.rows("select count(*) from outbox") == [(0,)])
+        said = content(audit)
+    assert said["checked"]["charges"] == 12
+    assert said["checked"]["tries"] == 5 + 45 + 2
+    assert {what: number for what, number in said["waiting"].items() if number} == {"duplicate_payments": 2}
+
+
+def _deliveries(world: CheckoutWorld) -> dict[str, int]:
+    return dict(world.rows("select status, count(*) from webhook_deliveries group by 1"))
+
+
+def test_while_customers_pay(audit: Mizan, world: CheckoutWorld) -> None:
+    """Both books move on between two questions, and nobody is alarmed."""
+    stop, errors = Event(), list[BaseException]()
+
+    def pay() -> None:
+        try:
+            while not stop.is_set():
+                intent = world.make_intent()
+                customer = world.customer(intent)
+                customer.pay_by_card(PAYS_LATE)
+                customer.pay_by_wallet("adfali", "0921234567")
+                customer.enter_code("1111")
+                world.bank.settle(world.charges(intent)[0], "paid")
+                customer.close()
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    customers = [Thread(target=pay, daemon=True) for _ in range(3)]
+    for customer in customers:
+        customer.start()
+    seen = [content(audit)["checked"]["charges"] for _ in range(8)]
+    stop.set()
+    for customer in customers:
+        customer.join(30)
+    assert errors == []
+    assert seen[-1] > seen[0]
+
+
+@pytest.mark.usefixtures("at_once")
+class TestDamage:
+    def test_money_that_we_believe_was_not_taken(self, audit: Mizan, world: CheckoutWorld) -> None:
+        _, attempt = paid(world, DECLINES)
+        write(world.bank, "update charges set status = 'paid', reason = null where attempt = ?", attempt)
+        assert findings(audit) == {("charges_paid", str(attempt))}
+
+    @pytest.mark.parametrize(
+        "statement",
+        ["update charges set status = 'declined' where attempt = ?", "delete from charges where attempt = ?"],
+    )
+    def test_money_that_was_not_taken(self, audit: Mizan, world: CheckoutWorld, statement: str) -> None:
+        """We say paid; the bank says no, or has never heard of it."""
+        _, attempt = paid(world)
+        paid(world)
+        write(world.bank, statement, attempt)
+        assert findings(audit) == {("payments_charged", str(attempt))}
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "update charges set amount = 1 where attempt = ?",
+            "update charges set method = 'sadad' where attempt = ?",
+            "update charges set intent = '01900000-0000-7000-8000-000000000000' where attempt = ?",
+        ],
+    )
+    def test_something_else_was_charged(self, audit: Mizan, world: CheckoutWorld, statement: str) -> None:
+        _, attempt = paid(world)
+        write(world.bank, statement, attempt)
+        assert findings(audit) == {("charges_fit", str(attempt))}
+
+    def test_an_attempt_that_we_have_lost(self, audit: Mizan, world: CheckoutWorld) -> None:
+        """As after an old backup was put back."""
+        intent, attempt = paid(world)
+        world.rows("delete from payment_attempts where id = %s returning 1", attempt)
+        assert findings(audit) == {("charges_known", str(attempt)), ("succeeded_is_paid", str(intent.uuid))}
+
+    def test_somebody_who_tries_the_sandbox_by_hand(self, audit: Mizan, world: CheckoutWorld) -> None:
+        """With ids that are none of ours, whether they come early or late in the ledger's order."""
+        world.bank.charge(attempt=str(uuid4()))
+        world.bank.charge(attempt=str(UUID(bytes=b"\0" + uuid4().bytes[1:], version=4)))
+        assert content(audit)["checked"]["charges"] == 1
+
+    def test_one_in_doubt_is_left_to_those_who_ask(self, audit: Mizan, world: CheckoutWorld) -> None:
+        _, attempt = paid(world)
+        world.rows(
+            """with taken_back as (update payment_attempts set state = 'unknown', next_verify_at = mizan_now()
+                                  where id = %s returning intent_uuid)
+               update payment_intents set status = 'processing', event_seq = 2 from taken_back
+               where uuid = intent_uuid returning 1""",
+            attempt,
+        )
+        world.rows("delete from intent_events where seq = 3 returning 1")
+        assert content(audit)["waiting"]["attempts_under_way"] == 1
+
+
+def test_many_pages(audit: Mizan, world: CheckoutWorld) -> None:
+    """Of the ledger's, and of ours."""
+    intent, _ = paid(world)
+    with closing(sqlite3.connect(world.bank.ledger, timeout=10)) as ledger, ledger:
+        for _ in range(1005):
+            row = world.rows(
+                """insert into payment_attempts (intent_uuid, method, provider, state)
+                   values (%s, 'card', 'sandbox', 'declined') returning id::text""",
+                intent.uuid,
+            )[0]
+            ledger.execute(
+                """insert into charges select null, ?, ?, intent, method, amount, currency, notify_url, script,
+                                       'declined', 'declined', created_at, updated_at from charges where number = 1""",
+                (f"ch_{row[0]}", row[0]),
+            )
+    assert content(audit)["checked"]["charges"] == 1006
+
+
+def test_the_bank_is_away(run: Mizan, world: CheckoutWorld) -> None:
+    """What was seen in the database is told; without a fault there, the exit code says that not all was looked at."""
+    _, attempt = paid(world)
+    away = {"SANDBOX_URL": "http://127.0.0.1:1", "SANDBOX_SECRET": SECRET}
+    answer = run("audit", "--json", **away)
+    said = json.loads(answer.stdout)
+    assert (answer.exit_code, said["ok"], said["findings"]) == (2, False, [])
+    assert "ledger cannot be read" in said["not_checked"]
+    assert "not all was looked at: the sandbox's ledger" in run("audit", **away).stdout.splitlines()[-1]
+    world.rows("delete from payment_attempts where id = %s returning 1", attempt)
+    assert run("audit", **away).exit_code == 1
+    assert run("audit").exit_code == 1
+
+
+def test_a_stack_tells_where_its_bank_is(run: Mizan, world: CheckoutWorld, tmp_path: Path) -> None:
+    """Nothing but STACK_DIR is needed."""
+    paid(world)
+    (tmp_path / "secret").write_text(f"{SECRET}\n")
+    stack = {
+        "sandbox_url": f"http://127.0.0.1:{world.bank.port}",
+        "sandbox_secret_file": str(tmp_path / "secret"),
+    }
+    (tmp_path / "stack.json").write_text(json.dumps(stack))
+    # What is found there goes into the environment, for this call only.
+    said = run("audit", "--json", SANDBOX_URL=None, SANDBOX_SECRET_FILE=None)
+    assert json.loads(said.stdout)["checked"]["charges"] == 1
+
+
+ID = UUID("01900000-0000-7000-8000-000000000001")
+INTENT = UUID("01900000-0000-7000-8000-000000000002")
+
+
+def _charge(status: str, id_: str = "ch_1", attempt: UUID = ID) -> Charge:
+    return Charge(id_, attempt, INTENT, 5000, "LYD", "card", status)
+
+
+def _attempt(state: AttemptState, id_: UUID = ID) -> Attempt:
+    return Attempt(id_, INTENT, state, "card", 5000, "LYD")
+
+
+def test_every_pair_of_a_state_and_a_charge() -> None:
+    """The whole table: what is settled has to agree, what is under way is asked for by others."""
+    charged = {AttemptState.PAID, AttemptState.DUPLICATE}
+    under_way = {AttemptState.SENT, AttemptState.UNKNOWN}
+    for state in AttemptState:
+        for status in ("paid", "declined", "needs_code", None):
+            found = judge((ID, _attempt(state), [_charge(status)] if status else []))
+            expected = None
+            if state in charged and status != "paid":
+                expected = "payments_charged"
+            elif state not in charged | under_way and status == "paid":
+                expected = "charges_paid"
+            assert (found and found.check.name) == expected, (state, status)
+
+
+def test_charged_twice() -> None:
+    twice = [_charge("paid"), _charge("paid", "ch_2")]
+    found = judge((ID, _attempt(AttemptState.PAID), twice))
+    assert found is not None
+    assert found.check is CHECKS["charges_once"]
+
+
+def test_both_books_side_by_side() -> None:
+    """Whichever has more, and wherever it is missing in the other."""
+    ids = [UUID(int=number) for number in range(6)]
+    ours = [_attempt(AttemptState.PAID, ids[n]) for n in (0, 2, 3, 5)]
+    theirs = [_charge("paid", f"ch_{n}", ids[n]) for n in (1, 2, 2, 4, 5)]
+    pairs = [(id_.int, bool(ours), len(theirs)) for id_, ours, theirs in side_by_side(ours, theirs)]
+    assert pairs == [(0, True, 0), (1, False, 1), (2, True, 2), (3, True, 0), (4, False, 1), (5, True, 1)]
