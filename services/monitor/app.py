@@ -8,6 +8,7 @@ from flask import Flask
 from services.monitor.access import guard
 from services.monitor.applications.routes import applications_blueprint
 from services.monitor.attempts.routes import attempts_blueprint
+from services.monitor.dead.replayer import Replayer
 from services.monitor.dead.routes import dead_blueprint
 from services.monitor.layout import lay_out
 from services.monitor.overview.routes import overview_blueprint
@@ -19,6 +20,7 @@ from services.monitor.troubles import (
     is_for_program,
     trouble_page,
 )
+from services.monitor.watch.collector import expose
 from services.monitor.watch.watch import Watch
 from services.monitor.workshop import SERVICE, set_up
 from shared.db.connections import STEADY_PLANS
@@ -46,6 +48,8 @@ def make_worker_app() -> Flask:
     database = Database(database_settings, SERVICE, **STEADY_PLANS)
     watch = Watch(settings, database)
     watch.start()
+    expose(watch)
+    Replayer(database, settings.kafka).start()
     return make_app(settings, database, watch)
 
 

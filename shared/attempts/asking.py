@@ -21,7 +21,7 @@ returning id, sendings, sent_at + %(arrives_after)s <= mizan_now()"""
 
 _OLDEST_UNDER_WAY = """
 select coalesce(extract(epoch from mizan_now() - min(sent_at))::float8, 0) from payment_attempts
-where state in ('sent', 'unknown')"""
+where state in ('sent', 'unknown') and next_verify_at is not null"""
 
 
 def claim_verifications(cursor: Cursor[Any], limit: int) -> list[Question]:
@@ -31,5 +31,8 @@ def claim_verifications(cursor: Cursor[Any], limit: int) -> list[Question]:
 
 
 def oldest_under_way_s(cursor: Cursor[Any]) -> float:
-    """For how long the provider of the longest waiting attempt has owed us an answer; 0 when none does."""
+    """For how long the provider of the longest waiting attempt has owed us an answer; 0 when none does.
+
+    Without those that only an operator can decide: they are counted elsewhere, and wait as long as people do.
+    """
     return float(first_value(cursor.execute(_OLDEST_UNDER_WAY)))

@@ -51,3 +51,7 @@ class Settled:
 
     attempt: AttemptState
     intent: State
+    is_new: bool = field(default=False, compare=False)
+    """Whether this brought the attempt into its state; a repeat does not."""
+    since_sent_s: float | None = field(default=None, compare=False)
+    """Since the last request that may charge, where there was one and this is new."""

@@ -13,6 +13,7 @@ from shared.attempts.locked import LockedAttempt, lock_attempt
 from shared.attempts.outcome import Outcome, Question, Sending, Settled
 from shared.attempts.states import CHARGED, UNDER_WAY, Answer, answered, still_of_use, trigger_of
 from shared.attempts.verification import believed
+from shared.db.first_value import first_value
 from shared.intents import store as intents
 
 # Where the outcome has just become unknown it is asked for at once; otherwise as was planned.
@@ -23,7 +24,8 @@ set state = %(state)s, reason = %(reason)s, updated_at = mizan_now(),
     next_verify_at = case when %(state)s <> 'unknown' or not %(can_be_asked)s then null
                           when next_verify_at is null or verifications = 0 then mizan_now()
                           else next_verify_at end
-where id = %(attempt)s"""
+where id = %(attempt)s
+returning extract(epoch from mizan_now() - sent_at)::float8"""
 
 _FILL_REFERENCE = """
 update payment_attempts set provider_reference = %(provider_reference)s
@@ -94,8 +96,8 @@ def _take_in(connection: Connection[Any], found: LockedAttempt, outcome: Outcome
         "provider_reference": outcome.provider_reference,
         "can_be_asked": outcome.can_be_asked,
     }
-    connection.execute(_SETTLE, values)
-    return Settled(after, status)
+    since_sent_s = first_value(connection.execute(_SETTLE, values))
+    return Settled(after, status, is_new=after is not before, since_sent_s=since_sent_s)
 
 
 def _keep_reference(connection: Connection[Any], attempt: UUID, outcome: Outcome) -> None:

@@ -6,7 +6,13 @@ _LABELS = ("service", "method", "route", "status")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 REQUESTS = Counter("mizan_http_requests", "HTTP requests answered.", _LABELS)
-DURATION = Histogram("mizan_http_request_duration_seconds", "Time to answer an HTTP request.", _LABELS)
+DURATION = Histogram(
+    "mizan_http_request_duration_seconds",
+    "Time to answer an HTTP request.",
+    _LABELS,
+    # From the API's 2 ms to a payment that waits for a bank.
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40),
+)
 
 
 class RequestMetrics:

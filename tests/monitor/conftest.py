@@ -1,20 +1,25 @@
 """The monitor's world: pages on a database and topics of their own for each test."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.settings import Settings
+from shared.topics import ALL_TOPICS, Topic
 from tests.monitor.world import MonitorWorld
 from tests.person import Person
+from tests.shared.dead.graveyard import Graveyard
 
 
 @pytest.fixture
 def world(settings: Settings) -> Iterator[MonitorWorld]:
     database = Database(settings.database, "monitor", **STEADY_PLANS)
-    yield MonitorWorld(settings, database)
+    made = MonitorWorld(settings, database)
+    yield made
+    made.watch.stop()
     database.close()
 
 
@@ -30,3 +35,22 @@ def operator(pages: MonitorWorld) -> Iterator[Person]:
     person = pages.person()
     yield person
     person.close()
+
+
+@pytest.fixture
+def graveyard(world: MonitorWorld, make_topics: Callable[[Sequence[Topic]], None]) -> Graveyard:
+    """Dead letters, and the topics that they came from."""
+    make_topics(ALL_TOPICS)
+    return Graveyard(world.database, world.settings.kafka)
+
+
+@pytest.fixture
+def without_kafka(settings: Settings) -> Iterator[MonitorWorld]:
+    """Pages that find no Kafka."""
+    away = replace(settings, kafka=replace(settings.kafka, bootstrap_servers="127.0.0.1:9"))
+    database = Database(away.database, "monitor", **STEADY_PLANS)
+    made = MonitorWorld(away, database)
+    with made.serving():
+        yield made
+    made.watch.stop()
+    database.close()

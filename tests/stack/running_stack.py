@@ -63,8 +63,8 @@ class RunningStack:
     def file(self) -> Path:
         return self.directory / "stack.json"
 
-    def wait_ready(self) -> dict[str, Any]:
-        eventually(lambda: self.file.exists() or self._process.poll() is not None, within=60)
+    def wait_ready(self, within: float = 60) -> dict[str, Any]:
+        eventually(lambda: self.file.exists() or self._process.poll() is not None, within=within)
         assert self._process.poll() is None, self.output
         return self.read()
 

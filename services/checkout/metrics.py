@@ -1,0 +1,53 @@
+"""What operators see of payments: whether money is being taken, and how long providers take."""
+
+from collections.abc import Iterable
+
+from prometheus_client import Counter, Histogram
+
+from shared.attempts.outcome import Settled
+from shared.attempts.states import CHARGED, AttemptState
+from shared.payment_method import PaymentMethod
+
+BEGUN = Counter("mizan_attempts_begun", "Payment attempts that customers began", ["method", "provider"])
+SETTLED = Counter(
+    "mizan_attempts_settled",
+    "Payment attempts by what became of them; one that was unknown counts again once it is known",
+    ["method", "provider", "outcome"],
+)
+TO_SETTLED = Histogram(
+    "mizan_attempt_sent_to_settled_seconds",
+    "From the request that may charge to the provider's word, whoever brought it",
+    ["method", "provider"],
+    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 300, 1800, 3600, 21600, 86400),
+)
+CALLS = Histogram(
+    "mizan_provider_call_duration_seconds",
+    "Time that a provider took to answer, or not to",
+    ["provider", "verb", "answer"],
+    buckets=(0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 30, 40),
+)
+NEWS = Counter(
+    "mizan_provider_news", "What providers told us of attempts by themselves", ["provider", "result"]
+)
+
+_ENDED = CHARGED | {AttemptState.DECLINED}
+_OUTCOMES = _ENDED | {AttemptState.ABANDONED, AttemptState.UNKNOWN}
+
+
+def count_settled(settled: Settled, method: PaymentMethod, provider: str) -> Settled:
+    """Call it after the commit. What changed nothing, or waits for the customer, is no outcome."""
+    if settled.is_new and settled.attempt in _OUTCOMES:
+        SETTLED.labels(method, provider, settled.attempt).inc()
+        if settled.attempt in _ENDED and settled.since_sent_s is not None:
+            TO_SETTLED.labels(method, provider).observe(settled.since_sent_s)
+    return settled
+
+
+def show_from_the_start(providers: Iterable[str]) -> None:
+    """A series that first appears with its first count looks to Prometheus as if nothing had been counted."""
+    for provider in providers:
+        NEWS.labels(provider, "refused")
+        for method in PaymentMethod:
+            BEGUN.labels(method, provider)
+            for outcome in _OUTCOMES:
+                SETTLED.labels(method, provider, outcome)

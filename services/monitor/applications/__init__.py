@@ -1,0 +1,1 @@
+"""Applications: found, looked at, their webhooks paused and resumed."""

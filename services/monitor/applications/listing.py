@@ -1,0 +1,88 @@
+"""Applications with how their webhooks go, newest first, found by name, merchant or id. Counts are bounded."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from shared.db.index_order import read_in_order
+from shared.uuid_text import uuid_in
+from shared.webhooks.facets import FACET_SQL, Answered, facets
+
+PAGE = 25
+MOST_COUNTED = 100
+LONGEST_SEARCH = 200
+IN_A_ROW = 3
+"""So many of the newest that were tried, and none was taken: the endpoint is in trouble. Fewer are a hiccup."""
+_LAST = UUID(int=(1 << 128) - 1)
+PENDING_SQL = f"{FACET_SQL} between 100 and 199"
+TRIED = [one for kind in Answered if kind is not Answered.NOT_TRIED for one in facets(answered=kind)]
+
+# Only what was sent to the URL of today tells of it. Of each facet its newest, found by pairs in the index's order.
+FAILING_SQL = f"""
+select count(*) = {IN_A_ROW} and bool_and(status <> 'succeeded') from (
+    select status from unnest(%(tried)s::smallint[]) as wanted (facet)
+    cross join lateral (
+        select id, status, url from webhook_deliveries
+        where application_id = a.id
+          and ({FACET_SQL}, id) >= (wanted.facet, '00000000-0000-0000-0000-000000000000'::uuid)
+          and ({FACET_SQL}, id) <= (wanted.facet, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+        order by {FACET_SQL} desc, id desc limit {IN_A_ROW}) as newest
+    where newest.url = a.webhook_url order by newest.id desc limit {IN_A_ROW}) as tried"""  # noqa: S608
+LIST_SQL = f"""
+with found as materialized (
+    select a.*, m.name as merchant from applications as a join merchants as m on m.id = a.merchant_id
+    where a.id < %(before)s
+      and (%(text)s = '' or position(lower(%(text)s) in lower(a.name)) > 0
+           or position(lower(%(text)s) in lower(m.name)) > 0 or %(id)s in (a.id, m.id))
+    order by a.id desc limit {PAGE + 1}
+)
+select a.id, a.name, a.merchant, a.webhook_url, a.webhooks_paused_at as paused_at,
+       (select count(*) from (select from webhook_deliveries where application_id = a.id and {PENDING_SQL}
+                              limit {MOST_COUNTED + 1}) as counted) as pending,
+       coalesce(({FAILING_SQL}), false) as is_failing
+from found as a order by a.id desc"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    id: UUID
+    name: str
+    merchant: str
+    webhook_url: str | None
+    paused_at: datetime | None
+    pending: int
+    """At most one more than are counted."""
+    is_failing: bool
+
+    @property
+    def host(self) -> str | None:
+        return host_of(self.webhook_url)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    applications: list[Listed]
+    before: UUID | None
+    """Where the next page begins, if there is one."""
+
+
+def list_page(connection: Connection[Any], text: str, before: UUID | None) -> Page:
+    values = page_values(text, before)
+    read_in_order(connection)
+    with connection.cursor(row_factory=class_row(Listed)) as cursor:
+        found = cursor.execute(LIST_SQL.encode(), values).fetchall()
+    return Page(found[:PAGE], found[PAGE - 1].id if len(found) > PAGE else None)
+
+
+def page_values(text: str, before: UUID | None) -> dict[str, object]:
+    return {"text": text, "id": uuid_in(text), "before": before or _LAST, "tried": TRIED}
+
+
+def host_of(url: str | None) -> str | None:
+    """The rest of an address may hold a token."""
+    return urlsplit(url).hostname if url else None

@@ -1,0 +1,1 @@
+"""Payment attempts that need an operator: undecided ones and duplicates."""

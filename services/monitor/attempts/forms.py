@@ -1,0 +1,86 @@
+"""What an operator says of an attempt, as the form gives it: anything can stand there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flask_babel import gettext as _
+
+from shared.attempts.deciding import Decision, Seen
+from shared.attempts.explaining import (
+    LONGEST,
+    LONGEST_REFERENCE,
+    SHORTEST,
+    ExplanationNotAllowedError,
+    ReferenceNotAllowedError,
+    explanation_in,
+    reference_in,
+)
+from shared.attempts.states import AttemptState
+
+PAID = "paid"
+NOT_PAID = "not_paid"
+_MOST_SHOWN = 2 * LONGEST
+_MOST_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """As it was typed, to be shown again, and what is wrong with it."""
+
+    values: Mapping[str, str]
+    errors: Mapping[str, str]
+
+    @property
+    def decision(self) -> Decision:
+        is_paid = self.values["outcome"] == PAID
+        return Decision(is_paid, self.values["reason"], self.values["reference"] if is_paid else "")
+
+
+NOTHING_GIVEN = Given({}, {})
+
+
+def read_decision(form: Mapping[str, str]) -> Given:
+    values = _values(form, "outcome", "reason", "reference")
+    errors: dict[str, str] = {}
+    if values["outcome"] not in (PAID, NOT_PAID):
+        errors["outcome"] = _("Say whether it was paid.")
+    _check_explanation(values, "reason", errors)
+    try:
+        reference_in(values["reference"])
+    except ReferenceNotAllowedError:
+        errors["reference"] = _(
+            "Enter the provider's name for the payment, of at most %(most)d characters, and no card or phone number.",
+            most=LONGEST_REFERENCE,
+        )
+    return Given(values, errors)
+
+
+def read_note(form: Mapping[str, str]) -> Given:
+    values = _values(form, "note")
+    errors: dict[str, str] = {}
+    _check_explanation(values, "note", errors)
+    return Given(values, errors)
+
+
+def read_seen(form: Mapping[str, str]) -> Seen | None:
+    """How the attempt stood when the form was made; None where the form is none of ours."""
+    state, sendings = form.get("state", ""), form.get("sendings", "")
+    is_number = sendings.isascii() and sendings.isdecimal() and len(sendings) <= _MOST_DIGITS
+    if state not in set(AttemptState) or not is_number:
+        return None
+    return Seen(AttemptState(state), int(sendings))
+
+
+def _values(form: Mapping[str, str], *names: str) -> dict[str, str]:
+    return {name: form.get(name, "")[:_MOST_SHOWN] for name in names}
+
+
+def _check_explanation(values: Mapping[str, str], name: str, errors: dict[str, str]) -> None:
+    try:
+        explanation_in(values[name], name)
+    except ExplanationNotAllowedError:
+        errors[name] = _(
+            "Write %(least)d to %(most)d characters, for whoever looks at it later.",
+            least=SHORTEST,
+            most=LONGEST,
+        )

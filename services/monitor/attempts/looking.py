@@ -1,0 +1,124 @@
+"""One attempt to pay, with its payment, and what else happened to that."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from shared.attempts.deciding import Seen, can_decide
+from shared.attempts.states import Answer, AttemptState
+
+_MOST = 100
+_EARLIER_MS = 3_600_000
+"""Events are made after their intent. An hour is more than clocks differ, and spares looking at older months."""
+
+_GET = """
+select t.id, t.intent_uuid as intent, t.method, t.provider, t.state, t.sendings, t.reason, t.provider_reference,
+       t.sent_at, t.verifications, t.next_verify_at, t.created_at, t.updated_at, t.handled_at, t.handled_note,
+       i.reference, i.merchant_reference, i.amount, i.currency, i.status as intent_status, i.expires_at,
+       i.application_id, a.name as application, m.name as merchant
+from payment_attempts as t join payment_intents as i on i.uuid = t.intent_uuid
+left join applications as a on a.id = i.application_id
+left join merchants as m on m.id = a.merchant_id
+where t.id = %s"""
+_ALL = f"""
+select id, method, provider, state, provider_reference, created_at, updated_at from payment_attempts
+where intent_uuid = %s order by id desc limit {_MOST}"""  # noqa: S608  from constants of this file
+_EVENTS = f"""
+select type, at from intent_events
+where intent_uuid = %(intent)s and id >= %(since)s order by seq desc limit {_MOST}"""  # noqa: S608  from constants of this file
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    id: UUID
+    intent: UUID
+    method: str
+    provider: str
+    state: AttemptState
+    sendings: int
+    reason: str | None
+    provider_reference: str | None
+    sent_at: datetime | None
+    verifications: int
+    next_verify_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    handled_at: datetime | None
+    handled_note: str | None
+    reference: str
+    merchant_reference: str
+    amount: int
+    currency: str
+    intent_status: str
+    expires_at: datetime
+    application_id: UUID
+    application: str | None
+    merchant: str | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", AttemptState(self.state))
+
+    @property
+    def seen(self) -> Seen:
+        return Seen(self.state, self.sendings)
+
+    @property
+    def can_be_paid(self) -> bool:
+        return can_decide(self.state, Answer.PAID)
+
+    @property
+    def can_be_declined(self) -> bool:
+        return can_decide(self.state, Answer.DECLINED)
+
+    @property
+    def is_open_duplicate(self) -> bool:
+        return self.state is AttemptState.DUPLICATE and self.handled_at is None
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """An attempt of the same payment."""
+
+    id: UUID
+    method: str
+    provider: str
+    state: str
+    provider_reference: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    type: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptInFull:
+    attempt: Attempt
+    siblings: list[Sibling]
+    """The newest first, with itself; and so are the events."""
+    events: list[Event]
+
+
+def find_attempt(connection: Connection[Any], attempt_id: UUID) -> AttemptInFull | None:
+    with connection.cursor(row_factory=class_row(Attempt)) as cursor:
+        attempt = cursor.execute(_GET, (attempt_id,)).fetchone()
+    if attempt is None:
+        return None
+    with connection.cursor(row_factory=class_row(Sibling)) as cursor:
+        siblings = cursor.execute(_ALL, (attempt.intent,)).fetchall()
+    values = {"intent": attempt.intent, "since": _floor(attempt.intent)}
+    with connection.cursor(row_factory=class_row(Event)) as cursor:
+        events = cursor.execute(_EVENTS, values).fetchall()
+    return AttemptInFull(attempt, siblings, events)
+
+
+def _floor(intent: UUID) -> UUID:
+    made_ms = intent.int >> 80
+    return UUID(int=max(0, made_ms - _EARLIER_MS) << 80)

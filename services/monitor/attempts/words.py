@@ -1,0 +1,79 @@
+"""What attempts, payments and methods are called on these pages, and why something cannot be decided."""
+
+from flask_babel import gettext
+from flask_babel import lazy_gettext as _
+
+from shared.applications.errors import RefusedError
+from shared.attempts.deciding import AttemptMovedError, OutcomeKnownError, StillOnItsWayError
+from shared.attempts.duplicates import NotDuplicateError
+from shared.attempts.states import AttemptState
+from shared.intents.states import EventType, State
+from shared.payment_method import PaymentMethod
+
+METHODS = {
+    PaymentMethod.CARD: _("Bank card"),
+    PaymentMethod.SADAD: _("Sadad"),
+    PaymentMethod.ADFALI: _("Adfali"),
+}
+STATES = {
+    AttemptState.AWAITING_CODE: _("Waiting for the customer's code"),
+    AttemptState.AWAITING_REDIRECT: _("On the provider's page"),
+    AttemptState.SENT: _("Sent to the provider"),
+    AttemptState.UNKNOWN: _("Outcome unknown"),
+    AttemptState.PAID: _("Paid"),
+    AttemptState.DECLINED: _("Declined"),
+    AttemptState.ABANDONED: _("Left unfinished"),
+    AttemptState.DUPLICATE: _("Second payment"),
+}
+TONES = {
+    AttemptState.PAID: "good",
+    AttemptState.DECLINED: "quiet",
+    AttemptState.ABANDONED: "quiet",
+    AttemptState.DUPLICATE: "bad",
+    AttemptState.UNKNOWN: "bad",
+}
+INTENTS = {
+    State.SUCCEEDED: _("Paid"),
+    State.REQUIRES_PAYMENT_METHOD: _("Waiting for payment"),
+    State.PROCESSING: _("Processing"),
+    State.CANCELED: _("Expired"),
+}
+INTENT_TONES = {
+    State.SUCCEEDED: "good",
+    State.REQUIRES_PAYMENT_METHOD: "waiting",
+    State.PROCESSING: "waiting",
+    State.CANCELED: "quiet",
+}
+EVENTS = {
+    EventType.CREATED: _("Created"),
+    EventType.PROCESSING: _("The provider was asked to take the money"),
+    EventType.REQUIRES_PAYMENT_METHOD: _("Waiting for payment again"),
+    EventType.SUCCEEDED: _("Paid"),
+    EventType.CANCELED: _("Expired"),
+}
+
+
+def why_not(error: RefusedError) -> str:
+    """For whoever decided."""
+    return str(_why_not(error))
+
+
+def _why_not(error: RefusedError) -> object:
+    match error:
+        case OutcomeKnownError():
+            return gettext(
+                "Nothing was changed: its outcome is known by now. It is: %(state)s.",
+                state=STATES[error.state],
+            )
+        case AttemptMovedError():
+            return gettext(
+                "Nothing was changed: it has gone on since you opened the page. It is: %(state)s. Look again.",
+                state=STATES[error.state],
+            )
+        case StillOnItsWayError():
+            return gettext("Nothing was changed: the provider was asked a moment ago and may still answer.")
+        case NotDuplicateError():
+            return gettext(
+                "Nothing was changed: this is no second payment. It is: %(state)s.", state=STATES[error.state]
+            )
+    return gettext("It could not be done: %(why)s", why=str(error))

@@ -1,0 +1,51 @@
+"""Resends of whole periods, of all applications, as the scheduler works them off."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+_COLUMNS = """
+select b.id, b.application_id, a.name as application, m.name as merchant, b.since, b.until, b.found, b.is_all, b.resent,
+       b.created_at, b.finished_at, b.outcome
+from bulk_resends as b
+join applications as a on a.id = b.application_id
+join merchants as m on m.id = a.merchant_id"""
+_LIST = f"{_COLUMNS} order by b.finished_at is not null, b.created_at desc, b.id limit %s"
+_GET = f"{_COLUMNS} where b.id = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class Resending:
+    id: UUID
+    application_id: UUID
+    application: str
+    merchant: str
+    since: datetime
+    until: datetime
+    found: int
+    is_all: bool
+    """False: there were more than were counted."""
+    resent: int
+    created_at: datetime
+    finished_at: datetime | None
+    outcome: str | None
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, of 1."""
+        return 1.0 if self.outcome == "done" else min(1.0, self.resent / self.found)
+
+
+def list_resends(connection: Connection[Any], most: int) -> list[Resending]:
+    """Those under way first, then the latest."""
+    with connection.cursor(row_factory=class_row(Resending)) as cursor:
+        return cursor.execute(_LIST, (most,)).fetchall()
+
+
+def find_resend(connection: Connection[Any], resend_id: UUID) -> Resending | None:
+    with connection.cursor(row_factory=class_row(Resending)) as cursor:
+        return cursor.execute(_GET, (resend_id,)).fetchone()

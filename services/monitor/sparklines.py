@@ -1,0 +1,65 @@
+"""Small curves of the last quarter of an hour. Pure; templates draw them, style sheets colour them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from services.monitor.watch.history import Point
+
+SPAN = timedelta(minutes=15)
+WIDTH = 120.0
+HEIGHT = 32.0
+_EDGE = 2.0
+_GAP = timedelta(seconds=40)
+"""Where nothing was seen for so long, the line is broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sparkline:
+    line: str
+    area: str
+    """Both are the data of a path."""
+    highest: float
+    now: float
+    width: float = WIDTH
+    height: float = HEIGHT
+
+
+def sparkline(points: Sequence[Point], now: datetime, *, is_mirrored: bool) -> Sparkline | None:
+    """Mirrored, time runs from right to left. None where there are not two points to draw a line between."""
+    shown = [point for point in points if point.at >= now - SPAN]
+    if len(shown) < 2:
+        return None
+    top = max(point.value for point in shown)
+    strokes = _strokes([_place(point, now, top, is_mirrored=is_mirrored) for point in shown], shown)
+    return Sparkline(
+        line=" ".join(f"M{_path(stroke)}" for stroke in strokes),
+        area=" ".join(
+            f"M{stroke[0][0]:g},{HEIGHT:g} L{_path(stroke)} L{stroke[-1][0]:g},{HEIGHT:g} Z"
+            for stroke in strokes
+        ),
+        highest=top,
+        now=shown[-1].value,
+    )
+
+
+def _place(point: Point, now: datetime, top: float, *, is_mirrored: bool) -> tuple[float, float]:
+    passed = 1 - min(1.0, max(0.0, (now - point.at) / SPAN))
+    x = _EDGE + (1 - passed if is_mirrored else passed) * (WIDTH - 2 * _EDGE)
+    y = HEIGHT - _EDGE - (point.value / top if top > 0 else 0.0) * (HEIGHT - 2 * _EDGE)
+    return round(x, 1), round(y, 1)
+
+
+def _strokes(
+    places: Sequence[tuple[float, float]], points: Sequence[Point]
+) -> list[list[tuple[float, float]]]:
+    strokes = [[places[0]]]
+    for place, point, earlier in zip(places[1:], points[1:], points, strict=False):
+        if point.at - earlier.at > _GAP:
+            strokes.append([])
+        strokes[-1].append(place)
+    return strokes
+
+
+def _path(stroke: Sequence[tuple[float, float]]) -> str:
+    return " L".join(f"{x:g},{y:g}" for x, y in stroke)

@@ -1,0 +1,1 @@
+"""Topics, consumer groups and delay queues, with all their partitions."""

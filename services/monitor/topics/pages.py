@@ -1,0 +1,67 @@
+"""All topics with their groups, and each topic with its partitions, its group's members and its history."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import abort, render_template
+from flask.typing import ResponseReturnValue
+
+from services.monitor import words as common_words
+from services.monitor.drawing import Pen
+from services.monitor.topics import words
+from services.monitor.watch import numbers
+from services.monitor.watch.thresholds import Thresholds
+from services.monitor.workshop import Workshop
+from shared.pages.asking import wants_part
+from shared.topics import ALL_TOPICS, WEBHOOKS_DELAY, Topic
+
+_BY_NAME = {topic.name: topic for topic in ALL_TOPICS}
+_DELAY = frozenset(topic.name for topic in WEBHOOKS_DELAY)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPages:
+    workshop: Workshop
+
+    def listing(self) -> ResponseReturnValue:
+        consumed = [topic for topic in ALL_TOPICS if topic.group and topic.name not in _DELAY]
+        delays = zip(WEBHOOKS_DELAY, self.workshop.settings.webhooks.retry_delays, strict=True)
+        return render_template(
+            "topics/list_part.html" if wants_part() else "topics/listing.html",
+            **self._surroundings(),
+            consumed=consumed,
+            delays=list(delays),
+            kept=[topic for topic in ALL_TOPICS if not topic.group],
+        )
+
+    def show(self, name: str) -> ResponseReturnValue:
+        topic = _BY_NAME.get(name) or abort(404)
+        return render_template(
+            "topics/topic_part.html" if wants_part() else "topics/topic.html",
+            **self._surroundings(),
+            topic=topic,
+            holders=self._holders(topic),
+        )
+
+    def _surroundings(self) -> dict[str, Any]:
+        now = datetime.now(UTC)
+        looked = self.workshop.watch.seen().kafka
+        return {
+            "now": now,
+            "looked": looked,
+            "kafka": looked.found,
+            "pen": Pen(self.workshop.watch.history(), now),
+            "limits": Thresholds(),
+            "numbers": numbers,
+            "told": words,
+            "words": common_words,
+        }
+
+    def _holders(self, topic: Topic) -> dict[int, str]:
+        """Which member has a partition."""
+        kafka = self.workshop.watch.seen().kafka.found
+        group = kafka and kafka.group_of(topic.name)
+        if not group:
+            return {}
+        return {partition: member.client_id for member in group.members for partition in member.partitions}

@@ -1,0 +1,164 @@
+"""What operators see of payments: each outcome counted once, whoever brings it and however often."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from prometheus_client import REGISTRY
+
+from services.checkout.news import News, known_attempt
+from services.scheduler.verification_requests import VerificationRequests
+from shared.attempts.beginning import begin
+from shared.attempts.outcome import Outcome
+from shared.attempts.settling import settle_answered
+from shared.attempts.states import Answer, AttemptState
+from shared.intents.intent import Intent
+from shared.payment_method import PaymentMethod
+from stack.free_ports import find_free_ports
+from tests.checkout.world import CheckoutWorld
+from tests.clock import Clock
+from tests.waiting import eventually
+
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+CARD = {"method": "card", "provider": "sandbox"}
+ADFALI = {"method": "adfali", "provider": "sandbox"}
+
+
+class Counted:
+    """How much was counted since it was made."""
+
+    def __init__(self) -> None:
+        self._before: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
+            (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+            for family in REGISTRY.collect()
+            for sample in family.samples
+        }
+
+    def __call__(self, sample: str, **labels: str) -> float:
+        now = REGISTRY.get_sample_value(sample, labels) or 0.0
+        return now - self._before.get((sample, tuple(sorted(labels.items()))), 0.0)
+
+    def settled(self, outcome: str, **labels: str) -> float:
+        return self("mizan_attempts_settled_total", outcome=outcome, **labels)
+
+    def timed(self, **labels: str) -> float:
+        return self("mizan_attempt_sent_to_settled_seconds_count", **labels)
+
+
+def calls(counted: Counted, verb: str, answer: str) -> float:
+    return counted("mizan_provider_call_duration_seconds_count", provider="sandbox", verb=verb, answer=answer)
+
+
+def test_a_payment_by_card(world: CheckoutWorld) -> None:
+    counted = Counted()
+    with world.serving():
+        customer = world.customer(world.make_intent())
+        customer.pay_by_card("4242424242424242")
+        customer.close()
+    assert counted("mizan_attempts_begun_total", **CARD) == 1
+    assert counted.settled("paid", **CARD) == counted.timed(**CARD) == calls(counted, "start", "paid") == 1
+
+
+def test_a_wallet_whose_code_is_wrong_once(world: CheckoutWorld) -> None:
+    """Waiting for a code is no outcome, and neither is asking for it once more."""
+    counted = Counted()
+    with world.serving():
+        customer = world.customer(world.make_intent())
+        customer.pay_by_wallet("adfali", "0921234567")
+        customer.enter_code("2222")
+        assert counted.settled("paid", **ADFALI) == counted.settled("declined", **ADFALI) == 0
+        customer.enter_code("1111")
+        customer.close()
+    assert counted("mizan_attempts_begun_total", **ADFALI) == 1
+    assert counted.settled("paid", **ADFALI) == counted.timed(**ADFALI) == 1
+    assert calls(counted, "start", "needs_code") == calls(counted, "confirm", "needs_code") == 1
+    assert calls(counted, "confirm", "paid") == 1
+
+
+def test_a_lost_answer_counts_as_unknown_and_then_as_what_it_was(world: CheckoutWorld) -> None:
+    counted = Counted()
+    with world.serving(), world.verifying():
+        intent = world.make_intent()
+        customer = world.customer(intent)
+        customer.pay_by_card("4000000000000077")
+        customer.close()
+        assert calls(counted, "start", "unknown") == 1
+        eventually(lambda: counted.settled("paid", **CARD) == 1)
+    assert counted.settled("unknown", **CARD) == counted.timed(**CARD) == 1
+
+
+def test_a_provider_that_is_away(world: CheckoutWorld) -> None:
+    """Not the same as one that declines."""
+    assert world.settings.sandbox is not None
+    nobody = replace(world.settings.sandbox, url=f"http://127.0.0.1:{find_free_ports(1)[0]}")
+    world.settings = replace(world.settings, sandbox=nobody)
+    counted = Counted()
+    with world.serving():
+        customer = world.customer(world.make_intent())
+        customer.pay_by_card("4242424242424242")
+        customer.close()
+    assert calls(counted, "start", "away") == 1
+    assert calls(counted, "start", "declined") == 0
+
+
+def test_the_same_news_twice_counts_once(world: CheckoutWorld) -> None:
+    attempt = _sent(world, world.make_intent())
+    news = News(world.database, world.workshop.following)
+    with world.database.cursor() as cursor:
+        known = known_attempt(cursor, attempt)
+    assert known is not None
+    counted = Counted()
+    for _ in range(3):
+        news.take_in(known, Outcome(Answer.PAID))
+    news.take_in(known, Outcome(Answer.DECLINED))
+    assert counted.settled("paid", **CARD) == counted.timed(**CARD) == 1
+    assert counted.settled("declined", **CARD) == 0
+
+
+def test_the_time_to_the_providers_word_is_the_databases(world: CheckoutWorld) -> None:
+    """However many processes it took, and whatever their clocks say."""
+    clock = Clock(world.database)
+    clock.stop_at(NOW)
+    with world.database.transaction() as connection:
+        sending = begin(connection, world.make_intent().uuid, "card", "sandbox", AttemptState.SENT)
+    clock.stop_at(NOW + timedelta(seconds=90))
+    with world.database.transaction() as connection:
+        unknown = settle_answered(connection, sending, Outcome(Answer.UNKNOWN))
+        again = settle_answered(connection, sending, Outcome(Answer.UNKNOWN))
+        paid = settle_answered(connection, sending, Outcome(Answer.PAID))
+        repeat = settle_answered(connection, sending, Outcome(Answer.PAID))
+    assert [settled.is_new for settled in (unknown, again, paid, repeat)] == [True, False, True, False]
+    assert paid.since_sent_s == pytest.approx(90)
+
+
+def test_what_only_an_operator_can_decide_is_not_stuck(world: CheckoutWorld) -> None:
+    """Regression: a payment through a provider that cannot be asked would have rung the bell until it was decided."""
+    clock = Clock(world.database)
+    clock.stop_at(NOW)
+    intent = world.make_intent(expires_at=NOW + timedelta(days=2))
+    with world.database.transaction() as connection:
+        sending = begin(connection, intent.uuid, "card", "plutu", AttemptState.SENT)
+    clock.stop_at(NOW + timedelta(seconds=20))
+    VerificationRequests(world.database).turn()
+    assert REGISTRY.get_sample_value("mizan_attempt_under_way_seconds") == 20
+    with world.database.transaction() as connection:
+        settle_answered(connection, sending, Outcome(Answer.UNKNOWN, can_be_asked=False))
+    VerificationRequests(world.database).turn()
+    assert REGISTRY.get_sample_value("mizan_attempt_under_way_seconds") == 0
+
+
+def test_every_outcome_is_shown_before_it_has_happened(world: CheckoutWorld) -> None:
+    """Otherwise Prometheus would not see the first one as an increase."""
+    assert world.workshop is not None
+    for outcome in ("paid", "declined", "duplicate", "unknown", "abandoned"):
+        for provider in ("plutu", "sandbox"):
+            labels = {"method": "sadad", "provider": provider, "outcome": outcome}
+            assert REGISTRY.get_sample_value("mizan_attempts_settled_total", labels) is not None
+    refused = {"provider": "plutu", "result": "refused"}
+    assert REGISTRY.get_sample_value("mizan_provider_news_total", refused) is not None
+
+
+def _sent(world: CheckoutWorld, intent: Intent) -> UUID:
+    with world.database.transaction() as connection:
+        return begin(connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT).attempt

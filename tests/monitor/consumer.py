@@ -1,0 +1,22 @@
+"""A consumer as a process of its own, to be stopped by a signal: it takes and commits what it gets."""
+
+import sys
+from types import MappingProxyType
+
+from shared.kafka import clients
+from shared.settings import KafkaSettings
+
+
+def main(bootstrap_servers: str, topic_prefix: str, topic: str) -> None:
+    client = MappingProxyType({"session.timeout.ms": "45000", "log_level": "0"})
+    settings = KafkaSettings(bootstrap_servers, topic_prefix, 1, client)
+    consumer = clients.consumer(settings, topic)
+    consumer.subscribe([clients.topic_name(settings, topic)])
+    while True:
+        message = consumer.poll(0.2)
+        if message is not None and message.error() is None:
+            consumer.commit(message=message, asynchronous=False)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,66 @@
+"""Payments that need an operator: of unknown outcome, left on a provider's page, or made twice."""
+
+from uuid import UUID, uuid4
+
+from shared.attempts.beginning import begin
+from shared.attempts.outcome import Outcome, Sending
+from shared.attempts.settling import settle_answered, settle_notified
+from shared.attempts.states import Answer, AttemptState
+from shared.intents.intent import NewIntent
+from shared.intents.store import create_or_find
+from tests.monitor.world import MonitorWorld
+
+
+class NeedyPayments:
+    def __init__(self, world: MonitorWorld) -> None:
+        self._world = world
+        self._database = world.database
+
+    def intent(self, amount: int = 25_500, reference: str | None = None) -> UUID:
+        new = NewIntent(self._world.application.id, reference or f"order-{uuid4().hex}", amount, "LYD")
+        with self._database.cursor() as cursor:
+            return create_or_find(cursor, new)[0].uuid
+
+    def begin(
+        self, intent: UUID, state: AttemptState = AttemptState.SENT, provider: str = "plutu"
+    ) -> Sending:
+        with self._database.transaction() as connection:
+            return begin(connection, intent, "adfali", provider, state)
+
+    def unknown(self, intent: UUID | None = None, *, can_be_asked: bool = False) -> UUID:
+        sending = self.begin(intent or self.intent())
+        with self._database.transaction() as connection:
+            settle_answered(connection, sending, Outcome(Answer.UNKNOWN, can_be_asked=can_be_asked))
+        return sending.attempt
+
+    def notify_paid(self, attempt: UUID, reference: str = "T-1") -> None:
+        """As a provider does by itself."""
+        with self._database.transaction() as connection:
+            settle_notified(connection, attempt, Outcome(Answer.PAID, provider_reference=reference))
+
+    def declined_then_paid(self, reference: str | None = None) -> UUID:
+        """The attempt that was declined; another one has paid."""
+        intent = self.intent(reference=reference)
+        first = self.begin(intent)
+        with self._database.transaction() as connection:
+            settle_answered(connection, first, Outcome(Answer.DECLINED))
+        self.notify_paid(self.begin(intent).attempt, "T-first")
+        return first.attempt
+
+    def duplicate(self, reference: str | None = None) -> UUID:
+        """Declined, paid in another way, and then paid after all."""
+        attempt = self.declined_then_paid(reference)
+        self.notify_paid(attempt, "T-second")
+        return attempt
+
+    def state(self, attempt: UUID) -> str:
+        return str(self._world.rows("select state from payment_attempts where id = %s", attempt)[0][0])
+
+    def status(self, attempt: UUID) -> str:
+        """Of its intent."""
+        (row,) = self._world.rows(
+            """select status from payment_intents
+               where uuid = (select intent_uuid from payment_attempts where id = %s)""",
+            attempt,
+        )
+        return str(row[0])

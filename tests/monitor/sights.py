@@ -1,0 +1,109 @@
+"""What a look could have found, made by hand."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from services.monitor.watch.figures import Attempts, Deliveries, Figures, Payments, Waiting
+from services.monitor.watch.seen import DeadLetters, KafkaSeen, Looked, Seen, ServiceSeen
+from shared.kafka.watching.judging import Judgement, Standing
+from shared.kafka.watching.views import (
+    GroupView,
+    KafkaView,
+    LagView,
+    MemberView,
+    PartitionView,
+    TopicView,
+)
+from shared.topics import ALL_TOPICS
+
+NOW = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
+MEMBER = MemberView("worker-1", "mizan-worker", "10.0.0.7", (0,))
+
+
+def figures(
+    *,
+    payments: Payments | None = None,
+    attempts: Attempts | None = None,
+    deliveries: Deliveries | None = None,
+    outbox: Waiting | None = None,
+    expiry_late_s: float = 0.0,
+    not_taken_in_s: float = 0.0,
+    failing: int = 0,
+) -> Figures:
+    return Figures(
+        now=NOW,
+        outbox=outbox or Waiting(),
+        payments=payments or Payments(),
+        attempts=attempts or Attempts({"sent": 0, "unknown": 0}),
+        expiry_late_s=expiry_late_s,
+        not_taken_in_s=not_taken_in_s,
+        deliveries=deliveries or Deliveries({}),
+        paused=0,
+        failing=failing,
+    )
+
+
+def lag(partition: int = 0, *, records: int = 0, seconds: float = 0.0, committed: int | None = 10) -> LagView:
+    return LagView(
+        partition=partition,
+        committed=committed,
+        high=(committed or 0) + records,
+        lag=records,
+        lag_s=seconds,
+        head_at=NOW - timedelta(seconds=seconds) if records else None,
+        due_at=None,
+        committed_at=None,
+    )
+
+
+def group(
+    topic: str = "webhooks.deliver",
+    *partitions: LagView,
+    members: Sequence[MemberView] = (MEMBER,),
+    name: str | None = None,
+) -> GroupView:
+    return GroupView(name or topic, topic, "stable", tuple(members), partitions or (lag(),))
+
+
+def view(*groups: GroupView, at: datetime = NOW, missing: Sequence[str] = ()) -> KafkaView:
+    """All topics are there but those that are missing."""
+    ends = {group.topic: [(one.partition, one.high) for one in group.partitions] for group in groups}
+    topics = tuple(
+        TopicView(
+            topic.name,
+            tuple(PartitionView(number, 0, high) for number, high in ends.get(topic.name, [(0, 0)])),
+            None,
+            topic.name not in missing,
+        )
+        for topic in ALL_TOPICS
+    )
+    return KafkaView(at, topics, groups, 1)
+
+
+def kafka(
+    *groups: GroupView,
+    standing: Standing = Standing.FINE,
+    dead: Mapping[str, DeadLetters] | None = None,
+    missing: Sequence[str] = (),
+) -> KafkaSeen:
+    judgement = Judgement(standing, {0: standing})
+    return KafkaSeen(view(*groups, missing=missing), {one.name: judgement for one in groups}, {}, dead or {})
+
+
+def service(name: str = "api", *, is_up: bool = True, is_ready: bool = True) -> ServiceSeen:
+    return ServiceSeen(
+        name, "http://127.0.0.1:1", is_up, is_ready, () if is_ready else ("database: away",), None
+    )
+
+
+def seen(
+    database: Figures | None = None,
+    of_kafka: KafkaSeen | None = None,
+    *services: ServiceSeen,
+) -> Seen:
+    """All of it just now; what is not given is fine."""
+    return Seen(
+        Looked(of_kafka or kafka(), NOW),
+        Looked(database or figures(), NOW),
+        Looked(services, NOW),
+    )

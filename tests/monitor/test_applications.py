@@ -1,0 +1,174 @@
+"""Operators find applications, and pause and resume their webhooks: once, with a reason, noted in the logs."""
+
+import re
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from services.monitor.applications.listing import PAGE
+from shared.audit import list_entries
+from tests.dashboard.made_deliveries import Deliveries
+from tests.monitor.racing import act_at_once
+from tests.monitor.world import MonitorWorld
+from tests.person import Person
+
+REASON = "Their server asked us to wait"
+
+
+@pytest.fixture
+def deliveries(pages: MonitorWorld) -> Deliveries:
+    return Deliveries(pages.database, pages.application.id)
+
+
+def change(person: Person, path: str, reason: str = REASON, **more: str) -> int:
+    answer = person.post(path, reason=reason, **more)
+    return answer.history[0].status_code if answer.history else answer.status_code
+
+
+def names(person: Person) -> list[str]:
+    """Of the applications on the page, in its order."""
+    return re.findall(r'<th scope="row"[^>]*><a [^>]*><bdi>([^<]*)', person.answer.text)
+
+
+@pytest.mark.parametrize("search", ["benghazi", "BOOKS shop", "ghazi b"])
+def test_they_are_found_by_name_or_merchant(pages: MonitorWorld, operator: Person, search: str) -> None:
+    pages.make_application("Benghazi Books")
+    operator.open(f"/applications?search={search}")
+    assert names(operator) == ["Benghazi Books shop"]
+
+
+def test_they_are_found_by_id(pages: MonitorWorld, operator: Person) -> None:
+    merchant_id, other = pages.make_application("Benghazi Books")
+    for wanted in (merchant_id, other.id):
+        operator.open(f"/applications?search={wanted}")
+        assert names(operator) == ["Benghazi Books shop"]
+
+
+@pytest.mark.parametrize("search", ["%25", "_", "'", "%00", "\\", "no such", str(uuid4())])
+def test_what_nobody_is_called_finds_nothing(operator: Person, search: str) -> None:
+    answer = operator.open(f"/applications?search={search}")
+    assert answer.status_code == 200
+    assert names(operator) == ([] if search != "%00" else ["Tripoli Coffee shop"])
+
+
+def test_pages_follow_each_other(pages: MonitorWorld, operator: Person) -> None:
+    """None is left out, none comes twice."""
+    for number in range(PAGE + 3):
+        pages.make_application(f"Number {number}")
+    seen: list[str] = []
+    path = "/applications"
+    while path:
+        text = operator.open(path).text
+        seen += names(operator)
+        path = text.partition('rel="next" href="')[2].partition('"')[0]
+    assert len(seen) == len(set(seen)) == PAGE + 4
+
+
+def test_the_list_tells_how_webhooks_go(
+    pages: MonitorWorld, operator: Person, deliveries: Deliveries
+) -> None:
+    deliveries.make_many(2, "pending", None, tries=0)
+    operator.open("/applications")
+    assert "shop.example.ly" in operator.text
+    assert "Endpoint failing" not in operator.text
+    deliveries.make_many(3, "pending", 500)
+    assert "Endpoint failing" in operator.open("/applications").text
+    deliveries.make("succeeded", 200)
+    assert "Endpoint failing" not in operator.open("/applications").text
+    deliveries.make_many(101, "pending", 500)
+    operator.open("/applications")
+    assert "over 100" in operator.text
+    assert "Endpoint failing" in operator.text
+
+
+def test_a_corrected_url_has_a_clean_sheet(
+    pages: MonitorWorld, operator: Person, deliveries: Deliveries
+) -> None:
+    deliveries.make_many(3, "failed", 500)
+    pages.run("update applications set webhook_url = 'https://new.example.ly/hooks'")
+    assert "Endpoint failing" not in operator.open("/applications").text
+
+
+def test_one_application_tells_what_waits_for_it(
+    pages: MonitorWorld, operator: Person, deliveries: Deliveries
+) -> None:
+    deliveries.make_many(2, "pending", 500, tries=3)
+    deliveries.make("pending", None, tries=0, ago=timedelta(minutes=1))
+    pages.run("update webhook_deliveries set parked_at = now() where tries = 0")
+    operator.open(f"/applications/{pages.application.id}")
+    assert "Step 1 of 9 1" in operator.text
+    assert "Step 3 of 9 2" in operator.text
+    assert "1 of them fell due while paused" in operator.text
+    assert f"/exhausted?application={pages.application.id}" in operator.answer.text
+
+
+def test_no_credential_and_no_secret_is_shown(pages: MonitorWorld, operator: Person) -> None:
+    made = pages.application
+    pages.run("update applications set webhook_url = 'https://user.example.ly/hooks/T0KEN?key=s3cret'")
+    for path in ("/applications", f"/applications/{made.id}"):
+        html = operator.open(path).text
+        for secret in (made.api_key, made.access_token, made.webhook_secret, "T0KEN", "s3cret"):
+            assert secret not in html
+
+
+def test_they_are_paused_and_resumed(pages: MonitorWorld, operator: Person) -> None:
+    path = f"/applications/{pages.application.id}"
+    operator.open(path)
+    assert change(operator, f"{path}/pause") == 303
+    assert "Paused. What falls due is kept" in operator.text
+    assert pages.rows("select webhooks_paused_at is not null from applications") == [(True,)]
+    assert change(operator, f"{path}/resume") == 303
+    assert pages.rows("select webhooks_paused_at from applications") == [(None,)]
+    with pages.database.transaction() as connection:
+        resumed, paused = list_entries(connection, pages.merchant_id, before=None, most=10)
+    assert (paused.action, resumed.action) == ("webhooks_paused", "webhooks_resumed")
+    assert paused.details == {"reason": REASON}
+    assert paused.actor.startswith("operator operator-")
+    assert paused.address is None
+    assert pages.rows("select distinct address from audit_log where application_id is not null") == [
+        ("127.0.0.1",)
+    ]
+
+
+def test_two_operators_at_once_pause_once(pages: MonitorWorld) -> None:
+    path = f"/applications/{pages.application.id}"
+    people = [pages.person() for _ in range(4)]
+    for person in people:
+        person.open(path)
+    act_at_once(pages, "select from applications", people, lambda person: change(person, f"{path}/pause"))
+    assert pages.audit().count("webhooks_paused") == 1
+    assert sum("They were paused before. Nothing was changed." in person.text for person in people) == 3
+
+
+@pytest.mark.parametrize("reason", ["", "1234", "x" * 501])
+def test_it_needs_a_reason(pages: MonitorWorld, operator: Person, reason: str) -> None:
+    path = f"/applications/{pages.application.id}"
+    operator.open(path)
+    assert change(operator, f"{path}/pause", reason) == 422
+    assert "Write 5 to 500 characters" in operator.text
+    assert pages.rows("select webhooks_paused_at from applications") == [(None,)]
+
+
+def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, operator: Person) -> None:
+    path = f"/applications/{pages.application.id}"
+    guest = pages.person(is_operator=False)
+    assert change(guest, f"{path}/pause") in (400, 401)
+    operator.open(path)
+    assert change(operator, f"{path}/pause", csrf_token="x") == 400
+    assert pages.rows("select webhooks_paused_at from applications") == [(None,)]
+
+
+def test_another_id_is_no_application(operator: Person) -> None:
+    path = f"/applications/{uuid4()}"
+    assert operator.open(path).status_code == 404
+    assert operator.open("/applications").status_code == 200
+    assert change(operator, f"{path}/pause") == 404
+
+
+def test_hostile_names_are_only_text(pages: MonitorWorld, operator: Person) -> None:
+    hostile = "\"'><script>alert(1)</script>"
+    pages.run("update applications set name = %s", hostile)
+    pages.run("update merchants set name = %s", hostile)
+    for path in ("/applications", f"/applications/{pages.application.id}", f"/applications?search={hostile}"):
+        assert "<script>alert" not in operator.open(path).text

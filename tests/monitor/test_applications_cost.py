@@ -1,0 +1,67 @@
+"""What the list of applications costs does not depend on how many deliveries they have, nor on what the planner
+believes."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from psycopg import Cursor
+
+from services.monitor.applications.listing import LIST_SQL, page_values
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
+from shared.settings import Settings
+from tests.dashboard.explaining import explain
+from tests.monitor.world import MonitorWorld
+from tests.postgres_looks import nodes, pages
+
+# Mostly taken; some wait for their first try, some for another, some have failed.
+_DELIVERIES = """
+insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries,
+                                last_status_code, next_due_at)
+select uuidv7(make_interval(secs => -n)), uuidv7(), applications.id, 'payment_intent.succeeded',
+       'https://shop.example.ly/hooks', 1, given.status, least(given.code, 1),
+       nullif(given.code, 0), case given.status when 'pending' then now() end
+from applications, generate_series(1, %s) as n, lateral (
+    select (array['pending', 'pending', 'failed', 'succeeded', 'succeeded'])[1 + mod(n, 5)] as status,
+           (array[0, 500, 500, 200, 200])[1 + mod(n, 5)] as code) as given"""
+FEW = 1000
+
+
+@pytest.fixture
+def unattended(settings: Settings) -> Iterator[MonitorWorld]:
+    """Statements may take their time to fill the tables."""
+    patient = replace(settings, database=replace(settings.database, statement_timeout_s=250))
+    database = Database(patient.database, "monitor", **STEADY_PLANS, enable_sort="off")
+    world = MonitorWorld(patient, database)
+    for name in ("Benghazi Books", "Misrata Music"):
+        world.make_application(name)
+    yield world
+    database.close()
+
+
+def cost(cursor: Cursor[Any]) -> int:
+    plan = explain(cursor, LIST_SQL.encode(), page_values("", None))
+    scanned = {node["Relation Name"] for node in nodes(plan) if node["Node Type"] == "Seq Scan"}
+    assert scanned <= {"applications", "merchants"}
+    return pages(plan)
+
+
+@pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
+@pytest.mark.parametrize(
+    "many", [20_000, pytest.param(300_000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
+)
+def test_a_page_costs_at_most_twice_as_much_with_many(
+    unattended: MonitorWorld, many: int, statistics: str
+) -> None:
+    with unattended.database.cursor() as cursor:
+        if statistics == "of an empty table":
+            cursor.execute("analyze webhook_deliveries")
+        cursor.execute(_DELIVERIES, (FEW,))
+        before = cost(cursor)
+        cursor.execute(_DELIVERIES.replace("-n)", f"-n - {FEW})").encode(), (many,))
+        if statistics == "fresh":
+            cursor.execute("vacuum analyze webhook_deliveries")
+        after = cost(cursor)
+    assert after <= 2 * before + 50

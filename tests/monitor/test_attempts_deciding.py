@@ -1,0 +1,249 @@
+"""An operator decides what became of an attempt whose outcome nobody knows: once, with a reason, noted in the logs."""
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from shared.attempts.states import AttemptState
+from shared.audit import list_entries
+from tests.monitor.needy_payments import NeedyPayments
+from tests.monitor.racing import act_at_once
+from tests.monitor.world import MonitorWorld
+from tests.person import Person
+
+REASON = "Seen in the provider's list of today"
+DECISIONS = "select action, actor, address, details from audit_log where action = 'attempt_decided'"
+
+
+@pytest.fixture
+def payments(pages: MonitorWorld) -> NeedyPayments:
+    return NeedyPayments(pages)
+
+
+def decide(person: Person, attempt: UUID, outcome: str = "paid", reason: str = REASON, **more: str) -> int:
+    """As the form on the page does; the status of the first answer."""
+    person.open(f"/attempts/{attempt}")
+    return answer_to(person, attempt, outcome=outcome, reason=reason, **more)
+
+
+def answer_to(person: Person, attempt: UUID, **fields: str) -> int:
+    answer = person.post(f"/attempts/{attempt}/decide", **fields)
+    return answer.history[0].status_code if answer.history else answer.status_code
+
+
+def test_undecided_attempts_and_second_payments_are_listed(
+    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+) -> None:
+    undecided, duplicate = payments.unknown(), payments.duplicate()
+    settled = payments.unknown()
+    payments.notify_paid(settled)
+    page = operator.open("/attempts").text
+    assert f"/attempts/{undecided}" in page
+    assert f"/attempts/{duplicate}" in page
+    assert f"/attempts/{settled}" not in page
+    assert "LYD 25.500" in operator.text
+    assert "T-second" in operator.text
+    assert "Tripoli Coffee shop" in operator.text
+
+
+def test_nothing_to_do_is_said_so(operator: Person) -> None:
+    operator.open("/attempts")
+    assert "The outcome of every attempt is known" in operator.text
+    assert "No second payment waits for anybody" in operator.text
+
+
+AFTER = {"paid": ("paid", "succeeded"), "not_paid": ("declined", "requires_payment_method")}
+
+
+@pytest.mark.parametrize("outcome", AFTER)
+def test_an_operator_decides(
+    pages: MonitorWorld, operator: Person, payments: NeedyPayments, outcome: str
+) -> None:
+    state, status = AFTER[outcome]
+    attempt = payments.unknown()
+    assert decide(operator, attempt, outcome, reference="T-9") == 303
+    assert "Decided" in operator.text
+    assert (payments.state(attempt), payments.status(attempt)) == (state, status)
+    ((_, actor, address, details),) = pages.rows(DECISIONS)
+    assert (actor.startswith("operator operator-"), address) == (True, "127.0.0.1")
+    assert (details["attempt"], details["outcome"], details["reason"]) == (str(attempt), state, REASON)
+    assert details["reference"] == ("T-9" if outcome == "paid" else None)
+
+
+def test_paid_leads_to_the_webhook(pages: MonitorWorld, operator: Person, payments: NeedyPayments) -> None:
+    attempt = payments.unknown()
+    decide(operator, attempt)
+    payloads = [row[0] for row in pages.rows("select payload from outbox order by id")]
+    assert "payment_intent.succeeded" in payloads[-1]
+
+
+def test_a_second_click_decides_nothing_more(
+    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+) -> None:
+    attempt = payments.unknown()
+    form = operator.open(f"/attempts/{attempt}")
+    for _ in range(2):
+        operator.answer = form
+        answer_to(operator, attempt, outcome="paid", reason=REASON)
+    assert "its outcome is known by now. It is: Paid" in operator.text
+    assert len(pages.rows(DECISIONS)) == 1
+
+
+def test_two_operators_at_once_decide_once(pages: MonitorWorld, payments: NeedyPayments) -> None:
+    """Whoever is second is told what happened instead."""
+    attempt = payments.unknown()
+    people = [pages.person() for _ in range(4)]
+    outcomes = dict(zip(people, ("paid", "not_paid", "paid", "not_paid"), strict=True))
+    for person in people:
+        person.open(f"/attempts/{attempt}")
+    act_at_once(
+        pages,
+        "select from payment_intents",
+        people,
+        lambda person: answer_to(person, attempt, outcome=outcomes[person], reason=REASON),
+    )
+    assert len(pages.rows(DECISIONS)) == 1
+    told = [person.text for person in people]
+    assert sum("Decided:" in text for text in told) == 1
+    assert sum("Nothing was changed" in text for text in told) == 3
+
+
+@pytest.mark.parametrize("outcome", ["paid", "not_paid"])
+def test_what_was_settled_meanwhile_stays(
+    pages: MonitorWorld, operator: Person, payments: NeedyPayments, outcome: str
+) -> None:
+    """By a notification, while the form was open."""
+    attempt = payments.unknown()
+    operator.open(f"/attempts/{attempt}")
+    payments.notify_paid(attempt, "T-real")
+    answer_to(operator, attempt, outcome=outcome, reason=REASON, reference="T-mine")
+    assert "its outcome is known by now. It is: Paid" in operator.text
+    assert payments.state(attempt) == "paid"
+    assert pages.rows("select provider_reference from payment_attempts") == [("T-real",)]
+    assert pages.rows(DECISIONS) == []
+
+
+def test_a_customer_who_goes_on_is_not_cut_off(
+    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+) -> None:
+    """The form was made for an attempt that awaited a code; by now the code is with the provider."""
+    sending = payments.begin(payments.intent(), AttemptState.AWAITING_CODE)
+    operator.open(f"/attempts/{sending.attempt}")
+    pages.run(
+        """update payment_attempts set state = 'sent', sendings = 1, sent_at = now(), next_verify_at = now()
+           where id = %s""",
+        sending.attempt,
+    )
+    answer_to(operator, sending.attempt, outcome="not_paid", reason=REASON)
+    assert "it has gone on since you opened the page" in operator.text
+    assert payments.state(sending.attempt) == "sent"
+
+
+def test_not_paid_is_not_taken_while_the_provider_is_being_asked(
+    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+) -> None:
+    sending = payments.begin(payments.intent())
+    decide(operator, sending.attempt, "not_paid")
+    assert "the provider was asked a moment ago" in operator.text
+    assert payments.state(sending.attempt) == "sent"
+    pages.run("update payment_attempts set sent_at = now() - interval '1 minute'")
+    decide(operator, sending.attempt, "not_paid")
+    assert payments.state(sending.attempt) == "declined"
+
+
+def test_paid_on_what_was_paid_already_is_a_second_payment(operator: Person, payments: NeedyPayments) -> None:
+    """It counted as declined, and the customer paid in another way."""
+    declined = payments.declined_then_paid()
+    decide(operator, declined)
+    assert "it is a second payment" in operator.text
+    assert payments.state(declined) == "duplicate"
+
+
+def test_that_what_has_ended_was_not_paid_is_no_news(operator: Person, payments: NeedyPayments) -> None:
+    declined = payments.declined_then_paid()
+    assert 'value="not_paid"' not in operator.open(f"/attempts/{declined}").text
+    decide(operator, declined, "not_paid")
+    assert "its outcome is known by now. It is: Declined" in operator.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"reason": REASON}, "Say whether it was paid"),
+        ({"outcome": "perhaps", "reason": REASON}, "Say whether it was paid"),
+        ({"outcome": "paid", "reason": ""}, "Write 5 to 500 characters"),
+        ({"outcome": "paid", "reason": " a \n b "}, "Write 5 to 500 characters"),
+        ({"outcome": "paid", "reason": "x" * 501}, "Write 5 to 500 characters"),
+        ({"outcome": "paid", "reason": REASON, "reference": "r" * 256}, "at most 255 characters"),
+        ({"outcome": "paid", "reason": REASON, "reference": "0912345678"}, "no card or phone number"),
+    ],
+)
+def test_nonsense_is_refused_with_clear_words(
+    pages: MonitorWorld, operator: Person, payments: NeedyPayments, fields: dict[str, str], complaint: str
+) -> None:
+    attempt = payments.unknown()
+    operator.open(f"/attempts/{attempt}")
+    assert answer_to(operator, attempt, **fields) == 422
+    assert complaint in operator.text
+    assert payments.state(attempt) == "unknown"
+    assert pages.rows(DECISIONS) == []
+
+
+@pytest.mark.parametrize("fields", [{"state": "x"}, {"sendings": "x"}, {"sendings": "9" * 30}, {"state": ""}])
+def test_a_form_that_is_none_of_ours_is_refused(
+    operator: Person, payments: NeedyPayments, fields: dict[str, str]
+) -> None:
+    attempt = payments.unknown()
+    assert decide(operator, attempt, **fields) == 422
+    assert payments.state(attempt) == "unknown"
+
+
+def test_card_and_phone_numbers_are_taken_out_of_the_reason(
+    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+) -> None:
+    attempt = payments.unknown()
+    decide(operator, attempt, reason="card 4242 4242 4242 4242 of 0912345678\0 was charged")
+    ((_, _, _, details),) = pages.rows(DECISIONS)
+    kept = details["reason"] + pages.rows("select reason from payment_attempts")[0][0]
+    assert "4242" not in kept
+    assert "0912345678" not in kept
+    assert "was charged" in kept
+
+
+def test_hostile_text_is_only_text(pages: MonitorWorld, operator: Person, payments: NeedyPayments) -> None:
+    intent = payments.intent(reference="<script>alert(1)</script>")
+    attempt = payments.unknown(intent)
+    pages.run("update applications set name = '<img src=x onerror=alert(2)>'")
+    pages.run("update payment_attempts set provider_reference = '\"><script>alert(3)</script>'")
+    for path in (f"/attempts/{attempt}", "/attempts"):
+        html = operator.open(path).text
+        assert "<script>alert" not in html
+        assert "<img src=x" not in html
+    assert decide(operator, attempt, reason="<b>bold</b> words") == 303
+    assert "<b>bold" not in operator.answer.text
+
+
+def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: NeedyPayments) -> None:
+    attempt = payments.unknown()
+    guest, person = pages.person(is_operator=False), pages.person()
+    assert answer_to(guest, attempt, outcome="paid", reason=REASON) in (400, 401)
+    person.open(f"/attempts/{attempt}")
+    assert answer_to(person, attempt, outcome="paid", reason=REASON, csrf_token="x") == 400
+    assert payments.state(attempt) == "unknown"
+
+
+@pytest.mark.parametrize("path", ["/attempts/x", f"/attempts/{uuid4()}"])
+def test_what_is_no_attempt(operator: Person, path: str) -> None:
+    assert operator.open(path).status_code == 404
+
+
+def test_the_merchant_reads_who_decided_and_why_but_not_from_where(
+    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+) -> None:
+    decide(operator, payments.unknown())
+    with pages.database.transaction() as connection:
+        (entry,) = list_entries(connection, pages.merchant_id, before=None, most=10)
+    assert entry.action == "attempt_decided"
+    assert entry.actor.startswith("operator operator-")
+    assert entry.address is None
+    assert entry.details["reason"] == REASON

@@ -1,0 +1,98 @@
+"""A second payment on what was paid already is marked as handled: once, with a note, noted in the logs."""
+
+from uuid import UUID
+
+import pytest
+
+from services.dashboard.payments.looking import find_payment
+from shared.audit import list_entries
+from tests.monitor.needy_payments import NeedyPayments
+from tests.monitor.racing import act_at_once
+from tests.monitor.world import MonitorWorld
+from tests.person import Person
+
+NOTE = "Paid back under R-77"
+HANDLED = "select handled_note from payment_attempts where handled_at is not null"
+
+
+@pytest.fixture
+def payments(pages: MonitorWorld) -> NeedyPayments:
+    return NeedyPayments(pages)
+
+
+def handle(person: Person, attempt: UUID, note: str = NOTE, **more: str) -> int:
+    answer = person.post(f"/attempts/{attempt}/handled", note=note, **more)
+    return answer.history[0].status_code if answer.history else answer.status_code
+
+
+def test_it_is_marked_once_and_leaves_the_list(
+    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+) -> None:
+    attempt = payments.duplicate()
+    form = operator.open(f"/attempts/{attempt}")
+    assert handle(operator, attempt) == 303
+    assert "Marked as handled" in operator.text
+    operator.answer = form
+    handle(operator, attempt, "Somebody else's words")
+    assert "had marked it as handled before" in operator.text
+    assert pages.rows(HANDLED) == [(NOTE,)]
+    assert pages.audit().count("duplicate_handled") == 1
+    assert f"/attempts/{attempt}" not in operator.open("/attempts").text
+
+
+def test_two_operators_at_once_mark_it_once(pages: MonitorWorld, payments: NeedyPayments) -> None:
+    attempt = payments.duplicate()
+    people = [pages.person() for _ in range(4)]
+    for person in people:
+        person.open(f"/attempts/{attempt}")
+    rows = "select from payment_attempts where state = 'duplicate'"
+    act_at_once(pages, rows, people, lambda person: handle(person, attempt))
+    assert pages.audit().count("duplicate_handled") == 1
+    assert sum("Marked as handled" in person.text for person in people) == 1
+
+
+@pytest.mark.parametrize("note", ["", "four", " \n \t ", "x" * 501])
+def test_it_needs_a_note(pages: MonitorWorld, operator: Person, payments: NeedyPayments, note: str) -> None:
+    attempt = payments.duplicate()
+    operator.open(f"/attempts/{attempt}")
+    assert handle(operator, attempt, note) == 422
+    assert "Write 5 to 500 characters" in operator.text
+    assert pages.rows(HANDLED) == []
+
+
+def test_what_is_no_second_payment_cannot_be_handled(
+    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+) -> None:
+    attempt = payments.unknown()
+    operator.open(f"/attempts/{attempt}")
+    handle(operator, attempt)
+    assert "this is no second payment" in operator.text
+    assert pages.rows(HANDLED) == []
+
+
+def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: NeedyPayments) -> None:
+    attempt = payments.duplicate()
+    guest, person = pages.person(is_operator=False), pages.person()
+    assert handle(guest, attempt) in (400, 401)
+    person.open(f"/attempts/{attempt}")
+    assert handle(person, attempt, csrf_token="x") == 400
+    assert pages.rows(HANDLED) == []
+
+
+def test_the_merchant_sees_that_it_was_handled(
+    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+) -> None:
+    attempt = payments.duplicate()
+    intent = pages.rows("select intent_uuid from payment_attempts where id = %s", attempt)[0][0]
+    with pages.database.transaction() as connection:
+        before = find_payment(connection, pages.application.id, intent)
+    operator.open(f"/attempts/{attempt}")
+    handle(operator, attempt)
+    with pages.database.transaction() as connection:
+        after = find_payment(connection, pages.application.id, intent)
+        (entry,) = list_entries(connection, pages.merchant_id, before=None, most=10)
+    assert before is not None
+    assert after is not None
+    assert (before.duplicates, after.duplicates) == (1, 0)
+    assert (entry.action, entry.address) == ("duplicate_handled", None)
+    assert (entry.details["note"], entry.details["payment"]) == (NOTE, str(intent))

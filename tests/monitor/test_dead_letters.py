@@ -1,0 +1,161 @@
+"""Dead letters at the monitor: looked into without secrets, and put back where they came from, once each."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from shared.topics import CHECKOUT_VERIFY, DEAD_LETTERS, WEBHOOKS_DELIVER
+from tests.monitor.world import MonitorWorld
+from tests.person import Person
+from tests.shared.dead.graveyard import Graveyard
+
+
+def replay(person: Person, offset: int = 0, **fields: str) -> int:
+    answer = person.post(f"/dead-letters/{offset}/replay", **fields)
+    return answer.history[0].status_code if answer.history else answer.status_code
+
+
+def test_that_there_are_none_is_said_so(graveyard: Graveyard, operator: Person) -> None:
+    assert operator.open("/dead-letters").status_code == 200
+    assert "There are no dead letters" in operator.text
+
+
+def test_they_are_listed_newest_first_page_by_page(graveyard: Graveyard, operator: Person) -> None:
+    graveyard.bury_many(60)
+    seen: list[int] = []
+    path = "/dead-letters"
+    while path:
+        text = operator.open(path).text
+        seen += [
+            int(part.partition('"')[0]) for part in text.split('scope="row"><a href="/dead-letters/')[1:]
+        ]
+        path = text.partition('rel="next" href="')[2].partition('"')[0]
+    assert seen == list(reversed(range(60)))
+
+
+def test_they_are_filtered_by_where_they_came_from(graveyard: Graveyard, operator: Person) -> None:
+    graveyard.bury(
+        graveyard.letter(reason="of deliver"),
+        graveyard.letter(topic=graveyard.topic_name(CHECKOUT_VERIFY), reason="of verify"),
+    )
+    operator.open("/dead-letters?origin=checkout.verify")
+    assert "of verify" in operator.text
+    assert "of deliver" not in operator.text
+    assert "of deliver" in operator.open("/dead-letters?origin=no.such").text
+
+
+@pytest.mark.parametrize("before", ["x", "-1", "9" * 30, "٣", "%00"])
+def test_a_strange_address_shows_the_newest(graveyard: Graveyard, operator: Person, before: str) -> None:
+    graveyard.bury_many(1)
+    assert operator.open(f"/dead-letters?before={before}").status_code == 200
+    assert "Not yet" in operator.text
+
+
+def test_one_is_looked_into_without_its_secrets(graveyard: Graveyard, operator: Person) -> None:
+    value = b'{"api_key": "sk_live_abcdef123456", "card": "4242424242424242", "html": "<script>alert(1)</script>"}'
+    graveyard.bury(graveyard.letter(value, key=b"<b>key</b>", reason="<img src=x onerror=alert(2)>"))
+    html = operator.open("/dead-letters/0").text
+    for hidden in ("abcdef123456", "4242424242424242", "<script>alert", "<b>key", "<img src=x"):
+        assert hidden not in html
+    assert "alert(1)" in operator.text
+    assert "webhooks.deliver" in operator.text
+
+
+def test_what_is_no_letter_is_shown_as_such(graveyard: Graveyard, operator: Person) -> None:
+    graveyard.put(DEAD_LETTERS, [(None, b"\xff\x00<script>alert(1)</script>"), (None, None)])
+    for offset in (0, 1):
+        html = operator.open(f"/dead-letters/{offset}").text
+        assert "this is no dead letter" in operator.text
+        assert "cannot be put back there" in operator.text
+        assert "<script>alert" not in html
+    assert operator.open("/dead-letters").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/dead-letters/0", f"/dead-letters/{'9' * 40}", "/dead-letters/-1"])
+def test_what_is_not_there(graveyard: Graveyard, operator: Person, path: str) -> None:
+    assert operator.open(path).status_code == 404
+
+
+def test_one_is_put_back_once(pages: MonitorWorld, graveyard: Graveyard, operator: Person) -> None:
+    """A second click finds it done; the log tells who it was."""
+    graveyard.bury(graveyard.letter(b"\x00 byte for byte"))
+    form = operator.open("/dead-letters/0")
+    assert replay(operator) == 303
+    assert "back where it came from" in operator.text
+    operator.answer = form
+    replay(operator)
+    assert "It has been replayed before" in operator.text
+    (record,) = graveyard.records(WEBHOOKS_DELIVER)
+    assert (record.key, record.value) == (b"application", b"\x00 byte for byte")
+    ((actor, address, merchant_id),) = pages.rows(
+        "select actor, address, merchant_id from audit_log where action = 'letter_replayed'"
+    )
+    assert actor.startswith("operator operator-")
+    assert (address, merchant_id) == ("127.0.0.1", None)
+    assert "Replayed" in operator.open("/dead-letters").text
+
+
+def test_two_operators_at_once_put_it_back_once(pages: MonitorWorld, graveyard: Graveyard) -> None:
+    graveyard.bury_many(1)
+    people = [pages.person() for _ in range(3)]
+    for person in people:
+        person.open("/dead-letters/0")
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(replay, people))
+    assert graveyard.numbers() == [0]
+    assert pages.audit().count("letter_replayed") == 1
+    assert sum("It has been replayed before" in person.text for person in people) == 2
+
+
+@pytest.mark.parametrize("letter", ["", "x", "0' or 1=1"])
+def test_a_form_that_is_none_of_ours_is_refused(graveyard: Graveyard, operator: Person, letter: str) -> None:
+    graveyard.bury_many(1)
+    operator.open("/dead-letters/0")
+    assert replay(operator, letter=letter) == 422
+    assert graveyard.numbers() == []
+
+
+def test_another_letter_in_its_place_is_not_replayed(graveyard: Graveyard, operator: Person) -> None:
+    """The topic was made anew while the page was open."""
+    graveyard.bury_many(1)
+    operator.open("/dead-letters/0")
+    assert replay(operator, letter="6e1f6a54-1f2b-5c0e-9d7b-6d697a616e00") == 404
+    assert graveyard.numbers() == []
+
+
+def test_what_nobody_consumes_is_not_put_back(
+    pages: MonitorWorld, graveyard: Graveyard, operator: Person
+) -> None:
+    graveyard.bury(graveyard.letter(topic=graveyard.topic_name(DEAD_LETTERS)))
+    letter = graveyard.look()
+    operator.open("/dead-letters/0")
+    assert "cannot be put back there" in operator.text
+    replay(operator, letter=str(letter.id))
+    assert "Nobody consumes the topic" in operator.text
+    assert "letter_replayed" not in pages.audit()
+
+
+def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, graveyard: Graveyard, operator: Person) -> None:
+    graveyard.bury_many(1)
+    letter = str(graveyard.look().id)
+    guest = pages.person(is_operator=False)
+    assert replay(guest, letter=letter) in (400, 401)
+    operator.open("/dead-letters/0")
+    assert replay(operator, csrf_token="x") == 400
+    assert graveyard.numbers() == []
+
+
+def test_without_kafka_the_page_says_so_and_nothing_is_written(without_kafka: MonitorWorld) -> None:
+    person = without_kafka.person()
+    letter = "6e1f6a54-1f2b-5c0e-9d7b-6d697a616e00"
+    for path in ("/dead-letters", "/dead-letters/0", "/dead-letters/replay-all", "/exhausted"):
+        assert person.open(path).status_code == 503
+        assert person.title == "Kafka does not answer"
+    person.open("/account")
+    assert replay(person, letter=letter) == 503
+    assert person.post("/dead-letters/replays", run=letter).status_code == 503
+    for table in ("letter_replays", "letter_replay_runs"):
+        assert without_kafka.rows(f"select from {table}") == []
+    assert without_kafka.audit() == ["signed_in"]
+    for path in ("/attempts", "/applications", "/exhausted/resends", "/exhausted/resend-all"):
+        assert person.open(path).status_code == 200

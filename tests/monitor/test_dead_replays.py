@@ -1,0 +1,185 @@
+"""Replays of many dead letters: asked for once, worked off by the monitor with progress, and stopped."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+
+from services.monitor.dead.replayer import Replayer
+from shared.db.pool import Database
+from shared.topics import CHECKOUT_VERIFY
+from stack.engines import Engines
+from tests.monitor.world import MonitorWorld
+from tests.person import Person
+from tests.shared.dead.graveyard import Graveyard
+from tests.waiting import eventually
+
+RUNS = "select replayed, refused, outcome from letter_replay_runs order by created_at"
+
+
+@pytest.fixture
+def replayer(pages: MonitorWorld) -> Iterator[Replayer]:
+    made = Replayer(pages.database, pages.settings.kafka)
+    yield made
+    made.stop()
+
+
+def begin(person: Person, origin: str = "") -> UUID:
+    """Chooses all of that origin and starts it, as a person does; the run that it led to."""
+    person.open(f"/dead-letters/replay-all?origin={origin}")
+    person.post("/dead-letters/replays")
+    return run_of(person)
+
+
+def run_of(person: Person) -> UUID:
+    return UUID(person.answer.url.rpartition("/")[2])
+
+
+def test_all_are_replayed_with_progress(
+    pages: MonitorWorld, graveyard: Graveyard, operator: Person, replayer: Replayer
+) -> None:
+    graveyard.bury_many(130)
+    operator.open("/dead-letters/replay-all")
+    assert "130 dead letters were not replayed yet" in operator.text
+    run = begin(operator)
+    assert "0 of 130" in operator.text
+    assert "Under way" in operator.text
+    replayer.start()
+    path = f"/dead-letters/replays/{run}"
+    part = eventually(lambda: "data-final" in operator.open(path, **{"X-Part": "run"}).text and operator.text)
+    assert "130 of 130" in part
+    assert "<html" not in part
+    assert graveyard.numbers() == list(range(130))
+    assert "Done" in operator.open(path).text
+    operator.open("/dead-letters/replay-all")
+    assert "There is no dead letter that could be replayed" in operator.text
+    assert pages.audit() == ["signed_in", "letters_replayed"]
+
+
+def test_only_those_of_one_origin(
+    pages: MonitorWorld, graveyard: Graveyard, operator: Person, replayer: Replayer
+) -> None:
+    graveyard.bury(graveyard.letter(), graveyard.letter(topic=graveyard.topic_name(CHECKOUT_VERIFY)))
+    replayer.start()
+    begin(operator, "checkout.verify")
+    eventually(lambda: pages.rows(RUNS) == [(1, 0, "done")])
+    assert len(graveyard.records(CHECKOUT_VERIFY)) == 1
+    assert graveyard.records() == []
+
+
+def test_a_second_click_leads_to_the_same_run(
+    pages: MonitorWorld, graveyard: Graveyard, operator: Person
+) -> None:
+    graveyard.bury_many(3)
+    form = operator.open("/dead-letters/replay-all")
+    runs = []
+    for _ in range(2):
+        operator.answer = form
+        operator.post("/dead-letters/replays")
+        runs.append(run_of(operator))
+    assert runs[0] == runs[1]
+    assert pages.audit().count("letters_replayed") == 1
+
+
+def test_two_operators_at_once_begin_one(pages: MonitorWorld, graveyard: Graveyard) -> None:
+    """Whoever is second is led to the first one's."""
+    graveyard.bury_many(3)
+    people = [pages.person() for _ in range(3)]
+    for person in people:
+        person.open("/dead-letters/replay-all")
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda person: person.post("/dead-letters/replays"), people))
+    assert len({run_of(person) for person in people}) == 1
+    assert sum("are being replayed already" in person.text for person in people) == 2
+    assert pages.audit().count("letters_replayed") == 1
+
+
+def test_it_can_be_stopped_once(pages: MonitorWorld, graveyard: Graveyard, operator: Person) -> None:
+    graveyard.bury_many(3)
+    run = begin(operator)
+    form = operator.answer
+    for said in ("Stopped. What was replayed before stays replayed.", "It had ended before."):
+        operator.answer = form
+        operator.post(f"/dead-letters/replays/{run}/stop")
+        assert said in operator.text
+    assert pages.rows(RUNS) == [(0, 0, "stopped")]
+    assert pages.audit().count("replaying_stopped") == 1
+
+
+def test_nothing_to_replay_is_said_so(pages: MonitorWorld, graveyard: Graveyard, operator: Person) -> None:
+    operator.open("/dead-letters")
+    operator.post("/dead-letters/replays", run=str(uuid4()))
+    assert "There is no dead letter that could be replayed" in operator.text
+    assert pages.rows(RUNS) == []
+
+
+@pytest.mark.parametrize(
+    "fields", [{"run": "x"}, {"run": ""}, {"origin": "no.such"}, {"origin": "dead_letters"}]
+)
+def test_nonsense_is_refused(
+    pages: MonitorWorld, graveyard: Graveyard, operator: Person, fields: dict[str, str]
+) -> None:
+    graveyard.bury_many(1)
+    operator.open("/dead-letters/replay-all")
+    assert operator.post("/dead-letters/replays", **fields).status_code == 422
+    assert pages.rows(RUNS) == []
+
+
+def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, graveyard: Graveyard, operator: Person) -> None:
+    graveyard.bury_many(1)
+    guest = pages.person(is_operator=False)
+    assert guest.post("/dead-letters/replays", run=str(uuid4())).status_code in (400, 401)
+    operator.open("/dead-letters/replay-all")
+    assert operator.post("/dead-letters/replays", csrf_token="x").status_code == 400
+    assert pages.rows(RUNS) == []
+
+
+def test_there_is_no_such_run(graveyard: Graveyard, operator: Person) -> None:
+    path = f"/dead-letters/replays/{uuid4()}"
+    assert operator.open(path).status_code == 404
+    operator.open("/account")
+    assert operator.post(f"{path}/stop").status_code == 404
+
+
+def test_two_monitors_replay_each_letter_once(
+    pages: MonitorWorld, graveyard: Graveyard, operator: Person, replayer: Replayer
+) -> None:
+    graveyard.bury_many(250)
+    begin(operator)
+    other = Replayer(pages.database, pages.settings.kafka)
+    replayer.start()
+    other.start()
+    eventually(lambda: pages.rows(RUNS) == [(250, 0, "done")])
+    other.stop()
+    assert graveyard.numbers() == list(range(250))
+
+
+def test_it_goes_on_after_kafka_was_away(pages: MonitorWorld, graveyard: Graveyard, operator: Person) -> None:
+    """One that finds no Kafka does no harm, and says so in the page by going no further."""
+    graveyard.bury_many(5)
+    begin(operator)
+    lost = Replayer(pages.database, replace(pages.settings.kafka, bootstrap_servers="127.0.0.1:9"))
+    lost._turn()
+    assert pages.rows(RUNS) == [(0, 0, None)]
+    found = Replayer(pages.database, pages.settings.kafka)
+    found.start()
+    eventually(lambda: pages.rows(RUNS) == [(5, 0, "done")])
+    found.stop()
+
+
+def test_it_survives_the_database_being_away(
+    pages: MonitorWorld, graveyard: Graveyard, operator: Person, breakable: Engines
+) -> None:
+    graveyard.bury_many(5)
+    begin(operator)
+    breakable.postgres.kill()
+    database = Database(pages.settings.database, "monitor")
+    replayer = Replayer(database, pages.settings.kafka)
+    replayer.start()
+    assert replayer._turn() > 0
+    breakable.postgres.start()
+    eventually(lambda: pages.rows(RUNS) == [(5, 0, "done")])
+    replayer.stop()
+    database.close()

@@ -1,0 +1,140 @@
+"""What was seen, as metrics: with the names that rules and panels use, and gone when what it was of is gone."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from services.monitor.watch.collector import expose
+from services.monitor.watch.seen import Looked
+from services.monitor.watch.watch import Watch
+from shared.settings import MonitorSettings
+from shared.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, Topic
+from tests.monitor.rows import make_attempt, make_delivery
+from tests.monitor.sights import group, kafka, lag
+from tests.monitor.topic_records import Records
+from tests.monitor.world import MonitorWorld
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+NAMES = {
+    "mizan_topic_records",
+    "mizan_topic_partitions",
+    "mizan_group_members",
+    "mizan_group_lag_records",
+    "mizan_group_lag_seconds",
+    "mizan_group_stalled",
+    "mizan_group_unattended",
+    "mizan_delay_waiting_records",
+    "mizan_delay_head_late_seconds",
+    "mizan_dead_letters_recent",
+    "mizan_attempts_under_way",
+    "mizan_attempts_undecided",
+    "mizan_attempts_duplicate_open",
+    "mizan_deliveries_pending",
+    "mizan_applications_paused",
+    "mizan_service_up",
+    "mizan_service_ready",
+    "mizan_monitor_look_age_seconds",
+    "mizan_endpoint_failing_applications",
+}
+
+
+@pytest.fixture
+def watch(world: MonitorWorld) -> Iterator[Watch]:
+    targets = MonitorSettings(targets=MappingProxyType({"api": "http://127.0.0.1:1"}))
+    made = Watch(replace(world.settings, monitor=targets), world.database)
+    yield made
+    made.stop()
+
+
+def scrape(watch: Watch) -> tuple[set[str], Samples]:
+    """The families, and their samples by name and labels."""
+    registry = CollectorRegistry()
+    expose(watch, registry)
+    families = list(text_string_to_metric_families(generate_latest(registry).decode()))
+    assert all(family.documentation and family.type == "gauge" for family in families)
+    samples = {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+    return {family.name for family in families}, samples
+
+
+def test_before_anything_was_seen_there_are_families_without_samples(watch: Watch) -> None:
+    assert scrape(watch) == (NAMES, {})
+
+
+def test_everything_that_was_seen(
+    world: MonitorWorld, watch: Watch, make_topics: Callable[[Sequence[Topic]], None]
+) -> None:
+    make_topics(ALL_TOPICS)
+    records = Records(world.settings.kafka)
+    records.put(WEBHOOKS_DELIVER, 3, ago=timedelta(minutes=2), partition=1)
+    records.put(WEBHOOKS_DELAY[0], 2, due_in=timedelta(minutes=-1))
+    make_attempt(world, "unknown", can_be_asked=False)
+    make_delivery(world, step=4)
+    watch.look_once()
+    names, samples = scrape(watch)
+    assert names == NAMES
+    deliver = ("group", "webhooks.deliver")
+    partition = (deliver, ("partition", "1"), ("topic", "webhooks.deliver"))
+    assert samples["mizan_topic_records", (("topic", "webhooks.deliver"),)] == 3
+    assert samples["mizan_topic_partitions", (("topic", "webhooks.deliver"),)] == 6
+    assert samples["mizan_group_lag_records", partition] == 3
+    assert samples["mizan_group_lag_seconds", partition] > 119
+    assert samples["mizan_group_members", (deliver,)] == 0
+    assert samples["mizan_group_unattended", (deliver,)] == 1
+    assert samples["mizan_group_stalled", (deliver,)] == 0
+    assert samples["mizan_group_unattended", (("group", "webhooks.slow"),)] == 0
+    assert samples["mizan_delay_waiting_records", (("topic", "webhooks.delay.1"),)] == 2
+    assert samples["mizan_delay_head_late_seconds", (("topic", "webhooks.delay.1"),)] > 59
+    assert samples["mizan_dead_letters_recent", (("topic", "dead_letters"),)] == 0
+    assert samples["mizan_attempts_under_way", (("state", "unknown"),)] == 1
+    assert samples["mizan_attempts_undecided", ()] == 1
+    assert samples["mizan_deliveries_pending", (("step", "4"),)] == 1
+    assert samples["mizan_deliveries_pending", (("step", "1"),)] == 0
+    assert samples["mizan_service_up", (("service", "api"),)] == 0
+    assert samples["mizan_service_ready", (("service", "api"),)] == 0
+    ages = {
+        labels: value for (name, labels), value in samples.items() if name == "mizan_monitor_look_age_seconds"
+    }
+    assert {dict(labels)["look"] for labels in ages} == {"kafka", "database", "services"}
+    assert all(0 <= age < 30 for age in ages.values())
+
+
+def test_partitions_that_are_gone_and_what_is_old_vanish(watch: Watch) -> None:
+    def note(*partitions: int) -> None:
+        found = kafka(group("webhooks.deliver", *(lag(number) for number in partitions)))
+        watch.kafka._looked = Looked(found, datetime.now(UTC))
+
+    note(0, 1)
+    assert len(_lags(watch)) == 2
+    note(0)
+    assert len(_lags(watch)) == 1
+    watch.kafka._looked = replace(watch.kafka.looked, at=datetime.now(UTC) - timedelta(minutes=1))
+    assert _lags(watch) == []
+
+
+def test_a_look_that_never_worked_grows_old_too(world: MonitorWorld) -> None:
+    nowhere = replace(world.settings, kafka=replace(world.settings.kafka, bootstrap_servers="127.0.0.1:1"))
+    watch = Watch(nowhere, world.database)
+    watch.kafka.look_once()
+    _, samples = scrape(watch)
+    assert samples["mizan_monitor_look_age_seconds", (("look", "kafka"),)] > 0
+    watch.stop()
+
+
+def test_metrics_are_there_for_whoever_asks_the_service(pages: MonitorWorld) -> None:
+    """Registered by the process that starts the watch, and by nobody else."""
+    guest = pages.person(is_operator=False)
+    assert "mizan_http_requests_total" in guest.open("/metrics").text
+    assert "mizan_topic_records" not in guest.answer.text
+
+
+def _lags(watch: Watch) -> list[str]:
+    return [name for name, _ in scrape(watch)[1] if name == "mizan_group_lag_records"]

@@ -1,0 +1,144 @@
+"""The first page: three answers at a glance, whatever is away."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+import pytest
+
+from services.monitor.watch.figures import Attempts, Counted, Deliveries, Payments, Waiting
+from services.monitor.watch.looker import Looker
+from services.monitor.watch.seen import DeadLetters, Looked, ServiceSeen
+from shared.kafka.watching.judging import Standing
+from shared.settings import MonitorSettings
+from stack.engines import Engines
+from tests.monitor.rows import make_attempt, make_delivery, make_event
+from tests.monitor.sights import figures, group, kafka, lag, service
+from tests.monitor.test_watch_services import answering, http
+from tests.monitor.world import MonitorWorld
+from tests.person import Person
+
+BUSY = figures(
+    payments=Payments(paid=Counted(140), paid_in_5_minutes=12, attempts=Counted(150), attempts_paid=140),
+    deliveries=Deliveries({1: 2, 4: 3}, succeeded=300),
+)
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+def shows(world: MonitorWorld, *, at: datetime | None = None, **found: object) -> None:
+    """What the watch has seen, just now unless `at` is given."""
+    for name, value in found.items():
+        looker: Looker[object] = getattr(world.watch, name)
+        looker._looked = value if isinstance(value, Looked) else Looked(value, at or datetime.now(UTC))
+
+
+def test_all_is_well(pages: MonitorWorld, operator: Person) -> None:
+    shows(pages, database=BUSY, kafka=kafka(), services=(service(),))
+    operator.open("/")
+    assert operator.title == "Overview"
+    assert "Is money being taken? Yes 12 payments paid in the last 5 minutes" in operator.text
+    assert "Are webhooks going out? Yes" in operator.text
+    assert "Is anything stuck? No" in operator.text
+    assert "What is wrong" not in operator.text
+
+
+def test_a_quiet_night_is_no_trouble(pages: MonitorWorld, operator: Person) -> None:
+    shows(pages, database=figures(), kafka=kafka(), services=())
+    operator.open("/")
+    assert "Is money being taken? Quiet" in operator.text
+    assert "Are webhooks going out? Quiet" in operator.text
+    assert "What is wrong" not in operator.text
+
+
+def test_what_is_wrong_is_said_with_where_to_look(pages: MonitorWorld, operator: Person) -> None:
+    stuck = kafka(
+        group("payment_intents.events", lag(records=7, seconds=99), name="webhooks.intake"),
+        standing=Standing.STALLED,
+        dead={"dead_letters": DeadLetters(3, 2, 3)},
+    )
+    waiting = figures(attempts=Attempts({"sent": 1, "unknown": 0}, 400.0, Waiting(1, 9.0)))
+    down = ServiceSeen("scheduler", "http://127.0.0.1:1", False, False, ("Connection refused",), None)
+    shows(pages, database=waiting, kafka=stuck, services=(down,))
+    page = operator.open("/").text
+    assert 'href="/topics/payment_intents.events"' in page
+    assert 'href="/dead-letters"' in page
+    assert 'href="/attempts"' in page
+    for words in (
+        "webhooks.intake is stalled: 7 records wait, and nothing moves.",
+        "2 records could not be processed in the last hour.",
+        "A payment attempt has had no outcome for 6.7 min.",
+        "The service scheduler is down.",
+        "Connection refused",
+        "1 payment attempt waits for your decision.",
+    ):
+        assert words in operator.text.replace(" .", "."), words
+    assert operator.text.count("Act now") == 4
+    assert operator.text.count("Look soon") == 1
+
+
+def test_the_script_gets_the_part_only(pages: MonitorWorld, operator: Person) -> None:
+    shows(pages, database=BUSY)
+    part = operator.open("/", **{"X-Part": "overview"})
+    assert part.status_code == 200
+    assert "<html" not in part.text
+    assert "Is money being taken?" in part.text
+
+
+def test_nothing_was_seen_yet(pages: MonitorWorld, operator: Person) -> None:
+    operator.open("/")
+    assert operator.text.count("Not known yet") == 3
+    assert "The database was not looked at yet." in operator.text
+
+
+@pytest.mark.parametrize("lang", ["en", "ar"])
+def test_kafka_away_is_said_and_since_when(pages: MonitorWorld, lang: str) -> None:
+    person = pages.person(lang)
+    old = Looked(kafka(), datetime.now(UTC) - timedelta(minutes=7), "no answer within 5 s", datetime.now(UTC))
+    shows(pages, database=BUSY, kafka=old)
+    assert person.open("/").status_code == 200
+    if lang == "en":
+        assert "Kafka does not answer. Payments go on; webhooks wait." in person.text
+        assert "What is shown here is old: it was seen at" in person.text
+        assert "Is money being taken? Yes" in person.text
+
+
+@pytest.mark.timeout(300)
+def test_postgresql_away_still_shows_the_page_to_who_was_known(
+    pages: MonitorWorld, operator: Person, breakable: Engines
+) -> None:
+    pages.watch.database.look_once()
+    operator.open("/")
+    breakable.postgres.kill()
+    pages.watch.database.look_once()
+    away = pages.watch.database
+    away._looked = replace(away.looked, at=datetime.now(UTC) - timedelta(minutes=2))
+    assert operator.open("/").status_code == 200
+    assert "The database does not answer." in operator.text
+    assert "What is shown here is old" in operator.text
+    assert "Is money being taken? In trouble" in operator.text
+    assert operator.open("/topics").status_code == 200
+
+
+def test_real_figures_and_a_hostile_service(pages: MonitorWorld, operator: Person) -> None:
+    make_event(pages, "succeeded")
+    make_attempt(pages, "duplicate")
+    make_delivery(pages, step=2, overdue=timedelta(hours=1))
+    answer = {"checks": {HOSTILE: HOSTILE}}
+    with answering(http("503 Service Unavailable", json.dumps(answer).encode())) as hostile:
+        targets = MonitorSettings(targets=MappingProxyType({"api": hostile}))
+        pages.watch._settings = replace(pages.settings, monitor=targets)
+        pages.watch.look_once()
+    page = operator.open("/")
+    assert page.status_code == 200
+    assert "<script>alert" not in page.text
+    assert "<script>alert(1)</script>" in operator.text
+    assert "\u202e" not in page.text
+    assert "1 payment was made twice and is not handled." in operator.text
+    assert "A delivery is overdue by 1 h." in operator.text
+
+
+def test_nobody_else_sees_it(pages: MonitorWorld) -> None:
+    guest = pages.person(is_operator=False)
+    assert guest.open("/").url.startswith(f"{pages.url}/sign-in")
+    assert guest.open("/topics/webhooks.deliver").url.startswith(f"{pages.url}/sign-in")

@@ -1,0 +1,108 @@
+"""Topics and consumers: all of them, and each with its partitions and members."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from services.monitor.watch.seen import Looked
+from shared.kafka.watching.judging import Standing
+from shared.kafka.watching.views import MemberView
+from shared.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, Topic
+from stack.engines import Engines
+from tests.monitor.sights import group, kafka, lag
+from tests.monitor.test_overview import HOSTILE, shows
+from tests.monitor.topic_records import Records
+from tests.monitor.world import MonitorWorld
+from tests.person import Person
+
+CONSUMED = [topic for topic in ALL_TOPICS if topic.group]
+
+
+@pytest.fixture
+def records(pages: MonitorWorld, make_topics: Callable[[Sequence[Topic]], None]) -> Records:
+    make_topics(ALL_TOPICS)
+    return Records(pages.settings.kafka)
+
+
+def test_every_topic_and_group_of_the_real_kafka(
+    pages: MonitorWorld, operator: Person, records: Records
+) -> None:
+    records.put(WEBHOOKS_DELIVER, 3, ago=timedelta(minutes=2))
+    records.put(WEBHOOKS_DELAY[1], 4, due_in=timedelta(minutes=30))
+    pages.watch.look_once()
+    pages.watch.look_once()
+    operator.open("/topics")
+    for topic in ALL_TOPICS:
+        assert f'href="/topics/{topic.name}"' in operator.answer.text
+    assert "webhooks.deliver Nobody consumes 0 3 2 min" in operator.text
+    assert "in 30 min" in operator.text
+    assert '<svg class="spark"' in operator.answer.text
+    for topic in ALL_TOPICS:
+        assert operator.open(f"/topics/{topic.name}").status_code == 200
+        assert operator.title == topic.name
+
+
+def test_one_topic_with_its_partitions(pages: MonitorWorld, operator: Person, records: Records) -> None:
+    records.put(WEBHOOKS_DELIVER, 3, partition=4, ago=timedelta(minutes=3))
+    pages.watch.look_once()
+    operator.open("/topics/webhooks.deliver")
+    assert "4 0 3 – 3 3 min" in operator.text
+    assert operator.text.count("Nobody consumes") == 1
+
+
+@pytest.mark.parametrize(
+    ("standing", "word"),
+    [(Standing.STALLED, "Stalled"), (Standing.NOBODY, "Nobody consumes"), (Standing.BEHIND, "Behind")],
+)
+def test_a_group_in_trouble_is_red_with_the_word(
+    pages: MonitorWorld, operator: Person, standing: Standing, word: str
+) -> None:
+    groups = [group(topic.name, lag(records=5, seconds=99), name=topic.group) for topic in CONSUMED]
+    shows(pages, kafka=kafka(*groups, standing=standing))
+    for path in ("/topics", "/topics/webhooks.deliver"):
+        assert f'<span class="badge bad">{word}</span>' in operator.open(path).text
+
+
+def test_what_is_old_says_so_and_is_not_red(pages: MonitorWorld, operator: Person) -> None:
+    groups = [group(topic.name, name=topic.group) for topic in CONSUMED]
+    seen_at = datetime.now(UTC) - timedelta(minutes=9)
+    shows(pages, kafka=Looked(kafka(*groups), seen_at, "no answer", datetime.now(UTC)))
+    for path in ("/topics", "/topics/webhooks.deliver"):
+        operator.open(path)
+        assert "Kafka does not answer. What is shown here is old: it was seen at" in operator.text
+        assert '<span class="badge quiet">Fine</span>' in operator.answer.text
+
+
+@pytest.mark.timeout(300)
+def test_kafka_away_from_the_beginning(pages: MonitorWorld, operator: Person, breakable: Engines) -> None:
+    breakable.kafka.kill()
+    pages.watch.kafka.look_once()
+    for path in ("/topics", "/topics/webhooks.deliver", "/"):
+        assert operator.open(path).status_code == 200
+        assert "Kafka does not answer." in operator.text
+
+
+def test_names_of_clients_are_hostile(pages: MonitorWorld, operator: Person) -> None:
+    member = MemberView(HOSTILE, HOSTILE, HOSTILE, (0,))
+    groups = [group(topic.name, members=[member], name=topic.group) for topic in CONSUMED]
+    shows(pages, kafka=kafka(*groups))
+    page = operator.open("/topics/webhooks.deliver")
+    assert page.status_code == 200
+    assert "<script>alert" not in page.text
+
+
+def test_an_unknown_topic_and_one_that_is_missing(pages: MonitorWorld, operator: Person) -> None:
+    assert operator.open("/topics/secrets").status_code == 404
+    groups = [group(topic.name, name=topic.group) for topic in CONSUMED]
+    shows(pages, kafka=kafka(*groups, missing=["webhooks.deliver"]))
+    for path in ("/topics", "/topics/webhooks.deliver"):
+        assert "Does not exist" in operator.open(path).text
+
+
+def test_the_script_gets_the_part_only(pages: MonitorWorld, operator: Person) -> None:
+    shows(pages, kafka=kafka(*(group(topic.name, name=topic.group) for topic in CONSUMED)))
+    for path in ("/topics", "/topics/webhooks.deliver"):
+        part = operator.open(path, **{"X-Part": "topics"})
+        assert part.status_code == 200
+        assert "<html" not in part.text

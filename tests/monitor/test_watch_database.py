@@ -1,0 +1,227 @@
+"""One look into the database tells what operators ask, and stays cheap however much there is."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from psycopg import Cursor
+
+from services.monitor.watch import counting
+from services.monitor.watch.counting import FAILED_AT_LEAST, MOST, look_at_database
+from services.monitor.watch.figures import Counted, Payments
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database, DatabaseUnavailableError
+from shared.settings import DatabaseSettings
+from stack.engines import Engines
+from tests.dashboard.explaining import explain
+from tests.monitor.rows import make_attempt, make_delivery, make_event, make_intent
+from tests.monitor.world import MonitorWorld
+from tests.postgres_looks import nodes, pages, plan_told
+
+MINUTES = timedelta(minutes=1)
+HOURS = timedelta(hours=1)
+
+
+def test_an_empty_database_has_nothing_to_tell(world: MonitorWorld) -> None:
+    figures = look_at_database(world.database)
+    assert figures.payments == Payments()
+    assert figures.payments.share_paid is None
+    assert (figures.outbox.count, figures.outbox.oldest_s) == (0, 0)
+    assert (figures.expiry_late_s, figures.not_taken_in_s, figures.paused, figures.failing) == (0, 0, 0, 0)
+    assert figures.attempts.under_way == {"sent": 0, "unknown": 0}
+    assert (figures.deliveries.waiting, figures.deliveries.overdue_s) == (0, 0)
+
+
+def test_payments_of_the_last_minutes_and_of_the_last_hour(world: MonitorWorld) -> None:
+    for ago in (0 * MINUTES, 10 * MINUTES, 2 * HOURS):
+        make_intent(world, ago=ago)
+        make_event(world, "succeeded", ago=ago)
+        make_event(world, "canceled", ago=ago)
+    for state in ("paid", "paid", "declined", "duplicate", "abandoned"):
+        make_attempt(world, state)
+    payments = look_at_database(world.database).payments
+    assert (payments.paid, payments.paid_in_5_minutes, payments.expired) == (Counted(2), 1, 2)
+    assert (payments.attempts, payments.attempts_paid, payments.attempts_declined) == (Counted(5), 3, 1)
+    assert payments.share_paid == 0.75
+    # Two of them, and those of the attempts.
+    assert (payments.created, payments.created_in_a_minute) == (Counted(7), 6)
+
+
+def test_attempts_under_way_and_those_that_wait_for_people(world: MonitorWorld) -> None:
+    make_attempt(world, "sent", ago=2 * MINUTES)
+    make_attempt(world, "unknown", ago=7 * MINUTES)
+    make_attempt(world, "unknown", ago=50 * MINUTES, can_be_asked=False)
+    make_attempt(world, "awaiting_redirect", ago=3 * HOURS)
+    make_attempt(world, "duplicate", ago=9 * HOURS)
+    handled = make_attempt(world, "duplicate")
+    world.run(
+        "update payment_attempts set handled_at = now(), handled_note = 'paid back' where id = %s", handled
+    )
+    attempts = look_at_database(world.database).attempts
+    assert attempts.under_way == {"sent": 1, "unknown": 2}
+    assert 7 * 60 <= attempts.oldest_s < 8 * 60
+    assert attempts.undecided.count == 1
+    assert 50 * 60 <= attempts.undecided.oldest_s < 51 * 60
+    assert (attempts.on_pages, attempts.duplicates) == (Counted(1), Counted(1))
+
+
+def test_many_who_left_a_providers_page_do_not_hide_what_is_under_way(
+    world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("UNDER_WAY_SQL",):
+        monkeypatch.setattr(counting, name, getattr(counting, name).replace(str(MOST + 1), "3"))
+    for _ in range(5):
+        make_attempt(world, "awaiting_redirect")
+    make_attempt(world, "unknown", ago=7 * MINUTES)
+    assert look_at_database(world.database).attempts.under_way["unknown"] == 1
+
+
+def test_what_is_late(world: MonitorWorld) -> None:
+    make_intent(world, expires=-2 * MINUTES)
+    make_intent(world, "succeeded", expires=-9 * MINUTES)
+    make_event(world, "succeeded", ago=8 * MINUTES, is_taken_in=False)
+    make_event(world, "processing", ago=90 * MINUTES, is_taken_in=False)
+    world.run(
+        "insert into outbox (topic, key, payload, created_at) values ('t', 'k', 'p', now() - interval '40 s')"
+    )
+    figures = look_at_database(world.database)
+    assert 120 <= figures.expiry_late_s < 180
+    assert 480 <= figures.not_taken_in_s < 540
+    assert figures.outbox.count == 1
+    assert 40 <= figures.outbox.oldest_s < 60
+
+
+def test_deliveries_by_step_and_how_overdue(world: MonitorWorld) -> None:
+    """Those of paused applications wait for a reason, parked or not."""
+    _, paused = world.make_application("Paused")
+    world.run("update applications set webhooks_paused_at = now() where id = %s", paused.id)
+    make_delivery(world, step=1, overdue=-5 * MINUTES)
+    make_delivery(world, step=3, tries=2, overdue=16 * MINUTES)
+    make_delivery(world, step=3, application_id=paused.id, overdue=3 * HOURS, is_parked=True)
+    make_delivery(world, step=2, application_id=paused.id, overdue=2 * HOURS)
+    make_delivery(world, "succeeded", tries=1)
+    make_delivery(world, "failed", tries=9)
+    make_delivery(world, "failed", tries=9, ago=2 * HOURS)
+    figures = look_at_database(world.database)
+    deliveries = figures.deliveries
+    assert deliveries.pending == {1: 1, 2: 1, 3: 2}
+    assert 16 * 60 <= deliveries.overdue_s < 17 * 60
+    assert deliveries.parked == Counted(1)
+    assert (deliveries.succeeded, deliveries.failed, deliveries.tries) == (1, 1, 12)
+    assert figures.paused == 1
+
+
+def test_an_endpoint_that_takes_nothing_is_failing(world: MonitorWorld) -> None:
+    """Five that failed lately, and none that arrived; others are not meant."""
+    _, mixed = world.make_application("Mixed")
+    _, few = world.make_application("Few")
+    for _ in range(FAILED_AT_LEAST):
+        make_delivery(world, tries=1, step=2)
+        make_delivery(world, tries=1, step=2, application_id=mixed.id)
+    for _ in range(FAILED_AT_LEAST - 1):
+        make_delivery(world, tries=1, step=2, application_id=few.id)
+    make_delivery(world, "succeeded", tries=1, application_id=mixed.id)
+    assert look_at_database(world.database).failing == 1
+    world.run(
+        "update webhook_deliveries set updated_at = now() - interval '20 minutes' where status = 'pending'"
+    )
+    assert look_at_database(world.database).failing == 0
+
+
+def test_more_than_is_counted_is_told_as_more(world: MonitorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "MOST", 2)
+    for name in ("OUTBOX_SQL", "CREATED_SQL", "PENDING_SQL"):
+        monkeypatch.setattr(counting, name, getattr(counting, name).replace(str(MOST + 1), "3"))
+    for _ in range(5):
+        make_intent(world)
+        make_delivery(world)
+        world.run("insert into outbox (topic, key, payload) values ('t', 'k', 'p')")
+    figures = look_at_database(world.database)
+    assert figures.payments.created == Counted(2, is_more=True)
+    assert (figures.outbox.count, figures.outbox.is_more) == (2, True)
+    assert figures.deliveries.is_more
+
+
+def test_a_database_that_is_away_says_so(world: MonitorWorld, breakable: Engines) -> None:
+    look_at_database(world.database)
+    breakable.postgres.kill()
+    with pytest.raises(DatabaseUnavailableError):
+        look_at_database(world.database)
+
+
+_FILL = """
+insert into payment_intents (uuid, application_id, merchant_reference, reference, amount, currency, status, expires_at)
+select uuidv7(-ago), uuidv7(), n, 'r' || (n + %(there)s), 5000, 'LYD',
+       (array['succeeded', 'canceled', 'requires_payment_method'])[1 + n %% 3], now() - ago + interval '90 days'
+from generate_series(1, %(count)s) as n,
+     lateral (select make_interval(hours => 2, secs => 4000000.0 * n / %(count)s) as ago) as given;
+insert into payment_attempts (id, intent_uuid, method, provider, state)
+select uuidv7(uuid_extract_timestamp(uuid) - now()), uuid, 'card', 'sandbox', 'paid' from payment_intents
+where substr(reference, 2)::bigint > %(there)s and status = 'succeeded';
+insert into intent_events (id, intent_uuid, seq, type, at, taken_in_at)
+select uuidv7(uuid_extract_timestamp(uuid) - now()), uuid, 1, 'payment_intent.' || status, now(), now()
+from payment_intents where substr(reference, 2)::bigint > %(there)s;
+insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries)
+select uuidv7(uuid_extract_timestamp(uuid) - now()), uuid, application_id, 'payment_intent.succeeded',
+       'https://shop.example/', 1, 'succeeded', 1 from payment_intents
+where substr(reference, 2)::bigint > %(there)s"""
+_STATEMENTS = {
+    name: getattr(counting, name)
+    for name in dir(counting)
+    if name.endswith("_SQL") and name not in ("BOUNDS_SQL", "PAUSED_SQL")
+}
+
+
+@pytest.fixture
+def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
+    database = Database(replace(database_settings, statement_timeout_s=250), "monitor", **STEADY_PLANS)
+    with database.cursor() as cursor:
+        yield cursor
+    database.close()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("statistics", ["none", "fresh"])
+@pytest.mark.parametrize("many", [30_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_a_look_costs_no_more_with_many_rows(cursor: Cursor[Any], many: int, statistics: str) -> None:
+    """Counted in pages of the database; nothing more happened in the last hour."""
+    _fill(cursor, 1_000, 0, statistics)
+    few = _costs(cursor)
+    _fill(cursor, many - 1_000, 1_000, statistics)
+    for name, cost in _costs(cursor).items():
+        print(f"{name:16} {few[name]:5} → {cost:5} pages")
+        assert cost <= 2 * few[name] + 10, (name, few[name], cost)
+
+
+def _fill(cursor: Cursor[Any], count: int, there: int, statistics: str) -> None:
+    for statement in _FILL.split(";"):
+        cursor.execute(statement.encode(), {"count": count, "there": there})
+    if statistics == "fresh":
+        for table in ("payment_intents", "payment_attempts", "intent_events", "webhook_deliveries"):
+            cursor.execute(f"vacuum analyze {table}".encode())
+
+
+def _costs(cursor: Cursor[Any]) -> dict[str, int]:
+    row = cursor.execute(counting.BOUNDS_SQL).fetchone()
+    assert row is not None
+    values = dict(zip(("now", "hour", "five_minutes", "minute", "lately"), row, strict=True)) | {
+        "suspects": [row[1]]
+    }
+    found = {}
+    for name, statement in _STATEMENTS.items():
+        with cursor.connection.transaction():
+            cursor.execute("set local enable_sort = off")
+            _explained(cursor, statement, values)  # the first time it reads the catalogue too
+            plan = _explained(cursor, statement, values)
+        scans = [node for node in nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")]
+        assert all(node["Relation Name"] == "outbox" for node in scans), (name, scans)
+        found[name] = pages(plan)
+    return found
+
+
+def _explained(cursor: Cursor[Any], statement: str, values: dict[str, Any]) -> dict[str, Any]:
+    if "%(" in statement:
+        return explain(cursor, statement.encode(), values)
+    return plan_told(cursor.execute(f"explain (analyze, buffers, format json) {statement}".encode()))

@@ -1,0 +1,198 @@
+"""From what was seen to three answers and a list of troubles."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from services.monitor.watch.figures import Attempts, Counted, Deliveries, Payments, Waiting
+from services.monitor.watch.judging import answer_questions, find_troubles
+from services.monitor.watch.seen import DeadLetters, Looked, Seen
+from services.monitor.watch.troubles import Kind, Level, Question
+from shared.kafka.watching.judging import Standing
+from tests.monitor.sights import NOW, figures, group, kafka, lag, seen, service
+
+MONEY, WEBHOOKS, STUCK = Question
+QUIET, GOOD, WORRYING, BAD = Level
+BUSY = figures(
+    payments=Payments(paid=Counted(9), attempts=Counted(9)), deliveries=Deliveries({}, succeeded=9)
+)
+
+
+def attempts(oldest_s: float = 0.0, undecided: int = 0, duplicates: int = 0) -> Attempts:
+    under_way = {"sent": 1, "unknown": 0}
+    return Attempts(under_way, oldest_s, Waiting(undecided, 60.0), duplicates=Counted(duplicates))
+
+
+def levels(sight: Seen) -> tuple[Level, ...]:
+    return tuple(answer.level for answer in answer_questions(sight, NOW))
+
+
+def kinds(sight: Seen) -> list[Kind]:
+    return [trouble.kind for trouble in find_troubles(sight, NOW)]
+
+
+# Each on the good side of its limit, and beyond it.
+LIMITS = [
+    (
+        figures(outbox=Waiting(5, 30.0)),
+        figures(outbox=Waiting(5, 31.0)),
+        Kind.OUTBOX_WAITS,
+        {WEBHOOKS, STUCK},
+    ),
+    (
+        figures(attempts=attempts(300.0)),
+        figures(attempts=attempts(301.0)),
+        Kind.ATTEMPT_STUCK,
+        {MONEY, STUCK},
+    ),
+    (figures(expiry_late_s=60.0), figures(expiry_late_s=61.0), Kind.EXPIRY_LATE, {STUCK}),
+    (figures(not_taken_in_s=300.0), figures(not_taken_in_s=301.0), Kind.NOT_TAKEN_IN, {WEBHOOKS, STUCK}),
+    (
+        figures(deliveries=Deliveries({}, overdue_s=900.0)),
+        figures(deliveries=Deliveries({}, overdue_s=901.0)),
+        Kind.DELIVERIES_OVERDUE,
+        {WEBHOOKS, STUCK},
+    ),
+]
+
+
+@pytest.mark.parametrize(("fine", "late", "kind", "questions"), LIMITS, ids=[str(row[2]) for row in LIMITS])
+def test_what_is_late_beyond_its_limit_is_bad(fine, late, kind, questions) -> None:  # type: ignore[no-untyped-def]
+    assert kinds(seen(fine)) == []
+    [trouble] = find_troubles(seen(late), NOW)
+    assert (trouble.kind, trouble.level, set(trouble.questions)) == (kind, BAD, questions)
+    bad = {answer.question for answer in answer_questions(seen(late), NOW) if answer.level is BAD}
+    assert bad == questions
+
+
+WAITING_FOR_PEOPLE = [
+    (figures(attempts=attempts(undecided=2)), Kind.UNDECIDED, STUCK),
+    (figures(attempts=attempts(duplicates=1)), Kind.DUPLICATES, STUCK),
+    (figures(failing=3), Kind.ENDPOINTS_FAILING, WEBHOOKS),
+]
+
+
+@pytest.mark.parametrize(
+    ("found", "kind", "question"), WAITING_FOR_PEOPLE, ids=[str(row[1]) for row in WAITING_FOR_PEOPLE]
+)
+def test_what_waits_for_people_is_worrying(found, kind, question) -> None:  # type: ignore[no-untyped-def]
+    [trouble] = find_troubles(seen(found), NOW)
+    assert (trouble.kind, trouble.level, set(trouble.questions)) == (kind, WORRYING, {question})
+
+
+@pytest.mark.parametrize(
+    ("paid", "declined", "is_told"),
+    [(4, 15, False), (5, 15, False), (4, 16, True), (0, 19, False), (0, 0, False)],
+)
+def test_few_payments_that_succeed_are_worrying_once_there_are_enough_to_tell(
+    paid: int, declined: int, is_told: bool
+) -> None:
+    payments = Payments(attempts=Counted(50), attempts_paid=paid, attempts_declined=declined)
+    assert (kinds(seen(figures(payments=payments))) == [Kind.FEW_PAID]) is is_told
+
+
+GROUPS = [
+    # Within its limit.
+    ("webhooks.deliver", lag(records=9, seconds=60.0), Standing.BEHIND, None),
+    # Beyond it.
+    ("webhooks.deliver", lag(records=9, seconds=61.0), Standing.BEHIND, Kind.GROUP_BEHIND),
+    # Of retries less is allowed, and records that are not due are not late.
+    ("webhooks.delay.3", lag(records=9, seconds=31.0), Standing.BEHIND, Kind.RETRIES_LATE),
+    ("webhooks.delay.3", lag(records=9), Standing.FINE, None),
+    # One trouble says it all.
+    ("webhooks.deliver", lag(records=9, seconds=999.0), Standing.STALLED, Kind.GROUP_STALLED),
+    ("webhooks.deliver", lag(records=9, seconds=999.0), Standing.NOBODY, Kind.GROUP_UNATTENDED),
+]
+
+
+@pytest.mark.parametrize(("topic", "at", "standing", "kind"), GROUPS)
+def test_groups(topic, at, standing, kind) -> None:  # type: ignore[no-untyped-def]
+    sight = seen(None, kafka(group(topic, at), standing=standing))
+    assert kinds(sight) == ([kind] if kind else [])
+
+
+def test_verification_is_of_money_and_the_rest_of_webhooks() -> None:
+    late = lag(records=1, seconds=99.0)
+    for topic, question in (("checkout.verify", MONEY), ("webhooks.slow", WEBHOOKS)):
+        [trouble] = find_troubles(seen(None, kafka(group(topic, late))), NOW)
+        assert trouble.questions == {question, STUCK}
+
+
+def test_dead_letters_of_the_last_hour_only() -> None:
+    old = {"dead_letters": DeadLetters(7, 0, 7), "webhooks.dead": DeadLetters(7, 0, 7)}
+    new = {"dead_letters": DeadLetters(7, 1, 7), "webhooks.dead": DeadLetters(7, 2, 7)}
+    assert kinds(seen(None, kafka(dead=old))) == []
+    told = find_troubles(seen(None, kafka(dead=new)), NOW)
+    assert [(one.kind, one.level, one.count) for one in told] == [
+        (Kind.DEAD_LETTERS, BAD, 1),
+        (Kind.DELIVERIES_EXHAUSTED, WORRYING, 2),
+    ]
+
+
+def test_a_topic_that_is_missing() -> None:
+    [trouble] = find_troubles(seen(None, kafka(missing=["webhooks.deliver"])), NOW)
+    assert (trouble.kind, trouble.subject) == (Kind.TOPIC_MISSING, "webhooks.deliver")
+
+
+def test_services_matter_for_what_they_do() -> None:
+    down = service("checkout", is_up=False, is_ready=False)
+    unready = service("webhooks", is_ready=False)
+    beside = service("dashboard", is_ready=False)
+    assert levels(seen(BUSY, None, down)) == (BAD, GOOD, GOOD)
+    assert levels(seen(BUSY, None, unready)) == (GOOD, BAD, BAD)
+    assert levels(seen(BUSY, None, beside)) == (GOOD, GOOD, GOOD)
+    assert kinds(seen(None, None, beside)) == [Kind.SERVICE_NOT_READY]
+
+
+def test_all_well() -> None:
+    assert levels(seen(BUSY, None, service())) == (GOOD, GOOD, GOOD)
+    assert kinds(seen(BUSY)) == []
+
+
+def test_no_payment_at_night_is_no_trouble() -> None:
+    assert levels(seen()) == (QUIET, QUIET, GOOD)
+    assert all(answer.is_known for answer in answer_questions(seen(), NOW))
+
+
+def test_before_anything_was_seen_nothing_is_known() -> None:
+    answers = answer_questions(Seen(), NOW)
+    assert [(answer.level, answer.is_known) for answer in answers] == [(QUIET, False)] * 3
+
+
+def test_worst_first() -> None:
+    sight = seen(figures(attempts=attempts(oldest_s=400.0, undecided=1), failing=1))
+    assert [trouble.level for trouble in find_troubles(sight, NOW)] == [BAD, WORRYING, WORRYING]
+
+
+def test_kafka_away_lets_money_be_taken() -> None:
+    """And what was seen of it before is not judged any more."""
+    late = kafka(group("webhooks.deliver", lag(records=9, seconds=99.0)))
+    away = Looked(late, NOW - timedelta(seconds=60), "no answer", NOW)
+    sight = replace(seen(BUSY), kafka=away)
+    assert levels(sight) == (GOOD, BAD, BAD)
+    [trouble] = find_troubles(sight, NOW)
+    assert (trouble.kind, trouble.seconds, trouble.reasons) == (Kind.KAFKA_AWAY, 60.0, ("no answer",))
+
+
+def test_a_database_that_is_away_is_bad_for_all_and_nothing_else_is_said_of_it() -> None:
+    away = Looked(figures(failing=3), NOW - timedelta(seconds=11), "refused", NOW)
+    sight = replace(seen(), database=away)
+    assert kinds(sight) == [Kind.DATABASE_AWAY]
+    assert levels(sight)[:2] == (BAD, BAD)
+    never = replace(seen(), database=Looked(None, None, "refused", NOW))
+    assert kinds(never) == [Kind.DATABASE_AWAY]
+
+
+def test_one_look_that_failed_is_nothing_yet() -> None:
+    shaky = Looked(BUSY, NOW - timedelta(seconds=9), "slow", NOW)
+    assert levels(replace(seen(BUSY), database=shaky)) == (GOOD, GOOD, GOOD)
+
+
+def test_a_look_that_hangs_is_not_taken_for_what_is_now() -> None:
+    """No trouble was told, and yet nothing was seen for long."""
+    long_ago = NOW - timedelta(minutes=5)
+    late = kafka(group("webhooks.deliver", lag(records=9, seconds=99.0)))
+    silent = Seen(Looked(late, long_ago), Looked(figures(failing=3), long_ago), Looked((), NOW))
+    assert kinds(silent) == []
+    assert [answer.is_known for answer in answer_questions(silent, NOW)] == [False] * 3

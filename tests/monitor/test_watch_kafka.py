@@ -1,0 +1,164 @@
+"""The watch on the real Kafka: groups that nobody attends, that stand still, topics that are late, Kafka away."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from services.monitor.watch.judging import find_troubles
+from services.monitor.watch.numbers import into_name, lag_name
+from services.monitor.watch.seen import KafkaSeen
+from services.monitor.watch.troubles import Kind
+from shared.kafka.watching import judging
+from shared.kafka.watching.judging import Standing
+from shared.topics import (
+    ALL_TOPICS,
+    DEAD_LETTERS,
+    WEBHOOKS_DELAY,
+    WEBHOOKS_DELIVER,
+    WEBHOOKS_SLOW,
+    Topic,
+)
+from stack.engines import Engines
+from tests.monitor.topic_records import Records
+from tests.monitor.world import MonitorWorld
+from tests.waiting import eventually
+
+DELIVER = WEBHOOKS_DELIVER.name
+MINUTES = timedelta(minutes=1)
+
+
+@pytest.fixture
+def records(world: MonitorWorld, make_topics: Callable[[Sequence[Topic]], None]) -> Records:
+    make_topics(ALL_TOPICS)
+    return Records(world.settings.kafka)
+
+
+def look(world: MonitorWorld) -> KafkaSeen:
+    world.watch.kafka.look_once()
+    looked = world.watch.kafka.looked
+    assert looked.trouble is None
+    assert looked.found is not None
+    return looked.found
+
+
+def kinds(world: MonitorWorld) -> dict[Kind, str]:
+    return {one.kind: one.subject for one in find_troubles(world.watch.seen(), datetime.now(UTC))}
+
+
+@contextmanager
+def consumer(world: MonitorWorld, root: Path, topic: Topic) -> Iterator["subprocess.Popen[bytes]"]:
+    kafka = world.settings.kafka
+    arguments = [kafka.bootstrap_servers, kafka.topic_prefix, topic.name]
+    process = subprocess.Popen([sys.executable, "-m", "tests.monitor.consumer", *arguments], cwd=root)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_records_that_nobody_consumes(world: MonitorWorld, records: Records) -> None:
+    records.put(WEBHOOKS_DELIVER, 3, ago=2 * MINUTES)
+    found = look(world)
+    assert found.standing(DELIVER) is Standing.NOBODY
+    assert found.standing(WEBHOOKS_SLOW.name) is Standing.FINE
+    seen_group = found.group_of(DELIVER)
+    assert seen_group is not None
+    assert (seen_group.lag, seen_group.members) == (3, ())
+    assert seen_group.lag_s > 119
+    assert kinds(world) == {Kind.GROUP_UNATTENDED: DELIVER}
+
+
+def test_a_worker_that_stopped_while_all_looks_healthy(
+    world: MonitorWorld, records: Records, repository_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its group has it for a member still, records wait, and nothing moves; when it goes on, all is well again."""
+    monkeypatch.setattr(judging, "STALLED_S", 1.0)
+    with consumer(world, repository_root, WEBHOOKS_DELIVER) as process:
+        records.put(WEBHOOKS_DELIVER)
+        eventually(lambda: (one := look(world).group_of(DELIVER)) and one.members and one.lag == 0)
+        process.send_signal(signal.SIGSTOP)
+        records.put(WEBHOOKS_DELIVER, 5, ago=2 * MINUTES)
+        eventually(lambda: look(world).standing(DELIVER) is Standing.STALLED, every=0.3)
+        found = look(world)
+        assert found.judgements[DELIVER].partitions[0] is Standing.STALLED
+        assert found.judgements[DELIVER].partitions[1] is Standing.FINE
+        stalled = found.group_of(DELIVER)
+        assert stalled is not None
+        assert (len(stalled.members), stalled.lag) == (1, 5)
+        assert kinds(world)[Kind.GROUP_STALLED] == DELIVER
+        process.send_signal(signal.SIGCONT)
+        eventually(lambda: look(world).standing(DELIVER) is Standing.FINE, every=0.3)
+    assert kinds(world) == {}
+
+
+def test_delay_topics_are_late_only_from_when_their_head_is_due(
+    world: MonitorWorld, records: Records
+) -> None:
+    records.put(WEBHOOKS_DELAY[0], 2, due_in=-2 * MINUTES)
+    records.put(WEBHOOKS_DELAY[4], 4, ago=50 * MINUTES, due_in=10 * MINUTES)
+    found = look(world)
+    late, waiting = found.group_of(WEBHOOKS_DELAY[0].name), found.group_of(WEBHOOKS_DELAY[4].name)
+    assert late is not None
+    assert waiting is not None
+    assert (late.waiting, waiting.waiting) == (2, 4)
+    assert late.lag_s > 119
+    assert waiting.lag_s == 0
+    assert waiting.next_due_at is not None
+    assert timedelta(0) < waiting.next_due_at - datetime.now(UTC) <= 10 * MINUTES
+
+
+def test_dead_letters_are_counted_by_when_they_came(world: MonitorWorld, records: Records) -> None:
+    records.put(DEAD_LETTERS, 2, ago=30 * MINUTES)
+    records.put(DEAD_LETTERS, 1)
+    dead = look(world).dead[DEAD_LETTERS.name]
+    assert (dead.total, dead.in_an_hour, dead.in_a_day) == (3, 3, 3)
+    records.put(DEAD_LETTERS, 1)
+    assert look(world).dead[DEAD_LETTERS.name].in_an_hour == 4
+    assert Kind.DEAD_LETTERS in kinds(world)
+
+
+def test_rates_and_history(world: MonitorWorld, records: Records) -> None:
+    look(world)
+    records.put(WEBHOOKS_DELIVER, 50)
+    found = look(world)
+    assert found.flows[DELIVER].into > 0
+    history = world.watch.history()
+    assert [point.value for point in history.of(lag_name(DELIVER))] == [0, 50]
+    assert [point.value for point in history.of(into_name(DELIVER))] == [found.flows[DELIVER].into]
+
+
+def test_topics_that_do_not_exist_are_missing(world: MonitorWorld) -> None:
+    look(world)
+    assert Kind.TOPIC_MISSING in kinds(world)
+
+
+@pytest.mark.timeout(300)
+def test_kafka_killed_and_back(world: MonitorWorld, records: Records, breakable: Engines) -> None:
+    """What was seen stays, with its time and the trouble; the first looks after its return work by themselves."""
+    records.put(WEBHOOKS_DELIVER, 2)
+    seen = look(world)
+    breakable.kafka.kill()
+    world.watch.kafka.look_once()
+    looked = world.watch.kafka.looked
+    assert looked.trouble
+    assert looked.found is seen
+    assert looked.at is not None
+    assert not looked.is_away(looked.at)
+    assert looked.is_away(looked.at + timedelta(seconds=11))
+    breakable.kafka.start()
+
+    def works_again() -> bool:
+        world.watch.kafka.look_once()
+        return world.watch.kafka.looked.trouble is None
+
+    eventually(works_again, within=60)
+    again = look(world).group_of(DELIVER)
+    assert again is not None
+    assert again.lag == 2

@@ -1,0 +1,40 @@
+"""Records in topics, as the services would have put them there, at any time."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+from confluent_kafka import Producer
+
+from shared.kafka import clients
+from shared.messages import DeliveryDue, encode
+from shared.settings import KafkaSettings
+from shared.topics import Topic
+
+_NOW = timedelta()
+
+
+class Records:
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._producer: Producer = clients.producer(settings, "test")
+
+    def put(
+        self,
+        topic: Topic,
+        count: int = 1,
+        *,
+        ago: timedelta = _NOW,
+        due_in: timedelta = _NOW,
+        partition: int = 0,
+    ) -> None:
+        """Deliveries that are due; `ago` is when they were produced."""
+        now = datetime.now(UTC)
+        for _ in range(count):
+            self._producer.produce(
+                clients.topic_name(self._settings, topic.name),
+                key=str(uuid4()),
+                value=encode(DeliveryDue(uuid4(), uuid4(), 2, now + due_in)),
+                partition=partition,
+                timestamp=int((now - ago).timestamp() * 1000),
+            )
+        assert self._producer.flush(20) == 0

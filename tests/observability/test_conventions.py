@@ -1,0 +1,93 @@
+"""Metrics are named by convention, and are right however many processes count together."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from prometheus_client import Gauge, Histogram
+from prometheus_client.metrics import MetricWrapperBase
+
+from services.checkout.metrics import CALLS, TO_SETTLED
+from shared.web.request_metrics import DURATION
+from stack.services import SERVICES
+from tests.observability.declared import declared
+from tests.observability.files import ROOT
+
+SHORT_UNITS = re.compile(r"_(ms|millis\w*|us|secs?|minutes?|hours?|days?|kb|mb|kib|mib|percent)(_|$)")
+TAKEN_LABELS = frozenset({"job", "instance", "le", "quantile", "severity", "alertname"})
+ADDED_BY_PROMETHEUS = ("_total", "_count", "_sum", "_bucket", "_created")
+
+
+@pytest.mark.parametrize("name", sorted(declared()))
+def test_name(name: str) -> None:
+    """Ours by its first word, small letters, base units; what the kind of metric adds is not part of the name."""
+    metric = declared()[name]
+    assert re.fullmatch(r"mizan(_[a-z0-9]+)+", name)
+    assert not SHORT_UNITS.search(name.removesuffix("_months_ahead"))
+    assert not name.endswith(ADDED_BY_PROMETHEUS)
+    assert metric._documentation
+    for label in metric._labelnames:
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)*", label)
+        assert label not in TAKEN_LABELS
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n, metric in declared().items() if isinstance(metric, Histogram))
+)
+def test_what_is_timed_is_in_seconds(name: str) -> None:
+    assert name.endswith("_seconds")
+
+
+def bounds(histogram: MetricWrapperBase) -> list[float]:
+    return [bound for bound in histogram._kwargs["buckets"] if bound != float("inf")]
+
+
+def test_buckets_fit_what_they_measure() -> None:
+    """The API answers in 2 ms, a page that waits for a bank in up to 40 s; a lost answer may take a day."""
+    assert len([bound for bound in bounds(DURATION) if bound <= 0.005]) >= 3
+    assert bounds(DURATION)[-1] == bounds(CALLS)[-1] == 40
+    assert bounds(TO_SETTLED)[-1] == 24 * 3600
+
+
+LIST_GAUGES = """
+import sys
+from importlib import import_module
+from prometheus_client import REGISTRY, Gauge
+import_module(sys.argv[1])
+for metric in list(REGISTRY._collector_to_names):
+    if isinstance(metric, Gauge):
+        print(metric._name, metric._multiprocess_mode)
+"""
+
+
+@pytest.mark.parametrize("service", [service.name for service in SERVICES if service.has_workers])
+def test_gauges_of_workers_that_count_together(service: str, tmp_path: Path) -> None:
+    """Each says what several workers make of it, and forgets those that died: otherwise there is a line for each."""
+    env = shutil.which("env")
+    assert env is not None
+    listed = subprocess.run(
+        [
+            env,
+            f"PROMETHEUS_MULTIPROC_DIR={tmp_path}",
+            sys.executable,
+            "-c",
+            LIST_GAUGES,
+            f"services.{service}.app",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for line in listed.splitlines():
+        name, mode = line.split()
+        assert mode.startswith("live"), name
+        # granian tells nobody that a worker has ended.
+        assert service != "api", f"{name} of a dead worker would stay"
+
+
+def test_some_gauges_are_found() -> None:
+    assert any(isinstance(metric, Gauge) for metric in declared().values())
