@@ -23,7 +23,8 @@ select uuid, merchant_reference, reference, amount, currency, status, descriptio
        metadata::text as metadata, expires_at, created_at, updated_at
 from payment_intents where uuid = %(intent)s and application_id = %(application)s"""
 _ATTEMPTS = f"""
-select id, method, provider, state, reason, provider_reference, created_at, updated_at from payment_attempts
+select id, method, provider, state, reason, provider_reference, created_at, updated_at, handled_at
+from payment_attempts
 where intent_uuid = %(intent)s order by id desc limit {MOST}"""  # noqa: S608  from constants of this file
 _EVENTS = f"""
 select seq, type, at from intent_events
@@ -68,6 +69,8 @@ class Attempt:
     provider_reference: str | None
     created_at: datetime
     updated_at: datetime
+    handled_at: datetime | None = None
+    """Of a second payment: when an operator said that it was seen to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,11 @@ class PaymentInFull:
 
     @property
     def duplicates(self) -> int:
-        return sum(attempt.state == AttemptState.DUPLICATE for attempt in self.attempts)
+        """Second payments that nobody has handled yet."""
+        return sum(
+            attempt.state == AttemptState.DUPLICATE and attempt.handled_at is None
+            for attempt in self.attempts
+        )
 
     @property
     def is_open(self) -> bool:

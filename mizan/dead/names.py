@@ -1,0 +1,29 @@
+"""What an operator means by an ID."""
+
+from typing import Any
+from uuid import UUID
+
+import click
+from psycopg import Connection
+
+from shared.dead.letters import Letter, find_letter, get_letter
+from shared.settings import KafkaSettings
+from shared.uuid_text import uuid_in
+
+_LETTER, _DELIVERY = 5, 7
+"""The versions of their uuids."""
+
+
+def delivery_named(text: str) -> UUID | None:
+    """None: it names no delivery, but perhaps a letter."""
+    named = uuid_in(text)
+    return named if named is not None and named.version == _DELIVERY else None
+
+
+def letter_named(connection: Connection[Any], settings: KafkaSettings, text: str) -> Letter:
+    named = uuid_in(text)
+    if named is not None and named.version == _LETTER:
+        return find_letter(connection, settings, named)
+    if text.isascii() and text.isdecimal() and len(text) < 19:
+        return get_letter(connection, settings, int(text))
+    raise click.ClickException("ID must be a dead letter's id or offset, or a delivery's id")

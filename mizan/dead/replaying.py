@@ -1,0 +1,115 @@
+"""`mizan dead replay`."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from time import sleep
+from uuid import UUID, uuid4
+
+import click
+
+from mizan.dead.names import delivery_named, letter_named
+from mizan.installation import installation, transaction_in
+from mizan.operator_account import operator
+from shared.applications.errors import RefusedError
+from shared.db.pool import Database
+from shared.dead.exhausted import resend_exhausted
+from shared.dead.open_letters import look_for_open
+from shared.dead.replay_runs import (
+    ReplayingAlreadyError,
+    Run,
+    begin_run,
+    get_run,
+    stop_run,
+    work_a_batch,
+)
+from shared.dead.replaying import replay
+from shared.settings import Settings
+
+
+@click.command("replay")
+@click.argument("names", metavar="[ID]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All dead letters that have not been replayed.")
+@click.option("--origin", metavar="TOPIC", help="With --all: only letters that came from this topic.")
+@click.option("--yes", is_flag=True, help="With --all: do not ask.")
+def replay_command(names: Sequence[str], everything: bool, origin: str | None, yes: bool) -> None:
+    """Put dead letters back where they came from, once each; resend deliveries. Exit code 1 when one could not be."""
+    if everything == bool(names):
+        raise click.UsageError("give IDs, or --all")
+    if not everything and (origin is not None or yes):
+        raise click.UsageError("--origin and --yes go with --all")
+    with installation() as settings:
+        is_done = _replay_all(settings, origin, yes) if everything else _replay_named(settings, names)
+    if not is_done:
+        sys.exit(1)
+
+
+def _replay_named(settings: Settings, names: Sequence[str]) -> bool:
+    """Each by itself: what cannot be replayed holds up no other."""
+    refused = 0
+    for name in names:
+        try:
+            click.echo(f"{name}: {_replay_one(settings, name)}")
+        except (RefusedError, click.ClickException) as error:
+            refused += 1
+            click.echo(f"Error: {name}: {error}", err=True)
+    return refused == 0
+
+
+def _replay_one(settings: Settings, name: str) -> str:
+    delivery_id = delivery_named(name)
+    with transaction_in(settings) as connection:
+        if delivery_id is not None:
+            resend_exhausted(connection, delivery_id, uuid4(), operator())
+            return "asked for; its tries tell how it went"
+        letter = letter_named(connection, settings.kafka, name)
+        is_new = replay(connection, settings.kafka, letter, operator())
+    return f"put back into {letter.topic}" if is_new else "had been replayed before"
+
+
+def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:
+    with transaction_in(settings) as connection:
+        count = look_for_open(connection, settings.kafka, origin).count
+    if count == 0:
+        click.echo("There is nothing to replay.")
+        return True
+    if not yes:
+        click.confirm(f"Put {count} dead letters back where they came from?", abort=True)
+    try:
+        with transaction_in(settings) as connection:
+            run = begin_run(connection, settings.kafka, uuid4(), origin, operator())
+        is_ours = True
+    except ReplayingAlreadyError as error:
+        with transaction_in(settings) as connection:
+            run = get_run(connection, error.under_way)
+        click.echo(f"{run.actor} is replaying already; this goes on with that.", err=True)
+        is_ours = False
+    with closing(Database(settings.database, "operator")) as database:
+        try:
+            run = _work_off(database, settings, run.id)
+        except KeyboardInterrupt:
+            if is_ours:
+                with database.transaction() as connection:
+                    stop_run(connection, run.id, operator())
+            raise
+    click.echo(
+        f"{run.replayed} of {run.found} dead letters were put back, {run.refused} could not be: {run.outcome}"
+    )
+    return run.outcome == "done" and run.refused == 0
+
+
+def _work_off(database: Database, settings: Settings, run_id: UUID) -> Run:
+    """Also where the monitor is not running, or does it at the same time."""
+    with database.transaction() as connection:
+        run = get_run(connection, run_id)
+    with click.progressbar(
+        length=run.found, label="replaying", file=sys.stderr, hidden=not sys.stderr.isatty()
+    ) as bar:
+        while run.outcome is None:
+            pause_s = work_a_batch(database, settings.kafka)
+            with database.transaction() as connection:
+                run = get_run(connection, run_id)
+            bar.update(run.replayed + run.refused - bar.pos)
+            if run.outcome is None:
+                sleep(pause_s)
+    return run

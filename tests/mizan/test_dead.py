@@ -1,0 +1,197 @@
+"""`mizan dead`: what ended badly is listed, shown and replayed, with exit codes that scripts can use."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from mizan.operator_account import operator
+from shared.db.pool import Database
+from shared.dead.replay_runs import begin_run, latest_run
+from shared.messages import DeliveryExhausted, encode
+from shared.settings import KafkaSettings
+from shared.topics import WEBHOOKS_DEAD, Topic
+from tests.dashboard.made_deliveries import Deliveries
+from tests.mizan.conftest import Mizan
+from tests.shared.dead.graveyard import AMAL, BEGINNING, TOPICS, Graveyard
+
+
+@pytest.fixture
+def graveyard(
+    database: Database, kafka_settings: KafkaSettings, make_topics: Callable[[Sequence[Topic]], None]
+) -> Graveyard:
+    make_topics(TOPICS)
+    return Graveyard(database, kafka_settings)
+
+
+@pytest.fixture
+def dead(run: Mizan, kafka_settings: KafkaSettings) -> Mizan:
+    """`mizan dead …`, which needs Kafka."""
+    found = {
+        "KAFKA_BOOTSTRAP_SERVERS": kafka_settings.bootstrap_servers,
+        "KAFKA_TOPIC_PREFIX": kafka_settings.topic_prefix,
+    }
+    return lambda *words, **more: run("dead", *words, **{**found, **more})
+
+
+@pytest.fixture
+def failed(graveyard: Graveyard, application_id: UUID) -> UUID:
+    """A delivery that used up its tries."""
+    deliveries = Deliveries(graveyard.database, application_id)
+    deliveries.run("update applications set webhook_url = 'https://shop.example.ly/hooks?token=hush'")
+    made = deliveries.make("failed", 500, tries=9)
+    deliveries.add_try(made, 9, 500, answer=b"no\x1b[2J")
+    record = encode(DeliveryExhausted(made, application_id, BEGINNING))
+    graveyard.put(WEBHOOKS_DEAD, [(str(made).encode(), record)])
+    return made
+
+
+def rows(answer: Any) -> Any:
+    assert answer.exit_code == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+def test_nothing_is_dead(dead: Mizan, graveyard: Graveyard) -> None:
+    assert dead("list").stdout == "There are no dead letters.\n"
+    assert dead("list", "--kind", "deliveries").stdout == "No delivery has used up its tries.\n"
+    assert rows(dead("list", "--json")) == rows(dead("list", "--kind", "deliveries", "--json")) == []
+    answer = dead("replay", "--all")
+    assert (answer.exit_code, answer.stdout) == (0, "There is nothing to replay.\n")
+
+
+def test_letters_are_listed(dead: Mizan, graveyard: Graveyard) -> None:
+    """Newest first; as many as asked for; of one origin, if that is asked for."""
+    graveyard.bury_many(3)
+    graveyard.bury_many(1, topic=f"{graveyard.kafka.topic_prefix}checkout.verify")
+    listed = rows(dead("list", "--json"))
+    assert [row["offset"] for row in listed] == [3, 2, 1, 0]
+    assert listed[1]["letter_id"] == str(graveyard.look(2).id)
+    assert (listed[1]["topic"], listed[1]["replayed_at"]) == ("webhooks.deliver", None)
+    assert [row["offset"] for row in rows(dead("list", "--limit", "2", "--json"))] == [3, 2]
+    found = rows(dead("list", "--origin", "webhooks.deliver", "--limit", "2", "--json"))
+    assert [row["offset"] for row in found] == [2, 1]
+    assert "checkout.verify" in dead("list").stdout.splitlines()[1]
+
+
+def test_deliveries_are_listed(dead: Mizan, failed: UUID) -> None:
+    (row,) = rows(dead("list", "--kind", "deliveries", "--json"))
+    assert (row["delivery_id"], row["status"], row["last_status_code"]) == (str(failed), "failed", 500)
+    assert dead("list", "--kind", "deliveries", "--origin", "x").exit_code == 2
+
+
+def test_a_letter_is_shown_by_id_and_by_offset(dead: Mizan, graveyard: Graveyard) -> None:
+    """Without secrets, and without anything that a terminal would obey."""
+    graveyard.bury(graveyard.letter(b'{"token": "hushhush", "x": "\\u001b[2J"}', reason="bad \x1b]0;x\x07"))
+    letter = graveyard.look()
+    by_id, by_offset = dead("show", str(letter.id)), dead("show", "0")
+    assert by_id.stdout == by_offset.stdout
+    assert "[redacted]" in by_id.stdout
+    for answer in (by_id, dead("list"), dead("show", "0", "--json")):
+        assert "hushhush" not in answer.stdout
+        assert "\x1b" not in answer.stdout
+    shown = rows(dead("show", str(letter.id), "--json"))
+    assert (shown["letter_id"], shown["key"], shown["size"]) == (str(letter.id), "application", 39)
+
+
+def test_a_delivery_is_shown(dead: Mizan, failed: UUID) -> None:
+    shown = rows(dead("show", str(failed), "--json"))
+    assert (shown["url"], shown["last_answer"]) == ("https://shop.example.ly/hooks", "no␛[2J")
+    assert "no␛[2J" in dead("show", str(failed)).stdout
+
+
+@pytest.mark.parametrize("command", ["show", "replay"])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nonsense", "ID must be"),
+        (str(uuid4()), "ID must be"),
+        ("9", "no dead letter at offset 9"),
+        ("b877324c-ef27-569d-8dcb-4058d3939408", "no dead letter b877324c"),
+        ("01a1e13c-ca15-73d2-8a85-a31aa95bb1a2", "no delivery 01a1e13c"),
+    ],
+)
+def test_what_is_not_there_is_one_clear_line(
+    dead: Mizan, graveyard: Graveyard, command: str, name: str, told: str
+) -> None:
+    answer = dead(command, name)
+    assert answer.exit_code == 1
+    assert told in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_letters_are_replayed(dead: Mizan, graveyard: Graveyard) -> None:
+    """One that cannot be holds up no other, and makes it exit with 1; twice is as good as once."""
+    graveyard.bury_many(1)
+    graveyard.bury(graveyard.letter(topic="nowhere"))
+    graveyard.bury_many(1)
+    answer = dead("replay", str(graveyard.look(0).id), "1", "2")
+    assert answer.exit_code == 1
+    assert answer.stdout.count("put back into webhooks.deliver") == 2
+    assert answer.stderr.startswith("Error: 1: nobody here consumes nowhere")
+    again = dead("replay", "0")
+    assert (again.exit_code, again.stdout) == (0, "0: had been replayed before\n")
+    assert len(graveyard.records()) == 2
+    shown = rows(dead("show", "0", "--json"))
+    assert shown["replayed_by"] == operator().name
+
+
+def test_a_delivery_is_resent(dead: Mizan, graveyard: Graveyard, failed: UUID) -> None:
+    """It is in the audit log of its merchant."""
+    assert dead("replay", str(failed)).exit_code == 0
+    assert graveyard.rows("select key from outbox where topic = 'webhooks.resend'") == [(str(failed),)]
+    assert graveyard.actions() == [("delivery_resent", {"delivery": str(failed)})]
+
+
+def test_all_letters_are_replayed(dead: Mizan, graveyard: Graveyard) -> None:
+    graveyard.bury_many(12)
+    answer = dead("replay", "--all", "--origin", "webhooks.deliver", "--yes")
+    assert answer.exit_code == 0, answer.stderr
+    assert answer.stdout == "12 of 12 dead letters were put back, 0 could not be: done\n"
+    assert graveyard.numbers() == list(range(12))
+
+
+def test_all_is_asked_for_first(dead: Mizan, graveyard: Graveyard) -> None:
+    """Whoever gives no answer has not said yes."""
+    graveyard.bury_many(2)
+    answer = dead("replay", "--all")
+    assert answer.exit_code == 1
+    assert "Put 2 dead letters back where they came from?" in answer.stdout
+    assert not graveyard.records()
+
+
+def test_one_that_could_not_go_back_is_told(dead: Mizan, graveyard: Graveyard) -> None:
+    reason = "failed (its value of 7 bytes is too large for this topic; see its origin)"
+    graveyard.bury(graveyard.letter(None, reason=reason))
+    graveyard.bury_many(1)
+    answer = dead("replay", "--all", "--yes")
+    assert answer.exit_code == 1
+    assert answer.stdout.endswith("1 of 2 dead letters were put back, 1 could not be: done\n")
+
+
+def test_it_goes_on_with_what_somebody_began(dead: Mizan, graveyard: Graveyard) -> None:
+    """At the monitor, say, which is down now."""
+    graveyard.bury_many(3)
+    with graveyard.database.transaction() as connection:
+        begin_run(connection, graveyard.kafka, uuid4(), None, AMAL)
+    answer = dead("replay", "--all", "--yes")
+    assert answer.exit_code == 0
+    assert f"{AMAL.name} is replaying already" in answer.stderr
+    with graveyard.database.transaction() as connection:
+        ended = latest_run(connection)
+    assert ended is not None
+    assert (ended.outcome, ended.replayed) == ("done", 3)
+
+
+@pytest.mark.parametrize("words", [(), ("--all", "1"), ("1", "--yes"), ("1", "--origin", "x")])
+def test_what_does_not_go_together(dead: Mizan, words: tuple[str, ...]) -> None:
+    assert dead("replay", *words).exit_code == 2
+
+
+@pytest.mark.parametrize("words", [("list",), ("show", "0"), ("replay", "0"), ("replay", "--all", "--yes")])
+def test_kafka_away_is_one_clear_line(dead: Mizan, words: tuple[str, ...]) -> None:
+    answer = dead(*words, KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:9")
+    assert answer.exit_code == 1
+    assert answer.stderr.startswith("Error: ")
+    assert len(answer.stderr.splitlines()) == 1
