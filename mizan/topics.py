@@ -1,15 +1,22 @@
-"""`mizan topics`: makes the topics that are missing and reports those that differ."""
+"""`mizan topics`: makes the topics that are missing, reports those that differ, and tells what is in them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from mizan.installation import installation
+from mizan.output import json_option, show_table, timestamp
 from shared.kafka.clients import topic_name
 from shared.kafka.topic_check import TopicsDifferError, ensure_topics
+from shared.kafka.watching.listing import look_at_topics
 from shared.topics import ALL_TOPICS
 
 
 @click.command("topics")
-def topics_command() -> None:
+@json_option
+def topics_command(*, as_json: bool) -> None:
     """Make the topics that are missing, and list all. Exit code 1 when one differs from its definition."""
     with installation() as settings:
         try:
@@ -18,7 +25,33 @@ def topics_command() -> None:
             raise click.ClickException(
                 f"{error}\nChange them with your Kafka tools, or remove them if nothing in them is needed."
             ) from error
-    for topic in ALL_TOPICS:
-        name = topic_name(settings.kafka, topic.name)
-        note = "  made now" if name in made else ""
-        click.echo(f"{name:32} {topic.partitions:3} partitions  {topic.retention.days:3} days{note}")
+        views = look_at_topics(settings.kafka)
+    topics: list[Mapping[str, Any]] = [
+        {
+            "topic": topic_name(settings.kafka, topic.name),
+            "partitions": len(view.partitions),
+            "records": view.records,
+            "oldest_record": timestamp(view.oldest_at),
+            "retention_seconds": int(topic.retention.total_seconds()),
+            "made_now": topic_name(settings.kafka, topic.name) in made,
+        }
+        for topic, view in zip(ALL_TOPICS, views, strict=True)
+    ]
+    if as_json:
+        click.echo(json.dumps({"topics": topics}))
+    else:
+        show_table(_for_people(topics), as_json=False, empty="")
+
+
+def _for_people(topics: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    return [
+        {
+            "topic": topic["topic"],
+            "partitions": topic["partitions"],
+            "records": f"{topic['records']:,}",
+            "oldest record": topic["oldest_record"],
+            "retention": f"{topic['retention_seconds'] // 86400} days",
+            "": "made now" if topic["made_now"] else "",
+        }
+        for topic in topics
+    ]

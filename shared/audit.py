@@ -43,7 +43,7 @@ class Action(StrEnum):
     OPERATOR_CREATED = "operator_created"
     OPERATOR_REMOVED = "operator_removed"
     ATTEMPT_DECIDED = "attempt_decided"
-    SECRETS_RESEALED = "secrets_resealed"  # noqa: S105  the name of an action
+    SECRETS_RESEALED = "secrets_resealed"
     DUPLICATE_HANDLED = "duplicate_handled"
     LETTER_REPLAYED = "letter_replayed"
     LETTERS_REPLAYED = "letters_replayed"

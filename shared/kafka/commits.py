@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from time import monotonic
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -50,5 +51,15 @@ class Commits:
         return not any(partition.error for partition in answers or [])
 
 
+def committed_at(metadata: str | None) -> datetime | None:
+    """When a commit was made, as whoever made it noted beside the offset; None where nobody did."""
+    try:
+        at = datetime.fromisoformat(metadata or "")
+    except ValueError:
+        return None
+    return at if at.tzinfo else None
+
+
 def _offsets(lanes: Sequence[Lane]) -> list[TopicPartition]:
-    return [TopicPartition(lane.topic, lane.partition, lane.position or 0) for lane in lanes]
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return [TopicPartition(lane.topic, lane.partition, lane.position or 0, metadata=now) for lane in lanes]

@@ -19,6 +19,7 @@ from shared.kafka.commits import Commits
 from shared.kafka.dead_letters import DeadLetterBox
 from shared.kafka.handlers import Handler
 from shared.kafka.lanes import Lanes, partitions_of
+from shared.kafka.lasting_admin import LastingAdmin
 from shared.kafka.made_again import MadeAgain
 from shared.kafka.progress import Progress
 from shared.kafka.tasks import Lane, Record, Task
@@ -55,8 +56,9 @@ class ConsumerLoop:
         self._lanes = Lanes()
         self._commits = Commits(self._lanes)
         self._consumer = clients.consumer(settings, role, on_commit=self._commits.reported)
-        self._made_again = MadeAgain(settings, role, self._topics)
-        self.progress = Progress(self._group)
+        admin = LastingAdmin(settings, role)
+        self._made_again = MadeAgain(admin, self._topics)
+        self.progress = Progress(self._group, admin)
         self._stop = Event()
         self._transient_failures = 0
         self._not_before = 0.0

@@ -13,9 +13,8 @@ from time import monotonic
 from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import TopicDescription
 
-from shared.kafka import clients
+from shared.kafka.lasting_admin import LastingAdmin
 from shared.kafka.tasks import Lane
-from shared.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)
 _LOOK_EVERY_S = 2.0
@@ -23,8 +22,8 @@ _TIMEOUT_S = 10.0
 
 
 class MadeAgain:
-    def __init__(self, settings: KafkaSettings, role: str, topics: Sequence[str]) -> None:
-        self._admin = clients.admin(settings, role)
+    def __init__(self, admin: LastingAdmin, topics: Sequence[str]) -> None:
+        self._admin = admin
         self._topics = TopicCollection(list(topics))
         self._ask()
 
@@ -33,17 +32,22 @@ class MadeAgain:
 
         So what a new lane hears first was asked for before it was there, or soon after.
         """
-        if monotonic() < self._next_at or not all(answer.done() for answer in self._answers.values()):
+        if monotonic() < self._next_at:
+            return False
+        if not all(answer.done() for answer in self._answers.values()):
+            if monotonic() > self._next_at + _TIMEOUT_S:  # nobody will answer: the client was made anew
+                self._ask()
             return False
         ids = {topic: _id(answer) for topic, answer in self._answers.items()}
+        if any(ids.values()):
+            self._admin.answered()
         began = [_begins_again(consumer, lane, ids.get(lane.topic)) for lane in lanes]
         self._ask()
         return any(began)
 
     def _ask(self) -> None:
         self._next_at = monotonic() + _LOOK_EVERY_S
-        self._admin.poll(0)  # lets it tell what it has to say, which would pile up otherwise
-        self._answers: Mapping[str, Future[TopicDescription]] = self._admin.describe_topics(
+        self._answers: Mapping[str, Future[TopicDescription]] = self._admin.client().describe_topics(
             self._topics, request_timeout=_TIMEOUT_S
         )
 

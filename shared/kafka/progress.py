@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from time import monotonic, time
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer
 from prometheus_client import Counter, Gauge
 
+from shared.kafka.asked_ends import AskedEnds
+from shared.kafka.lasting_admin import LastingAdmin
 from shared.kafka.tasks import Lane
+from shared.kafka.watched_lane import WatchedLane
 
 RECORDS = Counter(
     "mizan_consumer_records", "Records finished, and those of them that are dead", ["group", "outcome"]
@@ -34,6 +37,7 @@ LAST_POLL = Gauge(
 
 POLL_LIMIT_S = 30.0
 STALL_LIMIT_S = 60.0
+UNHEARD_LIMIT_S = 60.0
 _OBSERVE_EVERY_S = 1.0
 _ASK_EVERY_S = 10.0
 
@@ -42,37 +46,35 @@ class ConsumerStalledError(Exception):
     """The process is alive, but this consumer no longer consumes."""
 
 
-class _Seen:
-    """What the last look at a partition found."""
-
-    def __init__(self, lane: Lane) -> None:
-        self.lane = lane
-        self.position: int | None = None
-        self.finished = 0
-        self.moved_at = monotonic()
-        self.high: int | None = None
-        self.asked_at = monotonic()
-
-
 class Progress:
-    def __init__(self, group: str) -> None:
+    def __init__(self, group: str, admin: LastingAdmin) -> None:
         self._group = group
+        self._ends = AskedEnds(admin)
         self._polled_at = monotonic()
         self._trouble: str | None = None
         self._next_at = 0.0
-        self._seen: dict[tuple[str, int], _Seen] = {}
+        self._ask_not_before = 0.0
+        self._watched: dict[tuple[str, int], WatchedLane] = {}
 
     def check(self) -> None:
         """For /readyz, from another thread: raises when the consumer has stopped consuming."""
-        silent = monotonic() - self._polled_at
+        now = monotonic()
+        silent = now - self._polled_at
         if silent > POLL_LIMIT_S:
             raise ConsumerStalledError(f"{self._group} has not polled for {silent:.0f} s")
         if self._trouble is not None:
             raise ConsumerStalledError(f"{self._group} has nothing to read from: {self._trouble}")
-        stuck = [seen for seen in list(self._seen.values()) if monotonic() - seen.moved_at > STALL_LIMIT_S]
+        watched = list(self._watched.values())
+        stuck = [str(lane) for lane in watched if now - lane.moved_at > STALL_LIMIT_S]
         if stuck:
-            names = ", ".join(f"{seen.lane.topic}/{seen.lane.partition}" for seen in stuck)
-            raise ConsumerStalledError(f"{self._group} has records waiting and finishes none in {names}")
+            raise ConsumerStalledError(
+                f"{self._group} has records waiting and finishes none in {', '.join(stuck)}"
+            )
+        unheard = [str(lane) for lane in watched if now - lane.told_at > UNHEARD_LIMIT_S]
+        if unheard:
+            raise ConsumerStalledError(
+                f"{self._group} cannot learn whether records wait in {', '.join(unheard)}"
+            )
 
     def troubled(self, trouble: str | None) -> None:
         """Its topic is missing, or is there after all."""
@@ -93,51 +95,35 @@ class Progress:
         if monotonic() < self._next_at:
             return
         self._next_at = monotonic() + _OBSERVE_EVERY_S
-        for lane in lanes:
-            seen = self._seen.setdefault((lane.topic, lane.partition), _Seen(lane))
-            lag = _lag(consumer, seen)
-            labels = (self._group, lane.topic, str(lane.partition))
-            LAG.labels(*labels).set(lag)
-            AGE.labels(*labels).set(_age(lane))
-            self._count(seen)
-            is_held = bool(lane.backlog) and lane.ready_at > time()
-            if lag == 0 or is_held or seen.position != lane.position:
-                seen.moved_at = monotonic()
-            seen.position = lane.position
+        watched = [
+            self._watched.setdefault((lane.topic, lane.partition), WatchedLane(lane)) for lane in lanes
+        ]
+        self._ask(consumer, watched)
+        for each in watched:
+            each.look(consumer)
+            labels = (self._group, each.lane.topic, str(each.lane.partition))
+            LAG.labels(*labels).set(each.lag)
+            AGE.labels(*labels).set(each.age_s)
+            self._count(each)
 
     def forget(self, lanes: Sequence[Lane]) -> None:
         for lane in lanes:
-            seen = self._seen.pop((lane.topic, lane.partition), _Seen(lane))
-            self._count(seen)
+            self._count(self._watched.pop((lane.topic, lane.partition), WatchedLane(lane)))
             for gauge in (LAG, AGE):
                 with suppress(KeyError):  # it was never set
                     gauge.remove(self._group, lane.topic, str(lane.partition))
 
-    def _count(self, seen: _Seen) -> None:
-        RECORDS.labels(self._group, "finished").inc(seen.lane.finished - seen.finished)
-        seen.finished = seen.lane.finished
+    def _ask(self, consumer: Consumer, watched: Sequence[WatchedLane]) -> None:
+        """What the last question brought, and a new one for those that are quiet."""
+        told = self._ends.take_answers()
+        for each in watched:
+            if (each.lane.topic, each.lane.partition) in told:
+                each.told(told[each.lane.topic, each.lane.partition], consumer)
+        unheard = [each.place for each in watched if each.is_unheard]
+        if unheard and monotonic() >= self._ask_not_before:
+            self._ask_not_before = monotonic() + _ASK_EVERY_S
+            self._ends.ask(unheard)
 
-
-def _lag(consumer: Consumer, seen: _Seen) -> int:
-    if seen.lane.position is None:
-        return 0
-    return max((_high(consumer, seen) or 0) - seen.lane.position, seen.lane.watermark.unfinished)
-
-
-def _high(consumer: Consumer, seen: _Seen) -> int | None:
-    """The end of the partition, as the client knows it from fetching; of a paused one it must be asked for."""
-    partition = TopicPartition(seen.lane.topic, seen.lane.partition)
-    try:
-        if not seen.lane.paused:
-            _, seen.high = consumer.get_watermark_offsets(partition, cached=True)
-        elif monotonic() - seen.asked_at > _ASK_EVERY_S:
-            seen.asked_at = monotonic()
-            _, seen.high = consumer.get_watermark_offsets(partition, timeout=1, cached=False)
-    except (KafkaException, TypeError):  # it returns None where it ran out of time
-        pass
-    return seen.high
-
-
-def _age(lane: Lane) -> float:
-    oldest = lane.watermark.oldest_timestamp
-    return 0.0 if oldest is None else max(0.0, time() - oldest)
+    def _count(self, each: WatchedLane) -> None:
+        RECORDS.labels(self._group, "finished").inc(each.lane.finished - each.counted)
+        each.counted = each.lane.finished

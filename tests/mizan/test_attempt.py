@@ -1,13 +1,14 @@
-"""`mizan attempt`: what nobody can be asked about is seen and decided by an operator."""
+"""`mizan attempt`: what nobody can be asked about, and what was paid twice, is seen and settled by an operator."""
 
 import json
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
 from shared.attempts.beginning import begin
 from shared.attempts.outcome import Outcome, Sending
-from shared.attempts.settling import settle_answered
+from shared.attempts.settling import settle_answered, settle_notified
 from shared.attempts.states import Answer, AttemptState
 from shared.db.pool import Database
 from shared.intents.intent import NewIntent
@@ -33,6 +34,13 @@ def _status(database: Database) -> str:
         intent = find(cursor, row[0])
     assert intent is not None
     return intent.status
+
+
+def _logged(database: Database, action: str) -> list[Any]:
+    with database.cursor() as cursor:
+        return cursor.execute(
+            "select actor, merchant_id, details from audit_log where action = %s", (action,)
+        ).fetchall()
 
 
 def test_undecided_attempts_are_listed(run: Mizan, sending: Sending) -> None:
@@ -63,6 +71,10 @@ def test_an_operator_decides(
             f"Error: its outcome is known already: it is {outcome}\n",
         )
     assert json.loads(run("attempt", "undecided", "--json").stdout) == []
+    ((actor, merchant_id, details),) = _logged(database, "attempt_decided")
+    assert (actor.startswith("operator "), merchant_id is not None) == (True, True)
+    assert (details["attempt"], details["outcome"]) == (str(sending.attempt), outcome)
+    assert details["reason"] == "seen in their list"
 
 
 @pytest.mark.parametrize(
@@ -84,3 +96,34 @@ def test_money_that_arrived_counts_from_any_state(
         sending = begin(connection, intent.uuid, "card", "plutu", AttemptState.AWAITING_REDIRECT)
     answer = run("attempt", "decide", str(sending.attempt), "paid", "--reason", "seen in their list")
     assert answer.stdout == "the attempt is paid, its intent succeeded\n"
+
+
+def test_a_decision_needs_words(run: Mizan, sending: Sending) -> None:
+    answer = run("attempt", "decide", str(sending.attempt), "paid", "--reason", "yes")
+    assert (answer.exit_code, answer.stderr) == (1, "Error: the reason must have 5 to 500 characters\n")
+    (row,) = json.loads(run("attempt", "undecided", "--json").stdout)
+    assert row["state"] == "unknown"
+
+
+def test_a_payment_made_twice_is_listed_until_it_is_handled(
+    run: Mizan, database: Database, sending: Sending
+) -> None:
+    """Once: the second time nothing is changed."""
+    assert "have been handled" in run("attempt", "duplicates").stdout
+    with database.transaction() as connection:
+        for reference in ("T-1", "T-2"):
+            settle_notified(connection, sending.attempt, Outcome(Answer.PAID, provider_reference=reference))
+    (row,) = json.loads(run("attempt", "duplicates", "--json").stdout)
+    assert (row["amount"], row["provider_reference"], row["first_reference"]) == (25_000, "T-2", "T-1")
+    words = ("attempt", "handled", row["attempt_id"], "--note")
+    assert run(*words, "x").exit_code == 1
+    assert run(*words, "paid back as R-7").stdout == "handled\n"
+    assert "handled before" in run(*words, "once more").stdout
+    assert json.loads(run("attempt", "duplicates", "--json").stdout) == []
+    ((actor, _, details),) = _logged(database, "duplicate_handled")
+    assert (actor.startswith("operator "), details["note"]) == (True, "paid back as R-7")
+
+
+def test_what_is_no_second_payment_cannot_be_handled(run: Mizan, sending: Sending) -> None:
+    answer = run("attempt", "handled", str(sending.attempt), "--note", "paid back")
+    assert (answer.exit_code, answer.stderr) == (1, "Error: it is no duplicate payment: it is unknown\n")

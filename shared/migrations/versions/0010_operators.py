@@ -29,7 +29,7 @@ alter table audit_log
     add check (member_id is null or operator_id is null);
 comment on column audit_log.merchant_id is 'whose log it is in; null: only operators see it';
 comment on column audit_log.member_id is 'null: an operator';
-comment on column audit_log.operator_id is 'who it was, at the monitor; null: a member, or somebody at the command line';
+comment on column audit_log.operator_id is 'who it was, at the monitor; null: a member, or the command line';
 create index audit_log_by_operators on audit_log (id) where member_id is null;
 """
 

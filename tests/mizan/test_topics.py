@@ -1,0 +1,52 @@
+"""`mizan topics`: what is in them."""
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from shared.kafka import clients
+from shared.settings import KafkaSettings
+from shared.topics import ALL_TOPICS, WEBHOOKS_DEAD, WEBHOOKS_DELIVER, Topic
+from tests.mizan.conftest import Mizan
+from tests.scheduler.deliveries import Line
+
+
+@pytest.fixture
+def environment(environment: dict[str, str], kafka_settings: KafkaSettings) -> dict[str, str]:
+    return {
+        **environment,
+        "KAFKA_BOOTSTRAP_SERVERS": kafka_settings.bootstrap_servers,
+        "KAFKA_TOPIC_PREFIX": kafka_settings.topic_prefix,
+    }
+
+
+def test_the_table_tells_partitions_records_and_retention(run: Mizan, kafka_settings: KafkaSettings) -> None:
+    """A row for each topic, whether it was there or was made now."""
+    assert run("topics").exit_code == 0
+    Line(kafka_settings).put(WEBHOOKS_DELIVER, *[b"x"] * 1100)
+    answer = run("topics")
+    head, *rows = answer.stdout.splitlines()
+    assert head.split("  ")[0] == "topic"
+    assert [row.split()[0] for row in rows] == [
+        clients.topic_name(kafka_settings, topic.name) for topic in ALL_TOPICS
+    ]
+    assert [row.split()[1:3] + row.split()[4:] for row in rows if row.split()[0].endswith(".deliver")] == [
+        ["6", "1,100", "7", "days"]
+    ]
+
+
+def test_json_tells_the_same_to_scripts(
+    run: Mizan, kafka_settings: KafkaSettings, make_topics: Callable[[Sequence[Topic]], None]
+) -> None:
+    """And which were made now."""
+    make_topics([WEBHOOKS_DEAD])
+    Line(kafka_settings).put(WEBHOOKS_DEAD, b"x", b"y", age_s=3600)
+    answer = run("topics", "--json")
+    assert answer.exit_code == 0
+    topics = {topic["topic"]: topic for topic in json.loads(answer.stdout)["topics"]}
+    dead = topics[clients.topic_name(kafka_settings, WEBHOOKS_DEAD.name)]
+    assert (dead["partitions"], dead["records"], dead["retention_seconds"]) == (1, 2, 30 * 86400)
+    assert (dead["made_now"], dead["oldest_record"] is None) == (False, False)
+    other = topics[clients.topic_name(kafka_settings, WEBHOOKS_DELIVER.name)]
+    assert (other["made_now"], other["records"], other["oldest_record"]) == (True, 0, None)
