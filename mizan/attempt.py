@@ -1,15 +1,27 @@
-"""`mizan attempt`: payment attempts whose outcome nobody knows."""
+"""`mizan attempt`: payment attempts whose outcome nobody knows, and payments that were made twice."""
+
+from uuid import UUID
 
 import click
 
 from mizan.installation import installation, transaction_in
+from mizan.operator_account import operator
 from mizan.output import json_option, show_table, timestamp
-from shared.attempts.locked import AttemptNotFoundError, lock_attempt
-from shared.attempts.outcome import Outcome
-from shared.attempts.settling import settle_decided
-from shared.attempts.states import AWAITING, CHARGED, UNDER_WAY, Answer
+from shared.attempts.deciding import Decision, decide
+from shared.attempts.duplicates import list_open_duplicates, mark_handled
+from shared.attempts.states import Answer
 from shared.attempts.undecided import list_undecided
 from shared.uuid_text import uuid_in
+
+
+def _attempt_in(_context: click.Context, _parameter: click.Parameter, text: str) -> UUID:
+    attempt = uuid_in(text)
+    if attempt is None:
+        raise click.ClickException("ATTEMPT must be an attempt's id, as `mizan attempt undecided` shows")
+    return attempt
+
+
+attempt_argument = click.argument("attempt", metavar="ATTEMPT", callback=_attempt_in)
 
 
 @click.group("attempt")
@@ -45,22 +57,50 @@ def undecided_command(as_json: bool) -> None:
 
 
 @attempt_group.command("decide")
-@click.argument("attempt", metavar="ATTEMPT")
+@attempt_argument
 @click.argument("outcome", type=click.Choice([Answer.PAID.value, Answer.DECLINED.value]))
 @click.option("--reason", required=True, help="How you know, for whoever looks at it later.")
 @click.option("--reference", help="The provider's own name for the payment, if it was paid.")
-def decide_command(attempt: str, outcome: str, reason: str, reference: str | None) -> None:
+def decide_command(attempt: UUID, outcome: str, reason: str, reference: str | None) -> None:
     """Say what became of an attempt, once you know it from the provider. A payment can never be taken back here."""
-    attempt_id = uuid_in(attempt)
-    if attempt_id is None:
-        raise click.ClickException("ATTEMPT must be an attempt's id, as `mizan attempt undecided` shows")
+    decision = Decision(outcome == Answer.PAID, reason, reference or "")
     with installation() as settings, transaction_in(settings) as connection:
-        try:
-            found = lock_attempt(connection, attempt_id)
-        except AttemptNotFoundError:
-            raise click.ClickException(f"there is no attempt {attempt_id}") from None
-        # Money that arrived counts whatever we thought; that none did is only worth saying where it is in doubt.
-        if found.state in CHARGED or (outcome == Answer.DECLINED and found.state not in UNDER_WAY | AWAITING):
-            raise click.ClickException(f"its outcome is known already: it is {found.state}")
-        settled = settle_decided(connection, attempt_id, Outcome(Answer(outcome), reason, reference))
+        settled = decide(connection, attempt, decision, operator())
     click.echo(f"the attempt is {settled.attempt}, its intent {settled.intent}")
+
+
+@attempt_group.command("duplicates")
+@json_option
+def duplicates_command(as_json: bool) -> None:
+    """List second payments on intents that were paid already and that nobody has handled, oldest first."""
+    with installation() as settings, transaction_in(settings) as connection:
+        duplicates = list_open_duplicates(connection)
+    show_table(
+        [
+            {
+                "attempt_id": one.attempt,
+                "intent": one.intent,
+                "reference": one.reference.upper(),
+                "amount": one.amount,
+                "method": one.method,
+                "provider": one.provider,
+                "provider_reference": one.provider_reference,
+                "first_reference": one.first_reference,
+                "at": timestamp(one.at),
+                "application_id": one.application_id,
+            }
+            for one in duplicates
+        ],
+        as_json=as_json,
+        empty="No payment was made twice, or all that were have been handled.",
+    )
+
+
+@attempt_group.command("handled")
+@attempt_argument
+@click.option("--note", required=True, help="What was done, such as under which reference it was paid back.")
+def handled_command(attempt: UUID, note: str) -> None:
+    """Say that a second payment was seen to, for instance paid back. Nothing is paid back by this."""
+    with installation() as settings, transaction_in(settings) as connection:
+        is_new = mark_handled(connection, attempt, note, operator())
+    click.echo("handled" if is_new else "it had been handled before; nothing was changed")

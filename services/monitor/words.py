@@ -4,6 +4,7 @@ from datetime import datetime
 
 from babel.numbers import format_decimal, format_percent
 from flask_babel import gettext as _
+from flask_babel import ngettext
 
 from services.monitor.watch.figures import Counted, Waiting
 from shared.pages.language import current_language
@@ -41,7 +42,8 @@ def duration(seconds: float) -> str:
         return str(_("%(number)s min", number=number(seconds / _MINUTE)))
     if seconds < 2 * _DAY:
         return str(_("%(number)s h", number=number(seconds / _HOUR)))
-    return str(_("%(number)s days", number=number(seconds / _DAY)))
+    days = seconds / _DAY
+    return str(ngettext("%(number)s day", "%(number)s days", round(days), number=number(days)))
 
 
 def until(at: datetime | None, now: datetime) -> str:

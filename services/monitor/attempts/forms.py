@@ -49,7 +49,7 @@ def read_decision(form: Mapping[str, str]) -> Given:
         reference_in(values["reference"])
     except ReferenceNotAllowedError:
         errors["reference"] = _(
-            "Enter the provider's name for the payment, of at most %(most)d characters, and no card or phone number.",
+            "Enter the provider's reference: at most %(most)d characters, and no card or phone number.",
             most=LONGEST_REFERENCE,
         )
     return Given(values, errors)

@@ -92,7 +92,7 @@ class ExhaustedPages:
             elif is_wanted:
                 flash(_("This resend was asked for already."), "info")
             else:
-                flash(_("Nothing was resent: it has not failed any more."), "info")
+                flash(_("Nothing was resent: this delivery no longer counts as failed."), "info")
         except SendingRefusedError as error:
             flash(words.why_not(error), "bad")
         return redirect(url_for(".delivery", delivery=delivery), _SEE_OTHER)

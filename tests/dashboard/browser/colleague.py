@@ -1,4 +1,4 @@
-"""Somebody at the dashboard with a browser, who knows the things on a page by their names, as a screen reader does."""
+"""A merchant's people at the dashboard with a browser."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,50 +6,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Locator, Page, Request, expect
+from playwright.sync_api import Request, expect
 
 from shared.people.roles import Role
-from tests.browser import Visitor, Visitors
-from tests.dashboard.browser.words import DIRECTIONS, say
+from tests.browser import Visitors
+from tests.dashboard.browser.words import CATALOGUE
 from tests.dashboard.world import PASSWORD, DashboardWorld, Merchant
+from tests.somebody import Somebody
 
 _READ_CLIPBOARD = "navigator.clipboard.readText()"
 
 
 @dataclass(frozen=True)
-class Colleague:
-    page: Page
-    visitor: Visitor
-    url: str
-    lang: str
-
-    def says(self, text: str, **values: str) -> str:
-        return say(self.lang, text, **values)
-
-    def open(self, path: str) -> None:
-        self.page.goto(f"{self.url}{path}")
-
-    def field(self, name: str) -> Locator:
-        return self.page.get_by_label(self.says(name), exact=True)
-
-    def button(self, name: str, **values: str) -> Locator:
-        return self.page.get_by_role("button", name=self.says(name, **values), exact=True)
-
-    def link(self, name: str) -> Locator:
-        return self.page.get_by_role("link", name=self.says(name), exact=True)
-
-    @property
-    def main(self) -> Locator:
-        return self.page.get_by_role("main")
-
-    def sees(self, title: str) -> None:
-        expect(self.page.get_by_role("heading", level=1, name=self.says(title), exact=True)).to_be_visible()
-        html = self.page.locator("html")
-        expect(html).to_have_attribute("lang", self.lang)
-        expect(html).to_have_attribute("dir", DIRECTIONS[self.lang])
-
-    def reads(self, text: str, **values: str) -> None:
-        expect(self.main).to_contain_text(self.says(text, **values))
+class Colleague(Somebody):
+    catalogue = CATALOGUE
 
     def sign_in(self, email: str, password: str) -> None:
         self.field("Email").fill(email)

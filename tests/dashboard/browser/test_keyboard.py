@@ -6,9 +6,9 @@ from playwright.sync_api import expect
 from shared.people.roles import Role
 from tests.dashboard.browser.busy_shop import open_busy_shop
 from tests.dashboard.browser.colleague import Colleague, Colleagues
-from tests.dashboard.browser.keyboard import press, tab_to, type_into
 from tests.dashboard.browser.words import LANGUAGES
 from tests.dashboard.world import PASSWORD, DashboardWorld
+from tests.keyboard import press, tab_to, type_into
 
 _SKIP = "Skip to the content"
 

@@ -14,42 +14,12 @@ from tests.dashboard.browser.tour import EXPECTED, every_page
 from tests.dashboard.browser.words import LANGUAGES
 from tests.dashboard.payment_rows import make_intent
 from tests.dashboard.world import PASSWORD, DashboardWorld
+from tests.page_looks import out_of_reach
 
 TABLET = ViewportSize(width=820, height=1180)
 SCREENS = (SMALL_PHONE, PHONE, TABLET, DESKTOP)
 in_both_languages = pytest.mark.parametrize("lang", LANGUAGES)
 
-# Of all that is shown: what lies beside the screen, or is longer than its box, with no way to scroll to it. The frame
-# around each page may shorten names with an ellipsis: they stand in full on the pages of the account and the settings.
-_OUT_OF_REACH = """() => {
-  const wide = document.documentElement.clientWidth;
-  const found = [];
-  if (document.documentElement.scrollWidth > wide) found.push("the page scrolls sideways");
-  const name = (element) => `${element.localName}.${element.className?.baseVal ?? element.className} `
-    + `“${element.textContent.trim().slice(0, 40)}”`;
-  const scrolls = (element) => ["auto", "scroll"].includes(getComputedStyle(element).overflowX);
-  const canBeScrolledTo = (element) => {
-    for (let box = element; box && box !== document.body; box = box.parentElement) if (scrolls(box)) return true;
-    return false;
-  };
-  const isShortened = (element) => {
-    for (let box = element; box; box = box.parentElement) {
-      if (getComputedStyle(box).textOverflow === "ellipsis") return !element.closest("main");
-    }
-    return false;
-  };
-  for (const element of document.querySelectorAll("body *:not(svg *)")) {
-    const { left, right, width, height } = element.getBoundingClientRect();
-    const isShown = width > 1 && height > 1 && element.checkVisibility({ visibilityProperty: true });
-    if (!isShown || element.closest(".unseen, .skip, svg") || isShortened(element)) continue;
-    if ((left < -1 || right > wide + 1) && !canBeScrolledTo(element)) found.push(`beside the screen: ${name(element)}`);
-    const style = getComputedStyle(element);
-    const isCut = ["hidden", "clip"].includes(style.overflowX) && element.scrollWidth > element.clientWidth + 1
-      || ["hidden", "clip"].includes(style.overflowY) && element.scrollHeight > element.clientHeight + 1;
-    if (isCut && element.textContent.trim() && !canBeScrolledTo(element)) found.push(`cut off: ${name(element)}`);
-  }
-  return [...new Set(found)];
-}"""
 _BRIGHTNESS = """() => {
   const [red, green, blue] = getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).map(Number);
   return (red + green + blue) / 3;
@@ -105,7 +75,7 @@ def _out_of_reach(tab: Colleague, name: str) -> list[str]:
     found = []
     for screen in SCREENS:
         tab.page.set_viewport_size(screen)
-        found += [f"{name}, {screen['width']} px: {trouble}" for trouble in tab.page.evaluate(_OUT_OF_REACH)]
+        found += [f"{name}, {screen['width']} px: {trouble}" for trouble in out_of_reach(tab.page)]
     return found
 
 

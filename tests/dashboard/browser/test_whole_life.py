@@ -1,20 +1,17 @@
 """The whole life, in a real browser, on a real stack: every service is the process that it is in `make run`."""
 
 import hmac
-import json
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import requests
 from playwright.sync_api import expect
 
 from shared.settings import DatabaseSettings, KafkaSettings
 from tests.browser import Visitors
 from tests.dashboard.browser.colleague import Colleague, Colleagues
-from tests.stack.running_stack import PROJECT, RunningStack
+from tests.shopping import Shopping
+from tests.stack.running_stack import RunningStack
 from tests.waiting import eventually
 from tests.webhooks.receivers import Received, Receiver, Reply
 
@@ -46,8 +43,8 @@ def test_from_the_first_sign_in_to_a_resend(stack: RunningStack, visitors: Visit
     owner.sign_in(facts["demo"]["owner_email"], facts["demo"]["owner_password"])
     with Receiver(Reply(503, b"<script>document.title = 'hacked'</script>not yet")) as shop:
         credentials = _make_application(owner, shop.url)
-        intent = _create_intent(facts["api_base_url"], credentials)
-        _pay(visitors, intent["checkout_url"])
+        shopping = Shopping(facts["api_base_url"], visitors)
+        shopping.pay(shopping.order(credentials["API key"], credentials["Access token"]))
 
         owner.link("Deliveries").click()
         owner.sees("Deliveries")
@@ -90,9 +87,8 @@ def test_from_the_first_sign_in_to_a_resend(stack: RunningStack, visitors: Visit
         assert len(shop.requests) == seen + 2, "a double click resends once"
 
     stranger = colleagues.come(expected_statuses=frozenset({404}))
-    made = _mizan(
-        stack, "user", "create", "--email", "x@y.ly", "--role", "owner", "--merchant", "Other", "--json"
-    )
+    new = ("--email", "x@y.ly", "--role", "owner", "--merchant", "Other", "--json")
+    made = stack.mizan("user", "create", *new)
     stranger.sign_in(made["email"], made["password"])
     stranger.page.goto(delivery)
     stranger.sees("There is no such page")
@@ -108,25 +104,6 @@ def _make_application(owner: Colleague, webhook_url: str) -> dict[str, str]:
     copied = {name: owner.copy(name) for name in ("API key", "Access token", "Webhook secret")}
     owner.link("I have copied them: to the application").click()
     return copied
-
-
-def _create_intent(api: str, credentials: dict[str, str]) -> dict[str, str]:
-    headers = {"X-API-Key": credentials["API key"], "Authorization": f"Bearer {credentials['Access token']}"}
-    body = {"merchant_reference": "order-1", "amount": 25_000, "currency": "LYD"}
-    made = requests.post(f"{api}/payment-intents", json=body, headers=headers, timeout=10)
-    assert made.status_code == 201
-    intent: dict[str, str] = made.json()["data"]
-    return intent
-
-
-def _pay(visitors: Visitors, checkout_url: str) -> None:
-    customer = visitors.make(checkout_url.partition("/pay/")[0]).open(f"{checkout_url}?lang=en")
-    customer.get_by_role("radio", name="Bank card").check()
-    customer.get_by_label("Card number").fill("4242424242424242")
-    customer.get_by_label("Expiry date").fill("12/34")
-    customer.get_by_label("Security code").fill("737")
-    customer.get_by_role("button", name="Pay").click()
-    expect(customer.get_by_role("heading", name="Your payment is complete")).to_be_visible()
 
 
 def _roll_secret(owner: Colleague) -> str:
@@ -151,12 +128,3 @@ def _join(owner: Colleague, colleagues: Colleagues, role: str, email: str) -> Co
 
 def _signature(request: Received, secret: str) -> str:
     return hmac.new(secret.encode(), request.body, "sha256").hexdigest()
-
-
-def _mizan(stack: RunningStack, *arguments: str) -> dict[str, str]:
-    environment = {**os.environ, "STACK_DIR": str(stack.directory)}  # noqa: TID251  the child gets ours
-    done = subprocess.run(
-        [PROJECT / "bin" / "mizan", *arguments], env=environment, capture_output=True, text=True, check=True
-    )
-    answer: dict[str, str] = json.loads(done.stdout)
-    return answer

@@ -1,8 +1,7 @@
 """What the dashboard says in each language, from the catalogues that it has it from itself."""
 
-from tests.catalogue import Catalogue
+from tests.catalogue import DIRECTIONS, LANGUAGES, Catalogue
 
-LANGUAGES = ("ar", "en")
-DIRECTIONS = {"ar": "rtl", "en": "ltr"}
+__all__ = ["CATALOGUE", "DIRECTIONS", "LANGUAGES"]
 
-say = Catalogue("services.dashboard", "shared.pages").say
+CATALOGUE = Catalogue("services.dashboard", "shared.pages")

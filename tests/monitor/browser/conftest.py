@@ -1,0 +1,32 @@
+"""Operators with a real browser, on the pages of the monitor's world."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from services.monitor.app import make_app
+from shared.web.operations_server import serve_operations
+from tests.browser import Visitors
+from tests.monitor.browser.troubled_house import TroubledHouse
+from tests.monitor.browser.watcher import Watchers
+from tests.monitor.world import MonitorWorld
+from tests.shared.dead.graveyard import Graveyard
+
+
+@pytest.fixture
+def pages(world: MonitorWorld) -> Iterator[MonitorWorld]:
+    """Werkzeug's server forgets to close files when a browser leaves while an icon is still on its way."""
+    app = make_app(world.settings, world.database, world.watch)
+    server = serve_operations(app, "127.0.0.1", world.port)
+    yield world
+    server.close()
+
+
+@pytest.fixture
+def house(pages: MonitorWorld, graveyard: Graveyard) -> TroubledHouse:
+    return TroubledHouse(pages, graveyard)
+
+
+@pytest.fixture
+def watchers(pages: MonitorWorld, visitors: Visitors) -> Watchers:
+    return Watchers(pages.url, visitors)

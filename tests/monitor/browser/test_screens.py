@@ -1,0 +1,121 @@
+"""Every page of the monitor: for everybody, on every screen, with a keyboard alone, and without JavaScript."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import DESKTOP, SMALL_PHONE
+from tests.catalogue import DIRECTIONS, LANGUAGES
+from tests.keyboard import press, tab_to, type_into
+from tests.monitor.browser.troubled_house import TroubledHouse
+from tests.monitor.browser.watcher import Watcher, Watchers
+from tests.monitor.world import PASSWORD
+from tests.page_looks import LOOK_DEPENDENT, Look, axe_troubles, out_of_reach
+
+# The first with all rules, whichever language; the second with what a change of colours and size can change.
+LOOKS = {
+    "ar": (Look("light", SMALL_PHONE), Look("dark", DESKTOP, LOOK_DEPENDENT)),
+    "en": (Look("light", DESKTOP), Look("dark", SMALL_PHONE, LOOK_DEPENDENT)),
+}
+REASON = "Seen in the provider's list"
+
+
+@pytest.fixture
+def operator(house: TroubledHouse, watchers: Watchers) -> Watcher:
+    return _come_in(house, watchers)
+
+
+def _come_in(house: TroubledHouse, watchers: Watchers, *, javascript: bool = True) -> Watcher:
+    who = watchers.come(javascript=javascript, expected_statuses=frozenset({404, 422}))
+    who.sign_in(house.world.make_operator(), PASSWORD)
+    return who
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_every_page_is_for_everybody_on_every_screen(
+    house: TroubledHouse, watchers: Watchers, lang: str
+) -> None:
+    """axe-core finds nothing, light or dark, wide or narrow; nothing is cut off or beside the screen."""
+    who = watchers.come(lang, expected_statuses=frozenset({404}))
+    found = _troubles(who, "sign-in")
+    who.sign_in(house.world.make_operator(), PASSWORD)
+    for name, path in house.paths():
+        who.open(path)
+        html = who.page.locator("html")
+        expect(html).to_have_attribute("lang", lang)
+        expect(html).to_have_attribute("dir", DIRECTIONS[lang])
+        found += _troubles(who, name)
+    assert not found, "\n".join(found)
+
+
+def _troubles(who: Watcher, name: str) -> list[str]:
+    """The page is left wide."""
+    who.page.evaluate("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
+    found = axe_troubles(who.page, name, LOOKS[who.lang])
+    for screen in (SMALL_PHONE, DESKTOP):
+        who.page.set_viewport_size(screen)
+        found += [f"{name}, {screen['width']} px: {trouble}" for trouble in out_of_reach(who.page)]
+    return found
+
+
+def test_with_a_keyboard_alone(house: TroubledHouse, operator: Watcher) -> None:
+    """From the overview to a dead letter that is replayed, and to an attempt that is decided."""
+    press(operator, operator.trouble("could not be processed"))
+    operator.sees("Dead letters")
+    press(operator, operator.main.get_by_role("rowheader").get_by_role("link").last)
+    press(operator, operator.button("Replay"))
+    press(operator, operator.question.get_by_role("button", name=operator.says("Replay")))
+    operator.reads("The record is back where it came from, and is processed again.")
+
+    press(operator, operator.link("Payment attempts"))
+    press(operator, operator.main.get_by_role("rowheader").get_by_role("link").first)
+    tab_to(operator, operator.page.get_by_role("radio", name=operator.says("It was paid")))
+    operator.page.keyboard.press("Space")
+    type_into(operator, "How do you know?", REASON)
+    press(operator, operator.button("Decide"))
+    expect(operator.question.get_by_role("button", name=operator.says("Cancel"))).to_be_focused()
+    operator.page.keyboard.press("Escape")
+    expect(operator.button("Decide")).to_be_focused()
+    assert house.payments.state(house.undecided) == "unknown"
+    operator.page.keyboard.press("Enter")
+    press(operator, operator.question.get_by_role("button", name=operator.says("Decide")))
+    operator.reads("Decided: it was paid. The merchant is told by webhook.")
+    assert house.payments.state(house.undecided) == "paid"
+
+
+def test_without_javascript(house: TroubledHouse, watchers: Watchers) -> None:
+    """Nothing is asked first then, and nothing is missing."""
+    who = _come_in(house, watchers, javascript=False)
+    who.open("/dead-letters/0")
+    who.button("Replay").click()
+    who.reads("The record is back where it came from, and is processed again.")
+    who.open("/dead-letters/replay-all")
+    who.button("Replay all of them").click()
+    who.sees("Replaying dead letters")
+    who.button("Stop").click()
+    who.reads("Stopped. What was replayed before stays replayed.")
+    who.open(f"/exhausted/{house.exhausted}")
+    who.button("Resend").click()
+    who.open("/exhausted/resend-all")
+    who.button("Resend all of them").click()
+    who.sees("Resends of failed deliveries")
+
+    who.open(f"/attempts/{house.undecided}")
+    who.page.get_by_role("radio", name=who.says("It was not paid")).check()
+    who.field("How do you know?").fill(REASON)
+    who.button("Decide").click()
+    who.reads("Decided: it was not paid.")
+    who.open(f"/attempts/{house.duplicate}")
+    who.field("What was done?").fill("     .")
+    who.button("Mark as handled").click()
+    expect(who.field("What was done?")).to_have_attribute("aria-invalid", "true")
+    who.field("What was done?").fill(REASON)
+    who.button("Mark as handled").click()
+    who.reads("Marked as handled. The merchant sees it too.")
+    who.open(f"/applications/{house.application}")
+    for action in ("Pause webhooks", "Resume webhooks"):
+        who.field("Why?").fill(REASON)
+        who.button(action).click()
+        who.reads("Not paused" if action == "Resume webhooks" else "Paused")
+    done = set(house.world.audit())
+    assert {"letter_replayed", "letters_replayed", "attempt_decided", "duplicate_handled"} <= done

@@ -1,0 +1,213 @@
+"""A bad day of the operators, in a real browser, on a real stack: every service is the process of `make run`."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from playwright.sync_api import Locator, expect
+
+from shared.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.settings import DatabaseSettings, KafkaSettings
+from shared.topics import WEBHOOKS_DELIVER
+from tests.browser import Visitors
+from tests.monitor.browser.watcher import Watcher, Watchers
+from tests.shopping import BEING_CONFIRMED, SILENT_CARD, Shopping
+from tests.stack.running_stack import RunningStack
+from tests.waiting import eventually
+from tests.webhooks.receivers import Receiver
+
+NOT_OURS = b"\xff<script>document.title = 'hacked'</script>"
+SEAL = "update webhook_secrets set sealed = %s where application_id = %s"
+READ_SEAL = "select sealed from webhook_secrets where application_id = %s"
+RED = re.compile(r"\bbad\b")
+SOON_MS = 45_000
+"""A member that is silent is put out of its group after 15 s, and each look is 5 s after the last."""
+
+
+@pytest.fixture
+def stack(
+    tmp_path: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
+) -> Iterator[RunningStack]:
+    running = RunningStack(
+        tmp_path / "stack",
+        module="stack",
+        DATABASE_URL=database_settings.url,
+        KAFKA_BOOTSTRAP_SERVERS=kafka_settings.bootstrap_servers,
+        KAFKA_TOPIC_PREFIX=kafka_settings.topic_prefix,
+        PROVIDER_TIMEOUT="2",
+    )
+    running.wait_ready()
+    yield running
+    running.end()
+
+
+@dataclass(frozen=True)
+class Shop:
+    """An application, its customers, and what it is told."""
+
+    shopping: Shopping
+    receiver: Receiver
+    made: dict[str, str]
+
+    def sell(self, **how: str) -> str:
+        """The uuid of the intent."""
+        intent = self.shopping.order(self.made["api_key"], self.made["access_token"])
+        self.shopping.pay(intent, **how)
+        return intent["uuid"]
+
+    def told_of(self, intent: str) -> int:
+        """How often."""
+        return sum(intent.encode() in request.body for request in self.receiver.requests)
+
+    def hears_of(self, intent: str) -> None:
+        eventually(lambda: self.told_of(intent))
+
+
+@contextmanager
+def frozen(stack: RunningStack, service: str) -> Iterator[None]:
+    """It is there, and does nothing."""
+    pid = stack.read()["pids"][service]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.timeout(240)
+def test_a_bad_day(
+    stack: RunningStack,
+    visitors: Visitors,
+    database_settings: DatabaseSettings,
+    kafka_settings: KafkaSettings,
+) -> None:
+    facts = stack.read()
+    operator = Watchers(facts["monitor_url"], visitors).come()
+    operator.sign_in(facts["demo"]["operator_email"], facts["demo"]["operator_password"])
+    with Receiver() as receiver:
+        shopping = Shopping(facts["api_base_url"], visitors)
+        coffee, books = (
+            Shop(shopping, receiver, _make(stack, name, receiver)) for name in ("Coffee", "Books")
+        )
+        coffee.hears_of(coffee.sell())
+        _all_is_well(operator)
+        _a_consumer_stops(operator, stack, coffee)
+        _all_is_well(operator)
+        _an_attempt_is_stuck(operator, stack, coffee)
+        _records_nobody_can_process(operator, books, kafka_settings, database_settings.url)
+    operator.link("Log").click()
+    operator.reads("Decided a payment attempt")
+    operator.reads("Their list has it as paid")
+    operator.reads("Replayed a dead letter")
+
+
+def _make(stack: RunningStack, name: str, receiver: Receiver) -> dict[str, str]:
+    return stack.mizan(
+        "app", "create", "--name", name, "--merchant", name, "--webhook-url", receiver.url, "--json"
+    )
+
+
+def _all_is_well(operator: Watcher) -> None:
+    """Without a reload: the page is live."""
+    operator.link("Overview").click()
+    operator.sees("Overview")
+    for question, answer in (("money", "Yes"), ("webhooks", "Yes"), ("stuck", "No")):
+        expect(operator.answer(question).get_by_role("strong")).to_have_text(answer, timeout=SOON_MS)
+    expect(operator.main).not_to_contain_text("What is wrong", timeout=SOON_MS)
+
+
+def _a_consumer_stops(operator: Watcher, stack: RunningStack, shop: Shop) -> None:
+    """Its lag grows and turns red, on an open page; once it runs again all goes out and the red goes away."""
+    operator.link("Topics and consumers").click()
+    row = operator.consumer("payment_intents.events")
+    eventually(lambda: _lag(row) == 0, every=0.2)
+    expect(row.locator(".badge")).to_have_text("Fine")
+    with frozen(stack, "webhooks"):
+        sold = [shop.sell()]
+        first = eventually(lambda: _lag(row), within=30, every=0.2)
+        sold.append(shop.sell())
+        eventually(lambda: _lag(row) > first, within=30, every=0.2)
+        expect(row.locator(".badge")).to_have_text("Nobody consumes", timeout=SOON_MS)
+        expect(row.locator(".badge")).to_have_class(RED)
+        operator.link("Overview").click()
+        expect(operator.answer("webhooks")).to_contain_text("In trouble", timeout=SOON_MS)
+        expect(operator.answer("webhooks")).to_have_class(RED)
+        operator.reads("The service webhooks is down.")
+        assert [shop.told_of(one) for one in sold] == [0, 0]
+        operator.answer("webhooks").get_by_role("link", name="webhooks.intake").click()
+        operator.sees("payment_intents.events")
+        operator.link("Topics and consumers").last.click()
+    expect(row.locator(".badge")).to_have_text("Fine", timeout=SOON_MS)
+    for one in sold:
+        shop.hears_of(one)
+
+
+def _lag(row: Locator) -> int:
+    return int(row.get_by_role("cell").nth(2).inner_text())
+
+
+def _an_attempt_is_stuck(operator: Watcher, stack: RunningStack, shop: Shop) -> None:
+    """The provider gave no answer, and nobody asks it: an operator decides, and the merchant is told, once."""
+    with frozen(stack, "checkout-verifier"):
+        sold = shop.sell(card=SILENT_CARD, outcome=BEING_CONFIRMED)
+        operator.link("Overview").click()
+        expect(operator.main.locator(".figure", has_text="Attempts under way")).to_contain_text(
+            "the oldest for", timeout=SOON_MS
+        )
+        operator.link("Attempts under way").click()
+        operator.sees("Payment attempts")
+        operator.main.get_by_role("rowheader").get_by_role("link").click()
+        operator.reads("Decide what became of it")
+        operator.page.get_by_role("radio", name="It was paid", exact=True).check()
+        operator.field("How do you know?").fill("Their list has it as paid")
+        operator.confirm("Decide")
+        operator.reads("Decided: it was paid. The merchant is told by webhook.")
+        shop.hears_of(sold)
+    operator.link("Overview").click()
+    expect(operator.main).not_to_contain_text("checkout-verifier is down", timeout=SOON_MS)
+    assert shop.told_of(sold) == 1, "the verifier, back again, finds it decided"
+
+
+def _records_nobody_can_process(
+    operator: Watcher, shop: Shop, kafka: KafkaSettings, database_url: str
+) -> None:
+    """One is nonsense, the other a delivery whose secret cannot be opened; once it can, a replay delivers it."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        seal = _spoil_secret(connection, shop.made["application_id"])
+        _put_nonsense(kafka)
+        sold = shop.sell()
+        operator.trouble("2 records could not be processed").click(timeout=SOON_MS)
+        operator.sees("Dead letters")
+        delivery = operator.main.get_by_role("row", name="CannotOpenSeal")
+        operator.main.get_by_role("rowheader").get_by_role("link").last.click()
+        operator.sees("Dead letter")
+        operator.link("All dead letters").click()
+        delivery.get_by_role("link").click()
+        expect(operator.main.get_by_role("region", name="Value")).to_contain_text(shop.made["application_id"])
+        assert shop.told_of(sold) == 0
+        connection.execute(SEAL, (seal, shop.made["application_id"]))
+    operator.confirm("Replay")
+    operator.reads("The record is back where it came from, and is processed again.")
+    shop.hears_of(sold)
+    expect(operator.button("Replay")).to_have_count(0)
+    assert "hacked" not in operator.page.title()
+
+
+def _spoil_secret(connection: "psycopg.Connection[Any]", application_id: str) -> str:
+    row = connection.execute(READ_SEAL, (application_id,)).fetchone()
+    assert row is not None
+    connection.execute(SEAL, ("not to be opened", application_id))
+    return str(row[0])
+
+
+def _put_nonsense(kafka: KafkaSettings) -> None:
+    producer = ConfirmingProducer(kafka, "test")
+    producer.send([Outgoing(WEBHOOKS_DELIVER.name, b"nobody", NOT_OURS)], patience=until(30))
+    producer.close()

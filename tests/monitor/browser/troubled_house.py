@@ -1,0 +1,110 @@
+"""A house in which everything is in trouble that an operator can be shown."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from uuid import UUID, uuid4
+
+from shared.audit import Actor
+from shared.dead.replay_runs import begin_run
+from shared.dead.resending_exhausted import resend_all_exhausted
+from shared.messages import DeliveryExhausted, encode
+from shared.settings import MonitorSettings
+from shared.topics import WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
+from tests.dashboard.made_deliveries import Deliveries
+from tests.monitor.needy_payments import NeedyPayments
+from tests.monitor.rows import make_event
+from tests.monitor.topic_records import Records
+from tests.monitor.world import MonitorWorld
+from tests.shared.dead.graveyard import Graveyard
+
+LONG = "مكتبة بنغازي " + "W" * 120
+_SOMEBODY = Actor("operator somebody@example.ly")
+
+
+class TroubledHouse:
+    def __init__(self, world: MonitorWorld, graveyard: Graveyard) -> None:
+        self.world = world
+        self.graveyard = graveyard
+        _, application = world.make_application(LONG)
+        self.application = application.id
+        self.deliveries = Deliveries(world.database, self.application)
+        self.payments = NeedyPayments(world)
+        self.undecided = self.payments.unknown()
+        self.duplicate = self.payments.duplicate("r" * 200)
+        self.exhausted = self._exhaust()
+        self._bury()
+        make_event(world, "succeeded")
+        self._look()
+
+    def paths(self) -> Iterator[tuple[str, str]]:
+        """The name and the path of every page that can be opened; each as it is when it is its turn."""
+        yield "overview", "/"
+        yield "topics", "/topics"
+        for topic in ("webhooks.deliver", "webhooks.delay.3", "dead_letters"):
+            yield f"topic {topic}", f"/topics/{topic}"
+        yield "dead letters", "/dead-letters"
+        yield "dead letters, none that fits", "/dead-letters?origin=checkout.verify"
+        yield "dead letter", "/dead-letters/0"
+        yield "replay many", "/dead-letters/replay-all"
+        yield "replay many, under way", f"/dead-letters/replays/{self._replay_many()}"
+        yield "exhausted", "/exhausted"
+        yield "exhausted delivery", f"/exhausted/{self.exhausted}"
+        yield "resend many", "/exhausted/resend-all"
+        yield "resends, none", "/exhausted/resends"
+        yield "resends of one", f"/exhausted/resends/{self._resend_many()}"
+        yield "resends", "/exhausted/resends"
+        yield "attempts", "/attempts"
+        yield "undecided attempt", f"/attempts/{self.undecided}"
+        yield "duplicate", f"/attempts/{self.duplicate}"
+        yield "applications", "/applications"
+        yield "applications, none that fits", "/applications?search=nobody"
+        yield "application", f"/applications/{self.application}"
+        self._pause()
+        yield "paused application", f"/applications/{self.application}"
+        yield "log", "/log"
+        yield "account", "/account"
+        yield "unknown page", "/no/such/page"
+
+    def _exhaust(self) -> UUID:
+        made = self.deliveries.make("failed", 500, tries=9)
+        self.deliveries.add_try(made, 8, None, failure="timeout", answer=b"")
+        self.deliveries.add_try(made, 9, 500, answer=b"<h1>Internal Server Error</h1> " * 40)
+        self.deliveries.make("pending", 500, tries=3)
+        told = [DeliveryExhausted(one, self.application, datetime.now(UTC)) for one in (made, uuid4())]
+        self.graveyard.put(WEBHOOKS_DEAD, [(str(one.id).encode(), encode(one)) for one in told])
+        return made
+
+    def _bury(self) -> None:
+        reason = f"failed 3 times: KeyError('{'x' * 200}')"
+        hostile = b'{"note": "<script>alert(1)</script>", "long": "%s"}' % (b"v" * 500)
+        self.graveyard.bury(
+            self.graveyard.letter(hostile, reason=reason, key=b"k" * 200), self.graveyard.letter(b"\xff")
+        )
+
+    def _look(self) -> None:
+        """Twice, so that curves are drawn; a service is down, records wait for long, and others for their time."""
+        records = Records(self.world.settings.kafka)
+        records.put(WEBHOOKS_DELIVER, 3, ago=timedelta(minutes=5))
+        records.put(WEBHOOKS_DELAY[2], 2, due_in=timedelta(minutes=4))
+        targets = MonitorSettings(targets=MappingProxyType({"webhooks": "http://127.0.0.1:9"}))
+        self.world.watch._settings = replace(self.world.settings, monitor=targets)
+        for _ in range(2):
+            self.world.watch.look_once()
+
+    def _replay_many(self) -> UUID:
+        """Nobody works it off."""
+        with self.world.database.transaction() as connection:
+            return begin_run(connection, self.world.settings.kafka, uuid4(), None, _SOMEBODY).id
+
+    def _resend_many(self) -> UUID:
+        """Nobody works it off either."""
+        now = datetime.now(UTC)
+        with self.world.database.transaction() as connection:
+            resend_all_exhausted(connection, now - timedelta(days=3), now, _SOMEBODY, uuid4())
+        found: UUID = self.world.rows("select id from bulk_resends")[0][0]
+        return found
+
+    def _pause(self) -> None:
+        self.world.run("update applications set webhooks_paused_at = now() where id = %s", self.application)
