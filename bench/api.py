@@ -20,7 +20,7 @@ FEW = 1_000
 # The same statement, with what the API binds to it; numbers that must differ are drawn by pgbench.
 _PGBENCH_VALUES = (
     *(":application", "('order-' || :number)", "('r' || :number)", ":amount", ":currency", ":description"),
-    *(":customer", ":url", ":metadata", "null"),
+    *(":customer", ":url", ":metadata", "null", "null"),
 )
 _VALUES = {
     "amount": "25000",

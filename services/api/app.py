@@ -20,6 +20,7 @@ from shared.db.pool import Database
 from shared.db.schema import check_schema
 from shared.process import begin
 from shared.settings import Settings
+from shared.tracing.setup import start_tracing
 from shared.web.app import MAX_BODY_BYTES, create_app
 from shared.web.readiness import Check
 
@@ -31,6 +32,7 @@ _STATEMENT_TIMEOUT_S = 5
 def make_worker_app() -> Flask:
     """What a worker, which is a process of its own, begins with."""
     settings = begin(SERVICE)
+    start_tracing(SERVICE, settings.tracing)
     # Nobody waits long for the API, and each thread has a connection of its own.
     database_settings = replace(
         settings.database,

@@ -6,12 +6,14 @@ from uuid import UUID
 from werkzeug.exceptions import Forbidden, NotFound
 
 from services.api.authentication import Authentication
+from services.api.metrics import CREATED
 from services.api.rate_limit import RateLimit
 from services.api.representation import Representation
 from services.api.request_body import BodyNotUsableError, read_object
 from services.api.validation import BODY, InvalidRequestError, new_intent
 from shared.db.pool import Database
 from shared.intents import store
+from shared.tracing.spans import current_trace, is_on, note
 from shared.uuid_text import uuid_in
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class PaymentIntents:
 
     def create(self, application_id: UUID, body: bytes) -> Answer:
         try:
-            new = new_intent(application_id, _read(body))
+            new = new_intent(application_id, _read(body), current_trace())
         except InvalidRequestError as invalid:
             raise self._with_window_judged(application_id, invalid) from None
         try:
@@ -60,6 +62,10 @@ class PaymentIntents:
                 intent, created = store.create_or_find(cursor, new)
         except store.ExpiryOutsideWindowError:
             raise InvalidRequestError({"expires_at": [OUTSIDE_WINDOW]}) from None
+        if created:
+            CREATED.inc()
+        if is_on():
+            note({"mizan.intent": str(intent.uuid)})
         return Answer(201 if created else 200, self._representation.of(intent))
 
     def retrieve(self, application_id: UUID, uuid: str) -> Answer:

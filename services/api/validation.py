@@ -24,8 +24,8 @@ class InvalidRequestError(Exception):
 _SCHEMA = CreateSchema()
 
 
-def new_intent(application_id: UUID, body: dict[str, Any]) -> NewIntent:
-    """The intent that `body` asks for."""
+def new_intent(application_id: UUID, body: dict[str, Any], trace: str | None = None) -> NewIntent:
+    """The intent that `body` asks for, in a call of this trace."""
     try:
         valid = _SCHEMA.load(body)
     except ValidationError as error:
@@ -42,6 +42,7 @@ def new_intent(application_id: UUID, body: dict[str, Any]) -> NewIntent:
         return_url=valid.get("return_url"),
         metadata=valid.get("metadata"),
         expires_at=valid.get("expires_at"),
+        trace=trace,
     )
 
 

@@ -11,6 +11,7 @@ from psycopg import Cursor
 from services.checkout.providers.plutu import Plutu, PlutuCredentials
 from services.checkout.providers.port import Provider
 from services.checkout.providers.sandbox import Sandbox
+from services.checkout.providers.timed import Timed
 from shared.applications.provider_accounts import (
     Adapter,
     ProviderAccount,
@@ -88,13 +89,14 @@ class Accounts:
     def _account(self, own: ProviderAccount | None) -> Account | None:
         if own is not None and own.adapter is Adapter.PLUTU:
             credentials = self._opened(own)
-            return None if credentials is None else Account(own.id, self._plutu(credentials))
+            return None if credentials is None else Account(own.id, Timed(self._plutu(credentials)))
         sandbox = self._settings.sandbox
         if sandbox is None:
             return None
         notify_url = f"{self._settings.public_urls.checkout}/providers/sandbox/notifications"
         timeout_s = self._settings.checkout.provider_timeout_s
-        return Account(None if own is None else own.id, Sandbox(sandbox, notify_url, timeout_s))
+        provider = Timed(Sandbox(sandbox, notify_url, timeout_s))
+        return Account(None if own is None else own.id, provider)
 
     def _plutu(self, credentials: Mapping[str, str]) -> Plutu:
         checkout = self._settings.checkout

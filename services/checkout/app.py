@@ -17,6 +17,7 @@ from shared.db.pool import Database
 from shared.db.schema import check_schema
 from shared.process import begin
 from shared.settings import Settings
+from shared.tracing.setup import start_tracing
 from shared.web.app import create_app
 from shared.web.error_pages import answer_errors_as_pages
 from shared.web.page_safety import protect_pages
@@ -31,6 +32,7 @@ _MOST_FORM_BYTES = 16 * 1024
 def make_worker_app() -> Flask:
     """What a worker, which is a process of its own, begins with."""
     settings = begin(SERVICE)
+    start_tracing(SERVICE, settings.tracing)
     # No connection is held while a provider is waited for, so a few serve many threads.
     database_settings = replace(
         settings.database,
@@ -43,7 +45,7 @@ def make_worker_app() -> Flask:
 
 def make_app(settings: Settings, database: Database) -> Flask:
     checks: dict[str, Check] = {"database": database.check, "schema": partial(check_schema, database)}
-    app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__)
+    app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__, joins_traces=True)
     app.config["MAX_CONTENT_LENGTH"] = _MOST_FORM_BYTES
     app.config["MAX_FORM_MEMORY_SIZE"] = _MOST_FORM_BYTES
     app.config["MAX_FORM_PARTS"] = 20

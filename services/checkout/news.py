@@ -5,24 +5,21 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from prometheus_client import Counter
 from psycopg import Cursor
 
 from services.checkout.following import Following
+from services.checkout.metrics import NEWS, count_settled
 from services.checkout.providers.port import ProviderAnswer
 from shared.attempts.outcome import Outcome, Settled
 from shared.attempts.settling import settle_notified
 from shared.db.pool import Database
 from shared.payment_method import PaymentMethod
 
-NEWS = Counter(
-    "mizan_provider_news", "What providers told us of attempts by themselves", ["provider", "result"]
-)
-
 _log = logging.getLogger(__name__)
 
 _KNOWN = """
-select t.id, t.intent_uuid, t.method, t.provider, t.provider_account_id, t.provider_reference, i.amount, i.currency
+select t.id, t.intent_uuid, t.method, t.provider, t.provider_account_id, t.provider_reference, i.amount, i.currency,
+       i.trace
 from payment_attempts as t join payment_intents as i on i.uuid = t.intent_uuid
 where t.id = %s"""
 
@@ -40,6 +37,8 @@ class Known:
     """The provider's own name for it, if it has told us."""
     amount: int
     currency: str
+    trace: str | None = None
+    """The traceparent that its intent was made under."""
 
 
 class NewsRefusedError(Exception):
@@ -71,5 +70,6 @@ class News:
             settled = settle_notified(connection, known.attempt, outcome)
             self.following.keep(connection, known.attempt, settled, ProviderAnswer(outcome))
         NEWS.labels(known.provider, "taken in").inc()
+        count_settled(settled, known.method, known.provider)
         _log.info("attempt %s: %s says %s", known.attempt, known.provider, outcome.answer)
         return settled

@@ -31,6 +31,7 @@ from shared.attempts.states import AttemptState
 from shared.db.pool import Database
 from shared.payment_method import PaymentMethod
 from shared.uuid_text import uuid_in
+from shared.web.request_span import join_trace
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422
@@ -160,7 +161,10 @@ class Pages:
     def _visit(self, intent: str) -> Visit:
         with self.database.cursor() as cursor:
             visit = look(cursor, _uuid(intent))
-        return visit if visit is not None else abort(404)
+        if visit is None:
+            abort(404)
+        join_trace(visit.trace, {"mizan.intent": str(visit.intent)})
+        return visit
 
     def _offered(self, visit: Visit) -> Offered:
         with self.database.cursor() as cursor:

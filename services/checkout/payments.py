@@ -17,6 +17,7 @@ from services.checkout.accounts import Account, Accounts
 from services.checkout.codes import Codes, within_tries
 from services.checkout.following import Following
 from services.checkout.limits import Limits, TooMuchError
+from services.checkout.metrics import BEGUN, count_settled
 from services.checkout.providers.port import (
     Card,
     CodeEntered,
@@ -78,6 +79,7 @@ class Payments:
             self.limits.count_attempt(connection, visit.intent)
             if wallet is not None:
                 self.limits.count_code_sent(connection, visit.intent, wallet.phone)
+        BEGUN.labels(method, provider.name).inc()
         answer = provider.start(_payment(visit, sending, method, lang), details)
 
         def settle(connection: Connection[Any]) -> Settled:
@@ -87,7 +89,7 @@ class Payments:
                 self.limits.give_back_code(connection, visit.intent, wallet.phone)
             return settled
 
-        return self._settle(sending, answer, settle)
+        return count_settled(self._settle(sending, answer, settle), method, provider.name)
 
     def confirm(self, visit: Visit, attempt: LastAttempt, code: str, *, lang: str) -> Settled:
         """Raises AttemptRefusedError or CodeRefusedError, and has done nothing then."""
@@ -108,7 +110,7 @@ class Payments:
                 self._count_wrong_code(connection, sending.attempt)
             return settled
 
-        return self._settle(sending, answer, settle)
+        return count_settled(self._settle(sending, answer, settle), attempt.method, account.provider.name)
 
     def send_again(self, visit: Visit, attempt: LastAttempt, *, lang: str) -> Settled:
         """Raises AttemptRefusedError, TooMuchError or CodeNotSentError."""
@@ -133,7 +135,7 @@ class Payments:
                 self.codes.sent_again(connection, attempt.id, answer.continuation)
             return settled
 
-        return self._settle(sending, answer, settle)
+        return count_settled(self._settle(sending, answer, settle), attempt.method, account.provider.name)
 
     @property
     def _following(self) -> Following:

@@ -15,6 +15,7 @@ from services.checkout.news import Known, News, NewsRefusedError, known_attempt,
 from services.checkout.providers import plutu_returns, sandbox
 from shared.settings import SandboxSettings
 from shared.web.languages import DEFAULT, LANGUAGES
+from shared.web.request_span import join_trace
 
 log = structlog.get_logger(__name__)
 
@@ -132,7 +133,10 @@ def _known(news: News, attempt: UUID, provider: str) -> Known:
     """An attempt of this provider's; nobody else may speak of it."""
     with news.database.cursor() as cursor:
         known = known_attempt(cursor, attempt)
-    return known if known is not None and known.provider == provider else abort(404)
+    if known is None or known.provider != provider:
+        abort(404)
+    join_trace(known.trace, {"mizan.intent": str(known.intent), "mizan.attempt": str(known.attempt)})
+    return known
 
 
 def _received_by_callback() -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from shared.process import begin, refuse, stop_on_signal
 from shared.sealing import NoSecretKeysError
 from shared.settings import Settings
 from shared.topics import CHECKOUT_VERIFY
+from shared.tracing.setup import start_tracing
 from shared.web.worker_pages import serve_worker_pages
 
 SERVICE = "checkout-verifier"
@@ -32,6 +33,7 @@ def verifier_loop(settings: Settings, verifier: Verifier) -> ConsumerLoop:
 
 def main() -> None:
     settings = begin(SERVICE)
+    start_tracing(SERVICE, settings.tracing)
     stop = stop_on_signal()
     database = Database(settings.database, SERVICE, **STEADY_PLANS)
     try:

@@ -9,15 +9,18 @@ from prometheus_client import Counter
 from services.checkout.accounts import Accounts, AccountUnusableError
 from services.checkout.codes import within_tries
 from services.checkout.following import Following
+from services.checkout.metrics import count_settled
 from services.checkout.news import Known, known_attempt
 from services.checkout.providers.port import Payment, ProviderAnswer, said
 from shared.attempts.outcome import Question
 from shared.attempts.settling import settle_asked
 from shared.attempts.states import Answer, AnswerOutOfPlaceError
 from shared.db.pool import Database
-from shared.kafka.tasks import Task
+from shared.kafka.record_spans import processing_currently
+from shared.kafka.tasks import Record, Task
 from shared.logs import log_context
 from shared.messages import VerificationDue
+from shared.tracing.traceparent import trace_id_of
 from shared.web.languages import DEFAULT
 
 ASKED = Counter("mizan_verifications", "Questions to providers, by what they said", ["provider", "answer"])
@@ -38,12 +41,19 @@ class Verifier:
 
     def verify(self, tasks: Sequence[Task]) -> None:
         """For a BatchHandler; raises what the first of them raised."""
-        questions = [_question(task) for task in tasks]
-        for done in [self._pool.submit(self._verify, question) for question in questions]:
+        asked = [(_question(task), task.record) for task in tasks]
+        for done in [self._pool.submit(self._verify_traced, *one) for one in asked]:
             done.result()
 
     def close(self) -> None:
         self._pool.shutdown()
+
+    def _verify_traced(self, question: Question, record: Record) -> None:
+        if record.trace is None:
+            self._verify(question)
+        else:
+            with log_context(trace_id=trace_id_of(record.trace)), processing_currently(record):
+                self._verify(question)
 
     def _verify(self, question: Question) -> None:
         with self._database.cursor() as cursor:
@@ -76,6 +86,7 @@ class Verifier:
                 _log.error("%s says something senseless: %s", known.provider, error)
                 return
             self._following.keep(connection, known.attempt, settled, answer)
+        count_settled(settled, known.method, known.provider)
         _log.info("%s says %s: now %s", known.provider, answer.outcome.answer, settled.attempt)
 
 

@@ -15,7 +15,7 @@ from shared.payment_method import PaymentMethod
 # Of the attempts, the one that was paid, or the newest: a new one ends all that wait for the customer.
 _LOOK = f"""
 select i.uuid as intent, i.application_id as application, m.name as merchant, i.description, i.amount, i.currency,
-       i.reference, i.return_url, i.status, i.expires_at <= mizan_now() as is_over,
+       i.reference, i.return_url, i.trace, i.status, i.expires_at <= mizan_now() as is_over,
        greatest(0, ceil(extract(epoch from i.expires_at - mizan_now())))::bigint as seconds_left,
        mizan_now() as now,
        array(select method from application_methods where application_id = i.application_id) as methods,
@@ -41,6 +41,7 @@ _FACTS = (
     "currency",
     "reference",
     "return_url",
+    "trace",
     "is_over",
     "seconds_left",
     "now",
@@ -77,6 +78,8 @@ class Visit:
     currency: str
     reference: str
     return_url: str | None
+    trace: str | None
+    """The traceparent that it was made under."""
     status: State
     is_over: bool
     seconds_left: int

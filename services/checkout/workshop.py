@@ -6,7 +6,9 @@ from services.checkout.accounts import Accounts
 from services.checkout.codes import Codes
 from services.checkout.following import Following
 from services.checkout.limits import Limits
+from services.checkout.metrics import show_from_the_start
 from services.checkout.payments import Payments
+from shared.applications.provider_accounts import Adapter
 from shared.db.pool import Database
 from shared.sealing import SecretBox, derived_key
 from shared.settings import Settings
@@ -24,6 +26,7 @@ class Workshop:
 def set_up(settings: Settings, database: Database) -> Workshop:
     """Raises NoSecretKeysError where there is nothing to seal with."""
     box = SecretBox(settings.secret_keys)
+    show_from_the_start([Adapter.PLUTU] if settings.sandbox is None else [Adapter.PLUTU, Adapter.SANDBOX])
     accounts = Accounts(settings, box)
     codes = Codes(box)
     # The oldest key stays longest while keys are rotated: all processes have it.

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, cast
 from uuid import UUID
 
-from flask import Blueprint, Flask, abort, current_app, g, redirect, request, url_for
+from flask import Blueprint, Flask, Response, abort, current_app, g, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from psycopg import Connection
 
@@ -104,6 +104,14 @@ def guard(app: Flask, database: Database) -> None:
             return None
         return _to_sign_in()
 
+    @app.after_request
+    def forget(response: Response) -> Response:
+        """Who changes their account may have ended sessions, this one too. Those that count are soon known again."""
+        who = g.get("signed_in")
+        if who is not None and request.method == "POST" and request.blueprint == "people":
+            known.forget_operator(who.operator.id)
+        return response
+
 
 class _Known:
     """Operators who were seen with the database there, by what their browsers hold."""
@@ -121,6 +129,11 @@ class _Known:
 
     def forget(self, hashed: bytes) -> None:
         self._seen.pop(hashed, None)
+
+    def forget_operator(self, operator_id: UUID) -> None:
+        self._seen = {
+            hashed: entry for hashed, entry in self._seen.items() if entry[1].operator.id != operator_id
+        }
 
     def find(self, hashed: bytes) -> SignedIn | None:
         at, who = self._seen.get(hashed, (0.0, None))

@@ -32,6 +32,7 @@ from shared.pages.language import speak_languages
 from shared.people.passwords import TooManyPasswordsError
 from shared.process import begin
 from shared.settings import Settings
+from shared.tracing.setup import start_tracing
 from shared.web.app import create_app
 from shared.web.error_pages import answer_errors_as_pages
 from shared.web.page_safety import protect_pages
@@ -42,6 +43,7 @@ from shared.web.static_urls import add_static_urls
 def make_worker_app() -> Flask:
     """What the worker, which is a process of its own, begins with."""
     settings = begin(SERVICE)
+    start_tracing(SERVICE, settings.tracing)
     database_settings = replace(
         settings.database, pool_size=min(settings.monitor.threads, settings.database.pool_size)
     )

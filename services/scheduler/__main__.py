@@ -17,6 +17,7 @@ from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.kafka.producer import ConfirmingProducer
 from shared.process import begin, stop_on_signal
+from shared.tracing.setup import start_tracing
 from shared.web.readiness import Check
 from shared.web.worker_pages import serve_worker_pages
 
@@ -27,6 +28,7 @@ _log = logging.getLogger("services.scheduler")
 
 def main() -> None:
     settings = begin(SERVICE)
+    start_tracing(SERVICE, settings.tracing)
     stop = stop_on_signal()
     database = Database(settings.database, SERVICE, **STEADY_PLANS)
     relay = Relay(settings.database, ConfirmingProducer(settings.kafka, Relay.name), stop)

@@ -19,6 +19,7 @@ from services.scheduler.parked import Parked
 from shared.db.connections import connection_arguments, translate_outage
 from shared.db.first_value import first_value
 from shared.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
+from shared.kafka.record_spans import publishing
 from shared.settings import DatabaseSettings
 
 _log = logging.getLogger(__name__)
@@ -37,9 +38,9 @@ _STANDBY_PAUSE_S = 0.5
 
 _PEEK = "select from outbox limit 1"
 _LOCK = "select pg_try_advisory_xact_lock(%s)"
-_OLDEST = "select id, topic, key, payload from outbox order by id limit %s"
+_OLDEST = "select id, topic, key, payload, trace from outbox order by id limit %s"
 _OLDEST_BUT_PARKED = """
-select id, topic, key, payload from outbox
+select id, topic, key, payload, trace from outbox
 where not exists (select from unnest(%s::text[], %s::text[]) as parked (topic, key)
                   where parked.topic = outbox.topic and parked.key = outbox.key)
 order by id limit %s"""
@@ -52,6 +53,7 @@ class Row:
     topic: str
     key: str
     payload: str
+    trace: str | None
 
 
 class RelayStoppedError(Exception):
@@ -116,7 +118,8 @@ class Relay:
 
     def _confirmed(self, rows: Sequence[Row], connection: psycopg.Connection[Any]) -> Sequence[Row]:
         try:
-            self._producer.send([_outgoing(row) for row in rows], patience=_Patience(connection, self._stop))
+            with publishing(self._producer, [_outgoing(row) for row in rows]) as records:
+                self._producer.send(records, patience=_Patience(connection, self._stop))
         except NotConfirmedError as error:
             for place, refusal in error.refused.items():
                 self._parked.park((rows[place].topic, rows[place].key), refusal.str())
@@ -153,7 +156,7 @@ class _Patience:
 
 
 def _outgoing(row: Row) -> Outgoing:
-    return Outgoing(row.topic, row.key, row.payload)
+    return Outgoing(row.topic, row.key, row.payload, row.trace)
 
 
 def _in_order(rows: Sequence[Row], error: NotConfirmedError) -> list[Row]:

@@ -6,6 +6,7 @@ Their next time is set in the same transaction, so a request that gets lost is f
 from prometheus_client import Counter, Gauge
 
 from shared.attempts.asking import claim_verifications, oldest_under_way_s
+from shared.attempts.outcome import Question
 from shared.db.pool import Database
 from shared.messages import VerificationDue, encode
 from shared.topics import CHECKOUT_VERIFY
@@ -18,7 +19,11 @@ UNDER_WAY = Gauge(
 BATCH = 500
 PAUSE_S = 0.5
 
-_QUEUE = "insert into outbox (topic, key, payload) values (%s, %s, %s)"
+_QUEUE = """
+insert into outbox (topic, key, payload, trace)
+values (%(topic)s, %(attempt)s, %(payload)s,
+        (select i.trace from payment_attempts as t join payment_intents as i on i.uuid = t.intent_uuid
+         where t.id = %(attempt)s))"""
 
 
 class VerificationRequests:
@@ -35,13 +40,7 @@ class VerificationRequests:
             cursor.executemany(
                 _QUEUE,
                 [
-                    (
-                        CHECKOUT_VERIFY.name,
-                        str(question.attempt),
-                        encode(
-                            VerificationDue(question.attempt, question.number, question.surely_arrived)
-                        ).decode(),
-                    )
+                    {"topic": CHECKOUT_VERIFY.name, "attempt": question.attempt, "payload": _due(question)}
                     for question in questions
                 ],
             )
@@ -51,3 +50,7 @@ class VerificationRequests:
 
     def close(self) -> None:
         """The database belongs to the process."""
+
+
+def _due(question: Question) -> str:
+    return encode(VerificationDue(question.attempt, question.number, question.surely_arrived)).decode()

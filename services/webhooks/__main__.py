@@ -14,6 +14,7 @@ from shared.db.pool import Database
 from shared.kafka.role_thread import RoleThread
 from shared.process import begin, refuse, stop_on_signal
 from shared.sealing import NoSecretKeysError
+from shared.tracing.setup import start_tracing
 from shared.web.worker_pages import serve_worker_pages
 
 SERVICE = "webhooks"
@@ -24,6 +25,7 @@ _log = logging.getLogger("services.webhooks")
 
 def main() -> None:
     settings = begin(SERVICE)
+    start_tracing(SERVICE, settings.tracing)
     stop = stop_on_signal()
     _allow_many_connections()
     database = Database(settings.database, SERVICE, **STEADY_PLANS)

@@ -13,11 +13,13 @@ import pycurl
 
 from services.webhooks.answers import ANSWER_LIMIT, Failure
 from services.webhooks.names import Destination
+from shared.tracing.traceparent import HEADER as TRACE_HEADER
 from shared.webhook_url import is_public_address
 from shared.webhooks.signing import CONTENT_TYPE, SIGNATURE_HEADER, USER_AGENT
 
 _CONTENT_TYPE = f"Content-Type: {CONTENT_TYPE}"
 _SIGNATURE = f"{SIGNATURE_HEADER}: "
+_TRACE = f"{TRACE_HEADER}: "
 _CURL_KNOWS_NAMES_S = 60  # longer, so that what we take for known is known to curl too
 _MOST_HEADERS_KEPT = 16 * 1024
 _IDLE_CONNECTION_KEPT_S = 30
@@ -89,13 +91,14 @@ class Courier:
         for option, value in self._options(trusted).items():
             self.curl.setopt(option, value)
 
-    def load(self, url: str, body: bytes, signature: str) -> None:
+    def load(self, url: str, body: bytes, signature: str, trace: str | None = None) -> None:
         setopt = self.curl.setopt
         if self.url != url:
             setopt(pycurl.URL, url)
             self.url = url
         setopt(pycurl.POSTFIELDS, body)
-        setopt(pycurl.HTTPHEADER, (_CONTENT_TYPE, _SIGNATURE + signature, "Expect:"))
+        headers = (_CONTENT_TYPE, _SIGNATURE + signature, "Expect:")
+        setopt(pycurl.HTTPHEADER, headers if trace is None else (*headers, _TRACE + trace))
 
     def prepare(self, destination: Destination, timeout_ms: int) -> None:
         if self.timeout_ms != timeout_ms:

@@ -10,7 +10,8 @@ from services.webhooks.database_clock import ASK_AGAIN_S, DatabaseClock
 from services.webhooks.metrics import LATENESS
 from services.webhooks.records import send, to_deliver
 from shared.kafka.producer import ConfirmingProducer
-from shared.kafka.tasks import Lane, Task
+from shared.kafka.record_spans import processing
+from shared.kafka.tasks import Lane, Record, Task
 from shared.messages import DeliveryDue
 
 
@@ -25,7 +26,7 @@ class Delaying:
 
     def move_due(self, tasks: Sequence[Task]) -> None:
         now = self._clock.now()
-        due: list[DeliveryDue] = []
+        due: list[tuple[DeliveryDue, Record]] = []
         waiting: set[Lane] = set()
         for task in tasks:
             message = task.message
@@ -37,8 +38,10 @@ class Delaying:
                 waiting.add(task.lane)
                 task.hold_until(time() + min(max(0.0, wait_s), ASK_AGAIN_S))
             else:
-                due.append(message)
+                due.append((message, task.record))
         if due:
-            send(self._producer, [to_deliver(message) for message in due])
-            for message in due:
+            with processing([record for _, record in due]) as traces:
+                moved = zip(due, traces, strict=True)
+                send(self._producer, [to_deliver(message, trace) for (message, _), trace in moved])
+            for message, _ in due:
                 LATENESS.labels(str(message.step)).observe(max(0.0, now - message.due_at.timestamp()))

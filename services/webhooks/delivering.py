@@ -19,6 +19,7 @@ from services.webhooks.recording import Answered, Overflowed, Recording, Result
 from services.webhooks.sending import Sender
 from services.webhooks.stage import Stage
 from services.webhooks.tries import Key, Try, Wanted, key_of
+from services.webhooks.try_spans import begin_try, end_try
 from shared.kafka.tasks import Lane, Task
 from shared.messages import DeliveryDue, ResendRequested
 from shared.settings import WebhookSettings
@@ -172,11 +173,14 @@ class Delivering:
 
     def _send(self, one: Try) -> None:
         assert one.post is not None
-        self._sender.start(one, one.post)
+        one.span = begin_try(one)
+        self._sender.start(one, one.post, one.span.trace if one.span is not None else one.trace)
 
     def _answered(self, one: Try, answer: Answer) -> None:
         self._endpoints.ended(one.application_id, one.place, answer.duration_ms / 1000)
         one.place = 0
+        if one.span is not None:
+            end_try(one, answer)
         self._to_record.add(one, Answered(answer))
 
     def _finish_recorded(self) -> None:
@@ -199,6 +203,8 @@ class Delivering:
 
     def _forget(self, one: Try) -> None:
         self._leave_place(one)
+        if one.span is not None:
+            end_try(one, None)
         if self._kept.get(one.key) is one:
             del self._kept[one.key]
 

@@ -18,7 +18,8 @@ from shared.db.pool import Database
 from shared.db.prepared import Prepared, Row, array
 from shared.intents.states import EventType
 from shared.kafka.producer import ConfirmingProducer
-from shared.kafka.tasks import Task
+from shared.kafka.record_spans import processing
+from shared.kafka.tasks import Record, Task
 from shared.messages import DeliveryDue, IntentEvent
 
 TOLD = frozenset({EventType.SUCCEEDED, EventType.CANCELED})
@@ -55,12 +56,14 @@ class Intake:
         self._producer = producer
 
     def take_in(self, tasks: Sequence[Task]) -> None:
-        events = _told([task.message for task in tasks])
-        if not events:
+        told = _told(tasks)
+        if not told:
             return
-        with self._database.cursor() as cursor:
-            due = take_in(cursor, events)
-        send(self._producer, [to_deliver(delivery) for delivery in due])
+        with processing([record for _, record in told]) as traces:
+            with self._database.cursor() as cursor:
+                due = take_in(cursor, [event for event, _ in told])
+            trace_of = {event.id: trace for (event, _), trace in zip(told, traces, strict=True)}
+            send(self._producer, [to_deliver(delivery, trace_of[delivery.id]) for delivery in due])
         TAKEN_IN.inc(len(due))
 
 
@@ -73,10 +76,14 @@ def take_in(cursor: Cursor[Any], events: Sequence[IntentEvent]) -> list[Delivery
     return [_due(row) for row in made]
 
 
-def _told(messages: Sequence[object]) -> list[IntentEvent]:
-    """Those that merchants are told of, each once, in the order of their ids."""
-    told = {m.id: m for m in messages if isinstance(m, IntentEvent) and m.type in TOLD}
-    return [event for _, event in sorted(told.items())]
+def _told(tasks: Sequence[Task]) -> list[tuple[IntentEvent, Record]]:
+    """The events that merchants are told of, each once, in the order of their ids."""
+    told: dict[UUID, tuple[IntentEvent, Record]] = {}
+    for task in tasks:
+        event = task.message
+        if isinstance(event, IntentEvent) and event.type in TOLD:
+            told[event.id] = event, task.record
+    return [told[event_id] for event_id in sorted(told)]
 
 
 def _due(row: Row) -> DeliveryDue:

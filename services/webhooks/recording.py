@@ -124,7 +124,8 @@ def _what_follows(one: Try, decision: Decision, due_at: datetime | None) -> Iter
         yield _dead(one)
     elif due_at is not None:
         yield to_delay(
-            DeliveryDue(UUID(one.delivery_id), one.wanted.application_id, decision.next_step, due_at)
+            DeliveryDue(UUID(one.delivery_id), one.wanted.application_id, decision.next_step, due_at),
+            one.trace,
         )
 
 
@@ -132,16 +133,17 @@ def _what_is_told(one: Try, result: Result | Verdict, retry_delays: tuple[float,
     delivery = one.delivery
     if isinstance(result, Overflowed):
         OVERFLOWED.inc()
-        yield to_slow(one.wanted)
+        yield to_slow(one.wanted, one.trace)
     elif isinstance(result, TellDead):
         yield _dead(one)
     elif isinstance(result, PutBack) and delivery is not None and delivery.next_due_at is not None:
         due = DeliveryDue(UUID(delivery.id), one.wanted.application_id, delivery.step, delivery.next_due_at)
-        yield back_on_its_way(due, delivery.due_in_s, retry_delays)
+        yield back_on_its_way(due, delivery.due_in_s, retry_delays, one.trace)
 
 
 def _dead(one: Try) -> Outgoing:
-    return to_dead(DeliveryExhausted(UUID(one.delivery_id), one.wanted.application_id, datetime.now(UTC)))
+    exhausted = DeliveryExhausted(UUID(one.delivery_id), one.wanted.application_id, datetime.now(UTC))
+    return to_dead(exhausted, one.trace)
 
 
 def _ladder_try(one: Try, due: DeliveryDue, answer: Answer, retry_delays: tuple[float, ...]) -> LadderTry:

@@ -14,27 +14,29 @@ def send(producer: ConfirmingProducer, records: Sequence[Outgoing]) -> None:
     producer.send(records, patience=until(_PATIENCE_S))
 
 
-def to_deliver(due: DeliveryDue) -> Outgoing:
-    return Outgoing(WEBHOOKS_DELIVER.name, str(due.application_id), encode(due))
+def to_deliver(due: DeliveryDue, trace: str | None = None) -> Outgoing:
+    return Outgoing(WEBHOOKS_DELIVER.name, str(due.application_id), encode(due), trace)
 
 
-def to_delay(due: DeliveryDue) -> Outgoing:
+def to_delay(due: DeliveryDue, trace: str | None = None) -> Outgoing:
     """To the topic whose wait lies between the last step and this one."""
-    return Outgoing(WEBHOOKS_DELAY[due.step - 2].name, str(due.application_id), encode(due))
+    return Outgoing(WEBHOOKS_DELAY[due.step - 2].name, str(due.application_id), encode(due), trace)
 
 
-def back_on_its_way(due: DeliveryDue, due_in_s: float, retry_delays: Sequence[float]) -> Outgoing:
+def back_on_its_way(
+    due: DeliveryDue, due_in_s: float, retry_delays: Sequence[float], trace: str | None = None
+) -> Outgoing:
     """To the topic that is just slow enough: whoever is ahead there waits no longer than this one has to, or nearly."""
     if due_in_s <= 0:
-        return to_deliver(due)
+        return to_deliver(due, trace)
     slow_enough = [step for step, delay in enumerate(retry_delays) if delay >= due_in_s]
     topic = WEBHOOKS_DELAY[slow_enough[0] if slow_enough else -1]
-    return Outgoing(topic.name, str(due.application_id), encode(due))
+    return Outgoing(topic.name, str(due.application_id), encode(due), trace)
 
 
-def to_slow(message: DeliveryDue | ResendRequested) -> Outgoing:
-    return Outgoing(WEBHOOKS_SLOW.name, str(message.application_id), encode(message))
+def to_slow(message: DeliveryDue | ResendRequested, trace: str | None = None) -> Outgoing:
+    return Outgoing(WEBHOOKS_SLOW.name, str(message.application_id), encode(message), trace)
 
 
-def to_dead(exhausted: DeliveryExhausted) -> Outgoing:
-    return Outgoing(WEBHOOKS_DEAD.name, str(exhausted.id), encode(exhausted))
+def to_dead(exhausted: DeliveryExhausted, trace: str | None = None) -> Outgoing:
+    return Outgoing(WEBHOOKS_DEAD.name, str(exhausted.id), encode(exhausted), trace)

@@ -69,14 +69,15 @@ class Sender(Generic[T]):
     def in_flight(self) -> int:
         return len(self._flying) + len(self._ready) + sum(map(len, self._waiting.values()))
 
-    def start(self, ticket: T, post: Post) -> None:
+    def start(self, ticket: T, post: Post, trace: str | None = None) -> None:
+        """`trace` is told to the receiver, where there is one."""
         began = monotonic()
         destination = self._destinations.of(post.url)
         if destination is None:
             self._ready.append((ticket, Answer(time(), 0, None, Failure.BLOCKED_ADDRESS, b"")))
             return
         courier = self._idle.pop() if self._idle else self._new_courier()
-        courier.load(post.url, post.body, post.signature)
+        courier.load(post.url, post.body, post.signature, trace)
         flight = (courier, ticket, began)
         if began < destination.known_until:
             self._dispatch(flight, destination, self._limit_s)

@@ -4,6 +4,7 @@ from services.webhooks.deliveries import Delivery
 from services.webhooks.sending import Post
 from shared.kafka.tasks import Lane, Task
 from shared.messages import DeliveryDue, ResendRequested
+from shared.tracing.spans import Span
 
 Wanted = DeliveryDue | ResendRequested
 Key = tuple[str, int | str]
@@ -25,7 +26,9 @@ class Try:
         "looked_at",
         "place",
         "post",
+        "span",
         "tasks",
+        "trace",
         "wanted",
     )
 
@@ -37,6 +40,10 @@ class Try:
         """The record that asks for it, and its repeats: all are done when it is."""
         self.delivery: Delivery | None = None
         self.post: Post | None = None
+        self.trace = task.record.trace
+        """What its requests and all that follows from them belong to."""
+        self.span: Span | None = None
+        """Of its request in flight."""
         self.looked_at = 0.0
         """When the database was asked about it; zero until then."""
         self.place = 0

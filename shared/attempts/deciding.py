@@ -111,6 +111,7 @@ def decide(
 
 
 def _is_on_its_way(connection: Connection[Any], found: LockedAttempt) -> bool:
-    if found.state is not AttemptState.SENT:
+    """While we do not know what became of it, too: whoever was to ask may have stalled, and ask now."""
+    if found.state not in UNDER_WAY:
         return False
     return bool(first_value(connection.execute(_ON_ITS_WAY, (SURELY_ARRIVED_AFTER, found.id))))

@@ -28,7 +28,7 @@ class ReferenceNotAllowedError(RefusedError):
 def explanation_in(text: str, name: str = "reason") -> str:
     """In one line; a card number, a code or a phone number that somebody pasted into it is taken out."""
     line = _in_one_line(text)
-    if not SHORTEST <= len(line) <= LONGEST:
+    if len(line) > LONGEST or _seen_in(line) < SHORTEST:
         raise ExplanationNotAllowedError(name)
     return redact_text(line)
 
@@ -39,6 +39,11 @@ def reference_in(text: str) -> str | None:
     if len(line) > LONGEST_REFERENCE or redact_text(line) != line:
         raise ReferenceNotAllowedError
     return line or None
+
+
+def _seen_in(line: str) -> int:
+    """How many characters of it a reader sees, or could: marks of direction and joiners are none."""
+    return sum(unicodedata.category(one) != "Cf" for one in line)
 
 
 def _in_one_line(text: str) -> str:

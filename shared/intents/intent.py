@@ -22,6 +22,8 @@ class NewIntent:
     metadata: Mapping[str, str] | None = None
     expires_at: datetime | None = None
     """None means 24 hours after creation."""
+    trace: str | None = None
+    """The traceparent of the call that makes it; None where nothing is traced."""
 
 
 @dataclass(frozen=True, slots=True)

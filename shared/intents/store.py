@@ -14,6 +14,7 @@ from shared.intents.intent import COLUMNS, Intent, NewIntent, intent_of
 from shared.intents.reference import new_reference
 from shared.intents.states import EventType, State, Trigger, event_of, move
 from shared.topics import PAYMENT_INTENT_EVENTS
+from shared.tracing.spans import current_trace
 
 
 class IntentNotFoundError(Exception):
@@ -24,20 +25,20 @@ class ExpiryOutsideWindowError(Exception):
     """A new intent would expire too soon or too late; nothing was made."""
 
 
-# Goes behind a CTE `changed` (uuid, application_id, event_seq, event_type, updated_at): writes down each change
+# Goes behind a CTE `changed` (uuid, application_id, event_seq, event_type, updated_at, trace): writes down each change
 # in the event log and puts its message into the outbox. Ids are drawn once, so no join is needed to plan badly.
 _RECORD_CHANGES = f"""
 numbered as materialized (
-    select uuidv7() as id, uuid, application_id, event_seq, event_type, updated_at from changed
+    select uuidv7() as id, uuid, application_id, event_seq, event_type, updated_at, trace from changed
 ),
 logged as (
     insert into intent_events (id, intent_uuid, seq, type, at)
     select id, uuid, event_seq, event_type, updated_at from numbered
 ),
 queued as (
-    insert into outbox (topic, key, payload)
+    insert into outbox (topic, key, payload, trace)
     select '{PAYMENT_INTENT_EVENTS.name}', uuid,
-           intent_event_message(id, uuid, application_id, event_seq, event_type, updated_at)
+           intent_event_message(id, uuid, application_id, event_seq, event_type, updated_at), trace
     from numbered
 )"""
 
@@ -48,15 +49,16 @@ _WITHIN_WINDOW = """({0}::timestamptz is null
 CREATE_SQL = f"""
 with made as (
     insert into payment_intents (application_id, merchant_reference, reference, amount, currency, description,
-                                 customer_external_id, return_url, metadata, expires_at)
+                                 customer_external_id, return_url, metadata, expires_at, trace)
     select $1::uuid, $2, $3, $4::bigint, $5, $6, $7, $8, $9::json,
-           coalesce($10::timestamptz, mizan_now() + interval '24 hours')
+           coalesce($10::timestamptz, mizan_now() + interval '24 hours'), $11::text
     where {_WITHIN_WINDOW.format("$10")}
     on conflict do nothing
-    returning {COLUMNS}, event_seq
+    returning {COLUMNS}, event_seq, trace
 ),
 changed as (
-    select uuid, application_id, event_seq, '{event_of(None, move(None, Trigger.CREATE))}' as event_type, updated_at
+    select uuid, application_id, event_seq, '{event_of(None, move(None, Trigger.CREATE))}' as event_type, updated_at,
+           trace
     from made
 ),
 {_RECORD_CHANGES}
@@ -76,11 +78,13 @@ select {_WITHIN_WINDOW.format("%(expires_at)s")}
 _LOCK = "select status from payment_intents where uuid = %s for no key update"
 _IS_OVER = "select expires_at <= mizan_now() from payment_intents where uuid = %s"
 
+# What changes it is a span of its trace, or of another, such as an operator's: an intent stays in its own.
 _CHANGE = f"""
 with changed as (
     update payment_intents set status = %(status)s, event_seq = event_seq + 1, updated_at = mizan_now()
     where uuid = %(uuid)s
-    returning uuid, application_id, event_seq, %(event_type)s as event_type, updated_at
+    returning uuid, application_id, event_seq, %(event_type)s as event_type, updated_at,
+              case when substr(%(trace)s::text, 4, 32) = substr(trace, 4, 32) then %(trace)s else trace end as trace
 ),
 {_RECORD_CHANGES}
 select from changed"""
@@ -96,7 +100,7 @@ with changed as (
     set status = '{move(State.REQUIRES_PAYMENT_METHOD, Trigger.EXPIRE)}', event_seq = event_seq + 1,
         updated_at = mizan_now()
     where {which}
-    returning uuid, application_id, event_seq, '{EventType.CANCELED}' as event_type, updated_at
+    returning uuid, application_id, event_seq, '{EventType.CANCELED}' as event_type, updated_at, trace
 ),
 {_RECORD_CHANGES}
 select count(*) from changed"""
@@ -130,6 +134,7 @@ def create_or_find(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
         _text(new.return_url),
         None if new.metadata is None else json.dumps(new.metadata).encode(),
         None if new.expires_at is None else new.expires_at.isoformat().encode(),
+        _text(new.trace),
     ]
     while True:
         made = _CREATE.first_row(cursor, [*key, new_reference().encode(), *rest])
@@ -190,7 +195,8 @@ def apply(connection: Connection[Any], uuid: UUID, trigger: Trigger) -> State:
     event_type = event_of(before, after)
     if event_type is None:
         return after
-    connection.execute(_CHANGE, {"uuid": uuid, "status": after, "event_type": event_type})
+    values = {"uuid": uuid, "status": after, "event_type": event_type, "trace": current_trace()}
+    connection.execute(_CHANGE, values)
     if after is State.REQUIRES_PAYMENT_METHOD and is_over(connection, uuid):
         return apply(connection, uuid, Trigger.EXPIRE)
     return after

@@ -10,8 +10,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from shared.kafka import clients
 from shared.kafka.clients import KafkaUnavailableError
 from shared.settings import KafkaSettings
+from shared.tracing.traceparent import HEADER
 
 _LOOK_EVERY_S = 0.5
+_Headers = list[tuple[str, str | bytes | None]] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,8 @@ class Outgoing:
     topic: str
     key: bytes | str | None
     value: bytes | str | None
+    trace: str | None = None
+    """A traceparent, which goes into its headers."""
 
 
 class NotConfirmedError(Exception):
@@ -72,6 +76,10 @@ class ConfirmingProducer:
         passing = all(_may_pass(error) for error in refused.values())
         raise (NotConfirmedYetError if passing else NotConfirmedError)(refused, len(records))
 
+    def topic_name(self, topic: str) -> str:
+        """As Kafka knows it."""
+        return clients.topic_name(self._settings, topic)
+
     def serve(self) -> None:
         """To be called now and then while there is nothing to send: lets the client tell what it has to say."""
         self._client.poll(0)
@@ -83,9 +91,10 @@ class ConfirmingProducer:
         patience: Callable[[], None],
     ) -> None:
         topic = clients.topic_name(self._settings, record.topic)
+        headers: _Headers = None if record.trace is None else [(HEADER, record.trace)]
         while True:
             try:
-                self._client.produce(topic, record.value, record.key, on_delivery=report)
+                self._client.produce(topic, record.value, record.key, on_delivery=report, headers=headers)
             except BufferError:  # its queue is full: let some records leave first
                 self._client.poll(_LOOK_EVERY_S)
                 patience()

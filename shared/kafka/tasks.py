@@ -8,6 +8,7 @@ import msgspec
 
 from shared.kafka.watermark import Watermark
 from shared.messages import AnyMessage, UnreadableMessageError, decode
+from shared.tracing.traceparent import HEADER, sane
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -20,6 +21,8 @@ class Record(msgspec.Struct, frozen=True):
     value: bytes | None
     timestamp: float
     """When it was produced, in seconds since 1970."""
+    trace: str | None = None
+    """The traceparent in its headers, if there is a sane one."""
 
     @classmethod
     def of(cls, message: confluent_kafka.Message) -> "Record":
@@ -27,7 +30,16 @@ class Record(msgspec.Struct, frozen=True):
         assert topic is not None
         assert partition is not None
         assert offset is not None
-        return cls(topic, partition, offset, message.key(), message.value(), message.timestamp()[1] / 1000)
+        headers = message.headers()
+        return cls(
+            topic,
+            partition,
+            offset,
+            message.key(),
+            message.value(),
+            message.timestamp()[1] / 1000,
+            _trace_in(headers) if isinstance(headers, list) else None,
+        )
 
     def __str__(self) -> str:
         return f"{self.topic}/{self.partition}/{self.offset}"
@@ -115,3 +127,9 @@ class Task:
     def give_back(self, error: Exception | None = None) -> None:
         """Outside `take`, for a task that was kept: it comes again, and `error` counts as its failure."""
         self.lane.given_back.append((self, error))
+
+
+def _trace_in(headers: list[tuple[str, str | bytes | None]]) -> str | None:
+    """The first; whoever writes several, or nonsense, is not followed."""
+    value = next((value for name, value in headers if name == HEADER), None)
+    return sane(value.decode("ascii", "replace") if isinstance(value, bytes) else value)

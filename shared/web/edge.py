@@ -23,7 +23,7 @@ _NO_ANSWER = "500"
 
 class Edge:
     def __init__(self, app: "WSGIApplication", service: str, *, joins_traces: bool = False) -> None:
-        """`joins_traces`: whoever answers says whose trace a request belongs to; what its caller says does not count."""
+        """`joins_traces`: whoever answers says whose trace a request belongs to; what its caller says is not heard."""
         self._app = app
         self._joins_traces = joins_traces
         self._metrics = RequestMetrics(service)

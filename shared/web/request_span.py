@@ -61,10 +61,10 @@ class RequestSpan:
         make_current(None)
         if self._span is None:
             return None
-        # Never the path: somebody may have put a secret into it.
-        if route is not None:
+        outcome: dict[str, str | int] = {"http.response.status_code": int(status)}
+        if route is not None:  # never the path: somebody may have put a secret into it
             self._span.rename(f"{self._method} {route}")
-            self._span.note({"http.route": route})
-        self._span.note({"http.response.status_code": int(status)})
+            outcome["http.route"] = route
+        self._span.note(outcome)
         self._span.end(status if status >= "500" else None)
         return trace_id_of(self._span.trace)

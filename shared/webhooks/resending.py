@@ -10,13 +10,14 @@ from psycopg import Connection
 
 from shared.applications.errors import RefusedError
 from shared.topics import WEBHOOKS_RESEND
+from shared.tracing.spans import current_trace
 from shared.webhooks.standing import check_can_send
 
 _OWNER = "select application_id from webhook_deliveries where id = %s"
 _WISH = "insert into resend_requests (id, delivery_id) values (%s, %s) on conflict (id) do nothing"
 _QUEUE = """
-insert into outbox (topic, key, payload)
-values (%(topic)s, %(delivery)s, resend_requested_message(%(resend)s, %(delivery)s, %(application)s))"""
+insert into outbox (topic, key, payload, trace)
+values (%(topic)s, %(delivery)s, resend_requested_message(%(resend)s, %(delivery)s, %(application)s), %(trace)s)"""
 
 
 class DeliveryNotFoundError(RefusedError):
@@ -43,6 +44,7 @@ def request_resend(connection: Connection[Any], delivery_id: UUID, resend_id: UU
         "delivery": delivery_id,
         "resend": resend_id,
         "application": application_id,
+        "trace": current_trace(),
     }
     connection.execute(_QUEUE, values)
     return True

@@ -11,6 +11,7 @@ from psycopg import Connection
 from shared.applications.errors import ApplicationNotFoundError
 from shared.intents.states import EventType
 from shared.topics import WEBHOOKS_DELIVER
+from shared.tracing.spans import current_trace
 from shared.webhooks.standing import check_can_send
 
 _SENT_BEFORE = "select from webhook_deliveries where id = %s"
@@ -24,8 +25,8 @@ with made as (
     on conflict (id) do nothing
     returning id, application_id, next_due_at
 )
-insert into outbox (topic, key, payload)
-select %(topic)s, application_id, delivery_due_message(id, application_id, 1, next_due_at) from made"""
+insert into outbox (topic, key, payload, trace)
+select %(topic)s, application_id, delivery_due_message(id, application_id, 1, next_due_at), %(trace)s from made"""
 
 
 def send_test_delivery(connection: Connection[Any], application_id: UUID, delivery_id: UUID) -> bool:
@@ -44,5 +45,6 @@ def send_test_delivery(connection: Connection[Any], application_id: UUID, delive
         "application": application_id,
         "event": EventType.SUCCEEDED,
         "topic": WEBHOOKS_DELIVER.name,
+        "trace": current_trace(),
     }
     return bool(connection.execute(_SEND, values).rowcount)

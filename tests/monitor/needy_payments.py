@@ -28,9 +28,14 @@ class NeedyPayments:
             return begin(connection, intent, "adfali", provider, state)
 
     def unknown(self, intent: UUID | None = None, *, can_be_asked: bool = False) -> UUID:
+        """The provider was asked so long ago that nothing can be on its way any more."""
         sending = self.begin(intent or self.intent())
         with self._database.transaction() as connection:
             settle_answered(connection, sending, Outcome(Answer.UNKNOWN, can_be_asked=can_be_asked))
+        self._world.run(
+            "update payment_attempts set sent_at = sent_at - interval '1 minute' where id = %s",
+            sending.attempt,
+        )
         return sending.attempt
 
     def notify_paid(self, attempt: UUID, reference: str = "T-1") -> None:

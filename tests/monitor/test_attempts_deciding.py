@@ -139,13 +139,16 @@ def test_a_customer_who_goes_on_is_not_cut_off(
     assert payments.state(sending.attempt) == "sent"
 
 
-def test_not_paid_is_not_taken_while_the_provider_is_being_asked(
-    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+@pytest.mark.parametrize("state", ["sent", "unknown"])
+def test_not_paid_is_not_taken_while_the_request_may_be_on_its_way(
+    pages: MonitorWorld, operator: Person, payments: NeedyPayments, state: str
 ) -> None:
+    """Nor where somebody else has asked meanwhile and heard nothing of it: it would charge beside the next attempt."""
     sending = payments.begin(payments.intent())
+    pages.run("update payment_attempts set state = %s", state)
     decide(operator, sending.attempt, "not_paid")
     assert "the provider was asked a moment ago" in operator.text
-    assert payments.state(sending.attempt) == "sent"
+    assert payments.state(sending.attempt) == state
     pages.run("update payment_attempts set sent_at = now() - interval '1 minute'")
     decide(operator, sending.attempt, "not_paid")
     assert payments.state(sending.attempt) == "declined"
@@ -173,6 +176,7 @@ def test_that_what_has_ended_was_not_paid_is_no_news(operator: Person, payments:
         ({"outcome": "perhaps", "reason": REASON}, "Say whether it was paid"),
         ({"outcome": "paid", "reason": ""}, "Write 5 to 500 characters"),
         ({"outcome": "paid", "reason": " a \n b "}, "Write 5 to 500 characters"),
+        ({"outcome": "paid", "reason": "\u200b" * 9}, "Write 5 to 500 characters"),
         ({"outcome": "paid", "reason": "x" * 501}, "Write 5 to 500 characters"),
         ({"outcome": "paid", "reason": REASON, "reference": "r" * 256}, "at most 255 characters"),
         ({"outcome": "paid", "reason": REASON, "reference": "0912345678"}, "no card or phone number"),

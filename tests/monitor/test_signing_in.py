@@ -2,6 +2,7 @@
 
 from shared.people.members import add_member
 from shared.people.roles import Role
+from stack.engines import Engines
 from tests.clock import Clock
 from tests.monitor.world import PASSWORD, MonitorWorld
 from tests.person import Person
@@ -54,6 +55,27 @@ def test_a_removed_operator_is_out_at_once(pages: MonitorWorld, operator: Person
     assert operator.open("/account").status_code == 200
     pages.run("update operators set removed_at = now()")
     assert operator.open("/account").url.startswith(f"{pages.url}/sign-in")
+
+
+def test_while_postgresql_is_away_who_was_known_looks_and_who_signed_out_does_not(
+    pages: MonitorWorld, breakable: Engines
+) -> None:
+    """What a browser held before it signed out counts no more, whoever has kept it; and nobody changes anything."""
+    email = pages.make_operator()
+    stays, leaves, ended = (pages.person(is_operator=False) for _ in range(3))
+    for person in (leaves, ended):
+        person.sign_in(email, PASSWORD)
+    stays.sign_in(pages.make_operator(), PASSWORD)
+    kept = leaves.session.cookies.copy()
+    leaves.open("/")
+    leaves.post("/account/sessions", session="others")
+    leaves.open("/")
+    leaves.post("/sign-out")
+    leaves.session.cookies = kept
+    breakable.postgres.kill()
+    assert stays.open("/").status_code == 200
+    assert stays.post("/sign-out").status_code == 503
+    assert [person.open("/").status_code for person in (leaves, ended)] == [503, 503]
 
 
 def test_what_operators_do_is_in_their_log_and_no_merchants(pages: MonitorWorld, operator: Person) -> None:

@@ -78,6 +78,17 @@ def test_many_who_left_a_providers_page_do_not_hide_what_is_under_way(
     assert look_at_database(world.database).attempts.under_way["unknown"] == 1
 
 
+def test_that_more_are_undecided_than_were_counted_is_said(
+    world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "UNDER_WAY_SQL", counting.UNDER_WAY_SQL.replace(str(MOST + 1), "3"))
+    monkeypatch.setattr(counting, "MOST", 2)
+    for ago in (50, 40, 30, 20):
+        make_attempt(world, "unknown", ago=ago * MINUTES, can_be_asked=False)
+    undecided = look_at_database(world.database).attempts.undecided
+    assert (undecided.count, undecided.is_more) == (2, True)
+
+
 def test_what_is_late(world: MonitorWorld) -> None:
     make_intent(world, expires=-2 * MINUTES)
     make_intent(world, "succeeded", expires=-9 * MINUTES)

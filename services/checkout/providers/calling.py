@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ssl import SSLCertVerificationError
 from threading import Timer
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import requests
 from requests import RequestException, Session
@@ -17,6 +17,8 @@ from requests.exceptions import ConnectionError as RequestsConnectionError
 from requests.exceptions import ConnectTimeout, InvalidURL, SSLError
 from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import HTTPError, MaxRetryError, NameResolutionError, NewConnectionError
+
+from shared.tracing.spans import Attributes, Kind, begin_within
 
 _CONNECT_S = 3.0
 _MOST_BYTES = 64 * 1024
@@ -67,6 +69,23 @@ class ProviderClient:
         return self._request("POST", path, is_too_late, data=fields)
 
     def _request(self, method: str, path: str, is_too_late: Callable[[], bool], **content: Any) -> Reply:
+        span = begin_within(f"{method} provider", Kind.CLIENT, self._attributes(method))
+        if span is None:
+            return self._ask(method, path, is_too_late, **content)
+        try:
+            reply = self._ask(method, path, is_too_late, **content)
+        except BaseException as error:
+            span.end(type(error).__name__)
+            raise
+        span.note({"http.response.status_code": reply.status})
+        span.end(str(reply.status) if reply.status >= 400 else None)
+        return reply
+
+    def _attributes(self, method: str) -> Attributes:
+        """Of the address, only the host: paths and queries may name somebody."""
+        return {"http.request.method": method, "server.address": urlsplit(self._base_url).hostname or ""}
+
+    def _ask(self, method: str, path: str, is_too_late: Callable[[], bool], **content: Any) -> Reply:
         watch = _Watch(_WHOLE * self._timeout_s, is_too_late)
         with _Session() as session, watch:
             session.mount("http://", _Adapter(watch))

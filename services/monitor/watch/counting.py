@@ -135,7 +135,7 @@ def _attempts(connection: Connection[Any]) -> Attempts:
             continue
         under_way[state] += count
         if is_undecided:
-            undecided = Waiting(count, state_oldest_s)
+            undecided = Waiting(min(count, MOST), state_oldest_s, count > MOST)
         else:
             oldest_s = max(oldest_s, state_oldest_s)
     (duplicates,) = _row(connection, DUPLICATES_SQL, {})

@@ -1,0 +1,51 @@
+"""W3C's traceparent: read strictly, because anybody may write one."""
+
+import pytest
+
+from shared.tracing.traceparent import read, sane, trace_id_of, write
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+SPAN = "b7ad6b7169203331"
+SANE = f"00-{TRACE}-{SPAN}-01"
+
+HOSTILE = [
+    "",
+    "00",
+    f"00-{TRACE}-{SPAN}",
+    f"00-{TRACE}-{SPAN}-01-more",
+    f"00-{TRACE}-{SPAN}-01\n",
+    f" {SANE}",
+    f"{SANE},{SANE}",
+    f"{SANE}, {SANE}",
+    SANE * 1000,
+    "0" * 100_000,
+    SANE.upper(),
+    f"ff-{TRACE}-{SPAN}-01",
+    f"01-{TRACE}-{SPAN}-01",
+    f"00-{'0' * 32}-{SPAN}-01",
+    f"00-{TRACE}-{'0' * 16}-01",
+    f"00-{TRACE[:-1]}g-{SPAN}-01",
+    f"00-{TRACE}-{SPAN}-1",
+    f"00-{TRACE}-{SPAN}-٠١",
+    "'; drop table payment_intents; --",
+    "00-\x00-\x00-01",
+]
+
+
+@pytest.mark.parametrize("flags", ["00", "01", "03", "ff"])
+def test_a_sane_one_comes_back_as_it_was(flags: str) -> None:
+    text = f"00-{TRACE}-{SPAN}-{flags}"
+    place = read(text)
+    assert place is not None
+    assert write(place) == sane(text) == text
+    assert trace_id_of(text) == TRACE
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_any_other_counts_as_none(text: str) -> None:
+    assert sane(text) is None
+    assert read(text) is None
+
+
+def test_none_is_none() -> None:
+    assert sane(None) is None

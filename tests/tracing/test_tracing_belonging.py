@@ -1,0 +1,198 @@
+"""Whatever happens to an intent later belongs to the trace that it was made in."""
+
+from uuid import UUID, uuid4
+
+import pytest
+import requests
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+from services.scheduler.expiry import Expiry
+from services.scheduler.verification_requests import VerificationRequests
+from shared.attempts.beginning import begin
+from shared.attempts.outcome import Outcome
+from shared.attempts.settling import settle_decided
+from shared.attempts.states import Answer, AttemptState
+from shared.intents.intent import Intent
+from shared.payment_method import PaymentMethod
+from shared.tracing.spans import Kind, current
+from shared.tracing.spans import begin as begin_span
+from shared.webhooks.resending import request_resend
+from tests.tracing.recorded import Recorded, attributes_of, recording, trace_id_of, traceparent_of
+from tests.tracing.world import TracedWorld
+from tests.waiting import eventually
+from tests.webhooks.receivers import Received, Reply
+
+CREATE = "POST /api/v1/payment-intents"
+NOTIFIED = "POST /providers/sandbox/notifications"
+CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def _sent(shop: TracedWorld, intent: Intent) -> UUID:
+    """An attempt whose request was lost on its way."""
+    with shop.database.transaction() as connection:
+        return begin(connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT).attempt
+
+
+def test_an_intent_has_the_trace_of_the_call_that_made_it(shop: TracedWorld, spans: Recorded) -> None:
+    """And so has the row in the outbox that tells of it."""
+    intent = shop.create()
+    (create,) = spans.named(CREATE)
+    assert shop.traces_of(intent) == (traceparent_of(create), [traceparent_of(create)])
+    assert attributes_of(create)["mizan.intent"] == str(intent.uuid)
+
+
+def test_a_repeated_create_leaves_the_trace_alone(shop: TracedWorld, spans: Recorded) -> None:
+    """The second call is found under its own trace."""
+    intent = shop.create(merchant_reference="order-1")
+    assert shop.call(merchant_reference="order-1").status_code == 200
+    first, second = spans.named(CREATE)
+    assert trace_id_of(first) != trace_id_of(second)
+    assert shop.traces_of(intent)[0] == traceparent_of(first)
+
+
+def test_expiry_writes_the_trace(shop: TracedWorld, spans: Recorded) -> None:
+    intents = [shop.create() for _ in range(3)]
+    for intent in intents:
+        shop.expire(intent)
+    Expiry(shop.database).turn()
+    for intent in intents:
+        own, in_outbox = shop.traces_of(intent)
+        assert in_outbox == [own, own]
+    assert len(spans.trace_ids()) == 3
+
+
+def test_an_operators_decision_stays_in_the_intents_trace(shop: TracedWorld, spans: Recorded) -> None:
+    """Whoever decides is in a trace of their own."""
+    intent = shop.create()
+    attempt = _sent(shop, intent)
+    deciding = begin_span("POST /decisions", Kind.SERVER, None, {})
+    with current(deciding), shop.database.transaction() as connection:
+        settle_decided(connection, attempt, Outcome(Answer.PAID))
+    own, in_outbox = shop.traces_of(intent)
+    assert in_outbox == [own] * 3
+    assert own == traceparent_of(spans.named(CREATE)[0])
+
+
+def test_an_intent_made_untraced_stays_untraced(shop: TracedWorld, spans: Recorded) -> None:
+    """Null, everywhere, whatever is traced by now: its payment, its webhook, its receipt."""
+    with spans.paused():
+        intent = shop.create()
+    with shop.checkout.serving():
+        shop.checkout.customer(intent).pay_by_card("4242424242424242")
+    assert shop.traces_of(intent) == (None, [None, None, None])
+    with shop.webhooks():
+        eventually(lambda: shop.receiver.requests)
+    assert "traceparent" not in shop.receiver.requests[0].headers
+    assert spans.all() == []
+
+
+def test_what_the_sampler_leaves_out_is_left_out_everywhere(shop: TracedWorld) -> None:
+    """The decision travels with the trace, so that there are no halves of traces."""
+    with recording(ALWAYS_OFF) as spans:
+        intent = shop.create({"traceparent": CALLER})
+        own, _ = shop.traces_of(intent)
+        with shop.checkout.serving(), shop.webhooks():
+            shop.checkout.customer(intent).pay_by_card("4242424242424242")
+            eventually(lambda: shop.receiver.requests)
+        assert spans.all() == []
+    assert own is not None
+    assert (own[:36], own[-2:]) == (CALLER[:36], "00")
+    received = shop.receiver.requests[0].headers["traceparent"]
+    assert (received[:36], received[-2:]) == (CALLER[:36], "00")
+
+
+def test_verification_asks_within_the_trace(shop: TracedWorld, spans: Recorded) -> None:
+    """The provider is asked in the span of the question, which is a child of its record."""
+    prefix = shop.checkout.settings.kafka.topic_prefix
+    intent = shop.create()
+    _sent(shop, intent)
+    with shop.database.transaction() as connection:
+        connection.execute("update payment_attempts set next_verify_at = mizan_now()")
+    with shop.checkout.verifying():
+        (asked,) = spans.wait_for("GET provider")
+        spans.wait_for(f"process {prefix}checkout.verify")
+    assert spans.chain(asked) == [
+        CREATE,
+        f"send {prefix}checkout.verify",
+        f"process {prefix}checkout.verify",
+        "GET provider",
+    ]
+
+
+def test_requests_to_verify_carry_null_where_there_is_no_trace(shop: TracedWorld) -> None:
+    attempt = _sent(shop, shop.create())
+    with shop.database.transaction() as connection:
+        connection.execute("update payment_attempts set next_verify_at = mizan_now()")
+    VerificationRequests(shop.database).turn()
+    rows = shop.checkout.rows("select key, trace from outbox where topic = 'checkout.verify'")
+    assert rows == [(str(attempt), None)]
+
+
+def test_a_late_notification_is_part_of_the_trace(shop: TracedWorld, spans: Recorded) -> None:
+    """The bank knows nothing of traces: the attempt that it speaks of leads there."""
+    intent = shop.create()
+    with shop.checkout.serving():
+        shop.checkout.customer(intent).pay_by_card("4000000000000259")
+        (charge,) = shop.checkout.charges(intent)
+        shop.checkout.bank.settle(charge, "paid")
+        (notified,) = spans.wait_for(NOTIFIED)
+    assert spans.chain(notified) == [CREATE, NOTIFIED]
+    assert shop.traces_of(intent)[1][-1] == traceparent_of(notified)
+
+
+def test_pages_of_no_intent_and_what_machines_ask_for_have_no_spans(
+    shop: TracedWorld, spans: Recorded
+) -> None:
+    for path in ("/healthz", "/readyz", "/metrics", "/static/mark.svg"):
+        shop.client.get(path)
+    with shop.checkout.serving():
+        assert requests.get(f"{shop.checkout.url}/pay/{uuid4()}", timeout=10).status_code == 404
+        assert requests.get(f"{shop.checkout.url}/static/mark.svg", timeout=10).status_code == 200
+    assert spans.all() == []
+
+
+def test_a_resend_has_the_trace_of_who_asked(shop: TracedWorld, spans: Recorded) -> None:
+    """It is another story than the payment's; asked for from nowhere, it has none."""
+
+    def only_resends_work(_: Received) -> Reply:
+        return Reply(200 if len(shop.receiver.requests) > 1 else 500)
+
+    shop.receiver.answer = only_resends_work
+    shop.expire(shop.create())
+    Expiry(shop.database).turn()
+    with shop.webhooks():
+        (first,) = spans.wait_for("POST webhook")
+        delivery = UUID(str(attributes_of(first)["mizan.delivery"]))
+        asking = begin_span("POST /resend", Kind.SERVER, None, {})
+        assert asking is not None
+        with current(asking), shop.database.transaction() as connection:
+            request_resend(connection, delivery, uuid4())
+        asking.end()
+        eventually(
+            lambda: [s for s in spans.named("POST webhook") if attributes_of(s)["mizan.step"] == "resend"]
+        )
+    (resent,) = [s for s in spans.named("POST webhook") if attributes_of(s)["mizan.step"] == "resend"]
+    assert spans.chain(resent)[0] == "POST /resend"
+    assert trace_id_of(resent) != trace_id_of(first)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_requests_of_the_merchant_are_spans_with_their_outcome(
+    shop: TracedWorld, spans: Recorded, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what they asked, the route; never the path."""
+    intent = shop.create()
+    if status == 500:
+
+        def fail(*_: object) -> None:
+            raise RuntimeError("no")
+
+        monkeypatch.setattr("services.api.payment_intents.store.find", fail)
+    shop.retrieve(intent)
+    retrieved = spans.named("GET /api/v1/payment-intents/<payment_intent>")[-1]
+    assert attributes_of(retrieved) == {
+        "http.request.method": "GET",
+        "http.route": "/api/v1/payment-intents/<payment_intent>",
+        "http.response.status_code": status,
+        **({"error.type": "500"} if status == 500 else {}),
+    }

@@ -1,0 +1,129 @@
+"""What others write into a traceparent can neither break anything nor get in; and a span tells nobody's secrets."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Producer
+
+from shared.intents.intent import Intent
+from shared.kafka import clients
+from shared.messages import DeliveryDue, encode
+from shared.topics import WEBHOOKS_DELIVER
+from shared.tracing.traceparent import HEADER, sane
+from tests.tracing.recorded import Recorded, attributes_of, trace_id_of, traceparent_of
+from tests.tracing.test_traceparent import HOSTILE, SANE, TRACE
+from tests.tracing.world import TracedWorld
+from tests.waiting import eventually
+from tests.webhooks.receivers import Received, Reply
+
+CREATE = "POST /api/v1/payment-intents"
+SENDABLE = [text for text in HOSTILE if text.isascii() and "\n" not in text and "\x00" not in text]
+
+
+@pytest.mark.parametrize("text", SENDABLE, ids=range(len(SENDABLE)))
+def test_a_senseless_traceparent_begins_a_new_trace(shop: TracedWorld, spans: Recorded, text: str) -> None:
+    """The call works, and what is stored is ours."""
+    intent = shop.create({"traceparent": text})
+    (create,) = spans.named(CREATE)
+    assert create.parent is None
+    assert trace_id_of(create) != TRACE
+    assert shop.traces_of(intent)[0] == traceparent_of(create)
+
+
+def test_of_many_traceparents_none_counts(shop: TracedWorld, spans: Recorded) -> None:
+    """Sent as two headers, which servers join with a comma."""
+    shop.create({"traceparent": f"{SANE},{SANE.replace('0a', '0b')}"})
+    assert trace_id_of(spans.named(CREATE)[0]) != TRACE
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(HEADER, b"\xff\xfe" * 10_000)],
+        [(HEADER, None)],
+        [(HEADER, b"")],
+        [(HEADER, b"00-x-y-z"), (HEADER, SANE.encode())],
+        [("Traceparent", SANE.encode()), ("", b"")],
+        [(f"h{number}", b"x") for number in range(1000)],
+        [(HEADER, f"{SANE}\r\nService-Signature: 0".encode())],
+    ],
+    ids=["binary", "null", "empty", "several", "other names", "many", "a header of HTTP"],
+)
+def test_senseless_headers_of_a_record_are_not_passed_on(
+    shop: TracedWorld, spans: Recorded, headers: list[tuple[str, str | bytes | None]]
+) -> None:
+    """The webhook goes out all the same, once, without a traceparent."""
+    with spans.paused():
+        shop.expire(shop.create())
+        due = shop.take_in_expired()
+    _produce(shop, due, headers)
+    with shop.running("deliver"):
+        eventually(lambda: shop.receiver.requests)
+    (request,) = shop.receiver.requests
+    assert HEADER not in request.headers
+    assert json.loads(request.body)["id"] == str(due.id)
+    assert spans.named("POST webhook") == []
+
+
+def _produce(shop: TracedWorld, due: DeliveryDue, headers: list[tuple[str, str | bytes | None]]) -> None:
+    kafka = shop.checkout.settings.kafka
+    producer: Producer = clients.producer(kafka, "hostile")
+    topic = clients.topic_name(kafka, WEBHOOKS_DELIVER.name)
+    producer.produce(topic, encode(due), str(due.application_id), headers=headers)
+    assert producer.flush(30) == 0
+
+
+def test_no_secret_is_in_any_span(shop: TracedWorld, spans: Recorded) -> None:
+    """Of a whole payment with a card, one with a wallet, and a webhook whose address is a secret too."""
+    shop.receive_at("/hooks/s3cr3t-path?token=s3cr3t-token")
+    shop.receiver.answer = _refuse_once(shop)
+    with shop.checkout.serving(), shop.webhooks():
+        for pay in (_by_card, _by_wallet):
+            intent = shop.create(
+                metadata={"color": "m3tadata"},
+                description="d3scription",
+                customer={"external_id": "cust0mer"},
+            )
+            pay(shop, intent)
+        eventually(lambda: len(shop.receiver.requests) == 3)
+        spans.wait_for("POST webhook", 3)
+    told = repr(
+        [(span.name, attributes_of(span), span.events, span.status.description) for span in spans.all()]
+    )
+    application = shop.checkout.application
+    secrets = (
+        "s3cr3t",
+        "m3tadata",
+        "d3scription",
+        "cust0mer",
+        "4242424242424242",
+        "737",
+        "913632323",
+        "111111",
+    )
+    for secret in (*secrets, application.api_key, application.access_token, application.webhook_secret):
+        assert secret not in told
+    assert "127.0.0.1" in told  # the host of the receiver
+
+
+def _by_card(shop: TracedWorld, intent: Intent) -> None:
+    shop.customer(intent).pay_by_card("4242424242424242")
+
+
+def _by_wallet(shop: TracedWorld, intent: Intent) -> None:
+    customer = shop.customer(intent)
+    customer.pay_by_wallet("sadad", "0913632323")
+    customer.enter_code("111111")
+
+
+def _refuse_once(shop: TracedWorld) -> Callable[[Received], Reply]:
+    def answer(_: Received) -> Reply:
+        return Reply(500 if len(shop.receiver.requests) == 1 else 200)
+
+    return answer
+
+
+def test_what_we_write_is_sane(shop: TracedWorld, spans: Recorded) -> None:
+    assert sane(shop.traces_of(shop.create())[0])
+    assert spans.named(CREATE)

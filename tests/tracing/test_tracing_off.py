@@ -1,0 +1,95 @@
+"""Where no collector is configured there is nothing: no column, no header, no import."""
+
+import subprocess
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+from confluent_kafka import Message, TopicPartition
+
+from shared.kafka import clients
+from shared.settings import KafkaSettings
+from shared.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELIVER
+from tests.logged import logged
+from tests.tracing.world import TracedWorld
+from tests.waiting import eventually
+
+CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+PROCESSES = (
+    "services.api.app",
+    "services.checkout.app",
+    "services.checkout.verifier",
+    "services.dashboard.app",
+    "services.scheduler.__main__",
+    "services.webhooks.__main__",
+)
+_LOOK = """
+import importlib, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+from shared.tracing.setup import start_tracing
+start_tracing("api", None)
+print([name for name in sys.modules if "opentelemetry" in name or "protobuf" in name])
+"""
+
+
+def _records(settings: KafkaSettings, topic: str) -> list[Message]:
+    """All that are in it."""
+    consumer = clients.consumer(settings, f"reader-{uuid4()}")
+    name = clients.topic_name(settings, topic)
+    partitions = consumer.list_topics(name, timeout=10).topics[name].partitions
+    consumer.assign([TopicPartition(name, number, 0) for number in partitions])
+    ends = [consumer.get_watermark_offsets(place, timeout=10)[1] for place in consumer.assignment()]
+    found: list[Message] = []
+
+    def has_all() -> bool:
+        found.extend(consumer.consume(100, 0.1))
+        return len(found) == sum(ends)
+
+    eventually(has_all)
+    consumer.close()
+    return found
+
+
+def test_opentelemetry_is_not_imported(repository_root: Path) -> None:
+    """By no service: it takes time to start with, and memory."""
+    looked = subprocess.run(
+        [sys.executable, "-c", _LOOK, *PROCESSES],
+        cwd=repository_root,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert looked.stdout.strip() == "[]"
+
+
+def test_nothing_is_written_and_nothing_is_sent(shop: TracedWorld) -> None:
+    """Whatever the merchant says of their own trace."""
+    kafka = shop.checkout.settings.kafka
+    with logged() as log, shop.checkout.serving():
+        intent = shop.create({"traceparent": CALLER})
+        shop.checkout.customer(intent).pay_by_card("4242424242424242")
+        lines = log.getvalue()
+    assert "web.access" in lines
+    assert "trace" not in lines
+    assert shop.traces_of(intent) == (None, [None] * 3)
+    with shop.webhooks():
+        eventually(lambda: shop.receiver.requests)
+    assert "traceparent" not in shop.receiver.requests[0].headers
+    records = [
+        *_records(kafka, PAYMENT_INTENT_EVENTS.name),
+        *_records(kafka, WEBHOOKS_DELIVER.name),
+    ]
+    assert [record.headers() for record in records] == [None] * 4
+
+
+def test_a_process_that_is_not_traced_hands_a_trace_on(shop: TracedWorld) -> None:
+    """Installed one after another, services do not tear each other's traces apart."""
+    intent = shop.create()
+    with shop.database.transaction() as connection:
+        connection.execute("update payment_intents set trace = %s", (CALLER,))
+    with shop.checkout.serving(), shop.webhooks():
+        shop.checkout.customer(intent).pay_by_card("4242424242424242")
+        eventually(lambda: shop.receiver.requests)
+    assert shop.receiver.requests[0].headers["traceparent"] == CALLER

@@ -1,0 +1,75 @@
+"""When tracing is on: where a collector's address is given, and nobody has said otherwise."""
+
+import logging
+
+import pytest
+
+from shared.settings import SettingsError, TracingSettings, read_settings
+from shared.tracing.exporting import NowAndThen
+from tests.logged import logged
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://mizan:hush@127.0.0.1/mizan")
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:9092")
+
+
+def test_off_unless_configured() -> None:
+    assert read_settings().tracing is None
+
+
+@pytest.mark.parametrize("base", ["http://collector:4318", "http://collector:4318/"])
+def test_the_address_of_a_collector(monkeypatch: pytest.MonkeyPatch, base: str) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", base)
+    assert read_settings().tracing == TracingSettings("http://collector:4318/v1/traces")
+
+
+def test_an_address_of_traces_alone_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://traces.example/take")
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "1000")
+    assert read_settings().tracing == TracingSettings("https://traces.example/take", 1000)
+
+
+def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    assert read_settings().tracing is None
+
+
+@pytest.mark.parametrize(
+    "name", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_BSP_MAX_QUEUE_SIZE"]
+)
+def test_what_cannot_be_used_is_told_at_the_start(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "collector:4317")
+    with pytest.raises(SettingsError) as caught:
+        read_settings()
+    assert set(caught.value.problems) == {name}
+
+
+def test_the_address_is_in_no_text_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some hosters put a key into it."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector.example/k3y")
+    assert "k3y" not in repr(read_settings())
+
+
+def test_of_many_troubles_one_is_told_a_minute() -> None:
+    """And how many were not."""
+    logger = logging.getLogger("opentelemetry.any.thing")
+    parent = logging.getLogger("opentelemetry")
+    handler = NowAndThen()
+    parent.addHandler(handler)
+    parent.propagate = False
+    try:
+        with logged() as log:
+            for _ in range(1000):
+                logger.error("the collector is away")
+            (line,) = log.getvalue().splitlines()
+            assert "the collector is away" in line
+            handler.next_at = 0.0
+            logger.error("the collector is away")
+            assert '"held_back": 999' in log.getvalue()
+    finally:
+        parent.removeHandler(handler)
+        parent.propagate = True

@@ -1,0 +1,96 @@
+"""A merchant's server, a customer and a receiver of webhooks, with every service between them in this process."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from werkzeug.test import TestResponse
+
+from services.api.app import make_app
+from services.scheduler.expiry import Expiry
+from services.webhooks.intake import take_in
+from shared.applications.registry import NewApplication, set_webhook_url
+from shared.intents import store
+from shared.intents.intent import Intent
+from shared.messages import DeliveryDue
+from shared.uuid_text import uuid_in
+from shared.webhook_url import check_webhook_url
+from tests.api.conftest import PATH, credentials_of
+from tests.checkout.customer import Customer
+from tests.checkout.world import CheckoutWorld
+from tests.webhooks.conftest import Webhooks
+from tests.webhooks.merchants import told_events
+from tests.webhooks.receivers import Receiver
+
+
+class TracedWorld:
+    def __init__(self, checkout: CheckoutWorld, receiver: Receiver) -> None:
+        self.checkout = checkout
+        self.receiver = receiver
+        self.database = checkout.database
+        url = check_webhook_url(receiver.url, allow_private=True)
+        checkout.application = checkout.make_application(
+            NewApplication("shop", "Tripoli Coffee", webhook_url=url)
+        )
+        self.client = make_app(checkout.settings, checkout.database).test_client()
+
+    def call(self, headers: Mapping[str, str] | None = None, **fields: Any) -> TestResponse:
+        """A create."""
+        body = {"merchant_reference": uuid4().hex, "amount": 25_000, "currency": "LYD", **fields}
+        credentials = credentials_of(self.checkout.application)
+        return self.client.post(PATH, json=body, headers={**credentials, **(headers or {})})
+
+    def create(self, headers: Mapping[str, str] | None = None, **fields: Any) -> Intent:
+        answer = self.call(headers, **fields)
+        assert answer.status_code == 201, answer.text
+        uuid = uuid_in(answer.get_json()["data"]["uuid"])
+        assert uuid is not None
+        with self.database.cursor() as cursor:
+            intent = store.find(cursor, uuid)
+        assert intent is not None
+        return intent
+
+    def retrieve(self, intent: Intent) -> TestResponse:
+        return self.client.get(f"{PATH}/{intent.uuid}", headers=credentials_of(self.checkout.application))
+
+    def expire(self, intent: Intent) -> None:
+        """Its time is over; nobody has come by."""
+        with self.database.transaction() as connection:
+            connection.execute(
+                "update payment_intents set expires_at = mizan_now() where uuid = %s", (intent.uuid,)
+            )
+
+    def traces_of(self, intent: Intent) -> tuple[str | None, list[str | None]]:
+        """That of the intent, and those of its rows in the outbox."""
+        ((own,),) = self.checkout.rows("select trace from payment_intents where uuid = %s", intent.uuid)
+        rows = self.checkout.rows("select trace from outbox where key = %s order by id", str(intent.uuid))
+        return own, [trace for (trace,) in rows]
+
+    def customer(self, intent: Intent) -> Customer:
+        return self.checkout.customer(intent)
+
+    def receive_at(self, path: str) -> None:
+        url = check_webhook_url(f"http://127.0.0.1:{self.receiver.port}{path}", allow_private=True)
+        with self.database.transaction() as connection:
+            set_webhook_url(connection, self.checkout.application.id, url)
+
+    def take_in_expired(self) -> DeliveryDue:
+        """The one intent that is due expires, and its event is taken in, with nothing put into Kafka."""
+        Expiry(self.database).turn()
+        (event,) = told_events(self.database)
+        with self.database.cursor() as cursor:
+            (due,) = take_in(cursor, [event])
+        return due
+
+    @contextmanager
+    def webhooks(self) -> Iterator[None]:
+        """The relay, and all parts of the webhook service."""
+        with Webhooks(self.checkout.settings).whole():
+            yield
+
+    @contextmanager
+    def running(self, *roles: str) -> Iterator[None]:
+        """Only these parts of it."""
+        with Webhooks(self.checkout.settings).running(*roles):
+            yield
