@@ -55,6 +55,8 @@ def answer_kafka_away(_error: KafkaUnavailableError) -> ResponseReturnValue:
     if is_for_program():
         return {"message": "Kafka does not answer."}, 503
     title, text = _KAFKA_AWAY
+    if request.method != "GET":
+        _, text = _AWAY_CHANGING  # what was on the wire when our patience ended may still arrive
     return render_template("trouble.html", title=title, text=text), 503
 
 

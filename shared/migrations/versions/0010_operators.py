@@ -1,4 +1,4 @@
-"""Those who run Mizan: their accounts and what they did; dead letters put back; the trace that an intent belongs to."""
+"""Those who run Mizan: their accounts and what they did; dead letters put back where they came from."""
 
 from alembic import op
 
@@ -31,15 +31,6 @@ comment on column audit_log.merchant_id is 'whose log it is in; null: only opera
 comment on column audit_log.member_id is 'null: an operator';
 comment on column audit_log.operator_id is 'who it was, at the monitor; null: a member, or the command line';
 create index audit_log_by_operators on audit_log (id) where member_id is null;
-"""
-
-ATTEMPTS = """
-alter table payment_attempts
-    add column handled_at timestamptz,
-    add column handled_note text,
-    add constraint payment_attempts_handled_duplicate
-        check (handled_at is null or state = 'duplicate' and handled_note <> '') not valid;
-comment on column payment_attempts.handled_at is 'of a duplicate: when an operator said that it was seen to';
 """
 
 # A letter's id is made of where its record came from and when it was put aside; dead_letters has one partition.
@@ -75,15 +66,8 @@ create table letter_replays (
 comment on table letter_replays is 'dead letters that were put back where they came from';
 """
 
-TRACES = """
-alter table payment_intents add column trace text;
-comment on column payment_intents.trace is 'W3C traceparent of the call that made it; null where nothing is traced';
-alter table outbox add column trace text;
-comment on column outbox.trace is 'W3C traceparent, which goes into the record''s headers';
-"""
-
 
 def upgrade() -> None:
     connection = op.get_bind().execution_options(no_parameters=True)
-    for statements in (OPERATORS, AUDIT, ATTEMPTS, LETTERS, TRACES):
+    for statements in (OPERATORS, AUDIT, LETTERS):
         connection.exec_driver_sql(statements)
