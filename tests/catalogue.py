@@ -4,6 +4,9 @@ from functools import cached_property
 from gettext import GNUTranslations
 from importlib.resources import files
 
+LANGUAGES = ("ar", "en")
+DIRECTIONS = {"ar": "rtl", "en": "ltr"}
+
 
 class Catalogue:
     def __init__(self, *packages: str) -> None:

@@ -18,12 +18,13 @@ from tests.mizan.conftest import Mizan
 
 @pytest.fixture
 def sending(database: Database, application_id: UUID) -> Sending:
-    """A request to a provider that cannot be asked, and that has not answered."""
+    """A request to a provider that cannot be asked, and that has not answered within a minute."""
     with database.cursor() as cursor:
         intent, _ = create_or_find(cursor, NewIntent(application_id, "order-1", 25_000, "LYD"))
     with database.transaction() as connection:
         made = begin(connection, intent.uuid, "adfali", "plutu", AttemptState.SENT)
         settle_answered(connection, made, Outcome(Answer.UNKNOWN, can_be_asked=False))
+        connection.execute("update payment_attempts set sent_at = sent_at - interval '1 minute'")
     return made
 
 

@@ -82,6 +82,19 @@ class RunningStack:
         self.send(signal.SIGTERM)
         return self.wait_exit()
 
+    def mizan(self, *arguments: str) -> dict[str, str]:
+        """What `bin/mizan` says, which has to be JSON."""
+        environment = {**os.environ, "STACK_DIR": str(self.directory)}  # noqa: TID251  the child gets ours
+        done = subprocess.run(
+            [PROJECT / "bin" / "mizan", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        answer: dict[str, str] = json.loads(done.stdout)
+        return answer
+
     def left_behind(self) -> list[str]:
         return [" ".join(process.cmdline()) for process in find_leftovers(self.directory).all()]
 

@@ -8,13 +8,18 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+import sqlalchemy
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.pool import NullPool
 
 from shared.db.migrate import migrate
 from shared.db.pool import Database
-from shared.db.schema import SchemaOutdatedError, check_schema, head_revision
+from shared.db.schema import MIGRATIONS, SchemaOutdatedError, check_schema, head_revision
 from shared.settings import DatabaseSettings
 from tests.clock import Clock
 from tests.engines import TestEngines
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -31,6 +36,21 @@ def _one(database: Database, query: str, *values: object) -> Any:
         row = connection.execute(query.encode(), values).fetchone()
     assert row is not None
     return row[0]
+
+
+_WAITS_FOR = "select true from pg_locks where relation = %s::regclass and not granted"
+
+
+def _migrate_to(revision: str, url: str) -> None:
+    engine = sqlalchemy.create_engine(
+        url.replace("postgresql:", "postgresql+psycopg:", 1), poolclass=NullPool
+    )
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with engine.connect() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+        connection.commit()
 
 
 def test_many_migrate_at_the_same_moment(empty_database: DatabaseSettings) -> None:
@@ -57,6 +77,33 @@ def test_indexes_that_were_cut_off_while_being_built_are_built_again(
         connection.execute("update alembic_version set version_num = '0010'")
     assert migrate(database_settings.url) == head_revision()
     assert _one(database, "select count(*) from pg_class where relname = 'payment_attempts_open'") == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("payment_intents", "payment_attempts"),
+        ("payment_attempts", "payment_intents"),
+        ("payment_intents", "outbox"),
+        ("payment_attempts", "audit_log"),
+    ],
+)
+def test_no_payment_is_ended_by_migrating_beside_it(
+    empty_database: DatabaseSettings, first: str, second: str
+) -> None:
+    """Regression: a migration that held one table and waited for another made a deadlock with a payment under way."""
+    _migrate_to("0009", empty_database.url)
+    with (
+        psycopg.connect(empty_database.url) as payment,
+        psycopg.connect(empty_database.url, autocommit=True) as looking,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        payment.execute(f"lock table {first} in row exclusive mode".encode())
+        migrating = pool.submit(migrate, empty_database.url)
+        eventually(lambda: looking.execute(_WAITS_FOR, (first,)).fetchone())
+        payment.execute(f"lock table {second} in row exclusive mode".encode())
+        payment.commit()
+        assert migrating.result(60) == head_revision()
 
 
 def test_a_schema_that_is_too_old_is_noticed(empty_database: DatabaseSettings) -> None:
