@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from time import monotonic
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
@@ -17,6 +18,7 @@ from shared.webhooks.resending_failed import (
     FAILED_FACETS,
     BulkResend,
     NothingFailedError,
+    ResendingAlreadyError,
     begin_resending_failed,
 )
 
@@ -40,6 +42,8 @@ class NotBegun:
 class ResendingAll:
     begun: Sequence[Begun]
     refused: Sequence[NotBegun]
+    is_all: bool = True
+    """False: there are more applications, which the same wish goes on with."""
 
 
 # Compared as pairs, so that only the index of facets can help.
@@ -55,6 +59,9 @@ where exists (
         limit 1) as failed
     offset 0)
 order by a.id"""  # noqa: S608  from constants of this house
+_UNDER_WAY = "select application_id, id from bulk_resends where finished_at is null"
+# Well within the longest time of a transaction, which thousands of applications would take.
+_TIME_LIMIT_S = 8.0
 
 
 def resend_exhausted(connection: Connection[Any], delivery_id: UUID, resend_id: UUID, actor: Actor) -> bool:
@@ -74,16 +81,22 @@ def resend_exhausted(connection: Connection[Any], delivery_id: UUID, resend_id: 
 def resend_all_exhausted(
     connection: Connection[Any], since: datetime, until: datetime, actor: Actor, wish: UUID | None = None
 ) -> ResendingAll:
-    """Of the events of this period. `wish` names the wish: the same twice begins once."""
+    """Of the events of this period. `wish` names the wish: the same twice begins once, and goes on where it stopped."""
     wish = wish or uuid4()
+    deadline = monotonic() + _TIME_LIMIT_S
+    under_way = dict(connection.execute(_UNDER_WAY).fetchall())
     begun: list[Begun] = []
     refused: list[NotBegun] = []
     values = {"facets": FAILED_FACETS, "since": since, "until": until}
     for application_id, name in read_in_order(connection).execute(_WHO_HAS_FAILED, values).fetchall():
+        bulk_id = uuid5(wish, str(application_id))
+        if under_way.get(application_id, bulk_id) != bulk_id:
+            refused.append(NotBegun(application_id, name, str(ResendingAlreadyError(bulk_id))))
+            continue
+        if begun and monotonic() > deadline:
+            return ResendingAll(begun, refused, is_all=False)
         try:
-            bulk, is_new = begin_resending_failed(
-                connection, application_id, uuid5(wish, str(application_id)), since, until
-            )
+            bulk, is_new = begin_resending_failed(connection, application_id, bulk_id, since, until)
         except NothingFailedError:  # resent by now
             continue
         except RefusedError as error:

@@ -14,6 +14,7 @@ from shared.uuid_text import uuid_in
 
 _PAGE = 50
 
+
 @dataclass(frozen=True, slots=True)
 class AuditPages:
     workshop: Workshop

@@ -97,7 +97,14 @@ def _tell(outcome: ResendingAll) -> None:
             ),
             "good",
         )
-    elif not outcome.refused:
+    if not outcome.is_all:
+        flash(
+            _(
+                "There are more applications than could be begun with at once. Ask again to go on with the others."
+            ),
+            "bad",
+        )
+    elif not outcome.begun and not outcome.refused:
         flash(_("No delivery of this period has failed, or all have been resent."), "info")
     if outcome.refused:
         named = [one.application for one in outcome.refused[:_MOST_NAMED]]

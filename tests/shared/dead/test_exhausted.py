@@ -181,6 +181,21 @@ class TestResendingAll:
         assert "being resent already" in why
         assert len(graveyard.actions()) == len(graveyard.rows("select from bulk_resends")) == 1
 
+    def test_more_applications_than_time_are_gone_on_with(
+        self, graveyard: Graveyard, deliveries: Deliveries, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After an outage of ours thousands may have failed ones; each asking begins some more of them."""
+        monkeypatch.setattr("shared.dead.resending_exhausted._TIME_LIMIT_S", -1.0)
+        for application in (deliveries.application_id, self._application(deliveries, "another")):
+            deliveries.make("failed", 500, tries=9, application_id=application)
+        now = datetime.now(UTC)
+        answers = []
+        for _ in range(2):
+            with graveyard.database.transaction() as connection:
+                answers.append(resend_all_exhausted(connection, now - HOUR, now + HOUR, AMAL))
+        assert [[one.application for one in answer.begun] for answer in answers] == [["shop"], ["another"]]
+        assert [answer.is_all for answer in answers] == [False, True]
+
     def test_none_has_failed(self, graveyard: Graveyard, deliveries: Deliveries) -> None:
         deliveries.make("succeeded")
         assert self._resend(graveyard) == ([], [])
