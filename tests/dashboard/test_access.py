@@ -19,7 +19,7 @@ _OPEN = {
     "people.invitation",
     "people.join",
 }
-_OTHERS = {"static", "operations.healthz", "operations.readyz", "operations.metrics"}
+_OTHERS = {"static", "house.static", "operations.healthz", "operations.readyz", "operations.metrics"}
 
 
 def test_each_route_says_whom_it_is_for(world: DashboardWorld) -> None:

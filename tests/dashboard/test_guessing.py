@@ -7,8 +7,7 @@ from threading import Event, Thread
 
 import pytest
 
-from services.dashboard.people import signing_in
-from shared.people import passwords
+from shared.people import passwords, proving
 from shared.people.members import find_by_email, set_password
 from shared.people.passwords import hash_password, matching
 from shared.people.roles import Role
@@ -153,7 +152,7 @@ def test_a_password_changed_while_somebody_signs_in_counts(
             set_password(connection, member.id, "another one altogether")
         return right
 
-    monkeypatch.setattr(signing_in, "matching", change_meanwhile)
+    monkeypatch.setattr(proving, "matching", change_meanwhile)
     assert pages.person().sign_in(email, PASSWORD).status_code == 422
     monkeypatch.undo()
     assert pages.person().sign_in(email, "another one altogether").url == f"{pages.url}/"
