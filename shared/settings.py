@@ -366,14 +366,18 @@ def _dashboard(env: environs.FileAwareEnv) -> DashboardSettings:
 def _monitor(env: environs.FileAwareEnv) -> MonitorSettings:
     usual = MonitorSettings()
 
-    def each_has_an_address(targets: Mapping[str, str]) -> None:
-        for address in targets.values():
+    def each_has_an_address(targets: list[str]) -> None:
+        for target in targets:
+            name, _, address = target.partition("=")
+            if not name:
+                raise environs.ValidationError("Must be name=address, comma-separated.")
             validate.URL(schemes={"http", "https"}, require_tld=False)(address)
 
-    targets: Mapping[str, str] | None = env.dict("MONITOR_TARGETS", {}, validate=each_has_an_address)
+    targets = env.list("MONITOR_TARGETS", [], validate=each_has_an_address) or []
+    addresses = (target.partition("=") for target in targets)
     return MonitorSettings(
         threads=env.int("MONITOR_THREADS", usual.threads, validate=validate.Range(1, 256)),
-        targets=MappingProxyType({name: url.rstrip("/") for name, url in (targets or {}).items()}),
+        targets=MappingProxyType({name: address.rstrip("/") for name, _, address in addresses}),
     )
 
 

@@ -189,3 +189,22 @@ class TestDashboard:
         with pytest.raises(SettingsError) as caught:
             read_settings()
         assert set(caught.value.problems) == {name}
+
+
+class TestMonitor:
+    def test_the_services_it_looks_after(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert read_settings().monitor.targets == {}
+        monkeypatch.setenv("MONITOR_TARGETS", "api=http://api:8001/,checkout-verifier=http://10.0.0.7:8009")
+        assert read_settings().monitor.targets == {
+            "api": "http://api:8001",
+            "checkout-verifier": "http://10.0.0.7:8009",
+        }
+
+    @pytest.mark.parametrize(
+        "value", ["api", "=http://api", "api=", "api=ftp://api", "api=file:///etc/passwd"]
+    )
+    def test_what_cannot_be(self, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+        monkeypatch.setenv("MONITOR_TARGETS", value)
+        with pytest.raises(SettingsError) as caught:
+            read_settings()
+        assert set(caught.value.problems) == {"MONITOR_TARGETS"}
