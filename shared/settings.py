@@ -373,7 +373,7 @@ def _monitor(env: environs.FileAwareEnv) -> MonitorSettings:
                 raise environs.ValidationError("Must be name=address, comma-separated.")
             validate.URL(schemes={"http", "https"}, require_tld=False)(address)
 
-    targets = env.list("MONITOR_TARGETS", [], validate=each_has_an_address) or []
+    targets: list[str] = env.list("MONITOR_TARGETS", [], validate=each_has_an_address) or []
     addresses = (target.partition("=") for target in targets)
     return MonitorSettings(
         threads=env.int("MONITOR_THREADS", usual.threads, validate=validate.Range(1, 256)),
