@@ -46,7 +46,8 @@ def test_the_call_in_the_banner_works_and_so_it_does_after_the_next_start(start:
     stack = start()
     demo = stack.read()["demo"]
     credentials = {"application_id", "api_key", "access_token", "webhook_secret"}
-    assert set(demo) == {*credentials, "owner_email", "owner_password"}
+    people = {"owner_email", "owner_password", "operator_email", "operator_password"}
+    assert set(demo) == credentials | people
     first = _copied_call(stack.output)
     assert first.status_code == 201
     intent = first.json()["data"]
