@@ -9,8 +9,10 @@ from uuid import UUID, uuid4
 
 import pytest
 from cryptography.fernet import Fernet
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from shared.db.pool import Database
+from shared.kafka.clients import KafkaUnavailableError
 from shared.kafka.topic_check import ensure_topics
 from shared.settings import (
     ApiSettings,
@@ -150,7 +152,9 @@ def settings(database_settings: DatabaseSettings, kafka_settings: KafkaSettings)
 
 @pytest.fixture
 def make_topics(kafka_settings: KafkaSettings) -> Callable[[Sequence[Topic]], None]:
+    @retry(retry=retry_if_exception_type(KafkaUnavailableError), stop=stop_after_attempt(4), reraise=True)
     def make(topics: Sequence[Topic]) -> None:
+        """Again where the broker has just been restarted by the test before."""
         ensure_topics(kafka_settings, topics)
 
     return make

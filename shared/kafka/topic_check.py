@@ -98,4 +98,7 @@ def _existing(admin: AdminClient) -> dict[str, TopicMetadata]:
 
 
 def _answer(future: Future[_T]) -> _T:
-    return future.result(_TIMEOUT_S)
+    try:
+        return future.result(_TIMEOUT_S)
+    except TimeoutError as error:
+        raise KafkaUnavailableError(f"Kafka did not answer within {_TIMEOUT_S:g} s") from error

@@ -86,9 +86,11 @@ class Kafka:
         """How many records of the work topic are committed, over all partitions."""
         topic = clients.topic_name(self.settings, WORK.name)
         # Not AdminClient.list_consumer_group_offsets: while the coordinator moves, librdkafka 2.16 crashes in it.
-        partitions = self._onlooker.committed(
-            [TopicPartition(topic, n) for n in range(WORK.partitions)], timeout=10
-        )
+        places = [TopicPartition(topic, n) for n in range(WORK.partitions)]
+        try:
+            partitions = self._onlooker.committed(places, timeout=10)
+        except KafkaException:  # a fresh broker is still looking for the group's coordinator
+            return 0
         return sum(max(0, partition.offset) for partition in partitions)
 
     def members(self) -> int:
