@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, cast
 from uuid import UUID
 
-from flask import Blueprint, Flask, abort, current_app, g, redirect, request, url_for
+from flask import Blueprint, Flask, abort, current_app, g, request
 from flask.typing import ResponseReturnValue
 from psycopg import Connection
 
@@ -20,16 +20,14 @@ from shared.applications.registry import get_application
 from shared.audit import Action, Actor, Details, record
 from shared.db.pool import Database
 from shared.pages.account import Holder
-from shared.pages.asking import address, is_by_itself, wants_part
+from shared.pages.asking import address, is_by_itself, is_for_nobody, to_sign_in
 from shared.pages.token import current_token
 from shared.people.members import Member
 from shared.people.roles import ALLOWED, Permission
 from shared.people.sessions import find_session
 from shared.uuid_text import uuid_in
-from shared.web.static_urls import is_static
 
 View = Callable[..., ResponseReturnValue]
-_SEE_OTHER = 303
 _NEEDS = "_needs"
 
 
@@ -107,8 +105,9 @@ def note(
 def guard(app: Flask, database: Database) -> None:
     @app.before_request
     def check() -> ResponseReturnValue | None:
-        if request.endpoint is None or is_static(request.endpoint) or request.blueprint == "operations":
+        if is_for_nobody():
             return None
+        assert request.endpoint is not None
         needs = needs_of(current_app.view_functions[request.endpoint])
         with database.cursor() as cursor:
             found = find_session(cursor, current_token(), is_use=not is_by_itself())
@@ -116,7 +115,7 @@ def guard(app: Flask, database: Database) -> None:
             if needs is Open.TO_ALL:
                 return None
             if g.signed_in is None:
-                return _to_sign_in()
+                return to_sign_in()
             assert isinstance(needs, Permission), f"{request.endpoint} does not say whom it is for"
             _check_application(cursor.connection, g.signed_in)
         if not g.signed_in.may(needs):
@@ -137,10 +136,3 @@ def _check_application(connection: Connection[Any], who: SignedIn) -> None:
     if application.merchant_id != who.member.merchant_id:
         abort(404)
     values["application"] = application
-
-
-def _to_sign_in() -> ResponseReturnValue:
-    is_page = request.method == "GET" and not wants_part()
-    if not is_page:
-        abort(401)
-    return redirect(url_for("people.sign_in", next=request.full_path.rstrip("?")), _SEE_OTHER)

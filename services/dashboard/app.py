@@ -13,13 +13,14 @@ from services.dashboard.layout import lay_out
 from services.dashboard.overview.routes import overview_blueprint
 from services.dashboard.payments.routes import payments_blueprint
 from services.dashboard.people.routes import people_blueprint
-from services.dashboard.troubles import answer_too_many_passwords, is_for_program, trouble_page
+from services.dashboard.troubles import trouble_page
 from services.dashboard.workshop import SERVICE, set_up
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.db.schema import check_schema
 from shared.pages.house import furnish
 from shared.pages.language import speak_languages
+from shared.pages.troubles import is_for_program, too_many_passwords
 from shared.people.passwords import TooManyPasswordsError
 from shared.process import begin
 from shared.settings import Settings
@@ -61,7 +62,7 @@ def make_app(settings: Settings, database: Database) -> Flask:
     ):
         app.register_blueprint(blueprint)
     answer_errors_as_pages(app, is_for_program=is_for_program, page_of=trouble_page)
-    app.register_error_handler(TooManyPasswordsError, answer_too_many_passwords)
+    app.register_error_handler(TooManyPasswordsError, too_many_passwords(trouble_page))
     if settings.dashboard.trusted_proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=settings.dashboard.trusted_proxies, x_proto=0)  # type: ignore[method-assign]
     return app

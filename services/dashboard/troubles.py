@@ -1,58 +1,20 @@
-"""Pages for what cannot be shown or done: unknown, not allowed, too old a form, a server that does not answer."""
+"""What only the dashboard says of what cannot be shown or done."""
 
-from flask import render_template, request
-from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext as _
-from flask_wtf.csrf import CSRFError
 from werkzeug import exceptions
 
-from shared.pages.asking import wants_part
-from shared.people.passwords import TooManyPasswordsError
-from shared.web.operations import OPERATIONS_PATHS
+from shared.pages.troubles import trouble_pages
 
-_AWAY = _("We cannot answer at the moment"), _("Try again in a moment.")
-_AWAY_CHANGING = (
-    _("We cannot answer at the moment"),
-    _("What you asked for may have been done, or not. Look before you do it again."),
+trouble_page = trouble_pages(
+    away=(_("We cannot answer at the moment"), _("Try again in a moment.")),
+    its_own={
+        exceptions.Forbidden: (
+            _("Your role does not allow this"),
+            _("Nothing was changed. An owner of your team can do it, or give you another role."),
+        ),
+        exceptions.Gone: (
+            _("This invitation is over"),
+            _("It was used, or its seven days have passed. Ask an owner of the team for a new link."),
+        ),
+    },
 )
-_OTHER = _("This did not work"), _("Nothing was changed. Go back and try again.")
-# The first that fits.
-_WORDS = {
-    CSRFError: (
-        _("This page was open for too long"),
-        _("What you entered was not sent. Go back, open the page again, and allow cookies for it."),
-    ),
-    exceptions.Forbidden: (
-        _("Your role does not allow this"),
-        _("Nothing was changed. An owner of your team can do it, or give you another role."),
-    ),
-    exceptions.Gone: (
-        _("This invitation is over"),
-        _("It was used, or its seven days have passed. Ask an owner of the team for a new link."),
-    ),
-    exceptions.NotFound: (
-        _("There is no such page"),
-        _("What you look for may have been removed, or was never here."),
-    ),
-    exceptions.Unauthorized: (
-        _("You are not signed in"),
-        _("Your session has ended. Sign in again; nothing was changed."),
-    ),
-}
-
-
-def is_for_program() -> bool:
-    return request.path in OPERATIONS_PATHS or wants_part()
-
-
-def trouble_page(error: exceptions.HTTPException | None) -> str:
-    """None: we cannot answer at the moment."""
-    fitting = (words for kind, words in _WORDS.items() if isinstance(error, kind))
-    away = _AWAY if request.method == "GET" else _AWAY_CHANGING
-    is_away = error is None or isinstance(error, exceptions.ServiceUnavailable)
-    title, text = away if is_away else next(fitting, _OTHER)
-    return render_template("trouble.html", title=title, text=text)
-
-
-def answer_too_many_passwords(_error: TooManyPasswordsError) -> ResponseReturnValue:
-    return trouble_page(None), 503, {"Retry-After": "1"}

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, cast
 from uuid import UUID
 
-from flask import Blueprint, Flask, Response, abort, current_app, g, redirect, request, url_for
+from flask import Blueprint, Flask, Response, current_app, g, request
 from flask.typing import ResponseReturnValue
 from psycopg import Connection
 
@@ -19,15 +19,13 @@ from shared.audit import Action, Actor, Details, record
 from shared.credential_formats import hash_of
 from shared.db.pool import Database, DatabaseUnavailableError
 from shared.pages.account import Holder
-from shared.pages.asking import address, is_by_itself, wants_part
+from shared.pages.asking import address, is_by_itself, is_for_nobody, to_sign_in
 from shared.pages.token import current_token
 from shared.people.operators import Operator, find_operator_session
-from shared.web.static_urls import is_static
 
 View = Callable[..., ResponseReturnValue]
 KNOWN_FOR_S = 900
 """So long an operator may go on looking while the database is away."""
-_SEE_OTHER = 303
 _OPEN = "_open_to_all"
 
 
@@ -96,13 +94,14 @@ def guard(app: Flask, database: Database) -> None:
 
     @app.before_request
     def check() -> ResponseReturnValue | None:
-        if request.endpoint is None or is_static(request.endpoint) or request.blueprint == "operations":
+        if is_for_nobody():
             return None
+        assert request.endpoint is not None
         is_open = is_open_to_all(current_app.view_functions[request.endpoint])
         g.signed_in = _find(database, known)
         if is_open or g.signed_in is not None:
             return None
-        return _to_sign_in()
+        return to_sign_in()
 
     @app.after_request
     def forget(response: Response) -> Response:
@@ -157,10 +156,3 @@ def _find(database: Database, known: _Known) -> SignedIn | None:
     who = SignedIn(found.operator, found.hash, address())
     known.remember(who)
     return who
-
-
-def _to_sign_in() -> ResponseReturnValue:
-    is_page = request.method == "GET" and not wants_part()
-    if not is_page:
-        abort(401)
-    return redirect(url_for("people.sign_in", next=request.full_path.rstrip("?")), _SEE_OTHER)

@@ -14,12 +14,7 @@ from services.monitor.layout import lay_out
 from services.monitor.overview.routes import overview_blueprint
 from services.monitor.people.routes import people_blueprint
 from services.monitor.topics.routes import topics_blueprint
-from services.monitor.troubles import (
-    answer_kafka_away,
-    answer_too_many_passwords,
-    is_for_program,
-    trouble_page,
-)
+from services.monitor.troubles import answer_kafka_away, trouble_page
 from services.monitor.watch.collector import expose
 from services.monitor.watch.watch import Watch
 from services.monitor.workshop import SERVICE, set_up
@@ -29,6 +24,7 @@ from shared.db.schema import check_schema
 from shared.kafka.clients import KafkaUnavailableError
 from shared.pages.house import furnish
 from shared.pages.language import speak_languages
+from shared.pages.troubles import is_for_program, too_many_passwords
 from shared.people.passwords import TooManyPasswordsError
 from shared.process import begin
 from shared.settings import Settings
@@ -81,6 +77,6 @@ def make_app(settings: Settings, database: Database, watch: Watch) -> Flask:
     ):
         app.register_blueprint(blueprint)
     answer_errors_as_pages(app, is_for_program=is_for_program, page_of=trouble_page)
-    app.register_error_handler(TooManyPasswordsError, answer_too_many_passwords)
+    app.register_error_handler(TooManyPasswordsError, too_many_passwords(trouble_page))
     app.register_error_handler(KafkaUnavailableError, answer_kafka_away)
     return app

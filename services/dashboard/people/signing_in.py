@@ -8,7 +8,6 @@ from uuid import UUID
 
 from flask import redirect, render_template, request, session, url_for
 from flask.typing import ResponseReturnValue
-from flask_babel import gettext as _
 from psycopg import Connection
 
 from services.dashboard.access import note, signed_in
@@ -16,11 +15,10 @@ from services.dashboard.workshop import Workshop
 from shared.audit import Action, Actor, record
 from shared.pages.asking import address, wanted_path
 from shared.pages.known_browser import account_of, remember_account
+from shared.pages.sign_in_form import Entered, empty_form, what_was_entered
 from shared.pages.token import forget, remember
 from shared.people.members import (
-    EmailNotAllowedError,
     Member,
-    check_email,
     find_by_email,
     find_member,
     is_unchanged,
@@ -32,10 +30,6 @@ from shared.people.sessions import begin_session, end_session
 from shared.people.throttles import SlowDownError
 
 _SEE_OTHER = 303
-_UNPROCESSABLE = 422
-_TOO_MANY = 429
-_LONGEST_EMAIL = 254
-_LONGEST_PASSWORD = 1000
 _CHOICE = "choice"
 """In the browser's cookie, which nobody can forge: as whom the person may sign in, having given their password."""
 _CHOICE_GOOD_FOR_S = 300
@@ -46,43 +40,37 @@ class SignInPages:
     workshop: Workshop
 
     def sign_in(self) -> ResponseReturnValue:
-        return _form("", None)
+        return empty_form()
 
     def check(self) -> ResponseReturnValue:
-        shown = request.form.get("email", "")[:_LONGEST_EMAIL]
-        password = request.form.get("password", "")[:_LONGEST_PASSWORD]
-        try:
-            email = check_email(request.form.get("email", ""))
-        except EmailNotAllowedError:
-            email = ""  # nobody's
+        entered = what_was_entered()
+        email = entered.email
         try:
             tried = self._prover.prove(
-                account_of(email), address(), lambda cursor: find_by_email(cursor, email), password
+                account_of(email), address(), lambda cursor: find_by_email(cursor, email), entered.password
             )
         except SlowDownError:
-            return _form(shown, _("Too many sign-ins have failed. Wait a minute and try again.")), _TOO_MANY
+            return entered.slow_down()
         if not tried.proven:
-            return _form(shown, _("Email or password is not right.")), _UNPROCESSABLE
+            return entered.not_right()
         is_forgiven = len(tried.proven) == len(tried.known)
-        return self._let_in(email, password, list(tried.proven), is_forgiven=is_forgiven)
+        return self._let_in(entered, list(tried.proven), is_forgiven=is_forgiven)
 
     @property
     def _prover(self) -> Prover:
         return Prover(self.workshop.database, self.workshop.throttles)
 
-    def _let_in(
-        self, email: str, password: str, proven: list[Member], *, is_forgiven: bool
-    ) -> ResponseReturnValue:
+    def _let_in(self, entered: Entered, proven: list[Member], *, is_forgiven: bool) -> ResponseReturnValue:
         """`is_forgiven`: nobody else has this address elsewhere, whose account could be guessed at meanwhile."""
         with self.workshop.database.transaction() as connection:
-            account = account_of(email)
+            account = account_of(entered.email)
             self.workshop.throttles.succeeded(connection, account, address(), is_forgiven=is_forgiven)
             proven = [member for member in proven if is_unchanged(connection, member)]
             if not proven:
-                return _form(email, _("Email or password is not right.")), _UNPROCESSABLE
+                return entered.not_right()
             for member in proven:
                 if is_outdated(member.password_hash or ""):
-                    set_password(connection, member.id, password)
+                    set_password(connection, member.id, entered.password)
             if len(proven) == 1:
                 return _begin(connection, proven[0])
         session[_CHOICE] = {
@@ -127,7 +115,3 @@ def _begin(connection: Connection[Any], member: Member) -> ResponseReturnValue:
 def _fingerprint(member: Member) -> str:
     """Of the password that was given: a choice is worth nothing once that was changed."""
     return hashlib.sha256(f"{member.id} {member.password_hash}".encode()).hexdigest()[:32]
-
-
-def _form(email: str, error: str | None) -> str:
-    return render_template("people/sign_in.html", email=email, error=error, next=wanted_path())

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from flask import redirect, render_template, request, url_for
+from flask import redirect, request, url_for
 from flask.typing import ResponseReturnValue
-from flask_babel import gettext as _
 
 from services.monitor.access import SignedIn, note, signed_in
 from services.monitor.workshop import Workshop
@@ -12,8 +11,8 @@ from shared.audit import Action, record
 from shared.credential_formats import hash_of
 from shared.pages.asking import address, wanted_path
 from shared.pages.known_browser import account_of, remember_account
+from shared.pages.sign_in_form import empty_form, what_was_entered
 from shared.pages.token import forget, remember
-from shared.people.members import EmailNotAllowedError, check_email
 from shared.people.operators import (
     Operator,
     find_operator,
@@ -26,10 +25,6 @@ from shared.people.sessions import begin_session, end_session
 from shared.people.throttles import SlowDownError
 
 _SEE_OTHER = 303
-_UNPROCESSABLE = 422
-_TOO_MANY = 429
-_LONGEST_EMAIL = 254
-_LONGEST_PASSWORD = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +32,22 @@ class SignInPages:
     workshop: Workshop
 
     def sign_in(self) -> ResponseReturnValue:
-        return _form("", None)
+        return empty_form()
 
     def check(self) -> ResponseReturnValue:
-        shown = request.form.get("email", "")[:_LONGEST_EMAIL]
-        password = request.form.get("password", "")[:_LONGEST_PASSWORD]
+        entered = what_was_entered()
         try:
-            email = check_email(request.form.get("email", ""))
-        except EmailNotAllowedError:
-            email = ""  # nobody's
-        prover = Prover(self.workshop.database, self.workshop.throttles)
-        try:
-            tried = prover.prove(
-                account_of(email),
+            tried = Prover(self.workshop.database, self.workshop.throttles).prove(
+                account_of(entered.email),
                 address(),
-                lambda cursor: [found] if (found := find_operator(cursor, email)) else [],
-                password,
+                lambda cursor: [found] if (found := find_operator(cursor, entered.email)) else [],
+                entered.password,
             )
         except SlowDownError:
-            return _form(shown, _("Too many sign-ins have failed. Wait a minute and try again.")), _TOO_MANY
-        if tried.proven and self._let_in(tried.proven[0], password):
+            return entered.slow_down()
+        if tried.proven and self._let_in(tried.proven[0], entered.password):
             return redirect(wanted_path() or url_for("overview.show"), _SEE_OTHER)
-        return _form(shown, _("Email or password is not right.")), _UNPROCESSABLE
+        return entered.not_right()
 
     def _let_in(self, operator: Operator, password: str) -> bool:
         """Whether the password is theirs still."""
@@ -84,7 +73,3 @@ class SignInPages:
             note(connection, Action.SIGNED_OUT)
         forget()
         return redirect(url_for("people.sign_in"), _SEE_OTHER)
-
-
-def _form(email: str, error: str | None) -> str:
-    return render_template("people/sign_in.html", email=email, error=error, next=wanted_path())
