@@ -6,10 +6,12 @@ from mizan.app import app_group
 from mizan.attempt import attempt_group
 from mizan.audit import audit_command
 from mizan.dead import dead_group
+from mizan.demo import demo_command
 from mizan.keys import keys_group
 from mizan.lag import lag_command
 from mizan.migrate import migrate_command
 from mizan.operator import operator_group
+from mizan.remove_demo import remove_demo_command
 from mizan.resend import resend_command
 from mizan.topics import topics_command
 from mizan.user import user_group
@@ -25,10 +27,12 @@ main.add_command(app_group)
 main.add_command(attempt_group)
 main.add_command(audit_command)
 main.add_command(dead_group)
+main.add_command(demo_command)
 main.add_command(keys_group)
 main.add_command(lag_command)
 main.add_command(migrate_command)
 main.add_command(operator_group)
+main.add_command(remove_demo_command)
 main.add_command(resend_command)
 main.add_command(topics_command)
 main.add_command(user_group)

@@ -12,17 +12,49 @@ from shared.applications.errors import RefusedError
 from shared.db.pool import Database, DatabaseUnavailableError
 from shared.db.schema import SchemaOutdatedError, check_schema
 from shared.kafka.clients import KafkaUnavailableError
+from shared.process import EX_CONFIG
+from shared.production.refusals import refusals
+from shared.production.rules import development_only
 from shared.redaction import redact_text
 from shared.sealing import NoSecretKeysError
-from shared.settings import Settings, SettingsError, read_operator_settings
+from shared.settings import Settings, SettingsError, read_operator_environment
 from shared.webhook_url import WebhookUrlError
+
+
+class RefusedToStart(click.ClickException):
+    """A job ends as a service does that is not started with these settings."""
+
+    exit_code = EX_CONFIG
 
 
 @contextmanager
 def installation() -> Iterator[Settings]:
-    """The settings; what goes wrong with them or the servers becomes one clear line and exit code 1."""
+    """The settings; what goes wrong with them or the servers becomes one clear line and exit code 1.
+
+    In production only what would be written wrongly is refused here, for this is how everything else is put right."""
+    with _troubles_told():
+        reading = read_operator_environment()
+        problems = {**development_only(reading.settings), **reading.problems}
+        if problems:
+            raise SettingsError(problems)
+        yield reading.settings
+
+
+@contextmanager
+def installation_to_start() -> Iterator[Settings]:
+    """For jobs that run before the services: what these would refuse to start with, they refuse."""
+    with _troubles_told():
+        reading = read_operator_environment()
+        problems = refusals(reading)
+        if problems:
+            raise RefusedToStart(redact_text(str(SettingsError(problems))))
+        yield reading.settings
+
+
+@contextmanager
+def _troubles_told() -> Iterator[None]:
     try:
-        yield read_operator_settings()
+        yield
     except (RefusedError, NoSecretKeysError, WebhookUrlError) as error:
         # Written for the person who asked, and without secrets; a credential's prefix must stay readable.
         raise click.ClickException(str(error)) from error

@@ -1,6 +1,7 @@
 """`mizan keys`: the keys of MIZAN_SECRET_KEYS, and what is encrypted with which of them."""
 
 import click
+from cryptography.fernet import Fernet
 
 from mizan.installation import installation, transaction_in
 from mizan.operator_account import operator
@@ -15,6 +16,12 @@ from shared.settings import Settings
 @click.group("keys")
 def keys_group() -> None:
     """Rotate the keys that stored secrets are encrypted with (docs/operations.md)."""
+
+
+@keys_group.command("new")
+def new_command() -> None:
+    """Print a fresh key, made by chance. It is kept nowhere: put it into your secret store."""
+    click.echo(Fernet.generate_key().decode())
 
 
 @keys_group.command("status")

@@ -2,12 +2,12 @@
 
 import click
 
-from mizan.installation import installation
+from mizan.installation import installation_to_start
 from shared.db.migrate import migrate
 
 
 @click.command("migrate")
 def migrate_command() -> None:
     """Bring the database's schema up to date. Safe to run again, and by several at once."""
-    with installation() as settings:
+    with installation_to_start() as settings:
         click.echo(f"schema is at revision {migrate(settings.database.url)}")

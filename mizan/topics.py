@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mizan.installation import installation
+from mizan.installation import installation_to_start
 from mizan.output import json_option, show_table, timestamp
 from shared.kafka.clients import topic_name
 from shared.kafka.topic_check import TopicsDifferError, ensure_topics
@@ -18,7 +18,7 @@ from shared.topics import ALL_TOPICS
 @json_option
 def topics_command(*, as_json: bool) -> None:
     """Make the topics that are missing, and list all. Exit code 1 when one differs from its definition."""
-    with installation() as settings:
+    with installation_to_start() as settings:
         try:
             made = ensure_topics(settings.kafka, ALL_TOPICS)
         except TopicsDifferError as error:

@@ -1,5 +1,6 @@
 """How every process of ours begins: settings or a clear refusal, logging, and a wish to stop on a signal."""
 
+import logging
 import signal
 import sys
 from threading import Event
@@ -7,21 +8,47 @@ from types import FrameType
 from typing import NoReturn
 
 from shared.logs import configure_logging, log_uncaught_exceptions
-from shared.settings import Settings, SettingsError, read_settings
+from shared.production.refusals import refusals
+from shared.settings import Environment, Settings, SettingsError, read_environment, read_settings
 
 # sysexits.h: something was found in an unconfigured or misconfigured state.
 EX_CONFIG = 78
 
+_log = logging.getLogger("shared.process")
 
-def begin(service: str) -> Settings:
-    """Reads the settings and sets up logging; ends the process with a list of problems when it cannot."""
+
+def begin(service: str, *, refused_in_production: str | None = None) -> Settings:
+    """Reads the settings and sets up logging; ends the process with a list of problems when it cannot.
+
+    `refused_in_production` is why this service must not run there at all."""
+    reading = read_environment()
+    settings = reading.settings
+    if not reading.problems:
+        _set_up_logs(service, settings)
+    is_production = settings.environment is Environment.PRODUCTION
+    problems = dict(refusals(reading))
+    if is_production and refused_in_production:
+        problems["MIZAN_ENV"] = [refused_in_production]
+    if problems:
+        refuse(service, SettingsError(problems))
+    if is_production and settings.kafka.replication_factor == 1:
+        _log.warning("KAFKA_REPLICATION_FACTOR is 1: what is on a broker is lost with its disk")
+    return settings
+
+
+def begin_worker(service: str) -> Settings:
+    """As `begin`, in a process that another one started which has begun so."""
     try:
         settings = read_settings()
     except SettingsError as error:
         refuse(service, error)
+    _set_up_logs(service, settings)
+    return settings
+
+
+def _set_up_logs(service: str, settings: Settings) -> None:
     configure_logging(service, settings.log_format, settings.log_level)
     log_uncaught_exceptions()
-    return settings
 
 
 def refuse(service: str, error: Exception) -> NoReturn:

@@ -6,16 +6,12 @@ import json
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-_HOW_TO_MAKE_A_KEY = (
-    "python -c 'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'"
-)
-
 
 class NoSecretKeysError(Exception):
     """Secrets cannot be stored: no key is configured."""
 
     def __init__(self) -> None:
-        super().__init__(f"MIZAN_SECRET_KEYS has no key to encrypt with. Make one with {_HOW_TO_MAKE_A_KEY}")
+        super().__init__("MIZAN_SECRET_KEYS has no key to encrypt with. Make one with `mizan keys new`")
 
 
 class CannotOpenSealError(Exception):

@@ -69,6 +69,7 @@ class WebhookUrlError(Exception):
     def __init__(self, fault: UrlFault, text: str) -> None:
         super().__init__(f"the webhook URL {text}")
         self.fault = fault
+        self.what = text
 
 
 def check_webhook_url(url: str, *, allow_private: bool) -> WebhookUrl:

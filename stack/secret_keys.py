@@ -4,8 +4,8 @@ import base64
 import secrets
 from pathlib import Path
 
+from shared.private_file import write_private
 from stack.errors import StackError
-from stack.private_file import write_private
 
 
 def ensure_secret_keys(directory: Path) -> Path:

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from shared.private_file import write_private
 from stack.demo import Demo
 from stack.options import Options
-from stack.private_file import write_private
 
 
 class StackFile:

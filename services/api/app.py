@@ -1,7 +1,6 @@
 """Puts the API together."""
 
 from dataclasses import replace
-from functools import partial
 
 from flask import Flask
 from flask.typing import ResponseReturnValue
@@ -17,12 +16,11 @@ from services.api.routes import add_routes
 from services.api.validation import InvalidRequestError
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
-from shared.db.schema import check_schema
-from shared.process import begin
+from shared.process import begin_worker
 from shared.settings import Settings
 from shared.tracing.setup import start_tracing
 from shared.web.app import MAX_BODY_BYTES, create_app
-from shared.web.readiness import Check
+from shared.web.database_checks import database_checks
 
 SERVICE = "api"
 BASE_PATH = "/api/v1"
@@ -31,7 +29,7 @@ _STATEMENT_TIMEOUT_S = 5
 
 def make_worker_app() -> Flask:
     """What a worker, which is a process of its own, begins with."""
-    settings = begin(SERVICE)
+    settings = begin_worker(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     # Nobody waits long for the API, and each thread has a connection of its own.
     database_settings = replace(
@@ -43,7 +41,7 @@ def make_worker_app() -> Flask:
 
 
 def make_app(settings: Settings, database: Database) -> Flask:
-    checks: dict[str, Check] = {"database": database.check, "schema": partial(check_schema, database)}
+    checks = database_checks(settings, database)
     intents = PaymentIntents(
         database,
         Authentication(database),

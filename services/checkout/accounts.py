@@ -93,7 +93,8 @@ class Accounts:
         sandbox = self._settings.sandbox
         if sandbox is None:
             return None
-        notify_url = f"{self._settings.public_urls.checkout}/providers/sandbox/notifications"
+        checkout_url = sandbox.notify_url or self._settings.public_urls.checkout
+        notify_url = f"{checkout_url}/providers/sandbox/notifications"
         timeout_s = self._settings.checkout.provider_timeout_s
         provider = Timed(Sandbox(sandbox, notify_url, timeout_s))
         return Account(None if own is None else own.id, provider)

@@ -1,7 +1,6 @@
 """Puts the checkout's pages together."""
 
 from dataclasses import replace
-from functools import partial
 
 from flask import Flask
 
@@ -14,14 +13,13 @@ from services.checkout.troubles import is_for_program, trouble_page
 from services.checkout.workshop import SERVICE, set_up
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
-from shared.db.schema import check_schema
-from shared.process import begin
+from shared.process import begin_worker
 from shared.settings import Settings
 from shared.tracing.setup import start_tracing
 from shared.web.app import create_app
+from shared.web.database_checks import database_checks
 from shared.web.error_pages import answer_errors_as_pages
 from shared.web.page_safety import protect_pages
-from shared.web.readiness import Check
 from shared.web.static_urls import add_static_urls
 
 _MOST_CONNECTIONS = 16
@@ -31,7 +29,7 @@ _MOST_FORM_BYTES = 16 * 1024
 
 def make_worker_app() -> Flask:
     """What a worker, which is a process of its own, begins with."""
-    settings = begin(SERVICE)
+    settings = begin_worker(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     # No connection is held while a provider is waited for, so a few serve many threads.
     database_settings = replace(
@@ -44,7 +42,7 @@ def make_worker_app() -> Flask:
 
 
 def make_app(settings: Settings, database: Database) -> Flask:
-    checks: dict[str, Check] = {"database": database.check, "schema": partial(check_schema, database)}
+    checks = database_checks(settings, database)
     app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__, joins_traces=True)
     app.config["MAX_CONTENT_LENGTH"] = _MOST_FORM_BYTES
     app.config["MAX_FORM_MEMORY_SIZE"] = _MOST_FORM_BYTES

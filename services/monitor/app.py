@@ -1,7 +1,6 @@
 """Puts the monitor's pages together."""
 
 from dataclasses import replace
-from functools import partial
 
 from flask import Flask
 
@@ -20,25 +19,24 @@ from services.monitor.watch.watch import Watch
 from services.monitor.workshop import SERVICE, set_up
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
-from shared.db.schema import check_schema
 from shared.kafka.clients import KafkaUnavailableError
 from shared.pages.house import furnish
 from shared.pages.language import speak_languages
 from shared.pages.troubles import is_for_program, too_many_passwords
 from shared.people.passwords import TooManyPasswordsError
-from shared.process import begin
+from shared.process import begin_worker
 from shared.settings import Settings
 from shared.tracing.setup import start_tracing
 from shared.web.app import create_app
+from shared.web.database_checks import database_checks
 from shared.web.error_pages import answer_errors_as_pages
 from shared.web.page_safety import protect_pages
-from shared.web.readiness import Check
 from shared.web.static_urls import add_static_urls
 
 
 def make_worker_app() -> Flask:
     """What the worker, which is a process of its own, begins with."""
-    settings = begin(SERVICE)
+    settings = begin_worker(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     database_settings = replace(
         settings.database, pool_size=min(settings.monitor.threads, settings.database.pool_size)
@@ -53,11 +51,7 @@ def make_worker_app() -> Flask:
 
 def make_app(settings: Settings, database: Database, watch: Watch) -> Flask:
     """`watch` is looked at, and started by whoever made it."""
-    checks: dict[str, Check] = {
-        "database": database.check,
-        "schema": partial(check_schema, database),
-        "watch": watch.check,
-    }
+    checks = {**database_checks(settings, database), "watch": watch.check}
     app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__)
     app.config["MAX_FORM_PARTS"] = 1000
     workshop = set_up(settings, database, watch)

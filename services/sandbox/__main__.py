@@ -5,7 +5,7 @@ from functools import partial
 from services.sandbox.app import SERVICE, make_app
 from services.sandbox.ledger import Ledger, LedgerNotUsableError
 from shared.process import begin, refuse
-from shared.settings import Environment, SandboxSettings, Settings
+from shared.settings import SandboxSettings, Settings
 from shared.web.gunicorn_config import gunicorn_config
 from shared.web.gunicorn_server import serve
 
@@ -20,7 +20,7 @@ class NotWantedError(Exception):
 
 
 def main() -> None:
-    settings = begin(SERVICE)
+    settings = begin(SERVICE, refused_in_production="The sandbox moves no real money: do not start it here.")
     try:
         sandbox = _sandbox_in(settings)
         Ledger(sandbox.ledger).close()
@@ -36,8 +36,6 @@ def main() -> None:
 
 
 def _sandbox_in(settings: Settings) -> SandboxSettings:
-    if settings.environment is Environment.PRODUCTION:
-        raise NotWantedError("it moves no real money, so it does not run in production")
     if settings.sandbox is None:
         raise NotWantedError("SANDBOX_SECRET is not set: nobody could trust its notifications")
     return settings.sandbox

@@ -1,14 +1,13 @@
 """The operations pages of a process that consumes or keeps time: what all of them check, and what is its own."""
 
 from collections.abc import Mapping
-from functools import partial
 
 from shared.db.pool import Database
-from shared.db.schema import check_schema
 from shared.kafka.reachable import KafkaReachable
 from shared.process import refuse
 from shared.settings import Settings
 from shared.web.app import create_app
+from shared.web.database_checks import database_checks
 from shared.web.listening import PortNotUsableError
 from shared.web.operations_server import OperationsServer, serve_operations
 from shared.web.readiness import Check
@@ -19,8 +18,7 @@ def serve_worker_pages(
 ) -> OperationsServer:
     """Ends the process with a clear word where the port cannot be used."""
     checks: dict[str, Check] = {
-        "database": database.check,
-        "schema": partial(check_schema, database),
+        **database_checks(settings, database),
         "kafka": KafkaReachable(settings.kafka).check,
         **its_own,
     }

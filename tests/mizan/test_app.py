@@ -16,6 +16,7 @@ from shared.sealing import SecretBox
 from stack.free_ports import find_free_ports
 from tests.clock import Clock
 from tests.mizan.conftest import KEY, Mizan
+from tests.unknown import UNKNOWN_ID
 
 
 def _create(mizan: Mizan, *words: str, name: str = "shop") -> dict[str, str]:
@@ -179,10 +180,10 @@ def test_a_credential_is_revoked_once(mizan: Mizan, clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("app", "told"),
     [
-        (str(uuid4()), "there is no application"),
+        (UNKNOWN_ID, "there is no application"),
         ("shop", "APP must be an application's id"),
         ("", "APP must be an application's id"),
-        ("{" + str(uuid4()) + "}", "APP must be an application's id"),
+        ("{" + UNKNOWN_ID + "}", "APP must be an application's id"),
         ("pk_hush\x00\udcff", "APP must be an application's id"),
     ],
 )
@@ -239,7 +240,7 @@ def test_without_keys_no_secret_is_made(mizan: Mizan, command: str) -> None:
     answer = mizan(command, *words, MIZAN_SECRET_KEYS="")
     assert answer.exit_code == 1
     assert "MIZAN_SECRET_KEYS" in answer.stderr
-    assert "Fernet.generate_key()" in answer.stderr
+    assert "mizan keys new" in answer.stderr
     assert len(json.loads(mizan("list", "--json").stdout)) == 1
 
 

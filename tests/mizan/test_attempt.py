@@ -2,7 +2,7 @@
 
 import json
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
@@ -14,6 +14,7 @@ from shared.db.pool import Database
 from shared.intents.intent import NewIntent
 from shared.intents.store import create_or_find, find
 from tests.mizan.conftest import Mizan
+from tests.unknown import UNKNOWN_ID
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_an_operator_decides(
 
 
 @pytest.mark.parametrize(
-    ("attempt", "complaint"), [("x", "must be an attempt's id"), (str(uuid4()), "there is no attempt")]
+    ("attempt", "complaint"), [("x", "must be an attempt's id"), (UNKNOWN_ID, "there is no attempt")]
 )
 def test_what_is_no_attempt(run: Mizan, attempt: str, complaint: str) -> None:
     answer = run("attempt", "decide", attempt, "paid", "--reason", "x")

@@ -16,6 +16,7 @@ from shared.topics import WEBHOOKS_DEAD, Topic
 from tests.dashboard.made_deliveries import Deliveries
 from tests.mizan.conftest import Mizan
 from tests.shared.dead.graveyard import AMAL, BEGINNING, TOPICS, Graveyard
+from tests.unknown import UNKNOWN_ID
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_a_delivery_is_shown(dead: Mizan, failed: UUID) -> None:
     ("name", "told"),
     [
         ("nonsense", "ID must be"),
-        (str(uuid4()), "ID must be"),
+        (UNKNOWN_ID, "ID must be"),
         ("9", "no dead letter at offset 9"),
         ("b877324c-ef27-569d-8dcb-4058d3939408", "no dead letter b877324c"),
         ("01a1e13c-ca15-73d2-8a85-a31aa95bb1a2", "no delivery 01a1e13c"),

@@ -70,7 +70,8 @@ def test_without_a_key_it_says_how_to_make_one() -> None:
     with pytest.raises(NoSecretKeysError, match="MIZAN_SECRET_KEYS") as caught:
         SecretBox(())
     _, _, command = str(caught.value).rpartition("Make one with ")
-    python, *arguments = shlex.split(command)
-    assert python == "python"
-    made = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
+    mizan, *arguments = shlex.split(command.strip("`"))
+    made = subprocess.run(
+        [sys.executable, "-m", mizan, *arguments], capture_output=True, text=True, check=True
+    )
     assert SecretBox((made.stdout.strip(),)).seal("x", PURPOSE)

@@ -1,0 +1,171 @@
+"""`mizan demo`: a merchant, an application and two people to try it all with, and a file that knows their secrets."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import click
+from psycopg import Connection
+
+from mizan.app.arguments import webhook_url_in
+from mizan.app.noting import note
+from mizan.installation import installation, transaction_in
+from mizan.new_password import new_password
+from mizan.operator_account import operator
+from shared import demo
+from shared.applications.credentials import CredentialKind, issue_credential, list_credentials
+from shared.applications.errors import RefusedError
+from shared.applications.merchants import find_or_make_merchant
+from shared.applications.registry import (
+    NewApplication,
+    create_application,
+    get_application,
+    list_applications_of,
+    set_webhook_url,
+)
+from shared.applications.webhook_secrets import roll_webhook_secret
+from shared.audit import Action, record
+from shared.credential_formats import prefix_of
+from shared.people.members import add_member, list_members, set_password
+from shared.people.operators import add_operator, list_operators, set_operator_password
+from shared.people.roles import Role
+from shared.people.sessions import NONE, end_other_sessions
+from shared.private_file import write_private
+from shared.sealing import SecretBox
+from shared.settings import Environment
+from shared.uuid_text import uuid_in
+from shared.webhook_url import WebhookUrl
+
+_OWN_ADDRESS = (
+    "The demo application's webhooks go to an address that somebody else has set; it is left alone."
+)
+
+
+class NoDemoInProductionError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__("MIZAN_ENV is production, where there must be no demo: its passwords lie in a file")
+
+
+@click.command("demo")
+@click.option(
+    "--file",
+    "path",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Private JSON with what was made; read first, so that a second call finds it.",
+)
+@click.option("--webhook-url", help="Where the demo application's webhooks go, unless its owner set another.")
+def demo_command(path: Path, webhook_url: str | None) -> None:
+    """Make or find the demo merchant, its application, its owner and an operator. Refused in production."""
+    with installation() as settings:
+        if settings.environment is Environment.PRODUCTION:
+            raise NoDemoInProductionError
+        url = webhook_url_in(webhook_url, settings)
+        box = SecretBox(settings.secret_keys)
+        with transaction_in(settings) as connection:
+            # Holds up a second call until this one is over, so the file is read and written by one at a time.
+            merchant = find_or_make_merchant(connection, demo.MERCHANT)
+            known = _read(path)
+            kept = _made_or_found(connection, box, merchant, known)
+            if url is not None:
+                kept |= _webhook(connection, url, kept)
+            if kept != known:
+                # Before the commit: of what is lost between the two, the next call finds nothing, and makes it anew.
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_private(path, json.dumps(kept, indent=2) + "\n")
+    click.echo(f"the demo is ready; its credentials and passwords are in {path}")
+
+
+def _made_or_found(
+    connection: Connection[Any], box: SecretBox, merchant: UUID, known: Mapping[str, str]
+) -> dict[str, str]:
+    """What is kept but no longer there, or revoked, is made anew: what the file says has to work."""
+    there = {str(application.id): application for application in list_applications_of(connection, merchant)}
+    kept = dict(known) if known.get("application_id") in there else {}
+    if not kept or not _work(connection, kept):
+        kept.pop("webhook_url", None)
+        named = (one.id for one in there.values() if one.name == demo.APPLICATION)
+        found = UUID(kept["application_id"]) if kept else next(named, None)
+        kept |= _application(connection, box, merchant, found)
+    return kept | _person(connection, merchant, kept) | _person(connection, None, kept)
+
+
+def _work(connection: Connection[Any], kept: Mapping[str, str]) -> bool:
+    """Whether neither key nor token was revoked."""
+    credentials = list_credentials(connection, UUID(kept["application_id"]))
+    valid = [credential.prefix for credential in credentials if credential.revoked_at is None]
+    return all(prefix_of(kept.get(kind, "")) in valid for kind in CredentialKind)
+
+
+def _application(
+    connection: Connection[Any], box: SecretBox, merchant: UUID, found: UUID | None
+) -> dict[str, str]:
+    """Where the file was lost the application is there, and gets new credentials, for nobody knows the old ones."""
+    if found is None:
+        made = create_application(connection, box, NewApplication(demo.APPLICATION, merchant))
+        note(connection, Action.APPLICATION_CREATED, made.id, name=demo.APPLICATION)
+        return {
+            "application_id": str(made.id),
+            "api_key": made.api_key,
+            "access_token": made.access_token,
+            "webhook_secret": made.webhook_secret,
+        }
+    issued: dict[str, str] = {}
+    for kind in (CredentialKind.API_KEY, CredentialKind.ACCESS_TOKEN):
+        credential = issue_credential(connection, found, kind)
+        issued[kind.value] = credential.text
+        note(connection, Action.CREDENTIAL_ISSUED, found, kind=kind, prefix=credential.prefix)
+    secret = roll_webhook_secret(connection, box, found)
+    note(connection, Action.WEBHOOK_SECRET_ROLLED, found, version=secret.version)
+    # Ours to set again: whoever received its webhooks cannot read them any more.
+    set_webhook_url(connection, found, None)
+    return {"application_id": str(found), **issued, "webhook_secret": secret.text}
+
+
+def _person(connection: Connection[Any], merchant: UUID | None, kept: Mapping[str, str]) -> dict[str, str]:
+    """The merchant's owner; without a merchant, the operator."""
+    name, email = ("operator", demo.OPERATOR) if merchant is None else ("owner", demo.OWNER)
+    people = list_operators(connection) if merchant is None else list_members(connection, merchant)
+    there = next((one.id for one in people if one.email == email), None)
+    if there is not None and f"{name}_email" in kept:
+        return {}
+    password, details = new_password(), {"email": email}
+    if there is not None:
+        change = set_operator_password if merchant is None else set_password
+        change(connection, there, password)
+        end_other_sessions(connection, there, kept=NONE)
+        done = Action.PASSWORD_CHANGED
+    elif merchant is None:
+        add_operator(connection, email, password)
+        done = Action.OPERATOR_CREATED
+    else:
+        add_member(connection, merchant, email, Role.OWNER, password)
+        details["role"] = Role.OWNER.value
+        done = Action.MEMBER_CREATED
+    record(connection, operator(), done, merchant_id=merchant, details=details)
+    return {f"{name}_email": email, f"{name}_password": password}
+
+
+def _webhook(connection: Connection[Any], wanted: WebhookUrl, kept: Mapping[str, str]) -> dict[str, str]:
+    """The address follows the shop, unless it is no longer the one that we set last: then it is its owner's."""
+    application_id = UUID(kept["application_id"])
+    current = get_application(connection, application_id).webhook_url
+    if current not in (wanted, kept.get("webhook_url")):
+        click.echo(_OWN_ADDRESS, err=True)
+        return {}
+    if current != wanted:
+        set_webhook_url(connection, application_id, wanted)
+        note(connection, Action.WEBHOOK_URL_SET, application_id, url=wanted)
+    return {"webhook_url": wanted}
+
+
+def _read(path: Path) -> dict[str, str]:
+    """Empty where there is none, or nothing that could be used."""
+    try:
+        known = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    usable = isinstance(known, dict) and uuid_in(str(known.get("application_id"))) is not None
+    return known if usable else {}
