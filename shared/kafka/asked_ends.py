@@ -39,9 +39,10 @@ class AskedEnds:
         if not asked or not all(answer.done() for answer in asked):
             return {}
         told = {
-            (place.topic, place.partition): (low.result().offset, self._highs[place].result().offset)
-            for place, low in self._lows.items()
-            if low.exception() is None and self._highs[place].exception() is None
+            (place.topic, place.partition): (low, high)
+            for place in self._lows
+            if (low := _offset(self._lows[place])) is not None
+            and (high := _offset(self._highs[place])) is not None
         }
         if told:
             self._admin.answered()
@@ -49,3 +50,12 @@ class AskedEnds:
             self._admin.make_anew()
         self._lows, self._highs = {}, {}
         return told
+
+
+def _offset(answer: "Future[ListOffsetsResultInfo]") -> int | None:
+    return None if answer.exception() is not None or is_unknown(answer.result()) else answer.result().offset
+
+
+def is_unknown(found: ListOffsetsResultInfo) -> bool:
+    """Of a partition whose broker does not answer, librdkafka reports no error, but the offset -1001."""
+    return found.offset < 0

@@ -4,11 +4,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import NoReturn, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
-from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_delay,
+    wait_fixed,
+)
 
 from shared.kafka import clients
+from shared.kafka.asked_ends import LATEST
 from shared.kafka.clients import KafkaUnavailableError
 from shared.settings import KafkaSettings
 from shared.topics import Topic
@@ -30,28 +38,56 @@ def ensure_topics(settings: KafkaSettings, topics: Sequence[Topic]) -> list[str]
     admin = clients.admin(settings, "topics")
     names = {clients.topic_name(settings, topic.name): topic for topic in topics}
     existing = _existing(admin)
-    made = [name for name, topic in names.items() if name not in existing and _create(admin, settings, topic)]
+    made = _create(admin, settings, {name: topic for name, topic in names.items() if name not in existing})
+    if made:
+        _await_leaders(
+            admin, [TopicPartition(name, n) for name in made for n in range(names[name].partitions)]
+        )
     differences = list(_differences(admin, settings, names))
     if differences:
         raise TopicsDifferError(differences)
     return made
 
 
-def _create(admin: AdminClient, settings: KafkaSettings, topic: Topic) -> bool:
-    name = clients.topic_name(settings, topic.name)
-    new = NewTopic(
-        name,
-        num_partitions=topic.partitions,
-        replication_factor=settings.replication_factor,
-        config=dict(topic.config(settings.replication_factor)),
-    )
+def _create(admin: AdminClient, settings: KafkaSettings, missing: Mapping[str, Topic]) -> list[str]:
+    """All in one request, which takes hardly longer than one topic."""
+    copies = settings.replication_factor
+    new = [
+        NewTopic(name, topic.partitions, copies, config=dict(topic.config(copies)))
+        for name, topic in missing.items()
+    ]
+    answers = admin.create_topics(new, operation_timeout=_TIMEOUT_S) if new else {}
+    return [name for name, answer in answers.items() if _was_made(name, answer)]
+
+
+def _was_made(name: str, answer: Future[None]) -> bool:
     try:
-        _answer(admin.create_topics([new], operation_timeout=_TIMEOUT_S)[name])
+        _answer(answer)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:  # another service was faster
             return False
         raise KafkaUnavailableError(f"topic {name} could not be made: {error.args[0].str()}") from error
     return True
+
+
+def _await_leaders(admin: AdminClient, places: Sequence[TopicPartition]) -> None:
+    """Metadata name the leader of a partition that was just made before that broker itself knows: it has to answer."""
+    ask = Retrying(
+        wait=wait_fixed(0.05),
+        stop=stop_after_delay(_TIMEOUT_S),
+        retry=retry_if_exception_type(KafkaException),
+        reraise=True,
+    )
+    try:
+        ask(_ask_ends, admin, places)
+    except KafkaException as error:
+        raise KafkaUnavailableError(f"topics that were made have no leader: {error.args[0].str()}") from error
+
+
+def _ask_ends(admin: AdminClient, places: Sequence[TopicPartition]) -> None:
+    admin.list_topics(timeout=_TIMEOUT_S)  # or the client would go by what it knew before
+    for answer in admin.list_offsets(dict.fromkeys(places, LATEST), request_timeout=_TIMEOUT_S).values():
+        _answer(answer)
 
 
 def _differences(admin: AdminClient, settings: KafkaSettings, names: Mapping[str, Topic]) -> Iterable[str]:

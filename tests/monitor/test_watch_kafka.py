@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,8 +14,10 @@ from services.monitor.watch.judging import find_troubles
 from services.monitor.watch.numbers import into_name, lag_name
 from services.monitor.watch.seen import KafkaSeen
 from services.monitor.watch.troubles import Kind
+from shared.kafka.clients import KafkaUnavailableError
 from shared.kafka.watching import judging
 from shared.kafka.watching.judging import Standing
+from shared.kafka.watching.watcher import KafkaWatcher
 from shared.topics import (
     ALL_TOPICS,
     DEAD_LETTERS,
@@ -36,7 +38,18 @@ MINUTES = timedelta(minutes=1)
 @pytest.fixture
 def records(world: MonitorWorld, make_topics: Callable[[Sequence[Topic]], None]) -> Records:
     make_topics(ALL_TOPICS)
+    eventually(lambda: _are_led(world))
     return Records(world.settings.kafka)
+
+
+def _are_led(world: MonitorWorld) -> bool:
+    """A broker may not know yet that it leads what has just been made."""
+    with closing(KafkaWatcher(world.settings.kafka)) as watcher:
+        try:
+            watcher.look()
+        except KafkaUnavailableError:
+            return False
+    return True
 
 
 def look(world: MonitorWorld) -> KafkaSeen:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, TopicDescription
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, TopicDescription
 
-from shared.kafka.asked_ends import EARLIEST, LATEST
+from shared.kafka.asked_ends import EARLIEST, LATEST, is_unknown
+from shared.kafka.clients import KafkaUnavailableError
 from shared.kafka.watching.deadline import Deadline
 from shared.kafka.watching.views import PartitionView
 
@@ -50,9 +51,16 @@ def find_ends(
     )
     views: dict[str, list[PartitionView]] = {name: [] for name in topics}
     for place in places:
-        low, high = (_answer(answers[place], deadline).offset for answers in (lows, highs))
+        low, high = (_offset(answers[place], deadline) for answers in (lows, highs))
         views[place.topic].append(PartitionView(place.partition, low, max(low, high)))
     return {name: tuple(partitions) for name, partitions in views.items()}
+
+
+def _offset(answer: Future[ListOffsetsResultInfo], deadline: Deadline) -> int:
+    found = _answer(answer, deadline)
+    if is_unknown(found):
+        raise KafkaUnavailableError("a broker tells nothing of its partitions")
+    return found.offset
 
 
 def _description(answer: Future[TopicDescription], deadline: Deadline) -> TopicDescription | None:

@@ -16,25 +16,27 @@ from shared.settings import KafkaSettings
 from shared.topics import ALL_TOPICS
 
 _TIMEOUT_S = 10.0
+_PATIENCE_S = 30.0
 
 
 def look_at_topics(settings: KafkaSettings) -> tuple[TopicView, ...]:
-    """Tries again for a while: a topic that was just made may have no leader yet."""
+    """Tries again for a while: a topic that was just made may have no leader yet, and a broker may be coming back."""
     look = Retrying(
         wait=wait_fixed(0.1),
-        stop=stop_after_delay(_TIMEOUT_S),
-        retry=retry_if_exception_type(KafkaException),
+        stop=stop_after_delay(_PATIENCE_S),
+        retry=retry_if_exception_type((KafkaException, KafkaUnavailableError, TimeoutError)),
         reraise=True,
     )
     try:
-        return look(_look, settings, Deadline(_TIMEOUT_S))
+        return look(_look, settings)
     except KafkaException as error:
         raise KafkaUnavailableError(f"topics cannot be looked at: {error.args[0].str()}") from error
     except TimeoutError as error:
         raise KafkaUnavailableError("topics cannot be looked at: no answer") from error
 
 
-def _look(settings: KafkaSettings, deadline: Deadline) -> tuple[TopicView, ...]:
+def _look(settings: KafkaSettings) -> tuple[TopicView, ...]:
+    deadline = Deadline(_TIMEOUT_S)
     topics = {clients.topic_name(settings, topic.name): topic for topic in ALL_TOPICS}
     admin = clients.admin(settings, "watching")
     _, found = find_topics(admin, list(topics), deadline)

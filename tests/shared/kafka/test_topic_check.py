@@ -5,9 +5,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewPartitions
 
 from shared.kafka import clients
+from shared.kafka.asked_ends import LATEST
 from shared.kafka.clients import KafkaUnavailableError
 from shared.kafka.topic_check import TopicsDifferError, ensure_topics
 from shared.settings import KafkaSettings
@@ -22,6 +24,17 @@ def test_missing_topics_are_made_and_found_again(kafka_settings: KafkaSettings) 
     """The second start makes nothing."""
     assert len(ensure_topics(kafka_settings, ALL_TOPICS)) == len(ALL_TOPICS) == 15
     assert ensure_topics(kafka_settings, ALL_TOPICS) == []
+
+
+def test_what_was_made_can_be_used_at_once(kafka_settings: KafkaSettings) -> None:
+    """Each partition has a leader which knows that it is, though metadata tell of it before it does."""
+    admin = clients.admin(kafka_settings, "test")
+    for n in range(5):
+        settings = replace(kafka_settings, topic_prefix=f"{kafka_settings.topic_prefix}{n}.")
+        made = ensure_topics(settings, ALL_TOPICS)
+        places = [TopicPartition(name, 0) for name in made]
+        for answer in admin.list_offsets(dict.fromkeys(places, LATEST)).values():
+            assert answer.result(10).offset == 0
 
 
 def test_many_may_make_them_at_the_same_moment(kafka_settings: KafkaSettings) -> None:

@@ -325,7 +325,8 @@ def test_a_restart_under_a_group_is_not_taken_for_its_end(
         assert view is not None
         lag = lag_in(view, WEBHOOKS_SLOW)
         assert (lag.committed, lag.lag, lag.committed_at is not None) == (9, 0, True)
-        assert len(group_in(view, WEBHOOKS_SLOW).members) == 1
+        # Its name of before the restart may be listed beside it until its session is over.
+        assert len(group_in(view, WEBHOOKS_SLOW).members) in {1, 2}
 
 
 def test_clients_that_find_no_broker_for_long_are_made_anew(
