@@ -16,7 +16,7 @@ from stack.leftovers import stop_leftovers
 from stack.options import Options
 from stack.programs import common_environment
 from stack.service_ports import check_service_ports
-from stack.services import JOBS, SERVICES, Job, Service
+from stack.services import JOBS, SERVICES, SHOP, Job, Service
 from stack.stack_file import StackFile
 from stack.stages import Engine, Stage, database_engine, kafka_engine, service_stage
 from stack.stop_signals import StopRequested, finish_undisturbed, stop_signals
@@ -34,7 +34,7 @@ _TOLD_TO_OPERATORS = {
 
 def run(
     options: Options,
-    services: Sequence[Service] = SERVICES,
+    services: Sequence[Service] = (*SERVICES, SHOP),
     jobs: Sequence[Job] = JOBS,
     make_demo: MakeDemo = ensure_demo,
 ) -> int:

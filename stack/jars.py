@@ -1,21 +1,20 @@
 """Kafka's jars in the per-user cache: those that are missing or damaged are fetched, checked and moved in."""
 
+import errno
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
 from stack.errors import StackError
+from stack.jar_progress import show_progress
 from stack.lock_file import LockedJar, read_lock
 from stack.maven import fetch_jar
 
 Fetch = Callable[[str, Path], Path]
 PARALLEL_FETCHES = 6
+_OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO})
 
 
 def is_intact(path: Path, jar: LockedJar) -> bool:
@@ -48,14 +47,14 @@ def _fetch_all(missing: list[LockedJar], directory: Path, fetch: Fetch) -> None:
     # also when two checkouts start for the first time at once.
     with (
         tempfile.TemporaryDirectory(prefix=".fetch-", dir=directory) as name,
-        _progress(missing) as fetched,
+        show_progress(missing) as arrived,
         ThreadPoolExecutor(PARALLEL_FETCHES) as pool,
     ):
         tasks = {pool.submit(_fetch_one, jar, Path(name), directory, fetch): jar for jar in missing}
         try:
             for task in as_completed(tasks):
                 task.result()
-                fetched(tasks[task])
+                arrived(tasks[task])
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -81,24 +80,14 @@ def _fetch_one(jar: LockedJar, private: Path, directory: Path, fetch: Fetch) -> 
 
 
 def _not_downloaded(jar: LockedJar, directory: Path, error: Exception) -> StackError:
+    if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+        return StackError(
+            f"{jar.coordinate} could not be written to {directory}: {error.strerror}.",
+            "Kafka needs 45 MB there. Make room, or name another directory with MIZAN_CACHE_DIR=/some/directory.",
+        )
     return StackError(
         f"{jar.coordinate} could not be downloaded ({type(error).__name__}).",
         "Only the first start needs the network, to fetch Kafka (45 MB). Check the connection and the "
         "proxy settings (HTTPS_PROXY) and start again: what was fetched already is kept. Without any "
         f"network, copy a filled {directory} from another machine.",
     )
-
-
-@contextmanager
-def _progress(missing: list[LockedJar]) -> Iterator[Callable[[LockedJar], None]]:
-    """A bar on a terminal, plain lines elsewhere; yields what to call with each jar that has arrived."""
-    total = sum(jar.size for jar in missing)
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        print(f"Fetching {len(missing)} of Kafka's jars, {total / 1e6:.0f} MB (once per user)", flush=True)
-        yield lambda jar: print(f"  {jar.file_name}", flush=True)
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("Fetching Kafka's jars (once per user)", total=total)
-        yield lambda jar: bar.advance(task, jar.size)

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from shared.process import EX_CONFIG
 from stack.errors import StackError
 from stack.family import family_of, send
 from stack.programs import PROJECT
@@ -28,6 +29,11 @@ def run_job(job: Job, environment: Mapping[str, str], log: Path) -> None:
         send(signal.SIGKILL, family_of(process.pid))
         process.wait()
         raise
+    if status == EX_CONFIG:
+        raise StackError(
+            log.read_text(errors="replace").strip(),
+            "Put these right in the environment, and start again.",
+        )
     if status != 0:
         output_text = log.read_text(errors="replace").strip()
         raise StackError(

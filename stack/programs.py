@@ -9,12 +9,13 @@ from stack.options import Options
 from stack.postgres import Postgres
 from stack.sandbox import sandbox_environment
 from stack.secret_keys import ensure_secret_keys
-from stack.services import PUBLIC_URLS, SANDBOX_PORT, SERVICES, Service
+from stack.services import PUBLIC_URLS, SANDBOX_PORT, SERVICES, SHOP, Service
 
 MARK = "MIZAN_STACK_DIR"
 """The variable that tells every process of a stack apart, also when nobody supervises it any more."""
 
 PROJECT = Path(__file__).parent.parent
+DEMO_FILE = "demo.json"
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,19 @@ def _development_defaults(options: Options) -> dict[str, str]:
         **urls,
         "WEBHOOK_ALLOW_PRIVATE": "true",
         **sandbox_environment(options.directory, sandbox_url),
+        **_shop_environment(options),
+    }
+
+
+def _shop_environment(options: Options) -> dict[str, str]:
+    """What the demo's shop knows of Mizan: the address of its API, and its own credentials."""
+    address = f"http://127.0.0.1:{options.port_base + SHOP.port_offset}"
+    return {
+        "SHOP_PUBLIC_URL": address,
+        "SHOP_MIZAN_URL": f"http://127.0.0.1:{options.port_base + PUBLIC_URLS['API_PUBLIC_URL']}/api/v1",
+        "SHOP_DASHBOARD_URL": f"http://127.0.0.1:{options.port_base + PUBLIC_URLS['DASHBOARD_PUBLIC_URL']}",
+        "SHOP_CREDENTIALS_FILE": str(options.directory / DEMO_FILE),
+        "SHOP_DATABASE": str(options.directory / "shop.sqlite"),
     }
 
 

@@ -102,3 +102,12 @@ SERVICES = (
         MappingProxyType({"monitor_url": "http://127.0.0.1:{port}"}),
     ),
 )
+
+SHOP = Service(
+    "shop",
+    8,
+    (sys.executable, "-m", "examples.shop"),
+    MappingProxyType({"shop_url": "http://127.0.0.1:{port}"}),
+    in_production=False,
+)
+"""A merchant's, not ours: nobody measures or watches it."""

@@ -124,9 +124,12 @@ class Supervision:
             return getattr(self._rpc.supervisor, method)(*arguments)
         except Fault:
             raise
-        except (OSError, http.client.HTTPException, RpcError) as error:
+        except BaseException as error:
+            # Also when a signal comes in the middle: the next call must not meet what is left of this one's answer.
             self._rpc("close")()
-            raise SupervisorGoneError from error
+            if isinstance(error, (OSError, http.client.HTTPException, RpcError)):
+                raise SupervisorGoneError from error
+            raise
 
 
 def _state(info: Mapping[str, Any]) -> ProcessState:

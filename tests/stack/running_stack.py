@@ -63,7 +63,7 @@ class RunningStack:
     def file(self) -> Path:
         return self.directory / "stack.json"
 
-    def wait_ready(self, within: float = 60) -> dict[str, Any]:
+    def wait_ready(self, within: float = 90) -> dict[str, Any]:
         eventually(lambda: self.file.exists() or self._process.poll() is not None, within=within)
         assert self._process.poll() is None, self.output
         return self.read()

@@ -1,11 +1,13 @@
-"""What a newcomer meets after `make run`: a demo application, and a first call to copy."""
+"""What a newcomer meets after `make run`: a shop to buy in, a demo application, and a first call to copy."""
 
 import json
 import os
 import shlex
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -13,6 +15,7 @@ import requests
 from shared.settings import DatabaseSettings, KafkaSettings
 from tests.checkout.customer import Customer
 from tests.stack.running_stack import PROJECT, RunningStack
+from tests.stack.whole_stack import whole_stack
 
 Start = Callable[[], RunningStack]
 
@@ -22,23 +25,9 @@ def start(
     tmp_path: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
 ) -> Iterator[Start]:
     """The real services on the test's engines, each time in the same directory."""
-    started: list[RunningStack] = []
-
-    def run() -> RunningStack:
-        stack = RunningStack(
-            tmp_path / "stack",
-            module="stack",
-            DATABASE_URL=database_settings.url,
-            KAFKA_BOOTSTRAP_SERVERS=kafka_settings.bootstrap_servers,
-            KAFKA_TOPIC_PREFIX=kafka_settings.topic_prefix,
-        )
-        started.append(stack)
-        stack.wait_ready()
-        return stack
-
-    yield run
-    for stack in started:
-        stack.end()
+    engines = database_settings.url, kafka_settings.bootstrap_servers, kafka_settings.topic_prefix
+    with ExitStack() as started:
+        yield lambda: started.enter_context(whole_stack(tmp_path / "stack", *engines))
 
 
 def test_the_call_in_the_banner_works_and_so_it_does_after_the_next_start(start: Start) -> None:
@@ -57,6 +46,9 @@ def test_the_call_in_the_banner_works_and_so_it_does_after_the_next_start(start:
 
     again = start()
     assert again.read()["demo"] == demo
+    assert f"buy a coffee: open {again.read()['shop_url']}" in again.output
+    (application,) = _mizan(again, "app", "list", "--json")
+    assert application["webhook_url"] == f"http://127.0.0.1:{again.port_base + 8}/webhooks/mizan"
     repeated = _copied_call(again.output)
     assert (repeated.status_code, repeated.json()["data"]["uuid"]) == (200, intent["uuid"])
     assert repeated.json()["data"]["status"] == "succeeded"
@@ -95,7 +87,7 @@ def _copied_call(output: str) -> requests.Response:
     return requests.post(url, data=body, headers=headers, timeout=10)
 
 
-def _mizan(stack: RunningStack, *arguments: str) -> dict[str, str]:
+def _mizan(stack: RunningStack, *arguments: str) -> Any:
     environment = {**os.environ, "STACK_DIR": str(stack.directory)}  # noqa: TID251 - the child gets ours
     for given in ("DATABASE_URL", "KAFKA_BOOTSTRAP_SERVERS"):
         environment.pop(given, None)
@@ -103,5 +95,4 @@ def _mizan(stack: RunningStack, *arguments: str) -> dict[str, str]:
         [PROJECT / "bin" / "mizan", *arguments], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    answer: dict[str, str] = json.loads(done.stdout)
-    return answer
+    return json.loads(done.stdout)

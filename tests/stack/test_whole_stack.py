@@ -195,7 +195,7 @@ def test_given_engines_are_not_embedded(start: Start, given: dict[str, str]) -> 
 def test_stop_while_starting(start: Start, number: signal.Signals) -> None:
     """A signal in the middle of the start, and another one in the middle of the stop, end it cleanly."""
     stack = start()
-    eventually(lambda: "PostgreSQL ready" in stack.output)
+    eventually(lambda: "PostgreSQL ready" in stack.output, within=80)
     stack.send(number)
     eventually(lambda: "Stopping" in stack.output)
     stack.send(number)

@@ -1,0 +1,1 @@
+"""Programs that use Mizan as a merchant does: from outside."""

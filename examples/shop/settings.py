@@ -1,0 +1,68 @@
+"""What the shop is told by its environment; the one module that reads it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class SettingsError(Exception):
+    """The shop cannot start like this; the message says what to set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    host: str
+    port: int
+    mizan_url: str
+    """The base of Mizan's API; ends in /api/v1."""
+    public_url: str
+    """Where customers reach the shop; return_url is made from it, never from the Host header."""
+    database: Path
+    credentials_file: Path
+    dashboard_url: str | None
+
+    @property
+    def is_https(self) -> bool:
+        return self.public_url.startswith("https://")
+
+    @property
+    def has_backstage(self) -> bool:
+        """The shopkeeper's pages have no sign-in, so they exist only in a shop that nobody else can reach."""
+        return is_loopback(urlsplit(self.public_url).hostname)
+
+
+def is_loopback(host: str | None) -> bool:
+    return host in _LOOPBACK
+
+
+def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+    port = environment.get("HTTP_PORT", "8008")
+    mizan_url = environment.get("SHOP_MIZAN_URL", "http://127.0.0.1:8001/api/v1")
+    public_url = environment.get("SHOP_PUBLIC_URL", f"http://127.0.0.1:{port}")
+    wrong = []
+    if environment.get("MIZAN_ENV") == "production":
+        wrong.append("MIZAN_ENV is production: this shop sells nothing real, and does not run there")
+    if not port.isdigit():
+        wrong.append("HTTP_PORT must be a number")
+    if not environment.get("SHOP_CREDENTIALS_FILE"):
+        wrong.append("SHOP_CREDENTIALS_FILE must name a file, as `mizan demo` writes it")
+    wrong += [
+        f"{name} must be an http:// or https:// address"
+        for name, value in (("SHOP_MIZAN_URL", mizan_url), ("SHOP_PUBLIC_URL", public_url))
+        if urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname
+    ]
+    if wrong:
+        raise SettingsError("; ".join(wrong))
+    return Settings(
+        host=environment.get("HTTP_HOST", "127.0.0.1"),
+        port=int(port),
+        mizan_url=mizan_url.rstrip("/"),
+        public_url=public_url.rstrip("/"),
+        database=Path(environment.get("SHOP_DATABASE", "shop.sqlite")),
+        credentials_file=Path(environment["SHOP_CREDENTIALS_FILE"]),
+        dashboard_url=environment.get("SHOP_DASHBOARD_URL", "").rstrip("/") or None,
+    )

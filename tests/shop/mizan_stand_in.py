@@ -1,0 +1,74 @@
+"""Mizan as the shop meets it: the two calls of its API, over HTTP, doing what a test wants."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from flask import Flask, request
+from flask.typing import ResponseReturnValue
+
+from stack.free_ports import find_free_ports
+from tests.serving import serving
+
+
+@dataclass
+class MizanStandIn:
+    port: int = field(default_factory=lambda: find_free_ports(1)[0])
+    intents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By uuid."""
+    creates: list[str] = field(default_factory=list)
+    """The references that were asked for, each time."""
+    asked: list[str] = field(default_factory=list)
+    """Every path."""
+    answers_creates: bool = True
+    """False: it does what it is asked, and its answer is lost."""
+    is_away: bool = False
+    next_amount: int | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/api/v1"
+
+    def only_intent(self) -> dict[str, Any]:
+        (intent,) = self.intents.values()
+        return intent
+
+    @contextmanager
+    def running(self) -> Iterator["MizanStandIn"]:
+        app = Flask(__name__)
+        app.before_request(lambda: self.asked.append(request.path))
+        app.post("/api/v1/payment-intents")(self._create)
+        app.get("/api/v1/payment-intents/<uuid>")(self._retrieve)
+        with serving(app, self.port):
+            yield self
+
+    def _create(self) -> ResponseReturnValue:
+        if self.is_away:
+            return {"message": "away"}, 503
+        body = request.get_json()
+        self.creates.append(body["merchant_reference"])
+        known = [one for one in self.intents.values() if one["merchant_reference"] == self.creates[-1]]
+        intent = known[0] if known else self._new(body)
+        return ({"data": intent}, 201) if self.answers_creates else ({"message": "lost"}, 502)
+
+    def _new(self, body: dict[str, Any]) -> dict[str, Any]:
+        uuid = str(uuid4())
+        self.intents[uuid] = {
+            "uuid": uuid,
+            "merchant_reference": body["merchant_reference"],
+            "amount": self.next_amount or body["amount"],
+            "currency": body["currency"],
+            "status": "requires_payment_method",
+            "return_url": body["return_url"],
+            "checkout_url": f"https://pay.example/pay/{uuid}",
+            "expires_at": "2030-01-01T00:00:00Z",
+            "updated_at": "2026-01-01T00:00:00Z",
+        }
+        return self.intents[uuid]
+
+    def _retrieve(self, uuid: str) -> ResponseReturnValue:
+        if self.is_away:
+            return {"message": "away"}, 503
+        return {"data": self.intents[uuid]} if uuid in self.intents else ({"message": "none"}, 404)

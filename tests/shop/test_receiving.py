@@ -1,0 +1,154 @@
+"""The shop's webhook endpoint, as §6.5 obliges: what is Mizan's is kept and worked on once, the rest is refused."""
+
+import json
+from threading import Thread
+from uuid import uuid4
+
+import pytest
+
+from examples.shop.signatures import is_signed, signature_of
+from tests.shop.conftest import SECRET, ShopInTest
+from tests.waiting import eventually
+
+
+def test_the_signature_is_that_of_other_tools() -> None:
+    """Lower-case hex HMAC-SHA256 of the raw body, keyed with the whole secret; this one was made by openssl. # §6.4"""
+    made = "18320a0c1f4515f3f99c705cb0310e200dda79283e5914eabbfcb58dbddbe3ef"
+    assert is_signed(b'{"id":"d-1"}', made, ["whsec_other", "whsec_test"])
+    assert not is_signed(b'{"id": "d-1"}', made, ["whsec_test"])
+    assert not is_signed(b'{"id":"d-1"}', made.upper(), ["whsec_test"])
+    assert not is_signed(b'{"id":"d-1"}', made, ["test"])
+
+
+def test_answered_first_and_worked_on_afterwards(shop: ShopInTest) -> None:
+    """A kill between the answer and the work loses nothing, and a second one after it repeats nothing. # §6.5, 3"""
+    page = shop.buy()
+    shop.mizan.only_intent()["status"] = "succeeded"
+    assert shop.tell().status_code == 200
+    assert shop.state(page) == "unpaid"
+
+    shop.start()
+    shop.work()
+    assert shop.state(page) == "fulfilled"
+    shop.start()
+    shop.work()
+    assert shop.steps(page).count("fulfilled") == 1
+
+
+def test_the_same_delivery_again_is_welcome_and_changes_nothing(shop: ShopInTest) -> None:
+    page = shop.buy()
+    shop.mizan.only_intent()["status"] = "succeeded"
+    delivery = {
+        "id": "d-1",
+        "event": "payment_intent.succeeded",
+        "data": {"uuid": shop.mizan.only_intent()["uuid"]},
+    }
+    for _ in range(3):
+        assert shop.send(delivery).status_code == 200
+        shop.work()
+    assert shop.steps(page).count("fulfilled") == shop.steps(page).count("webhook") == 1
+    assert shop.steps(page).count("webhook_again") == 2
+
+
+@pytest.mark.parametrize("signature", ["", "0" * 64, "ü", "sha256=abc"])
+def test_a_forged_one_is_refused_before_it_is_read(shop: ShopInTest, signature: str) -> None:
+    page = shop.buy()
+    shop.mizan.only_intent()["status"] = "succeeded"
+    body = json.dumps(
+        {"id": "<script>d</script>", "event": "x", "data": {"uuid": shop.mizan.only_intent()["uuid"]}}
+    ).encode()
+    answer = shop.send(body, **{"Service-Signature": signature})
+    assert answer.status_code == 401
+    shop.work()
+    assert shop.state(page) == "unpaid"
+    assert "signature does not fit" in shop.backstage()
+    assert "<script>d" not in shop.browser.get("/backstage").text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"not json",
+        b"[]",
+        b"null",
+        b'{"id": 7, "event": "x", "data": {"uuid": "u"}}',
+        b'{"id": "\\ud800", "event": "x", "data": {"uuid": "u"}}',
+        b'{"id": "d", "event": "x", "data": "u"}',
+        b'{"id": "' + b"d" * 200 + b'", "event": "x", "data": {"uuid": "u"}}',
+        b"[" * 10_000,
+        b"\xff\xfe",
+    ],
+)
+def test_garbage_with_a_right_signature_is_400(shop: ShopInTest, body: bytes) -> None:
+    assert shop.send(body).status_code == 400
+    assert shop.rows("select * from inbox") == []
+
+
+def test_what_is_too_large_is_not_even_read(shop: ShopInTest) -> None:
+    assert shop.send(b"x" * 20_000).status_code == 413
+
+
+def test_a_test_delivery_and_anothers_intent_are_taken_and_dropped(shop: ShopInTest) -> None:
+    """Also one whose uuid is no uuid, and would lead elsewhere in the API."""
+    stranger = str(uuid4())
+    for uuid in (stranger, "../../readyz"):
+        assert shop.tell(uuid=uuid).status_code == 200
+    shop.work()
+    assert shop.mizan.asked == [f"/api/v1/payment-intents/{stranger}"]
+    assert shop.rows("select * from inbox where work_at is not null") == []
+
+
+def test_one_of_ours_that_mizan_does_not_find_is_worked_on_later(shop: ShopInTest) -> None:
+    """A webhook is dropped only if its uuid is of no payment of ours: one wrong 404 loses nothing."""
+    page = shop.buy()
+    intent = shop.mizan.only_intent()
+    intent["status"] = "succeeded"
+    shop.tell()
+    shop.mizan.intents.clear()
+    shop.work()
+    assert len(shop.rows("select * from inbox where work_at is not null")) == 1
+    shop.mizan.intents[intent["uuid"]] = intent
+    shop.make_due()
+    shop.work()
+    assert shop.state(page) == "fulfilled"
+    assert shop.rows("select * from inbox where work_at is not null") == []
+
+
+def test_old_and_new_secret_are_accepted_for_a_while_after_a_roll(shop: ShopInTest) -> None:
+    """Until the new one is known it is refused, and the page behind the counter says what to do. # §6.6"""
+    shop.buy()
+    intent = shop.mizan.only_intent()["uuid"]
+
+    def send(delivery: str, secret: str) -> int:
+        content = {"id": delivery, "event": "payment_intent.succeeded", "data": {"uuid": intent}}
+        return shop.send(content, secret).status_code
+
+    assert send("d-1", "whsec_second-one") == 401
+    assert "paste the new one below" in shop.backstage()
+    shop.form("/backstage", "/backstage/secret", secret=" whsec_second-one ")
+    assert (send("d-1", "whsec_second-one"), send("d-2", SECRET)) == (200, 200)
+    assert "paste the new one below" not in shop.backstage()
+
+
+def test_a_hanging_endpoint_leaves_the_shop_open(shop: ShopInTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four hang, more are turned away at once, and changing the switch lets all of them go."""
+    monkeypatch.setattr("examples.shop.endpoint._HANG_S", 60.0)
+    shop.form("/backstage", "/backstage/switch", behaviour="hang")
+    answers: list[int] = []
+    hanging = [Thread(target=lambda: answers.append(_sent_alone(shop)), daemon=True) for _ in range(6)]
+    for thread in hanging:
+        thread.start()
+    eventually(lambda: len(answers) == 2)
+    assert shop.browser.get("/").status_code == 200
+    shop.form("/backstage", "/backstage/switch", behaviour="good")
+    for thread in hanging:
+        thread.join(10)
+    assert answers == [503] * 6
+    assert shop.rows("select * from inbox") == []
+
+
+def _sent_alone(shop: ShopInTest) -> int:
+    body = b'{"id": "d", "event": "x", "data": {"uuid": "u"}}'
+    headers = {"Service-Signature": signature_of(SECRET, body)}
+    return shop.shop.app.test_client().post("/webhooks/mizan", data=body, headers=headers).status_code

@@ -1,0 +1,232 @@
+"""The shop on a whole stack: real services, a real browser, and webhooks that have to be sent more than once."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import psycopg
+import pytest
+import requests
+from playwright.sync_api import Page, ViewportSize, expect
+
+from tests.browser import DESKTOP, PHONE, SMALL_PHONE, Visitors
+from tests.checkout.customer import Customer
+from tests.databases import Databases
+from tests.engines import TestEngines
+from tests.page_looks import LOOK_DEPENDENT, Look, axe_troubles, out_of_reach
+from tests.page_text import text_of
+from tests.shopping import GOOD_CARD
+from tests.stack.running_stack import RunningStack
+from tests.stack.whole_stack import whole_stack
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.timeout(240)
+_HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
+_LINK_TO_AN_ORDER = re.compile(r'href="(/orders/[\w-]+)"')
+_LOOKS = {
+    "ar": (Look("light", SMALL_PHONE), Look("dark", DESKTOP, LOOK_DEPENDENT)),
+    "en": (Look("dark", SMALL_PHONE), Look("light", DESKTOP, LOOK_DEPENDENT)),
+}
+_SHOP_AND_CHECKOUT = "http:/"
+"""Two origins, and the customer goes from one to the other."""
+_SCREENS: tuple[ViewportSize, ...] = (SMALL_PHONE, PHONE, DESKTOP)
+
+
+@pytest.fixture(scope="module")
+def stack(
+    engines: TestEngines, databases: Databases, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningStack]:
+    """Which tries a webhook again after a second, not after ten."""
+    directory = tmp_path_factory.mktemp("shop") / "stack"
+    database = databases.take()
+    places = databases.url(database), engines.kafka_bootstrap_servers, f"t{uuid4().hex[:8]}."
+    with whole_stack(directory, *places, WEBHOOK_RETRY_DELAYS="1,1,1,1,1,1,1,1") as running:
+        yield running
+    databases.drop(database)
+
+
+@dataclass
+class Buyer:
+    """Somebody who buys a coffee without a browser, and can go behind the counter."""
+
+    shop_url: str
+    session: requests.Session = field(default_factory=requests.Session)
+
+    def buy(self) -> "Order":
+        self.submit("/", "/orders", coffee="1")
+        link = _LINK_TO_AN_ORDER.search(self.read("/orders"))
+        assert link is not None
+        return Order(self, link[1])
+
+    def submit(self, page: str, to: str, **fields: str) -> requests.Response:
+        """A form of that page; where its answer leads is not followed."""
+        data = {**dict(_HIDDEN.findall(self.read(page))), **fields}
+        answer = self.session.post(f"{self.shop_url}{to}", data=data, timeout=30, allow_redirects=False)
+        assert answer.status_code == 303, answer.text
+        return answer
+
+    def read(self, path: str) -> str:
+        answer = self.session.get(f"{self.shop_url}{path}", timeout=30)
+        assert answer.ok, answer.text
+        return answer.text
+
+    def make_endpoint(self, behaviour: str) -> None:
+        self.submit("/backstage", "/backstage/switch", behaviour=behaviour)
+
+    def backstage(self) -> str:
+        return text_of(self.read("/backstage?lang=en"))
+
+
+@dataclass(frozen=True)
+class Order:
+    buyer: Buyer
+    path: str
+
+    @property
+    def state(self) -> str:
+        found = re.search(r'data-state="(\w+)"', self.buyer.read(self.path))
+        assert found is not None
+        return found[1]
+
+    def pay(self) -> None:
+        """On the way that the order's page shows."""
+        checkout = self.buyer.submit(self.path, f"{self.path}/pay").headers["Location"]
+        assert "/pay/" in checkout
+        customer = Customer(checkout)
+        customer.pay_by_card(GOOD_CARD)
+        customer.close()
+
+    def intent(self, stack: RunningStack) -> str:
+        with psycopg.connect(stack.read()["database_url"]) as connection:
+            row = connection.execute(
+                "select uuid from payment_intents where return_url like %s order by uuid desc",
+                (f"%{self.path}/return",),
+            ).fetchone()
+        assert row is not None
+        return str(row[0])
+
+
+@pytest.fixture
+def buyer(stack: RunningStack) -> Iterator[Buyer]:
+    made = Buyer(stack.read()["shop_url"])
+    yield made
+    made.make_endpoint("good")
+    made.session.close()
+
+
+def test_a_coffee_is_bought_and_every_step_shows_live(stack: RunningStack, visitors: Visitors) -> None:
+    """Cart, checkout, payment, webhook, fulfilled: the order's page goes through all of it without a reload."""
+    shop_url = stack.read()["shop_url"]
+    visitor = visitors.make(_SHOP_AND_CHECKOUT)
+    page = visitor.open(f"{shop_url}/?lang=en")
+    page.get_by_role("button", name="One Maqrood more").click()
+    expect(page.get_by_text("10.500 LYD")).to_be_visible()
+    page.get_by_role("button", name="Order and pay").click()
+    page.get_by_role("radio", name="Bank card").check()
+    page.get_by_label("Card number").fill(GOOD_CARD)
+    page.get_by_label("Expiry date").fill("12/34")
+    page.get_by_label("Security code").fill("737")
+
+    order = visitor.open(f"{shop_url}/orders")
+    order.get_by_role("link", name="Order").filter(has_text="unpaid").click()
+    expect(order.get_by_role("heading", level=1)).to_have_text("Waiting for your payment")
+    order.evaluate("window.isTheSamePage = true")
+    page.get_by_role("button", name="Pay").click()
+    expect(order.get_by_role("heading", level=1)).to_have_text("Your order is ready. Enjoy!")
+    expect(order.get_by_text("signature ok")).to_be_visible()
+    expect(order.locator("[data-step].done")).to_have_count(7)
+    assert order.evaluate("window.isTheSamePage")
+    # The receipt goes on by itself after a while.
+    arrived = page.get_by_role("heading", name="Your order is ready")
+    page.get_by_role("link", name="Return to merchant").or_(arrived).click()
+    page.wait_for_url(order.url)
+
+
+def test_a_failing_endpoint_is_tried_again_until_it_answers(stack: RunningStack, buyer: Buyer) -> None:
+    """Whatever it says wrongly; what is received then is the same delivery."""
+    order = buyer.buy()
+    buyer.make_endpoint("redirect")
+    order.pay()
+    eventually(lambda: "answered 302" in buyer.backstage())
+    buyer.make_endpoint("fail")
+    eventually(lambda: "answered 500" in buyer.backstage())
+    assert order.state == "unpaid"
+    buyer.make_endpoint("good")
+    eventually(lambda: order.state == "fulfilled")
+    with psycopg.connect(stack.read()["database_url"]) as connection:
+        row = connection.execute(
+            "select status, tries from webhook_deliveries where intent_uuid = %s", (order.intent(stack),)
+        ).fetchone()
+    assert row is not None
+    assert row[0] == "succeeded"
+    assert row[1] >= 3
+
+
+def test_an_expired_order_is_paid_anew(stack: RunningStack, buyer: Buyer) -> None:
+    order = buyer.buy()
+    first = order.intent(stack)
+    with psycopg.connect(stack.read()["database_url"]) as connection:
+        connection.execute(
+            "update payment_intents set expires_at = now() - interval '1 second' where uuid = %s", (first,)
+        )
+    eventually(lambda: order.state == "expired")
+    order.pay()
+    eventually(lambda: order.state == "fulfilled")
+    assert order.intent(stack) != first
+
+
+def test_the_return_fulfils_when_no_webhook_comes(buyer: Buyer) -> None:
+    buyer.make_endpoint("unauthorized")
+    order = buyer.buy()
+    order.pay()
+    buyer.read(f"{order.path}/return")
+    assert order.state == "fulfilled"
+
+
+def test_after_a_roll_the_shop_asks_for_the_new_secret(stack: RunningStack, buyer: Buyer) -> None:
+    """What it refused meanwhile is tried again, so nothing is lost."""
+    rolled = stack.mizan("app", "roll-secret", stack.read()["demo"]["application_id"], "--json")
+    order = buyer.buy()
+    order.pay()
+    eventually(lambda: "paste the new one below" in buyer.backstage())
+    buyer.submit("/backstage", "/backstage/secret", secret=rolled["webhook_secret"])
+    eventually(lambda: order.state == "fulfilled")
+
+
+def test_every_page_is_for_everybody(stack: RunningStack, buyer: Buyer, visitors: Visitors) -> None:
+    """axe-core finds nothing, in either language, light or dark; all can be reached from 320 px on; and by keyboard."""
+    shop_url = stack.read()["shop_url"]
+    unpaid = buyer.buy()
+    visitor = visitors.make(shop_url, expected_statuses=frozenset({404}))
+    page = visitor.open(shop_url)
+    found: list[str] = []
+    for lang, direction in (("ar", "rtl"), ("en", "ltr")):
+        for path in ("/", unpaid.path, "/orders", "/backstage", "/nowhere"):
+            page.goto(f"{shop_url}{path}?lang={lang}")
+            assert page.evaluate("[document.documentElement.lang, document.documentElement.dir]") == [
+                lang,
+                direction,
+            ]
+            found += axe_troubles(page, f"{path} in {lang}", _LOOKS[lang])
+            found += [f"{path} in {lang}: {trouble}" for trouble in _out_of_reach_on_any_screen(page)]
+    assert not found, "\n".join(found)
+    page.goto(shop_url)
+    assert page.evaluate("document.documentElement.lang") == "en", "the language is not remembered"
+
+
+def test_without_script_a_coffee_can_be_bought(stack: RunningStack, visitors: Visitors) -> None:
+    shop_url = stack.read()["shop_url"]
+    visitor = visitors.make(shop_url, javascript=False, elsewhere=(stack.read()["checkout_url"],))
+    page = visitor.open(f"{shop_url}/?lang=en")
+    page.get_by_label("Quantity of Ghraiba").fill("2")
+    page.get_by_role("button", name="Order and pay").press("Enter")
+    page.wait_for_url("**/pay/**")
+
+
+def _out_of_reach_on_any_screen(page: Page) -> list[str]:
+    found: list[str] = []
+    for screen in _SCREENS:
+        page.set_viewport_size(screen)
+        found += out_of_reach(page)
+    return found
