@@ -1,21 +1,28 @@
 # Two commands matter: `make run` and `make test`. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint format catalogues bench lock clean setup-run setup-dev
+.PHONY: help run test test-all test-compose lint format catalogues screenshots bench lock clean setup-run setup-dev
 
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+# Each worker has engines and a browser of its own, about 1.5 GB. 0: one after the other, in one process.
+PYTEST_WORKERS ?= 2
+SIDE_BY_SIDE := -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: setup-run ## start everything on real embedded engines, until Ctrl-C (BROKERS=3, PORT_BASE=8000, STACK_DIR=.run)
 	@exec $(BIN)/python -m stack
 
-test: lint ## lint, type-check and test; what CI runs
-	$(PYTEST) -m "not slow"
+test: lint ## lint, type-check and test; what CI runs (PYTEST_WORKERS=2)
+	$(PYTEST) -m "not slow" $(SIDE_BY_SIDE)
 
 test-all: lint ## also the long tests: three brokers, long outages, a million rows
-	$(PYTEST)
+	$(PYTEST) -m "not slow" $(SIDE_BY_SIDE)
+	$(PYTEST) -m slow
+
+test-compose: setup-dev ## the compose files, on a real Docker daemon; skipped, and told, where there is none
+	bin/test-compose
 
 lint: setup-dev ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
@@ -29,6 +36,9 @@ format: setup-dev ## format the code and fix what can be fixed by itself
 
 catalogues: setup-dev ## bring new words of the pages into their translations, and compile these
 	bin/catalogues
+
+screenshots: setup-dev ## take the pictures of docs/images anew, of a stack of its own
+	$(BIN)/python -m screenshots
 
 bench: setup-dev ## measure, print a table and write $STACK_DIR/bench.json
 	$(BIN)/python -m bench

@@ -1,0 +1,40 @@
+# One image for everything of ours; the command says what it is: python -m services.api, python -m mizan migrate, …
+ARG PYTHON_IMAGE=python:3.13-slim
+
+FROM ${PYTHON_IMAGE} AS packages
+ARG PIP_INDEX_URL
+ARG PIP_EXTRA_INDEX_URL
+COPY requirements/service.lock /build/service.lock
+# Compiled by content, not by time: a copy to the next stage may change times, and nothing is compiled at run time.
+RUN python3 -m venv /opt/mizan \
+    && /opt/mizan/bin/python -m pip install --no-cache-dir --no-input --disable-pip-version-check --no-compile \
+        --require-hashes --only-binary :all: -r /build/service.lock \
+    && /opt/mizan/bin/python -m pip uninstall --quiet --yes pip \
+    && /opt/mizan/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/mizan/lib \
+    && printf '%s\n' '#!/opt/mizan/bin/python' 'from mizan.__main__ import main' 'main(prog_name="mizan")' \
+        > /opt/mizan/bin/mizan \
+    && chmod 755 /opt/mizan/bin/mizan
+COPY . /app
+# Whatever the modes of the checkout are, the account below can read it.
+RUN rm -r /app/requirements \
+    && chmod -R a+rX /app \
+    && /opt/mizan/bin/python -m compileall -q --invalidation-mode unchecked-hash /app
+
+FROM ${PYTHON_IMAGE}
+LABEL org.opencontainers.image.title="Mizan" \
+    org.opencontainers.image.description="Payments in Libyan dinar: payment intents, hosted checkout, signed webhooks."
+# A volume that is mounted here for the first time belongs to this account, too.
+RUN groupadd --system --gid 10001 mizan \
+    && useradd --system --uid 10001 --gid mizan --home-dir /tmp --no-create-home --shell /usr/sbin/nologin mizan \
+    && for place in secrets sandbox shop demo proxy; do \
+        mkdir -p "/var/lib/mizan/$place" && chown mizan:mizan "/var/lib/mizan/$place" || exit 1; done
+COPY --from=packages /opt/mizan /opt/mizan
+COPY --from=packages /app /app
+WORKDIR /app
+ENV PATH=/opt/mizan/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    PYTHONPATH=/app PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 HOME=/tmp HTTP_HOST=0.0.0.0 HTTP_PORT=8000
+USER 10001:10001
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=5s --timeout=10s --start-period=180s --retries=3 \
+    CMD ["python", "-I", "-S", "/app/deploy/healthy.py"]
+CMD ["mizan", "--help"]

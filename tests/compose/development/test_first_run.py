@@ -1,0 +1,140 @@
+"""`docker compose up`, as a newcomer runs it: everything is there, works, and is closed to whom it does not concern."""
+
+import socket
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import pytest
+
+from stack.services import SERVICES
+from tests.compose.installation import Installation
+from tests.compose.project import Project
+from tests.compose.surroundings import ProgramFailedError, run
+from tests.person import Person
+from tests.waiting import eventually
+
+ONE_SHOTS = {"secrets", "migrate", "topics", "demo"}
+ENGINES = {"postgres", "kafka"}
+OPERATIONS = ("/metrics", "/readyz", "/healthz", "//metrics", "/metrics/", "/%6detrics", "/x/../metrics")
+MONITORS = "mizan operator create"
+"""What only its sign-in page says."""
+PUBLIC = ("API_PORT", "CHECKOUT_PORT", "DASHBOARD_PORT", "SHOP_PORT")
+
+
+def test_everything_is_well(project: Project) -> None:
+    """Every service of the stack, the engines, the shop and the proxy are healthy; the one-shots ended with 0."""
+    statuses = {container.service: container.status for container in project.containers()}
+    running = {service.name for service in SERVICES} | ENGINES | {"shop", "proxy"}
+    assert statuses == dict.fromkeys(running, "healthy") | dict.fromkeys(ONE_SHOTS, "exited 0")
+
+
+def test_payment_and_its_webhook(mizan: Installation) -> None:
+    """§1: created by API, paid on the hosted checkout, told by a signed webhook that the shop accepts."""
+    intent = mizan.order()
+    assert intent["checkout_url"].startswith(mizan.project.url("CHECKOUT_PORT"))
+    customer = mizan.pay(intent)
+    assert customer.answer.status_code == 200
+    assert mizan.status(intent) == "succeeded"
+    mizan.wait_delivered(intent)
+
+
+def test_expiry(mizan: Installation) -> None:
+    """§3: an unpaid intent whose time is over is canceled, and the shop hears of it."""
+    intent = mizan.order()
+    mizan.let_expire(intent)
+    eventually(lambda: mizan.status(intent) == "canceled", every=0.5)
+    mizan.wait_delivered(intent)
+
+
+@pytest.mark.parametrize(("port", "who"), [("DASHBOARD_PORT", "owner"), ("MONITOR_PORT", "operator")])
+def test_signing_in(mizan: Installation, port: str, who: str) -> None:
+    demo = mizan.demo()
+    person = Person(mizan.project.url(port))
+    answer = person.sign_in(demo[f"{who}_email"], demo[f"{who}_password"])
+    assert answer.status_code == 200
+    assert urlsplit(answer.url).path != "/sign-in"
+    person.close()
+
+
+@pytest.mark.parametrize("port", PUBLIC)
+def test_operations_are_not_behind_the_proxy(project: Project, port: str) -> None:
+    """However they are spelled; what is there answers."""
+    assert status_of(int(project.ports[port]), "/") != 503
+    answers = {path: status_of(int(project.ports[port]), path) for path in OPERATIONS}
+    assert {path for path, status in answers.items() if status in {200, 503}} == set()
+
+
+def test_monitor_is_not_behind_the_proxy(project: Project) -> None:
+    """Not by asking the proxy for it by name, at any of its ports."""
+    monitor = int(project.ports["MONITOR_PORT"])
+    assert MONITORS in ask(monitor, "/sign-in?lang=en", f"127.0.0.1:{monitor}")
+    for port in PUBLIC:
+        for host in ("monitor", "monitor:8004", f"127.0.0.1:{monitor}"):
+            assert MONITORS not in ask(int(project.ports[port]), "/sign-in?lang=en", host)
+
+
+def test_only_loopback_is_published(project: Project) -> None:
+    """The proxy's doors and the monitor's, on this machine only; no engine."""
+    published = {
+        (container.service, binding["HostIp"], binding["HostPort"])
+        for container in project.containers()
+        for bindings in (container.facts["NetworkSettings"]["Ports"] or {}).values()
+        for binding in bindings or ()
+    }
+    doors = {("proxy", "127.0.0.1", project.ports[port]) for port in PUBLIC}
+    assert published == doors | {("monitor", "127.0.0.1", project.ports["MONITOR_PORT"])}
+
+
+def test_nobody_is_root(project: Project) -> None:
+    """No process of any container, engines included."""
+    running = [container for container in project.containers() if container.status == "healthy"]
+    accounts = {
+        container.service: {
+            int(line.split()[1])
+            for line in run("docker", "top", container.id, "-eo", "pid,uid").splitlines()[1:]
+        }
+        for container in running
+    }
+    assert {name for name, uids in accounts.items() if 0 in uids} == set()
+
+
+def test_nothing_can_be_written_or_gained(project: Project) -> None:
+    """What runs our code, and the proxy, cannot change a file of its image and has no capability to lose."""
+    for container in project.containers():
+        if container.status != "healthy" or container.service in ENGINES:
+            continue
+        for place in ("/x", "/usr/bin/x", "/etc/x"):
+            with pytest.raises(ProgramFailedError, match="Read-only file system"):
+                run("docker", "exec", container.id, "touch", place)
+        host = container.facts["HostConfig"]
+        assert host["CapDrop"] == ["ALL"], container.service
+        assert "no-new-privileges:true" in host["SecurityOpt"], container.service
+        assert not host["Privileged"]
+
+
+def test_production_is_refused(project: Project) -> None:
+    """MIZAN_ENV=production with the development file: refused, with a list of everything that is wrong."""
+    production = replace(project, settings={**project.settings, "MIZAN_ENV": "production"})
+    with pytest.raises(ProgramFailedError) as refused:
+        production.run("run", "--rm", "--no-deps", "-T", "api")
+    told = str(refused.value)
+    for name in (
+        "API_PUBLIC_URL",
+        "CHECKOUT_PUBLIC_URL",
+        "SANDBOX_SECRET",
+        "WEBHOOK_ALLOW_PRIVATE",
+        "demo data",
+    ):
+        assert name in told
+
+
+def status_of(port: int, path: str) -> int:
+    return int(ask(port, path, f"127.0.0.1:{port}").split()[1])
+
+
+def ask(port: int, path: str, host: str) -> str:
+    """The path goes as it is written: a client would put it in order first. Nothing, where the other side hangs up."""
+    request = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(request.encode())
+        return b"".join(iter(lambda: connection.recv(65536), b"")).decode()

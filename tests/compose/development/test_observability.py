@@ -1,0 +1,25 @@
+"""The profile `observability`, as far as it can be had: Prometheus sees every service and has our rules."""
+
+import requests
+
+from stack.services import SERVICES
+from tests.compose.project import Project
+from tests.compose.surroundings import run
+from tests.waiting import eventually
+
+
+def test_prometheus_sees_every_service(project: Project) -> None:
+    project.run("up", "-d", "--no-build", "--no-deps", "prometheus")
+    eventually(lambda: not project.unwell(), within=120, every=0.5)
+    api = f"{project.url('PROMETHEUS_PORT')}/api/v1"
+
+    def seen() -> set[str]:
+        targets = requests.get(f"{api}/targets", timeout=10).json()["data"]["activeTargets"]
+        return {target["labels"]["job"] for target in targets if target["health"] == "up"}
+
+    eventually(lambda: seen() == {service.name for service in SERVICES}, within=90, every=0.5)
+    groups = requests.get(f"{api}/rules", timeout=10).json()["data"]["groups"]
+    assert any(rule["type"] == "alerting" for group in groups for rule in group["rules"])
+    project.run("rm", "--stop", "--force", "prometheus")
+    # `down` takes no volume of a profile that is off.
+    run("docker", "volume", "rm", f"{project.name}_prometheus")

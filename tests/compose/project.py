@@ -1,0 +1,124 @@
+"""One project of a compose: the whole of Mizan in containers, with a name, ports and volumes of its own."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stack.free_ports import find_free_ports
+from tests.compose.composes import Compose
+from tests.compose.surroundings import ProgramFailedError, run
+from tests.waiting import eventually
+
+ROOT = Path(__file__).parents[2]
+MIZAN_IMAGE = "mizan:proof"
+UP_SECONDS = 400
+_PORTS = ("API_PORT", "CHECKOUT_PORT", "DASHBOARD_PORT", "MONITOR_PORT", "SHOP_PORT", "PROMETHEUS_PORT")
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """What Docker knows of one container."""
+
+    facts: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        return str(self.facts["Id"])
+
+    @property
+    def service(self) -> str:
+        return str(self.facts["Config"]["Labels"]["com.docker.compose.service"])
+
+    @property
+    def status(self) -> str:
+        """healthy, starting or unhealthy where there is a health check; else what Docker says, with the exit code."""
+        state = self.facts["State"]
+        if state["Status"] == "running":
+            return str(state.get("Health", {}).get("Status", "running"))
+        return f"{state['Status']} {state['ExitCode']}"
+
+    @property
+    def started_at(self) -> str:
+        return str(self.facts["State"]["StartedAt"])
+
+
+def free_ports() -> dict[str, str]:
+    return {name: str(port) for name, port in zip(_PORTS, find_free_ports(len(_PORTS)), strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    compose: Compose
+    name: str
+    settings: Mapping[str, str]
+    files: tuple[str, ...] = ("docker-compose.yml",)
+    env_file: str | None = None
+    ports: Mapping[str, str] = field(default_factory=free_ports)
+
+    def run(self, *arguments: str, within: float = UP_SECONDS) -> str:
+        files = [word for file in self.files for word in ("-f", file)]
+        env_file = ["--env-file", self.env_file] if self.env_file else []
+        env = {"MIZAN_IMAGE": MIZAN_IMAGE, **self.ports, **self.settings, "DOCKER_BUILDKIT": "0"}
+        return run(
+            *self.compose.command, "-p", self.name, *files, *env_file, *arguments,
+            env=env, within=within, cwd=ROOT,
+        )  # fmt: skip
+
+    def up(self, *services: str) -> None:
+        """Returns when every container is as it should be; shows what those said that are not."""
+        try:
+            self.run("up", "-d", "--no-build", *services)
+            eventually(lambda: not self.unwell(), within=UP_SECONDS, every=0.5)
+        except (ProgramFailedError, AssertionError) as error:
+            raise AssertionError(f"{error}\n{self.complaints()}") from error
+
+    def down(self) -> None:
+        """Containers and networks go, data stays."""
+        self.run("down", "--remove-orphans")
+
+    def destroy(self) -> None:
+        self.run("down", "--volumes", "--remove-orphans", "--timeout", "10")
+
+    def containers(self) -> list[Container]:
+        ids = run("docker", "ps", "-aq", "--filter", f"label=com.docker.compose.project={self.name}").split()
+        return [Container(facts) for facts in json.loads(run("docker", "inspect", *ids))] if ids else []
+
+    def container(self, service: str) -> Container:
+        (found,) = [container for container in self.containers() if container.service == service]
+        return found
+
+    def unwell(self) -> dict[str, str]:
+        """Services that are neither healthy nor done with exit code 0."""
+        statuses = {container.service: container.status for container in self.containers()}
+        return {name: status for name, status in statuses.items() if status not in {"healthy", "exited 0"}}
+
+    def complaints(self) -> str:
+        return "\n".join(
+            f"-- {name} is {status}:\n{self.log(name)}" for name, status in self.unwell().items()
+        )
+
+    def log(self, service: str, lines: int = 30) -> str:
+        return self.run("logs", "--no-color", f"--tail={lines}", service)
+
+    def inside(self, service: str, *command: str) -> str:
+        """What a command prints that runs in the container of a service."""
+        return run("docker", "exec", self.container(service).id, *command)
+
+    def kill(self, service: str) -> Container:
+        """As the kernel kills, from outside, so that Docker takes it for a crash and not for somebody's wish."""
+        container = self.container(service)
+        os.kill(container.facts["State"]["Pid"], 9)
+        return container
+
+    def wait_restarted(self, before: Container) -> None:
+        def is_back() -> bool:
+            now = self.container(before.service)
+            return now.started_at != before.started_at and now.status == "healthy"
+
+        eventually(is_back, within=90, every=0.3)
+
+    def url(self, port: str) -> str:
+        return f"http://127.0.0.1:{self.ports[port]}"

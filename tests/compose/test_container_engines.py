@@ -1,0 +1,33 @@
+"""`MIZAN_TEST_STACK=docker`: the project's own tests on PostgreSQL and Kafka in containers."""
+
+import sys
+
+from tests.compose.composes import Compose
+from tests.compose.project import ROOT
+from tests.compose.surroundings import run
+
+TESTS = (
+    "tests/shared/kafka/test_topic_check.py",
+    "tests/shared/kafka/test_producer.py",
+    "tests/shared/db/test_prepared.py",
+)
+
+
+def test_tests_on_containers(composes: list[Compose]) -> None:
+    """They pass, and leave no container and no network behind."""
+    assert composes
+    told = run(
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS,
+        env={"MIZAN_TEST_STACK": "docker", "DATABASE_URL": "", "KAFKA_BOOTSTRAP_SERVERS": ""}, cwd=ROOT,
+    )  # fmt: skip
+    assert "passed" in told
+    assert "not ours to kill" in told
+    assert left_behind() == []
+
+
+def left_behind() -> list[str]:
+    of_testcontainers = ("--quiet", "--filter", "label=org.testcontainers=true")
+    return [
+        *run("docker", "ps", "--all", *of_testcontainers).split(),
+        *run("docker", "network", "ls", *of_testcontainers).split(),
+    ]

@@ -1,0 +1,36 @@
+"""The same files with docker-compose 1.29, which Debian has: they are valid, and a payment goes through."""
+
+import pytest
+
+from tests.compose.composes import Compose
+from tests.compose.installation import Installation
+from tests.compose.project import Project
+from tests.compose.projects import Projects
+
+PRODUCTION = ("docker-compose.yml", "docker-compose.production.yml")
+ADDRESSES = {f"{name}_PUBLIC_URL": "https://mizan.example" for name in ("API", "CHECKOUT", "DASHBOARD")}
+
+
+@pytest.fixture(scope="module")
+def old(composes: list[Compose]) -> Compose:
+    found = next((compose for compose in composes if compose.major == 1), None)
+    if found is None:
+        pytest.skip("docker-compose 1.29 is not installed")
+    return found
+
+
+def test_payment_with_the_first_version(old: Compose, projects: Projects) -> None:
+    project = projects.make(compose=old)
+    project.up()
+    mizan = Installation(project)
+    mizan.wait_delivered(mizan.paid_order())
+    mizan.audit()
+
+
+def test_overlay_and_cluster_with_the_first_version(old: Compose) -> None:
+    """It takes them for valid."""
+    Project(old, "mizan-proof-production", ADDRESSES, PRODUCTION).run("config", "--quiet")
+    services = Project(old, "mizan-proof-cluster", {}, env_file="deploy/cluster.env").run(
+        "config", "--services"
+    )
+    assert {"kafka-3", "webhooks-2"} <= set(services.split())

@@ -1,0 +1,167 @@
+"""The production overlay, with certificates of an authority of its own: https only, nothing of the demonstration."""
+
+import http.client
+import json
+import shutil
+import socket
+import ssl
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+from stack.free_ports import find_free_ports
+from tests.compose.project import ROOT, Project
+from tests.compose.projects import Projects
+from tests.compose.surroundings import ProgramFailedError, run
+from tests.webhooks.certificates import Authority
+
+FILES = ("docker-compose.yml", "docker-compose.production.yml")
+API, PAY, DASHBOARD = (f"{name}.mizan.example" for name in ("api", "pay", "dashboard"))
+ABSENT = {"sandbox", "shop", "demo", "proxy"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: Message
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Requests from outside: by name, on the ports that the proxy publishes here."""
+
+    project: Project
+    authority: Path
+
+    def https(
+        self, host: str, path: str, *, body: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """A POST where there is a body."""
+        context = ssl.create_default_context(cafile=str(self.authority))
+        connection = http.client.HTTPSConnection(host, context=context, timeout=20)
+        plain = socket.create_connection(("127.0.0.1", self._port("PUBLIC_HTTPS_PORT")), timeout=20)
+        connection.sock = context.wrap_socket(plain, server_hostname=host)
+        return _asked(connection, path, body, headers or {})
+
+    def http(self, host: str, path: str) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port("PUBLIC_HTTP_PORT"), timeout=20)
+        return _asked(connection, path, None, {"Host": host})
+
+    def _port(self, name: str) -> int:
+        return int(self.project.settings[name])
+
+
+def _asked(
+    connection: http.client.HTTPConnection, path: str, body: str | None, headers: Mapping[str, str]
+) -> Answer:
+    connection.request("GET" if body is None else "POST", path, body, dict(headers))
+    answer = connection.getresponse()
+    told = Answer(answer.status, answer.headers, answer.read().decode())
+    connection.close()
+    return told
+
+
+@pytest.fixture(scope="module")
+def secrets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As an operator makes them."""
+    directory = tmp_path_factory.mktemp("secrets")
+    run(sys.executable, ROOT / "deploy" / "make_secrets.py", directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def visit(projects: Projects, secrets: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
+    tls = tmp_path_factory.mktemp("tls")
+    authority = Authority(tls)
+    authority.receiver(API, PAY, DASHBOARD)
+    for name in ("certificate.pem", "key.pem"):
+        shutil.copy(tls / "receiver.pem", tls / name)
+        # The proxy is another account than the one that runs this.
+        (tls / name).chmod(0o444)
+    tls.chmod(0o755)
+    for parent in (*tls.parents, *secrets.parents):
+        if parent.is_relative_to(tmp_path_factory.getbasetemp().parent):
+            parent.chmod(0o755)
+    http_port, https_port = find_free_ports(2)
+    project = projects.make(
+        files=FILES,
+        API_PUBLIC_URL=f"https://{API}",
+        CHECKOUT_PUBLIC_URL=f"https://{PAY}",
+        DASHBOARD_PUBLIC_URL=f"https://{DASHBOARD}",
+        PUBLIC_BIND="127.0.0.1",
+        PUBLIC_HTTP_PORT=str(http_port),
+        PUBLIC_HTTPS_PORT=str(https_port),
+        PROXY_CERTIFICATES="files",
+        PROXY_TLS_DIR=str(tls),
+        SECRET_KEYS_FILE=str(secrets / "secret_keys"),
+        DATABASE_URL_FILE=str(secrets / "database_url"),
+        DATABASE_PASSWORD_FILE=str(secrets / "database_password"),
+        GRAFANA_PASSWORD_FILE=str(secrets / "grafana_password"),
+    )
+    project.up()
+    return Visit(project, authority.ca_file)
+
+
+def test_nothing_of_the_demonstration(visit: Visit) -> None:
+    assert ABSENT & {container.service for container in visit.project.containers()} == set()
+
+
+def test_payment_intent_by_https(visit: Visit) -> None:
+    """An application that an operator makes creates an intent; its checkout page opens; cookies are for https only."""
+    made = json.loads(visit.project.inside("api", "mizan", "app", "create", "--name", "Shop", "--json"))
+    headers = {"X-API-Key": made["api_key"], "Authorization": f"Bearer {made['access_token']}"}
+    body = json.dumps({"merchant_reference": "1", "amount": 25_000, "currency": "LYD"})
+    answer = visit.https(API, "/api/v1/payment-intents", body=body, headers=headers)
+    assert answer.status == 201
+    assert answer.headers["Strict-Transport-Security"]
+    checkout_url = json.loads(answer.text)["data"]["checkout_url"]
+    assert checkout_url.startswith(f"https://{PAY}/")
+    page = visit.https(PAY, checkout_url.removeprefix(f"https://{PAY}"))
+    assert page.status == 200
+    signing_in = visit.https(DASHBOARD, "/sign-in")
+    assert signing_in.status == 200
+    assert "Secure" in signing_in.headers["Set-Cookie"]
+
+
+def test_only_https(visit: Visit) -> None:
+    """Plain http leads to https and answers nothing else; operations and unknown names lead nowhere."""
+    answer = visit.http(API, "/api/v1/payment-intents")
+    assert answer.status in {301, 308}
+    assert answer.headers["Location"].startswith(f"https://{API}/")
+    assert visit.https(API, "/metrics").status == 404
+    unknown = visit.http("somebody.else.example", "/")
+    assert (unknown.status // 100, unknown.text) == (3, "")
+    with pytest.raises(ssl.SSLError):
+        visit.https("somebody.else.example", "/")
+
+
+def test_secrets_are_not_told(visit: Visit, secrets: Path) -> None:
+    """Neither `docker inspect` nor a log has one of them."""
+    told = json.dumps([container.facts for container in visit.project.containers()])
+    told += visit.project.run("logs", "--no-color")
+    for name in ("secret_keys", "database_url", "database_password"):
+        assert (secrets / name).read_text().strip() not in told
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("API_PUBLIC_URL", f"http://{API}"), ("WEBHOOK_ALLOW_PRIVATE", "true")],
+)
+def test_wrong_settings_are_refused(visit: Visit, name: str, wrong: str, tmp_path: Path) -> None:
+    """With the name of what is wrong."""
+    settings = {**visit.project.settings, name: wrong}
+    with pytest.raises(ProgramFailedError, match=name):
+        replace(visit.project, settings=settings).run(
+            "run", "--rm", "--no-deps", "-T", "-e", f"{name}={wrong}", "api"
+        )
+
+
+def test_missing_address_is_refused(visit: Visit) -> None:
+    settings = {**visit.project.settings, "CHECKOUT_PUBLIC_URL": ""}
+    with pytest.raises(ProgramFailedError, match="CHECKOUT_PUBLIC_URL"):
+        replace(visit.project, settings=settings).run("config", "-q")

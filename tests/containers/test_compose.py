@@ -1,0 +1,78 @@
+"""docker-compose.yml has what `make run` starts, in the same way."""
+
+import re
+
+import pytest
+
+from stack.services import JOBS, SERVICES, SHOP, Service
+from tests.containers.compose_files import (
+    DEVELOPMENT,
+    NOT_OURS,
+    PRODUCTION,
+    PROJECT,
+    one_shots,
+    ours,
+    services,
+)
+
+
+@pytest.mark.parametrize("service", [*SERVICES, SHOP], ids=lambda service: service.name)
+def test_every_service_of_the_stack_is_there(service: Service) -> None:
+    """With the same command, the same port, and a place for its workers' metrics that is empty at every start."""
+    container = services()[service.name]
+    assert tuple(container["command"]) == ("python", *service.command[1:])
+    assert container["environment"]["HTTP_PORT"] == str(8000 + service.port_offset)
+    directory = container["environment"].get("PROMETHEUS_MULTIPROC_DIR")
+    assert (directory is not None) is service.has_workers
+    assert directory is None or any(
+        mount.startswith(f"{directory}:uid=10001,") for mount in container["tmpfs"]
+    )
+
+
+def test_every_job_of_the_stack_runs_once_before_what_needs_it() -> None:
+    for job in JOBS:
+        assert tuple(services()[job.name]["command"]) == ("python", *job.command[1:])
+        assert job.name in one_shots()
+    assert one_shots() == {"secrets", "migrate", "topics", "demo", "cluster-check"}
+    consumers = {name for name in ours() if name.partition("-2")[0] in {"webhooks", "scheduler", "monitor"}}
+    for name in consumers:
+        waits_for = services()[name]["depends_on"]
+        assert all(waits_for[job.name]["condition"] == "service_completed_successfully" for job in JOBS)
+
+
+def test_nobody_waits_for_what_is_not_there() -> None:
+    """Nor, in production, for what does not run there."""
+    absent = {name for name, service in services(PRODUCTION).items() if service.get("profiles") == ["never"]}
+    for name in services().keys() | services(PRODUCTION).keys():
+        wanted = {**services().get(name, {}), **services(PRODUCTION).get(name, {})}.get("depends_on", {})
+        assert wanted.keys() <= services().keys()
+        assert name in absent or not wanted.keys() & absent, name
+
+
+def test_all_have_limits_and_logs_that_end() -> None:
+    for name, service in {**services(PRODUCTION), **services()}.items():
+        assert service["mem_limit"], name
+        assert service["logging"]["options"]["max-size"], name
+        assert service["restart"] == ("no" if name in one_shots() else "unless-stopped"), name
+
+
+def test_all_that_go_on_are_asked_whether_they_are_well() -> None:
+    """Ours by the check of the image, which the services of one file must not have switched off."""
+    image = (PROJECT / "Dockerfile").read_text()
+    assert "HEALTHCHECK" in image
+    for name, service in services().items():
+        if name in NOT_OURS:
+            assert service["healthcheck"]["test"][0] == "CMD", name
+        else:
+            assert ("healthcheck" in service) is (name in one_shots()), name
+
+
+def test_every_image_can_be_another() -> None:
+    for path in (DEVELOPMENT, PRODUCTION):
+        for name, service in services(path).items():
+            if image := service.get("image"):
+                found = re.fullmatch(r"\$\{[A-Z]+_IMAGE:-(.+)\}", image)
+                assert found, name
+                assert found[1] == "mizan" or re.search(r":v?\d", found[1]), f"{name} is not pinned"
+    assert "${PYTHON_IMAGE:-" in services()["secrets"]["build"]["args"]["PYTHON_IMAGE"]
+    assert [name for name, service in services().items() if "build" in service] == ["secrets"]
