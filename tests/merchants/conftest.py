@@ -1,0 +1,59 @@
+"""Shops as docs/merchants.md has them, in each of its languages."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.merchants.languages import LANGUAGES, Language, install_missing
+from tests.merchants.shops import Shop
+from tests.merchants.stand_in_api import StandInApi
+from tests.webhooks.conftest import webhook_settings, webhooks
+
+__all__ = ["webhook_settings", "webhooks"]
+
+NEW, OLD = "whsec_new", "whsec_old"
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Before the first test, whose time limit has no room for it."""
+    is_wanted = any(Path(__file__).parent in item.path.parents for item in session.items)
+    if is_wanted and not session.config.option.collectonly:
+        capture = session.config.pluginmanager.getplugin("capturemanager")
+        with capture.global_and_fixture_disabled():
+            install_missing()
+
+
+@pytest.fixture(scope="module", params=LANGUAGES, ids=lambda language: language.name)
+def language(request: pytest.FixtureRequest) -> Language:
+    made: Language = request.param
+    made.need()
+    return made
+
+
+@pytest.fixture(scope="module")
+def stand_in() -> Iterator[StandInApi]:
+    with StandInApi() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def open_shop(
+    language: Language, stand_in: StandInApi, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shop]:
+    made = Shop(language, tmp_path_factory.mktemp("shop"))
+    with made.open(api_url=stand_in.url, api_key="pk_shop", access_token="at_shop", secrets=f"{NEW},{OLD}"):
+        yield made
+
+
+@pytest.fixture
+def api(stand_in: StandInApi) -> StandInApi:
+    stand_in.forget()
+    return stand_in
+
+
+@pytest.fixture
+def shop(open_shop: Shop, api: StandInApi) -> Shop:
+    """One for all tests of a language, with nothing left of the last one."""
+    open_shop.forget()
+    return open_shop

@@ -1,0 +1,53 @@
+"""The signature to test with in docs/merchants.md (§6.4): ours, each language's, and openssl's are the same."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from services.api.openapi import examples
+from shared.webhooks.signing import signature_of, signing_key
+from tests.merchants.document import DOCUMENT, copy_files, vector
+from tests.merchants.languages import PATH, Language
+
+VECTOR = vector()
+FLIPPED = VECTOR.body.replace(b"succeeded", b"succeedeD")
+
+
+def test_the_vector_is_what_we_sign_and_what_the_reference_shows() -> None:
+    assert signature_of(VECTOR.body, signing_key(VECTOR.secret)) == VECTOR.signature
+    assert examples.raw(examples.delivery_body("payment_intent.succeeded")) == VECTOR.body
+    assert VECTOR.secret == examples.WEBHOOK_SECRET
+    assert DOCUMENT.read_text().count(VECTOR.signature) == 2  # also in the request that is shown
+
+
+@pytest.mark.parametrize(("body", "is_genuine"), [(VECTOR.body, True), (FLIPPED, False)])
+def test_a_language_agrees(language: Language, tmp_path: Path, body: bytes, is_genuine: bool) -> None:
+    copy_files(tmp_path, language.files[0])
+    (tmp_path / "body.json").write_bytes(body)
+    done = _run([*language.checking], tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0 if is_genuine else 1, "", "")
+
+
+@pytest.mark.parametrize(("body", "answer"), [(VECTOR.body, "genuine\n"), (FLIPPED, "forged\n")])
+def test_openssl_agrees(tmp_path: Path, body: bytes, answer: str) -> None:
+    copy_files(tmp_path, "verify.sh")
+    (tmp_path / "body.json").write_bytes(body)
+    assert _run(["sh", "verify.sh"], tmp_path).stdout == answer
+
+
+def _run(command: list[str], directory: Path) -> "subprocess.CompletedProcess[str]":
+    environment = {
+        **os.environ,  # noqa: TID251  a process of its own needs HOME and the like
+        "PATH": PATH,
+        "MIZAN_URL": "http://127.0.0.1:1/api/v1",
+        "MIZAN_API_KEY": "pk_shop",
+        "MIZAN_ACCESS_TOKEN": "at_shop",
+        "MIZAN_WEBHOOK_SECRETS": VECTOR.secret,
+        "MIZAN_WEBHOOK_SECRET": VECTOR.secret,
+        "SIGNATURE": VECTOR.signature,
+    }
+    return subprocess.run(
+        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=30, check=False
+    )

@@ -1,0 +1,52 @@
+"""The documents as a reader sees them: code blocks, tables, headings and links."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+_FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_PICTURE = re.compile(r'<img src="([^"]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    path: Path
+
+    @property
+    def text(self) -> str:
+        return self.path.read_text()
+
+    def code(self, language: str) -> list[str]:
+        return [block for name, block in _FENCED.findall(self.text) if name == language]
+
+    def rows(self) -> list[list[str]]:
+        """The cells of all tables' rows, below their headings."""
+        lines = [line for line in self.text.splitlines() if line.startswith("|")]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        rules = {place for place, row in enumerate(rows) if set("".join(row)) <= {"-", ":"}}
+        return [row for place, row in enumerate(rows) if place not in rules and place + 1 not in rules]
+
+    def links(self) -> list[str]:
+        prose = _FENCED.sub("", self.text)
+        return [*_LINK.findall(prose), *_PICTURE.findall(prose)]
+
+    def anchors(self) -> set[str]:
+        """As GitHub makes them of headings."""
+        names = (_LINK.sub("]", heading).lower() for heading in _HEADING.findall(_FENCED.sub("", self.text)))
+        return {re.sub(r"[^\w\- ]", "", name).replace(" ", "-") for name in names}
+
+
+README = Document(ROOT / "README.md")
+
+
+def all_documents() -> list[Document]:
+    return [Document(path) for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])]
+
+
+def commands(block: str) -> list[str]:
+    """One a line, unless a line ends in a backslash."""
+    joined = block.replace("\\\n", " ")
+    return [line for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]

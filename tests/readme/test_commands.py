@@ -1,0 +1,95 @@
+"""Every command of the README works, in the order in which a newcomer reads it, on one running stack."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shared.settings import DatabaseSettings, KafkaSettings
+from tests.readme.documents import README, commands
+from tests.stack.running_stack import PROJECT, RunningStack
+from tests.stack.whole_stack import whole_stack
+
+_NOT_HERE = re.compile(r"make run|make test|docker[ -]compose ")
+"""The stack of this test is what `make run` starts; this is `make test`; and containers have a proof of their own."""
+_KNOWN = re.compile(r"curl -s |bin/mizan |tail -n |[A-Z_]+=\$\(sed ")
+_PORT = re.compile(r"127\.0\.0\.1:80(\d\d)")
+
+
+@pytest.fixture
+def stack(
+    tmp_path: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
+) -> Iterator[RunningStack]:
+    engines = database_settings.url, kafka_settings.bootstrap_servers, kafka_settings.topic_prefix
+    with whole_stack(tmp_path / "stack", *engines) as running:
+        yield running
+
+
+@pytest.mark.timeout(240)
+def test_every_command_of_the_readme_works(stack: RunningStack, kafka_settings: KafkaSettings) -> None:
+    """As written, but for the ports and the directory, which are this test's."""
+    blocks = ["\n".join(_to_run(block)) for block in README.code("sh")]
+    whole = "\n".join(_run(block, stack, kafka_settings) for block in blocks)
+    answer, _ = json.JSONDecoder().raw_decode(whole, whole.index('{"data":'))
+    assert (answer["data"]["amount"], answer["data"]["status"]) == (25_000, "requires_payment_method")
+    for sign in ("Demo shop", "mizan_outbox", "webhooks.deliver", "api.log"):
+        assert sign in whole
+
+
+def test_there_is_no_command_that_the_test_above_does_not_know() -> None:
+    """What is new in the README has to be run here, or to be named as what is not."""
+    assert [
+        command for block in README.code("sh") for command in _to_run(block) if not _KNOWN.match(command)
+    ] == []
+
+
+def test_what_make_run_starts_is_what_the_test_started() -> None:
+    assert _make("-n", "run").splitlines()[-1] == "exec .venv/bin/python -m stack"
+
+
+def test_every_make_target_that_the_readme_names_exists() -> None:
+    told = set(re.findall(r"`make ([a-z-]+)", README.text))
+    rows = [re.fullmatch(r"  make ([a-z-]+) +(\S.*)", line) for line in _make("help").splitlines()]
+    assert all(rows)
+    assert len({row.start(2) for row in rows if row}) == 1, "the explanations are not aligned"
+    assert told <= {row[1] for row in rows if row}
+
+
+def _make(*arguments: str) -> str:
+    """As typed by a person: a make within `make test` would say where it is."""
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=PROJECT,
+        env={"PATH": os.environ["PATH"]},  # noqa: TID251  the shell needs it
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def _to_run(block: str) -> list[str]:
+    return [command for command in commands(block) if not _NOT_HERE.match(command)]
+
+
+def _run(script: str, stack: RunningStack, kafka_settings: KafkaSettings) -> str:
+    here = _PORT.sub(lambda port: f"127.0.0.1:{stack.port_base + int(port[1])}", script)
+    here = here.replace(".run/", f"{stack.directory}/")
+    inherited = {"PATH": os.environ["PATH"]}  # noqa: TID251  the shell needs it
+    done = subprocess.run(
+        ["sh", "-euc", here],
+        cwd=PROJECT,
+        env={
+            **inherited,
+            "STACK_DIR": str(stack.directory),
+            "KAFKA_TOPIC_PREFIX": kafka_settings.topic_prefix,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{here}\n{done.stdout}\n{done.stderr}"
+    return done.stdout

@@ -1,0 +1,63 @@
+"""docs/sandbox.md says what the sandbox does."""
+
+import re
+from datetime import date
+
+import pytest
+
+from services.sandbox.scripts import (
+    SILENT,
+    Card,
+    Reason,
+    Standing,
+    Status,
+    Wallet,
+    after_code,
+    beginning,
+    script_of,
+)
+from shared.payment_method import PaymentMethod
+from tests.readme.documents import ROOT, Document
+
+_TODAY = date(2026, 11, 1)
+_OUTCOMES = {
+    "paid": Standing(Status.PAID),
+    "declined": Standing(Status.DECLINED, Reason.DECLINED),
+    "declined: insufficient funds": Standing(Status.DECLINED, Reason.INSUFFICIENT_FUNDS),
+    "refused: not subscribed": Standing(Status.DECLINED, Reason.NOT_SUBSCRIBED),
+    "refused: phone or birth year is wrong": Standing(Status.DECLINED, Reason.WRONG_PHONE_OR_BIRTH_YEAR),
+}
+ROWS = Document(ROOT / "docs" / "sandbox.md").rows()
+
+
+@pytest.mark.parametrize(("methods", "number", "what_happens"), ROWS, ids=lambda cell: cell)
+def test_each_number_does_what_the_page_says(methods: str, number: str, what_happens: str) -> None:
+    first, _, then = what_happens.partition("; ")
+    for method in map(PaymentMethod, methods.lower().split(", ")):
+        script = script_of(method, _details(method, number), _TODAY)
+        assert (first == "no answer in time") == (script in SILENT)
+        if first == "asks for a code":
+            assert beginning(script) == Standing(Status.NEEDS_CODE)
+            code = then.removesuffix(" is right") if then.endswith(" is right") else "111111"
+            told = "paid" if then.endswith(" is right") else then.removeprefix("whatever it is, ")
+            assert after_code(script, method, code) == _OUTCOMES[told]
+        else:
+            told = then.removeprefix("turns out ") if then else first.partition(", until")[0]
+            assert beginning(script) == _OUTCOMES[told]
+
+
+def test_the_page_knows_every_number_that_is_special() -> None:
+    """One that is added to the sandbox has to be told of."""
+    source = (ROOT / "services" / "sandbox" / "scripts.py").read_text()
+    special = set(re.findall(r'"(\d{10,16})"', source))
+    assert special
+    assert special <= {re.sub(r"\D", "", row[1].partition(",")[0]) for row in ROWS}
+
+
+def _details(method: PaymentMethod, number: str) -> Card | Wallet:
+    if method is PaymentMethod.CARD:
+        return Card(number.replace(" ", ""), 12, 2030)
+    if ending := re.search(r"ending in (\d{3})", number):
+        return Wallet(f"0911234{ending[1]}", 1990)
+    phone, _, born = number.partition(", ")
+    return Wallet(phone, 1999 if born.endswith("1999") else 1980)
