@@ -6,7 +6,6 @@ Imported once, in tests/conftest.py: each import would be a browser of its own, 
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,12 +23,15 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests import debian_packages
+
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""The first has no window to draw, and needs half the time; any will do."""
-_PACKAGES = ("chromium", "fonts-dejavu-core")
+"""The first has no window to draw, and needs a third of the time; any will do."""
+_PACKAGES = (("chromium-headless-shell", "fonts-dejavu-core"), ("chromium", "fonts-dejavu-core"))
+"""What to install; the second where Debian is too old to have the first."""
 _HOW_TO_GET_IT = (
     "These tests drive Chromium, and none was found. Install it (Debian: apt-get install "
-    f"{' '.join(_PACKAGES)}; or: .venv/bin/playwright install chromium), so that one of {', '.join(_NAMES)} "
+    f"{' '.join(_PACKAGES[0])}; or: .venv/bin/playwright install chromium), so that one of {', '.join(_NAMES)} "
     "is on the PATH."
 )
 _PATIENCE_MS = 15_000
@@ -52,24 +54,16 @@ def find_chromium() -> str | None:
     return own if Path(own).exists() else None
 
 
-def install_chromium() -> None:
-    """Debian's package, where that is ours to do; whoever needs the browser finds out whether it worked."""
-    apt_get = shutil.which("apt-get")
-    if apt_get is None or os.geteuid() != 0:
-        return
-    print(f"\ntests: no Chromium here, installing Debian's ({' '.join(_PACKAGES)})", flush=True)
-    quietly = ["env", "DEBIAN_FRONTEND=noninteractive", apt_get, "-qq"]
-    for command in (["update"], ["install", "-y", "--no-install-recommends", *_PACKAGES]):
-        subprocess.run([*quietly, *command], check=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-
-
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Before the first test, whose time limit has no room for it."""
     is_wanted = any("browser" in getattr(item, "fixturenames", ()) for item in session.items)
-    if is_wanted and not session.config.option.collectonly and find_chromium() is None:
-        capture = session.config.pluginmanager.getplugin("capturemanager")
-        with capture.global_and_fixture_disabled():
-            install_chromium()
+    if not is_wanted or session.config.option.collectonly:
+        return
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    for packages in _PACKAGES:
+        if find_chromium() is None:
+            with capture.global_and_fixture_disabled():
+                debian_packages.install(packages, "no Chromium here")
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,11 @@
 """The world of a test: one PostgreSQL and one Kafka for the run, a database and a topic prefix for each test."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -33,8 +34,10 @@ from tests.browser import browser, pytest_collection_finish, visitors
 from tests.clock import Clock
 from tests.databases import Databases
 from tests.engines import TestEngines, start_embedded, start_in_docker
+from tests.quick_passwords import costly_passwords, quick_passwords
+from tests.used_topics import UsedTopics
 
-__all__ = ["browser", "pytest_collection_finish", "visitors"]
+__all__ = ["browser", "costly_passwords", "pytest_collection_finish", "quick_passwords", "visitors"]
 
 CHECKOUT = "https://pay.mizan.example"
 
@@ -116,15 +119,22 @@ def application_id(database: Database) -> UUID:
     return UUID(str(row[0]))
 
 
+@pytest.fixture(scope="session")
+def used_topics(engines: TestEngines) -> UsedTopics:
+    return UsedTopics(engines.kafka_bootstrap_servers)
+
+
 @pytest.fixture
-def kafka_settings(engines: TestEngines) -> KafkaSettings:
-    return KafkaSettings(
+def kafka_settings(engines: TestEngines, used_topics: UsedTopics) -> Iterator[KafkaSettings]:
+    prefix = f"t{uuid4().hex[:8]}."
+    yield KafkaSettings(
         bootstrap_servers=engines.kafka_bootstrap_servers,
-        topic_prefix=f"t{uuid4().hex[:8]}.",
+        topic_prefix=prefix,
         replication_factor=1,
         # So that a killed consumer's partitions are given away soon.
         client=MappingProxyType({"session.timeout.ms": "6000", "log_level": "0"}),
     )
+    used_topics.remove(prefix)
 
 
 @pytest.fixture
@@ -163,3 +173,19 @@ def make_topics(kafka_settings: KafkaSettings) -> Callable[[Sequence[Topic]], No
 @pytest.fixture
 def repository_root() -> Path:
     return Path(__file__).parent.parent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """What a test has logged may be no text that workers could send each other: lone surrogates."""
+    return _sendable((yield))
+
+
+def _sendable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_sendable(key): _sendable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_sendable(each) for each in value)
+    return value

@@ -5,8 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
 from stack.engines import Engines, embedded_engines
-from stack.free_ports import find_free_ports
+from stack.free_ports import HOST, find_free_ports
 from stack.kafka import count_brokers
 from stack.postgres import answers
 from tests.waiting import eventually
@@ -26,28 +30,67 @@ class TestEngines:
 @contextmanager
 def start_embedded(directory: Path) -> Iterator[TestEngines]:
     with embedded_engines(directory) as engines:
+        _make_connecting_cheap(engines.database_url)
         yield TestEngines(engines.database_url, engines.kafka_bootstrap_servers, engines)
+
+
+def _make_connecting_cheap(url: str) -> None:
+    """Each connection proves its password, with 4096 rounds of hashing unless told otherwise; tests open thousands."""
+    parts = conninfo_to_dict(url)
+    with psycopg.connect(url) as connection:
+        connection.execute("set scram_iterations = 1")
+        connection.execute(
+            sql.SQL("alter role {} password {}").format(
+                sql.Identifier(str(parts["user"])), sql.Literal(parts["password"])
+            )
+        )
 
 
 @contextmanager
 def start_in_docker(postgres_image: str, kafka_image: str) -> Iterator[TestEngines]:
     # Imported here: without Docker nobody should need this library.
+    from testcontainers.core.config import testcontainers_config  # noqa: PLC0415
     from testcontainers.core.container import DockerContainer  # noqa: PLC0415
+    from testcontainers.core.network import Network  # noqa: PLC0415
 
+    if not _can_be_had(testcontainers_config.ryuk_image):
+        # It only removes what a killed run leaves behind; where its image is out of reach we do without.
+        testcontainers_config.ryuk_disabled = True
     postgres_port, kafka_port = find_free_ports(2)
-    postgres = DockerContainer(postgres_image).with_bind_ports(5432, postgres_port)
+    postgres = DockerContainer(postgres_image)
     for name in ("USER", "PASSWORD", "DB"):
         postgres.with_env(f"POSTGRES_{name}", "mizan")
-    # Fixed ports, because a broker must know the address that it tells its clients before it starts.
-    kafka = DockerContainer(kafka_image).with_bind_ports(9092, kafka_port)
+    kafka = DockerContainer(kafka_image)
     for name, value in _broker_settings(kafka_port).items():
         kafka.with_env(f"KAFKA_{name}", value)
-    with postgres, kafka:
-        url = f"postgresql://mizan:mizan@127.0.0.1:{postgres_port}/mizan"
-        servers = f"127.0.0.1:{kafka_port}"
+    # Fixed ports, because a broker must know the address that it tells its clients before it starts; and only on
+    # this machine, which the library has no word for, and its types none either.
+    postgres.ports = {"5432": (HOST, postgres_port)}  # type: ignore[dict-item]
+    kafka.ports = {"9092": (HOST, kafka_port)}  # type: ignore[dict-item]
+    # A network of their own, for the default one is shared with whatever else runs there.
+    with Network() as network, postgres.with_network(network), kafka.with_network(network):
+        url = f"postgresql://mizan:mizan@{HOST}:{postgres_port}/mizan"
+        servers = f"{HOST}:{kafka_port}"
         eventually(lambda: answers(url), within=120)
         eventually(lambda: count_brokers(servers) == 1, within=120)
         yield TestEngines(url, servers)
+
+
+def _can_be_had(image: str) -> bool:
+    from docker import from_env  # noqa: PLC0415
+    from docker.errors import DockerException, ImageNotFound  # noqa: PLC0415
+
+    client = from_env()
+    try:
+        client.images.get(image)
+    except ImageNotFound:
+        try:
+            client.images.pull(image)
+        except DockerException:
+            return False
+    finally:
+        client.close()
+    return True
 
 
 def _broker_settings(port: int) -> dict[str, str]:
@@ -55,7 +98,7 @@ def _broker_settings(port: int) -> dict[str, str]:
         "NODE_ID": "1",
         "PROCESS_ROLES": "broker,controller",
         "LISTENERS": "PLAINTEXT://:9092,CONTROLLER://:9093",
-        "ADVERTISED_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
+        "ADVERTISED_LISTENERS": f"PLAINTEXT://{HOST}:{port}",
         "LISTENER_SECURITY_PROTOCOL_MAP": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "CONTROLLER_LISTENER_NAMES": "CONTROLLER",
         "CONTROLLER_QUORUM_VOTERS": "1@localhost:9093",

@@ -37,9 +37,9 @@ _OUT_OF_REACH = """() => {
   }
   return [...new Set(found)];
 }"""
-_OF_COLOUR = ("color-contrast", "link-in-text-block")
+OF_COLOUR = ("color-contrast", "link-in-text-block")
 _OF_SIZE = ("target-size", "scrollable-region-focusable", "aria-hidden-focus")
-LOOK_DEPENDENT = (*_OF_COLOUR, *_OF_SIZE)
+LOOK_DEPENDENT = (*OF_COLOUR, *_OF_SIZE)
 """What a change of colours and size can change."""
 _HAS_CHANGED = "document.getAnimations().every((change) => !(change instanceof CSSTransition))"
 # What follows the size of things follows it at the end of a frame.

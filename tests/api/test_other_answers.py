@@ -12,6 +12,7 @@ from shared.db.pool import Database, DatabaseUnavailableError
 from shared.intents import store
 from shared.settings import Settings
 from tests.api.conftest import PATH, MakeApplication, Merchant, data_of, merchant_of
+from tests.unknown import UNKNOWN_ID
 
 
 def _assert_json_message(answer: TestResponse, status: int) -> None:
@@ -62,7 +63,7 @@ def test_listing_updating_and_cancelling_are_405(merchant: Merchant, subtests: p
     assert data_of(merchant.get(made["uuid"]), 200) == made
 
 
-@pytest.mark.parametrize("path", [PATH, f"{PATH}/{uuid4()}"])
+@pytest.mark.parametrize("path", [PATH, f"{PATH}/{UNKNOWN_ID}"])
 def test_a_preflight_is_405(merchant: Merchant, path: str) -> None:
     """§1: browsers must never call the API, so nothing tells one that it may."""
     asked = {

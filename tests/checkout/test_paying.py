@@ -1,5 +1,7 @@
 """A customer pays: every method and every outcome of the sandbox (DESIGN §4), from the page to the intent."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.checkout.world import CheckoutWorld
@@ -135,3 +137,19 @@ def test_a_late_notification_settles(pages: CheckoutWorld) -> None:
     assert pages.status(intent) == "succeeded"
     customer.open()
     assert customer.title == PAID
+
+
+def test_a_bank_that_cannot_reach_the_public_address_notifies_elsewhere(world: CheckoutWorld) -> None:
+    """In a container, the public address of development is the container itself."""
+    assert world.settings.sandbox is not None
+    world.settings = replace(
+        world.settings,
+        public_urls=replace(world.settings.public_urls, checkout="http://127.0.0.1:1"),
+        sandbox=replace(world.settings.sandbox, notify_url=world.url),
+    )
+    with world.serving():
+        intent = world.make_intent()
+        world.customer(intent).pay_by_card("4000000000000259")
+        (charge,) = world.charges(intent)
+        assert world.bank.settle(charge, "paid").json()["notified"] is True
+        assert world.status(intent) == "succeeded"

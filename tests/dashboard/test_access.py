@@ -11,6 +11,7 @@ from services.dashboard.app import make_app
 from shared.people.roles import ALLOWED, Permission, Role
 from tests.dashboard.world import DashboardWorld
 from tests.person import Person
+from tests.unknown import UNKNOWN_ID
 
 _OPEN = {
     "people.sign_in",
@@ -72,7 +73,7 @@ def test_another_merchants_application_does_not_exist(pages: DashboardWorld) -> 
         assert answer.status_code == 404, path
 
 
-@pytest.mark.parametrize("application", ["x", "%00", "0" * 32, str(uuid4()), "..", "%F0%9F%92%A9"])
+@pytest.mark.parametrize("application", ["x", "%00", "0" * 32, UNKNOWN_ID, "..", "%F0%9F%92%A9"])
 def test_an_application_that_is_none_is_unknown(pages: DashboardWorld, application: str) -> None:
     person = pages.person(Role.OWNER)
     assert person.open(f"/applications/{application}/deliveries").status_code == 404

@@ -1,12 +1,11 @@
 """Who may do what with an application: every form, by every role, and by another merchant."""
 
-from uuid import uuid4
-
 import pytest
 
 from shared.people.roles import Role
 from tests.dashboard.world import DashboardWorld
 from tests.person import Person
+from tests.unknown import UNKNOWN_ID
 
 # Each form, and the page that has it.
 OWNERS = {
@@ -102,7 +101,7 @@ def test_another_merchants_application_does_not_exist(pages: DashboardWorld) -> 
     assert state(pages) == before
 
 
-@pytest.mark.parametrize("application", [str(uuid4()), "nonsense", "%00", "%ED%B3%BF", "{}"])
+@pytest.mark.parametrize("application", [UNKNOWN_ID, "nonsense", "%00", "%ED%B3%BF", "{}"])
 def test_an_application_that_is_none_is_not_found(pages: DashboardWorld, application: str) -> None:
     person = pages.person(Role.OWNER)
     for each in PAGES:

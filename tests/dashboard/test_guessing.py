@@ -188,6 +188,12 @@ def test_one_look_is_enough_for_all_memberships(
     assert len(looks) == 1
 
 
+@pytest.mark.usefixtures("costly_passwords")
+def test_a_password_takes_time_and_memory_to_try() -> None:
+    """As RFC 9106 recommends where memory is scarce."""
+    assert hash_password("one password here").startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+
+
 def test_hashes_of_one_salt_are_told_apart() -> None:
     first = hash_password("one password here")
     second = hash_password("another password", like=first)

@@ -68,6 +68,7 @@ def test_what_is_said_does_not_tell_which_emails_exist(pages: DashboardWorld) ->
     assert len({_without_token(text) for text in texts}) == 1
 
 
+@pytest.mark.usefixtures("costly_passwords")
 def test_the_time_does_not_tell_which_emails_exist(pages: DashboardWorld) -> None:
     """Without a hash to look at, one is made up: argon2 takes far longer than all else."""
     known = pages.make_member(Role.OWNER)

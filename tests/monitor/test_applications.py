@@ -12,6 +12,7 @@ from tests.dashboard.made_deliveries import Deliveries
 from tests.monitor.racing import act_at_once
 from tests.monitor.world import MonitorWorld
 from tests.person import Person
+from tests.unknown import UNKNOWN_ID
 
 REASON = "Their server asked us to wait"
 
@@ -45,7 +46,7 @@ def test_they_are_found_by_id(pages: MonitorWorld, operator: Person) -> None:
         assert names(operator) == ["Benghazi Books shop"]
 
 
-@pytest.mark.parametrize("search", ["%25", "_", "'", "%00", "\\", "no such", str(uuid4())])
+@pytest.mark.parametrize("search", ["%25", "_", "'", "%00", "\\", "no such", UNKNOWN_ID])
 def test_what_nobody_is_called_finds_nothing(operator: Person, search: str) -> None:
     answer = operator.open(f"/applications?search={search}")
     assert answer.status_code == 200

@@ -1,6 +1,6 @@
 """An operator decides what became of an attempt whose outcome nobody knows: once, with a reason, noted in the logs."""
 
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
@@ -10,6 +10,7 @@ from tests.monitor.needy_payments import NeedyPayments
 from tests.monitor.racing import act_at_once
 from tests.monitor.world import MonitorWorld
 from tests.person import Person
+from tests.unknown import UNKNOWN_ID
 
 REASON = "Seen in the provider's list of today"
 DECISIONS = "select action, actor, address, details from audit_log where action = 'attempt_decided'"
@@ -236,7 +237,7 @@ def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: NeedyPaym
     assert payments.state(attempt) == "unknown"
 
 
-@pytest.mark.parametrize("path", ["/attempts/x", f"/attempts/{uuid4()}"])
+@pytest.mark.parametrize("path", ["/attempts/x", f"/attempts/{UNKNOWN_ID}"])
 def test_what_is_no_attempt(operator: Person, path: str) -> None:
     assert operator.open(path).status_code == 404
 

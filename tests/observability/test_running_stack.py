@@ -24,6 +24,7 @@ from tests.observability.expressions import named_in
 from tests.observability.files import PROMETHEUS, alerts, all_expressions
 from tests.observability.prometheus_tools import NoToolsError, find_tool
 from tests.stack.running_stack import PROJECT, RunningStack
+from tests.stack.whole_stack import whole_stack
 from tests.waiting import eventually
 from tests.webhooks.receivers import Receiver
 
@@ -36,20 +37,12 @@ def stack(
 ) -> Iterator[RunningStack]:
     """In which a customer has paid, and the merchant has been told."""
     database = databases.take()
-    running = RunningStack(
-        tmp_path_factory.mktemp("observed") / "stack",
-        module="stack",
-        DATABASE_URL=databases.url(database),
-        KAFKA_BOOTSTRAP_SERVERS=engines.kafka_bootstrap_servers,
-        KAFKA_TOPIC_PREFIX=f"t{uuid4().hex[:8]}.",
-    )
-    try:
-        running.wait_ready(within=150)
+    directory = tmp_path_factory.mktemp("observed") / "stack"
+    places = databases.url(database), engines.kafka_bootstrap_servers, f"t{uuid4().hex[:8]}."
+    with whole_stack(directory, *places) as running:
         _pay_and_be_told(running)
         yield running
-    finally:
-        running.end()
-        databases.drop(database)
+    databases.drop(database)
 
 
 def ports(stack: RunningStack) -> list[int]:

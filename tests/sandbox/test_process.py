@@ -78,7 +78,7 @@ def test_operations_pages(sandbox: RunningSandbox) -> None:
 
 REFUSALS = [
     ({"SANDBOX_SECRET": ""}, "sandbox: SANDBOX_SECRET is not set"),
-    ({"SANDBOX_SECRET": "", "MIZAN_ENV": "production"}, "sandbox: it moves no real money"),
+    ({"SANDBOX_SECRET": "", "MIZAN_ENV": "production"}, "The sandbox moves no real money"),
 ]
 
 

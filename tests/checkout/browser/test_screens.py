@@ -1,33 +1,23 @@
-"""Every page on phones from 320 px, and on light and dark screens."""
+"""Phones from 320 px, long texts, light and dark; each page on a phone is in test_accessibility.py."""
 
 import pytest
-from playwright.sync_api import Locator, Page, ViewportSize, expect
+from playwright.sync_api import ViewportSize, expect
 
 from shared.applications.registry import NewApplication
 from tests.browser import PHONE, SMALL_PHONE
 from tests.checkout.browser import words
 from tests.checkout.browser.shopper import Shopper, Shoppers
 from tests.checkout.browser.states import ready
-from tests.checkout.browser.tour import every_page
 from tests.checkout.browser.words import LANGUAGES
 from tests.checkout.world import CheckoutWorld
+from tests.page_looks import out_of_reach
 
 in_both_languages = pytest.mark.parametrize("lang", LANGUAGES)
 
-_OVERHANG = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 _BRIGHTNESS = """() => {
     const [red, green, blue] = getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).map(Number);
     return (red + green + blue) / 3;
 }"""
-
-
-@in_both_languages
-def test_every_page_fits_a_phone(pages: CheckoutWorld, shoppers: Shoppers, lang: str) -> None:
-    tab = shoppers.come(ready(pages), lang, viewport=PHONE, expected_statuses=frozenset({404}))
-    for name in every_page(shoppers, tab):
-        for viewport in (PHONE, SMALL_PHONE):
-            tab.page.set_viewport_size(viewport)
-            _fits(tab.page, viewport, name)
 
 
 @in_both_languages
@@ -42,27 +32,7 @@ def test_names_and_descriptions_of_any_length_fit(
         )
         shoppers.lead(tab, intent)
         tab.sees(words.READY)
-        _fits(tab.page, SMALL_PHONE, repr(description))
-
-
-def _fits(page: Page, viewport: ViewportSize, name: str) -> None:
-    assert page.evaluate(_OVERHANG) == 0, f"{name}: scrolls sideways"
-    for role, thing in _things_to_use(page):
-        box = thing.bounding_box()
-        assert box is not None
-        assert box["x"] >= 0, f"{name}: a {role} begins outside"
-        assert box["x"] + box["width"] <= viewport["width"], f"{name}: a {role} ends outside"
-
-
-def _things_to_use(page: Page) -> list[tuple[str, Locator]]:
-    links, buttons = page.get_by_role("link").all(), page.get_by_role("button").all()
-    radios, fields = page.get_by_role("radio").all(), page.get_by_role("textbox").all()
-    return [
-        *(("link", link) for link in links),
-        *(("button", button) for button in buttons),
-        *(("radio", radio) for radio in radios),
-        *(("field", field) for field in fields),
-    ]
+        assert out_of_reach(tab.page) == [], repr(description)
 
 
 @pytest.mark.parametrize(("lang", "viewport"), [("ar", SMALL_PHONE), ("en", PHONE)], ids=["320", "390"])

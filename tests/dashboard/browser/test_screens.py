@@ -1,38 +1,24 @@
-"""Every page on screens from 320 px on: nothing to scroll sideways for, and nothing that cannot be reached."""
+"""Small screens, long texts, light and dark; each page on each screen is in test_accessibility.py."""
 
 from uuid import UUID
 
 import pytest
-from playwright.sync_api import ViewportSize, expect
+from playwright.sync_api import expect
 
 from shared.intents.states import State
 from shared.people.roles import Role
-from tests.browser import DESKTOP, PHONE, SMALL_PHONE
+from tests.browser import SMALL_PHONE
 from tests.dashboard.browser.busy_shop import BusyShop, open_busy_shop
-from tests.dashboard.browser.colleague import Colleague, Colleagues
-from tests.dashboard.browser.tour import EXPECTED, every_page
-from tests.dashboard.browser.words import LANGUAGES
+from tests.dashboard.browser.colleague import Colleagues
+from tests.dashboard.browser.fitting import out_of_reach_on_any_screen
+from tests.dashboard.browser.tour import EXPECTED
 from tests.dashboard.payment_rows import make_intent
 from tests.dashboard.world import PASSWORD, DashboardWorld
-from tests.page_looks import out_of_reach
-
-TABLET = ViewportSize(width=820, height=1180)
-SCREENS = (SMALL_PHONE, PHONE, TABLET, DESKTOP)
-in_both_languages = pytest.mark.parametrize("lang", LANGUAGES)
 
 _BRIGHTNESS = """() => {
   const [red, green, blue] = getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).map(Number);
   return (red + green + blue) / 3;
 }"""
-
-
-@pytest.mark.timeout(300)
-@in_both_languages
-def test_every_page_fits_every_screen(pages: DashboardWorld, colleagues: Colleagues, lang: str) -> None:
-    """`sees`, on the way, looks at the language and the direction of each page."""
-    tab = colleagues.come(lang=lang, expected_statuses=EXPECTED)
-    found = [trouble for name in every_page(pages, tab) for trouble in _out_of_reach(tab, name)]
-    assert not found, "\n".join(found)
 
 
 def test_names_and_texts_of_any_length_fit(pages: DashboardWorld, colleagues: Colleagues) -> None:
@@ -43,7 +29,7 @@ def test_names_and_texts_of_any_length_fit(pages: DashboardWorld, colleagues: Co
     found = []
     for path in ("/", "/team", "/audit", "/account", *_with_long_texts(pages, shop)):
         tab.open(path)
-        found += _out_of_reach(tab, path)
+        found += out_of_reach_on_any_screen(tab, path)
     assert not found, "\n".join(found)
 
 
@@ -69,14 +55,6 @@ def _long_payment(pages: DashboardWorld, application_id: UUID) -> UUID:
         customer="c" * 255,
         metadata=f'{{"{"k" * 40}": "{"v" * 500}"}}',
     )
-
-
-def _out_of_reach(tab: Colleague, name: str) -> list[str]:
-    found = []
-    for screen in SCREENS:
-        tab.page.set_viewport_size(screen)
-        found += [f"{name}, {screen['width']} px: {trouble}" for trouble in out_of_reach(tab.page)]
-    return found
 
 
 @pytest.mark.parametrize(("lang", "javascript"), [("ar", False), ("en", True)], ids=["no script", "script"])

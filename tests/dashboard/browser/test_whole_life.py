@@ -12,6 +12,7 @@ from tests.browser import Visitors
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.shopping import Shopping
 from tests.stack.running_stack import RunningStack
+from tests.stack.whole_stack import whole_stack
 from tests.waiting import eventually
 from tests.webhooks.receivers import Received, Receiver, Reply
 
@@ -22,17 +23,9 @@ CHOSEN = "seven small boats at sea"
 def stack(
     tmp_path: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
 ) -> Iterator[RunningStack]:
-    running = RunningStack(
-        tmp_path / "stack",
-        module="stack",
-        DATABASE_URL=database_settings.url,
-        KAFKA_BOOTSTRAP_SERVERS=kafka_settings.bootstrap_servers,
-        KAFKA_TOPIC_PREFIX=kafka_settings.topic_prefix,
-        WEBHOOK_RETRY_DELAYS="3,1,1,1,1,1,1,1",
-    )
-    running.wait_ready()
-    yield running
-    running.end()
+    engines = database_settings.url, kafka_settings.bootstrap_servers, kafka_settings.topic_prefix
+    with whole_stack(tmp_path / "stack", *engines, WEBHOOK_RETRY_DELAYS="3,1,1,1,1,1,1,1") as running:
+        yield running
 
 
 @pytest.mark.timeout(240)

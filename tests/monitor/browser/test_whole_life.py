@@ -20,6 +20,7 @@ from tests.browser import Visitors
 from tests.monitor.browser.watcher import Watcher, Watchers
 from tests.shopping import BEING_CONFIRMED, SILENT_CARD, Shopping
 from tests.stack.running_stack import RunningStack
+from tests.stack.whole_stack import whole_stack
 from tests.waiting import eventually
 from tests.webhooks.receivers import Receiver
 
@@ -38,17 +39,9 @@ LATE_MS = 90_000
 def stack(
     tmp_path: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
 ) -> Iterator[RunningStack]:
-    running = RunningStack(
-        tmp_path / "stack",
-        module="stack",
-        DATABASE_URL=database_settings.url,
-        KAFKA_BOOTSTRAP_SERVERS=kafka_settings.bootstrap_servers,
-        KAFKA_TOPIC_PREFIX=kafka_settings.topic_prefix,
-        PROVIDER_TIMEOUT="2",
-    )
-    running.wait_ready()
-    yield running
-    running.end()
+    engines = database_settings.url, kafka_settings.bootstrap_servers, kafka_settings.topic_prefix
+    with whole_stack(tmp_path / "stack", *engines, PROVIDER_TIMEOUT="2") as running:
+        yield running
 
 
 @dataclass(frozen=True)
