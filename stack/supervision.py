@@ -14,6 +14,7 @@ from typing import Any, cast
 from xmlrpc.client import Error as RpcError
 from xmlrpc.client import Fault, ServerProxy
 
+import psutil
 from supervisor.states import ProcessStates
 from supervisor.xmlrpc import SupervisorTransport
 
@@ -83,8 +84,10 @@ class Supervision:
 
     def stop_group(self, group: str) -> None:
         """Stop all processes of a group together and wait until they have ended."""
-        self._call("stopProcessGroup", group, False)
         members = [name for name, its_group in self._groups.items() if its_group == group]
+        while any(self._is_copy(self.states()[name].pid) for name in members):
+            time.sleep(POLL_SECONDS)
+        self._call("stopProcessGroup", group, False)
         # supervisord looks around once a second by itself, and at every call.
         while any(self.states()[name].pid for name in members):
             time.sleep(POLL_SECONDS)
@@ -98,7 +101,15 @@ class Supervision:
             self._call("shutdown")
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(START_SECONDS)
+        self._rpc("close")()
         _forget(self._socket_link)
+
+    def _is_copy(self, pid: int) -> bool:
+        """Just forked, it is not yet the program, and would take the signal for supervisord's, and forget it."""
+        try:
+            return bool(pid) and psutil.Process(pid).cmdline() == psutil.Process(self.pid).cmdline()
+        except psutil.NoSuchProcess:
+            return False
 
     def _launch(self, conf: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as errors:

@@ -1,0 +1,54 @@
+"""supervisord does what it is told, whenever that is."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Timer
+from time import monotonic
+from typing import NoReturn
+
+import pytest
+
+from stack.programs import Program
+from stack.stop_signals import StopRequested
+from stack.supervision import Supervision
+
+SLEEPER = Program("sleeper", "sleepers", ("/bin/sleep", "600"), stop_seconds=20)
+
+
+@pytest.fixture
+def supervision(tmp_path: Path) -> Iterator[Supervision]:
+    made = Supervision([SLEEPER], {}, directory=tmp_path, logs=tmp_path)
+    made.wait_ready()
+    yield made
+    made.shut_down()
+
+
+def test_one_that_has_hardly_been_started_is_stopped_at_once(supervision: Supervision) -> None:
+    """It is a copy of supervisord for a moment, which would take the signal for its own and forget it."""
+    for _ in range(60):
+        supervision.start("sleeper")
+        began = monotonic()
+        supervision.stop_group("sleepers")
+        assert monotonic() - began < SLEEPER.stop_seconds / 2
+
+
+def test_a_question_that_a_signal_interrupted_spoils_none_after_it(supervision: Supervision) -> None:
+    """A stop may come while supervisord has yet to answer."""
+
+    def stop(*_: object) -> NoReturn:
+        raise StopRequested
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    os.kill(supervision.pid, signal.SIGSTOP)
+    try:
+        Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        with pytest.raises(StopRequested):
+            supervision.start("sleeper")
+    finally:
+        os.kill(supervision.pid, signal.SIGCONT)
+        signal.signal(signal.SIGUSR1, before)
+    assert set(supervision.states()) == {"sleeper"}
+    supervision.stop_group("sleepers")
+    assert not supervision.states()["sleeper"].pid
