@@ -149,9 +149,10 @@ class Front:
             self._stack_file.write({**addresses, **for_operators}, {**pids, **own}, demo)
 
         programs = [program for stage in stages for program in stage.programs]
-        watch = Watch(supervision, programs, self._logs, self._console, write_pids)
         seconds = time.monotonic() - self._began
         self._console.show(banner(addresses, demo, self._stack_file.path, self._logs, seconds))
+        # Writes the file, for which scripts wait: whoever sees it can count on all before it.
+        watch = Watch(supervision, programs, self._logs, self._console, write_pids)
         watch.follow(self._make.happened)
 
     def _stop(self) -> None:

@@ -1,19 +1,26 @@
 """Everything that can happen at the same moment, on the real database: nobody is charged twice, nothing is lost."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from threading import Barrier
 from typing import Any
 
+import pytest
+
 from services.checkout.verifying import Verifier
 from services.scheduler.expiry import Expiry
 from shared.attempts.outcome import Question
+from shared.db.connections import STEADY_PLANS
+from shared.db.pool import Database
 from shared.intents.intent import Intent
+from shared.settings import CheckoutSettings, Settings
 from tests.checkout.customer import Customer
 from tests.checkout.test_paying import PAID
 from tests.checkout.world import CheckoutWorld
+from tests.sandbox.running_sandbox import RunningSandbox
 from tests.waiting import eventually
 
 
@@ -167,8 +174,20 @@ def test_after_its_time_nothing_begins(pages: CheckoutWorld) -> None:
     assert [charge["status"] for charge in pages.charges(other)] == ["needs_code"]
 
 
-def test_two_hundred_customers_at_once(pages: CheckoutWorld) -> None:
+@pytest.fixture
+def patient_pages(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
+    """Nobody is told to come back later, however much the machine has to do."""
+    database = Database(replace(settings.database, pool_timeout_s=60.0), "checkout", **STEADY_PLANS)
+    world = CheckoutWorld(settings, database, bank)
+    world.settings = replace(world.settings, checkout=CheckoutSettings(provider_timeout_s=60.0))
+    with world.serving():
+        yield world
+    database.close()
+
+
+def test_two_hundred_customers_at_once(patient_pages: CheckoutWorld) -> None:
     """All are settled, none twice."""
+    pages = patient_pages
     intents = [pages.make_intent() for _ in range(200)]
 
     def pay(intent: Intent) -> Customer:
