@@ -69,7 +69,8 @@ def test_a_double_click_does_it_once(pages: DashboardWorld, colleagues: Colleagu
 def _double_click(pages: DashboardWorld, who: Colleague, button: str) -> None:
     """Until it has done something, and the page that came of it is there."""
     before = _made(pages)
-    who.button(button).dblclick(no_wait_after=True)
+    with who.page.expect_request(lambda request: request.method == "POST"):  # or it may be noted only later
+        who.button(button).dblclick(no_wait_after=True)
     eventually(lambda: _made(pages) != before)
     who.page.wait_for_load_state("networkidle")
 
