@@ -1,12 +1,15 @@
 # Two commands matter: `make run` and `make test`. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-compose lint format catalogues screenshots bench lock clean setup-run setup-dev
+.PHONY: help run test test-deep test-all test-pythons test-compose lint format catalogues screenshots bench lock clean setup-run setup-dev
+
+# Compiled files save seconds at each start of a process.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest
 # Each worker has engines and a browser of its own, about 1.5 GB. 0: one after the other, in one process.
-PYTEST_WORKERS ?= 2
-SIDE_BY_SIDE := -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST_WORKERS ?= $(if $(ARGS),0,2)
+PYTEST := $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal
+DEEP := kills or stack or browser or plans or cluster or long
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,12 +17,16 @@ help: ## show this list
 run: setup-run ## start everything on real embedded engines, until Ctrl-C (BROKERS=3, PORT_BASE=8000, STACK_DIR=.run)
 	@exec $(BIN)/python -m stack
 
-test: lint ## lint, type-check and test; what CI runs (PYTEST_WORKERS=2)
-	$(PYTEST) -m "not slow" $(SIDE_BY_SIDE)
+test: $(if $(ARGS),setup-dev,lint) ## lint, type-check and test what a change is likely to break (ARGS=tests/api: only that, without lint)
+	$(PYTEST) -m "not ($(DEEP))" $(ARGS)
 
-test-all: lint ## also the long tests: three brokers, long outages, a million rows
-	$(PYTEST) -m "not slow" $(SIDE_BY_SIDE)
-	$(PYTEST) -m slow
+test-deep: setup-dev ## the other tests: kills, whole stacks, all pages in the browser, plans, three brokers (ONLY=kills)
+	$(PYTEST) -m "$(or $(ONLY),$(DEEP))" $(ARGS)
+
+test-all: test test-deep ## all of them
+
+test-pythons: setup-dev ## `make test` on each of Python 3.11 to 3.14 that is installed
+	bin/test-pythons -m "not ($(DEEP))" $(ARGS)
 
 test-compose: setup-dev ## the compose files, on a real Docker daemon; skipped, and told, where there is none
 	bin/test-compose
@@ -48,7 +55,7 @@ lock: setup-dev ## resolve the dependencies of pyproject.toml anew into requirem
 
 clean: ## remove .venv, caches and the data of STACK_DIR (not while it runs)
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m stack clean; fi
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info
+	rm -rf .venv .venv-3.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 setup-run:

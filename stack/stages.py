@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from stack.class_cache import ensure_class_cache
 from stack.engine_ports import EnginePorts
 from stack.given_engines import check_given_database, check_given_kafka
 from stack.jars import ensure_jars
@@ -55,7 +56,9 @@ def kafka_engine(options: Options) -> Engine:
         check_given_kafka(options.kafka_bootstrap_servers)
         return Engine(options.kafka_bootstrap_servers, None)
     ports = EnginePorts(options.directory, options.port_base).brokers(options.brokers)
-    cluster = KafkaCluster(options.directory / "kafka", ports, ensure_jars(options.cache))
+    jars = ensure_jars(options.cache)
+    ensure_class_cache(jars)
+    cluster = KafkaCluster(options.directory / "kafka", ports, jars)
     cluster.prepare()
     stage = Stage(
         "Kafka",

@@ -2,18 +2,18 @@
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
+import hypothesis
 import pytest
 from cryptography.fernet import Fernet
-from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from shared.db.pool import Database
-from shared.kafka.clients import KafkaUnavailableError
 from shared.kafka.topic_check import ensure_topics
 from shared.settings import (
     ApiSettings,
@@ -30,14 +30,18 @@ from shared.settings import (
 )
 from shared.topics import Topic
 from stack.engines import Engines
-from tests.browser import browser, pytest_collection_finish, visitors
 from tests.clock import Clock
 from tests.databases import Databases
 from tests.engines import TestEngines, start_embedded, start_in_docker
-from tests.quick_passwords import costly_passwords, quick_passwords
-from tests.used_topics import UsedTopics
+from tests.topic_sets import TopicSets, new_prefix, retry_after_restart
 
-__all__ = ["browser", "costly_passwords", "pytest_collection_finish", "quick_passwords", "visitors"]
+# No time limit for an example: a machine may be busy.
+hypothesis.settings.register_profile(
+    "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("tests")
+
+pytest_plugins = ["tests.browser", "tests.feedback", "tests.quicker"]
 
 CHECKOUT = "https://pay.mizan.example"
 
@@ -92,7 +96,7 @@ def database_settings(databases: Databases) -> Iterator[DatabaseSettings]:
         pool_timeout_s=2.0,
         statement_timeout_s=15,
     )
-    databases.drop(name)
+    databases.give_back(name)
 
 
 @pytest.fixture
@@ -120,21 +124,42 @@ def application_id(database: Database) -> UUID:
 
 
 @pytest.fixture(scope="session")
-def used_topics(engines: TestEngines) -> UsedTopics:
-    return UsedTopics(engines.kafka_bootstrap_servers)
+def topic_sets(engines: TestEngines) -> Iterator[TopicSets]:
+    made = TopicSets(
+        KafkaSettings(
+            bootstrap_servers=engines.kafka_bootstrap_servers,
+            topic_prefix="",
+            replication_factor=1,
+            client=MappingProxyType(
+                {
+                    # So that a killed consumer's partitions are given away soon, and members told of it.
+                    "session.timeout.ms": "6000",
+                    "heartbeat.interval.ms": "200",
+                    "log_level": "0",
+                }
+            ),
+        )
+    )
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def kafka_settings(engines: TestEngines, used_topics: UsedTopics) -> Iterator[KafkaSettings]:
-    prefix = f"t{uuid4().hex[:8]}."
-    yield KafkaSettings(
-        bootstrap_servers=engines.kafka_bootstrap_servers,
-        topic_prefix=prefix,
-        replication_factor=1,
-        # So that a killed consumer's partitions are given away soon.
-        client=MappingProxyType({"session.timeout.ms": "6000", "log_level": "0"}),
-    )
-    used_topics.remove(prefix)
+def kafka_settings(topic_sets: TopicSets, request: pytest.FixtureRequest) -> Iterator[KafkaSettings]:
+    """With a prefix of the test's own. Its topics exist if the test uses `all_topics`."""
+    prefix = topic_sets.take() if "all_topics" in request.fixturenames else new_prefix()
+    settings = replace(topic_sets.settings, topic_prefix=prefix)
+    if not any(map(request.node.get_closest_marker, ("kills", "stack", "cluster"))):
+        # An idempotent producer waits half a second for its id, which only matters where a broker fails.
+        settings = replace(settings, client={**settings.client, "enable.idempotence": "false"})
+    yield settings
+    topic_sets.give_back(prefix)
+
+
+@pytest.fixture
+def all_topics(kafka_settings: KafkaSettings) -> KafkaSettings:
+    """The test's settings of Kafka, where all topics exist."""
+    return kafka_settings
 
 
 @pytest.fixture
@@ -162,9 +187,10 @@ def settings(database_settings: DatabaseSettings, kafka_settings: KafkaSettings)
 
 @pytest.fixture
 def make_topics(kafka_settings: KafkaSettings) -> Callable[[Sequence[Topic]], None]:
-    @retry(retry=retry_if_exception_type(KafkaUnavailableError), stop=stop_after_attempt(4), reraise=True)
+    """Makes some topics; `all_topics` is quicker where all will do."""
+
+    @retry_after_restart
     def make(topics: Sequence[Topic]) -> None:
-        """Again where the broker has just been restarted by the test before."""
         ensure_topics(kafka_settings, topics)
 
     return make

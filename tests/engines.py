@@ -13,6 +13,7 @@ from stack.engines import Engines, embedded_engines
 from stack.free_ports import HOST, find_free_ports
 from stack.kafka import count_brokers
 from stack.postgres import answers
+from tests.process_logs import show_log
 from tests.waiting import eventually
 
 
@@ -30,6 +31,8 @@ class TestEngines:
 @contextmanager
 def start_embedded(directory: Path) -> Iterator[TestEngines]:
     with embedded_engines(directory) as engines:
+        for log in ("postgres.log", "kafka.log"):
+            show_log(directory / log)
         _make_connecting_cheap(engines.database_url)
         yield TestEngines(engines.database_url, engines.kafka_bootstrap_servers, engines)
 

@@ -7,7 +7,8 @@ from playwright.sync_api import Locator, Page
 from tests.waiting import eventually
 
 _MOST_STOPS = 60
-_IS_FOCUSED = "element => element === document.activeElement"
+# Nothing where a live page has put another in its place.
+_IS_FOCUSED = "element => element.isConnected ? element === document.activeElement : null"
 # Of itself, and of the box around it.
 _LOOK = """element => [element, element.parentElement].filter(Boolean)
     .map((shown) => getComputedStyle(shown))
@@ -29,10 +30,15 @@ class AtAPage(Protocol):
 def tab_to(who: AtAPage, wanted: Locator) -> None:
     """It has to look different when it has the focus, and to be on the screen then."""
     before = wanted.evaluate(_LOOK)
+    element = wanted.element_handle()  # found once: a search by its name takes longer than a key
     for _ in range(_MOST_STOPS):
         who.page.keyboard.press("Tab")
-        if wanted.evaluate(_IS_FOCUSED):
-            eventually(lambda: wanted.evaluate(_LOOK) != before, within=5)
+        is_focused = element.evaluate(_IS_FOCUSED)
+        if is_focused is None:
+            element = wanted.element_handle()
+            is_focused = element.evaluate(_IS_FOCUSED)
+        if is_focused:
+            eventually(lambda: wanted.evaluate(_LOOK) != before, within=15)
             assert wanted.evaluate(_IS_ON_SCREEN), f"{wanted} has the focus where nobody sees it"
             return
     raise AssertionError(f"Tab does not lead to {wanted}")

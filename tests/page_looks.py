@@ -1,10 +1,13 @@
 """What is wrong with a page as it is shown: what cannot be reached on its screen, and what axe-core finds."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, ViewportSize
+
+from tests.browser import DESKTOP, PHONE, SMALL_PHONE
 
 # Of all that is shown: what lies beside the screen, or is longer than its box, with no way to scroll to it. The frame
 # around each page may shorten names with an ellipsis: they stand in full on the pages of the account and the settings.
@@ -37,13 +40,19 @@ _OUT_OF_REACH = """() => {
   }
   return [...new Set(found)];
 }"""
+TABLET = ViewportSize(width=820, height=1180)
+SCREENS = (SMALL_PHONE, PHONE, TABLET, DESKTOP)
 OF_COLOUR = ("color-contrast", "link-in-text-block")
 _OF_SIZE = ("target-size", "scrollable-region-focusable", "aria-hidden-focus")
 LOOK_DEPENDENT = (*OF_COLOUR, *_OF_SIZE)
 """What a change of colours and size can change."""
-_HAS_CHANGED = "document.getAnimations().every((change) => !(change instanceof CSSTransition))"
-# What follows the size of things follows it at the end of a frame.
-_HAS_SETTLED = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# What follows the size of things follows it at the end of a frame, and colours may change slowly.
+_SETTLE = """async () => {
+  const isChanging = () => document.getAnimations().some((change) => change instanceof CSSTransition);
+  do {
+    for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+  } while (isChanging());
+}"""
 _is_there = Axe("null")
 """Runs what the first look has brought onto the page."""
 
@@ -59,12 +68,31 @@ class Look:
     def options(self) -> dict[str, Any]:
         # target-size is off in axe-core by itself, but asked for by WCAG 2.2 AA.
         only = {"runOnly": {"type": "rule", "values": self.rules}} if self.rules else {}
-        return {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}, **only}
+        return {"reporter": "no-passes", "rules": {"target-size": {"enabled": True}}, **only}
 
 
 def out_of_reach(page: Page) -> list[str]:
     """On the screen that it has."""
     found: list[str] = page.evaluate(_OUT_OF_REACH)
+    return found
+
+
+def out_of_reach_on(page: Page, name: str, screens: Sequence[ViewportSize]) -> list[str]:
+    """The page is resized, not loaded again, and is left on the last screen."""
+    return page_troubles(page, name, None, screens)
+
+
+def page_troubles(page: Page, name: str, look: Look | None, screens: Sequence[ViewportSize]) -> list[str]:
+    """What axe-core finds with this look, on its screen, and what is out of reach on any screen.
+
+    The page is resized, not loaded again, and is left on the last screen. The look's has to be one of them.
+    """
+    found = []
+    for screen in screens:
+        page.set_viewport_size(screen)
+        if look and look.viewport == screen:
+            found += axe_troubles(page, name, (look,))
+        found += [f"{name}, {screen['width']} px: {trouble}" for trouble in out_of_reach(page)]
     return found
 
 
@@ -74,8 +102,7 @@ def axe_troubles(page: Page, name: str, looks: tuple[Look, ...]) -> list[str]:
     for look in looks:
         page.emulate_media(color_scheme=look.scheme)
         page.set_viewport_size(look.viewport)
-        page.wait_for_function(_HAS_CHANGED)
-        page.evaluate(_HAS_SETTLED)
+        page.evaluate(_SETTLE)
         axe = Axe() if look is looks[0] else _is_there
         results = axe.run(page, options=look.options)
         if results.violations_count:

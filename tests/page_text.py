@@ -14,3 +14,8 @@ def title_of(html: str) -> str:
 
 def text_of(html: str) -> str:
     return " ".join(unescape(_TAGS.sub(" ", html)).split())
+
+
+def main_of(html: str) -> str:
+    """What stands in its main part, without the menu and all else that is around every page."""
+    return html.partition("<main")[2].partition("</main>")[0]

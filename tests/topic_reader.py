@@ -27,7 +27,7 @@ class TopicReader:
         while len(self.messages) < count and monotonic() < deadline:
             self._take(0.2)
         assert len(self.messages) >= count, f"only {len(self.messages)} of {count} messages came"
-        self._take(0.5)
+        self._take(0.3)
         return self.messages
 
     def read_to_end(self) -> list[AnyMessage]:
@@ -35,7 +35,9 @@ class TopicReader:
         ends = [
             self._consumer.get_watermark_offsets(place, timeout=10) for place in self._consumer.assignment()
         ]
-        return self.read(sum(high - low for low, high in ends))
+        while len(self.messages) < sum(high - low for low, high in ends):
+            self._take(0.2)
+        return self.messages
 
     def events(self, count: int, within: float = 30.0) -> list[IntentEvent]:
         return [message for message in self.read(count, within) if isinstance(message, IntentEvent)]

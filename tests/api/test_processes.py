@@ -30,7 +30,7 @@ from tests.api.running_api import RunningApi, running_api
 from tests.postgres_looks import waiting_for_a_lock
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+pytestmark = [pytest.mark.stack, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 Headers = Mapping[str, str]
 
@@ -88,6 +88,7 @@ def _fresh_call(api: RunningApi, headers: Headers, number: int) -> int:
     return api.create(headers, merchant_reference=f"order-{number % 2}").status_code
 
 
+@pytest.mark.kills
 def test_with_postgresql_away_every_call_gets_503_at_once_and_all_heals_by_itself(
     breakable: Engines, api: RunningApi, headers: Headers
 ) -> None:
@@ -115,6 +116,7 @@ def test_with_postgresql_away_every_call_gets_503_at_once_and_all_heals_by_itsel
     assert api.process.poll() is None
 
 
+@pytest.mark.kills
 def test_a_frozen_postgresql_does_not_hold_callers_for_long(
     breakable: Engines, api: RunningApi, headers: Headers
 ) -> None:
@@ -147,6 +149,7 @@ def test_callers_without_credentials_cannot_hold_a_thread(api: RunningApi, heade
             line.close()
 
 
+@pytest.mark.kills
 def test_a_killed_worker_is_replaced_and_the_other_goes_on(api: RunningApi, headers: Headers) -> None:
     """kill -9 of one worker."""
     before = api.workers
@@ -157,6 +160,7 @@ def test_a_killed_worker_is_replaced_and_the_other_goes_on(api: RunningApi, head
     assert api.process.poll() is None
 
 
+@pytest.mark.kills
 def test_workers_end_when_their_parent_is_killed(api: RunningApi) -> None:
     """kill -9 of the parent: nobody goes on answering beside the next start."""
     workers = [psutil.Process(pid) for pid in api.workers]

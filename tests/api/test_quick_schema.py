@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 from marshmallow import ValidationError
 
@@ -51,9 +51,21 @@ def _without_schema(messages: Any) -> Any:
     return {name: _without_schema(inner) for name, inner in messages.items()}
 
 
+@settings(max_examples=25)
 @given(BODIES)
 def test_it_agrees_with_marshmallow(data: dict[str, Any]) -> None:
     """Any body: the same values, or the same messages for the same fields and the same valid rest."""
+    _assert_agreement(data)
+
+
+@pytest.mark.long
+@settings(max_examples=1000)
+@given(BODIES)
+def test_it_agrees_with_marshmallow_on_many_bodies(data: dict[str, Any]) -> None:
+    _assert_agreement(data)
+
+
+def _assert_agreement(data: dict[str, Any]) -> None:
     ours = _outcome(data)
     with pytest.MonkeyPatch.context() as patch:
         patch.delattr(QuickField, "deserialize")

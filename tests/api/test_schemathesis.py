@@ -1,26 +1,34 @@
 """Schemathesis reads the document and calls the API in every way it can think of, with all its checks on.
 
-It calls the API as it runs in production. Two merchants are given, so that it can try one's intents as the other.
+A few examples for each operation call it in the test's process; many call it as it runs in production. Two merchants
+are given, so that one's intents are tried as the other.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
+import pytest
 import requests
 import schemathesis
 from schemathesis.checks import CHECKS
 from schemathesis.engine import Status, events, from_schema
 from schemathesis.engine.run import PhaseName
 
-from shared.settings import DatabaseSettings
+from services.api.app import BASE_PATH, make_app
+from shared.db.pool import Database
+from shared.settings import Settings
+from stack.free_ports import find_free_ports
 from tests.api.conftest import MakeApplication, credentials_of
-from tests.api.running_api import RunningApi, running_api
+from tests.api.running_api import running_api
+from tests.serving import serving
 
+_FEW = 5
 _IS_DATE_TIME = jsonschema_rs.validator_for({"type": "string", "format": "date-time"}, validate_formats=True)
 
 
@@ -70,14 +78,21 @@ class Outcome:
                 self.problems.append(f"{check.name}: {failure.message}\n{check.failure_info.code_sample}")
 
 
+@pytest.mark.parametrize(
+    "examples",
+    [
+        pytest.param(_FEW, id="few"),
+        pytest.param(400, id="many", marks=[pytest.mark.long, pytest.mark.stack]),
+    ],
+)
 def test_api_answers_as_documented_whatever_is_sent(
-    database_settings: DatabaseSettings, make_application: MakeApplication, tmp_path: Path
+    settings: Settings, database: Database, make_application: MakeApplication, tmp_path: Path, examples: int
 ) -> None:
     peers = tmp_path / "peers.json"
     peers.write_text(json.dumps({"auth": [_peer(name, make_application) for name in ("coffee", "books")]}))
     outcome = Outcome()
-    with running_api(database_settings) as api:
-        for event in from_schema(_schema(api, peers)).execute():
+    with _served(settings, database, as_processes=examples > _FEW) as url:
+        for event in from_schema(_schema(url, peers, examples)).execute():
             outcome.take(event)
     assert outcome.problems == []
     assert set(outcome.phases) == set(PhaseName)
@@ -103,8 +118,19 @@ def _peer(name: str, make_application: MakeApplication) -> Mapping[str, Any]:
     return {"name": name, "fixedHeaders": [{"name": header, "value": value} for header, value in headers]}
 
 
-def _schema(api: RunningApi, peers: Path) -> schemathesis.BaseSchema:
-    base_url = api.url.removesuffix("/payment-intents")
+@contextmanager
+def _served(settings: Settings, database: Database, *, as_processes: bool) -> Iterator[str]:
+    """Yield the base URL."""
+    if as_processes:
+        with running_api(settings.database) as api:
+            yield f"http://127.0.0.1:{api.port}{BASE_PATH}"
+    else:
+        (port,) = find_free_ports(1)
+        with serving(make_app(settings, database), port):
+            yield f"http://127.0.0.1:{port}{BASE_PATH}"
+
+
+def _schema(base_url: str, peers: Path, examples: int) -> schemathesis.BaseSchema:
     # What the API answers differs from run to run, so it is kept out of what is sent: the same run every time.
     # Only the stateful phase, which retrieves what it created, lives on answers.
     same_every_time = {"extra-data-sources": {"responses": False}}
@@ -112,7 +138,7 @@ def _schema(api: RunningApi, peers: Path) -> schemathesis.BaseSchema:
         {
             "base-url": base_url,
             "seed": 1,
-            "generation": {"max-examples": 400, "deterministic": True, "database": "none"},
+            "generation": {"max-examples": examples, "deterministic": True, "database": "none"},
             "phases": {"examples": same_every_time, "coverage": same_every_time, "fuzzing": same_every_time},
             "cache": {"enabled": False},
             "auth": {"wfc": {"path": str(peers), "peers": ["coffee", "books"]}},

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 import requests
 
 from shared.intents.intent import Intent
@@ -17,6 +18,8 @@ from tests.clock import Clock
 from tests.running_service import Service
 from tests.sandbox.running_sandbox import kill
 from tests.waiting import eventually
+
+pytestmark = pytest.mark.stack
 
 
 @contextmanager
@@ -36,6 +39,7 @@ def payment_in_the_middle(
         process.wait(30)
 
 
+@pytest.mark.kills
 def test_kill_9_between_the_banks_yes_and_our_commit(
     world: CheckoutWorld, repository_root: Path, tmp_path: Path
 ) -> None:

@@ -1,9 +1,11 @@
 """A customer pays: every method and every outcome of the sandbox (DESIGN §4), from the page to the intent."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from shared.intents.intent import Intent
 from tests.checkout.world import CheckoutWorld
 from tests.waiting import eventually
 
@@ -32,6 +34,20 @@ def test_the_receipt_stays(pages: CheckoutWorld) -> None:
     assert later.title == PAID
     assert intent.reference.upper() in later.text
     assert "<form" not in later.answer.text
+    later.open("lang=en&change=1")
+    assert later.title == PAID
+    assert "<form" not in later.answer.text
+
+
+def test_a_second_tab_after_the_first_has_paid(pages: CheckoutWorld) -> None:
+    """Its form is still open: it leads to the receipt, and charges nothing."""
+    intent = pages.make_intent()
+    first, second = pages.customer(intent), pages.customer(intent)
+    first.pay_by_card("4242424242424242")
+    second.pay_by_card("4242424242424242")
+    assert second.title == PAID
+    assert pages.attempts(intent) == [("paid", None)]
+    assert len(pages.charges(intent)) == 1
 
 
 @pytest.mark.parametrize(
@@ -85,58 +101,69 @@ def test_a_wallet(pages: CheckoutWorld, method: str, phone: str, wrong: str, rig
     assert pages.attempts(intent) == [("paid", None)]
 
 
-@pytest.mark.parametrize("method", ["sadad", "adfali"])
-def test_a_phone_that_is_not_subscribed(pages: CheckoutWorld, method: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "phone", "code"), [("sadad", "0913632323", "111111"), ("adfali", "0921234567", "1111")]
+)
+def test_a_wallet_says_no(pages: CheckoutWorld, method: str, phone: str, code: str) -> None:
+    """A phone without a wallet is told at once, one without money at the code; then another one pays."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_wallet(method, "0912345000")
     assert "This phone number is not registered with the wallet." in customer.text
-    assert pages.attempts(intent) == [("declined", "not_subscribed")]
-
-
-@pytest.mark.parametrize(("method", "code"), [("sadad", "111111"), ("adfali", "1111")])
-def test_a_wallet_without_money_says_so_at_the_code(pages: CheckoutWorld, method: str, code: str) -> None:
-    customer = pages.customer(pages.make_intent())
+    assert f'value="{method}" checked' in customer.answer.text
     customer.pay_by_wallet(method, "0912345995")
     customer.enter_code(code)
     assert customer.title == FORM
     assert "There is not enough money in this account." in customer.text
+    customer.pay_by_wallet(method, phone)
+    customer.enter_code(code)
+    assert customer.title == PAID
+    assert pages.attempts(intent) == [
+        ("declined", "not_subscribed"),
+        ("declined", "insufficient_funds"),
+        ("paid", None),
+    ]
 
 
-@pytest.mark.parametrize(
-    ("number", "after", "attempt"),
-    [
-        ("4000000000000077", "succeeded", ("paid", None)),
-        ("4000000000000341", "requires_payment_method", ("declined", "declined")),
-    ],
-)
-def test_no_answer_in_time(
-    pages: CheckoutWorld, number: str, after: str, attempt: tuple[str, str | None]
-) -> None:
+def test_no_answer_in_time(world: CheckoutWorld) -> None:
     """The customer is told that it is being confirmed; the provider is asked, and then everybody knows."""
-    intent = pages.make_intent()
-    customer, second_tab = pages.customer(intent), pages.customer(intent)
-    customer.pay_by_card(number)
-    assert customer.title == PROCESSING
-    assert pages.status(intent) == "processing"
-    second_tab.pay_by_card("4242424242424242")
-    assert second_tab.title == PROCESSING
-    with pages.verifying():
-        eventually(lambda: pages.status(intent) == after)
-    assert pages.attempts(intent) == [attempt]
-    assert len(pages.charges(intent)) == 1
+    world.wait_briefly_for_providers()
+    ends = {
+        "4000000000000077": ("succeeded", ("paid", None)),
+        "4000000000000341": ("requires_payment_method", ("declined", "declined")),
+    }
+    intents = {number: world.make_intent() for number in ends}
+    with world.serving():
+        for number, intent in intents.items():
+            customer, second_tab = world.customer(intent), world.customer(intent)
+            customer.pay_by_card(number)
+            assert customer.title == PROCESSING
+            assert world.status(intent) == "processing"
+            second_tab.pay_by_card("4242424242424242")
+            assert second_tab.title == PROCESSING
+        with world.verifying():
+            for number, intent in intents.items():
+                eventually(partial(_has_status, world, intent, ends[number][0]))
+    for number, intent in intents.items():
+        assert world.attempts(intent) == [ends[number][1]]
+        assert len(world.charges(intent)) == 1
+
+
+def _has_status(world: CheckoutWorld, intent: Intent, status: str) -> bool:
+    return world.status(intent) == status
 
 
 def test_a_late_notification_settles(pages: CheckoutWorld) -> None:
-    """Declined at first; when told to settle, a signed notification says paid."""
+    """Declined at first; when told to settle, a signed notification says paid. Nobody is charged again then."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_card("4000000000000259")
     (charge,) = pages.charges(intent)
     assert pages.bank.settle(charge, "paid").json()["notified"] is True
     assert pages.status(intent) == "succeeded"
-    customer.open()
+    customer.pay_by_card("4242424242424242")
     assert customer.title == PAID
+    assert [charge["status"] for charge in pages.charges(intent)] == ["paid"]
 
 
 def test_a_bank_that_cannot_reach_the_public_address_notifies_elsewhere(world: CheckoutWorld) -> None:

@@ -78,6 +78,7 @@ def test_a_wallet_whose_code_is_wrong_once(world: CheckoutWorld) -> None:
 
 def test_a_lost_answer_counts_as_unknown_and_then_as_what_it_was(world: CheckoutWorld) -> None:
     counted = Counted()
+    world.wait_briefly_for_providers()
     with world.serving(), world.verifying():
         intent = world.make_intent()
         customer = world.customer(intent)

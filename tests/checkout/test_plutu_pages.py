@@ -129,6 +129,11 @@ def test_the_customer_cancels_there(shop: CheckoutWorld, plutu: PlutuStandIn) ->
     back = plutu.cancel(_leave(shop, plutu, intent))
     assert "The payment was canceled on the bank&#39;s page." in requests.get(back, timeout=10).text
     assert shop.attempts(intent) == [("declined", "left_by_customer")]
+    customer = shop.customer(intent)
+    customer.pay_by_wallet("adfali", "0941234567")
+    customer.enter_code("1234")
+    assert customer.title == PAID
+    assert [charge.gateway for charge in plutu.charges] == ["edfali"]
 
 
 def test_the_callback_comes_first(

@@ -4,7 +4,7 @@ from urllib.parse import parse_qsl
 from uuid import UUID
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from services.checkout.providers.plutu_returns import (
@@ -34,7 +34,6 @@ CANCELED: Pairs = [
     ("invoice_no", f"{ATTEMPT}.0"),
     ("amount", "12.50"),
 ]
-on_a_busy_machine = settings(deadline=None)
 ORDERS = st.permutations(APPROVED)
 ANY_TEXT = st.text(st.characters(), max_size=40)
 
@@ -70,7 +69,6 @@ def test_a_signature_made_by_others() -> None:
     assert read_return(parse_qsl(query), ["another key"]).transaction_id == "T 7/002="
 
 
-@on_a_busy_machine
 @given(order=ORDERS, at=st.integers(0, 5))
 def test_the_order_received_is_the_order_signed(order: Pairs, at: int) -> None:
     """Wherever hashed itself stands."""
@@ -78,7 +76,6 @@ def test_the_order_received_is_the_order_signed(order: Pairs, at: int) -> None:
     assert read_return([*rest[:at], hashed, *rest[at:]], [SECRET_KEY]).approved
 
 
-@on_a_busy_machine
 @given(order=ORDERS)
 def test_another_order_than_the_one_signed_is_refused(order: Pairs) -> None:
     assume(order != APPROVED)
@@ -86,7 +83,6 @@ def test_another_order_than_the_one_signed_is_refused(order: Pairs) -> None:
         read_return([*order, signed(APPROVED)[-1]], [SECRET_KEY])
 
 
-@on_a_busy_machine
 @given(at=st.integers(0, len(APPROVED)), value=ANY_TEXT)
 def test_a_changed_value_is_refused(at: int, value: str) -> None:
     genuine = signed(APPROVED)
@@ -131,7 +127,6 @@ def test_doubled_is_refused_even_where_it_is_signed() -> None:
         read_return(signed([*APPROVED, ("amount", "99.00")]), [SECRET_KEY])
 
 
-@on_a_busy_machine
 @given(given_in=st.permutations(signed(CANCELED)), value=st.sampled_from(["1", "true", ""]))
 def test_a_canceled_return_cannot_be_turned_into_an_approved_one(given_in: Pairs, value: str) -> None:
     for name in ("approved", "transaction_id"):
@@ -170,7 +165,6 @@ def test_an_account_without_a_key_believes_nobody() -> None:
         read_return(signed(APPROVED, ""), [""])
 
 
-@on_a_busy_machine
 @given(received=st.lists(st.tuples(st.sampled_from([name for name, _ in signed(APPROVED)]), ANY_TEXT)))
 def test_whatever_strangers_send_is_refused_and_never_repeated(received: Pairs) -> None:
     with pytest.raises(ReturnRefusedError) as refused:
@@ -221,7 +215,6 @@ def test_amounts_are_read_exactly(amount: str, minor: int) -> None:
     assert read_return(signed(with_value(APPROVED, "amount", amount)), [SECRET_KEY]).amount == minor
 
 
-@on_a_busy_machine
 @given(minor=st.integers(0, 10**14))
 def test_every_amount_comes_back_as_it_was(minor: int) -> None:
     amount = f"{minor // 1000}.{minor % 1000:03}"
@@ -244,7 +237,6 @@ def test_an_approved_payment_needs_a_reference_that_can_be_kept(transaction_id: 
         read_return(signed(with_value(APPROVED, "transaction_id", transaction_id)), [SECRET_KEY])
 
 
-@on_a_busy_machine
 @given(attempt=st.uuids(), number=st.integers(0, 10**6))
 def test_an_invoice_names_its_attempt(attempt: UUID, number: int) -> None:
     assert attempt_in(invoice_of(attempt, number)) == attempt

@@ -56,6 +56,11 @@ class CheckoutWorld:
     def workshop(self) -> Workshop:
         return set_up(self.settings, self.database)
 
+    def wait_briefly_for_providers(self) -> None:
+        """For payments that no provider answers. Call it before the pages are served."""
+        checkout = replace(self.settings.checkout, provider_timeout_s=0.5)
+        self.settings = replace(self.settings, checkout=checkout)
+
     def make_application(self, new: NewApplication) -> CreatedApplication:
         with self.database.transaction() as connection:
             return create_application(connection, self.box, new)

@@ -18,6 +18,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_ignore_collect(config: pytest.Config) -> bool | None:
+    """Only `make test-compose` has the option: any other run neither collects nor shows these tests."""
+    return True if config.getoption(OPTION, None) is None else None
+
+
 @pytest.fixture(scope="session")
 def composes(request: pytest.FixtureRequest) -> list[Compose]:
     """The newest first."""

@@ -60,7 +60,7 @@ class Answer(BaseHTTPRequestHandler):
 @pytest.fixture
 def service() -> Iterator[HTTPServer]:
     with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield server
         server.shutdown()

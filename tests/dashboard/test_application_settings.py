@@ -34,12 +34,11 @@ def test_an_application_is_renamed(pages: DashboardWorld) -> None:
     assert rows == [({"name": "متجر القهوة", "before": "Tripoli Coffee shop"},)]
 
 
-@pytest.mark.parametrize("name", ["", " ", "x" * 201, "a\x00", "a\rb", "x" * 50_000])
-def test_a_name_that_is_none_is_refused_beside_its_field(pages: DashboardWorld, name: str) -> None:
+def test_a_name_that_is_none_is_refused_beside_its_field(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
-    answer = save(pages, owner, "name", name=name)
-    assert answer.status_code == 422
-    assert "Choose a name of 1 to 200" in owner.text
+    for name in ("", " ", "x" * 201, "a\x00", "a\rb", "x" * 50_000):
+        assert save(pages, owner, "name", name=name).status_code == 422, name[:20]
+        assert "Choose a name of 1 to 200" in owner.text, name[:20]
     assert pages.rows("select name from applications") == [("Tripoli Coffee shop",)]
 
 
@@ -58,12 +57,11 @@ def test_payment_methods_are_chosen(pages: DashboardWorld) -> None:
     ]
 
 
-@pytest.mark.parametrize("methods", [[], ["paypal"], ["\x00"], ["CARD"]])
-def test_an_application_needs_a_payment_method(pages: DashboardWorld, methods: list[str]) -> None:
+def test_an_application_needs_a_payment_method(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
-    answer = save(pages, owner, "methods", methods=methods)
-    assert answer.status_code == 422
-    assert "Choose at least one payment method" in owner.text
+    for methods in ([], ["paypal"], ["\x00"], ["CARD"]):
+        assert save(pages, owner, "methods", methods=methods).status_code == 422, methods
+        assert "Choose at least one payment method" in owner.text, methods
     assert len(methods_of(pages)) == 3
 
 

@@ -9,20 +9,17 @@ from shared.people.roles import Role
 from tests.dashboard.world import DashboardWorld
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+def test_nothing_in_it_can_be_edited(world: DashboardWorld) -> None:
+    _write(world, 1)
+    for statement in (
         "update audit_log set actor = 'somebody else'",
         "delete from audit_log",
         "truncate audit_log",
         "truncate merchants cascade",
-    ],
-)
-def test_nothing_in_it_can_be_edited(world: DashboardWorld, statement: str) -> None:
-    _write(world, 1)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="only ever added to"):
-        world.run(statement)
-    assert world.audit() == ["application_renamed"]
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="only ever added to"):
+            world.run(statement)
+        assert world.audit() == ["application_renamed"], statement
 
 
 def test_it_tells_who_what_when_and_from_where(pages: DashboardWorld) -> None:
@@ -64,9 +61,10 @@ def test_what_stands_in_it_is_text(pages: DashboardWorld) -> None:
     assert "<script>alert(1)" not in person.open("/audit").text
 
 
-@pytest.mark.parametrize("before", ["x", "%00", "null", "'"])
-def test_a_strange_address_shows_the_newest(pages: DashboardWorld, before: str) -> None:
-    assert pages.person(Role.VIEWER).open(f"/audit?before={before}").status_code == 200
+def test_a_strange_address_shows_the_newest(pages: DashboardWorld) -> None:
+    person = pages.person(Role.VIEWER)
+    for before in ("x", "%00", "null", "'"):
+        assert person.open(f"/audit?before={before}").status_code == 200, before
 
 
 def _write(world: DashboardWorld, count: int, actor: str = "Amal") -> None:

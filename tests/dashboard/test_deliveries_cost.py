@@ -72,9 +72,10 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     database.close()
 
 
+@pytest.mark.plans
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("statistics", ["none", "fresh"])
-@pytest.mark.parametrize("many", [30_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("many", [30_000, 1_000_000])
 def test_a_page_costs_at_most_twice_what_it_costs_with_a_thousand(
     cursor: Cursor[Any], many: int, statistics: str
 ) -> None:
@@ -92,6 +93,7 @@ def test_a_page_costs_at_most_twice_what_it_costs_with_a_thousand(
         assert cost <= 2 * cost_of_few, (case, cost_of_few, cost)
 
 
+@pytest.mark.plans
 def test_a_page_reads_no_more_than_it_may_need(cursor: Cursor[Any]) -> None:
     """Of each facet one page at most; nothing is filtered away after it was read."""
     _fill(cursor, 30_000, "none")
@@ -111,6 +113,7 @@ def test_a_page_reads_no_more_than_it_may_need(cursor: Cursor[Any]) -> None:
         assert scanned <= (PAGE + 20) * len(filters.facets or [0]), (name, scanned)
 
 
+@pytest.mark.plans
 def test_counting_and_resending_what_failed_costs_no_more_than_what_is_taken(cursor: Cursor[Any]) -> None:
     values: dict[str, object] = {
         "application": APPLICATION,

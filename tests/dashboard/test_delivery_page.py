@@ -221,12 +221,3 @@ def test_the_script_gets_the_part_that_changes(
     assert viewer.open(address, **{"X-Part": "delivery"}).text == first
     deliveries.add_try(delivery, 1, 503, answer=b"later")
     assert "later" in viewer.open(address, **{"X-Part": "delivery"}).text
-
-
-def test_who_is_not_signed_in_gets_no_part(pages: DashboardWorld, deliveries: Deliveries) -> None:
-    """The script does not follow: it tells that the session has ended."""
-    somebody = pages.person()
-    address = f"{pages.url}/applications/{pages.application.id}/deliveries/{deliveries.make()}"
-    answer = somebody.session.get(address, headers={"X-Part": "delivery"}, allow_redirects=False, timeout=30)
-    assert answer.status_code in (303, 401)
-    somebody.close()

@@ -32,10 +32,10 @@ def test_an_address_with_something_around_it_is_the_same_account(
     assert person.sign_in(email, PASSWORD).status_code == 429
 
 
-@pytest.mark.parametrize("disguise", ["{}\0", "{} \0", "{}" + " " * 254 + "z", "\u200e{}", "{}\u00ad"])
-def test_what_is_no_address_is_nobodys(pages: DashboardWorld, disguise: str) -> None:
+def test_what_is_no_address_is_nobodys(pages: DashboardWorld) -> None:
     email = pages.make_member(Role.OWNER)
-    assert pages.person().sign_in(disguise.format(email), PASSWORD).status_code == 422
+    for disguise in ("{}\0", "{} \0", "{}" + " " * 254 + "z", "\u200e{}", "{}\u00ad"):
+        assert pages.person().sign_in(disguise.format(email), PASSWORD).status_code == 422, disguise
 
 
 def test_signing_in_elsewhere_does_not_pay_for_guessing_here(pages: DashboardWorld, clock: Clock) -> None:

@@ -21,6 +21,8 @@ from tests.dashboard.payment_rows import deliver_all, make_many
 from tests.dashboard.world import DashboardWorld
 from tests.postgres_looks import nodes, pages
 
+pytestmark = pytest.mark.plans
+
 FEW = 5_000
 SPAN = timedelta(days=10)
 _TABLES = ("payment_intents", "webhook_deliveries", "webhook_tries")
@@ -59,9 +61,7 @@ def cost_of_newest(cursor: Cursor[Any], world: DashboardWorld) -> dict[str, int]
 
 
 @pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
-@pytest.mark.parametrize(
-    "many", [30_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
-)
+@pytest.mark.parametrize("many", [30_000, pytest.param(1_000_000, marks=pytest.mark.timeout(600))])
 def test_looking_at_the_newest_costs_at_most_twice_as_much_with_many(
     patient: DashboardWorld, many: int, statistics: str
 ) -> None:

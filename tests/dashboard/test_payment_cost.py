@@ -21,6 +21,8 @@ from tests.dashboard.payment_rows import make_many
 from tests.dashboard.world import DashboardWorld
 from tests.postgres_looks import nodes, pages
 
+pytestmark = pytest.mark.plans
+
 FEW = 1_000
 SPAN = timedelta(days=14)
 _TABLES = ("payment_intents", "payment_attempts")
@@ -76,9 +78,7 @@ def costs(cursor: Cursor[Any], application: UUID, filters: dict[str, Filters]) -
 
 
 @pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
-@pytest.mark.parametrize(
-    "many", [20_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
-)
+@pytest.mark.parametrize("many", [20_000, pytest.param(1_000_000, marks=pytest.mark.timeout(600))])
 def test_a_page_costs_at_most_twice_as_much_with_many(
     unattended: DashboardWorld, many: int, statistics: str
 ) -> None:

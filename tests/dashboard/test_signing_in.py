@@ -38,21 +38,18 @@ def test_after_signing_in_one_is_where_one_wanted_to_go(pages: DashboardWorld) -
     assert answer.url == f"{pages.url}/audit?before=1"
 
 
-@pytest.mark.parametrize(
-    "elsewhere",
-    [
+def test_signing_in_leads_to_no_other_site(pages: DashboardWorld) -> None:
+    for elsewhere in (
         "https://evil.example",
         "//evil.example",
         "/\\evil.example",
         "\\\\evil.example",
         "/a\nb",
         "javascript:1",
-    ],
-)
-def test_signing_in_leads_to_no_other_site(pages: DashboardWorld, elsewhere: str) -> None:
-    person = pages.person()
-    fields = {"email": pages.make_member(Role.VIEWER), "password": PASSWORD, "next": elsewhere}
-    assert person.post("/sign-in", **fields).url == f"{pages.url}/"
+    ):
+        person = pages.person()
+        fields = {"email": pages.make_member(Role.VIEWER), "password": PASSWORD, "next": elsewhere}
+        assert person.post("/sign-in", **fields).url == f"{pages.url}/", elsewhere
 
 
 def test_what_is_said_does_not_tell_which_emails_exist(pages: DashboardWorld) -> None:
@@ -70,15 +67,19 @@ def test_what_is_said_does_not_tell_which_emails_exist(pages: DashboardWorld) ->
 
 @pytest.mark.usefixtures("costly_passwords")
 def test_the_time_does_not_tell_which_emails_exist(pages: DashboardWorld) -> None:
-    """Without a hash to look at, one is made up: argon2 takes far longer than all else."""
+    """Without a hash to look at, one is made up: argon2 takes far longer than all else.
+
+    The quickest of a few counts, for any of them can be held up by what else the machine does.
+    """
     known = pages.make_member(Role.OWNER)
     person = pages.person()
-    times = {}
-    for email in (known, "nobody@example.ly"):
-        began = perf_counter()
-        _try(person, email, WRONG)
-        times[email] = perf_counter() - began
-    assert times["nobody@example.ly"] > times[known] / 3
+    times: dict[str, list[float]] = {known: [], "nobody@example.ly": []}
+    for _ in range(3):
+        for email, took in times.items():
+            began = perf_counter()
+            _try(person, email, WRONG)
+            took.append(perf_counter() - began)
+    assert min(times["nobody@example.ly"]) > min(times[known]) / 3
 
 
 @pytest.mark.parametrize("is_known", [True, False])

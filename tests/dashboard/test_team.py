@@ -85,14 +85,14 @@ def test_who_is_removed_before_joining_cannot_join(pages: DashboardWorld) -> Non
     assert pages.person().open(link).status_code == 410
 
 
-@pytest.mark.parametrize("link", ["inv_unknown", "x", "inv_%00", "%ff", "inv_" + "a" * 5000])
-def test_a_made_up_link_is_over(pages: DashboardWorld, link: str) -> None:
-    assert pages.person().open(f"/invitations/{link}").status_code == 410
+def test_a_made_up_link_is_over(pages: DashboardWorld) -> None:
+    for link in ("inv_unknown", "x", "inv_%00", "%ff", "inv_" + "a" * 5000):
+        assert pages.person().open(f"/invitations/{link}").status_code == 410, link
 
 
-@pytest.mark.parametrize(
-    "email",
-    [
+def test_what_is_no_address_cannot_be_invited(pages: DashboardWorld) -> None:
+    owner = pages.person(Role.OWNER)
+    for email in (
         "",
         "no address",
         "a@b@c",
@@ -101,13 +101,10 @@ def test_a_made_up_link_is_over(pages: DashboardWorld, link: str) -> None:
         "<a@b.ly>",
         "a\n@b.ly",
         "=?utf-8?q?a=40b.ly?=@x.ly",
-    ],
-)
-def test_what_is_no_address_cannot_be_invited(pages: DashboardWorld, email: str) -> None:
-    owner = pages.person(Role.OWNER)
-    owner.open("/team")
-    assert owner.post("/team/invite", email=email, role="viewer").status_code == 422
-    assert "This is no email address." in owner.text
+    ):
+        owner.open("/team")
+        assert owner.post("/team/invite", email=email, role="viewer").status_code == 422, email
+        assert "This is no email address." in owner.text, email
 
 
 def test_nobody_is_invited_twice_into_one_team_but_into_two(pages: DashboardWorld) -> None:

@@ -137,15 +137,15 @@ def test_rolling_twice_with_one_form_rolls_once(pages: DashboardWorld) -> None:
     assert pages.audit().count("webhook_secret_rolled") == 1
 
 
-@pytest.mark.parametrize("version", ["", "0", "2", "-1", "x", "\x00", "9" * 30, "١"])
-def test_only_the_version_that_is_current_can_be_replaced(pages: DashboardWorld, version: str) -> None:
+def test_only_the_version_that_is_current_can_be_replaced(pages: DashboardWorld) -> None:
     """In whatever digits it is written."""
     person = pages.person(Role.OWNER)
-    person.open(page_of(pages))
-    answer = person.post(f"{page_of(pages)}/secret", version=version)
-    assert answer.status_code == 200
-    is_current = version == "١"
-    assert pages.rows("select webhook_secret_version from applications") == [(2 if is_current else 1,)]
+    for version in ("", "0", "2", "-1", "x", "\x00", "9" * 30, "١"):
+        person.open(page_of(pages))
+        answer = person.post(f"{page_of(pages)}/secret", version=version)
+        assert answer.status_code == 200, version
+        now = 2 if version == "١" else 1
+        assert pages.rows("select webhook_secret_version from applications") == [(now,)], version
 
 
 def test_the_page_counts_queued_retries_with_an_older_secret(pages: DashboardWorld) -> None:

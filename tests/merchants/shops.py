@@ -55,7 +55,7 @@ class Shop:
             yield
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(30)
 
     def recheck(self) -> str:
         """Returns what it says, on whichever stream."""
@@ -114,7 +114,7 @@ class Shop:
 
     def forget(self) -> None:
         """Between two tests: all orders are new again."""
-        eventually(self.settled, within=5)
+        eventually(self.settled)
         for table in _TABLES:
             for entry in (self.directory / table).iterdir():
                 entry.unlink()
@@ -124,7 +124,7 @@ class Shop:
     def _answers(self) -> bool:
         try:
             return requests.get(self.url, timeout=5).status_code == 404
-        except requests.ConnectionError:
+        except (requests.ConnectionError, requests.Timeout):
             return False
 
 

@@ -12,6 +12,8 @@ from tests.merchants.shops import Shop, signed
 from tests.merchants.stand_in_api import HANG_UP, StandInApi
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.stack
+
 ORDER, OTHER_ORDER = "order-1042", "order-1043"
 AMOUNT = 25_500
 

@@ -8,7 +8,7 @@ import pytest
 
 from services.api.openapi import examples
 from shared.webhooks.signing import signature_of, signing_key
-from tests.merchants.document import DOCUMENT, copy_files, vector
+from tests.merchants.document import copy_files, vector
 from tests.merchants.languages import PATH, Language
 
 VECTOR = vector()
@@ -19,7 +19,6 @@ def test_the_vector_is_what_we_sign_and_what_the_reference_shows() -> None:
     assert signature_of(VECTOR.body, signing_key(VECTOR.secret)) == VECTOR.signature
     assert examples.raw(examples.delivery_body("payment_intent.succeeded")) == VECTOR.body
     assert VECTOR.secret == examples.WEBHOOK_SECRET
-    assert DOCUMENT.read_text().count(VECTOR.signature) == 2  # also in the request that is shown
 
 
 @pytest.mark.parametrize(("body", "is_genuine"), [(VECTOR.body, True), (FLIPPED, False)])

@@ -77,6 +77,7 @@ def businesses(
         yield made
 
 
+@pytest.mark.stack
 def test_life_of_orders(
     businesses: list[Business], database: Database, webhooks: Webhooks, api: RunningApi, tmp_path: Path
 ) -> None:

@@ -175,27 +175,24 @@ def test_a_credential_is_revoked_once(mizan: Mizan, clock: Clock) -> None:
         ["issue-key", "{app}"],
         ["issue-token", "{app}"],
         ["revoke", "{app}", "pk_"],
+        ["pause-webhooks", "{app}"],
+        ["resume-webhooks", "{app}"],
     ],
 )
-@pytest.mark.parametrize(
-    ("app", "told"),
-    [
+def test_an_application_that_is_none_is_one_clear_line(mizan: Mizan, words: list[str]) -> None:
+    """Every command that takes APP, unknown or malformed."""
+    for app, told in (
         (UNKNOWN_ID, "there is no application"),
         ("shop", "APP must be an application's id"),
         ("", "APP must be an application's id"),
         ("{" + UNKNOWN_ID + "}", "APP must be an application's id"),
         ("pk_hush\x00\udcff", "APP must be an application's id"),
-    ],
-)
-def test_an_application_that_is_none_is_one_clear_line(
-    mizan: Mizan, words: list[str], app: str, told: str
-) -> None:
-    """Every command that takes APP, unknown or malformed."""
-    answer = mizan(*(app if word == "{app}" else word for word in words))
-    assert answer.exit_code == 1
-    assert told in answer.stderr
-    assert answer.stderr.count("\n") == 1
-    assert "hush" not in answer.stderr
+    ):
+        answer = mizan(*(app if word == "{app}" else word for word in words))
+        assert answer.exit_code == 1, app
+        assert told in answer.stderr
+        assert answer.stderr.count("\n") == 1
+        assert "hush" not in answer.stderr
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,7 @@ from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.intents.intent import Intent
 from shared.kafka.producer import ConfirmingProducer
-from shared.kafka.topic_check import ensure_topics
 from shared.settings import Settings, WebhookSettings
-from shared.topics import ALL_TOPICS
 from shared.webhook_url import check_webhook_url
 from tests.checkout.world import CheckoutWorld
 from tests.mizan.conftest import KEY, Mizan
@@ -43,13 +41,20 @@ PAYS, DECLINES, PAYS_LATE, ASKS = (
 )
 
 
-@pytest.fixture
-def bank(tmp_path: Path) -> Iterator[RunningSandbox]:
-    """With a ledger of its own: in a shared one, all other tests' charges would be strangers."""
-    made = RunningSandbox(tmp_path / "bank")
-    (tmp_path / "bank").mkdir()
+@pytest.fixture(scope="module")
+def running_bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSandbox]:
+    made = RunningSandbox(tmp_path_factory.mktemp("bank"))
     with made.running():
         yield made
+
+
+@pytest.fixture
+def bank(running_bank: RunningSandbox) -> RunningSandbox:
+    """With an empty ledger, for all other tests' charges would be strangers."""
+    with closing(sqlite3.connect(running_bank.ledger, timeout=10)) as connection, connection:
+        for table in ("notifications", "judged_codes", "charges"):
+            connection.execute(f"delete from {table}")  # noqa: S608  the names above
+    return running_bank
 
 
 @pytest.fixture
@@ -102,10 +107,10 @@ def paid(world: CheckoutWorld, number: str = PAYS) -> tuple[Intent, UUID]:
     return intent, world.attempt_ids(intent)[-1]
 
 
+@pytest.mark.usefixtures("all_topics")
 @pytest.mark.timeout(240)
 def test_a_whole_life(audit: Mizan, run: Mizan, world: CheckoutWorld) -> None:
     """Paid, declined, by code, late, twice, expired; delivered, failed, resent: by the services themselves."""
-    ensure_topics(world.settings.kafka, ALL_TOPICS)
     stop = Event()
     with ExitStack() as stack:
         good = stack.enter_context(Receiver())

@@ -1,7 +1,6 @@
 """`mizan dead`: what ended badly is listed, shown and replayed, with exit codes that scripts can use."""
 
 import json
-from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -9,22 +8,20 @@ import pytest
 
 from mizan.operator_account import operator
 from shared.db.pool import Database
+from shared.dead import topic_tail
 from shared.dead.replay_runs import begin_run, latest_run
 from shared.messages import DeliveryExhausted, encode
 from shared.settings import KafkaSettings
-from shared.topics import WEBHOOKS_DEAD, Topic
+from shared.topics import WEBHOOKS_DEAD
 from tests.dashboard.made_deliveries import Deliveries
 from tests.mizan.conftest import Mizan
-from tests.shared.dead.graveyard import AMAL, BEGINNING, TOPICS, Graveyard
+from tests.shared.dead.graveyard import AMAL, BEGINNING, Graveyard
 from tests.unknown import UNKNOWN_ID
 
 
 @pytest.fixture
-def graveyard(
-    database: Database, kafka_settings: KafkaSettings, make_topics: Callable[[Sequence[Topic]], None]
-) -> Graveyard:
-    make_topics(TOPICS)
-    return Graveyard(database, kafka_settings)
+def graveyard(database: Database, all_topics: KafkaSettings) -> Graveyard:
+    return Graveyard(database, all_topics)
 
 
 @pytest.fixture
@@ -103,23 +100,18 @@ def test_a_delivery_is_shown(dead: Mizan, failed: UUID) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "replay"])
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
+def test_what_is_not_there_is_one_clear_line(dead: Mizan, graveyard: Graveyard, command: str) -> None:
+    for name, told in (
         ("nonsense", "ID must be"),
         (UNKNOWN_ID, "ID must be"),
         ("9", "no dead letter at offset 9"),
         ("b877324c-ef27-569d-8dcb-4058d3939408", "no dead letter b877324c"),
         ("01a1e13c-ca15-73d2-8a85-a31aa95bb1a2", "no delivery 01a1e13c"),
-    ],
-)
-def test_what_is_not_there_is_one_clear_line(
-    dead: Mizan, graveyard: Graveyard, command: str, name: str, told: str
-) -> None:
-    answer = dead(command, name)
-    assert answer.exit_code == 1
-    assert told in answer.stderr
-    assert len(answer.stderr.splitlines()) == 1
+    ):
+        answer = dead(command, name)
+        assert answer.exit_code == 1, name
+        assert told in answer.stderr
+        assert len(answer.stderr.splitlines()) == 1
 
 
 def test_letters_are_replayed(dead: Mizan, graveyard: Graveyard) -> None:
@@ -191,7 +183,10 @@ def test_what_does_not_go_together(dead: Mizan, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("words", [("list",), ("show", "0"), ("replay", "0"), ("replay", "--all", "--yes")])
-def test_kafka_away_is_one_clear_line(dead: Mizan, words: tuple[str, ...]) -> None:
+def test_kafka_away_is_one_clear_line(
+    dead: Mizan, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_tail, "_PATIENCE_S", 0.5)
     answer = dead(*words, KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:9")
     assert answer.exit_code == 1
     assert answer.stderr.startswith("Error: ")

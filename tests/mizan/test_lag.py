@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from shared.kafka import clients
+from shared.kafka.watching import watcher
 from shared.messages import DeliveryDue
 from shared.settings import KafkaSettings
 from shared.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW, Topic
@@ -136,8 +137,9 @@ def test_records_that_nobody_consumes_are_exit_code_3(run: Mizan, line: Line) ->
     assert "records wait and nobody consumes: webhooks.delay.8" in answer.stderr
 
 
-def test_kafka_that_does_not_answer_is_exit_code_1(run: Mizan) -> None:
+def test_kafka_that_does_not_answer_is_exit_code_1(run: Mizan, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one clear line, also where --max-seconds is given."""
+    monkeypatch.setattr(watcher, "_TIMEOUT_S", 0.5)
     nobody = f"127.0.0.1:{find_free_ports(1)[0]}"
     answer = run("lag", "--max-seconds", "1", KAFKA_BOOTSTRAP_SERVERS=nobody)
     assert answer.exit_code == 1

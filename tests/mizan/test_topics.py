@@ -1,13 +1,14 @@
-"""`mizan topics`: what is in them."""
+"""`mizan topics`: makes those that are missing, and tells what is in them."""
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from shared.kafka import clients
 from shared.settings import KafkaSettings
-from shared.topics import ALL_TOPICS, WEBHOOKS_DEAD, WEBHOOKS_DELIVER, Topic
+from shared.topics import ALL_TOPICS, PAYMENT_INTENT_EVENTS, WEBHOOKS_DEAD, WEBHOOKS_DELIVER, Topic
 from tests.mizan.conftest import Mizan
 from tests.scheduler.deliveries import Line
 
@@ -22,10 +23,12 @@ def environment(environment: dict[str, str], kafka_settings: KafkaSettings) -> d
 
 
 def test_the_table_tells_partitions_records_and_retention(run: Mizan, kafka_settings: KafkaSettings) -> None:
-    """A row for each topic, whether it was there or was made now."""
-    assert run("topics").exit_code == 0
+    """A row for each topic; those that were made now are marked."""
+    first = run("topics")
+    assert (first.exit_code, first.stdout.count("made now")) == (0, len(ALL_TOPICS))
     Line(kafka_settings).put(WEBHOOKS_DELIVER, *[b"x"] * 1100)
     answer = run("topics")
+    assert "made now" not in answer.stdout
     head, *rows = answer.stdout.splitlines()
     assert head.split("  ")[0] == "topic"
     assert [row.split()[0] for row in rows] == [
@@ -34,6 +37,15 @@ def test_the_table_tells_partitions_records_and_retention(run: Mizan, kafka_sett
     assert [row.split()[1:3] + row.split()[4:] for row in rows if row.split()[0].endswith(".deliver")] == [
         ["6", "1,100", "7", "days"]
     ]
+
+
+def test_a_topic_that_differs_is_reported(run: Mizan, make_topics: Callable[[Sequence[Topic]], None]) -> None:
+    """Exit code 1, what differs, and what to do."""
+    make_topics([replace(PAYMENT_INTENT_EVENTS, partitions=2)])
+    answer = run("topics")
+    assert answer.exit_code == 1
+    assert "payment_intents.events: partitions is 2, should be 6" in answer.stderr
+    assert "Change them with your Kafka tools" in answer.stderr
 
 
 def test_json_tells_the_same_to_scripts(

@@ -35,13 +35,6 @@ def test_webhooks_are_paused_and_resumed(run: Mizan, database: Database, merchan
         assert not paused(database, merchant)
 
 
-@pytest.mark.parametrize("command", ["pause-webhooks", "resume-webhooks"])
-def test_an_unknown_application_is_one_clear_line(run: Mizan, command: str) -> None:
-    answer = run("app", command, str(uuid4()))
-    assert answer.exit_code == 1
-    assert "there is no application" in answer.stderr
-
-
 def test_a_delivery_is_asked_for_again(run: Mizan, database: Database, merchant: Merchant) -> None:
     happened = _delivered(database, merchant)
     assert run("resend", str(happened)).exit_code == 0

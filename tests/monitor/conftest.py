@@ -1,14 +1,14 @@
 """The monitor's world: pages on a database and topics of their own for each test."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
-from shared.settings import Settings
-from shared.topics import ALL_TOPICS, Topic
+from shared.dead import topic_tail
+from shared.settings import KafkaSettings, Settings
 from tests.monitor.world import MonitorWorld
 from tests.person import Person
 from tests.shared.dead.graveyard import Graveyard
@@ -38,15 +38,15 @@ def operator(pages: MonitorWorld) -> Iterator[Person]:
 
 
 @pytest.fixture
-def graveyard(world: MonitorWorld, make_topics: Callable[[Sequence[Topic]], None]) -> Graveyard:
+def graveyard(world: MonitorWorld, all_topics: KafkaSettings) -> Graveyard:
     """Dead letters, and the topics that they came from."""
-    make_topics(ALL_TOPICS)
     return Graveyard(world.database, world.settings.kafka)
 
 
 @pytest.fixture
-def without_kafka(settings: Settings) -> Iterator[MonitorWorld]:
-    """Pages that find no Kafka."""
+def without_kafka(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[MonitorWorld]:
+    """Pages that find no Kafka, and soon give up looking for it."""
+    monkeypatch.setattr(topic_tail, "_PATIENCE_S", 0.2)
     away = replace(settings, kafka=replace(settings.kafka, bootstrap_servers="127.0.0.1:9"))
     database = Database(away.database, "monitor", **STEADY_PLANS)
     made = MonitorWorld(away, database)

@@ -16,6 +16,8 @@ from tests.dashboard.explaining import explain
 from tests.monitor.world import MonitorWorld
 from tests.postgres_looks import nodes, pages
 
+pytestmark = pytest.mark.plans
+
 # Mostly taken; some wait for their first try, some for another, some have failed.
 _DELIVERIES = """
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries,
@@ -49,9 +51,7 @@ def cost(cursor: Cursor[Any]) -> int:
 
 
 @pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
-@pytest.mark.parametrize(
-    "many", [20_000, pytest.param(300_000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
-)
+@pytest.mark.parametrize("many", [20_000, pytest.param(300_000, marks=pytest.mark.timeout(600))])
 def test_a_page_costs_at_most_twice_as_much_with_many(
     unattended: MonitorWorld, many: int, statistics: str
 ) -> None:

@@ -51,12 +51,12 @@ def test_two_operators_at_once_mark_it_once(pages: MonitorWorld, payments: Needy
     assert sum("Marked as handled" in person.text for person in people) == 1
 
 
-@pytest.mark.parametrize("note", ["", "four", " \n \t ", "x" * 501])
-def test_it_needs_a_note(pages: MonitorWorld, operator: Person, payments: NeedyPayments, note: str) -> None:
+def test_it_needs_a_note(pages: MonitorWorld, operator: Person, payments: NeedyPayments) -> None:
     attempt = payments.duplicate()
-    operator.open(f"/attempts/{attempt}")
-    assert handle(operator, attempt, note) == 422
-    assert "Write 5 to 500 characters" in operator.text
+    for note in ("", "four", " \n \t ", "x" * 501):
+        operator.open(f"/attempts/{attempt}")
+        assert handle(operator, attempt, note) == 422, note
+        assert "Write 5 to 500 characters" in operator.text, note
     assert pages.rows(HANDLED) == []
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from services.monitor.dead.replayer import Replayer
 from shared.db.connections import DatabaseUnavailableError
+from shared.dead import replay_runs, topic_tail
 from shared.topics import CHECKOUT_VERIFY
 from stack.engines import Engines
 from tests.monitor.world import MonitorWorld
@@ -22,7 +23,13 @@ AWAY = "dead letters are not replayed at the moment"
 
 
 @pytest.fixture
-def replayer(pages: MonitorWorld) -> Iterator[Replayer]:
+def quick_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay_runs, "BATCH_EVERY_S", 0.05)
+    monkeypatch.setattr(replay_runs, "IDLE_S", 0.05)
+
+
+@pytest.fixture
+def replayer(pages: MonitorWorld, quick_batches: None) -> Iterator[Replayer]:
     made = Replayer(pages.database, pages.settings.kafka)
     yield made
     made.stop()
@@ -118,15 +125,11 @@ def test_nothing_to_replay_is_said_so(pages: MonitorWorld, graveyard: Graveyard,
     assert pages.rows(RUNS) == []
 
 
-@pytest.mark.parametrize(
-    "fields", [{"run": "x"}, {"run": ""}, {"origin": "no.such"}, {"origin": "dead_letters"}]
-)
-def test_nonsense_is_refused(
-    pages: MonitorWorld, graveyard: Graveyard, operator: Person, fields: dict[str, str]
-) -> None:
+def test_nonsense_is_refused(pages: MonitorWorld, graveyard: Graveyard, operator: Person) -> None:
     graveyard.bury_many(1)
-    operator.open("/dead-letters/replay-all")
-    assert operator.post("/dead-letters/replays", **fields).status_code == 422
+    for fields in ({"run": "x"}, {"run": ""}, {"origin": "no.such"}, {"origin": "dead_letters"}):
+        operator.open("/dead-letters/replay-all")
+        assert operator.post("/dead-letters/replays", **fields).status_code == 422, fields
     assert pages.rows(RUNS) == []
 
 
@@ -160,10 +163,15 @@ def test_two_monitors_replay_each_letter_once(
 
 
 def test_without_kafka_it_waits_and_changes_nothing(
-    pages: MonitorWorld, graveyard: Graveyard, operator: Person, caplog: pytest.LogCaptureFixture
+    pages: MonitorWorld,
+    graveyard: Graveyard,
+    operator: Person,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graveyard.bury_many(5)
     begin(operator)
+    monkeypatch.setattr(topic_tail, "_PATIENCE_S", 0.2)
     lost = Replayer(pages.database, replace(pages.settings.kafka, bootstrap_servers="127.0.0.1:9"))
     lost.start()
     eventually(lambda: AWAY in caplog.text)
@@ -179,6 +187,7 @@ def _runs_once_it_is_back(pages: MonitorWorld) -> list[Any]:
         return []
 
 
+@pytest.mark.kills
 def test_it_goes_on_after_the_database_was_away(
     pages: MonitorWorld,
     graveyard: Graveyard,

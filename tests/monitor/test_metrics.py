@@ -1,6 +1,6 @@
 """What was seen, as metrics: with the names that rules and panels use, and gone when what it was of is gone."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -12,8 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from services.monitor.watch.collector import expose
 from services.monitor.watch.seen import Looked
 from services.monitor.watch.watch import Watch
+from shared.kafka.watching import watcher
 from shared.settings import MonitorSettings
-from shared.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, Topic
+from shared.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from tests.monitor.rows import make_attempt, make_delivery
 from tests.monitor.sights import group, kafka, lag
 from tests.monitor.topic_records import Records
@@ -69,10 +70,8 @@ def test_before_anything_was_seen_there_are_families_without_samples(watch: Watc
     assert scrape(watch) == (NAMES, {})
 
 
-def test_everything_that_was_seen(
-    world: MonitorWorld, watch: Watch, make_topics: Callable[[Sequence[Topic]], None]
-) -> None:
-    make_topics(ALL_TOPICS)
+@pytest.mark.usefixtures("all_topics")
+def test_everything_that_was_seen(world: MonitorWorld, watch: Watch) -> None:
     records = Records(world.settings.kafka)
     records.put(WEBHOOKS_DELIVER, 3, ago=timedelta(minutes=2), partition=1)
     records.put(WEBHOOKS_DELAY[0], 2, due_in=timedelta(minutes=-1))
@@ -120,7 +119,8 @@ def test_partitions_that_are_gone_and_what_is_old_vanish(watch: Watch) -> None:
     assert _lags(watch) == []
 
 
-def test_a_look_that_never_worked_grows_old_too(world: MonitorWorld) -> None:
+def test_a_look_that_never_worked_grows_old_too(world: MonitorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watcher, "_TIMEOUT_S", 0.2)
     nowhere = replace(world.settings, kafka=replace(world.settings.kafka, bootstrap_servers="127.0.0.1:1"))
     watch = Watch(nowhere, world.database)
     watch.kafka.look_once()

@@ -103,6 +103,7 @@ def test_kafka_away_is_said_and_since_when(pages: MonitorWorld, lang: str) -> No
         assert "Is money being taken? Yes" in person.text
 
 
+@pytest.mark.kills
 @pytest.mark.timeout(300)
 def test_postgresql_away_still_shows_the_page_to_who_was_known(
     pages: MonitorWorld, operator: Person, breakable: Engines
@@ -136,9 +137,3 @@ def test_real_figures_and_a_hostile_service(pages: MonitorWorld, operator: Perso
     assert "\u202e" not in page.text
     assert "1 payment was made twice and is not handled." in operator.text
     assert "A delivery is overdue by 1 h." in operator.text
-
-
-def test_nobody_else_sees_it(pages: MonitorWorld) -> None:
-    guest = pages.person(is_operator=False)
-    assert guest.open("/").url.startswith(f"{pages.url}/sign-in")
-    assert guest.open("/topics/webhooks.deliver").url.startswith(f"{pages.url}/sign-in")

@@ -17,6 +17,7 @@ TOLD = (
 )
 
 
+@pytest.mark.stack
 @pytest.mark.timeout(300)
 def test_it_looks_tells_and_ends(settings: Settings, repository_root: Path) -> None:
     service = Service(

@@ -1,5 +1,7 @@
 """Operators sign in to the monitor with accounts of their own."""
 
+import pytest
+
 from shared.people.members import add_member
 from shared.people.roles import Role
 from stack.engines import Engines
@@ -10,7 +12,8 @@ from tests.person import Person
 
 def test_who_is_not_signed_in_sees_nothing(pages: MonitorWorld) -> None:
     guest = pages.person(is_operator=False)
-    for path in ("/", "/topics", "/dead-letters", "/attempts", "/applications", "/log", "/account"):
+    sections = ("/", "/topics", "/dead-letters", "/attempts", "/applications", "/log", "/account")
+    for path in (*sections, "/topics/webhooks.deliver"):
         assert guest.open(path).url.split("?")[0] == f"{pages.url}/sign-in"
     assert guest.open("/", **{"X-Part": "all"}).status_code == 401
 
@@ -57,6 +60,7 @@ def test_a_removed_operator_is_out_at_once(pages: MonitorWorld, operator: Person
     assert operator.open("/account").url.startswith(f"{pages.url}/sign-in")
 
 
+@pytest.mark.kills
 def test_while_postgresql_is_away_who_was_known_looks_and_who_signed_out_does_not(
     pages: MonitorWorld, breakable: Engines
 ) -> None:

@@ -1,6 +1,5 @@
 """Topics and consumers: all of them, and each with its partitions and members."""
 
-from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,7 +7,8 @@ import pytest
 from services.monitor.watch.seen import Looked
 from shared.kafka.watching.judging import Standing
 from shared.kafka.watching.views import MemberView
-from shared.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, Topic
+from shared.settings import KafkaSettings
+from shared.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from stack.engines import Engines
 from tests.monitor.sights import group, kafka, lag
 from tests.monitor.test_overview import HOSTILE, shows
@@ -20,8 +20,7 @@ CONSUMED = [topic for topic in ALL_TOPICS if topic.group]
 
 
 @pytest.fixture
-def records(pages: MonitorWorld, make_topics: Callable[[Sequence[Topic]], None]) -> Records:
-    make_topics(ALL_TOPICS)
+def records(pages: MonitorWorld, all_topics: KafkaSettings) -> Records:
     return Records(pages.settings.kafka)
 
 
@@ -51,17 +50,13 @@ def test_one_topic_with_its_partitions(pages: MonitorWorld, operator: Person, re
     assert operator.text.count("Nobody consumes") == 1
 
 
-@pytest.mark.parametrize(
-    ("standing", "word"),
-    [(Standing.STALLED, "Stalled"), (Standing.NOBODY, "Nobody consumes"), (Standing.BEHIND, "Behind")],
-)
-def test_a_group_in_trouble_is_red_with_the_word(
-    pages: MonitorWorld, operator: Person, standing: Standing, word: str
-) -> None:
+def test_a_group_in_trouble_is_red_with_the_word(pages: MonitorWorld, operator: Person) -> None:
     groups = [group(topic.name, lag(records=5, seconds=99), name=topic.group) for topic in CONSUMED]
-    shows(pages, kafka=kafka(*groups, standing=standing))
-    for path in ("/topics", "/topics/webhooks.deliver"):
-        assert f'<span class="badge bad">{word}</span>' in operator.open(path).text
+    words = {Standing.STALLED: "Stalled", Standing.NOBODY: "Nobody consumes", Standing.BEHIND: "Behind"}
+    for standing, word in words.items():
+        shows(pages, kafka=kafka(*groups, standing=standing))
+        for path in ("/topics", "/topics/webhooks.deliver"):
+            assert f'<span class="badge bad">{word}</span>' in operator.open(path).text
 
 
 def test_what_is_old_says_so_and_is_not_red(pages: MonitorWorld, operator: Person) -> None:
@@ -74,6 +69,7 @@ def test_what_is_old_says_so_and_is_not_red(pages: MonitorWorld, operator: Perso
         assert '<span class="badge quiet">Fine</span>' in operator.answer.text
 
 
+@pytest.mark.kills
 @pytest.mark.timeout(300)
 def test_kafka_away_from_the_beginning(pages: MonitorWorld, operator: Person, breakable: Engines) -> None:
     breakable.kafka.kill()

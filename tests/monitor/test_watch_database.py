@@ -155,6 +155,7 @@ def test_more_than_is_counted_is_told_as_more(world: MonitorWorld, monkeypatch: 
     assert figures.deliveries.is_more
 
 
+@pytest.mark.kills
 def test_a_database_that_is_away_says_so(world: MonitorWorld, breakable: Engines) -> None:
     look_at_database(world.database)
     breakable.postgres.kill()
@@ -193,9 +194,10 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     database.close()
 
 
+@pytest.mark.plans
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("statistics", ["none", "fresh"])
-@pytest.mark.parametrize("many", [30_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("many", [30_000, 1_000_000])
 def test_a_look_costs_no_more_with_many_rows(cursor: Cursor[Any], many: int, statistics: str) -> None:
     """Counted in pages of the database; nothing more happened in the last hour."""
     _fill(cursor, 1_000, 0, statistics)

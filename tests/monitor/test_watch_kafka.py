@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,8 +18,8 @@ from shared.kafka.clients import KafkaUnavailableError
 from shared.kafka.watching import judging
 from shared.kafka.watching.judging import Standing
 from shared.kafka.watching.watcher import KafkaWatcher
+from shared.settings import KafkaSettings
 from shared.topics import (
-    ALL_TOPICS,
     DEAD_LETTERS,
     WEBHOOKS_DELAY,
     WEBHOOKS_DELIVER,
@@ -36,8 +36,7 @@ MINUTES = timedelta(minutes=1)
 
 
 @pytest.fixture
-def records(world: MonitorWorld, make_topics: Callable[[Sequence[Topic]], None]) -> Records:
-    make_topics(ALL_TOPICS)
+def records(world: MonitorWorld, all_topics: KafkaSettings) -> Records:
     eventually(lambda: _are_led(world))
     return Records(world.settings.kafka)
 
@@ -88,6 +87,7 @@ def test_records_that_nobody_consumes(world: MonitorWorld, records: Records) -> 
     assert kinds(world) == {Kind.GROUP_UNATTENDED: DELIVER}
 
 
+@pytest.mark.kills
 def test_a_worker_that_stopped_while_all_looks_healthy(
     world: MonitorWorld, records: Records, repository_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +152,7 @@ def test_topics_that_do_not_exist_are_missing(world: MonitorWorld) -> None:
     assert Kind.TOPIC_MISSING in kinds(world)
 
 
+@pytest.mark.kills
 @pytest.mark.timeout(300)
 def test_kafka_killed_and_back(world: MonitorWorld, records: Records, breakable: Engines) -> None:
     """What was seen stays, with its time and the trouble; the first looks after its return work by themselves."""

@@ -34,7 +34,7 @@ class Exposed:
 
 
 def texts(ports: Iterable[int]) -> list[str]:
-    answers = [requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10) for port in ports]
+    answers = [requests.get(f"http://127.0.0.1:{port}/metrics", timeout=30) for port in ports]
     for answer in answers:
         answer.raise_for_status()
     return [answer.text for answer in answers]

@@ -1,7 +1,6 @@
 """The files of observability/, read: alerts, the tests of the alerts, and what the dashboard shows."""
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +14,6 @@ PROMETHEUS = ROOT / "observability/prometheus"
 ALERTS_FILE = PROMETHEUS / "alerts.yml"
 TESTS_FILES = (PROMETHEUS / "alerts_test.yml", PROMETHEUS / "slow_alerts_test.yml")
 DASHBOARD_FILE = ROOT / "observability/grafana/mizan.json"
-OPERATIONS = ROOT / "docs/operations.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +38,7 @@ def read_yaml(path: Path) -> Any:
     return yaml.safe_load(path.read_text())
 
 
+@cache
 def alerts() -> list[Alert]:
     return [
         Alert(
@@ -83,14 +82,3 @@ def panel_expressions() -> Iterator[tuple[str, str]]:
 
 def all_expressions() -> list[tuple[str, str]]:
     return [*((alert.name, alert.expression) for alert in alerts()), *panel_expressions()]
-
-
-def headings(section: str) -> set[str]:
-    """The headings below a section of docs/operations.md."""
-    _, _, rest = OPERATIONS.read_text().partition(f"\n## {section}\n")
-    return set(re.findall(r"^### (.+)$", rest.partition("\n## ")[0], re.MULTILINE))
-
-
-def anchor(heading: str) -> str:
-    """As the pages that show the document name it."""
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")

@@ -56,11 +56,6 @@ def test_titles_are_used_once() -> None:
     assert len(set(titles)) == len(titles)
 
 
-def test_rows() -> None:
-    rows = [panel["title"] for panel in dashboard()["panels"] if panel["type"] == "row"]
-    assert rows == ["Money", "Webhooks", "Queues", "Services"]
-
-
 def test_panels_turn_red_where_alerts_fire() -> None:
     """A panel that asks for what an alert compares with a number has that number as its threshold."""
     limits = {

@@ -1,7 +1,5 @@
 """One real stack after one payment with one webhook: whatever rules and panels name is there, and Prometheus agrees."""
 
-import json
-import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -23,12 +21,12 @@ from tests.observability.exposed import read, texts
 from tests.observability.expressions import named_in
 from tests.observability.files import PROMETHEUS, alerts, all_expressions
 from tests.observability.prometheus_tools import NoToolsError, find_tool
-from tests.stack.running_stack import PROJECT, RunningStack
+from tests.stack.running_stack import RunningStack
 from tests.stack.whole_stack import whole_stack
 from tests.waiting import eventually
 from tests.webhooks.receivers import Receiver
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +127,7 @@ def _prometheus(stack: RunningStack, directory: Path) -> Iterator[Any]:
 
     def ask(path: str, **query: str) -> Any:
         try:
-            return requests.get(f"http://127.0.0.1:{port}/api/v1/{path}", params=query, timeout=10).json()
+            return requests.get(f"http://127.0.0.1:{port}/api/v1/{path}", params=query, timeout=30).json()
         except requests.RequestException:
             return {"status": "away", "data": {"result": [], "groups": []}}
 
@@ -164,7 +162,7 @@ def _tool(name: str) -> Path:
 def _pay_and_be_told(stack: RunningStack) -> None:
     facts = stack.read()
     with Receiver() as shop:
-        made = _mizan(stack, "app", "create", "--name", "Coffee", "--webhook-url", shop.url, "--json")
+        made = stack.mizan("app", "create", "--name", "Coffee", "--webhook-url", shop.url, "--json")
         intent = _create_intent(facts["api_base_url"], made)
         customer = Customer(f"{intent['checkout_url']}?lang=en")
         customer.pay_by_card("4242424242424242")
@@ -176,16 +174,7 @@ def _pay_and_be_told(stack: RunningStack) -> None:
 def _create_intent(api: str, made: dict[str, str]) -> dict[str, str]:
     headers = {"X-API-Key": made["api_key"], "Authorization": f"Bearer {made['access_token']}"}
     body = {"merchant_reference": "order-1", "amount": 25_000, "currency": "LYD"}
-    answer = requests.post(f"{api}/payment-intents", json=body, headers=headers, timeout=10)
+    answer = requests.post(f"{api}/payment-intents", json=body, headers=headers, timeout=30)
     assert answer.status_code == 201
     intent: dict[str, str] = answer.json()["data"]
     return intent
-
-
-def _mizan(stack: RunningStack, *arguments: str) -> dict[str, str]:
-    environment = {**os.environ, "STACK_DIR": str(stack.directory)}  # noqa: TID251  the child gets ours
-    done = subprocess.run(
-        [PROJECT / "bin" / "mizan", *arguments], env=environment, capture_output=True, text=True, check=True
-    )
-    answer: dict[str, str] = json.loads(done.stdout)
-    return answer

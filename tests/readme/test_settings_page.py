@@ -45,6 +45,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Watched
 
 
 def test_the_page_names_each_setting_that_is_read_and_no_other(watched: Watched) -> None:
+    watched.asked.clear()  # of what pytest and its plugins have asked for meanwhile
     read_settings()
     read_options()
     names = (watched.asked | _ONLY_ON_A_TERMINAL) - _OF_THE_SYSTEM

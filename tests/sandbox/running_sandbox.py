@@ -14,10 +14,12 @@ import psutil
 import requests
 
 from stack.free_ports import find_free_ports
+from tests.process_logs import show_log
 from tests.waiting import eventually
 
 SECRET = "the-bank-and-we-know-it"
-SILENCE_S = 0.8
+SILENCE_S = 2.0
+"""Long enough for a busy machine to do something else meanwhile."""
 
 
 class RunningSandbox:
@@ -42,6 +44,7 @@ class RunningSandbox:
 
     @contextmanager
     def running(self) -> Iterator["subprocess.Popen[bytes]"]:
+        show_log(self.log)
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "services.sandbox"], env=self._environment, stdout=log, stderr=log

@@ -51,17 +51,13 @@ def test_a_charge_is_told_whole(sandbox: RunningSandbox) -> None:
 @pytest.mark.parametrize(
     ("number", "status", "reason"),
     [
-        ("4242424242424242", "paid", None),
-        ("4000000000000002", "declined", "declined"),
+        ("5555555555554444", "paid", None),
         ("4000000000009995", "declined", "insufficient_funds"),
         ("6395043835180860", "needs_code", None),
-        ("4000000000000259", "declined", "declined"),
-        ("5555555555554444", "paid", None),
-        ("4242424242424241", "declined", "declined"),
     ],
 )
 def test_cards(sandbox: RunningSandbox, number: str, status: str, reason: str | None) -> None:
-    """The table's cards that are answered at once."""
+    """One of each outcome that is answered at once; the whole table is in test_scripts.py."""
     charge = _made(sandbox.charge(card=card(number)))
     assert (charge["status"], charge["reason"]) == (status, reason)
 
@@ -123,11 +119,8 @@ def test_a_code_is_asked_for_until_it_is_right(
 @pytest.mark.parametrize(
     ("method", "phone", "birth_year", "reason"),
     [
-        ("sadad", "0912345000", 1999, "not_subscribed"),
         ("adfali", "0921234000", None, "not_subscribed"),
         ("sadad", "0913632323", 1998, "wrong_phone_or_birth_year"),
-        ("sadad", "0921234567", 1999, "wrong_phone_or_birth_year"),
-        ("adfali", "0971234567", None, "wrong_phone_or_birth_year"),
     ],
 )
 def test_wallets_that_are_declined_at_once(

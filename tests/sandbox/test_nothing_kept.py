@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 import requests
 
 from tests.sandbox.running_sandbox import RunningSandbox, card, charge_body, wallet
@@ -15,6 +16,7 @@ SECURITY_CODE, BIRTH_YEAR = "8642", 1987
 CODES = ("111111", "1111", "987654")
 
 
+@pytest.mark.stack
 def test_neither_ledger_nor_log_keeps_what_a_customer_typed(tmp_path: Path) -> None:
     """Whatever happens to it: paid, declined, confirmed, refused, malformed or put into the path."""
     sandbox = RunningSandbox(tmp_path)

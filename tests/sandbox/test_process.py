@@ -17,6 +17,8 @@ from tests.sandbox.running_sandbox import RunningSandbox, card, charge_body, kil
 from tests.waiting import eventually
 
 
+@pytest.mark.kills
+@pytest.mark.stack
 def test_what_was_answered_outlives_a_kill(tmp_path: Path) -> None:
     """kill -9 under load, and a start on the same ledger: every charge that was told is there, as it was told."""
     sandbox = RunningSandbox(tmp_path)
@@ -50,6 +52,7 @@ def test_what_was_answered_outlives_a_kill(tmp_path: Path) -> None:
         assert ledger.execute("pragma journal_mode").fetchall() == [("wal",)]
 
 
+@pytest.mark.stack
 def test_no_stop_waits_for_a_silence_and_the_ledger_has_the_charge(tmp_path: Path) -> None:
     """Stopped in the middle of it: the caller was told nothing, and the charge is paid."""
     sandbox = RunningSandbox(tmp_path, SANDBOX_SILENCE="600")
@@ -82,6 +85,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.stack
 def test_it_does_not_run_where_it_should_not(tmp_path: Path) -> None:
     """It ends with the exit code for a wrong configuration and a clear word, and makes no ledger."""
     refused = [RunningSandbox(tmp_path, **environment) for environment, _ in REFUSALS]

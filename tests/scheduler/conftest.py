@@ -1,6 +1,6 @@
 """An outbox, the topics it publishes to, and relays that run in threads."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -18,7 +18,6 @@ from shared.intents.states import Trigger
 from shared.intents.store import apply, create_or_find
 from shared.kafka.producer import ConfirmingProducer
 from shared.settings import DatabaseSettings, KafkaSettings
-from shared.topics import PAYMENT_INTENT_EVENTS, Topic
 from tests.running_service import Service
 from tests.scheduler.at_work import at_work
 from tests.scheduler.due_intents import Intents
@@ -27,11 +26,8 @@ from tests.topic_reader import TopicReader
 
 
 @pytest.fixture
-def reader(
-    kafka_settings: KafkaSettings, make_topics: Callable[[Sequence[Topic]], None]
-) -> Iterator[TopicReader]:
-    make_topics([PAYMENT_INTENT_EVENTS])
-    made = TopicReader(kafka_settings)
+def reader(all_topics: KafkaSettings) -> Iterator[TopicReader]:
+    made = TopicReader(all_topics)
     yield made
     made.close()
 

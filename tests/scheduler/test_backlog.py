@@ -150,6 +150,7 @@ def test_nobody_is_disturbed(line: Line) -> None:
     member.close()
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("how", ["killed", "frozen"])
 def test_with_kafka_away_it_says_so_within_seconds(breakable: Engines, line: Line, how: str) -> None:
     """Whether connections are refused or nobody answers; and it knows again once Kafka is back."""

@@ -136,6 +136,7 @@ def test_a_time_that_is_changed_in_the_database_is_noticed(steady: Database, int
         eventually(lambda: intents.status(intent) is State.CANCELED)
 
 
+@pytest.mark.kills
 def test_postgres_killed_and_back(breakable: Engines, steady: Database, intents: Intents) -> None:
     """It fails, is seen failing, and goes on by itself; nothing is canceled twice."""
     uuids = intents.make(3 * EXPIRY_BATCH, due_in_s=2)

@@ -21,6 +21,11 @@ select uuidv7(), %(kind)s || n, %(kind)s || n, 25000, 'LYD', mizan_now() + make_
 from generate_series(1, %(count)s) as n"""
 OPEN = "requires_payment_method"
 
+statistics = pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
+rows = pytest.mark.parametrize(
+    "rows", [0, *(pytest.param(rows, marks=pytest.mark.plans) for rows in (20_000, 1_000_000))]
+)
+
 
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
@@ -32,8 +37,8 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     database.close()
 
 
-@pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
-@pytest.mark.parametrize("rows", [0, 20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@statistics
+@rows
 def test_an_idle_look_reads_next_to_nothing(cursor: Cursor[Any], rows: int, statistics: str) -> None:
     """A handful of pages, with none or a million that are not due, and as many that are over."""
     with planner_knowing(cursor, statistics):
@@ -44,8 +49,8 @@ def test_an_idle_look_reads_next_to_nothing(cursor: Cursor[Any], rows: int, stat
     assert pages(plan) <= 10
 
 
-@pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
-@pytest.mark.parametrize("rows", [0, 20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@statistics
+@rows
 def test_a_batch_reads_only_what_is_due(cursor: Cursor[Any], rows: int, statistics: str) -> None:
     """Found by the index, changed by place: no scan, no sort and no join, whatever the statistics say."""
     with planner_knowing(cursor, statistics):

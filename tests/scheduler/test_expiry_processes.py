@@ -11,9 +11,12 @@ from tests.scheduler.due_intents import Intents
 from tests.topic_reader import TopicReader
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.stack
 
+
+@pytest.mark.kills
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_one_of_two_schedulers_killed_in_the_middle_of_a_wave(
     make_scheduler: MakeScheduler, intents: Intents, outbox: Outbox, reader: TopicReader, count: int
 ) -> None:

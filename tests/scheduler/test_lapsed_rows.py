@@ -128,7 +128,7 @@ def test_rows_that_somebody_holds_are_left_to_the_next_turn(
     assert _left(steady, "sessions") == [NOW]
 
 
-@pytest.mark.parametrize("rows", [0, 50_000])
+@pytest.mark.parametrize("rows", [0, pytest.param(50_000, marks=pytest.mark.plans)])
 @pytest.mark.parametrize("table", KEPT_DAYS)
 def test_it_never_reads_a_whole_table(steady: Database, duty: LapsedRows, table: str, rows: int) -> None:
     """Planned on a table that was vacuumed while empty; then it grows, and nobody analyzes it."""

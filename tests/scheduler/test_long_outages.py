@@ -19,7 +19,8 @@ from tests.waiting import eventually
 OUTAGE_S = 150
 
 
-@pytest.mark.slow
+@pytest.mark.kills
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_kafka_down_for_minutes(
     breakable: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
@@ -44,7 +45,8 @@ def test_kafka_down_for_minutes(
         assert [event.seq for event in events if event.intent_uuid == intent] == [1, 2]
 
 
-@pytest.mark.slow
+@pytest.mark.kills
+@pytest.mark.cluster
 @pytest.mark.timeout(300)
 def test_one_broker_of_three_lost(
     kafka_settings: KafkaSettings, database_settings: DatabaseSettings, outbox: Outbox

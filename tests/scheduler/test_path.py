@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from stack.engines import Engines
 from tests.running_service import Service
 from tests.scheduler.conftest import Outbox
@@ -12,6 +14,7 @@ from tests.topic_reader import TopicReader
 from tests.waiting import eventually
 
 
+@pytest.mark.stack
 def test_an_intent_comes_out_of_the_events_topic(
     scheduler: Service, outbox: Outbox, reader: TopicReader
 ) -> None:
@@ -26,6 +29,8 @@ def test_an_intent_comes_out_of_the_events_topic(
         assert process.wait(20) == 0
 
 
+@pytest.mark.kills
+@pytest.mark.stack
 def test_with_the_broker_killed_meanwhile_they_come_out_after_its_return_once_each(
     breakable: Engines, scheduler: Service, outbox: Outbox, reader: TopicReader
 ) -> None:
@@ -47,6 +52,8 @@ def test_with_the_broker_killed_meanwhile_they_come_out_after_its_return_once_ea
     )
 
 
+@pytest.mark.kills
+@pytest.mark.stack
 def test_the_scheduler_killed_in_the_middle_loses_nothing(
     scheduler: Service, outbox: Outbox, reader: TopicReader
 ) -> None:

@@ -56,7 +56,9 @@ FIRST_DELIVERY: dict[str, object] = {"due": datetime(1, 1, 1, tzinfo=UTC), "id":
 FIRST_EVENT: dict[str, object] = {"id": UUID(int=0), **BEGINNING}
 
 statistics = pytest.mark.parametrize("statistics", ["none", "of empty tables", "fresh"])
-rows = pytest.mark.parametrize("rows", [0, 20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+rows = pytest.mark.parametrize(
+    "rows", [0, *(pytest.param(rows, marks=pytest.mark.plans) for rows in (20_000, 1_000_000))]
+)
 # A million rows are made first.
 pytestmark = pytest.mark.timeout(300)
 

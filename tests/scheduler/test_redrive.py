@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from time import time
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import psycopg
 import pytest
 
+from services.scheduler import backlog
 from services.scheduler.putting_back import BATCH, REST_S, WINDOW, Thresholds
 from services.scheduler.redrive import Redrive, _Overdue
 from shared.db.connections import STEADY_PLANS
@@ -16,7 +17,7 @@ from shared.db.pool import Database
 from shared.kafka.clients import KafkaUnavailableError
 from shared.messages import DeliveryDue
 from shared.settings import DatabaseSettings, KafkaSettings
-from shared.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW, Topic
+from shared.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW, Topic
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.running_service import Service
@@ -44,14 +45,14 @@ def duty(steady: Database, kafka_settings: KafkaSettings) -> Redrive:
 
 
 @pytest.fixture
-def line(kafka_settings: KafkaSettings, make_topics: MakeTopics) -> Line:
-    make_topics(TOPICS)
-    return Line(kafka_settings)
+def line(all_topics: KafkaSettings) -> Line:
+    return Line(all_topics)
 
 
 @pytest.fixture
-def without_kafka(kafka_settings: KafkaSettings) -> KafkaSettings:
-    """Nobody listens there: whoever asks fails."""
+def without_kafka(kafka_settings: KafkaSettings, monkeypatch: pytest.MonkeyPatch) -> KafkaSettings:
+    """Nobody listens there: whoever asks fails, and soon."""
+    monkeypatch.setattr(backlog, "_TIMEOUT_S", 0.5)
     return replace(kafka_settings, bootstrap_servers="127.0.0.1:1")
 
 
@@ -269,6 +270,7 @@ class TestInLine:
             assert told == pytest.approx(LONG_OVERDUE_S + hours * 3600, abs=60)
             clock.advance(HOUR)
 
+    @pytest.mark.kills
     def test_kafka_away_and_back(self, breakable: Engines, line: Line, duty: Redrive, tables: Tables) -> None:
         """Nothing goes back while nobody knows what is in line; the duty fails, is seen failing, and goes on."""
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=60)
@@ -503,13 +505,13 @@ class TestParked:
 
 
 @pytest.fixture
-def reader(kafka_settings: KafkaSettings, make_topics: MakeTopics) -> Iterator[TopicReader]:
-    make_topics(ALL_TOPICS)
+def reader(kafka_settings: KafkaSettings, all_topics: KafkaSettings) -> Iterator[TopicReader]:
     made = TopicReader(kafka_settings, WEBHOOKS_DELIVER.name)
     yield made
     made.close()
 
 
+@pytest.mark.stack
 def test_the_scheduler_does_it(scheduler: Service, tables: Tables, reader: TopicReader) -> None:
     """With its usual thresholds, as the process it is."""
     tables.deliveries(overdue_s=10 * MINUTE)
@@ -520,9 +522,3 @@ def test_the_scheduler_does_it(scheduler: Service, tables: Tables, reader: Topic
         eventually(lambda: scheduler.status() == 200)
         assert "mizan_webhook_redriven_total 1.0" in scheduler.page("metrics")
     assert sorted(message.id for message in messages if isinstance(message, DeliveryDue)) == [overdue, parked]
-
-
-def test_ids_are_in_the_order_of_time(tables: Tables) -> None:
-    """What these tests rely on."""
-    made: list[UUID] = tables.deliveries(20, overdue_s=0)
-    assert made == sorted(made)

@@ -68,6 +68,7 @@ def test_what_was_rolled_back_never_comes_out(
     assert [event.intent_uuid for event in reader.events(1)] == [intent]
 
 
+@pytest.mark.kills
 def test_kafka_away_rows_wait_and_then_come_out_once_each(
     breakable: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
@@ -88,6 +89,7 @@ def test_kafka_away_rows_wait_and_then_come_out_once_each(
     assert _in_order(events, more, changes=1)
 
 
+@pytest.mark.kills
 def test_a_database_restart_is_survived(
     breakable: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
@@ -104,6 +106,7 @@ def test_a_database_restart_is_survived(
     assert len(reader.events(2)) == 2
 
 
+@pytest.mark.kills
 def test_one_relay_is_active_and_a_standby_takes_over(
     breakable: Engines,
     database_settings: DatabaseSettings,
@@ -142,6 +145,7 @@ def test_one_relay_is_active_and_a_standby_takes_over(
     second.close()
 
 
+@pytest.mark.kills
 def test_a_stalled_relay_loses_its_session(
     breakable: Engines, monkeypatch: pytest.MonkeyPatch, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
@@ -162,6 +166,7 @@ def test_a_stalled_relay_loses_its_session(
     stalled.close()
 
 
+@pytest.mark.kills
 def test_stopping_while_kafka_is_away_leaves_the_rows(
     breakable: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
@@ -225,6 +230,7 @@ def test_more_refused_rows_than_fit_into_a_batch(
     relay.close()
 
 
+@pytest.mark.plans
 def test_its_statements_use_the_key_whatever_the_statistics_say(database: Database, relays: Relays) -> None:
     """On an empty table that nobody analyzed, on a full one, and on one whose statistics say it is empty."""
     relay = relays.make()

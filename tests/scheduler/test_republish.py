@@ -7,6 +7,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from services.scheduler import backlog
 from services.scheduler.putting_back import BATCH, REST_S, WINDOW, Thresholds
 from services.scheduler.republish import Republish, _NotTakenIn
 from shared.db.connections import STEADY_PLANS
@@ -15,7 +16,7 @@ from shared.intents.states import EventType
 from shared.kafka.clients import KafkaUnavailableError
 from shared.messages import IntentEvent
 from shared.settings import DatabaseSettings, KafkaSettings
-from shared.topics import ALL_TOPICS, PAYMENT_INTENT_EVENTS, Topic
+from shared.topics import PAYMENT_INTENT_EVENTS, Topic
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.running_service import Service
@@ -41,9 +42,8 @@ def duty(steady: Database, kafka_settings: KafkaSettings) -> Republish:
 
 
 @pytest.fixture
-def line(kafka_settings: KafkaSettings, make_topics: MakeTopics) -> Line:
-    make_topics([PAYMENT_INTENT_EVENTS])
-    return Line(kafka_settings)
+def line(all_topics: KafkaSettings) -> Line:
+    return Line(all_topics)
 
 
 class TestOld:
@@ -170,9 +170,14 @@ class TestInLine:
         assert ids(tables.republished()) == made
 
     def test_kafka_is_not_asked_unless_something_might_be_published_again(
-        self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
+        self,
+        steady: Database,
+        kafka_settings: KafkaSettings,
+        tables: Tables,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """With nothing to take in, or nothing old, or all of it published again within the hour."""
+        monkeypatch.setattr(backlog, "_TIMEOUT_S", 0.5)
         duty = Republish(steady, replace(kafka_settings, bootstrap_servers="127.0.0.1:1"), IMPATIENT)
         duty.turn()
         tables.events(3, age_s=10 * MINUTE)
@@ -184,6 +189,7 @@ class TestInLine:
             duty.turn()
         assert tables.republished() == []
 
+    @pytest.mark.kills
     def test_kafka_away_and_back(
         self, breakable: Engines, line: Line, duty: Republish, tables: Tables
     ) -> None:
@@ -261,11 +267,9 @@ class TestPace:
         assert ids(tables.republished()) == made
 
 
-def test_the_scheduler_does_it(
-    scheduler: Service, tables: Tables, make_topics: MakeTopics, reader: TopicReader
-) -> None:
+@pytest.mark.stack
+def test_the_scheduler_does_it(scheduler: Service, tables: Tables, reader: TopicReader) -> None:
     """With its usual thresholds, as the process it is."""
-    make_topics(ALL_TOPICS)
     tables.events(age_s=10 * MINUTE)
     (old,) = tables.events(age_s=OLD_S)
     with scheduler.running():

@@ -26,10 +26,16 @@ class MizanStandIn:
     """False: it does what it is asked, and its answer is lost."""
     is_away: bool = False
     next_amount: int | None = None
+    checkout: str = "https://pay.example"
+
+    @property
+    def origin(self) -> str:
+        """As `checkout`, it shows a page that does nothing."""
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/api/v1"
+        return f"{self.origin}/api/v1"
 
     def only_intent(self) -> dict[str, Any]:
         (intent,) = self.intents.values()
@@ -41,6 +47,7 @@ class MizanStandIn:
         app.before_request(lambda: self.asked.append(request.path))
         app.post("/api/v1/payment-intents")(self._create)
         app.get("/api/v1/payment-intents/<uuid>")(self._retrieve)
+        app.get("/pay/<uuid>")(lambda uuid: f"<!doctype html><title>{uuid}</title>")
         with serving(app, self.port):
             yield self
 
@@ -62,7 +69,7 @@ class MizanStandIn:
             "currency": body["currency"],
             "status": "requires_payment_method",
             "return_url": body["return_url"],
-            "checkout_url": f"https://pay.example/pay/{uuid}",
+            "checkout_url": f"{self.checkout}/pay/{uuid}",
             "expires_at": "2030-01-01T00:00:00Z",
             "updated_at": "2026-01-01T00:00:00Z",
         }

@@ -52,6 +52,7 @@ def consume_one(servers: str, topic: str) -> bytes | None:
         consumer.close()
 
 
+@pytest.mark.kills
 def test_killed_broker_comes_back_with_its_records(breakable: Engines) -> None:
     """SIGKILL and a new start: same port, same data."""
     servers = breakable.kafka_bootstrap_servers
@@ -66,6 +67,7 @@ def test_killed_broker_comes_back_with_its_records(breakable: Engines) -> None:
     assert consume_one(servers, topic) == b"kept"
 
 
+@pytest.mark.kills
 def test_killed_database_comes_back_with_its_rows(breakable: Engines) -> None:
     """SIGKILL of the server and all its workers loses nothing that was committed."""
     with psycopg.connect(breakable.database_url) as connection:
@@ -79,6 +81,7 @@ def test_killed_database_comes_back_with_its_rows(breakable: Engines) -> None:
         assert connection.execute("select id from kept").fetchall() == [(1,)]
 
 
+@pytest.mark.kills
 def test_database_restarts_in_place(breakable: Engines) -> None:
     """An orderly restart keeps the address."""
     url = breakable.database_url
@@ -89,6 +92,7 @@ def test_database_restarts_in_place(breakable: Engines) -> None:
     psycopg.connect(url).close()
 
 
+@pytest.mark.kills
 def test_frozen_broker_answers_again_after_thaw(breakable: Engines) -> None:
     """SIGSTOP makes a broker that accepts connections and answers nothing."""
     breakable.kafka.freeze()
@@ -97,6 +101,7 @@ def test_frozen_broker_answers_again_after_thaw(breakable: Engines) -> None:
     assert eventually(lambda: count_brokers(breakable.kafka_bootstrap_servers)) == 1
 
 
+@pytest.mark.kills
 def test_engines_die_with_the_process_that_made_them(tmp_path: Path) -> None:
     """kill -9 of a test run leaves no PostgreSQL and no Kafka behind."""
     script = (
@@ -122,7 +127,8 @@ def test_directory_of_another_cluster_size_is_refused(tmp_path: Path) -> None:
         KafkaCluster(tmp_path, [BrokerPorts(1, 2), BrokerPorts(3, 4), BrokerPorts(5, 6)], [])
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
+@pytest.mark.kills
 def test_three_brokers_survive_the_loss_of_one(tmp_path: Path) -> None:
     """Three copies, two in sync: acknowledged records stay, and more are taken, without one broker."""
     with embedded_engines(tmp_path, brokers=3) as engines:

@@ -95,7 +95,7 @@ def test_two_checkouts_fetch_at_once(tmp_path: Path) -> None:
     together = Barrier(2)
 
     def meet(content: bytes) -> bytes:
-        together.wait(10)
+        together.wait(30)
         return content
 
     with ThreadPoolExecutor(2) as pool:

@@ -19,8 +19,8 @@ SERVICES = [Service("api", 1, ("api",)), Service("scheduler", 6, ("scheduler",))
 
 @pytest.fixture
 def listener() -> Iterator[int]:
-    """A real program that listens: this one."""
-    (port,) = find_free_ports(1)
+    """A real program that listens: this one. Nobody listens on the port after it."""
+    port = next(port for port in find_free_ports(50) if is_free(port + 1))
     with socket.create_server(("127.0.0.1", port)):
         yield port
 

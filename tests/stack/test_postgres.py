@@ -42,6 +42,7 @@ def start(server: Postgres, guardian: Guardian, log: Path) -> ChildProcess:
     return process
 
 
+@pytest.mark.kills
 def test_runs_in_a_deep_directory(server: Postgres, guardian: Guardian, tmp_path: Path) -> None:
     """A path too long for a unix socket is no obstacle; the password is asked for and private."""
     process = start(server, guardian, tmp_path / "log")
@@ -56,6 +57,7 @@ def test_runs_in_a_deep_directory(server: Postgres, guardian: Guardian, tmp_path
         process.kill()
 
 
+@pytest.mark.kills
 def test_stale_pid_file_of_a_living_program(server: Postgres, guardian: Guardian, tmp_path: Path) -> None:
     """After a crash the pid in postmaster.pid may belong to another program: it is left alone, we start."""
     owner = server.data.stat().st_uid if os.geteuid() == 0 else None
@@ -71,6 +73,7 @@ def test_stale_pid_file_of_a_living_program(server: Postgres, guardian: Guardian
             stranger.kill()
 
 
+@pytest.mark.kills
 def test_running_server_is_not_doubled(server: Postgres, guardian: Guardian, tmp_path: Path) -> None:
     """A server that really runs on the directory is named with its pid, and its pid file stays."""
     process = start(server, guardian, tmp_path / "log")
@@ -112,6 +115,7 @@ def test_too_deep_directory_is_refused(tmp_path: Path) -> None:
         Postgres(deep, 1).prepare()
 
 
+@pytest.mark.kills
 def test_runs_below_a_closed_directory(tmp_path: Path, guardian: Guardian) -> None:
     """A directory nobody else may enter, like root's home, stays closed, and PostgreSQL runs below it."""
     closed = tmp_path / "closed"

@@ -14,7 +14,9 @@ from stack.programs import Program
 from stack.stop_signals import StopRequested
 from stack.supervision import Supervision
 
-SLEEPER = Program("sleeper", "sleepers", ("/bin/sleep", "600"), stop_seconds=20)
+pytestmark = pytest.mark.stack
+
+SLEEPER = Program("sleeper", "sleepers", ("/bin/sleep", "600"), stop_seconds=60)
 
 
 @pytest.fixture
@@ -34,6 +36,7 @@ def test_one_that_has_hardly_been_started_is_stopped_at_once(supervision: Superv
         assert monotonic() - began < SLEEPER.stop_seconds / 2
 
 
+@pytest.mark.kills
 def test_a_question_that_a_signal_interrupted_spoils_none_after_it(supervision: Supervision) -> None:
     """A stop may come while supervisord has yet to answer."""
 
@@ -43,8 +46,8 @@ def test_a_question_that_a_signal_interrupted_spoils_none_after_it(supervision: 
     before = signal.signal(signal.SIGUSR1, stop)
     os.kill(supervision.pid, signal.SIGSTOP)
     try:
-        Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
         with pytest.raises(StopRequested):
+            Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
             supervision.start("sleeper")
     finally:
         os.kill(supervision.pid, signal.SIGCONT)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from stack.kafka import count_brokers
 from tests.engines import TestEngines
 from tests.stack.running_stack import PROJECT, RunningStack, free_port_base
 from tests.waiting import eventually
+
+pytestmark = pytest.mark.stack
 
 Start = Callable[..., RunningStack]
 
@@ -48,7 +51,7 @@ def given(engines: TestEngines) -> dict[str, str]:
 
 
 def get(port: int, path: str) -> Any:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.request("GET", path)
         return json.loads(connection.getresponse().read())
@@ -65,6 +68,7 @@ def has_new_pid(stack: RunningStack, before: dict[str, Any], name: str) -> bool:
     return now is not None and now != before["pids"][name]
 
 
+@pytest.mark.kills
 def test_life_of_a_stack(start: Start) -> None:
     """Ready means usable; a killed service is restarted and told; SIGTERM ends all of it with exit 0."""
     stack = start()
@@ -118,6 +122,7 @@ def test_interrupt_that_reaches_make_alone(tmp_path: Path, given: dict[str, str]
     assert all_gone(pids)
 
 
+@pytest.mark.kills
 def test_second_run_cleans_up_after_kill_9(start: Start) -> None:
     """kill -9 of the front, then of supervisord too: the next run stops the rest and keeps the data."""
     first = start()
@@ -148,6 +153,7 @@ def test_second_run_cleans_up_after_kill_9(start: Start) -> None:
     assert [place for place in sockets if place.exists()] == []
 
 
+@pytest.mark.kills
 def test_death_of_supervisord_ends_the_stack(start: Start) -> None:
     """Nobody would restart anything any more: the front stops what is left and says why."""
     stack = start()
@@ -191,10 +197,21 @@ def test_given_engines_are_not_embedded(start: Start, given: dict[str, str]) -> 
     assert count_brokers(given["KAFKA_BOOTSTRAP_SERVERS"]) == 1
 
 
+@contextmanager
+def hang_ups_heard() -> Iterator[None]:
+    """Tests that were started with nohup ignore SIGHUP, and so would what they start."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_stop_while_starting(start: Start, number: signal.Signals) -> None:
     """A signal in the middle of the start, and another one in the middle of the stop, end it cleanly."""
-    stack = start()
+    with hang_ups_heard():
+        stack = start()
     eventually(lambda: "PostgreSQL ready" in stack.output, within=80)
     stack.send(number)
     eventually(lambda: "Stopping" in stack.output)
@@ -232,7 +249,8 @@ def test_unusable_directory(start: Start, tmp_path: Path) -> None:
     assert "STACK_DIR=" in stack.output
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
+@pytest.mark.kills
 def test_three_brokers(start: Start) -> None:
     """BROKERS=3: three brokers, each restarted on its own; the directory remembers how many there were."""
     stack = start(BROKERS="3")

@@ -5,9 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.kafka.topic_check import ensure_topics
-from shared.settings import Settings, WebhookSettings
-from shared.topics import ALL_TOPICS
+from shared.settings import WebhookSettings
 from tests.checkout.conftest import bank, world
 from tests.checkout.world import CheckoutWorld
 from tests.tracing.recorded import Recorded, recording
@@ -26,8 +24,7 @@ def spans() -> Iterator[Recorded]:
 
 
 @pytest.fixture
-def shop(world: CheckoutWorld, receiver: Receiver, settings: Settings) -> TracedWorld:
-    ensure_topics(settings.kafka, ALL_TOPICS)
+def shop(world: CheckoutWorld, receiver: Receiver) -> TracedWorld:
     world.settings = replace(
         world.settings, webhooks=WebhookSettings(retry_delays=DELAYS, allow_private=True)
     )

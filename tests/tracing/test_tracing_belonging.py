@@ -73,6 +73,7 @@ def test_an_operators_decision_stays_in_the_intents_trace(shop: TracedWorld, spa
     assert own == traceparent_of(spans.named(CREATE)[0])
 
 
+@pytest.mark.usefixtures("all_topics")
 def test_an_intent_made_untraced_stays_untraced(shop: TracedWorld, spans: Recorded) -> None:
     """Null, everywhere, whatever is traced by now: its payment, its webhook, its receipt."""
     with spans.paused():
@@ -86,6 +87,7 @@ def test_an_intent_made_untraced_stays_untraced(shop: TracedWorld, spans: Record
     assert spans.all() == []
 
 
+@pytest.mark.usefixtures("all_topics")
 def test_what_the_sampler_leaves_out_is_left_out_everywhere(shop: TracedWorld) -> None:
     """The decision travels with the trace, so that there are no halves of traces."""
     with recording(ALWAYS_OFF) as spans:
@@ -151,6 +153,7 @@ def test_pages_of_no_intent_and_what_machines_ask_for_have_no_spans(
     assert spans.all() == []
 
 
+@pytest.mark.usefixtures("all_topics")
 def test_a_resend_has_the_trace_of_who_asked(shop: TracedWorld, spans: Recorded) -> None:
     """It is another story than the payment's; asked for from nowhere, it has none."""
 

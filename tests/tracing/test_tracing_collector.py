@@ -17,6 +17,8 @@ from tests.tracing.collector import Collector
 from tests.tracing.world import TracedWorld
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.stack
+
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLER = f"00-{TRACE}-b7ad6b7169203331-01"
 STOPS_WITHIN_S = 15
@@ -99,6 +101,7 @@ def test_pages_of_the_checkout(
     assert {(span.trace_id, span.path) for span in collector.spans} == {(TRACE, "/own/path")}
 
 
+@pytest.mark.usefixtures("all_topics")
 def test_the_workers_behind_kafka(shop: TracedWorld, collector: Collector, repository_root: Path) -> None:
     """The scheduler and the webhooks, from the outbox to the receipt."""
     settings = shop.checkout.settings

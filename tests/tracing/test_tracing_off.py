@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
 from confluent_kafka import Message, TopicPartition
 
 from shared.kafka import clients
@@ -64,6 +65,7 @@ def test_opentelemetry_is_not_imported(repository_root: Path) -> None:
     assert looked.stdout.strip() == "[]"
 
 
+@pytest.mark.usefixtures("all_topics")
 def test_nothing_is_written_and_nothing_is_sent(shop: TracedWorld) -> None:
     """Whatever the merchant says of their own trace."""
     kafka = shop.checkout.settings.kafka
@@ -84,6 +86,7 @@ def test_nothing_is_written_and_nothing_is_sent(shop: TracedWorld) -> None:
     assert [record.headers() for record in records] == [None] * 4
 
 
+@pytest.mark.usefixtures("all_topics")
 def test_a_process_that_is_not_traced_hands_a_trace_on(shop: TracedWorld) -> None:
     """Installed one after another, services do not tear each other's traces apart."""
     intent = shop.create()

@@ -1,5 +1,6 @@
 """One trace from a merchant's call to the receipt of its webhook, over PostgreSQL, Kafka and a delay topic."""
 
+import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
 from services.scheduler.expiry import Expiry
@@ -9,6 +10,8 @@ from tests.tracing.recorded import Recorded, attributes_of, trace_id_of, tracepa
 from tests.tracing.world import TracedWorld
 from tests.waiting import eventually
 from tests.webhooks.receivers import Received, Reply
+
+pytestmark = pytest.mark.usefixtures("all_topics")
 
 CREATE = "POST /api/v1/payment-intents"
 PAY = "POST /pay/<intent>"

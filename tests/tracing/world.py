@@ -19,7 +19,7 @@ from shared.webhook_url import check_webhook_url
 from tests.api.conftest import PATH, credentials_of
 from tests.checkout.customer import Customer
 from tests.checkout.world import CheckoutWorld
-from tests.webhooks.conftest import Webhooks
+from tests.webhooks.conftest import ONE_RETRY, Webhooks
 from tests.webhooks.merchants import told_events
 from tests.webhooks.receivers import Receiver
 
@@ -75,18 +75,16 @@ class TracedWorld:
         with self.database.transaction() as connection:
             set_webhook_url(connection, self.checkout.application.id, url)
 
-    def take_in_expired(self) -> DeliveryDue:
-        """The one intent that is due expires, and its event is taken in, with nothing put into Kafka."""
+    def take_in_expired(self) -> list[DeliveryDue]:
+        """All intents that are due expire, and their events are taken in, with nothing put into Kafka."""
         Expiry(self.database).turn()
-        (event,) = told_events(self.database)
         with self.database.cursor() as cursor:
-            (due,) = take_in(cursor, [event])
-        return due
+            return take_in(cursor, told_events(self.database))
 
     @contextmanager
     def webhooks(self) -> Iterator[None]:
-        """The relay, and all parts of the webhook service."""
-        with Webhooks(self.checkout.settings).whole():
+        """The relay, and the parts of the webhook service for a try, a retry and a resend."""
+        with Webhooks(self.checkout.settings).whole(*ONE_RETRY, "resend"):
             yield
 
     @contextmanager

@@ -8,21 +8,25 @@ from threading import Event, Thread
 import pytest
 
 from services.scheduler.relay import Relay
-from services.webhooks.roles import Workshop, chosen_roles
+from services.webhooks import database_clock, delaying
+from services.webhooks.roles import Role, Workshop, chosen_roles
 from shared.db.connections import STEADY_PLANS
 from shared.db.pool import Database
 from shared.kafka.loop import ConsumerLoop
 from shared.kafka.producer import ConfirmingProducer, Outgoing, until
-from shared.kafka.topic_check import ensure_topics
 from shared.sealing import SecretBox
-from shared.settings import Settings, WebhookSettings
-from shared.topics import ALL_TOPICS
+from shared.settings import KafkaSettings, Settings, WebhookSettings
+from tests.clock import Clock
 from tests.scheduler.at_work import at_work
 from tests.webhooks.merchants import Merchant
 from tests.webhooks.receivers import Receiver
 
 # Short, but long enough to tell an early try from one in time.
 DELAYS = (0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4)
+# Each part joins a consumer group of its own, which takes time: a test starts only the parts that it needs.
+FIRST_TRY = ("intake", "deliver")
+ONE_RETRY = (*FIRST_TRY, "delay.1")
+TWO_RETRIES = (*ONE_RETRY, "delay.2")
 
 
 class Webhooks:
@@ -43,10 +47,10 @@ class Webhooks:
 
     @contextmanager
     def running(self, *roles: str, answer_within_s: float = 10.0) -> Iterator[list[ConsumerLoop]]:
-        """These parts, or all of them, until they are stopped gracefully."""
+        """Run these parts, or all of them, and stop them gracefully. `delay` means all eight, `delay.1` the first."""
         database = Database(self.settings.database, "webhooks", **STEADY_PLANS)
         workshop = Workshop(self.settings, database, answer_within_s)
-        loops = [workshop.loop(role) for role in chosen_roles(roles)]
+        loops = [workshop.loop(role) for role in _named(roles)]
         threads = [Thread(target=loop.run, daemon=True) for loop in loops]
         for thread in threads:
             thread.start()
@@ -69,9 +73,15 @@ class Webhooks:
             yield
 
     @contextmanager
-    def whole(self, answer_within_s: float = 10.0) -> Iterator[None]:
-        with self.relayed(), self.running(answer_within_s=answer_within_s):
+    def whole(self, *roles: str, answer_within_s: float = 10.0) -> Iterator[None]:
+        """Run the relay and these parts, or all of them."""
+        with self.relayed(), self.running(*roles, answer_within_s=answer_within_s):
             yield
+
+
+def _named(names: Sequence[str]) -> list[Role]:
+    roles = chosen_roles([name.partition(".")[0] for name in names])
+    return [role for role in roles if not names or {role.name, role.name.partition(".")[0]} & set(names)]
 
 
 @pytest.fixture
@@ -80,9 +90,16 @@ def webhook_settings(settings: Settings) -> Settings:
 
 
 @pytest.fixture
-def webhooks(webhook_settings: Settings) -> Webhooks:
-    ensure_topics(webhook_settings.kafka, ALL_TOPICS)
+def webhooks(webhook_settings: Settings, all_topics: KafkaSettings) -> Webhooks:
     return Webhooks(webhook_settings)
+
+
+@pytest.fixture
+def quick_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The database's clock, turned by hand. The delay topics notice within a moment instead of seconds."""
+    for module in (database_clock, delaying):
+        monkeypatch.setattr(module, "ASK_AGAIN_S", 0.1)
+    return clock
 
 
 @pytest.fixture

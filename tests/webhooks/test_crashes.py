@@ -15,12 +15,14 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from services.webhooks import delivering
 from services.webhooks.answers import Answer
 from services.webhooks.deliveries import LadderTry, record_tries
 from services.webhooks.intake import take_in
 from services.webhooks.ladder import decide
 from services.webhooks.records import to_deliver
 from shared.db.pool import Database
+from shared.kafka import dead_letters
 from shared.kafka.producer import Outgoing
 from shared.messages import DeadLetter, DeliveryDue, DeliveryExhausted, encode
 from shared.topics import DEAD_LETTERS, PAYMENT_INTENT_EVENTS, WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
@@ -29,7 +31,7 @@ from tests.lost_topics import delete_topic
 from tests.running_service import Service
 from tests.topic_reader import TopicReader
 from tests.waiting import eventually
-from tests.webhooks.conftest import DELAYS, MakeMerchant, Webhooks
+from tests.webhooks.conftest import DELAYS, FIRST_TRY, ONE_RETRY, TWO_RETRIES, MakeMerchant, Webhooks
 from tests.webhooks.merchants import Merchant, ids_in, told_events
 from tests.webhooks.receivers import Receiver, Reply
 
@@ -62,6 +64,8 @@ def start_process(webhooks: Webhooks, repository_root: Path) -> Iterator[StartPr
 
 
 class TestKilledAtAnyMoment:
+    @pytest.mark.kills
+    @pytest.mark.stack
     def test_every_delivery_gets_its_outcome(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, start_process: StartProcess
     ) -> None:
@@ -98,7 +102,7 @@ class TestKilledAtAnyMoment:
         happened = merchant.happens()
         with database.cursor() as cursor:
             assert len(take_in(cursor, told_events(database))) == 1
-        with webhooks.whole():
+        with webhooks.whole(*FIRST_TRY):
             eventually(lambda: merchant.status(happened) == "succeeded")
         assert ids_in(receiver) == [happened]
 
@@ -190,25 +194,30 @@ class TestStoppedGracefully:
         receiver.answer = Reply(200, delay_s=0.4)
         happened = [merchant.happens() for _ in range(50)]
         with webhooks.relayed():
-            with webhooks.running():
+            with webhooks.running(*FIRST_TRY):
                 eventually(lambda: len(receiver.requests) == 50)
             assert merchant.statuses() == {"succeeded": 50}
-            with webhooks.running():
+            with webhooks.running(*FIRST_TRY):
                 marker = merchant.happens()
                 eventually(lambda: merchant.status(marker) == "succeeded")
         assert sorted(ids_in(receiver)) == sorted([*happened, marker])
 
     def test_what_hangs_is_handed_back(
-        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+        self,
+        webhooks: Webhooks,
+        merchant: Merchant,
+        receiver: Receiver,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """It is not waited for; the next to have the partition sends it again, as the same try."""
+        monkeypatch.setattr(delivering, "_SETTLE_S", 0.5)
         receiver.answer = lambda _: Reply(hangs=len(receiver.requests) == 1)
         happened = merchant.happens()
         with webhooks.relayed():
-            with webhooks.running():
+            with webhooks.running(*FIRST_TRY):
                 eventually(lambda: receiver.requests)
             assert merchant.tries(happened) == []
-            with webhooks.running():
+            with webhooks.running(*FIRST_TRY):
                 eventually(lambda: merchant.status(happened) == "succeeded")
         assert ids_in(receiver) == [happened] * 2
         assert [one.number for one in merchant.tries(happened)] == [1]
@@ -220,9 +229,9 @@ class TestStoppedGracefully:
         receiver.answer = lambda _: Reply(500 if len(receiver.requests) == 1 else 200)
         happened = merchant.happens()
         with webhooks.relayed():
-            with webhooks.running():
+            with webhooks.running(*ONE_RETRY):
                 eventually(lambda: merchant.tries(happened))
-            with webhooks.running():
+            with webhooks.running(*ONE_RETRY):
                 eventually(lambda: merchant.status(happened) == "succeeded")
         first, second = receiver.requests
         assert second.at - first.at >= DELAYS[0]
@@ -238,10 +247,10 @@ def test_workers_come_and_go(webhooks: Webhooks, merchant: Merchant, receiver: R
         return Reply(500 if refused[body] <= 2 else 200, delay_s=0.01)
 
     receiver.answer = answer
-    with webhooks.relayed(), webhooks.running():
+    with webhooks.whole(*TWO_RETRIES):
         happened = [merchant.happens() for _ in range(60)]
         for _ in range(3):
-            with webhooks.running():
+            with webhooks.running(*TWO_RETRIES):
                 happened += [merchant.happens() for _ in range(20)]
                 eventually(partial(merchant.tries, happened[-1]))
         eventually(lambda: merchant.statuses() == {"succeeded": 120})
@@ -257,6 +266,7 @@ def test_workers_come_and_go(webhooks: Webhooks, merchant: Merchant, receiver: R
             assert later - earlier >= DELAYS[0]
 
 
+@pytest.mark.kills
 class TestEnginesBreak:
     def test_postgresql_goes_away_and_comes_back(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, breakable: Engines
@@ -295,7 +305,7 @@ class TestRecordsNobodyCanUse:
         webhooks.put([Outgoing(WEBHOOKS_DELIVER.name, "x", b"garbage"), wrong_place])
         webhooks.put([Outgoing(PAYMENT_INTENT_EVENTS.name, "x", b"\xff")])
         happened = merchant.happens()
-        with webhooks.whole():
+        with webhooks.whole(*FIRST_TRY):
             eventually(lambda: merchant.status(happened) == "succeeded")
             reader = TopicReader(webhooks.settings.kafka, DEAD_LETTERS.name)
             letters = [letter for letter in reader.read(3) if isinstance(letter, DeadLetter)]
@@ -303,9 +313,15 @@ class TestRecordsNobodyCanUse:
         assert {letter.value for letter in letters} == {b"garbage", wrong_place.value, b"\xff"}
 
     def test_what_is_in_flight_goes_on_while_the_dead_letters_take_nothing(
-        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
+        self,
+        webhooks: Webhooks,
+        merchant: Merchant,
+        receiver: Receiver,
+        database: Database,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Their topic is gone. Only the partition with garbage in it waits."""
+        monkeypatch.setattr(dead_letters, "_PATIENCE_S", 0.5)
         delete_topic(webhooks.settings.kafka, DEAD_LETTERS)
         receiver.answer = Reply(200, delay_s=0.5)
         happened = [merchant.happens() for _ in range(10)]
@@ -325,7 +341,7 @@ class TestRecordsNobodyCanUse:
         bad, good = make_merchant(receiver.url), make_merchant(receiver.url)
         bad.execute("update webhook_secrets set sealed = 'rubbish' where application_id = %s", bad.id)
         lost, found = bad.happens(), [good.happens() for _ in range(10)]
-        with webhooks.whole():
+        with webhooks.whole(*FIRST_TRY):
             eventually(lambda: good.statuses() == {"succeeded": 10})
             reader = TopicReader(webhooks.settings.kafka, DEAD_LETTERS.name)
             (letter,) = reader.read(1)
@@ -336,12 +352,15 @@ class TestRecordsNobodyCanUse:
         assert sorted(ids_in(receiver)) == sorted(found)
 
 
+@pytest.mark.stack
 def test_sigterm_ends_the_process_in_time(start_process: StartProcess) -> None:
     process = start_process()
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 0
 
 
+@pytest.mark.kills
+@pytest.mark.stack
 def test_sigterm_ends_the_process_also_while_postgresql_is_frozen(
     webhooks: Webhooks, merchant: Merchant, database: Database, start_process: StartProcess
 ) -> None:

@@ -5,7 +5,7 @@ from time import time
 
 import pytest
 
-from services.webhooks import endpoints
+from services.webhooks import delivering, endpoints
 from shared.settings import WebhookSettings
 from shared.topics import WEBHOOKS_SLOW
 from tests.topic_reader import TopicReader
@@ -15,6 +15,13 @@ from tests.webhooks.merchants import ids_in
 from tests.webhooks.receivers import Reply
 
 MANY = 5000
+LANES = ("intake", "deliver", "slow")
+
+
+@pytest.fixture(autouse=True)
+def _settled_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever stops does not wait long for the requests that hang."""
+    monkeypatch.setattr(delivering, "_SETTLE_S", 0.5)
 
 
 def test_the_others_are_told_while_one_hangs(
@@ -28,7 +35,7 @@ def test_the_others_are_told_while_one_hangs(
     hanging.happens_often(MANY)
     for other in others:
         other.happens_often(5)
-    with webhooks.whole():
+    with webhooks.whole(*LANES):
         eventually(lambda: all(other.statuses() == {"succeeded": 5} for other in others))
         first_try_over_at = silent.requests[0].at + 10
         assert max(request.at for request in quick.requests) < first_try_over_at
@@ -58,7 +65,7 @@ def test_what_was_moved_to_the_slow_lane_arrives(
     )
     recovering = Webhooks(replace(webhooks.settings, webhooks=settings))
     merchant.happens_often(300)
-    with recovering.relayed(), recovering.running(answer_within_s=0.5):
+    with recovering.whole(*LANES, "delay", answer_within_s=0.5):
         slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
         slow.read(200)
         slow.close()
@@ -81,7 +88,7 @@ def test_in_the_slow_lane_too_nobody_waits_for_one_that_hangs(
     hanging, steady = make_merchant(silent.url), make_merchant(unhurried.url)
     patient = webhooks.with_delays((3600.0,) * 8)
     hanging.happens_often(4000)
-    with patient.whole():
+    with patient.whole(*LANES):
         slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
         slow.read(3000)
         slow.close()
@@ -92,13 +99,19 @@ def test_in_the_slow_lane_too_nobody_waits_for_one_that_hangs(
 
 
 def test_a_quick_endpoint_needs_no_slow_lane(
-    webhooks: Webhooks, make_merchant: MakeMerchant, make_receiver: MakeReceiver
+    webhooks: Webhooks,
+    make_merchant: MakeMerchant,
+    make_receiver: MakeReceiver,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """However many there are: a detour would only cost."""
+    # On a busy machine no endpoint answers soon.
+    for limit in ("QUICK_S", "SILENT_S", "SILENT_AT_FIRST_S"):
+        monkeypatch.setattr(endpoints, limit, 10.0)
     receiver = make_receiver()
     merchant = make_merchant(receiver.url)
     merchant.happens_often(3000)
-    with webhooks.whole():
+    with webhooks.whole(*LANES):
         eventually(lambda: merchant.statuses() == {"succeeded": 3000})
         slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
         assert slow.read_to_end() == []

@@ -15,7 +15,7 @@ from shared.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY, WEBHOOKS_DELIVE
 from tests.lost_topics import delete_topic
 from tests.scheduler.at_work import at_work
 from tests.waiting import eventually
-from tests.webhooks.conftest import Webhooks
+from tests.webhooks.conftest import FIRST_TRY, Webhooks
 from tests.webhooks.merchants import Merchant, ids_in
 from tests.webhooks.receivers import Receiver, Reply
 
@@ -50,7 +50,7 @@ def test_under_running_consumers(
     """What is in it, and what comes later: the consumers find themselves in a new topic, and go on."""
     receiver.answer = Reply(500)
     delayed = webhooks.with_delays((3.0, *[0.4] * 7))
-    with putting_back(delayed), delayed.running():
+    with putting_back(delayed), delayed.running(*FIRST_TRY, "delay"):
         happened = [merchant.happens() for _ in range(20)]
         eventually(lambda: len(receiver.requests) >= 10)
         lose(webhooks, topic)
@@ -98,5 +98,5 @@ class TestWhileNobodyIsThere:
 
     def _all_arrive_without(self, topic: Topic, webhooks: Webhooks, merchant: Merchant, count: int) -> None:
         lose(webhooks, topic)
-        with putting_back(webhooks), webhooks.running():
+        with putting_back(webhooks), webhooks.running(*FIRST_TRY, "delay"):
             eventually(lambda: merchant.statuses() == {"succeeded": count}, 60)

@@ -52,7 +52,9 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
 
 
 @pytest.mark.parametrize("statistics", ["none", "of empty tables", "fresh"])
-@pytest.mark.parametrize("rows", [0, 20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "rows", [0, *(pytest.param(rows, marks=pytest.mark.plans) for rows in (20_000, 1_000_000))]
+)
 def test_a_batch_touches_its_own_rows_only(cursor: Cursor[Any], rows: int, statistics: str) -> None:
     """By index, without sorting or hashing a table: with plans made while the tables were empty, and where somebody
     has analyzed them then, with plans made anew, as they are after a while."""

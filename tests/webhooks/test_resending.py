@@ -2,23 +2,28 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from threading import Barrier, Thread
 from uuid import UUID, uuid4
 
 import pytest
 
+from services.webhooks.intake import take_in
+from shared.db.pool import Database
 from shared.kafka.producer import Outgoing
 from shared.messages import ResendRequested, encode
 from shared.topics import WEBHOOKS_RESEND
 from shared.webhooks.resending import DeliveryNotFoundError
 from shared.webhooks.standing import SendingRefusedError
+from tests.clock import Clock
 from tests.waiting import eventually
-from tests.webhooks.conftest import MakeReceiver, Webhooks
-from tests.webhooks.merchants import Merchant, ids_in, is_signed
+from tests.webhooks.conftest import ONE_RETRY, MakeReceiver, Webhooks
+from tests.webhooks.merchants import Merchant, ids_in, is_signed, told_events
 from tests.webhooks.receivers import Receiver, Reply
 
 # The second try is far away, so that what happens meanwhile is a resend's doing.
-LATER = (60.0,) * 8
+LATER = (600.0,) * 8
+AN_HOUR = timedelta(hours=1)
 SOON = (0.3,) * 8
 
 
@@ -27,7 +32,7 @@ def failed_once(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> I
     """A delivery whose first try has failed; the receiver is well again."""
     receiver.answer = Reply(500)
     happened = merchant.happens()
-    with webhooks.whole():
+    with webhooks.whole(*ONE_RETRY, "resend"):
         eventually(lambda: merchant.tries(happened))
         receiver.answer = Reply(200)
         yield happened
@@ -61,13 +66,17 @@ def test_with_the_url_and_the_secret_of_now(
     assert merchant.tries(happened)[1].url == new.url
 
 
-def test_success_while_a_retry_waits(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+def test_success_while_a_retry_waits(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, quick_clock: Clock
+) -> None:
     """What waits in the ladder is dropped when it comes due."""
-    with failed_once(webhooks.with_delays((1.5,) * 8), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
         merchant.resend(happened)
         eventually(lambda: merchant.status(happened) == "succeeded")
+        receiver.answer = lambda _: Reply(500 if len(receiver.requests) == 3 else 200)
         later = merchant.happens()
-        receiver.answer = lambda _: Reply(500 if ids_in(receiver).count(later) < 2 else 200)
+        eventually(lambda: merchant.tries(later))
+        quick_clock.advance(AN_HOUR)  # both retries are due, and this one is behind the other
         eventually(lambda: merchant.status(later) == "succeeded")
     assert ids_in(receiver).count(happened) == 2
     delivery = merchant.delivery(happened)
@@ -76,9 +85,9 @@ def test_success_while_a_retry_waits(webhooks: Webhooks, merchant: Merchant, rec
 
 
 def test_a_failed_resend_leaves_the_ladder_alone(
-    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, quick_clock: Clock
 ) -> None:
-    with failed_once(webhooks.with_delays((1.5,) * 8), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
         due_at = merchant.delivery(happened)
         receiver.answer = Reply(418)
         merchant.resend(happened)
@@ -89,6 +98,7 @@ def test_a_failed_resend_leaves_the_ladder_alone(
         assert (after.status, after.step, after.next_due_at) == ("pending", 2, due_at.next_due_at)
         assert after.last_status_code == 418
         receiver.answer = Reply(200)
+        quick_clock.advance(AN_HOUR)
         eventually(lambda: merchant.status(happened) == "succeeded")
     assert [one.step for one in merchant.tries(happened)] == [1, None, 2]
 
@@ -138,11 +148,22 @@ def test_twice_at_once(webhooks: Webhooks, merchant: Merchant, receiver: Receive
     assert [one.number for one in tries] == [1, 2, 3, 4]
 
 
-def test_without_a_url_it_is_refused(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
-        merchant.set_url(None)
-        with pytest.raises(SendingRefusedError, match="no webhook URL"):
-            merchant.resend(happened)
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("update applications set webhook_url = null", "no webhook URL"),
+        ("update applications set webhooks_paused_at = mizan_now()", "paused"),
+    ],
+)
+def test_without_a_url_or_while_paused_it_is_refused(
+    merchant: Merchant, database: Database, change: str, why: str
+) -> None:
+    happened = merchant.happens()
+    with database.cursor() as cursor:
+        take_in(cursor, told_events(database))
+    merchant.execute(change)
+    with pytest.raises(SendingRefusedError, match=why):
+        merchant.resend(happened)
 
 
 def test_a_url_that_is_removed_on_the_way_is_not_used(
@@ -156,15 +177,6 @@ def test_a_url_that_is_removed_on_the_way_is_not_used(
             lambda: f"delivery {happened} is not resent: its application has no webhook URL" in caplog.text
         )
     assert len(merchant.tries(happened)) == len(receiver.requests) == 1
-
-
-def test_a_paused_application_is_not_resent_to(
-    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
-) -> None:
-    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
-        merchant.execute("update applications set webhooks_paused_at = mizan_now()")
-        with pytest.raises(SendingRefusedError, match="paused"):
-            merchant.resend(happened)
 
 
 def test_an_unknown_delivery(merchant: Merchant) -> None:

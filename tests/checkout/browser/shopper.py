@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Locator, Page, Request, ViewportSize, expect
@@ -118,10 +118,6 @@ class Shopper:
     def enter_code(self, code: str) -> None:
         self.field("Verification code").fill(code)
         self.button("Confirm").click()
-
-    def another_tab(self) -> "Shopper":
-        """On the same page, with the same cookies."""
-        return replace(self, page=self.visitor.open(self.page.url))
 
     @contextmanager
     def noting_posts(self) -> Iterator[list[str]]:

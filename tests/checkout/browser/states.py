@@ -42,13 +42,9 @@ def wrong_code_entered(world: CheckoutWorld) -> Intent:
 def processing(world: CheckoutWorld) -> Intent:
     """For as long as nobody settles it."""
     intent = world.make_intent()
-    begin_processing(world, intent)
-    return intent
-
-
-def begin_processing(world: CheckoutWorld, intent: Intent) -> None:
     with world.database.transaction() as connection:
         begin(connection, intent.uuid, "card", "sandbox", AttemptState.SENT)
+    return intent
 
 
 def paid(world: CheckoutWorld) -> Intent:
@@ -105,6 +101,12 @@ SHOWN = (
     Shown("no method", words.NO_METHOD, without_method),
     Shown("redirect open", words.REDIRECT_OPEN, on_the_banks_page),
 )
+
+
+def break_database(world: CheckoutWorld) -> None:
+    """From now on no page of this test can be made."""
+    with world.database.transaction() as connection:
+        connection.execute("alter table payment_intents rename to gone")
 
 
 def unknown_link(world: CheckoutWorld, lang: str) -> str:

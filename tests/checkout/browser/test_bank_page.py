@@ -15,6 +15,8 @@ from tests.checkout.browser.shopper import BANK, Shopper, Shoppers
 from tests.checkout.plutu_stand_in import ACCESS_TOKEN, API_KEY, SECRET_KEY, PlutuStandIn
 from tests.checkout.world import CheckoutWorld
 
+pytestmark = pytest.mark.browser
+
 CREDENTIALS = {"api_key": API_KEY, "access_token": ACCESS_TOKEN, "secret_key": SECRET_KEY}
 
 
@@ -66,19 +68,6 @@ def test_paid_there(
     shopper.sees(words.PAID)
     assert bank_pages.status(intent) == "succeeded"
     assert len(plutu.charges) == 1
-
-
-def test_canceled_there_and_paid_here(
-    bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: PlutuStandIn
-) -> None:
-    intent = bank_pages.make_intent()
-    shopper = shoppers.come(intent)
-    shopper.page.goto(plutu.cancel(_goes_to_the_bank(shopper)))
-    shopper.is_told("The payment was canceled on the bank's page. Nothing was taken.")
-    shopper.pay_by_wallet("adfali", "0921234567")
-    shopper.enter_code("1111")
-    shopper.sees(words.PAID)
-    assert plutu.charges == []
 
 
 def test_come_back_without_a_word(bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: PlutuStandIn) -> None:

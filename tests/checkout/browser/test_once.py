@@ -1,13 +1,14 @@
-"""Nobody pays twice: double clicks, second tabs, the back button, and refreshing in every state."""
+"""Nobody pays twice: double clicks, the back button, and refreshing."""
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.checkout.browser import words
 from tests.checkout.browser.shopper import SHOP, Shopper, Shoppers
-from tests.checkout.browser.states import SHOWN, begin_processing, code_needed, processing, settle_as_paid
 from tests.checkout.world import CheckoutWorld
 from tests.waiting import eventually
+
+pytestmark = pytest.mark.browser
 
 GOOD = "4242424242424242"
 SILENT = "4000000000000077"
@@ -59,51 +60,6 @@ def test_a_click_while_the_bank_still_thinks(
         assert last_look == f"disabled: {shopper.says('One moment…')}"
 
 
-def test_a_second_tab_after_the_first_has_paid(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    intent = pages.make_intent()
-    first = shoppers.come(intent)
-    second = first.another_tab()
-    first.pay_by_card(GOOD)
-    first.sees(words.PAID)
-    second.pay_by_card(GOOD)
-    second.sees(words.PAID)
-    assert pages.attempts(intent) == [("paid", None)]
-    assert len(pages.charges(intent)) == 1
-
-
-def test_a_second_tab_while_the_first_is_processing(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    intent = pages.make_intent()
-    first = shoppers.come(intent)
-    second = first.another_tab()
-    begin_processing(pages, intent)
-    first.page.reload()
-    first.sees(words.PROCESSING)
-    second.pay_by_card(GOOD)
-    second.sees(words.PROCESSING)
-    assert pages.charges(intent) == []
-    settle_as_paid(pages, intent)
-    for tab in (first, second):
-        tab.sees(words.PAID)
-
-
-def test_a_code_entered_in_a_tab_that_was_left_behind(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """It belongs to an attempt that the other tab has ended: the page shows the one that is open now."""
-    intent = code_needed(pages)
-    left = shoppers.come(intent)
-    other = left.another_tab()
-    other.link("Change number or method").click()
-    other.pay_by_wallet("adfali", "0921234567")
-    other.sees(words.CODE)
-    left.enter_code("111111")
-    expect(left.page.get_by_role("main")).to_contain_text("Adfali")
-    assert [state for state, _ in pages.attempts(intent)] == ["abandoned", "awaiting_code"]
-    left.enter_code("1111")
-    left.sees(words.PAID)
-    other.enter_code("1111")
-    other.sees(words.PAID)
-    assert [charge["status"] for charge in pages.charges(intent)].count("paid") == 1
-
-
 @pytest.mark.parametrize("javascript", [True, False])
 def test_back_after_paying_shows_the_receipt(
     pages: CheckoutWorld, shoppers: Shoppers, javascript: bool
@@ -140,19 +96,6 @@ def _sees_only_the_receipt(shopper: Shopper) -> None:
     expect(shopper.page.get_by_role("radio")).to_have_count(0)
 
 
-def test_refreshing_changes_nothing_in_any_state(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    shopper = shoppers.come(pages.make_intent())
-    for shown in SHOWN:
-        intent = shown.make(pages)
-        before = pages.status(intent), pages.attempts(intent), pages.charges(intent)
-        shoppers.lead(shopper, intent)
-        shopper.sees(shown.title)
-        shopper.page.reload()
-        shopper.sees(shown.title)
-        after = pages.status(intent), pages.attempts(intent), pages.charges(intent)
-        assert after == before, shown.name
-
-
 def test_refreshing_the_receipt_of_what_was_just_paid_sends_nothing(
     pages: CheckoutWorld, shoppers: Shoppers
 ) -> None:
@@ -165,14 +108,3 @@ def test_refreshing_the_receipt_of_what_was_just_paid_sends_nothing(
         shopper.sees(words.PAID)
     assert posts == []
     assert len(pages.charges(intent)) == 1
-
-
-def test_a_paid_intent_opened_again_shows_the_receipt(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """By somebody else, too; and a processing one has no form either."""
-    intent = processing(pages)
-    shopper = shoppers.come(intent)
-    shopper.sees(words.PROCESSING)
-    expect(shopper.page.get_by_role("textbox")).to_have_count(0)
-    settle_as_paid(pages, intent)
-    _sees_only_the_receipt(shoppers.come(intent))
-    _sees_only_the_receipt(shoppers.come(f"{pages.page(intent, 'en')}&change=1"))

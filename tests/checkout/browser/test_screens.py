@@ -12,7 +12,7 @@ from tests.checkout.browser.words import LANGUAGES
 from tests.checkout.world import CheckoutWorld
 from tests.page_looks import out_of_reach
 
-in_both_languages = pytest.mark.parametrize("lang", LANGUAGES)
+pytestmark = pytest.mark.browser
 
 _BRIGHTNESS = """() => {
     const [red, green, blue] = getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).map(Number);
@@ -20,7 +20,7 @@ _BRIGHTNESS = """() => {
 }"""
 
 
-@in_both_languages
+@pytest.mark.parametrize("lang", LANGUAGES)
 def test_names_and_descriptions_of_any_length_fit(
     pages: CheckoutWorld, shoppers: Shoppers, lang: str
 ) -> None:

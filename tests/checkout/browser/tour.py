@@ -4,26 +4,30 @@ from collections.abc import Iterator
 
 from tests.checkout.browser import words
 from tests.checkout.browser.shopper import Shopper, Shoppers
-from tests.checkout.browser.states import SHOWN, ready, unknown_link
+from tests.checkout.browser.states import SHOWN, break_database, ready, unknown_link
+
+EXPECTED = frozenset({400, 404, 500})
+"""The statuses of the pages that tell of an error."""
 
 
 def every_page(shoppers: Shoppers, tab: Shopper) -> Iterator[str]:
-    """The name of each, while the tab shows it. The tab has to expect status 404."""
+    """Yield the name of each page while the tab, which has to expect `EXPECTED`, shows it.
+
+    The last one is shown because the test's database is broken, so nothing can follow it.
+    """
     world = shoppers.world
     for shown in SHOWN:
         shoppers.lead(tab, shown.make(world))
         tab.sees(shown.title)
         yield shown.name
-    yield from _what_mistakes_bring_forth(shoppers, tab)
+    yield from _mistakes(shoppers, tab)
     tab.pay_by_card("4242424242424242")
     tab.sees(words.PAID)
     yield "just paid"
-    tab.page.goto(unknown_link(world, tab.lang))
-    tab.sees(words.UNKNOWN_LINK)
-    yield "unknown link"
+    yield from _errors(shoppers, tab)
 
 
-def _what_mistakes_bring_forth(shoppers: Shoppers, tab: Shopper) -> Iterator[str]:
+def _mistakes(shoppers: Shoppers, tab: Shopper) -> Iterator[str]:
     shoppers.lead(tab, ready(shoppers.world))
     tab.pay()
     tab.is_told(words.CHECK_WHAT_YOU_ENTERED)
@@ -32,3 +36,20 @@ def _what_mistakes_bring_forth(shoppers: Shoppers, tab: Shopper) -> Iterator[str
     tab.pay()
     tab.has_wrong("Birth year", words.BIRTH_YEAR_WRONG)
     yield "wallet fields wrong"
+
+
+def _errors(shoppers: Shoppers, tab: Shopper) -> Iterator[str]:
+    world = shoppers.world
+    tab.page.goto(unknown_link(world, tab.lang))
+    tab.sees(words.UNKNOWN_LINK)
+    yield "unknown link"
+    intent = ready(world)
+    shoppers.lead(tab, intent)
+    tab.visitor.context.clear_cookies()
+    tab.pay_by_card("4242424242424242")
+    tab.sees(words.FORM_TOO_OLD)
+    yield "form too old"
+    break_database(world)
+    shoppers.lead(tab, intent)
+    tab.sees(words.UNAVAILABLE)
+    yield "unavailable"

@@ -5,9 +5,10 @@ from playwright.sync_api import expect
 
 from shared.people.roles import Role
 from tests.browser import DESKTOP, SMALL_PHONE
-from tests.dashboard.browser.colleague import Colleague, Colleagues
-from tests.dashboard.browser.words import DIRECTIONS
-from tests.dashboard.world import PASSWORD, DashboardWorld
+from tests.dashboard.browser.colleague import Colleague
+from tests.dashboard.world import DashboardWorld
+
+pytestmark = pytest.mark.browser
 
 # Counted before they go out: of several that are sent at once, browsers take all but one back by themselves.
 _SENT_BY_THREE_CLICKS = """button => {
@@ -24,13 +25,6 @@ _CLICK_AND_COME_BACK = """button => {
 }"""
 _REFUSE_TO_COPY = "() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); }"
 _SCROLLS_SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-
-
-@pytest.fixture
-def owner(pages: DashboardWorld, colleagues: Colleagues) -> Colleague:
-    who = colleagues.come()
-    who.sign_in(pages.make_member(Role.OWNER), PASSWORD)
-    return who
 
 
 def test_a_form_is_sent_once(owner: Colleague) -> None:
@@ -70,19 +64,6 @@ def test_what_the_clipboard_refuses_is_selected(pages: DashboardWorld, owner: Co
     owner.button("Copy: %(what)s", what=owner.says("Invitation link")).click()
     expect(owner.page.locator("#said")).to_have_text(owner.says("Selected: copy it with your keyboard"))
     assert owner.page.evaluate("getSelection().toString()").startswith(f"{pages.url}/invitations/")
-
-
-@pytest.mark.parametrize("lang", DIRECTIONS)
-def test_the_menu_opens_on_a_small_phone_without_script(
-    pages: DashboardWorld, colleagues: Colleagues, lang: str
-) -> None:
-    who = colleagues.come(lang=lang, viewport=SMALL_PHONE, javascript=False)
-    who.sign_in(pages.make_member(Role.VIEWER), PASSWORD)
-    team = who.link("Team")
-    expect(team).to_be_hidden()
-    who.button("Menu").click()
-    team.click()
-    who.sees("Team")
 
 
 def test_the_menu_gives_the_focus_back(owner: Colleague) -> None:

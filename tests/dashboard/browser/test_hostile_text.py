@@ -10,11 +10,13 @@ from playwright.sync_api import expect
 from shared.audit import Action, Actor, record
 from shared.intents.states import State
 from shared.people.roles import Role
-from tests.dashboard.browser.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.dashboard.browser.words import DIRECTIONS, LANGUAGES
+from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.payment_rows import make_attempt, make_intent
 from tests.dashboard.world import PASSWORD, DashboardWorld, Merchant
+
+pytestmark = pytest.mark.browser
 
 MARKUP = "</title></code></pre></bdi>'\"><script>hasRun=1</script><img src=x onerror=hasRun=1><b id=hostile>{{7*7}}"
 TURNED = "\u202eReversed\u2066 \u202boverride"

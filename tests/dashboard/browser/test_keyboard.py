@@ -4,11 +4,13 @@ import pytest
 from playwright.sync_api import expect
 
 from shared.people.roles import Role
-from tests.dashboard.browser.busy_shop import open_busy_shop
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.dashboard.browser.words import LANGUAGES
+from tests.dashboard.busy_shop import open_busy_shop
 from tests.dashboard.world import PASSWORD, DashboardWorld
 from tests.keyboard import press, tab_to, type_into
+
+pytestmark = pytest.mark.browser
 
 _SKIP = "Skip to the content"
 

@@ -4,11 +4,15 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from services.scheduler.bulk_resends import BulkResends
-from tests.dashboard.browser.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.browser.colleague import Colleague
+from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.world import DashboardWorld
 
+pytestmark = pytest.mark.browser
+
 _LONG_MS = 120_000
+_A_PAUSE_MS = 4_000
+"""Of the page's own clock, which needs not be waited for: an update is due by then."""
 
 
 @pytest.fixture
@@ -17,11 +21,13 @@ def shop(pages: DashboardWorld) -> BusyShop:
 
 
 def test_what_is_filtered_out_does_not_appear(owner: Colleague, shop: BusyShop) -> None:
+    owner.page.clock.install()
     owner.open(shop.path("deliveries?status=failed"))
     rows = owner.page.locator("tbody tr")
     expect(rows).to_have_count(1)
     shop.deliveries.make("succeeded")
     shop.deliveries.make("failed", 500)
+    owner.page.clock.run_for(_A_PAUSE_MS)
     expect(rows).to_have_count(2)
     expect(owner.page.locator("tbody")).not_to_contain_text(owner.says("Succeeded"))
 
@@ -61,12 +67,12 @@ def test_what_is_marked_to_be_copied_stays_marked(owner: Colleague, shop: BusySh
     marked = owner.page.evaluate("getSelection().toString()")
     shop.deliveries.add_try(shop.delivery, 4, 503)
     with owner.page.expect_response(lambda answer: "x-part" in answer.request.headers):
-        owner.page.clock.run_for(4_000)
+        owner.page.clock.run_for(_A_PAUSE_MS)
     owner.page.clock.run_for(1)
     assert owner.page.evaluate("getSelection().toString()") == marked
     expect(owner.page.locator("#try-4")).to_have_count(0)
     owner.page.evaluate("getSelection().removeAllRanges()")
-    owner.page.clock.run_for(4_000)
+    owner.page.clock.run_for(_A_PAUSE_MS)
     expect(owner.page.locator("#try-4")).to_be_visible()
 
 
@@ -101,6 +107,7 @@ def test_it_says_when_the_server_is_away_and_catches_up(owner: Colleague, shop: 
 
 def test_the_bar_moves_step_by_step(pages: DashboardWorld, owner: Colleague, shop: BusyShop) -> None:
     shop.deliveries.make_many(50, "failed", 500)
+    owner.page.clock.install()
     owner.open(shop.path("deliveries/resend-failed"))
     owner.button("Resend all of them").click()
     bar = owner.page.get_by_role("progressbar")
@@ -108,6 +115,7 @@ def test_the_bar_moves_step_by_step(pages: DashboardWorld, owner: Colleague, sho
     for share in (0.3922, 0.7843, 1):  # 20, 40, 51 of 51
         expect(bar).not_to_have_js_property("value", share)
         _go_on(pages, resends)
+        owner.page.clock.run_for(_A_PAUSE_MS)
         expect(bar).to_have_js_property("value", share)
     owner.reads("See what is still failed")
     assert len(shop.deliveries.in_line()) == 51

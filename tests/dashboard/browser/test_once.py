@@ -11,6 +11,8 @@ from tests.dashboard.made_deliveries import Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.browser
+
 with_and_without_script = pytest.mark.parametrize("javascript", [True, False], ids=["script", "no script"])
 
 _MADE = """

@@ -8,12 +8,14 @@ from playwright.sync_api import expect
 from shared.intents.states import State
 from shared.people.roles import Role
 from tests.browser import SMALL_PHONE
-from tests.dashboard.browser.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.browser.colleague import Colleagues
-from tests.dashboard.browser.fitting import out_of_reach_on_any_screen
 from tests.dashboard.browser.tour import EXPECTED
+from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.payment_rows import make_intent
 from tests.dashboard.world import PASSWORD, DashboardWorld
+from tests.page_looks import SCREENS, out_of_reach_on
+
+pytestmark = pytest.mark.browser
 
 _BRIGHTNESS = """() => {
   const [red, green, blue] = getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).map(Number);
@@ -29,7 +31,7 @@ def test_names_and_texts_of_any_length_fit(pages: DashboardWorld, colleagues: Co
     found = []
     for path in ("/", "/team", "/audit", "/account", *_with_long_texts(pages, shop)):
         tab.open(path)
-        found += out_of_reach_on_any_screen(tab, path)
+        found += out_of_reach_on(tab.page, path, SCREENS)
     assert not found, "\n".join(found)
 
 

@@ -16,6 +16,8 @@ from tests.stack.whole_stack import whole_stack
 from tests.waiting import eventually
 from tests.webhooks.receivers import Received, Receiver, Reply
 
+pytestmark = [pytest.mark.stack, pytest.mark.browser]
+
 CHOSEN = "seven small boats at sea"
 
 

@@ -6,9 +6,11 @@ import pytest
 from playwright.sync_api import expect
 
 from shared.people.roles import Role
-from tests.dashboard.browser.busy_shop import open_busy_shop
 from tests.dashboard.browser.colleague import Colleague, Colleagues
+from tests.dashboard.busy_shop import open_busy_shop
 from tests.dashboard.world import PASSWORD, DashboardWorld
+
+pytestmark = pytest.mark.browser
 
 _SECRET = re.compile(r"(pk|at|whsec)_\w{20,}")
 

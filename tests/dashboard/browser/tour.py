@@ -9,8 +9,8 @@ from services.scheduler.bulk_resends import BulkResends
 from shared.applications.merchants import make_merchant
 from shared.people.invitations import invite
 from shared.people.roles import Role
-from tests.dashboard.browser.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.browser.colleague import Colleague
+from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.world import PASSWORD, DashboardWorld
 
 EXPECTED = frozenset({400, 403, 404, 410, 422})

@@ -24,6 +24,8 @@ from tests.stack.whole_stack import whole_stack
 from tests.waiting import eventually
 from tests.webhooks.receivers import Receiver
 
+pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.kills]
+
 NOT_OURS = b"\xff<script>document.title = 'hacked'</script>"
 SEAL = "update webhook_secrets set sealed = %s where application_id = %s"
 READ_SEAL = "select sealed from webhook_secrets where application_id = %s"

@@ -1,6 +1,6 @@
 """A house in which everything is in trouble that an operator can be shown."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -38,34 +38,52 @@ class TroubledHouse:
         make_event(world, "succeeded")
         self._look()
 
-    def paths(self) -> Iterator[tuple[str, str]]:
-        """The name and the path of every page that can be opened; each as it is when it is its turn."""
-        yield "overview", "/"
-        yield "topics", "/topics"
+    def pages(self, say: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
+        """The name, the path and the heading of every page that can be opened; each as it is when it is its turn.
+
+        `say` returns a heading in the language of who opens them.
+        """
+        yield "overview", "/", say("Overview")
+        yield "topics", "/topics", say("Topics and consumers")
         for topic in ("webhooks.deliver", "webhooks.delay.3", "dead_letters"):
-            yield f"topic {topic}", f"/topics/{topic}"
-        yield "dead letters", "/dead-letters"
-        yield "dead letters, none that fits", "/dead-letters?origin=checkout.verify"
-        yield "dead letter", "/dead-letters/0"
-        yield "replay many", "/dead-letters/replay-all"
-        yield "replay many, under way", f"/dead-letters/replays/{self._replay_many()}"
-        yield "exhausted", "/exhausted"
-        yield "exhausted delivery", f"/exhausted/{self.exhausted}"
-        yield "resend many", "/exhausted/resend-all"
-        yield "resends, none", "/exhausted/resends"
-        yield "resends of one", f"/exhausted/resends/{self._resend_many()}"
-        yield "resends", "/exhausted/resends"
-        yield "attempts", "/attempts"
-        yield "undecided attempt", f"/attempts/{self.undecided}"
-        yield "duplicate", f"/attempts/{self.duplicate}"
-        yield "applications", "/applications"
-        yield "applications, none that fits", "/applications?search=nobody"
-        yield "application", f"/applications/{self.application}"
+            yield f"topic {topic}", f"/topics/{topic}", topic
+        yield from self._dead_letters(say)
+        yield from self._exhausted_deliveries(say)
+        yield "attempts", "/attempts", say("Payment attempts")
+        for name, attempt in (("undecided attempt", self.undecided), ("duplicate", self.duplicate)):
+            reference = self._reference(attempt)
+            yield name, f"/attempts/{attempt}", say("Payment attempt %(reference)s", reference=reference)
+        yield "applications", "/applications", say("Applications")
+        yield "applications, none that fits", "/applications?search=nobody", say("Applications")
+        yield "application", f"/applications/{self.application}", f"{LONG} shop"
         self._pause()
-        yield "paused application", f"/applications/{self.application}"
-        yield "log", "/log"
-        yield "account", "/account"
-        yield "unknown page", "/no/such/page"
+        yield "paused application", f"/applications/{self.application}", f"{LONG} shop"
+        yield "log", "/log", say("Audit log")
+        yield "account", "/account", say("Your account")
+        yield "unknown page", "/no/such/page", say("There is no such page")
+
+    def _dead_letters(self, say: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
+        yield "dead letters", "/dead-letters", say("Dead letters")
+        none_that_fits = "/dead-letters?origin=checkout.verify"
+        yield "dead letters, none that fits", none_that_fits, say("Dead letters")
+        yield "dead letter", "/dead-letters/0", say("Dead letter")
+        yield "replay many", "/dead-letters/replay-all", say("Replay dead letters")
+        under_way = f"/dead-letters/replays/{self._replay_many()}"
+        yield "replay many, under way", under_way, say("Replaying dead letters")
+
+    def _exhausted_deliveries(self, say: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
+        yield "exhausted", "/exhausted", say("Exhausted deliveries")
+        yield "exhausted delivery", f"/exhausted/{self.exhausted}", say("Delivery")
+        yield "resend many", "/exhausted/resend-all", say("Resend all of a period")
+        yield "resends, none", "/exhausted/resends", say("Resends of failed deliveries")
+        under_way = f"/exhausted/resends/{self._resend_many()}"
+        yield "resends of one", under_way, say("Resending failed deliveries")
+        yield "resends", "/exhausted/resends", say("Resends of failed deliveries")
+
+    def _reference(self, attempt: UUID) -> str:
+        statement = """select upper(reference) from payment_intents
+                       where uuid = (select intent_uuid from payment_attempts where id = %s)"""
+        return str(self.world.rows(statement, attempt)[0][0])
 
     def _exhaust(self) -> UUID:
         made = self.deliveries.make("failed", 500, tries=9)

@@ -15,6 +15,8 @@ from shared.settings import DatabaseSettings
 from tests.dashboard.explaining import explain
 from tests.postgres_looks import nodes, pages
 
+pytestmark = pytest.mark.plans
+
 LISTS = {"undecided": UNDECIDED_SQL, "duplicates": OPEN_DUPLICATES_SQL}
 _INTENTS = """
 insert into payment_intents (application_id, merchant_reference, reference, amount, currency, status, expires_at)
@@ -55,9 +57,7 @@ def costs(cursor: Cursor[Any]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
-@pytest.mark.parametrize(
-    "many", [20_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
-)
+@pytest.mark.parametrize("many", [20_000, pytest.param(1_000_000, marks=pytest.mark.timeout(600))])
 def test_a_list_costs_the_same_with_many_settled(unattended: Database, many: int, statistics: str) -> None:
     with unattended.cursor() as cursor:
         if statistics == "of an empty table":

@@ -145,6 +145,7 @@ def test_two_at_once_do_not_ask_twice(checkout: Checkout, database: Database) ->
     assert checkout.claim() == []
 
 
+@pytest.mark.plans
 def test_claiming_uses_the_index(checkout: Checkout, database: Database) -> None:
     """However many attempts there have been."""
     with database.transaction() as connection:

@@ -39,6 +39,7 @@ def test_a_block_that_raises_leaves_nothing_behind(database: Database) -> None:
         assert connection.execute("select name from merchants").fetchall() == [("real",)]
 
 
+@pytest.mark.kills
 def test_after_a_restart_nobody_meets_a_dead_connection(breakable: Engines, database: Database) -> None:
     """All connections of the pool died with the server; the next callers do not notice."""
     _fill(database, 6)
@@ -47,6 +48,7 @@ def test_after_a_restart_nobody_meets_a_dead_connection(breakable: Engines, data
         database.check()
 
 
+@pytest.mark.kills
 def test_a_killed_server_is_an_outage_and_then_heals(breakable: Engines, database: Database) -> None:
     """kill -9: callers are told soon to come back later, and once it is back all is well by itself."""
     _fill(database, 3)
@@ -98,6 +100,7 @@ def test_starting_without_a_server_does_not_hang(database_settings: DatabaseSett
     assert monotonic() - started < 10
 
 
+@pytest.mark.kills
 def test_while_it_is_away_callers_are_told_at_once(breakable: Engines, database: Database) -> None:
     """No time-out is waited for; and the first call after its return works, or the next."""
     _fill(database, 4)
@@ -113,6 +116,7 @@ def test_while_it_is_away_callers_are_told_at_once(breakable: Engines, database:
     eventually(lambda: not complaint(database.check, DatabaseUnavailableError), within=2)
 
 
+@pytest.mark.kills
 def test_a_server_that_hangs_is_given_up(breakable: Engines, database_settings: DatabaseSettings) -> None:
     """Frozen, it keeps the connection and says nothing; its own time limit cannot end that, ours does."""
     database = Database(replace(database_settings, statement_timeout_s=1, connect_timeout_s=1), "test")
@@ -129,6 +133,7 @@ def test_a_server_that_hangs_is_given_up(breakable: Engines, database_settings: 
     database.close()
 
 
+@pytest.mark.kills
 def test_a_transaction_on_a_server_that_hangs_is_given_up_too(
     breakable: Engines, database_settings: DatabaseSettings
 ) -> None:

@@ -245,6 +245,7 @@ def test_kafka_away_within_a_batch(graveyard: Graveyard, monkeypatch: pytest.Mon
     assert graveyard.numbers() == list(range(12))
 
 
+@pytest.mark.kills
 @pytest.mark.usefixtures("small_batches")
 def test_kafka_killed_between_batches(graveyard: Graveyard, breakable: Engines) -> None:
     graveyard.bury_many(12)

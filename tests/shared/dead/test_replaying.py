@@ -180,6 +180,7 @@ def test_an_origin_that_is_missing(graveyard: Graveyard) -> None:
     assert not graveyard.noted()
 
 
+@pytest.mark.kills
 def test_kafka_goes_away(graveyard: Graveyard, breakable: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the letter was read: nothing is written, even where the caller goes on; later it works."""
     graveyard.bury_many(1)

@@ -18,7 +18,14 @@ select uuidv7(), 'filled-' || n, 'f' || n, 25000, 'LYD', mizan_now() + interval 
 from generate_series(1, %s) as n"""
 
 
-@pytest.mark.parametrize("rows", [0, 20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        0,
+        pytest.param(20_000, marks=pytest.mark.plans),
+        pytest.param(1_000_000, marks=pytest.mark.plans),
+    ],
+)
 def test_the_hot_statements_never_read_the_whole_table(
     database_settings: DatabaseSettings, rows: int
 ) -> None:

@@ -45,6 +45,7 @@ def _handled(output: Path) -> list[int]:
     return [int(line) for line in output.read_text().splitlines()] if output.exists() else []
 
 
+@pytest.mark.kills
 def test_killed_in_the_middle(kafka: Kafka, repository_root: Path, tmp_path: Path) -> None:
     """kill -9: another process goes on, every record is handled, and hardly any twice."""
     output = tmp_path / "handled"
@@ -79,7 +80,9 @@ def test_rebalanced_in_the_middle(kafka: Kafka) -> None:
     assert set(work.counts.values()) == {1}
 
 
-@pytest.mark.parametrize("after", [0.4, 1.2, 2.0])
+@pytest.mark.parametrize(
+    "after", [0.4, pytest.param(1.2, marks=pytest.mark.long), pytest.param(2.0, marks=pytest.mark.long)]
+)
 def test_stopped_while_others_join(kafka: Kafka, after: float) -> None:
     """As in a rolling upgrade. Commits fail while the group rebalances: they are sent again, so nothing that was
     finished is done twice."""
@@ -132,6 +135,7 @@ def test_a_held_partition_across_rebalances(kafka: Kafka) -> None:
         assert [n for n in moved if n in expected] == expected
 
 
+@pytest.mark.kills
 def test_the_broker_killed_in_the_middle(breakable: Engines, kafka: Kafka) -> None:
     """Consumers wait for its return and go on by themselves."""
     work = Slow()

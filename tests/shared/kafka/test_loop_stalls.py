@@ -126,6 +126,7 @@ def test_a_partition_that_is_held_is_fine(kafka: Kafka) -> None:
         stays_content(loop)
 
 
+@pytest.mark.long
 def test_one_that_has_nothing_to_do_is_fine(kafka: Kafka) -> None:
     """Whether it has read all, or there never was anything."""
     loop = kafka.loop(BatchHandler(Collector()))
@@ -151,6 +152,7 @@ def test_a_client_that_fetches_no_more_is_noticed(kafka: Kafka) -> None:
         eventually(lambda: len(done.seen) == 16 and not says(loop))
 
 
+@pytest.mark.long
 def test_a_client_that_never_fetched_is_noticed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has read nothing, so it does not even know where it would begin; what its group has done does not count."""
     kafka.put([event(n) for n in range(8)])
@@ -194,6 +196,7 @@ def test_a_record_that_not_even_the_dead_letters_take_is_noticed(
         eventually(lambda: not says(loop))
 
 
+@pytest.mark.kills
 def test_one_that_cannot_learn_whether_records_wait_is_noticed(
     kafka: Kafka, breakable: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:

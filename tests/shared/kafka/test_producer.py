@@ -33,6 +33,7 @@ def test_a_refused_record_is_named(kafka: Kafka, kafka_settings: KafkaSettings) 
     assert [message.seq for message in TopicReader(kafka_settings, WORK.name).events(2)] == [0, 2]
 
 
+@pytest.mark.kills
 def test_patience_has_an_end_and_then_nothing_comes_later(
     breakable: Engines, kafka: Kafka, kafka_settings: KafkaSettings
 ) -> None:

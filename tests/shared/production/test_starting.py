@@ -81,6 +81,7 @@ def test_every_service_and_every_job_refuses_with_one_list(
         assert [name for name in (*NAMED, "demo data: ") if f"\n  {name}" not in refused.stderr] == []
 
 
+@pytest.mark.stack
 def test_as_a_process_it_says_the_list_and_ends(repository_root: Path) -> None:
     """No traceback, no secret; also while PostgreSQL is away."""
     environment = {**os.environ, **BAD}  # noqa: TID251  a process of its own needs PATH and the like
@@ -94,6 +95,7 @@ def test_as_a_process_it_says_the_list_and_ends(repository_root: Path) -> None:
     assert BAD["SANDBOX_SECRET"] not in ended.stderr
 
 
+@pytest.mark.stack
 def test_the_stack_shows_the_list_of_its_first_job(tmp_path: Path) -> None:
     """Instead of starting services that would all end at once."""
     environment = {**os.environ, **BAD, "STACK_DIR": str(tmp_path)}  # noqa: TID251  as above
@@ -103,6 +105,7 @@ def test_the_stack_shows_the_list_of_its_first_job(tmp_path: Path) -> None:
     assert "Put these right" in refused.value.remedy
 
 
+@pytest.mark.stack
 def test_a_good_one_starts_and_a_late_database_is_looked_into(
     database_settings: DatabaseSettings, kafka_settings: KafkaSettings, strong_url: str, repository_root: Path
 ) -> None:

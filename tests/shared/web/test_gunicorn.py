@@ -18,8 +18,9 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from shared.web.gunicorn_config import gunicorn_config
 from tests.waiting import eventually
+
+pytestmark = pytest.mark.stack
 
 ROOT = Path(__file__).parents[3]
 MODULE = "tests.shared.web.counting_service"
@@ -95,6 +96,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service.stop()
 
 
+@pytest.mark.kills
 def test_counts_add_up_over_workers_and_survive_a_killed_one(service: Service) -> None:
     """/metrics of any worker tells what all have counted, those that died included."""
     with ThreadPoolExecutor(8) as callers:
@@ -161,9 +163,3 @@ def test_a_stop_reaches_workers_that_are_not_up_yet(tmp_path: Path) -> None:
     service.stop()
     assert service.process.returncode == 0
     assert monotonic() - started < 10
-
-
-def test_several_workers_without_a_directory_are_refused() -> None:
-    """Each would tell only its own counts."""
-    with pytest.raises(ValueError, match="metrics directory"):
-        gunicorn_config("127.0.0.1", 0, metrics_dir=None, workers=2)

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from shared.metrics import MetricsModeError, empty_metrics_dir
 from shared.web.app import create_app
+from shared.web.gunicorn_config import gunicorn_config
 
 
 def nothing_wrong() -> None:
@@ -63,6 +64,12 @@ def test_a_metrics_directory_that_nobody_writes_to_is_refused(tmp_path: Path) ->
     """A service that would silently count only one worker does not start."""
     with pytest.raises(MetricsModeError, match="PROMETHEUS_MULTIPROC_DIR"):
         create_app("shop", {}, metrics_dir=tmp_path)
+
+
+def test_several_workers_without_a_directory_are_refused() -> None:
+    """Each would tell only its own counts."""
+    with pytest.raises(ValueError, match="metrics directory"):
+        gunicorn_config("127.0.0.1", 0, metrics_dir=None, workers=2)
 
 
 def test_emptying_makes_the_directory_and_forgets_old_counts(tmp_path: Path) -> None:

@@ -288,6 +288,7 @@ def test_a_head_that_is_known_is_not_read_again(
     assert read == [2, 1, 1]
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("how", ["killed", "frozen"])
 def test_with_kafka_away_it_says_so_within_seconds_and_sees_again_after(
     breakable: Engines, line: Line, watching: KafkaWatcher, how: str
@@ -310,6 +311,7 @@ def test_with_kafka_away_it_says_so_within_seconds_and_sees_again_after(
     assert lag_in(view, WEBHOOKS_SLOW).lag == 1
 
 
+@pytest.mark.kills
 def test_a_restart_under_a_group_is_not_taken_for_its_end(
     breakable: Engines, line: Line, watching: KafkaWatcher
 ) -> None:
@@ -329,6 +331,7 @@ def test_a_restart_under_a_group_is_not_taken_for_its_end(
         assert len(group_in(view, WEBHOOKS_SLOW).members) in {1, 2}
 
 
+@pytest.mark.kills
 def test_clients_that_find_no_broker_for_long_are_made_anew(
     breakable: Engines, line: Line, watching: KafkaWatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

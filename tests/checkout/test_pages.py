@@ -1,0 +1,77 @@
+"""Each page by plain requests: its heading in both languages, the way to the other one, and nothing changes by it."""
+
+import re
+from html import unescape
+from itertools import product
+from uuid import uuid4
+
+import pytest
+import requests
+
+from shared.intents.intent import Intent
+from tests.checkout.browser import words
+from tests.checkout.browser.states import SHOWN
+from tests.checkout.browser.words import DIRECTIONS, LANGUAGES, say
+from tests.checkout.world import CheckoutWorld
+from tests.page_text import title_of
+
+_TO_OTHER_LANGUAGE = re.compile(r'<a class="language" href="([^"]+)" lang="(\w+)"[^>]*>([^<]+)</a>')
+
+
+def _assert_language(html: str, lang: str) -> None:
+    assert f'<html lang="{lang}" dir="{DIRECTIONS[lang]}"' in html
+
+
+def _standing(world: CheckoutWorld, intent: Intent) -> tuple[object, ...]:
+    return world.status(intent), world.attempts(intent), world.charges(intent)
+
+
+def test_every_page_in_both_languages(pages: CheckoutWorld, subtests: pytest.Subtests) -> None:
+    """A link, written in the other language, leads to the same page in it; opening one changes nothing."""
+    for shown in SHOWN:
+        with subtests.test(shown.name):
+            intent = shown.make(pages)
+            before = _standing(pages, intent)
+            for lang, other, name in (("ar", "en", "English"), ("en", "ar", "العربية")):
+                customer = pages.customer(intent, lang)
+                assert customer.title == say(lang, shown.title)
+                _assert_language(customer.answer.text, lang)
+                link = _TO_OTHER_LANGUAGE.search(customer.answer.text)
+                assert link is not None
+                assert link.groups()[1:] == (other, name)
+                followed = requests.get(f"{pages.url}{unescape(link[1])}", timeout=30).text
+                assert title_of(followed) == say(other, shown.title)
+                _assert_language(followed, other)
+            assert _standing(pages, intent) == before
+
+
+def test_arabic_unless_english_is_asked_for(pages: CheckoutWorld, subtests: pytest.Subtests) -> None:
+    page = pages.page(pages.make_intent())
+    for lang in ("en", "ar", "fr", "", "EN", "en\x00", "../en"):
+        with subtests.test(lang=lang):
+            answer = requests.get(page, params={"lang": lang}, timeout=30)
+            _assert_language(answer.text, "en" if lang == "en" else "ar")
+
+
+@pytest.mark.parametrize(("lang", "amount"), [("ar", "25.500 د.ل."), ("en", "LYD 25.500")])
+def test_the_amount_is_written_in_the_readers_way(pages: CheckoutWorld, lang: str, amount: str) -> None:
+    """In the title, the header and the button."""
+    assert pages.customer(pages.make_intent(), lang).text.count(amount) == 3
+
+
+def test_unknown_links(pages: CheckoutWorld, subtests: pytest.Subtests) -> None:
+    paths = (
+        "/pay/1",
+        "/pay/%00",
+        "/pay/../../etc/passwd",
+        "/pay/" + "x" * 500,
+        f"/pay/{uuid4()}",
+        "/nothing",
+        "/",
+    )
+    for path, lang in product(paths, LANGUAGES):
+        with subtests.test(path=path, lang=lang):
+            answer = requests.get(f"{pages.url}{path}", params={"lang": lang}, timeout=30)
+            assert answer.status_code == 404
+            assert title_of(answer.text) == say(lang, words.UNKNOWN_LINK)
+            _assert_language(answer.text, lang)

@@ -1,0 +1,99 @@
+"""The language of a person: what they chose, or what their browser prefers, or Arabic; and it stays."""
+
+import re
+from html import unescape
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from shared.people.roles import Role
+from tests.catalogue import DIRECTIONS
+from tests.dashboard.busy_shop import open_busy_shop
+from tests.dashboard.world import PASSWORD, DashboardWorld
+from tests.person import Person
+
+_SPOKEN = re.compile(r'<html lang="(\w+)" dir="(\w+)">')
+_OTHER = re.compile(r'<a class="language" href="([^"]*)" lang="(\w+)"')
+
+
+def _speaks(person: Person, lang: str) -> None:
+    assert _SPOKEN.findall(person.answer.text) == [(lang, DIRECTIONS[lang])], person.answer.url
+
+
+def _switch(person: Person, lang: str) -> None:
+    """By the link to the other language."""
+    ((href, other),) = _OTHER.findall(person.answer.text)
+    assert other == lang
+    person.open(unescape(href))
+    _speaks(person, lang)
+
+
+def test_the_other_language_keeps_the_page_and_its_filters(pages: DashboardWorld) -> None:
+    shop = open_busy_shop(pages, pages.merchant.id)
+    person = pages.person(Role.OWNER)
+    for section in (
+        "deliveries?status=failed&from=2026-01-31&id=",
+        "payments?status=succeeded&search=طلب+ORDER-77&duplicates=yes",
+        f"payments/{shop.payment}",
+    ):
+        person.open(shop.path(section))
+        asked, rows = urlsplit(person.answer.url), person.answer.text.count("<tr")
+        for lang in ("ar", "en"):
+            _switch(person, lang)
+            now = urlsplit(person.answer.url)
+            assert now.path == asked.path
+            assert parse_qs(now.query) == {**parse_qs(asked.query), "lang": [lang]}
+            assert person.answer.text.count("<tr") == rows
+
+
+@pytest.mark.parametrize("lang", ["ar", "en"])
+def test_the_choice_stays_from_sign_in_to_sign_out_and_after(pages: DashboardWorld, lang: str) -> None:
+    """Without a word of it in any address."""
+    person = pages.person(lang="en" if lang == "ar" else "ar")
+    _switch(person, lang)
+    person.sign_in(pages.make_member(Role.OWNER), PASSWORD)
+    for path in ("/", "/team", "/applications/new"):
+        person.open(path)
+        _speaks(person, lang)
+        assert len(re.findall(r"\blang=\w", person.answer.text)) == 1, "only the link to the other language"
+    assert person.post("/applications/new", name="Coffee to go", methods="card").status_code == 200
+    _speaks(person, lang)
+    person.post("/sign-out")
+    _speaks(person, lang)
+    person.open("/audit")
+    _speaks(person, lang)
+    assert "lang=" not in person.answer.url
+
+
+PREFERRED = {
+    "en-GB,en;q=0.9,ar;q=0.8": "en",
+    "ar-LY,ar;q=0.9,en;q=0.8": "ar",
+    "de,en;q=0.3": "en",
+    # Nothing that we speak.
+    "fr": "ar",
+    # Firefox in Libya, set to Arabic first: it names the country, and then English with and without one.
+    "ar-LY,en-US;q=0.7,en;q=0.3": "ar",
+    "en-GB,ar;q=0.5": "en",
+}
+
+
+@pytest.mark.parametrize(("preferred", "lang"), PREFERRED.items())
+def test_at_first_the_browser_says_it_and_then_the_choice(
+    pages: DashboardWorld, preferred: str, lang: str
+) -> None:
+    person = pages.person()
+    person.session.cookies.clear()
+    person.session.headers["Accept-Language"] = preferred
+    person.open("/sign-in")
+    _speaks(person, lang)
+    other = "en" if lang == "ar" else "ar"
+    _switch(person, other)
+    person.open("/sign-in")
+    _speaks(person, other)
+
+
+def test_anything_else_in_the_address_is_ignored(pages: DashboardWorld) -> None:
+    person = pages.person(lang="en")
+    for query in ("lang=fr", "lang=", "lang=AR", "lang=ar%00"):
+        person.open(f"/sign-in?{query}")
+        _speaks(person, "en")

@@ -1,0 +1,125 @@
+"""What a person sees while tests run: how far they are, how long it still takes, and each failure at once.
+
+A failure comes with the command that runs it alone, and with what the processes that it used have logged meanwhile.
+"""
+
+import shlex
+import time
+from collections.abc import Generator, Iterable
+from typing import Any
+
+import pytest
+from _pytest.terminal import TerminalReporter
+
+from tests import process_logs
+
+_DURATIONS = "mizan/durations"
+_EVERY_S = 30.0
+"""How often the progress is printed where there is no terminal."""
+_Status = tuple[str, str, Any]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    process_logs.remember_lengths()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        report.sections += [(f"The end of {name}", text) for name, text in process_logs.written_since()]
+    return report
+
+
+class Progress:
+    """The bar. Time left is told by how long the same tests took in the last run, where that is known."""
+
+    def __init__(self, config: pytest.Config, reporter: TerminalReporter) -> None:
+        self._config = config
+        self._reporter = reporter
+        self._cache = getattr(config, "cache", None)  # none with -p no:cacheprovider
+        self._known: dict[str, float] = self._cache.get(_DURATIONS, {}) if self._cache else {}
+        self._durations: dict[str, float] = {}
+        self._expected: dict[str, float] = {}
+        self._done: set[str] = set()
+        self._failed = 0
+        self._began = self._shown = time.monotonic()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._expect(item.nodeid for item in session.items)
+
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        if not self._expected:
+            self._expect(ids)
+
+    def _expect(self, ids: Iterable[str]) -> None:
+        every = list(ids)
+        known = [self._known[one] for one in every if one in self._known]
+        usual = sum(known) / len(known) if known else 1.0
+        self._expected = {one: self._known.get(one, usual) for one in every}
+        self._began = self._shown = time.monotonic()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_teststatus(self) -> Generator[None, _Status, _Status]:
+        """No dot for what passed: the bar tells."""
+        category, letter, word = yield
+        return category, "" if letter == "." else letter, word
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._failed += 1
+            self._show_failure(report)
+        if not isinstance(report, pytest.SubtestReport):
+            self._durations[report.nodeid] = self._durations.get(report.nodeid, 0.0) + report.duration
+        if report.when == "teardown":
+            self._done.add(report.nodeid)
+            self._show_progress()
+
+    def _show_failure(self, report: pytest.TestReport) -> None:
+        self._reporter.write_line("")
+        self._reporter.section(f"{report.when} of {report.nodeid}", "_", red=True, bold=True)
+        report.toterminal(self._config.get_terminal_writer())
+        for title, content in report.sections:
+            self._reporter.section(title, "-")
+            self._reporter.write_line(content)
+        self._reporter.write_line(
+            f"To run it alone: .venv/bin/pytest {shlex.quote(report.nodeid)}", bold=True
+        )
+
+    def _show_progress(self) -> None:
+        now = time.monotonic()
+        if now - self._shown < (0.2 if self._reporter.isatty else _EVERY_S):
+            return
+        self._shown = now
+        line = self._line(now - self._began)
+        if self._reporter.isatty:
+            self._reporter.rewrite(line, erase=True)
+        else:
+            self._reporter.write_line(line)
+
+    def _line(self, elapsed: float) -> str:
+        done = sum(self._expected.get(one, 0.0) for one in self._done)
+        whole = sum(self._expected.values())
+        share = done / whole if whole else 1.0
+        left = elapsed * (1 - share) / share if share else 0.0
+        bar = "█" * int(share * 30)
+        failed = f", {self._failed} failed" if self._failed else ""
+        return (
+            f"{bar:░<30} {share:4.0%}  {len(self._done)} of {len(self._expected)} tests{failed}, "
+            f"about {left // 60:.0f} min {left % 60:02.0f} s left"
+        )
+
+    def pytest_sessionfinish(self) -> None:
+        if self._reporter.isatty:
+            self._reporter.rewrite("", erase=True)
+        if self._cache and self._durations:
+            self._cache.set(_DURATIONS, {**self._known, **self._durations})
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    if isinstance(reporter, TerminalReporter):  # not in a worker
+        config.pluginmanager.register(Progress(config, reporter), "progress")

@@ -1,0 +1,36 @@
+"""Every page opens in a real browser, with its heading, without an error and without a request that fails."""
+
+from urllib.parse import urlsplit
+
+from playwright.sync_api import expect
+
+from services.monitor.app import make_app
+from tests.monitor.browser.troubled_house import TroubledHouse
+from tests.monitor.browser.watcher import Watchers
+from tests.monitor.world import PASSWORD, MonitorWorld
+
+_NO_PAGES = {"static", "house.static", "operations.healthz", "operations.readyz", "operations.metrics"}
+
+
+def test_every_page_opens(house: TroubledHouse, watchers: Watchers) -> None:
+    """In Arabic, which is what people see who choose nothing. The visitors' fixture fails on errors of a page."""
+    who = watchers.come("ar", expected_statuses=frozenset({404}))
+    who.sees("Sign in")
+    who.sign_in(house.world.make_operator(), PASSWORD)
+    expect(who.button("Live")).to_be_visible()  # the page's script runs
+    opened = ["/sign-in"]
+    for name, path, heading in house.pages(who.says):
+        who.open(path)
+        expect(who.page.locator("h1")).to_have_text(heading)
+        if name != "unknown page":
+            opened.append(urlsplit(path).path)
+    assert _endpoints(house.world, opened) == _endpoints(house.world), "a page that no smoke test opens"
+
+
+def _endpoints(world: MonitorWorld, opened: list[str] | None = None) -> set[str]:
+    """Of these paths, or of all pages."""
+    app = make_app(world.settings, world.database, world.watch)
+    if opened is not None:
+        return {app.url_map.bind("").match(path)[0] for path in opened}
+    pages = {rule.endpoint for rule in app.url_map.iter_rules() if "GET" in (rule.methods or ())}
+    return pages - _NO_PAGES

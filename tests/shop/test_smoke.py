@@ -1,0 +1,64 @@
+"""Each page of the demo shop once in the browser; console errors and failed requests fail it (tests/browser.py)."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from examples.shop.database import Database
+from examples.shop.words import say
+from shared.web.operations_server import serve_operations
+from tests.browser import Visitors
+from tests.catalogue import DIRECTIONS
+from tests.shop.conftest import ShopInTest
+
+
+@pytest.fixture
+def origin(shop: ShopInTest) -> Iterator[str]:
+    server = serve_operations(shop.shop.app, "127.0.0.1", 0)
+    yield f"http://127.0.0.1:{server.port}"
+    server.close()
+
+
+def _sees(page: Page, heading: str, lang: str = "en") -> None:
+    expect(page.get_by_role("heading", level=1)).to_have_text(say(heading, lang))
+    expect(page.locator("html")).to_have_attribute("lang", lang)
+    expect(page.locator("html")).to_have_attribute("dir", DIRECTIONS[lang])
+
+
+def test_every_page(shop: ShopInTest, origin: str, visitors: Visitors) -> None:
+    """From the menu to the fulfilled order, whose page shows each step by itself; then the shopkeeper's and errors."""
+    shop.mizan.checkout = shop.mizan.origin
+    visitor = visitors.make(
+        origin, elsewhere=(shop.mizan.origin,), expected_statuses=frozenset({404, 422, 500})
+    )
+    page = visitor.open(f"{origin}/?lang=en")
+    _sees(page, "welcome")
+    page.get_by_label("Quantity of Arabic coffee").fill("0")
+    page.get_by_role("button", name="Order and pay").click()
+    expect(page.get_by_role("alert")).to_have_text("Choose at least one thing.")
+    page.get_by_role("button", name="One Maqrood more").click()
+    expect(page.get_by_role("status")).to_have_text("6.500 LYD")
+    page.get_by_role("button", name="Order and pay").click()
+    page.wait_for_url(f"{shop.mizan.checkout}/pay/*")
+
+    page.goto(f"{origin}/orders")
+    _sees(page, "orders_title")
+    page.get_by_role("link", name="Order").filter(has_text="unpaid").click()
+    _sees(page, "state_unpaid")
+    page.evaluate("window.isTheSamePage = true")
+    shop.mizan.only_intent()["status"] = "succeeded"
+    shop.tell()
+    shop.work()
+    _sees(page, "state_fulfilled")
+    assert page.evaluate("window.isTheSamePage")
+
+    page.goto(f"{origin}/backstage")
+    _sees(page, "backstage_title")
+    expect(page.get_by_role("main")).to_contain_text("answered 200")
+    page.goto(f"{origin}/nowhere?lang=ar")
+    _sees(page, "not_found_title", "ar")
+    with Database(shop.settings.database).transaction() as connection:
+        connection.execute("alter table orders rename to gone")
+    page.goto(f"{origin}/orders")
+    _sees(page, "error_title", "ar")
