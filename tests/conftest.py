@@ -29,6 +29,7 @@ from shared.settings import (
     WebhookSettings,
 )
 from shared.topics import Topic
+from stack import free_ports
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.databases import Databases
@@ -40,6 +41,13 @@ hypothesis.settings.register_profile(
     "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("tests")
+
+# Ports of its own for each worker: one that a killed server comes back to must not be taken by the other meanwhile.
+_WORKER, _WORKERS = (
+    int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")),
+    int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")),
+)
+free_ports.CANDIDATES = free_ports.CANDIDATES[_WORKER::_WORKERS]
 
 pytest_plugins = ["tests.browser", "tests.feedback", "tests.quicker"]
 

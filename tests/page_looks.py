@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from axe_playwright_python.base import AXE_SCRIPT
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, ViewportSize
+from playwright.sync_api import BrowserContext, Page, ViewportSize
 
 from tests.browser import DESKTOP, PHONE, SMALL_PHONE
 
@@ -54,7 +55,7 @@ _SETTLE = """async () => {
   } while (isChanging());
 }"""
 _is_there = Axe("null")
-"""Runs what the first look has brought onto the page."""
+"""Runs what is on the page already."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def page_troubles(page: Page, name: str, look: Look | None, screens: Sequence[Vi
 
     The page is resized, not loaded again, and is left on the last screen. The look's has to be one of them.
     """
+    page.wait_for_load_state()  # what a form has led to can be read before its style is there
     found = []
     for screen in screens:
         page.set_viewport_size(screen)
@@ -96,6 +98,11 @@ def page_troubles(page: Page, name: str, look: Look | None, screens: Sequence[Vi
     return found
 
 
+def bring_axe(context: BrowserContext) -> None:
+    """Onto each page that is opened from now on: quicker, for many pages, than onto one after the other."""
+    context.add_init_script(AXE_SCRIPT)
+
+
 def axe_troubles(page: Page, name: str, looks: tuple[Look, ...]) -> list[str]:
     """The page is left with the last look."""
     found = []
@@ -103,7 +110,7 @@ def axe_troubles(page: Page, name: str, looks: tuple[Look, ...]) -> list[str]:
         page.emulate_media(color_scheme=look.scheme)
         page.set_viewport_size(look.viewport)
         page.evaluate(_SETTLE)
-        axe = Axe() if look is looks[0] else _is_there
+        axe = _is_there if page.evaluate("'axe' in window") else Axe()
         results = axe.run(page, options=look.options)
         if results.violations_count:
             found.append(

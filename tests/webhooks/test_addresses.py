@@ -478,7 +478,7 @@ class TestNames:
             monkeypatch.setattr("services.webhooks.names._NAMES_KNOWN_S", 0.0)
             for ticket in range(2):
                 sending.start(ticket, Post(url, b"{}", "0"))
-            eventually(lambda: sending._destinations._ended, within=5)
+            eventually(lambda: sending._destinations._ended)
             sending._go_on_with_names()
             assert sending.abandon(lambda _: True) == [0, 1]
             monkeypatch.undo()

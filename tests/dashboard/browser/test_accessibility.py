@@ -8,7 +8,7 @@ from tests.dashboard.browser.tour import EXPECTED, every_page
 from tests.dashboard.browser.translation import english_left_in_arabic
 from tests.dashboard.browser.words import LANGUAGES
 from tests.dashboard.world import DashboardWorld
-from tests.page_looks import SCREENS, Look, page_troubles
+from tests.page_looks import SCREENS, Look, bring_axe, page_troubles
 
 pytestmark = pytest.mark.browser
 
@@ -23,6 +23,7 @@ def test_every_page_is_for_everybody_on_every_screen(
 ) -> None:
     """In one tour, which takes long. `sees`, on the way, looks at the language and the direction of each page."""
     tab = colleagues.come(lang=lang, expected_statuses=EXPECTED)
+    bring_axe(tab.visitor.context)
     found = [trouble for name in every_page(pages, tab) for trouble in _troubles(tab, name)]
     assert not found, "\n".join(found)
 

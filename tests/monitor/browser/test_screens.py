@@ -9,7 +9,7 @@ from tests.keyboard import press, tab_to, type_into
 from tests.monitor.browser.troubled_house import TroubledHouse
 from tests.monitor.browser.watcher import Watcher, Watchers
 from tests.monitor.world import PASSWORD
-from tests.page_looks import Look, page_troubles
+from tests.page_looks import Look, bring_axe, page_troubles
 
 pytestmark = pytest.mark.browser
 
@@ -36,6 +36,7 @@ def test_every_page_is_for_everybody_on_every_screen(
 ) -> None:
     """axe-core finds nothing, light or dark, wide or narrow; nothing is cut off or beside the screen."""
     who = watchers.come(lang, expected_statuses=frozenset({404}))
+    bring_axe(who.visitor.context)
     found = _troubles(who, "sign-in")
     who.sign_in(house.world.make_operator(), PASSWORD)
     for name, path, heading in house.pages(who.says):
