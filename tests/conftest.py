@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -33,7 +32,7 @@ from stack import free_ports
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.databases import Databases
-from tests.engines import TestEngines, start_embedded, start_in_docker
+from tests.engines import TestEngines, engine_directory, start_embedded, start_in_docker
 from tests.topic_sets import TopicSets, new_prefix, retry_after_restart
 
 # No time limit for an example: a machine may be busy.
@@ -68,11 +67,7 @@ def engines() -> Iterator[TestEngines]:
         with start_in_docker(*images) as made:
             yield made
     else:
-        # Not pytest's directory: each run of pytest closes it again to the account that PostgreSQL runs under.
-        with (
-            TemporaryDirectory(prefix="mizan-engines-") as directory,
-            start_embedded(Path(directory)) as made,
-        ):
+        with engine_directory() as directory, start_embedded(directory) as made:
             yield made
 
 
@@ -142,7 +137,7 @@ def topic_sets(engines: TestEngines) -> Iterator[TopicSets]:
                 {
                     # So that a killed consumer's partitions are given away soon, and members told of it.
                     "session.timeout.ms": "6000",
-                    "heartbeat.interval.ms": "200",
+                    "heartbeat.interval.ms": "500",
                     "log_level": "0",
                 }
             ),

@@ -88,6 +88,7 @@ def page_troubles(page: Page, name: str, look: Look | None, screens: Sequence[Vi
 
     The page is resized, not loaded again, and is left on the last screen. The look's has to be one of them.
     """
+    assert look is None or look.viewport in screens
     page.wait_for_load_state()  # what a form has led to can be read before its style is there
     found = []
     for screen in screens:

@@ -133,7 +133,7 @@ def test_through_kafka_to_the_endpoint_and_back_to_the_page(
         developer.open(address)
         developer.post(f"{address}/resend")
         eventually(lambda: "Try 2 · Resend 200" in _read(developer, address))
-        assert "Status Succeeded" in developer.text
+        eventually(lambda: "Status Succeeded" in _read(developer, address))
         assert "on its way" not in developer.text
         (request,) = receiver.requests
     assert request.headers["service-signature"] in developer.text

@@ -81,7 +81,7 @@ def test_rebalanced_in_the_middle(kafka: Kafka) -> None:
 
 
 @pytest.mark.parametrize(
-    "after", [0.4, pytest.param(1.2, marks=pytest.mark.long), pytest.param(2.0, marks=pytest.mark.long)]
+    "after", [pytest.param(0.4, marks=pytest.mark.long), pytest.param(1.2, marks=pytest.mark.long), 2.0]
 )
 def test_stopped_while_others_join(kafka: Kafka, after: float) -> None:
     """As in a rolling upgrade. Commits fail while the group rebalances: they are sent again, so nothing that was

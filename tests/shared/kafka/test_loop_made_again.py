@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from shared.kafka import made_again
 from shared.kafka.handlers import BatchHandler
 from shared.kafka.tasks import Lane, Record, Task
 from shared.messages import encode
@@ -19,9 +20,10 @@ KEY = "same-partition"
 
 
 @pytest.fixture
-def patient(kafka: Kafka) -> Kafka:
+def patient(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> Kafka:
     """Its consumers, having found the topic missing, come back when the new one is full."""
-    client = {**kafka.settings.client, "fetch.error.backoff.ms": "3000"}
+    monkeypatch.setattr(made_again, "_LOOK_EVERY_S", 0.5)
+    client = {**kafka.settings.client, "fetch.error.backoff.ms": "1500"}
     kafka.settings = replace(kafka.settings, client=client)
     return kafka
 

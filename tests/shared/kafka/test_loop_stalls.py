@@ -34,7 +34,7 @@ def says(loop: ConsumerLoop) -> str:
     return complaint(loop.progress.check, ConsumerStalledError)
 
 
-def stays_content(loop: ConsumerLoop, seconds: float = 4.0) -> None:
+def stays_content(loop: ConsumerLoop, seconds: float = 3.0) -> None:
     until = monotonic() + seconds
     eventually(lambda: says(loop) or monotonic() > until)
     assert not says(loop)

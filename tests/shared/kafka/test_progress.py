@@ -26,7 +26,7 @@ def test_lag_and_age_grow_while_records_wait_and_vanish_when_they_are_done(kafka
     def handle(tasks: Sequence[Task]) -> None:
         for task in tasks:
             if not open_gate.is_set():
-                task.hold_until(task.record.timestamp + 3)
+                task.hold_until(task.record.timestamp + 1.5)
 
     kafka.put([event(n) for n in range(3_000)])
     with running(kafka.loop(BatchHandler(handle))):
