@@ -15,6 +15,7 @@ from shared.applications.webhook_secrets import roll_webhook_secret
 from shared.webhooks.failures import ANSWER_LIMIT
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.world import DashboardWorld
+from tests.debian_packages import skip_without
 from tests.person import Person
 from tests.webhooks.receivers import Receiver, answer_of, sender
 
@@ -154,7 +155,7 @@ class TestSignature:
         self, pages: DashboardWorld, deliveries: Deliveries, viewer: Person
     ) -> None:
         if shutil.which("openssl") is None:
-            pytest.skip("no openssl here")
+            skip_without("This test runs openssl, which is not installed.")
         raw = show(viewer, pages, deliveries.make())
         done = subprocess.run(
             ["/bin/sh", "-c", raw["openssl-title"]],

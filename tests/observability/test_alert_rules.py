@@ -18,7 +18,7 @@ from tests.observability.files import (
     checks,
     read_yaml,
 )
-from tests.observability.prometheus_tools import NoToolsError, find_tool
+from tests.observability.prometheus_tools import find_tool
 from tests.readme.documents import ROOT, Document
 
 ALERTS = {alert.name: alert for alert in alerts()}
@@ -26,10 +26,7 @@ ALERTS = {alert.name: alert for alert in alerts()}
 
 @pytest.fixture(scope="module")
 def promtool() -> Path:
-    try:
-        return find_tool("promtool")
-    except NoToolsError as error:
-        pytest.skip(str(error))
+    return find_tool("promtool")
 
 
 def run(promtool: Path, *arguments: str | Path) -> None:

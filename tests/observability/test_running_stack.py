@@ -20,7 +20,7 @@ from tests.engines import TestEngines
 from tests.observability.exposed import read, texts
 from tests.observability.expressions import named_in
 from tests.observability.files import PROMETHEUS, alerts, all_expressions
-from tests.observability.prometheus_tools import NoToolsError, find_tool
+from tests.observability.prometheus_tools import find_tool
 from tests.stack.running_stack import RunningStack
 from tests.stack.whole_stack import whole_stack
 from tests.waiting import eventually
@@ -64,7 +64,7 @@ def test_every_metric_of_rules_and_panels_is_shown_with_its_labels(stack: Runnin
 
 
 def test_promtool_finds_nothing_to_say_of_the_names(stack: RunningStack) -> None:
-    promtool = _tool("promtool")
+    promtool = find_tool("promtool")
     for page in texts(ports(stack)):
         done = subprocess.run(
             [promtool, "check", "metrics"],
@@ -109,7 +109,7 @@ def test_prometheus_scrapes_every_service_and_can_evaluate_every_rule_and_panel(
 
 @contextmanager
 def _prometheus(stack: RunningStack, directory: Path) -> Iterator[Any]:
-    program, port = _tool("prometheus"), find_free_ports(1)[0]
+    program, port = find_tool("prometheus"), find_free_ports(1)[0]
     for file in PROMETHEUS.rglob("*.yml"):
         copy = directory / file.relative_to(PROMETHEUS)
         copy.parent.mkdir(exist_ok=True)
@@ -150,13 +150,6 @@ def _evaluated(ask: Any) -> list[dict[str, Any]]:
     """All rules, once all have been evaluated."""
     rules = [rule for group in ask("rules")["data"]["groups"] for rule in group["rules"]]
     return [] if any(rule["health"] == "unknown" for rule in rules) else rules
-
-
-def _tool(name: str) -> Path:
-    try:
-        return find_tool(name)
-    except NoToolsError as error:
-        pytest.skip(str(error))
 
 
 def _pay_and_be_told(stack: RunningStack) -> None:
