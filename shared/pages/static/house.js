@@ -137,7 +137,7 @@ new MutationObserver((changes) => {
 // The menu goes where there is room for the sections beside the page; the list of applications when it is left
 
 const menu = find("#menu");
-matchMedia("(min-width: 62rem)").addEventListener("change", () => menu?.matches(":popover-open") && menu.hidePopover());
+matchMedia("(min-width: 62rem)").addEventListener("change", (wide) => wide.matches && menu?.matches(":popover-open") && menu.hidePopover());
 
 const others = find("details.where");
 document.addEventListener("click", (event) => {

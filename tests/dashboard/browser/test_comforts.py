@@ -68,8 +68,7 @@ def test_what_the_clipboard_refuses_is_selected(pages: DashboardWorld, owner: Co
 
 def test_the_menu_gives_the_focus_back(owner: Colleague) -> None:
     owner.page.set_viewport_size(SMALL_PHONE)
-    owner.button("Menu").focus()
-    owner.page.keyboard.press("Enter")
+    owner.button("Menu").press("Enter")
     expect(owner.link("Team")).to_be_visible()
     owner.page.keyboard.press("Escape")
     expect(owner.link("Team")).to_be_hidden()

@@ -1,0 +1,67 @@
+"""A database that was used before is as good as a new one, or it is dropped."""
+
+import psycopg
+import pytest
+
+from tests.databases import Databases
+
+FILL = """with merchant as (insert into merchants (name) values ('Tripoli Coffee') returning id)
+          insert into audit_log (merchant_id, actor, action) select id, 'a test', 'made' from merchant"""
+STOP_CLOCK = """create or replace function mizan_now() returns timestamptz
+                language sql stable parallel safe return timestamptz '2020-01-01'"""
+LEFT = """select (select count(*) from merchants) + (select count(*) from audit_log),
+                 mizan_now() > now() - interval '1 minute',
+                 nextval((select seqrelid from pg_sequence))"""
+
+
+def change(databases: Databases, name: str, *statements: str) -> None:
+    with psycopg.connect(databases.url(name)) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
+def test_rows_clock_and_sequence_are_reset(databases: Databases) -> None:
+    """Also those of the audit log, which is only ever added to; and nobody who knew it by its old name finds it."""
+    name = databases.take()
+    change(databases, name, FILL, STOP_CLOCK, "select nextval((select seqrelid from pg_sequence))")
+    new = databases._empty(name)
+    assert new is not None
+    with psycopg.connect(databases.url(new)) as connection:
+        assert connection.execute(LEFT).fetchone() == (0, True, 1)
+    with pytest.raises(psycopg.OperationalError, match="does not exist"):
+        psycopg.connect(databases.url(name))
+    databases.drop(new)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create table more (id int)",
+        "drop table webhook_tries_default",
+        "alter table merchants add column more int",
+        "alter table merchants alter column name drop not null",
+        "create index on merchants (name)",
+        "alter table audit_log disable trigger all",
+        "create function more() returns int language sql return 1",
+        f"{FILL}; analyze merchants",
+        "update alembic_version set version_num = 'another'",
+    ],
+)
+def test_one_that_was_changed_is_dropped(databases: Databases, statement: str) -> None:
+    name = databases.take()
+    change(databases, name, statement)
+    assert databases._empty(name) is None
+    with psycopg.connect(databases._server_url) as connection:
+        names = [row[0] for row in connection.execute("select datname from pg_database")]
+    assert not databases._names - set(names)
+
+
+def test_one_that_is_still_in_use_is_taken_away(databases: Databases) -> None:
+    name = databases.take()
+    with psycopg.connect(databases.url(name)) as somebody:
+        somebody.execute("lock table merchants")
+        new = databases._empty(name)
+        assert new is not None
+        with pytest.raises(psycopg.OperationalError):
+            somebody.execute("select 1")
+    databases.drop(new)
