@@ -204,6 +204,11 @@ def repository_root() -> Path:
     return Path(__file__).parent.parent
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, by their time limits: one that begins last would keep one worker busy alone."""
+    items.sort(key=lambda item: -max((mark.args[0] for mark in item.iter_markers("timeout")), default=0))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, Any, Any]:
     """What a test has logged may be no text that workers could send each other: lone surrogates."""
