@@ -5,6 +5,7 @@ A failure comes with the command that runs it alone, and with what the processes
 
 import shlex
 import time
+from collections import Counter
 from collections.abc import Generator, Iterable
 from typing import Any
 
@@ -44,6 +45,7 @@ class Progress:
         self._expected: dict[str, float] = {}
         self._done: set[str] = set()
         self._failed = 0
+        self._skipped: Counter[str] = Counter()
         self._began = self._shown = time.monotonic()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -71,6 +73,8 @@ class Progress:
         if report.failed:
             self._failed += 1
             self._show_failure(report)
+        if report.skipped and isinstance(report.longrepr, tuple):
+            self._skipped[report.longrepr[2].removeprefix("Skipped: ")] += 1
         if not isinstance(report, pytest.SubtestReport):
             self._durations[report.nodeid] = self._durations.get(report.nodeid, 0.0) + report.duration
         if report.when == "teardown":
@@ -110,6 +114,12 @@ class Progress:
             f"{bar:░<30} {share:4.0%}  {len(self._done)} of {len(self._expected)} tests{failed}, "
             f"about {left // 60:.0f} min {left % 60:02.0f} s left"
         )
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self) -> None:
+        """One line for each reason to skip, however many tests there are."""
+        for reason, count in self._skipped.items():
+            self._reporter.write_line(f"Skipped ({count}): {reason}", yellow=True)
 
     def pytest_sessionfinish(self) -> None:
         if self._reporter.isatty:
