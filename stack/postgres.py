@@ -35,7 +35,12 @@ SETTINGS = {
 }
 # Survives a killed server but not a power cut. synchronous_commit stays on: without fsync it costs next to
 # nothing, and off would lose committed rows when a test kills the server.
-NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
+NOT_DURABLE = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    # A server that is killed leaves nothing behind outside of its data directory.
+    "dynamic_shared_memory_type": "mmap",
+}
 
 
 def programs() -> Path:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import psutil
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
@@ -41,8 +42,12 @@ def engine_directory() -> Iterator[Path]:
 
     Not pytest's directory: each run of pytest closes it again to the account that PostgreSQL runs under.
     """
+    for left in _MEMORY.glob("mizan-engines-[0-9]*-*"):  # by a run that was killed
+        if not psutil.pid_exists(int(left.name.split("-")[2])):
+            shutil.rmtree(left, ignore_errors=True)
     has_room = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ENOUGH
-    with TemporaryDirectory(prefix="mizan-engines-", dir=_MEMORY if has_room else None) as directory:
+    prefix = f"mizan-engines-{os.getpid()}-"
+    with TemporaryDirectory(prefix=prefix, dir=_MEMORY if has_room else None) as directory:
         yield Path(directory)
 
 
