@@ -48,7 +48,7 @@ _WORKER, _WORKERS = (
 )
 free_ports.CANDIDATES = free_ports.CANDIDATES[_WORKER::_WORKERS]
 
-pytest_plugins = ["tests.browser", "tests.feedback", "tests.quicker"]
+pytest_plugins = ["pytester", "tests.browser", "tests.feedback", "tests.quicker"]
 
 CHECKOUT = "https://pay.mizan.example"
 
