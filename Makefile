@@ -23,7 +23,8 @@ test: $(if $(ARGS),setup-dev,lint) ## lint, type-check and test what a change is
 test-deep: setup-dev ## the other tests: kills, whole stacks, all pages in the browser, plans, three brokers (ONLY=kills)
 	$(PYTEST) -m "$(or $(ONLY),$(DEEP))" $(ARGS)
 
-test-all: test test-deep ## all of them
+test-all: test ## both
+	@$(MAKE) --no-print-directory test-deep
 
 test-pythons: setup-dev ## `make test` on each of Python 3.11 to 3.14 that is installed
 	bin/test-pythons -m "not ($(DEEP))" $(ARGS)
