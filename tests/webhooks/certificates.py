@@ -71,12 +71,32 @@ def _certificate(
         .not_valid_before(until - 2 * _YEAR)
         .not_valid_after(until)
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+        # From Python 3.13 on certificates are judged strictly, by RFC 5280.
+        .add_extension(_usage(is_authority), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False
+        )
     )
     if names:
         builder = builder.add_extension(
             x509.SubjectAlternativeName([_alternative(n) for n in names]), critical=False
         )
     return builder.sign(issuer_key, SHA256()).public_bytes(Encoding.PEM)
+
+
+def _usage(is_authority: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        encipher_only=False,
+        decipher_only=False,
+    )
 
 
 def _alternative(name: str) -> x509.GeneralName:
