@@ -14,6 +14,7 @@ class OperationsServer:
     def __init__(self, app: Flask, listening: socket.socket) -> None:
         self.port: int = listening.getsockname()[1]
         self._connections: dict[int, object] = {}
+        self._pulled = threading.Event()
         self._server = waitress.create_server(
             app, self._connections, sockets=[listening], threads=4, ident=None
         )
@@ -25,10 +26,13 @@ class OperationsServer:
         if self._thread.is_alive():
             # From inside its loop: closing sockets under a running select() is an error there.
             self._server.trigger.pull_trigger(self._close_connections)
+            self._pulled.set()
             self._thread.join()
             self._server.task_dispatcher.shutdown(timeout=1)
 
     def _close_connections(self) -> None:
+        # A request that ends just now wakes the loop, too: the pipe must not be closed before we have written to it.
+        self._pulled.wait()
         wasyncore.close_all(self._connections, ignore_all=True)
 
 

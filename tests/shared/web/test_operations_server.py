@@ -3,6 +3,7 @@
 import http.client
 import socket
 import threading
+from time import sleep
 
 import pytest
 from flask import Flask
@@ -59,3 +60,18 @@ def test_the_port_can_be_used_again_at_once(app: Flask) -> None:
     second = serve_operations(app, "127.0.0.1", first.port)
     assert get(second.port, "/healthz")[0] == 200
     second.close()
+
+
+def test_it_is_closed_while_a_request_ends(app: Flask) -> None:
+    """Whose thread wakes the loop, too. It must not close the pipe before the other has written to it."""
+    server = serve_operations(app, "127.0.0.1", 0)
+    trigger = server._server.trigger
+    wake = trigger._physical_pull
+
+    def wake_a_moment_after_another() -> None:
+        wake()
+        sleep(0.2)  # for the loop to do what it is woken for
+        wake()
+
+    trigger._physical_pull = wake_a_moment_after_another
+    server.close()
