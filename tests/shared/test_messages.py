@@ -64,9 +64,9 @@ def test_a_newer_sender_may_add_fields() -> None:
         b"[" * 5_000,  # nested without end
         encode(EVENT)[:-1]
         + b',"x":'
-        + b"[" * 50_000
-        + b"]" * 50_000
-        + b"}",  # so deep that the reader gives up
+        + b"[" * 1_000_000
+        + b"]" * 1_000_000
+        + b"}",  # so deep that the reader gives up, on any Python
     ],
 )
 def test_what_cannot_be_read_is_named_as_such(data: bytes | None) -> None:
