@@ -130,6 +130,10 @@ class Database:
         """A connection for each use: threads, and even processes, need not know of each other."""
         connection = sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)
         connection.row_factory = sqlite3.Row
-        connection.execute("pragma synchronous = full")
-        connection.execute("pragma foreign_keys = on")
+        try:
+            connection.execute("pragma synchronous = full")
+            connection.execute("pragma foreign_keys = on")
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Lock
 
@@ -20,18 +20,22 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self._turn = Lock()
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(
-                path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
-            )
-            # In this mode a kill loses nothing that was committed; only a power failure could.
-            self._connection.execute("pragma journal_mode = wal")
-            self._connection.execute("pragma synchronous = normal")
-            self._connection.executescript(TABLES)
-        except (OSError, sqlite3.Error) as error:
-            raise LedgerNotUsableError(f"the ledger {path} cannot be used: {error}") from error
-        self._connection.row_factory = sqlite3.Row
+        with ExitStack() as opened:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._connection = opened.enter_context(
+                    closing(
+                        sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+                    )
+                )
+                # In this mode a kill loses nothing that was committed; only a power failure could.
+                self._connection.execute("pragma journal_mode = wal")
+                self._connection.execute("pragma synchronous = normal")
+                self._connection.executescript(TABLES)
+            except (OSError, sqlite3.Error) as error:
+                raise LedgerNotUsableError(f"the ledger {path} cannot be used: {error}") from error
+            self._connection.row_factory = sqlite3.Row
+            opened.pop_all()  # it stays open
 
     @contextmanager
     def transaction(self) -> Iterator[Books]:
