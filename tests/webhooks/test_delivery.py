@@ -238,7 +238,7 @@ class TestChangesWhileRetriesWait:
         one_at_a_time = replace(webhooks.settings.webhooks, in_flight_per_application=1)
         narrow = Webhooks(replace(webhooks.settings, webhooks=one_at_a_time)).with_delays((3600.0,) * 8)
         happened = [merchant.happens() for _ in range(3)]
-        with narrow.relayed(), narrow.running("intake", "deliver", "slow", answer_within_s=1.5):
+        with narrow.relayed(), narrow.running("intake", "deliver", "slow", answer_within_s=4.0):
             eventually(lambda: receiver.requests)
             merchant.set_url(None)
             eventually(lambda: merchant.statuses() == {"pending": 1, "failed": 2})
