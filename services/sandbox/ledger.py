@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
@@ -20,22 +20,11 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self._turn = Lock()
-        with ExitStack() as opened:
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self._connection = opened.enter_context(
-                    closing(
-                        sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-                    )
-                )
-                # In this mode a kill loses nothing that was committed; only a power failure could.
-                self._connection.execute("pragma journal_mode = wal")
-                self._connection.execute("pragma synchronous = normal")
-                self._connection.executescript(TABLES)
-            except (OSError, sqlite3.Error) as error:
-                raise LedgerNotUsableError(f"the ledger {path} cannot be used: {error}") from error
-            self._connection.row_factory = sqlite3.Row
-            opened.pop_all()  # it stays open
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = _open(path)
+        except (OSError, sqlite3.Error) as error:
+            raise LedgerNotUsableError(f"the ledger {path} cannot be used: {error}") from error
 
     @contextmanager
     def transaction(self) -> Iterator[Books]:
@@ -57,3 +46,17 @@ class Ledger:
     def close(self) -> None:
         with self._turn:
             self._connection.close()
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    connection.row_factory = sqlite3.Row
+    try:
+        # In this mode a kill loses nothing that was committed; only a power failure could.
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("pragma synchronous = normal")
+        connection.executescript(TABLES)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection

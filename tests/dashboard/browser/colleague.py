@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,10 +30,6 @@ class Colleague(Somebody):
     def sign_out(self) -> None:
         self.button("Sign out").click()
         self.sees("Sign in")
-
-    def another_tab(self) -> "Colleague":
-        """On the same page, with the same cookies."""
-        return replace(self, page=self.visitor.open(self.page.url))
 
     @contextmanager
     def noting(self, *, parts: bool = False) -> Iterator[list[str]]:
