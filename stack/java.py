@@ -19,6 +19,8 @@ OPTIONS = (
     # Kafka and its compression libraries do what newer Java versions warn about at every start.
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
+    # It warns of the few parts of the class cache that it makes anew.
+    "-Xlog:aot*=error",
     "-Djava.awt.headless=true",
     f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
 )

@@ -79,7 +79,7 @@ class RunningStack:
         self._process.send_signal(number)
 
     def wait_exit(self) -> int:
-        return self._process.wait(60)
+        return self._process.wait(120)
 
     def stop(self) -> int:
         self.send(signal.SIGTERM)
