@@ -10,7 +10,7 @@ from bench.figures import Figure, ratio
 from bench.http_load import Outcome
 from bench.merchant import CONNECTIONS, ROUND_S, Caller, Installation
 from bench.world import RunningService, World
-from shared.intents.store import CREATE_SQL
+from shared.domain.intents.store import CREATE_SQL
 from stack.postgres import programs
 
 ROUNDS = 5

@@ -15,8 +15,8 @@ from uuid import uuid4
 import msgspec
 import pycurl
 
-from shared.intents.states import EventType
-from shared.webhooks.signing import body_of, signature_of, signing_key
+from shared.domain.deliveries.signing import body_of, signature_of, signing_key
+from shared.domain.intents.states import EventType
 
 IN_FLIGHT = 100
 SECRET = "whsec_of-the-length-that-a-real-one-has-too-0123"  # noqa: S105  it protects nothing

@@ -13,12 +13,12 @@ from bench.figures import Figure, ratio
 from bench.http_load import Plan
 from bench.merchant import ROUND_S, WARM_UP_S, run_plan
 from bench.world import World
-from shared.applications.registry import NewApplication, create_application
-from shared.people.members import add_member
-from shared.people.roles import Role
-from shared.sealing import SecretBox
-from shared.settings import DatabaseSettings
-from shared.webhook_url import WebhookUrl
+from shared.domain.accounts.members import add_member
+from shared.domain.accounts.roles import Role
+from shared.domain.applications.registry import NewApplication, create_application
+from shared.platform.encryption import SecretBox
+from shared.platform.outbound_url import WebhookUrl
+from shared.platform.settings import DatabaseSettings
 
 FEW, MANY = 1_000, 1_000_000
 ROUNDS = 5

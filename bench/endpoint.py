@@ -14,7 +14,7 @@ from time import time
 
 import msgspec
 
-from shared.uuid7 import made_at
+from shared.platform.uuids import made_at
 
 COUNT = b"count\n"
 TAKE = b"take\n"

@@ -10,11 +10,11 @@ from bench.due_intents import DUE, fill_due
 from bench.figures import Figure, percentile, ratio
 from bench.world import World
 from services.scheduler.expiry import LOOK_AGAIN_S, Expiry
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.intents.store import DUE as IS_DUE
-from shared.intents.store import expire_sql
-from shared.settings import DatabaseSettings
+from shared.domain.intents.store import DUE as IS_DUE
+from shared.domain.intents.store import expire_sql
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings
 
 ROUNDS = 3
 SINGLE_INTENTS = 100

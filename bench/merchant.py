@@ -13,9 +13,9 @@ from cryptography.fernet import Fernet
 
 from bench.http_load import Outcome, Plan
 from bench.world import RunningService, World
-from shared.applications.registry import CreatedApplication, NewApplication, create_application
-from shared.sealing import SecretBox
-from shared.settings import DatabaseSettings
+from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
+from shared.platform.encryption import SecretBox
+from shared.platform.settings import DatabaseSettings
 
 CONNECTIONS = 16
 ROUND_S = 3.0

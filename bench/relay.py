@@ -14,10 +14,10 @@ from confluent_kafka import Consumer, TopicPartition
 from bench.figures import Figure, percentile
 from bench.world import World
 from services.scheduler.relay import Relay
-from shared.kafka import clients
-from shared.kafka.producer import ConfirmingProducer
-from shared.settings import DatabaseSettings, KafkaSettings
-from shared.topics import PAYMENT_INTENT_EVENTS
+from shared.domain.topics import PAYMENT_INTENT_EVENTS
+from shared.platform.kafka import clients
+from shared.platform.kafka.producer import ConfirmingProducer
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 
 ROWS = 100_000
 SINGLE_ROWS = 200

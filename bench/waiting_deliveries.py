@@ -5,8 +5,8 @@ from uuid import UUID
 
 from bench.webhook_installation import WebhookInstallation
 from services.webhooks.records import to_delay, to_deliver
-from shared.kafka.producer import ConfirmingProducer, Outgoing, until
-from shared.messages import DeliveryDue
+from shared.domain.messages import DeliveryDue
+from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
 
 _FILL = """
 with made as (

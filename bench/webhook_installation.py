@@ -11,10 +11,10 @@ from cryptography.fernet import Fernet
 
 from bench.receiver import Receiver
 from bench.world import RunningService, World
-from shared.applications.registry import NewApplication, create_application, set_webhook_url
-from shared.sealing import SecretBox
-from shared.settings import DatabaseSettings, KafkaSettings
-from shared.webhook_url import WebhookUrl
+from shared.domain.applications.registry import NewApplication, create_application, set_webhook_url
+from shared.platform.encryption import SecretBox
+from shared.platform.outbound_url import WebhookUrl
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 
 _RECORDED_WITHIN_S = 30.0
 _LOOK_EVERY_S = 0.005

@@ -14,10 +14,10 @@ import psycopg
 import requests
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from shared.db.migrate import migrate
-from shared.kafka.topic_check import ensure_topics
-from shared.settings import DatabaseSettings, KafkaSettings
-from shared.topics import ALL_TOPICS
+from shared.domain.topics import ALL_TOPICS
+from shared.platform.kafka.topic_setup import ensure_topics
+from shared.platform.migrations.runner import migrate
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines
 from stack.free_ports import find_free_ports
 from stack.options import read_options

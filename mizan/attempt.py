@@ -7,11 +7,11 @@ import click
 from mizan.installation import installation, transaction_in
 from mizan.operator_account import operator
 from mizan.output import json_option, show_table, timestamp
-from shared.attempts.deciding import Decision, decide
-from shared.attempts.duplicates import list_open_duplicates, mark_handled
-from shared.attempts.states import Answer
-from shared.attempts.undecided import list_undecided
-from shared.uuid_text import uuid_in
+from shared.domain.attempts.duplicates import list_open_duplicates, mark_handled
+from shared.domain.attempts.operator_decision import Decision, decide
+from shared.domain.attempts.states import Answer
+from shared.domain.attempts.undecided import list_undecided
+from shared.platform.uuids import uuid_in
 
 
 def _attempt_in(_context: click.Context, _parameter: click.Parameter, text: str) -> UUID:

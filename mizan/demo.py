@@ -14,29 +14,29 @@ from mizan.app.noting import note
 from mizan.installation import installation, transaction_in
 from mizan.new_password import new_password
 from mizan.operator_account import operator
-from shared import demo
-from shared.applications.credentials import CredentialKind, issue_credential, list_credentials
-from shared.applications.errors import RefusedError
-from shared.applications.merchants import find_or_make_merchant
-from shared.applications.registry import (
+from shared.domain.accounts.members import add_member, list_members, set_password
+from shared.domain.accounts.operators import add_operator, list_operators, set_operator_password
+from shared.domain.accounts.roles import Role
+from shared.domain.accounts.sessions import NONE, end_other_sessions
+from shared.domain.applications.credentials import CredentialKind, issue_credential, list_credentials
+from shared.domain.applications.merchants import find_or_make_merchant
+from shared.domain.applications.registry import (
     NewApplication,
     create_application,
     get_application,
     list_applications_of,
     set_webhook_url,
 )
-from shared.applications.webhook_secrets import roll_webhook_secret
-from shared.audit import Action, record
-from shared.credential_formats import prefix_of
-from shared.people.members import add_member, list_members, set_password
-from shared.people.operators import add_operator, list_operators, set_operator_password
-from shared.people.roles import Role
-from shared.people.sessions import NONE, end_other_sessions
-from shared.private_file import write_private
-from shared.sealing import SecretBox
-from shared.settings import Environment
-from shared.uuid_text import uuid_in
-from shared.webhook_url import WebhookUrl
+from shared.domain.applications.webhook_secrets import roll_webhook_secret
+from shared.domain.audit_log import Action, record
+from shared.platform.encryption import SecretBox
+from shared.platform.errors import RefusedError
+from shared.platform.outbound_url import WebhookUrl
+from shared.platform.private_files import write_private
+from shared.platform.production import demo_data
+from shared.platform.settings import Environment
+from shared.platform.tokens import prefix_of
+from shared.platform.uuids import uuid_in
 
 _OWN_ADDRESS = (
     "The demo application's webhooks go to an address that somebody else has set; it is left alone."
@@ -66,7 +66,7 @@ def demo_command(path: Path, webhook_url: str | None) -> None:
         box = SecretBox(settings.secret_keys)
         with transaction_in(settings) as connection:
             # Holds up a second call until this one is over, so the file is read and written by one at a time.
-            merchant = find_or_make_merchant(connection, demo.MERCHANT)
+            merchant = find_or_make_merchant(connection, demo_data.MERCHANT)
             known = _read(path)
             kept = _made_or_found(connection, box, merchant, known)
             if url is not None:
@@ -86,7 +86,7 @@ def _made_or_found(
     kept = dict(known) if known.get("application_id") in there else {}
     if not kept or not _work(connection, kept):
         kept.pop("webhook_url", None)
-        named = (one.id for one in there.values() if one.name == demo.APPLICATION)
+        named = (one.id for one in there.values() if one.name == demo_data.APPLICATION)
         found = UUID(kept["application_id"]) if kept else next(named, None)
         kept |= _application(connection, box, merchant, found)
     return kept | _person(connection, merchant, kept) | _person(connection, None, kept)
@@ -104,8 +104,8 @@ def _application(
 ) -> dict[str, str]:
     """Where the file was lost the application is there, and gets new credentials, for nobody knows the old ones."""
     if found is None:
-        made = create_application(connection, box, NewApplication(demo.APPLICATION, merchant))
-        note(connection, Action.APPLICATION_CREATED, made.id, name=demo.APPLICATION)
+        made = create_application(connection, box, NewApplication(demo_data.APPLICATION, merchant))
+        note(connection, Action.APPLICATION_CREATED, made.id, name=demo_data.APPLICATION)
         return {
             "application_id": str(made.id),
             "api_key": made.api_key,
@@ -126,7 +126,7 @@ def _application(
 
 def _person(connection: Connection[Any], merchant: UUID | None, kept: Mapping[str, str]) -> dict[str, str]:
     """The merchant's owner; without a merchant, the operator."""
-    name, email = ("operator", demo.OPERATOR) if merchant is None else ("owner", demo.OWNER)
+    name, email = ("operator", demo_data.OPERATOR) if merchant is None else ("owner", demo_data.OWNER)
     people = list_operators(connection) if merchant is None else list_members(connection, merchant)
     there = next((one.id for one in people if one.email == email), None)
     if there is not None and f"{name}_email" in kept:

@@ -8,17 +8,17 @@ import click
 import psycopg
 from psycopg import Connection
 
-from shared.applications.errors import RefusedError
-from shared.db.pool import Database, DatabaseUnavailableError
-from shared.db.schema import SchemaOutdatedError, check_schema
-from shared.kafka.clients import KafkaUnavailableError
-from shared.process import EX_CONFIG
-from shared.production.refusals import refusals
-from shared.production.rules import development_only
-from shared.redaction import redact_text
-from shared.sealing import NoSecretKeysError
-from shared.settings import Settings, SettingsError, read_operator_environment
-from shared.webhook_url import WebhookUrlError
+from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.database.schema import SchemaOutdatedError, check_schema
+from shared.platform.encryption import NoSecretKeysError
+from shared.platform.errors import RefusedError
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.outbound_url import WebhookUrlError
+from shared.platform.process import EX_CONFIG
+from shared.platform.production.refusals import refusals
+from shared.platform.production.rules import development_only
+from shared.platform.redaction import redact_text
+from shared.platform.settings import Settings, SettingsError, read_operator_environment
 
 
 class RefusedToStart(click.ClickException):

@@ -6,11 +6,11 @@ from cryptography.fernet import Fernet
 from mizan.installation import installation, transaction_in
 from mizan.operator_account import operator
 from mizan.output import json_option, show_table
-from shared.audit import Action, record
-from shared.db.pool import Database
-from shared.resealing import count_sealed, reseal_all
-from shared.sealing import SecretBox
-from shared.settings import Settings
+from mizan.reencryption import count_sealed, reseal_all
+from shared.domain.audit_log import Action, record
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
+from shared.platform.settings import Settings
 
 
 @click.group("keys")

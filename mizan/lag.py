@@ -9,10 +9,11 @@ import click
 
 from mizan.installation import installation
 from mizan.output import json_option, show_table, timestamp
-from shared.kafka.clients import group_name, topic_name
-from shared.kafka.watching.views import GroupView, KafkaView, LagView
-from shared.kafka.watching.watcher import KafkaWatcher
-from shared.settings import KafkaSettings
+from shared.domain.topics import ALL_TOPICS
+from shared.platform.kafka.clients import group_name, topic_name
+from shared.platform.kafka.inspection.inspector import KafkaWatcher
+from shared.platform.kafka.inspection.snapshot import GroupView, KafkaView, LagView
+from shared.platform.settings import KafkaSettings
 
 TOO_FAR_BEHIND = 3
 
@@ -30,7 +31,7 @@ def lag_command(*, as_json: bool, partitions: bool, max_seconds: float | None) -
 
     Exit codes: 0; 1 when Kafka cannot be looked at; 3 see --max-seconds.
     """
-    with installation() as settings, closing(KafkaWatcher(settings.kafka)) as watcher:
+    with installation() as settings, closing(KafkaWatcher(settings.kafka, ALL_TOPICS)) as watcher:
         view = watcher.look()
     if as_json:
         click.echo(json.dumps({"groups": [_as_json(settings.kafka, group) for group in view.groups]}))

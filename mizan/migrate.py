@@ -3,7 +3,7 @@
 import click
 
 from mizan.installation import installation_to_start
-from shared.db.migrate import migrate
+from shared.platform.migrations.runner import migrate
 
 
 @click.command("migrate")

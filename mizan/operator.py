@@ -6,16 +6,16 @@ from mizan.installation import installation, transaction_in
 from mizan.new_password import NOTE, new_password
 from mizan.operator_account import operator
 from mizan.output import json_option, show_table, show_values, timestamp
-from shared.audit import Action, record
-from shared.people.members import check_email
-from shared.people.operators import (
+from shared.domain.accounts.members import check_email
+from shared.domain.accounts.operators import (
     add_operator,
     get_operator,
     list_operators,
     remove_operator,
     set_operator_password,
 )
-from shared.people.sessions import NONE, end_other_sessions
+from shared.domain.accounts.sessions import NONE, end_other_sessions
+from shared.domain.audit_log import Action, record
 
 _email_option = click.option("--email", required=True)
 

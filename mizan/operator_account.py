@@ -2,7 +2,7 @@
 
 import getpass
 
-from shared.audit import Actor
+from shared.domain.audit_log import Actor
 
 
 def operator() -> Actor:

@@ -6,9 +6,9 @@ import click
 
 from mizan.app.noting import note
 from mizan.installation import installation, transaction_in
-from shared.audit import Action
-from shared.uuid_text import uuid_in
-from shared.webhooks.resending import application_of, request_resend
+from shared.domain.audit_log import Action
+from shared.domain.deliveries.resend import application_of, request_resend
+from shared.platform.uuids import uuid_in
 
 
 @click.command("resend")

@@ -8,10 +8,10 @@ import click
 
 from mizan.installation import installation_to_start
 from mizan.output import json_option, show_table, timestamp
-from shared.kafka.clients import topic_name
-from shared.kafka.topic_check import TopicsDifferError, ensure_topics
-from shared.kafka.watching.listing import look_at_topics
-from shared.topics import ALL_TOPICS
+from shared.domain.topics import ALL_TOPICS
+from shared.platform.kafka.clients import topic_name
+from shared.platform.kafka.inspection.inspector import look_at_topics
+from shared.platform.kafka.topic_setup import TopicsDifferError, ensure_topics
 
 
 @click.command("topics")
@@ -25,7 +25,7 @@ def topics_command(*, as_json: bool) -> None:
             raise click.ClickException(
                 f"{error}\nChange them with your Kafka tools, or remove them if nothing in them is needed."
             ) from error
-        views = look_at_topics(settings.kafka)
+        views = look_at_topics(settings.kafka, ALL_TOPICS)
     topics: list[Mapping[str, Any]] = [
         {
             "topic": topic_name(settings.kafka, topic.name),

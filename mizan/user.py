@@ -6,9 +6,7 @@ from mizan.installation import installation, transaction_in
 from mizan.new_password import NOTE, new_password
 from mizan.operator_account import operator
 from mizan.output import json_option, show_table, show_values, timestamp
-from shared.applications.merchants import find_merchant, find_or_make_merchant
-from shared.audit import Action, record
-from shared.people.members import (
+from shared.domain.accounts.members import (
     MemberNotFoundError,
     add_member,
     check_email,
@@ -16,9 +14,11 @@ from shared.people.members import (
     list_members,
     set_password,
 )
-from shared.people.roles import Role
-from shared.people.sessions import NONE, end_other_sessions
-from shared.uuid_text import uuid_in
+from shared.domain.accounts.roles import Role
+from shared.domain.accounts.sessions import NONE, end_other_sessions
+from shared.domain.applications.merchants import find_merchant, find_or_make_merchant
+from shared.domain.audit_log import Action, record
+from shared.platform.uuids import uuid_in
 
 _merchant_option = click.option("--merchant", required=True, help="A merchant's id or name.")
 _email_option = click.option("--email", required=True)

@@ -1,1 +1,1 @@
-"""What two or more services need: settings, state machine, events, outbox, Kafka loop, database, web."""
+"""What two or more services need, in three layers: console, domain, platform. Imports go down only."""

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from shared.process import EX_CONFIG
+from shared.platform.process import EX_CONFIG
 from stack.errors import StackError
 from stack.family import family_of, send
 from stack.programs import PROJECT

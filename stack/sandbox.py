@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from shared.private_file import write_private
+from shared.platform.private_files import write_private
 
 # The sandbox's phone numbers are shared by everybody who tries something out.
 _CODES_PER_PHONE = 1000

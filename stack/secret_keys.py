@@ -4,7 +4,7 @@ import base64
 import secrets
 from pathlib import Path
 
-from shared.private_file import write_private
+from shared.platform.private_files import write_private
 from stack.errors import StackError
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from shared.private_file import write_private
+from shared.platform.private_files import write_private
 from stack.demo import Demo
 from stack.options import Options
 

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from psycopg import sql
 
-from shared.db.pool import Database
+from shared.platform.database.pool import Database
 
 
 class Clock:

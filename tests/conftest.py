@@ -12,9 +12,10 @@ import hypothesis
 import pytest
 from cryptography.fernet import Fernet
 
-from shared.db.pool import Database
-from shared.kafka.topic_check import ensure_topics
-from shared.settings import (
+from shared.platform.database.pool import Database
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.kafka.topic_setup import ensure_topics
+from shared.platform.settings import (
     ApiSettings,
     CheckoutSettings,
     DashboardSettings,
@@ -27,7 +28,6 @@ from shared.settings import (
     Settings,
     WebhookSettings,
 )
-from shared.topics import Topic
 from stack import free_ports
 from stack.engines import Engines
 from tests.clock import Clock

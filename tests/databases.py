@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from shared.db.migrate import migrate
+from shared.platform.migrations.runner import migrate
 
 _CHANGES = (
     "pg_attribute",

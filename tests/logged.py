@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from shared.logs import LogFormat, configure_logging, write_gathered_lines
+from shared.platform.logs import LogFormat, configure_logging, write_gathered_lines
 
 
 class LogStream(io.StringIO):

@@ -1,8 +1,8 @@
 """Topics that get lost."""
 
-from shared.kafka import clients
-from shared.settings import KafkaSettings
-from shared.topics import Topic
+from shared.platform.kafka import clients
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.settings import KafkaSettings
 from tests.waiting import eventually
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from psycopg import Cursor
 
-from shared.db.first_value import first_value
-from shared.db.pool import Database
+from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import Database
 
 _WAITING = (
     "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"

@@ -8,7 +8,7 @@ from argon2 import PasswordHasher
 from flask import Flask
 from jinja2 import FileSystemBytecodeCache
 
-from shared.people import passwords
+from shared.domain.accounts import passwords
 
 _QUICK = replace(passwords._PARAMETERS, time_cost=1, memory_cost=8, parallelism=1)
 _costly = passwords._hasher

@@ -10,7 +10,7 @@ from typing import IO
 
 import requests
 
-from shared.settings import DatabaseSettings, KafkaSettings
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.free_ports import find_free_ports
 
 

@@ -5,10 +5,10 @@ from uuid import uuid4
 
 from confluent_kafka import TopicPartition
 
-from shared.kafka import clients
-from shared.messages import AnyMessage, IntentEvent, decode
-from shared.settings import KafkaSettings
-from shared.topics import PAYMENT_INTENT_EVENTS
+from shared.domain.messages import AnyMessage, IntentEvent, decode
+from shared.domain.topics import PAYMENT_INTENT_EVENTS
+from shared.platform.kafka import clients
+from shared.platform.settings import KafkaSettings
 
 
 class TopicReader:

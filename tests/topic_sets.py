@@ -9,10 +9,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
-from shared.kafka.clients import KafkaUnavailableError
-from shared.kafka.topic_check import ensure_topics
-from shared.settings import KafkaSettings
-from shared.topics import ALL_TOPICS
+from shared.domain.topics import ALL_TOPICS
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.topic_setup import ensure_topics
+from shared.platform.settings import KafkaSettings
 
 _PATIENCE_S = 2.0
 

@@ -4,9 +4,9 @@ from uuid import UUID
 
 import click
 
-from shared.settings import Settings
-from shared.uuid_text import uuid_in
-from shared.webhook_url import WebhookUrl, check_webhook_url
+from shared.platform.outbound_url import WebhookUrl, check_webhook_url
+from shared.platform.settings import Settings
+from shared.platform.uuids import uuid_in
 
 
 def webhook_url_in(text: str | None, settings: Settings) -> WebhookUrl | None:

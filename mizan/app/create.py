@@ -6,11 +6,11 @@ from mizan.app.arguments import webhook_url_in
 from mizan.app.noting import note
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_values
-from shared.applications.registry import NewApplication, create_application
-from shared.audit import Action
-from shared.payment_method import PaymentMethod
-from shared.sealing import SecretBox
-from shared.uuid_text import uuid_in
+from shared.domain.applications.registry import NewApplication, create_application
+from shared.domain.audit_log import Action
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.encryption import SecretBox
+from shared.platform.uuids import uuid_in
 
 
 def _methods(_context: click.Context, _parameter: click.Parameter, text: str) -> frozenset[PaymentMethod]:

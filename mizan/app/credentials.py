@@ -8,14 +8,14 @@ from mizan.app.arguments import application_argument
 from mizan.app.noting import note
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_table, show_values, timestamp
-from shared.applications.credentials import (
+from shared.domain.applications.credentials import (
     CredentialKind,
     find_credential,
     issue_credential,
     list_credentials,
     revoke_credential,
 )
-from shared.audit import Action
+from shared.domain.audit_log import Action
 
 
 @click.command("credentials")

@@ -4,7 +4,7 @@ import click
 
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_table, timestamp
-from shared.applications.registry import list_applications
+from shared.domain.applications.registry import list_applications
 
 
 @click.command("list")

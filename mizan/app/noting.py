@@ -6,7 +6,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from mizan.operator_account import operator
-from shared.audit import Action, record
+from shared.domain.audit_log import Action, record
 
 
 def note(

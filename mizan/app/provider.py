@@ -10,10 +10,15 @@ from mizan.app.arguments import application_argument
 from mizan.app.noting import note
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_values
-from shared.applications.provider_accounts import CREDENTIALS, Adapter, plutu_callback_url, set_provider
-from shared.audit import Action
-from shared.payment_method import PaymentMethod
-from shared.sealing import SecretBox
+from shared.domain.applications.provider_accounts import (
+    CREDENTIALS,
+    Adapter,
+    plutu_callback_url,
+    set_provider,
+)
+from shared.domain.audit_log import Action
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.encryption import SecretBox
 
 
 @click.command("set-provider")

@@ -8,11 +8,11 @@ from mizan.app.arguments import application_argument, webhook_url_in
 from mizan.app.noting import note
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_values
-from shared.applications.registry import set_webhook_url
-from shared.applications.webhook_secrets import roll_webhook_secret
-from shared.audit import Action
-from shared.sealing import SecretBox
-from shared.webhooks.pausing import pause_webhooks, resume_webhooks
+from shared.domain.applications.registry import set_webhook_url
+from shared.domain.applications.webhook_secrets import roll_webhook_secret
+from shared.domain.audit_log import Action
+from shared.domain.deliveries.pause import pause_webhooks, resume_webhooks
+from shared.platform.encryption import SecretBox
 
 
 @click.command("set-webhook")

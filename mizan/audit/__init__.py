@@ -10,9 +10,9 @@ from mizan.audit.looking import Audited, audit
 from mizan.audit.report import show_json, show_text
 from mizan.installation import installation
 from mizan.output import json_option
-from shared.db.pool import Database
-from shared.db.schema import check_schema
-from shared.settings import Settings
+from shared.platform.database.pool import Database
+from shared.platform.database.schema import check_schema
+from shared.platform.settings import Settings
 
 _FOUND = 1
 _COULD_NOT_LOOK = 2

@@ -10,9 +10,9 @@ from mizan.audit.again import Say, until_sure
 from mizan.audit.checks import MOST_FINDINGS, Finding, Found, found
 from mizan.audit.comparing import Attempt, Pair, judge, side_by_side
 from mizan.audit.ledger import FIRST, Ledger
-from shared.attempts.states import AttemptState
-from shared.db.first_value import first_value
-from shared.db.pool import Database
+from shared.domain.attempts.states import AttemptState
+from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import Database
 
 _A_PAGE = 1000
 _TELL_EVERY = 10_000

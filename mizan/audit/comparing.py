@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from mizan.audit.checks import CHECKS, Finding
-from shared.attempts.states import CHARGED, UNDER_WAY, AttemptState
+from shared.domain.attempts.states import CHARGED, UNDER_WAY, AttemptState
 
 _PAID = "paid"
 _MADE_HERE = 7

@@ -9,8 +9,8 @@ from mizan.audit.checks import Found
 from mizan.audit.kept import Kept
 from services.webhooks.intake import TOLD
 from services.webhooks.ladder import LAST_STEP
-from shared.audit import Action
-from shared.webhooks.failures import NO_URL
+from shared.domain.audit_log import Action
+from shared.domain.deliveries.failures import NO_URL
 
 # An event without a delivery is right where there was no URL. When there surely was one is told by the audit log: a
 # change counts half a minute later, for it is noted a moment before it is done. Where nothing was ever noted, nothing
@@ -41,7 +41,7 @@ join payment_intents on uuid = intent_uuid
 join with_url on with_url.application_id = payment_intents.application_id
      and taken_in_at >= with_url.since and taken_in_at < with_url.until
 where e.id >= %(since)s and type = any(%(told)s)
-  and not exists (select from webhook_deliveries as d where d.id = e.id)"""  # noqa: S608  from constants of the house
+  and not exists (select from webhook_deliveries as d where d.id = e.id)"""
 
 MISTOLD = """
 select 'delivery_has_event' as name, d.id::text,
@@ -96,7 +96,7 @@ select case when is_stray then 'tries_complete'
               '%%s resends, %%s',
               coalesce(status, 'missing'), step, counted, tries, last, steps, resends,
               case when has_success then 'one succeeded' else 'none succeeded' end) as detail
-from compared"""  # noqa: S608  from constants of the house
+from compared"""
 
 
 def look_at_deliveries(connection: Connection[Any], kept: Kept) -> Found:

@@ -7,7 +7,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from services.scheduler.month_tables import attached_months, month_tables
-from shared.db.first_value import first_value
+from shared.platform.database.first_value import first_value
 
 _PARENTS = ("intent_events", "webhook_deliveries", "webhook_tries")
 _FLOOR = """

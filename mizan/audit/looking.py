@@ -16,7 +16,7 @@ from mizan.audit.ledger import Ledger, LedgerAwayError
 from mizan.audit.payments import look_at_payments
 from mizan.audit.stories import look_at_stories
 from mizan.audit.stuck import count_waiting, look_for_stuck
-from shared.db.pool import Database
+from shared.platform.database.pool import Database
 
 _SNAPSHOT = "set transaction isolation level repeatable read, read only"
 # Before the snapshot is taken, by the first select: no month is dropped between that and our look at it.
@@ -27,7 +27,7 @@ union all select '{Rows.ATTEMPTS}', count(*) from payment_attempts
 union all select '{Rows.EVENTS}', count(*) from intent_events
 union all select '{Rows.OUTBOX}', count(*) from outbox
 union all select '{Rows.DELIVERIES}', count(*) from webhook_deliveries where not is_test
-union all select '{Rows.TRIES}', count(*) from webhook_tries"""  # noqa: S608  from constants of this house
+union all select '{Rows.TRIES}', count(*) from webhook_tries"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from psycopg import Connection
 from mizan.audit.asking import look_for
 from mizan.audit.checks import Found
 from mizan.audit.kept import Kept
-from shared.intents.states import TRANSITIONS, State, event_of
-from shared.uuid7 import moment_of
+from shared.domain.intents.states import TRANSITIONS, State, event_of
+from shared.platform.uuids import moment_of
 
 # An intent whose first months are dropped is told of from some event on. One that has changed since, a day of grace
 # for clocks that differ, has at least the last.

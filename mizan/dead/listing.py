@@ -9,9 +9,9 @@ from psycopg import Connection
 
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_table, timestamp
-from shared.dead.exhausted import Exhausted, list_exhausted
-from shared.dead.letters import Letter, list_letters
-from shared.settings import KafkaSettings
+from shared.domain.dead_letters.queries import Letter, list_letters
+from shared.domain.deliveries.exhausted import Exhausted, list_exhausted
+from shared.platform.settings import KafkaSettings
 
 _LETTERS, _DELIVERIES = "letters", "deliveries"
 _WIDEST_REASON = 100

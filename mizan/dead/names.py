@@ -6,9 +6,9 @@ from uuid import UUID
 import click
 from psycopg import Connection
 
-from shared.dead.letters import Letter, find_letter, get_letter
-from shared.settings import KafkaSettings
-from shared.uuid_text import uuid_in
+from shared.domain.dead_letters.queries import Letter, find_letter, get_letter
+from shared.platform.settings import KafkaSettings
+from shared.platform.uuids import uuid_in
 
 _LETTER, _DELIVERY = 5, 7
 """The versions of their uuids."""

@@ -11,11 +11,7 @@ import click
 from mizan.dead.names import delivery_named, letter_named
 from mizan.installation import installation, transaction_in
 from mizan.operator_account import operator
-from shared.applications.errors import RefusedError
-from shared.db.pool import Database
-from shared.dead.exhausted import resend_exhausted
-from shared.dead.open_letters import look_for_open
-from shared.dead.replay_runs import (
+from shared.domain.dead_letters.replays import (
     ReplayingAlreadyError,
     Run,
     begin_run,
@@ -23,8 +19,11 @@ from shared.dead.replay_runs import (
     stop_run,
     work_a_batch,
 )
-from shared.dead.replaying import replay
-from shared.settings import Settings
+from shared.domain.dead_letters.republish import look_for_open, replay
+from shared.domain.deliveries.exhausted import resend_exhausted
+from shared.platform.database.pool import Database
+from shared.platform.errors import RefusedError
+from shared.platform.settings import Settings
 
 
 @click.command("replay")

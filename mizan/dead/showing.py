@@ -8,8 +8,8 @@ import click
 from mizan.dead.names import delivery_named, letter_named
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_values, timestamp
-from shared.dead.exhausted import Exhausted, get_exhausted
-from shared.dead.letters import Letter
+from shared.domain.dead_letters.queries import Letter
+from shared.domain.deliveries.exhausted import Exhausted, get_exhausted
 
 
 @click.command("show")

@@ -3,9 +3,8 @@
 import logging
 
 from services.api.app import SERVICE, make_worker_app
-from shared.process import begin, refuse
-from shared.web.granian_server import serve
-from shared.web.listening import PortNotUsableError
+from services.api.granian_server import serve
+from shared.platform.process import PortNotUsableError, begin, refuse
 
 
 def main() -> None:

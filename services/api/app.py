@@ -14,13 +14,13 @@ from services.api.reference import reference_blueprint
 from services.api.representation import Representation
 from services.api.routes import add_routes
 from services.api.validation import InvalidRequestError
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.process import begin_worker
-from shared.settings import Settings
-from shared.tracing.setup import start_tracing
-from shared.web.app import MAX_BODY_BYTES, create_app
-from shared.web.database_checks import database_checks
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.process import begin_worker
+from shared.platform.settings import Settings
+from shared.platform.tracing.setup import start_tracing
+from shared.platform.web.app import MAX_BODY_BYTES, create_app
+from shared.platform.web.readiness import database_checks
 
 SERVICE = "api"
 BASE_PATH = "/api/v1"

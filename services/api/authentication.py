@@ -12,8 +12,8 @@ from uuid import UUID
 
 from psycopg import Cursor
 
-from shared.credential_formats import hash_of
-from shared.db.pool import Database
+from shared.platform.database.pool import Database
+from shared.platform.tokens import hash_of
 
 REMEMBERED_S = 3.0
 """A revoked key or token must stop working within 5 seconds, in every process."""

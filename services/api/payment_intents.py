@@ -11,10 +11,10 @@ from services.api.rate_limit import RateLimit
 from services.api.representation import Representation
 from services.api.request_body import BodyNotUsableError, read_object
 from services.api.validation import BODY, InvalidRequestError, new_intent
-from shared.db.pool import Database
-from shared.intents import store
-from shared.tracing.spans import current_trace, is_on, note
-from shared.uuid_text import uuid_in
+from shared.domain.intents import store
+from shared.platform.database.pool import Database
+from shared.platform.tracing.spans import current_trace, is_on, note
+from shared.platform.uuids import uuid_in
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment

@@ -10,8 +10,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from shared.intents.intent import Intent
-from shared.intents.states import State
+from shared.domain.intents.intent import Intent
+from shared.domain.intents.states import State
 
 Moment = Annotated[datetime, Meta(tz=True)]
 Uri = Annotated[str, Meta(extra_json_schema={"format": "uri"})]

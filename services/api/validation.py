@@ -6,7 +6,7 @@ from uuid import UUID
 from marshmallow import ValidationError
 
 from services.api.create_schema import CreateSchema
-from shared.intents.intent import NewIntent
+from shared.domain.intents.intent import NewIntent
 
 BODY = "body"
 _MAX_NAME = 120

@@ -2,7 +2,7 @@
 
 from services.checkout.app import make_worker_app
 from services.checkout.workshop import SERVICE
-from shared.web.pages_process import run_pages
+from shared.platform.web.gunicorn_server import run_pages
 
 
 def main() -> None:

@@ -12,16 +12,16 @@ from services.checkout.providers.plutu import Plutu, PlutuCredentials
 from services.checkout.providers.port import Provider
 from services.checkout.providers.sandbox import Sandbox
 from services.checkout.providers.timed import Timed
-from shared.applications.provider_accounts import (
+from shared.domain.applications.provider_accounts import (
     Adapter,
     ProviderAccount,
     current_accounts,
     find_account,
     get_account,
 )
-from shared.payment_method import PaymentMethod
-from shared.sealing import CannotOpenSealError, SecretBox
-from shared.settings import Settings
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.encryption import CannotOpenSealError, SecretBox
+from shared.platform.settings import Settings
 
 _log = logging.getLogger(__name__)
 

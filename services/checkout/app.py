@@ -11,16 +11,16 @@ from services.checkout.provider_routes import provider_blueprint
 from services.checkout.rendering import sentence_for
 from services.checkout.troubles import is_for_program, trouble_page
 from services.checkout.workshop import SERVICE, set_up
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.process import begin_worker
-from shared.settings import Settings
-from shared.tracing.setup import start_tracing
-from shared.web.app import create_app
-from shared.web.database_checks import database_checks
-from shared.web.error_pages import answer_errors_as_pages
-from shared.web.page_safety import protect_pages
-from shared.web.static_urls import add_static_urls
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.process import begin_worker
+from shared.platform.settings import Settings
+from shared.platform.tracing.setup import start_tracing
+from shared.platform.web.app import create_app
+from shared.platform.web.browser_security import protect_pages
+from shared.platform.web.errors import answer_errors_as_pages
+from shared.platform.web.readiness import database_checks
+from shared.platform.web.static_files import add_static_urls
 
 _MOST_CONNECTIONS = 16
 _STATEMENT_TIMEOUT_S = 10

@@ -11,9 +11,9 @@ from psycopg import Connection
 from psycopg.rows import dict_row
 
 from services.checkout.providers.port import ProviderAnswer, Reason, Wallet
-from shared.attempts.outcome import Outcome
-from shared.attempts.states import Answer
-from shared.sealing import CannotOpenSealError, SecretBox
+from shared.domain.attempts.provider_exchange import Outcome
+from shared.domain.attempts.states import Answer
+from shared.platform.encryption import CannotOpenSealError, SecretBox
 
 _log = logging.getLogger(__name__)
 

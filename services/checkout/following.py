@@ -9,8 +9,8 @@ from psycopg import Connection
 from services.checkout.codes import Codes
 from services.checkout.limits import Limits
 from services.checkout.providers.port import ProviderAnswer, Wallet
-from shared.attempts.outcome import Settled
-from shared.attempts.states import CHARGED, Answer, AttemptState
+from shared.domain.attempts.provider_exchange import Settled
+from shared.domain.attempts.states import CHARGED, Answer, AttemptState
 
 _KEEP_PAGE = """
 insert into provider_pages (attempt_id, url) values (%s, %s) on conflict (attempt_id) do nothing"""

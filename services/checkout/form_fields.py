@@ -10,8 +10,7 @@ from enum import StrEnum
 
 from services.checkout.digits import digits_in
 from services.checkout.providers.port import Card, Wallet
-from shared.card_number import is_card_number
-from shared.payment_method import PaymentMethod
+from shared.domain.payment_methods import PaymentMethod, is_card_number
 
 
 class FieldTrouble(StrEnum):

@@ -5,7 +5,7 @@ from typing import Any
 from flask import Flask, request, url_for
 from flask_babel import Babel
 
-from shared.web.languages import DEFAULT, LANGUAGES
+from shared.platform.web.languages import DEFAULT, LANGUAGES
 
 
 def current_language() -> str:

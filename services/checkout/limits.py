@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from services.checkout.sentences import Refusal
-from shared.db.first_value import first_value
+from shared.platform.database.first_value import first_value
 
 INTENT_WINDOW_S = 600
 PHONE_WINDOW_S = 3600

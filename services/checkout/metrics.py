@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from prometheus_client import Counter, Histogram
 
-from shared.attempts.outcome import Settled
-from shared.attempts.states import CHARGED, AttemptState
-from shared.payment_method import PaymentMethod
+from shared.domain.attempts.provider_exchange import Settled
+from shared.domain.attempts.states import CHARGED, AttemptState
+from shared.domain.payment_methods import PaymentMethod
 
 BEGUN = Counter("mizan_attempts_begun", "Payment attempts that customers began", ["method", "provider"])
 SETTLED = Counter(

@@ -10,10 +10,10 @@ from psycopg import Cursor
 from services.checkout.following import Following
 from services.checkout.metrics import NEWS, count_settled
 from services.checkout.providers.port import ProviderAnswer
-from shared.attempts.outcome import Outcome, Settled
-from shared.attempts.settling import settle_notified
-from shared.db.pool import Database
-from shared.payment_method import PaymentMethod
+from shared.domain.attempts.provider_exchange import Outcome, Settled
+from shared.domain.attempts.settlement import settle_notified
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.database.pool import Database
 
 _log = logging.getLogger(__name__)
 

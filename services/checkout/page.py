@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from shared.payment_method import PaymentMethod
+from shared.domain.payment_methods import PaymentMethod
 
 
 @dataclass(frozen=True, slots=True)

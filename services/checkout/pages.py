@@ -26,12 +26,12 @@ from services.checkout.rendering import Offered, sentence_for
 from services.checkout.sentences import CODE_SENT_AGAIN, Refusal
 from services.checkout.showing import Showing, what_to_show
 from services.checkout.visit import LastAttempt, Visit, look, state_of
-from shared.attempts.refusals import AttemptRefusedError
-from shared.attempts.states import AttemptState
-from shared.db.pool import Database
-from shared.payment_method import PaymentMethod
-from shared.uuid_text import uuid_in
-from shared.web.request_span import join_trace
+from shared.domain.attempts.start import AttemptRefusedError
+from shared.domain.attempts.states import AttemptState
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.database.pool import Database
+from shared.platform.uuids import uuid_in
+from shared.platform.web.request_context import join_trace
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422

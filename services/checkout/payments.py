@@ -28,13 +28,12 @@ from services.checkout.providers.port import (
 )
 from services.checkout.sentences import Refusal
 from services.checkout.visit import LastAttempt, Visit
-from shared.attempts.beginning import begin, repeat_start, send
-from shared.attempts.locked import lock_attempt
-from shared.attempts.outcome import Outcome, Sending, Settled
-from shared.attempts.settling import settle_answered
-from shared.attempts.states import Answer, AnswerOutOfPlaceError
-from shared.db.pool import Database, DatabaseUnavailableError
-from shared.payment_method import PaymentMethod
+from shared.domain.attempts.provider_exchange import Outcome, Sending, Settled
+from shared.domain.attempts.settlement import lock_attempt, settle_answered
+from shared.domain.attempts.start import begin, repeat_start, send
+from shared.domain.attempts.states import Answer, AnswerOutOfPlaceError
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.database.pool import Database, DatabaseUnavailableError
 
 _log = logging.getLogger(__name__)
 

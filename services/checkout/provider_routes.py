@@ -13,9 +13,9 @@ from services.checkout.accounts import Accounts
 from services.checkout.language import page_url
 from services.checkout.news import Known, News, NewsRefusedError, known_attempt, refuse_unless
 from services.checkout.providers import plutu_returns, sandbox
-from shared.settings import SandboxSettings
-from shared.web.languages import DEFAULT, LANGUAGES
-from shared.web.request_span import join_trace
+from shared.platform.settings import SandboxSettings
+from shared.platform.web.languages import DEFAULT, LANGUAGES
+from shared.platform.web.request_context import join_trace
 
 log = structlog.get_logger(__name__)
 

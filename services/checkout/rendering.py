@@ -13,9 +13,9 @@ from services.checkout.page import Choice, CodeForm, Expired, OpenRedirect, Page
 from services.checkout.providers.port import Reason
 from services.checkout.sentences import DEFAULT_FAILURE, METHODS, SENTENCES
 from services.checkout.visit import LastAttempt, Visit
-from shared.attempts.states import AttemptState
-from shared.payment_method import PaymentMethod
-from shared.web.languages import amount_text, moment_text
+from shared.domain.attempts.states import AttemptState
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.web.languages import amount_text, moment_text
 
 _PAYING = "paying"
 """In the browser's cookie: the intent that it has just paid, or tried to."""

@@ -6,7 +6,7 @@ from flask_babel import lazy_gettext as _
 
 from services.checkout.form_fields import FieldTrouble
 from services.checkout.providers.port import Reason
-from shared.payment_method import PaymentMethod
+from shared.domain.payment_methods import PaymentMethod
 
 
 class Refusal(StrEnum):

@@ -2,8 +2,8 @@
 
 from enum import StrEnum
 
-from shared.attempts.states import AttemptState
-from shared.intents.states import State
+from shared.domain.attempts.states import AttemptState
+from shared.domain.intents.states import State
 
 
 class Showing(StrEnum):

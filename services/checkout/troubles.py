@@ -7,7 +7,7 @@ from werkzeug import exceptions
 
 from services.checkout.language import page_url
 from services.checkout.page import Trouble
-from shared.web.operations import OPERATIONS_PATHS
+from shared.platform.web.operations import OPERATIONS_PATHS
 
 _FOR_PROGRAMS = ("/providers/sandbox/", "/providers/plutu/callbacks/", *OPERATIONS_PATHS)
 

@@ -5,18 +5,18 @@ import sys
 
 from services.checkout.verifying import AT_ONCE, Verifier
 from services.checkout.workshop import set_up
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.kafka.dead_letters import KafkaDeadLetterBox
-from shared.kafka.handlers import BatchHandler
-from shared.kafka.loop import ConsumerLoop
-from shared.kafka.role_thread import RoleThread
-from shared.process import begin, refuse, stop_on_signal
-from shared.sealing import NoSecretKeysError
-from shared.settings import Settings
-from shared.topics import CHECKOUT_VERIFY
-from shared.tracing.setup import start_tracing
-from shared.web.worker_pages import serve_worker_pages
+from shared.domain.dead_letters.producer import KafkaDeadLetterBox
+from shared.domain.messages import decode
+from shared.domain.topics import CHECKOUT_VERIFY
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.encryption import NoSecretKeysError
+from shared.platform.kafka.consumer_loop import ConsumerLoop, RoleThread
+from shared.platform.kafka.handlers import BatchHandler
+from shared.platform.process import begin, refuse, stop_on_signal
+from shared.platform.settings import Settings
+from shared.platform.tracing.setup import start_tracing
+from shared.platform.web.operations_server import serve_worker_pages
 
 SERVICE = "checkout-verifier"
 _STOP_PATIENCE_S = 30
@@ -28,7 +28,9 @@ def verifier_loop(settings: Settings, verifier: Verifier) -> ConsumerLoop:
     assert CHECKOUT_VERIFY.group is not None
     handler = BatchHandler(verifier.verify, AT_ONCE)
     dead_letters = KafkaDeadLetterBox(settings.kafka)
-    return ConsumerLoop(settings.kafka, CHECKOUT_VERIFY.group, [CHECKOUT_VERIFY.name], handler, dead_letters)
+    return ConsumerLoop(
+        settings.kafka, CHECKOUT_VERIFY.group, [CHECKOUT_VERIFY.name], handler, dead_letters, decode=decode
+    )
 
 
 def main() -> None:

@@ -12,16 +12,16 @@ from services.checkout.following import Following
 from services.checkout.metrics import count_settled
 from services.checkout.news import Known, known_attempt
 from services.checkout.providers.port import Payment, ProviderAnswer, said
-from shared.attempts.outcome import Question
-from shared.attempts.settling import settle_asked
-from shared.attempts.states import Answer, AnswerOutOfPlaceError
-from shared.db.pool import Database
-from shared.kafka.record_spans import processing_currently
-from shared.kafka.tasks import Record, Task
-from shared.logs import log_context
-from shared.messages import VerificationDue
-from shared.tracing.traceparent import trace_id_of
-from shared.web.languages import DEFAULT
+from shared.domain.attempts.provider_exchange import Question
+from shared.domain.attempts.settlement import settle_asked
+from shared.domain.attempts.states import Answer, AnswerOutOfPlaceError
+from shared.domain.messages import VerificationDue
+from shared.platform.database.pool import Database
+from shared.platform.kafka.records import Record, Task
+from shared.platform.kafka.spans import processing_currently
+from shared.platform.logs import log_context
+from shared.platform.tracing.traceparent import trace_id_of
+from shared.platform.web.languages import DEFAULT
 
 ASKED = Counter("mizan_verifications", "Questions to providers, by what they said", ["provider", "answer"])
 

@@ -8,9 +8,9 @@ from uuid import UUID
 from psycopg import Cursor
 
 from services.checkout.codes import COLUMNS, Challenge, challenge_in
-from shared.attempts.states import AttemptState
-from shared.intents.states import State
-from shared.payment_method import PaymentMethod
+from shared.domain.attempts.states import AttemptState
+from shared.domain.intents.states import State
+from shared.domain.payment_methods import PaymentMethod
 
 # Of the attempts, the one that was paid, or the newest: a new one ends all that wait for the customer.
 _LOOK = f"""

@@ -8,10 +8,10 @@ from services.checkout.following import Following
 from services.checkout.limits import Limits
 from services.checkout.metrics import show_from_the_start
 from services.checkout.payments import Payments
-from shared.applications.provider_accounts import Adapter
-from shared.db.pool import Database
-from shared.sealing import SecretBox, derived_key
-from shared.settings import Settings
+from shared.domain.applications.provider_accounts import Adapter
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox, derived_key
+from shared.platform.settings import Settings
 
 SERVICE = "checkout"
 

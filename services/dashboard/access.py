@@ -15,17 +15,17 @@ from flask import Blueprint, Flask, abort, current_app, g, request
 from flask.typing import ResponseReturnValue
 from psycopg import Connection
 
-from shared.applications.errors import ApplicationNotFoundError
-from shared.applications.registry import get_application
-from shared.audit import Action, Actor, Details, record
-from shared.db.pool import Database
-from shared.pages.account import Holder
-from shared.pages.asking import address, is_by_itself, is_for_nobody, to_sign_in
-from shared.pages.token import current_token
-from shared.people.members import Member
-from shared.people.roles import ALLOWED, Permission
-from shared.people.sessions import find_session
-from shared.uuid_text import uuid_in
+from shared.console.account import Holder
+from shared.console.cookies import current_token
+from shared.console.requests import address, is_by_itself, is_for_nobody, to_sign_in
+from shared.domain.accounts.members import Member
+from shared.domain.accounts.roles import ALLOWED, Permission
+from shared.domain.accounts.sessions import find_session
+from shared.domain.applications.errors import ApplicationNotFoundError
+from shared.domain.applications.registry import get_application
+from shared.domain.audit_log import Action, Actor, Details, record
+from shared.platform.database.pool import Database
+from shared.platform.uuids import uuid_in
 
 View = Callable[..., ResponseReturnValue]
 _NEEDS = "_needs"

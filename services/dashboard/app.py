@@ -14,20 +14,20 @@ from services.dashboard.payments.routes import payments_blueprint
 from services.dashboard.people.routes import people_blueprint
 from services.dashboard.troubles import trouble_page
 from services.dashboard.workshop import SERVICE, set_up
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.pages.house import furnish
-from shared.pages.language import speak_languages
-from shared.pages.troubles import is_for_program, too_many_passwords
-from shared.people.passwords import TooManyPasswordsError
-from shared.process import begin_worker
-from shared.settings import Settings
-from shared.tracing.setup import start_tracing
-from shared.web.app import create_app
-from shared.web.database_checks import database_checks
-from shared.web.error_pages import answer_errors_as_pages
-from shared.web.page_safety import protect_pages
-from shared.web.static_urls import add_static_urls
+from shared.console.error_pages import is_for_program, too_many_passwords
+from shared.console.language import speak_languages
+from shared.console.ui import furnish
+from shared.domain.accounts.passwords import TooManyPasswordsError
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.process import begin_worker
+from shared.platform.settings import Settings
+from shared.platform.tracing.setup import start_tracing
+from shared.platform.web.app import create_app
+from shared.platform.web.browser_security import protect_pages
+from shared.platform.web.errors import answer_errors_as_pages
+from shared.platform.web.readiness import database_checks
+from shared.platform.web.static_files import add_static_urls
 
 
 def make_worker_app() -> Flask:

@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, time, timedelta
 from uuid import UUID
 
-from shared.web.languages import LIBYA
+from shared.platform.web.languages import LIBYA
 
 _YEARS = range(2000, 2200)
 

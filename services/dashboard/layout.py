@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from flask import Flask, g, request
 
-from shared.applications.registry import Application, list_applications_of
-from shared.db.pool import Database, DatabaseUnavailableError
-from shared.people.roles import Permission
+from shared.domain.accounts.roles import Permission
+from shared.domain.applications.registry import Application, list_applications_of
+from shared.platform.database.pool import Database, DatabaseUnavailableError
 
 _MOST_OTHERS = 30
 _SECTIONS = {

@@ -3,7 +3,7 @@
 from flask_babel import lazy_gettext as _
 from werkzeug import exceptions
 
-from shared.pages.troubles import trouble_pages
+from shared.console.error_pages import trouble_pages
 
 trouble_page = trouble_pages(
     away=(_("We cannot answer at the moment"), _("Try again in a moment.")),

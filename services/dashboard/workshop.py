@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from shared.db.pool import Database
-from shared.people.throttles import Throttles
-from shared.sealing import SecretBox, derived_key
-from shared.settings import Settings
+from shared.domain.accounts.throttles import Throttles
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox, derived_key
+from shared.platform.settings import Settings
 
 SERVICE = "dashboard"
 

@@ -15,13 +15,13 @@ from flask import Blueprint, Flask, Response, current_app, g, request
 from flask.typing import ResponseReturnValue
 from psycopg import Connection
 
-from shared.audit import Action, Actor, Details, record
-from shared.credential_formats import hash_of
-from shared.db.pool import Database, DatabaseUnavailableError
-from shared.pages.account import Holder
-from shared.pages.asking import address, is_by_itself, is_for_nobody, to_sign_in
-from shared.pages.token import current_token
-from shared.people.operators import Operator, find_operator_session
+from shared.console.account import Holder
+from shared.console.cookies import current_token
+from shared.console.requests import address, is_by_itself, is_for_nobody, to_sign_in
+from shared.domain.accounts.operators import Operator, find_operator_session
+from shared.domain.audit_log import Action, Actor, Details, record
+from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.tokens import hash_of
 
 View = Callable[..., ResponseReturnValue]
 KNOWN_FOR_S = 900

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from services.monitor.sparklines import Sparkline, sparkline
 from services.monitor.watch.history import History
-from shared.pages.language import current_language
-from shared.web.languages import LANGUAGES
+from shared.console.language import current_language
+from shared.platform.web.languages import LANGUAGES
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from flask import request
 from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext as _
 
-from shared.kafka.clients import KafkaUnavailableError
-from shared.pages.troubles import AWAY_CHANGING, is_for_program, show_trouble, trouble_pages
+from shared.console.error_pages import AWAY_CHANGING, is_for_program, show_trouble, trouble_pages
+from shared.platform.kafka.errors import KafkaUnavailableError
 
 _KAFKA_AWAY = _("Kafka does not answer")
 _NOTHING_CHANGED = _("What needs it cannot be shown or done now. Nothing was changed.")

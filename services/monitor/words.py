@@ -7,7 +7,7 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 
 from services.monitor.watch.figures import Counted, Waiting
-from shared.pages.language import current_language
+from shared.console.language import current_language
 
 NOTHING = "\N{EN DASH}"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from services.monitor.watch.watch import Watch
-from shared.db.pool import Database
-from shared.people.throttles import Throttles
-from shared.sealing import derived_key
-from shared.settings import Settings
+from shared.domain.accounts.throttles import Throttles
+from shared.platform.database.pool import Database
+from shared.platform.encryption import derived_key
+from shared.platform.settings import Settings
 
 SERVICE = "monitor"
 

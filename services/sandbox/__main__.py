@@ -4,10 +4,9 @@ from functools import partial
 
 from services.sandbox.app import SERVICE, make_app
 from services.sandbox.ledger import Ledger, LedgerNotUsableError
-from shared.process import begin, refuse
-from shared.settings import SandboxSettings, Settings
-from shared.web.gunicorn_config import gunicorn_config
-from shared.web.gunicorn_server import serve
+from shared.platform.process import begin, refuse
+from shared.platform.settings import SandboxSettings, Settings
+from shared.platform.web.gunicorn_server import gunicorn_config, serve
 
 _THREADS = 128
 """Each charge that is kept silent about holds one."""

@@ -10,8 +10,8 @@ from services.sandbox.ledger import Ledger
 from services.sandbox.notifying import Notifier
 from services.sandbox.routes import charges_blueprint
 from services.sandbox.shapes import WrongShapeError
-from shared.settings import SandboxSettings
-from shared.web.app import create_app
+from shared.platform.settings import SandboxSettings
+from shared.platform.web.app import create_app
 
 SERVICE = "sandbox"
 

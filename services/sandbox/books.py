@@ -7,7 +7,7 @@ from sqlite3 import Connection, Row
 from services.sandbox.charge import Charge
 from services.sandbox.notification import Notification
 from services.sandbox.scripts import Reason, Script, Standing, Status
-from shared.payment_method import PaymentMethod
+from shared.domain.payment_methods import PaymentMethod
 
 TABLES = """
 create table if not exists charges (

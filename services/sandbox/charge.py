@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from services.sandbox.scripts import Reason, Script, Standing, Status
-from shared.payment_method import PaymentMethod
+from shared.domain.payment_methods import PaymentMethod
 
 
 @dataclass(frozen=True, slots=True)

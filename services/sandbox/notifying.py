@@ -9,7 +9,7 @@ from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attem
 
 from services.sandbox.ledger import Ledger
 from services.sandbox.notification import SIGNATURE_HEADER, Notification, signature_of
-from shared.backoff import growing_pause
+from shared.platform.backoff import growing_pause
 
 LIMIT_S = 5.0
 REPEATS = 8

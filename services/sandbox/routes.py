@@ -10,7 +10,7 @@ from services.sandbox.charge import Charge
 from services.sandbox.notifying import Notifier
 from services.sandbox.scripts import SILENT
 from services.sandbox.shapes import WrongShapeError, charge_asked, code_given, outcome_told
-from shared.uuid_text import uuid_in
+from shared.platform.uuids import uuid_in
 
 
 def charges_blueprint(bank: Bank, notifier: Notifier, silence_s: float) -> Blueprint:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 
-from shared.card_number import is_card_number
-from shared.payment_method import PaymentMethod
+from shared.domain.payment_methods import PaymentMethod, is_card_number
 
 
 class Status(StrEnum):

@@ -9,7 +9,7 @@ from uuid import UUID
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate, validates_schema
 
 from services.sandbox.scripts import Card, Status, Wallet
-from shared.payment_method import PaymentMethod
+from shared.domain.payment_methods import PaymentMethod
 
 _LONGEST_TEXT = 100
 _LONGEST_URL = 2000

@@ -13,13 +13,13 @@ from services.scheduler.relay import Relay
 from services.scheduler.republish import Republish
 from services.scheduler.topic_watch import TopicWatch
 from services.scheduler.verification_requests import VerificationRequests
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.kafka.producer import ConfirmingProducer
-from shared.process import begin, stop_on_signal
-from shared.tracing.setup import start_tracing
-from shared.web.readiness import Check
-from shared.web.worker_pages import serve_worker_pages
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.kafka.producer import ConfirmingProducer
+from shared.platform.process import begin, stop_on_signal
+from shared.platform.tracing.setup import start_tracing
+from shared.platform.web.operations_server import serve_worker_pages
+from shared.platform.web.readiness import Check
 
 SERVICE = "scheduler"
 

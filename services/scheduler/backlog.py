@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from shared.kafka import clients
-from shared.kafka.clients import KafkaUnavailableError
-from shared.kafka.watching.committed import GroupOffsets
-from shared.kafka.watching.deadline import Deadline
-from shared.kafka.watching.heads import FIRST_RECORD_ONLY, Head, first_records
-from shared.settings import KafkaSettings
-from shared.topics import Topic
+from shared.platform.kafka import clients
+from shared.platform.kafka.clients import Deadline
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.inspection.groups import GroupOffsets
+from shared.platform.kafka.inspection.topics import FIRST_RECORD_ONLY, Head, first_records
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.settings import KafkaSettings
 
 _TIMEOUT_S = 5.0
 

@@ -14,11 +14,11 @@ from prometheus_client import Counter
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.db.index_order import read_in_order
-from shared.db.pool import Database
-from shared.topics import WEBHOOKS_RESEND
-from shared.webhooks.resending_failed import FAILED_FACETS, OF_FACET_SQL, Outcome
-from shared.webhooks.standing import refusal_of
+from shared.domain.deliveries.bulk_resend import FAILED_FACETS, OF_FACET_SQL, Outcome
+from shared.domain.deliveries.sendability import refusal_of
+from shared.domain.topics import WEBHOOKS_RESEND
+from shared.platform.database.index_order import read_in_order
+from shared.platform.database.pool import Database
 
 RESENT = Counter("mizan_webhook_bulk_resent", "Failed deliveries put in line to be resent, of whole periods")
 
@@ -36,7 +36,7 @@ order by next_batch_at limit 1 for update skip locked"""
 BATCH_SQL = f"""
 select failed.id from unnest(%(facets)s::smallint[]) as wanted (facet)
 cross join lateral ({OF_FACET_SQL} limit {BATCH}) as failed
-order by id limit {BATCH}"""  # noqa: S608  from constants of this house
+order by id limit {BATCH}"""
 _BEHIND = "select uuid7_floor(%s)"
 # What somebody has asked for, and what is in line from an earlier bulk, is on its way: it goes once. After an hour
 # the wish is taken for lost.
@@ -56,7 +56,7 @@ noted as (
 )
 insert into outbox (topic, key, payload)
 select '{WEBHOOKS_RESEND.name}', delivery, resend_requested_message(wish, delivery, %(application)s)
-from wanted order by place"""  # noqa: S608  from constants of this house
+from wanted order by place"""
 _ADVANCE = """
 update bulk_resends
 set resent = resent + %(count)s, reached = coalesce(%(reached)s, reached),

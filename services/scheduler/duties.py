@@ -8,7 +8,7 @@ from typing import Protocol
 
 from prometheus_client import Counter, Gauge
 
-from shared.backoff import growing_pause
+from shared.platform.backoff import growing_pause
 
 RUNS = Counter("mizan_duty_runs", "Times a duty of the scheduler ran", ["duty", "outcome"])
 FAILING = Gauge("mizan_duty_failing", "1 while the last run of a duty failed", ["duty"])

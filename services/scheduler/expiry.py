@@ -9,16 +9,16 @@ import psycopg
 from prometheus_client import Counter, Gauge
 
 from services.scheduler.parked import Parked
-from shared.db.first_value import first_value
-from shared.db.pool import Database, DatabaseUnavailableError
-from shared.intents.states import Trigger
-from shared.intents.store import (
+from shared.domain.intents.states import Trigger
+from shared.domain.intents.store import (
     EXPIRY_BATCH,
     apply,
     expire_due,
     lock_first_due,
     seconds_to_next_due,
 )
+from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import Database, DatabaseUnavailableError
 
 EXPIRED = Counter("mizan_intents_expired", "Intents canceled because their time was over")
 LATENESS = Gauge("mizan_expiry_late_seconds", "How long the intent that is most overdue has been due")

@@ -7,8 +7,8 @@ import psycopg
 from prometheus_client import Counter
 from psycopg import sql
 
-from shared.db.pool import Database
-from shared.settings import KeptSettings
+from shared.platform.database.pool import Database
+from shared.platform.settings import KeptSettings
 
 REMOVED = Counter("mizan_lapsed_rows_removed", "Rows removed because they had been over for long", ["table"])
 

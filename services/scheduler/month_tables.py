@@ -9,7 +9,7 @@ from psycopg import Connection, sql
 from psycopg.errors import LockNotAvailable
 from psycopg.rows import class_row
 
-from shared.db.pool import Database
+from shared.platform.database.pool import Database
 
 # Any fixed number; whoever holds this lock is the one scheduler that changes partitions.
 _PARTITIONS_LOCK = 0x6D697A616E_02

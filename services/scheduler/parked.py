@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from prometheus_client import Gauge
 
-from shared.backoff import growing_pause
+from shared.platform.backoff import growing_pause
 
 K = TypeVar("K", bound=Hashable)
 

@@ -20,9 +20,9 @@ from services.scheduler.month_tables import (
     make_month,
     month_tables,
 )
-from shared.db.first_value import first_value
-from shared.db.pool import Database
-from shared.settings import KeptSettings
+from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import Database
+from shared.platform.settings import KeptSettings
 
 AHEAD = Gauge("mizan_partitions_months_ahead", "Coming months that are made, of the table with the fewest")
 DROPPED = Counter("mizan_partitions_dropped", "Months dropped because they were older than kept", ["table"])

@@ -18,11 +18,11 @@ from services.scheduler.putting_back import (
     Thresholds,
     Window,
 )
-from shared.db.first_value import first_value
-from shared.db.index_order import in_index_order
-from shared.db.pool import Database
-from shared.settings import KafkaSettings
-from shared.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
+from shared.domain.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
+from shared.platform.database.first_value import first_value
+from shared.platform.database.index_order import in_index_order
+from shared.platform.database.pool import Database
+from shared.platform.settings import KafkaSettings
 
 REDRIVEN = Counter("mizan_webhook_redriven", "Overdue deliveries put back on their way")
 UNPARKED = Counter("mizan_webhook_unparked", "Parked deliveries put back once their application was resumed")
@@ -64,7 +64,7 @@ reached as (
 )
 select mizan_now(), (select min(next_due_at) from going), array(select id from chosen order by id),
        (select min(next_due_at) from chosen), (select max(next_due_at) from ahead),
-       (select next_due_at from reached), (select id from reached)"""  # noqa: S608  from constants of this file
+       (select next_due_at from reached), (select id from reached)"""
 
 # Ids are looked up between the first and the last of them, so that only the months that they are of are searched. What
 # somebody else holds, such as the webhook service, which records a try at this moment, is left to the next round.
@@ -79,7 +79,7 @@ queued as (
     select '{WEBHOOKS_DELIVER.name}', application_id,
            delivery_due_message(id, application_id, step, next_due_at)
     from put_back where goes
-)"""  # noqa: S608  from constants of this file
+)"""
 
 PUT_BACK_SQL = f"""
 with put_back as (
@@ -88,7 +88,7 @@ with put_back as (
     returning id, application_id, step, next_due_at, true as goes
 ),
 {_QUEUE}
-select count(*) from put_back"""  # noqa: S608  from constants of this file
+select count(*) from put_back"""
 
 # The index has few applications and perhaps many deliveries of each: it goes from one application to the next.
 _NEXT_APPLICATION = """
@@ -106,7 +106,7 @@ cross join lateral (select id from webhook_deliveries
                     where application_id = parking.application_id and parked_at is not null
                     order by id limit {BATCH}) as parked
 where parking.application_id is not null and {_IS_NOT_PAUSED.format("parking")}
-limit {BATCH}"""  # noqa: S608  from constants of this file
+limit {BATCH}"""
 
 # Somebody may have resent it meanwhile, or a repeat of its record moved it on: then it only stops being parked.
 _STILL_DUE = "status = 'pending' and next_due_at <= mizan_now()"
@@ -118,7 +118,7 @@ with put_back as (
     returning id, application_id, step, next_due_at, {_STILL_DUE} as goes
 ),
 {_QUEUE}
-select count(*), count(*) filter (where goes) from put_back"""  # noqa: S608  from constants of this file
+select count(*), count(*) filter (where goes) from put_back"""
 
 
 class Redrive:

@@ -16,11 +16,11 @@ from prometheus_client import Counter, Gauge
 from psycopg.rows import class_row
 
 from services.scheduler.parked import Parked
-from shared.db.connections import connection_arguments, translate_outage
-from shared.db.first_value import first_value
-from shared.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
-from shared.kafka.record_spans import publishing
-from shared.settings import DatabaseSettings
+from shared.platform.database.connections import connection_arguments, translate_outage
+from shared.platform.database.first_value import first_value
+from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
+from shared.platform.kafka.spans import publishing
+from shared.platform.settings import DatabaseSettings
 
 _log = logging.getLogger(__name__)
 

@@ -10,12 +10,12 @@ from prometheus_client import Counter, Gauge
 
 from services.scheduler.backlog import Backlog
 from services.scheduler.putting_back import BATCH, WINDOW, Rounds, Thresholds, Window
-from shared.db.first_value import first_value
-from shared.db.index_order import in_index_order
-from shared.db.pool import Database
-from shared.settings import KafkaSettings
-from shared.topics import PAYMENT_INTENT_EVENTS
-from shared.uuid7 import made_at
+from shared.domain.topics import PAYMENT_INTENT_EVENTS
+from shared.platform.database.first_value import first_value
+from shared.platform.database.index_order import in_index_order
+from shared.platform.database.pool import Database
+from shared.platform.settings import KafkaSettings
+from shared.platform.uuids import made_at
 
 REPUBLISHED = Counter("mizan_events_republished", "Events published again, not having been taken in")
 NOT_TAKEN_IN = Gauge(
@@ -39,7 +39,7 @@ chosen as materialized (
 )
 select mizan_now(), (select id from ahead order by id limit 1), array(select id from chosen order by id),
        (select id from ahead order by id desc limit 1),
-       (select count(*) from ahead) = {WINDOW}"""  # noqa: S608  from constants of this file
+       (select count(*) from ahead) = {WINDOW}"""
 
 # Ids are looked up between the first and the last of them, so that only the months that they are of are searched. What
 # the webhook service takes in at this moment is left to it.
@@ -61,7 +61,7 @@ queued as (
     cross join lateral (select application_id from payment_intents where uuid = e.intent_uuid offset 0) as i
     order by e.id
 )
-select count(*) from republished"""  # noqa: S608  from constants of this file
+select count(*) from republished"""
 
 OLDEST_IN_OUTBOX_SQL = """
 select coalesce((select extract(epoch from mizan_now() - created_at)::float8 from outbox order by id limit 1), 0)"""

@@ -2,9 +2,9 @@
 
 import logging
 
-from shared.kafka.topic_check import ensure_topics
-from shared.settings import KafkaSettings
-from shared.topics import ALL_TOPICS
+from shared.domain.topics import ALL_TOPICS
+from shared.platform.kafka.topic_setup import ensure_topics
+from shared.platform.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)
 _EVERY_S = 60.0

@@ -9,13 +9,13 @@ import resource
 import sys
 
 from services.webhooks.roles import UnknownRoleError, Workshop, chosen_roles
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.kafka.role_thread import RoleThread
-from shared.process import begin, refuse, stop_on_signal
-from shared.sealing import NoSecretKeysError
-from shared.tracing.setup import start_tracing
-from shared.web.worker_pages import serve_worker_pages
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.encryption import NoSecretKeysError
+from shared.platform.kafka.consumer_loop import RoleThread
+from shared.platform.process import begin, refuse, stop_on_signal
+from shared.platform.tracing.setup import start_tracing
+from shared.platform.web.operations_server import serve_worker_pages
 
 SERVICE = "webhooks"
 _STOP_PATIENCE_S = 30

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from shared.webhooks.failures import ANSWER_LIMIT, Failure
+from shared.domain.deliveries.failures import ANSWER_LIMIT, Failure
 
 __all__ = ["ANSWER_LIMIT", "Answer", "Failure"]
 

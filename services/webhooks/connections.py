@@ -13,9 +13,9 @@ import pycurl
 
 from services.webhooks.answers import ANSWER_LIMIT, Failure
 from services.webhooks.names import Destination
-from shared.tracing.traceparent import HEADER as TRACE_HEADER
-from shared.webhook_url import is_public_address
-from shared.webhooks.signing import CONTENT_TYPE, SIGNATURE_HEADER, USER_AGENT
+from shared.domain.deliveries.signing import CONTENT_TYPE, SIGNATURE_HEADER, USER_AGENT
+from shared.platform.outbound_url import is_public_address
+from shared.platform.tracing.traceparent import HEADER as TRACE_HEADER
 
 _CONTENT_TYPE = f"Content-Type: {CONTENT_TYPE}"
 _SIGNATURE = f"{SIGNATURE_HEADER}: "

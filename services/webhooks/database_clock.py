@@ -2,8 +2,8 @@
 
 from time import monotonic
 
-from shared.db.first_value import first_value
-from shared.db.pool import Database
+from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import Database
 
 ASK_AGAIN_S = 2.0
 

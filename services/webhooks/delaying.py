@@ -9,10 +9,10 @@ from time import time
 from services.webhooks.database_clock import ASK_AGAIN_S, DatabaseClock
 from services.webhooks.metrics import LATENESS
 from services.webhooks.records import send, to_deliver
-from shared.kafka.producer import ConfirmingProducer
-from shared.kafka.record_spans import processing
-from shared.kafka.tasks import Lane, Record, Task
-from shared.messages import DeliveryDue
+from shared.domain.messages import DeliveryDue
+from shared.platform.kafka.producer import ConfirmingProducer
+from shared.platform.kafka.records import Lane, Record, Task
+from shared.platform.kafka.spans import processing
 
 
 class NotDelayedError(Exception):

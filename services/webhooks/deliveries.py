@@ -15,8 +15,8 @@ from psycopg import Cursor
 
 from services.webhooks.answers import Answer
 from services.webhooks.ladder import Decision, DeliveryStatus
-from shared.db.prepared import Prepared, Row, array
-from shared.webhooks.failures import NO_URL
+from shared.domain.deliveries.failures import NO_URL
+from shared.platform.database.prepared import Prepared, Row, array
 
 # Each month begins with empty tables.
 PLANNED_FOR_S = 30.0

@@ -20,9 +20,9 @@ from services.webhooks.sending import Sender
 from services.webhooks.stage import Stage
 from services.webhooks.tries import Key, Try, Wanted, key_of
 from services.webhooks.try_spans import begin_try, end_try
-from shared.kafka.tasks import Lane, Task
-from shared.messages import DeliveryDue, ResendRequested
-from shared.settings import WebhookSettings
+from shared.domain.messages import DeliveryDue, ResendRequested
+from shared.platform.kafka.records import Lane, Task
+from shared.platform.settings import WebhookSettings
 
 MOST_KEPT = 2000
 _BATCH = 500

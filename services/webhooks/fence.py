@@ -9,7 +9,7 @@ import msgspec
 
 from services.webhooks.deliveries import Delivery, Target
 from services.webhooks.ladder import LAST_STEP, DeliveryStatus
-from shared.messages import DeliveryDue
+from shared.domain.messages import DeliveryDue
 
 
 class Send(msgspec.Struct, frozen=True):

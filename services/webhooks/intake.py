@@ -14,13 +14,13 @@ from psycopg import Cursor
 from services.webhooks.deliveries import PLANNED_FOR_S
 from services.webhooks.metrics import TAKEN_IN
 from services.webhooks.records import send, to_deliver
-from shared.db.pool import Database
-from shared.db.prepared import Prepared, Row, array
-from shared.intents.states import EventType
-from shared.kafka.producer import ConfirmingProducer
-from shared.kafka.record_spans import processing
-from shared.kafka.tasks import Record, Task
-from shared.messages import DeliveryDue, IntentEvent
+from shared.domain.intents.states import EventType
+from shared.domain.messages import DeliveryDue, IntentEvent
+from shared.platform.database.pool import Database
+from shared.platform.database.prepared import Prepared, Row, array
+from shared.platform.kafka.producer import ConfirmingProducer
+from shared.platform.kafka.records import Record, Task
+from shared.platform.kafka.spans import processing
 
 TOLD = frozenset({EventType.SUCCEEDED, EventType.CANCELED})
 

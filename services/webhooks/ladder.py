@@ -5,7 +5,7 @@ from functools import cache
 
 import msgspec
 
-from shared.topics import RETRY_STEPS
+from shared.platform.settings import RETRY_STEPS
 
 LAST_STEP = RETRY_STEPS + 1
 

@@ -11,11 +11,11 @@ from services.webhooks.fence import Send, Verdict, judge, judge_resend
 from services.webhooks.sending import Post
 from services.webhooks.signing_keys import SigningKeys
 from services.webhooks.tries import Try
-from shared.applications.errors import WebhookSecretNotFoundError
-from shared.db.pool import Database
-from shared.messages import DeliveryDue
-from shared.sealing import CannotOpenSealError, SealedForAnotherPurposeError
-from shared.webhooks.signing import body_of, signature_of
+from shared.domain.applications.errors import WebhookSecretNotFoundError
+from shared.domain.deliveries.signing import body_of, signature_of
+from shared.domain.messages import DeliveryDue
+from shared.platform.database.pool import Database
+from shared.platform.encryption import CannotOpenSealError, SealedForAnotherPurposeError
 
 SecretTrouble = WebhookSecretNotFoundError | CannotOpenSealError | SealedForAnotherPurposeError
 _SECRET_TROUBLE = (WebhookSecretNotFoundError, CannotOpenSealError, SealedForAnotherPurposeError)

@@ -15,7 +15,7 @@ from time import monotonic
 
 import pycurl
 
-from shared.webhook_url import WebhookUrlError, check_webhook_url
+from shared.platform.outbound_url import WebhookUrlError, check_webhook_url
 
 LookUp = Callable[[str, int], Sequence[str]]
 

@@ -32,11 +32,11 @@ from services.webhooks.metrics import (
 )
 from services.webhooks.records import back_on_its_way, send, to_dead, to_delay, to_slow
 from services.webhooks.tries import Try
-from shared.db.pool import Database
-from shared.kafka.producer import ConfirmingProducer, Outgoing
-from shared.messages import DeliveryDue, DeliveryExhausted, ResendRequested
-from shared.uuid7 import made_at
-from shared.webhooks.failures import NO_URL
+from shared.domain.deliveries.failures import NO_URL
+from shared.domain.messages import DeliveryDue, DeliveryExhausted, ResendRequested
+from shared.platform.database.pool import Database
+from shared.platform.kafka.producer import ConfirmingProducer, Outgoing
+from shared.platform.uuids import made_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from shared.kafka.producer import ConfirmingProducer, Outgoing, until
-from shared.messages import DeliveryDue, DeliveryExhausted, ResendRequested, encode
-from shared.topics import WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
+from shared.domain.messages import DeliveryDue, DeliveryExhausted, ResendRequested, encode
+from shared.domain.topics import WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
+from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
 
 _PATIENCE_S = 10
 

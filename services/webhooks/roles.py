@@ -12,21 +12,22 @@ from services.webhooks.looking import Looking
 from services.webhooks.recording import Recording
 from services.webhooks.sending import Sender
 from services.webhooks.signing_keys import SigningKeys
-from shared.db.pool import Database
-from shared.kafka.dead_letters import KafkaDeadLetterBox
-from shared.kafka.handlers import BatchHandler, Handler
-from shared.kafka.loop import ConsumerLoop
-from shared.kafka.producer import ConfirmingProducer
-from shared.sealing import SecretBox
-from shared.settings import Settings
-from shared.topics import (
+from shared.domain.dead_letters.producer import KafkaDeadLetterBox
+from shared.domain.messages import decode
+from shared.domain.topics import (
     PAYMENT_INTENT_EVENTS,
     WEBHOOKS_DELAY,
     WEBHOOKS_DELIVER,
     WEBHOOKS_RESEND,
     WEBHOOKS_SLOW,
-    Topic,
 )
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
+from shared.platform.kafka.consumer_loop import ConsumerLoop
+from shared.platform.kafka.handlers import BatchHandler, Handler
+from shared.platform.kafka.producer import ConfirmingProducer
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.settings import Settings
 
 _INTAKE_BATCH = 1000
 _DELAY_BATCH = 500
@@ -51,7 +52,9 @@ class Workshop:
     def loop(self, role: "Role") -> ConsumerLoop:
         kafka = self._settings.kafka
         handler = role.make(self, role)
-        return ConsumerLoop(kafka, role.group, [role.topic.name], handler, KafkaDeadLetterBox(kafka))
+        return ConsumerLoop(
+            kafka, role.group, [role.topic.name], handler, KafkaDeadLetterBox(kafka), decode=decode
+        )
 
     def close(self) -> None:
         """Once the loops have ended."""

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from shared.applications.webhook_secrets import open_webhook_secret
-from shared.sealing import SecretBox
-from shared.webhooks.signing import signing_key
+from shared.domain.applications.webhook_secrets import open_webhook_secret
+from shared.domain.deliveries.signing import signing_key
+from shared.platform.encryption import SecretBox
 
 _MOST_KEPT = 10_000
 

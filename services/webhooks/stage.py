@@ -10,8 +10,8 @@ from concurrent.futures import Executor, Future
 from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
-from shared.backoff import growing_pause
-from shared.kafka.loop import TRANSIENT
+from shared.platform.backoff import growing_pause
+from shared.platform.kafka.consumer_loop import TRANSIENT
 
 I = TypeVar("I")  # noqa: E741  an item
 O = TypeVar("O")  # noqa: E741  what comes of a batch

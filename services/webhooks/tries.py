@@ -2,9 +2,9 @@
 
 from services.webhooks.deliveries import Delivery
 from services.webhooks.sending import Post
-from shared.kafka.tasks import Lane, Task
-from shared.messages import DeliveryDue, ResendRequested
-from shared.tracing.spans import Span
+from shared.domain.messages import DeliveryDue, ResendRequested
+from shared.platform.kafka.records import Lane, Task
+from shared.platform.tracing.spans import Span
 
 Wanted = DeliveryDue | ResendRequested
 Key = tuple[str, int | str]

@@ -4,8 +4,8 @@ from urllib.parse import urlsplit
 
 from services.webhooks.answers import Answer
 from services.webhooks.tries import Try
-from shared.messages import DeliveryDue
-from shared.tracing.spans import Attributes, Kind, Span, begin, is_on
+from shared.domain.messages import DeliveryDue
+from shared.platform.tracing.spans import Attributes, Kind, Span, begin, is_on
 
 _PORTS = {"http": 80, "https": 443}
 _ABANDONED = "abandoned"

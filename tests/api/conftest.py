@@ -11,12 +11,12 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from services.api.app import make_app
-from shared.applications.registry import CreatedApplication, NewApplication, create_application
-from shared.db.pool import Database
-from shared.intents.states import Trigger
-from shared.intents.store import apply
-from shared.sealing import SecretBox
-from shared.settings import (
+from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
+from shared.domain.intents.states import Trigger
+from shared.domain.intents.store import apply
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
+from shared.platform.settings import (
     Settings,
 )
 

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import requests
 
-from shared.settings import DatabaseSettings
+from shared.platform.settings import DatabaseSettings
 from stack.free_ports import find_free_ports
 from tests.waiting import eventually
 

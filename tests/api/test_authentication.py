@@ -11,14 +11,14 @@ from werkzeug.test import TestResponse
 
 from services.api import authentication
 from services.api.authentication import REMEMBERED_S
-from shared.applications.credentials import (
+from shared.domain.applications.credentials import (
     CredentialKind,
     IssuedCredential,
     issue_credential,
     list_credentials,
     revoke_credential,
 )
-from shared.db.pool import Database
+from shared.platform.database.pool import Database
 from tests.api.conftest import PATH, Merchant, data_of
 from tests.clock import Clock
 

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from shared.db.pool import Database
-from shared.intents.states import EventType
-from shared.messages import IntentEvent, decode
-from shared.topics import PAYMENT_INTENT_EVENTS
+from shared.domain.intents.states import EventType
+from shared.domain.messages import IntentEvent, decode
+from shared.domain.topics import PAYMENT_INTENT_EVENTS
+from shared.platform.database.pool import Database
 from tests.api.conftest import PATH, Merchant, data_of, written
 from tests.clock import Clock
 from tests.conftest import CHECKOUT

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from shared.db.pool import DatabaseUnavailableError
-from shared.intents import store
+from shared.domain.intents import store
+from shared.platform.database.pool import DatabaseUnavailableError
 from tests.api.conftest import PATH, Merchant, data_of
 from tests.logged import logged
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from psycopg import sql
 
-from shared.db.pool import Database
+from shared.platform.database.pool import Database
 from tests.api.conftest import Merchant, data_of, errors_of, written
 from tests.clock import Clock
 

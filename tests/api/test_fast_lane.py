@@ -8,7 +8,7 @@ import pytest
 
 from services.api.authentication import Authentication
 from services.api.payment_intents import PaymentIntents
-from shared.db.pool import Database, DatabaseUnavailableError
+from shared.platform.database.pool import Database, DatabaseUnavailableError
 from tests.api.conftest import PATH, Merchant, data_of, written
 
 

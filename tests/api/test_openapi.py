@@ -16,10 +16,10 @@ from werkzeug.test import TestResponse
 from services.api.app import BASE_PATH, make_app
 from services.api.openapi.document import make_document
 from services.api.openapi.examples import WEBHOOK_SECRET, raw
-from shared.db.pool import Database
-from shared.intents.states import State
-from shared.settings import PublicUrls, Settings
-from shared.web.app import MAX_BODY_BYTES
+from shared.domain.intents.states import State
+from shared.platform.database.pool import Database
+from shared.platform.settings import PublicUrls, Settings
+from shared.platform.web.app import MAX_BODY_BYTES
 from tests.api.conftest import MakeApplication, Merchant, merchant_of
 from tests.conftest import CHECKOUT
 

@@ -8,9 +8,9 @@ import pytest
 from werkzeug.test import TestResponse
 
 from services.api.app import make_app
-from shared.db.pool import Database, DatabaseUnavailableError
-from shared.intents import store
-from shared.settings import Settings
+from shared.domain.intents import store
+from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.settings import Settings
 from tests.api.conftest import PATH, MakeApplication, Merchant, data_of, merchant_of
 from tests.unknown import UNKNOWN_ID
 

@@ -13,17 +13,17 @@ import psutil
 import pytest
 import requests
 
-from shared.applications.credentials import (
+from shared.domain.applications.credentials import (
     CredentialKind,
     find_credential,
     issue_credential,
     revoke_credential,
 )
-from shared.credential_formats import prefix_of
-from shared.db.pool import Database
-from shared.intents.intent import NewIntent
-from shared.intents.store import create_or_find
-from shared.settings import DatabaseSettings
+from shared.domain.intents.intent import NewIntent
+from shared.domain.intents.store import create_or_find
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings
+from shared.platform.tokens import prefix_of
 from stack.engines import Engines
 from tests.api.conftest import MakeApplication, credentials_of
 from tests.api.running_api import RunningApi, running_api
@@ -60,7 +60,7 @@ def test_fifty_identical_creates_over_several_processes_make_one_intent(
     assert Counter(answer.status_code for answer in answers) == {201: 1, 200: 49}
     assert len({answer.json()["data"]["uuid"] for answer in answers}) == 1
     for table in ("payment_intents", "intent_events", "outbox"):
-        assert _rows(database, f"select count(*) from {table}") == [(1,)]  # noqa: S608
+        assert _rows(database, f"select count(*) from {table}") == [(1,)]
 
 
 def test_a_revoked_credential_stops_working_within_5_seconds_in_every_process(

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from shared.applications.credentials import CredentialKind, issue_credential
-from shared.db.pool import Database
-from shared.intents.states import Trigger
+from shared.domain.applications.credentials import CredentialKind, issue_credential
+from shared.domain.intents.states import Trigger
+from shared.platform.database.pool import Database
 from tests.api.conftest import Merchant, data_of, errors_of, merchant_of, move_intent, written
 
 AT_ONCE = 50

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.db.pool import Database
+from shared.platform.database.pool import Database
 from tests.api.conftest import PATH, Merchant, data_of, errors_of, written
 
 VALID = '{"merchant_reference": "order-1", "amount": 1000, "currency": "LYD"}'

@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from shared.db.pool import Database
-from shared.intents.states import Trigger
+from shared.domain.intents.states import Trigger
+from shared.platform.database.pool import Database
 from tests.api.conftest import PATH, Merchant, data_of, move_intent, written
 from tests.clock import Clock
 

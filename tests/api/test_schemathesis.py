@@ -21,8 +21,8 @@ from schemathesis.engine import Status, events, from_schema
 from schemathesis.engine.run import PhaseName
 
 from services.api.app import BASE_PATH, make_app
-from shared.db.pool import Database
-from shared.settings import Settings
+from shared.platform.database.pool import Database
+from shared.platform.settings import Settings
 from stack.free_ports import find_free_ports
 from tests.api.conftest import MakeApplication, credentials_of
 from tests.api.running_api import running_api

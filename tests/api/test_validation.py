@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.db.pool import Database
+from shared.platform.database.pool import Database
 from tests.api.conftest import Merchant, data_of, errors_of, written
 
 Row = tuple[str, dict[str, Any], set[str]]

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.settings import Settings
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import Settings
 from tests.checkout.world import SILENCE_S, CheckoutWorld
 from tests.sandbox.running_sandbox import RunningSandbox
 

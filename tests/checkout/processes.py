@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from shared.settings import PublicUrls
+from shared.platform.settings import PublicUrls
 from tests.checkout.world import CheckoutWorld
 from tests.running_service import Service
 from tests.sandbox.running_sandbox import SECRET

@@ -11,9 +11,9 @@ from services.checkout.codes import SEND_AGAIN_AFTER_S, TRIES, VALID_S
 from services.checkout.limits import CODES_PER_INTENT
 from services.checkout.providers.calling import ProviderClient, Reply
 from services.checkout.verifying import Verifier
-from shared.attempts.outcome import Question
-from shared.sealing import SecretBox
-from shared.settings import SandboxSettings
+from shared.domain.attempts.provider_exchange import Question
+from shared.platform.encryption import SecretBox
+from shared.platform.settings import SandboxSettings
 from tests.checkout.test_paying import CODE, FORM, PAID
 from tests.checkout.world import CheckoutWorld
 from tests.clock import Clock

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from shared.intents.intent import Intent
+from shared.domain.intents.intent import Intent
 from tests.checkout.processes import checkout_processes
 from tests.checkout.test_paying import PAID, PROCESSING
 from tests.checkout.world import CheckoutWorld

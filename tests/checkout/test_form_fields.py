@@ -16,8 +16,7 @@ from services.checkout.form_fields import (
     wallet_in,
 )
 from services.checkout.providers.port import Card, Wallet
-from shared.card_number import is_card_number
-from shared.payment_method import PaymentMethod
+from shared.domain.payment_methods import PaymentMethod, is_card_number
 
 TODAY = date(2026, 11, 15)
 CARD = {"card_number": "4242424242424242", "expiry": "12/30", "security_code": "123"}

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 import requests
 
-from shared.intents.intent import Intent
+from shared.domain.intents.intent import Intent
 from tests.checkout.browser import words
 from tests.checkout.browser.states import SHOWN
 from tests.checkout.browser.words import DIRECTIONS, LANGUAGES, say

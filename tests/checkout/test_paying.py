@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from shared.intents.intent import Intent
+from shared.domain.intents.intent import Intent
 from tests.checkout.world import CheckoutWorld
 from tests.waiting import eventually
 

@@ -9,12 +9,12 @@ from prometheus_client import REGISTRY
 
 from services.checkout.news import News, known_attempt
 from services.scheduler.verification_requests import VerificationRequests
-from shared.attempts.beginning import begin
-from shared.attempts.outcome import Outcome
-from shared.attempts.settling import settle_answered
-from shared.attempts.states import Answer, AttemptState
-from shared.intents.intent import Intent
-from shared.payment_method import PaymentMethod
+from shared.domain.attempts.provider_exchange import Outcome
+from shared.domain.attempts.settlement import settle_answered
+from shared.domain.attempts.start import begin
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.intents.intent import Intent
+from shared.domain.payment_methods import PaymentMethod
 from stack.free_ports import find_free_ports
 from tests.checkout.world import CheckoutWorld
 from tests.clock import Clock

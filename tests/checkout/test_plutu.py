@@ -19,9 +19,9 @@ from services.checkout.providers.port import (
     Wallet,
     said,
 )
-from shared.attempts.outcome import Outcome
-from shared.attempts.states import Answer, AttemptState
-from shared.payment_method import PaymentMethod
+from shared.domain.attempts.provider_exchange import Outcome
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.payment_methods import PaymentMethod
 from tests.checkout.plutu_stand_in import (
     ACCESS_TOKEN,
     API_KEY,

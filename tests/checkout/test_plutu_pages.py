@@ -16,16 +16,16 @@ from services.checkout import payments
 from services.checkout.app import make_app
 from services.checkout.verifying import Verifier
 from services.scheduler.verification_requests import VerificationRequests
-from shared.applications.provider_accounts import Adapter, set_provider
-from shared.applications.registry import NewApplication
-from shared.attempts.outcome import Outcome, Question, Sending, Settled
-from shared.attempts.settling import settle_answered, settle_decided
-from shared.attempts.states import Answer
-from shared.attempts.undecided import list_undecided
-from shared.db.pool import Database, DatabaseUnavailableError
-from shared.intents.intent import Intent
-from shared.payment_method import PaymentMethod
-from shared.sealing import SecretBox
+from shared.domain.applications.provider_accounts import Adapter, set_provider
+from shared.domain.applications.registry import NewApplication
+from shared.domain.attempts.provider_exchange import Outcome, Question, Sending, Settled
+from shared.domain.attempts.settlement import settle_answered, settle_decided
+from shared.domain.attempts.states import Answer
+from shared.domain.attempts.undecided import list_undecided
+from shared.domain.intents.intent import Intent
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.encryption import SecretBox
 from tests.checkout.plutu_stand_in import (
     ACCESS_TOKEN,
     API_KEY,

@@ -16,8 +16,8 @@ from services.checkout.providers.plutu_returns import (
     read_return,
 )
 from services.checkout.providers.port import Reason
-from shared.attempts.outcome import Outcome
-from shared.attempts.states import Answer
+from shared.domain.attempts.provider_exchange import Outcome
+from shared.domain.attempts.states import Answer
 from tests.checkout.plutu_stand_in import SECRET_KEY, Pairs, signed
 
 ATTEMPT = UUID("01890a5d-ac96-774b-bcce-b302099a8057")

@@ -13,11 +13,11 @@ import pytest
 
 from services.checkout.verifying import Verifier
 from services.scheduler.expiry import Expiry
-from shared.attempts.outcome import Question
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.intents.intent import Intent
-from shared.settings import CheckoutSettings, Settings
+from shared.domain.attempts.provider_exchange import Question
+from shared.domain.intents.intent import Intent
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import CheckoutSettings, Settings
 from tests.checkout.customer import Customer
 from tests.checkout.test_paying import PAID
 from tests.checkout.world import RETURN_URL, CheckoutWorld

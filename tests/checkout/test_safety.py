@@ -9,7 +9,7 @@ import requests
 from cryptography.fernet import Fernet
 
 from services.checkout.app import make_app
-from shared.settings import PublicUrls
+from shared.platform.settings import PublicUrls
 from tests.checkout.test_paying import PAID
 from tests.checkout.world import RETURN_URL, CheckoutWorld
 

@@ -11,9 +11,9 @@ from confluent_kafka import TopicPartition
 from itsdangerous import base64_decode
 
 from services.checkout.providers.sandbox import Sandbox
-from shared.kafka import clients
-from shared.kafka.topic_check import ensure_topics
-from shared.topics import ALL_TOPICS
+from shared.domain.topics import ALL_TOPICS
+from shared.platform.kafka import clients
+from shared.platform.kafka.topic_setup import ensure_topics
 from tests.checkout.customer import Customer
 from tests.checkout.processes import checkout_processes
 from tests.checkout.test_paying import CODE, PAID, PROCESSING
@@ -171,7 +171,7 @@ def _dump(world: CheckoutWorld) -> Iterator[str]:
         "select quote_ident(tablename) from pg_tables where schemaname = 'public' and tablename not like '%%20__\\_%%'"
     )
     for (table,) in tables:
-        for (row,) in world.rows(f"select t::text from {table} as t"):  # noqa: S608  the name is quoted
+        for (row,) in world.rows(f"select t::text from {table} as t"):
             yield str(row)
 
 

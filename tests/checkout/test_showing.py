@@ -3,8 +3,8 @@
 import pytest
 
 from services.checkout.showing import Showing, what_to_show
-from shared.attempts.states import AttemptState
-from shared.intents.states import State
+from shared.domain.attempts.states import AttemptState
+from shared.domain.intents.states import State
 
 ATTEMPTS = [None, *AttemptState]
 

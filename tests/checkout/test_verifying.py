@@ -7,16 +7,16 @@ import pytest
 
 from services.checkout.verifying import Verifier
 from services.scheduler.verification_requests import VerificationRequests
-from shared.attempts.beginning import begin
-from shared.attempts.outcome import Question
-from shared.attempts.states import AttemptState
-from shared.intents.intent import Intent
-from shared.kafka.producer import ConfirmingProducer, Outgoing, until
-from shared.kafka.topic_check import ensure_topics
-from shared.messages import DeliveryDue, VerificationDue, decode, encode
-from shared.payment_method import PaymentMethod
-from shared.settings import SandboxSettings, Settings
-from shared.topics import ALL_TOPICS, CHECKOUT_VERIFY, DEAD_LETTERS
+from shared.domain.attempts.provider_exchange import Question
+from shared.domain.attempts.start import begin
+from shared.domain.attempts.states import AttemptState
+from shared.domain.intents.intent import Intent
+from shared.domain.messages import DeliveryDue, VerificationDue, decode, encode
+from shared.domain.payment_methods import PaymentMethod
+from shared.domain.topics import ALL_TOPICS, CHECKOUT_VERIFY, DEAD_LETTERS
+from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.platform.kafka.topic_setup import ensure_topics
+from shared.platform.settings import SandboxSettings, Settings
 from tests.checkout.world import CheckoutWorld
 from tests.clock import Clock
 from tests.topic_reader import TopicReader

@@ -13,16 +13,16 @@ from services.checkout.verifying import Verifier
 from services.checkout.workshop import Workshop, set_up
 from services.scheduler.relay import Relay
 from services.scheduler.verification_requests import VerificationRequests
-from shared.applications.registry import CreatedApplication, NewApplication, create_application
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.intents import store
-from shared.intents.intent import Intent, NewIntent
-from shared.kafka.producer import ConfirmingProducer
-from shared.kafka.topic_check import ensure_topics
-from shared.sealing import SecretBox
-from shared.settings import CheckoutSettings, PublicUrls, SandboxSettings, Settings
-from shared.topics import CHECKOUT_VERIFY, DEAD_LETTERS, PAYMENT_INTENT_EVENTS
+from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
+from shared.domain.intents import store
+from shared.domain.intents.intent import Intent, NewIntent
+from shared.domain.topics import CHECKOUT_VERIFY, DEAD_LETTERS, PAYMENT_INTENT_EVENTS
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
+from shared.platform.kafka.producer import ConfirmingProducer
+from shared.platform.kafka.topic_setup import ensure_topics
+from shared.platform.settings import CheckoutSettings, PublicUrls, SandboxSettings, Settings
 from stack.free_ports import find_free_ports
 from tests.checkout.customer import Customer
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox

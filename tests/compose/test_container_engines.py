@@ -7,9 +7,9 @@ from tests.compose.project import ROOT
 from tests.compose.surroundings import run
 
 TESTS = (
-    "tests/shared/kafka/test_topic_check.py",
-    "tests/shared/kafka/test_producer.py",
-    "tests/shared/db/test_prepared.py",
+    "tests/shared/platform/kafka/test_topic_check.py",
+    "tests/shared/platform/kafka/test_producer.py",
+    "tests/shared/platform/database/test_prepared.py",
 )
 
 

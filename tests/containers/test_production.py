@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from shared.production.rules import setting_problems
-from shared.settings import Environment, read_environment
+from shared.platform.production.rules import setting_problems
+from shared.platform.settings import Environment, read_environment
 from stack.services import JOBS, SERVICES
 from tests.containers.compose_files import (
     DEVELOPMENT,

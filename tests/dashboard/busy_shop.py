@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from shared.applications.registry import CreatedApplication, NewApplication, create_application
-from shared.intents.states import State
+from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
+from shared.domain.intents.states import State
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.payment_rows import make_attempt, make_intent
 from tests.dashboard.world import WEBHOOK_URL, DashboardWorld

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.people.roles import Role
-from shared.settings import Settings
+from shared.domain.accounts.roles import Role
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import Settings
 from tests.dashboard.made_deliveries import Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.person import Person

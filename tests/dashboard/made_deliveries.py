@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from shared.db.pool import Database
+from shared.platform.database.pool import Database
 
 SUCCEEDED = "payment_intent.succeeded"
 CANCELED = "payment_intent.canceled"

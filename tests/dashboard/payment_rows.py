@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from shared.db.first_value import first_value
-from shared.intents.reference import new_reference
-from shared.intents.states import State
+from shared.domain.intents.intent import new_reference
+from shared.domain.intents.states import State
+from shared.platform.database.first_value import first_value
 from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
 
 _INTENT = """
@@ -33,11 +33,11 @@ _JUST_MADE = (
 )
 _PAID = f"""
 insert into payment_attempts (intent_uuid, method, provider, state, created_at, updated_at)
-select uuid, 'card', 'sandbox', 'paid', created_at, updated_at from payment_intents where {_JUST_MADE}"""  # noqa: S608  from constants of this file
+select uuid, 'card', 'sandbox', 'paid', created_at, updated_at from payment_intents where {_JUST_MADE}"""
 _DUPLICATES = f"""
 insert into payment_attempts (intent_uuid, method, provider, state, created_at, updated_at)
 select uuid, 'sadad', 'sandbox', 'duplicate', created_at, updated_at
-from payment_intents where {_JUST_MADE} and mod(hashtext(uuid::text), %s) = 0"""  # noqa: S608  from constants of this file
+from payment_intents where {_JUST_MADE} and mod(hashtext(uuid::text), %s) = 0"""
 
 _DELIVERY = """
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries,

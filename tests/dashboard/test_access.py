@@ -8,7 +8,7 @@ from werkzeug.routing import Rule
 
 from services.dashboard.access import needs_of
 from services.dashboard.app import make_app
-from shared.people.roles import ALLOWED, Permission, Role
+from shared.domain.accounts.roles import ALLOWED, Permission, Role
 from tests.dashboard.world import DashboardWorld
 from tests.person import Person
 from tests.unknown import UNKNOWN_ID

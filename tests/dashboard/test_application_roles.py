@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
 from tests.dashboard.world import DashboardWorld
 from tests.person import Person
 

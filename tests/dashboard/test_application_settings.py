@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import requests
 
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
 from tests.dashboard.world import DashboardWorld
 from tests.person import Person
 

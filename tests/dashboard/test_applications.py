@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import requests
 
-from shared.applications.merchants import make_merchant
-from shared.applications.webhook_secrets import open_webhook_secret
-from shared.credential_formats import hash_of
-from shared.people.roles import Role
-from shared.settings import WebhookSettings
+from shared.domain.accounts.roles import Role
+from shared.domain.applications.merchants import make_merchant
+from shared.domain.applications.webhook_secrets import open_webhook_secret
+from shared.platform.settings import WebhookSettings
+from shared.platform.tokens import hash_of
 from tests.clock import Clock
 from tests.dashboard.world import DashboardWorld, Merchant
 from tests.logged import logged

@@ -3,9 +3,9 @@
 import psycopg
 import pytest
 
-from shared.audit import Action, Actor, record
-from shared.pages.audit_words import ACTIONS
-from shared.people.roles import Role
+from shared.console.audit_labels import ACTIONS
+from shared.domain.accounts.roles import Role
+from shared.domain.audit_log import Action, Actor, record
 from tests.dashboard.world import DashboardWorld
 
 

@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 import requests
 
-from shared.credential_formats import hash_of
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
+from shared.platform.tokens import hash_of
 from tests.clock import Clock
 from tests.dashboard.world import DashboardWorld
 from tests.logged import logged

@@ -13,10 +13,10 @@ from services.dashboard.days import floor_of
 from services.dashboard.deliveries.filters import Filters, read_filters
 from services.dashboard.deliveries.listing import PAGE, page_statement
 from services.scheduler.bulk_resends import BATCH_SQL
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.settings import DatabaseSettings
-from shared.webhooks.resending_failed import COUNT_SQL, FAILED_FACETS, MOST_COUNTED
+from shared.domain.deliveries.bulk_resend import COUNT_SQL, FAILED_FACETS, MOST_COUNTED
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings
 from tests.dashboard.explaining import explain
 from tests.postgres_looks import nodes, pages
 

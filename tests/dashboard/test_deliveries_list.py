@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 from services.dashboard.days import begin_of, floor_of
 from services.dashboard.deliveries.listing import PAGE
 from services.webhooks.intake import TOLD
-from shared.db.first_value import first_value
-from shared.webhooks.facets import EVENTS, STATUSES, Answered, facets
+from shared.domain.deliveries.facets import EVENTS, STATUSES, Answered, facets
+from shared.platform.database.first_value import first_value
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.person import Person

@@ -11,8 +11,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.dashboard.deliveries.answer_text import harmless
-from shared.applications.webhook_secrets import roll_webhook_secret
-from shared.webhooks.failures import ANSWER_LIMIT
+from shared.domain.applications.webhook_secrets import roll_webhook_secret
+from shared.domain.deliveries.failures import ANSWER_LIMIT
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.debian_packages import skip_without

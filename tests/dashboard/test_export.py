@@ -17,9 +17,9 @@ from services.dashboard.payments import spreadsheet as sheet
 from services.dashboard.payments.export_places import Places
 from services.dashboard.payments.exporting import EXPORT_PAGE
 from services.dashboard.payments.listing import Page, Payment
-from shared.intents.states import State
-from shared.people.roles import Role
-from shared.settings import DatabaseSettings, KafkaSettings
+from shared.domain.accounts.roles import Role
+from shared.domain.intents.states import State
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.dashboard.payment_rows import make_attempt, make_intent, make_many
 from tests.dashboard.world import PASSWORD, DashboardWorld
 from tests.person import Person

@@ -7,12 +7,12 @@ from threading import Event, Thread
 
 import pytest
 
-from shared.people import passwords, proving
-from shared.people.members import find_by_email, set_password
-from shared.people.passwords import hash_password, matching
-from shared.people.roles import Role
-from shared.people.sessions import begin_session, end_other_sessions, find_session
-from shared.people.throttles import ACCOUNT, ADDRESS, SlowDownError, Throttles
+from shared.domain.accounts import passwords
+from shared.domain.accounts.members import find_by_email, set_password
+from shared.domain.accounts.passwords import hash_password, matching
+from shared.domain.accounts.roles import Role
+from shared.domain.accounts.sessions import begin_session, end_other_sessions, find_session
+from shared.domain.accounts.throttles import ACCOUNT, ADDRESS, SlowDownError, Throttles
 from tests.clock import Clock
 from tests.dashboard.world import PASSWORD, DashboardWorld
 from tests.waiting import eventually
@@ -152,7 +152,7 @@ def test_a_password_changed_while_somebody_signs_in_counts(
             set_password(connection, member.id, "another one altogether")
         return right
 
-    monkeypatch.setattr(proving, "matching", change_meanwhile)
+    monkeypatch.setattr(passwords, "matching", change_meanwhile)
     assert pages.person().sign_in(email, PASSWORD).status_code == 422
     monkeypatch.undo()
     assert pages.person().sign_in(email, "another one altogether").url == f"{pages.url}/"

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
 from tests.catalogue import DIRECTIONS
 from tests.dashboard.busy_shop import open_busy_shop
 from tests.dashboard.world import PASSWORD, DashboardWorld

@@ -4,7 +4,7 @@ import gzip
 import re
 from pathlib import Path
 
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
 from tests.dashboard.world import DashboardWorld
 
 MOST_BYTES = 25 * 1024
@@ -32,7 +32,7 @@ def test_who_is_not_signed_in_sees_no_sections(pages: DashboardWorld) -> None:
 
 
 def test_looks_and_script_weigh_less_than_25_kb_compressed(repository_root: Path) -> None:
-    folders = [repository_root / "services/dashboard/static", repository_root / "shared/pages/static"]
+    folders = [repository_root / "services/dashboard/static", repository_root / "shared/console/static"]
     sizes = {
         path.name: len(gzip.compress(path.read_bytes()))
         for folder in folders

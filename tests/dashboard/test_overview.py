@@ -7,10 +7,10 @@ import pytest
 
 from services.dashboard.days import begin_of, day_of
 from services.dashboard.overview import counting
-from shared.applications.registry import set_webhook_url
-from shared.intents.states import State
-from shared.people.roles import Role
-from shared.webhooks.pausing import pause_webhooks
+from shared.domain.accounts.roles import Role
+from shared.domain.applications.registry import set_webhook_url
+from shared.domain.deliveries.pause import pause_webhooks
+from shared.domain.intents.states import State
 from tests.clock import Clock
 from tests.dashboard.payment_rows import deliver_all, make_delivery, make_intent, make_many
 from tests.dashboard.world import DashboardWorld

@@ -12,10 +12,10 @@ from psycopg import Cursor
 from services.dashboard.days import day_of
 from services.dashboard.payments.filters import Filters
 from services.dashboard.payments.listing import PAGE, page_statement
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.intents.states import State
-from shared.settings import Settings
+from shared.domain.intents.states import State
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import Settings
 from tests.dashboard.explaining import explain
 from tests.dashboard.payment_rows import make_many
 from tests.dashboard.world import DashboardWorld

@@ -4,13 +4,13 @@ import json
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from shared.attempts.beginning import begin
-from shared.attempts.outcome import Outcome
-from shared.attempts.settling import settle_answered, settle_notified
-from shared.attempts.states import Answer, AttemptState
-from shared.intents.intent import NewIntent
-from shared.intents.store import create_or_find, expire_due
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
+from shared.domain.attempts.provider_exchange import Outcome
+from shared.domain.attempts.settlement import settle_answered, settle_notified
+from shared.domain.attempts.start import begin
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.intents.intent import NewIntent
+from shared.domain.intents.store import create_or_find, expire_due
 from tests.clock import Clock
 from tests.dashboard.payment_rows import make_attempt, make_delivery, make_intent
 from tests.dashboard.world import DashboardWorld

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 from services.dashboard.days import begin_of, day_of
-from shared.intents.states import State
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
+from shared.domain.intents.states import State
 from tests.dashboard.payment_rows import make_attempt, make_intent, make_many
 from tests.dashboard.world import DashboardWorld
 from tests.person import Person

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from shared.applications.provider_accounts import current_accounts
-from shared.payment_method import PaymentMethod
-from shared.people.roles import Role
-from shared.settings import SandboxSettings
+from shared.domain.accounts.roles import Role
+from shared.domain.applications.provider_accounts import current_accounts
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.settings import SandboxSettings
 from tests.dashboard.world import DashboardWorld
 from tests.logged import logged
 from tests.person import Person

@@ -9,8 +9,8 @@ import pytest
 
 from services.dashboard.days import day_of
 from services.scheduler.bulk_resends import BATCH, BulkResends
-from shared.db.first_value import first_value
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
+from shared.platform.database.first_value import first_value
 from tests.clock import Clock
 from tests.dashboard.made_deliveries import Deliveries
 from tests.dashboard.world import DashboardWorld

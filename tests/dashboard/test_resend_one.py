@@ -5,8 +5,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from shared.people.roles import Role
-from shared.webhooks.pausing import pause_webhooks
+from shared.domain.accounts.roles import Role
+from shared.domain.deliveries.pause import pause_webhooks
 from tests.dashboard.made_deliveries import Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.person import Person

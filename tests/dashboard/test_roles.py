@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
 from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.world import DashboardWorld
 from tests.page_text import main_of, text_of

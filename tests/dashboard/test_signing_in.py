@@ -9,8 +9,8 @@ import pytest
 from requests import Response
 
 from services.dashboard.app import make_app
-from shared.people.roles import Role
-from shared.people.throttles import ACCOUNT, ADDRESS
+from shared.domain.accounts.roles import Role
+from shared.domain.accounts.throttles import ACCOUNT, ADDRESS
 from tests.clock import Clock
 from tests.dashboard.world import PASSWORD, DashboardWorld
 from tests.person import Person

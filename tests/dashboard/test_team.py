@@ -13,8 +13,8 @@ from uuid import uuid4
 import pytest
 from aiosmtpd.controller import Controller
 
-from shared.people.roles import Role
-from shared.settings import DashboardSettings, MailSettings
+from shared.domain.accounts.roles import Role
+from shared.platform.settings import DashboardSettings, MailSettings
 from stack.free_ports import find_free_ports
 from tests.clock import Clock
 from tests.dashboard.world import DashboardWorld

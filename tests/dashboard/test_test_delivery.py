@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 import requests
 
-from shared.applications.registry import set_webhook_url
-from shared.db.pool import Database
-from shared.messages import DeliveryDue, decode
-from shared.people.roles import Role
-from shared.webhook_url import WebhookUrl
-from shared.webhooks.pausing import pause_webhooks
-from shared.webhooks.testing import send_test_delivery
+from services.dashboard.applications.test_delivery import send_test_delivery
+from shared.domain.accounts.roles import Role
+from shared.domain.applications.registry import set_webhook_url
+from shared.domain.deliveries.pause import pause_webhooks
+from shared.domain.messages import DeliveryDue, decode
+from shared.platform.database.pool import Database
+from shared.platform.outbound_url import WebhookUrl
 from tests.clock import Clock
 from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
 from tests.person import Person

@@ -7,11 +7,11 @@ from uuid import UUID
 import pytest
 import requests
 
-from shared.applications.webhook_secrets import open_webhook_secret
-from shared.people.roles import Role
-from shared.settings import WebhookSettings
-from shared.webhook_url import UrlFault
-from shared.webhooks.pausing import pause_webhooks
+from shared.domain.accounts.roles import Role
+from shared.domain.applications.webhook_secrets import open_webhook_secret
+from shared.domain.deliveries.pause import pause_webhooks
+from shared.platform.outbound_url import UrlFault
+from shared.platform.settings import WebhookSettings
 from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
 from tests.logged import logged
 from tests.person import Person

@@ -7,14 +7,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from services.dashboard.app import make_app
-from shared.applications.merchants import make_merchant
-from shared.applications.registry import CreatedApplication, NewApplication, create_application
-from shared.db.pool import Database
-from shared.people.members import add_member
-from shared.people.roles import Role
-from shared.sealing import SecretBox
-from shared.settings import Settings, WebhookSettings
-from shared.webhook_url import WebhookUrl
+from shared.domain.accounts.members import add_member
+from shared.domain.accounts.roles import Role
+from shared.domain.applications.merchants import make_merchant
+from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
+from shared.platform.outbound_url import WebhookUrl
+from shared.platform.settings import Settings, WebhookSettings
 from stack.free_ports import find_free_ports
 from tests.person import Person
 from tests.serving import serving

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import requests
 
-from shared.webhooks.signing import body_of, signature_of, signing_key
+from shared.domain.deliveries.signing import body_of, signature_of, signing_key
 from stack.free_ports import find_free_ports
 from tests.merchants.document import copy_files
 from tests.merchants.languages import PATH, Language

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from shared.webhooks.signing import body_of
+from shared.domain.deliveries.signing import body_of
 from tests.merchants.conftest import NEW, OLD
 from tests.merchants.shops import Shop, signed
 from tests.merchants.stand_in_api import HANG_UP, StandInApi

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.api.openapi import examples
-from shared.webhooks.signing import signature_of, signing_key
+from shared.domain.deliveries.signing import signature_of, signing_key
 from tests.merchants.document import copy_files, vector
 from tests.merchants.languages import PATH, Language
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from shared.db.pool import Database
-from shared.intents.states import Trigger
-from shared.sealing import SecretBox
-from shared.settings import Settings
+from shared.domain.intents.states import Trigger
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
+from shared.platform.settings import Settings
 from tests.api.conftest import move_intent
 from tests.api.running_api import RunningApi, running_api
 from tests.merchants.document import copy_files

@@ -7,18 +7,18 @@ from services.webhooks.answers import Answer as Reply
 from services.webhooks.deliveries import LadderTry, ResendTry, record_resends, record_tries
 from services.webhooks.intake import TOLD, take_in
 from services.webhooks.ladder import LAST_STEP, decide
-from shared.applications.registry import NewApplication, create_application
-from shared.attempts.beginning import begin
-from shared.attempts.outcome import Outcome
-from shared.attempts.settling import settle_answered, settle_notified
-from shared.attempts.states import Answer, AttemptState
-from shared.db.pool import Database
-from shared.intents.intent import NewIntent
-from shared.intents.store import create_or_find, expire_due
-from shared.messages import IntentEvent, decode
-from shared.sealing import SecretBox
-from shared.settings import WebhookSettings
-from shared.webhook_url import WebhookUrl, check_webhook_url
+from shared.domain.applications.registry import NewApplication, create_application
+from shared.domain.attempts.provider_exchange import Outcome
+from shared.domain.attempts.settlement import settle_answered, settle_notified
+from shared.domain.attempts.start import begin
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.intents.intent import NewIntent
+from shared.domain.intents.store import create_or_find, expire_due
+from shared.domain.messages import IntentEvent, decode
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
+from shared.platform.outbound_url import WebhookUrl, check_webhook_url
+from shared.platform.settings import WebhookSettings
 from tests.mizan.conftest import KEY
 
 URL = check_webhook_url("https://shop.example.ly/hook", allow_private=True)

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from cryptography.fernet import Fernet
 
 from mizan.__main__ import main
-from shared.settings import DatabaseSettings
+from shared.platform.settings import DatabaseSettings
 
 KEY = Fernet.generate_key().decode()
 Mizan = Callable[..., Result]

@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import pytest
 
-from shared.applications.webhook_secrets import open_webhook_secret
-from shared.credential_formats import hash_of
-from shared.db.pool import Database
-from shared.sealing import SecretBox
+from shared.domain.applications.webhook_secrets import open_webhook_secret
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
+from shared.platform.tokens import hash_of
 from stack.free_ports import find_free_ports
 from tests.clock import Clock
 from tests.mizan.conftest import KEY, Mizan

@@ -6,13 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from shared.attempts.beginning import begin
-from shared.attempts.outcome import Outcome, Sending
-from shared.attempts.settling import settle_answered, settle_notified
-from shared.attempts.states import Answer, AttemptState
-from shared.db.pool import Database
-from shared.intents.intent import NewIntent
-from shared.intents.store import create_or_find, find
+from shared.domain.attempts.provider_exchange import Outcome, Sending
+from shared.domain.attempts.settlement import settle_answered, settle_notified
+from shared.domain.attempts.start import begin
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.intents.intent import NewIntent
+from shared.domain.intents.store import create_or_find, find
+from shared.platform.database.pool import Database
 from tests.mizan.conftest import Mizan
 from tests.unknown import UNKNOWN_ID
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mizan.audit.checks import CHECKS
-from shared.db.pool import Database
+from shared.platform.database.pool import Database
 from tests.mizan.audited_life import WholeLife
 from tests.mizan.conftest import Mizan
 

@@ -11,10 +11,10 @@ import pytest
 from mizan.audit.again import still_there
 from mizan.audit.checks import CHECKS, Finding, found
 from mizan.audit.looking import audit
-from shared.attempts.states import Answer
-from shared.db.pool import Database
-from shared.webhooks.pausing import pause_webhooks
-from shared.webhooks.testing import send_test_delivery
+from services.dashboard.applications.test_delivery import send_test_delivery
+from shared.domain.attempts.states import Answer
+from shared.domain.deliveries.pause import pause_webhooks
+from shared.platform.database.pool import Database
 from stack.free_ports import find_free_ports
 from tests.mizan.audited_life import URL, Life, WholeLife
 from tests.mizan.conftest import Mizan
@@ -205,7 +205,7 @@ class TestOldMonths:
             ("payment_attempts", "intent_uuid"),
             ("webhook_deliveries", "intent_uuid"),
         ):
-            statement = f"update {table} set {column} = %s where {column} = %s"  # noqa: S608  the names above
+            statement = f"update {table} set {column} = %s where {column} = %s"
             life.run(statement, old, intent)
         life.run(
             """update intent_events set id = overlay(id::text placing left(%s, 13) from 1)::uuid

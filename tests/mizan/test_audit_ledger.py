@@ -16,14 +16,14 @@ from mizan.audit.checks import CHECKS
 from mizan.audit.comparing import Attempt, Charge, judge, side_by_side
 from services.scheduler.expiry import Expiry
 from services.scheduler.relay import Relay
-from shared.applications.registry import NewApplication
-from shared.attempts.states import AttemptState
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.intents.intent import Intent
-from shared.kafka.producer import ConfirmingProducer
-from shared.settings import Settings, WebhookSettings
-from shared.webhook_url import check_webhook_url
+from shared.domain.applications.registry import NewApplication
+from shared.domain.attempts.states import AttemptState
+from shared.domain.intents.intent import Intent
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.kafka.producer import ConfirmingProducer
+from shared.platform.outbound_url import check_webhook_url
+from shared.platform.settings import Settings, WebhookSettings
 from tests.checkout.world import CheckoutWorld
 from tests.mizan.conftest import KEY, Mizan
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox
@@ -53,7 +53,7 @@ def bank(running_bank: RunningSandbox) -> RunningSandbox:
     """With an empty ledger, for all other tests' charges would be strangers."""
     with closing(sqlite3.connect(running_bank.ledger, timeout=10)) as connection, connection:
         for table in ("notifications", "judged_codes", "charges"):
-            connection.execute(f"delete from {table}")  # noqa: S608  the names above
+            connection.execute(f"delete from {table}")
     return running_bank
 
 

@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from services.webhooks.intake import take_in
-from shared.db.pool import Database
-from shared.sealing import SecretBox
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
 from tests.mizan.conftest import KEY, Mizan
 from tests.webhooks.merchants import Merchant, told_events
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.db.schema import head_revision
-from shared.settings import DatabaseSettings, KafkaSettings
+from shared.platform.database.schema import head_revision
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.free_ports import find_free_ports
 from tests.mizan.conftest import Mizan
 

@@ -7,15 +7,15 @@ from uuid import UUID, uuid4
 import pytest
 
 from mizan.operator_account import operator
-from shared.db.pool import Database
-from shared.dead import topic_tail
-from shared.dead.replay_runs import begin_run, latest_run
-from shared.messages import DeliveryExhausted, encode
-from shared.settings import KafkaSettings
-from shared.topics import WEBHOOKS_DEAD
+from shared.domain.dead_letters import topic_tail
+from shared.domain.dead_letters.replays import begin_run, latest_run
+from shared.domain.messages import DeliveryExhausted, encode
+from shared.domain.topics import WEBHOOKS_DEAD
+from shared.platform.database.pool import Database
+from shared.platform.settings import KafkaSettings
 from tests.dashboard.made_deliveries import Deliveries
 from tests.mizan.conftest import Mizan
-from tests.shared.dead.graveyard import AMAL, BEGINNING, Graveyard
+from tests.shared.domain.dead_letters.graveyard import AMAL, BEGINNING, Graveyard
 from tests.unknown import UNKNOWN_ID
 
 

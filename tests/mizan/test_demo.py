@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.db.pool import Database
+from shared.platform.database.pool import Database
 from tests.mizan.conftest import Mizan
 
 _SHOP = "http://127.0.0.1:8008/webhooks/mizan"

@@ -4,9 +4,9 @@ import json
 
 from cryptography.fernet import Fernet
 
-from shared.applications.webhook_secrets import open_webhook_secret
-from shared.db.pool import Database
-from shared.sealing import SecretBox
+from shared.domain.applications.webhook_secrets import open_webhook_secret
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
 from tests.mizan.conftest import KEY, Mizan
 
 NEW = Fernet.generate_key().decode()

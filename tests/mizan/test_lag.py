@@ -8,11 +8,12 @@ from uuid import uuid4
 
 import pytest
 
-from shared.kafka import clients
-from shared.kafka.watching import watcher
-from shared.messages import DeliveryDue
-from shared.settings import KafkaSettings
-from shared.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW, Topic
+from shared.domain.messages import DeliveryDue
+from shared.domain.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
+from shared.platform.kafka import clients
+from shared.platform.kafka.inspection import inspector
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.settings import KafkaSettings
 from stack.free_ports import find_free_ports
 from tests.mizan.conftest import Mizan
 from tests.scheduler.deliveries import Line
@@ -139,7 +140,7 @@ def test_records_that_nobody_consumes_are_exit_code_3(run: Mizan, line: Line) ->
 
 def test_kafka_that_does_not_answer_is_exit_code_1(run: Mizan, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one clear line, also where --max-seconds is given."""
-    monkeypatch.setattr(watcher, "_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(inspector, "_TIMEOUT_S", 0.5)
     nobody = f"127.0.0.1:{find_free_ports(1)[0]}"
     answer = run("lag", "--max-seconds", "1", KAFKA_BOOTSTRAP_SERVERS=nobody)
     assert answer.exit_code == 1

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from shared.db.pool import Database
-from shared.people.operators import find_operator, find_operator_session
-from shared.people.passwords import matching
-from shared.people.sessions import begin_session
+from shared.domain.accounts.operators import find_operator, find_operator_session
+from shared.domain.accounts.passwords import matching
+from shared.domain.accounts.sessions import begin_session
+from shared.platform.database.pool import Database
 from tests.mizan.conftest import Mizan
 
 _ANNA = ("--email", "anna@example.ly")

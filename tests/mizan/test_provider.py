@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from shared.applications.provider_accounts import current_accounts, get_account
-from shared.db.pool import Database
-from shared.payment_method import PaymentMethod
-from shared.sealing import SecretBox
-from shared.uuid_text import uuid_in
+from shared.domain.applications.provider_accounts import current_accounts, get_account
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
+from shared.platform.uuids import uuid_in
 from tests.mizan.conftest import KEY, Mizan
 
 CREDENTIALS = {"api_key": "key-1", "access_token": "token-1", "secret_key": "hush-1"}

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from shared.kafka import clients
-from shared.settings import KafkaSettings
-from shared.topics import ALL_TOPICS, PAYMENT_INTENT_EVENTS, WEBHOOKS_DEAD, WEBHOOKS_DELIVER, Topic
+from shared.domain.topics import ALL_TOPICS, PAYMENT_INTENT_EVENTS, WEBHOOKS_DEAD, WEBHOOKS_DELIVER
+from shared.platform.kafka import clients
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.settings import KafkaSettings
 from tests.mizan.conftest import Mizan
 from tests.scheduler.deliveries import Line
 

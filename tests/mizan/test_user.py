@@ -5,10 +5,10 @@ import json
 import pytest
 from click.testing import Result
 
-from shared.db.pool import Database
-from shared.people.members import find_by_email
-from shared.people.passwords import matching
-from shared.people.sessions import begin_session, find_session
+from shared.domain.accounts.members import find_by_email
+from shared.domain.accounts.passwords import matching
+from shared.domain.accounts.sessions import begin_session, find_session
+from shared.platform.database.pool import Database
 from tests.mizan.conftest import Mizan
 
 _COFFEE = ("--merchant", "Tripoli Coffee")

@@ -5,9 +5,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.webhooks.intake import take_in
-from shared.db.pool import Database
-from shared.messages import ResendRequested, decode
-from shared.sealing import SecretBox
+from shared.domain.messages import ResendRequested, decode
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
 from tests.mizan.conftest import KEY, Mizan
 from tests.webhooks.merchants import Merchant, told_events
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.dead import topic_tail
-from shared.settings import KafkaSettings, Settings
+from shared.domain.dead_letters import topic_tail
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import KafkaSettings, Settings
 from tests.monitor.world import MonitorWorld
 from tests.person import Person
-from tests.shared.dead.graveyard import Graveyard
+from tests.shared.domain.dead_letters.graveyard import Graveyard
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import sys
 from types import MappingProxyType
 
-from shared.kafka import clients
-from shared.settings import KafkaSettings
+from shared.platform.kafka import clients
+from shared.platform.settings import KafkaSettings
 
 
 def main(bootstrap_servers: str, topic_prefix: str, topic: str) -> None:

@@ -2,12 +2,12 @@
 
 from uuid import UUID, uuid4
 
-from shared.attempts.beginning import begin
-from shared.attempts.outcome import Outcome, Sending
-from shared.attempts.settling import settle_answered, settle_notified
-from shared.attempts.states import Answer, AttemptState
-from shared.intents.intent import NewIntent
-from shared.intents.store import create_or_find
+from shared.domain.attempts.provider_exchange import Outcome, Sending
+from shared.domain.attempts.settlement import settle_answered, settle_notified
+from shared.domain.attempts.start import begin
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.intents.intent import NewIntent
+from shared.domain.intents.store import create_or_find
 from tests.monitor.world import MonitorWorld
 
 

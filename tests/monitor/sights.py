@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 from services.monitor.watch.figures import Attempts, Deliveries, Figures, Payments, Waiting
 from services.monitor.watch.seen import DeadLetters, KafkaSeen, Looked, Seen, ServiceSeen
-from shared.kafka.watching.judging import Judgement, Standing
-from shared.kafka.watching.views import (
+from shared.domain.topics import ALL_TOPICS
+from shared.platform.kafka.inspection.health import Judgement, Standing
+from shared.platform.kafka.inspection.snapshot import (
     GroupView,
     KafkaView,
     LagView,
@@ -14,7 +15,6 @@ from shared.kafka.watching.views import (
     PartitionView,
     TopicView,
 )
-from shared.topics import ALL_TOPICS
 
 NOW = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
 MEMBER = MemberView("worker-1", "mizan-worker", "10.0.0.7", (0,))
@@ -62,7 +62,8 @@ def group(
     members: Sequence[MemberView] = (MEMBER,),
     name: str | None = None,
 ) -> GroupView:
-    return GroupView(name or topic, topic, "stable", tuple(members), partitions or (lag(),))
+    is_delay = topic.startswith("webhooks.delay.")
+    return GroupView(name or topic, topic, "stable", tuple(members), partitions or (lag(),), is_delay)
 
 
 def view(*groups: GroupView, at: datetime = NOW, missing: Sequence[str] = ()) -> KafkaView:

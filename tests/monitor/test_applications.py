@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from services.monitor.applications.listing import PAGE
-from shared.audit import list_entries
+from shared.domain.audit_log import list_entries
 from tests.dashboard.made_deliveries import Deliveries
 from tests.monitor.racing import act_at_once
 from tests.monitor.world import MonitorWorld

@@ -9,9 +9,9 @@ import pytest
 from psycopg import Cursor
 
 from services.monitor.applications.listing import LIST_SQL, page_values
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.settings import Settings
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import Settings
 from tests.dashboard.explaining import explain
 from tests.monitor.world import MonitorWorld
 from tests.postgres_looks import nodes, pages

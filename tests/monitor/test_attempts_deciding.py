@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from shared.attempts.states import AttemptState
-from shared.audit import list_entries
+from shared.domain.attempts.states import AttemptState
+from shared.domain.audit_log import list_entries
 from tests.monitor.needy_payments import NeedyPayments
 from tests.monitor.racing import act_at_once
 from tests.monitor.world import MonitorWorld

@@ -4,10 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from shared.topics import CHECKOUT_VERIFY, DEAD_LETTERS, WEBHOOKS_DELIVER
+from shared.domain.topics import CHECKOUT_VERIFY, DEAD_LETTERS, WEBHOOKS_DELIVER
 from tests.monitor.world import MonitorWorld
 from tests.person import Person
-from tests.shared.dead.graveyard import Graveyard
+from tests.shared.domain.dead_letters.graveyard import Graveyard
 
 
 def replay(person: Person, offset: int = 0, **fields: str) -> int:

@@ -9,13 +9,13 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.monitor.dead.replayer import Replayer
-from shared.db.connections import DatabaseUnavailableError
-from shared.dead import replay_runs, topic_tail
-from shared.topics import CHECKOUT_VERIFY
+from shared.domain.dead_letters import replays, topic_tail
+from shared.domain.topics import CHECKOUT_VERIFY
+from shared.platform.database.connections import DatabaseUnavailableError
 from stack.engines import Engines
 from tests.monitor.world import MonitorWorld
 from tests.person import Person
-from tests.shared.dead.graveyard import Graveyard
+from tests.shared.domain.dead_letters.graveyard import Graveyard
 from tests.waiting import eventually
 
 RUNS = "select replayed, refused, outcome from letter_replay_runs order by created_at"
@@ -24,8 +24,8 @@ AWAY = "dead letters are not replayed at the moment"
 
 @pytest.fixture
 def quick_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_runs, "BATCH_EVERY_S", 0.05)
-    monkeypatch.setattr(replay_runs, "IDLE_S", 0.05)
+    monkeypatch.setattr(replays, "BATCH_EVERY_S", 0.05)
+    monkeypatch.setattr(replays, "IDLE_S", 0.05)
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from shared.audit import list_entries
-from shared.messages import DeliveryExhausted, encode
-from shared.topics import WEBHOOKS_DEAD
+from shared.domain.audit_log import list_entries
+from shared.domain.messages import DeliveryExhausted, encode
+from shared.domain.topics import WEBHOOKS_DEAD
 from tests.dashboard.made_deliveries import Deliveries
 from tests.monitor.world import MonitorWorld
 from tests.person import Person
-from tests.shared.dead.graveyard import Graveyard
+from tests.shared.domain.dead_letters.graveyard import Graveyard
 
 BULKS = "select application_id, found, outcome from bulk_resends order by created_at"
 

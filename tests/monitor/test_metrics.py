@@ -12,9 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from services.monitor.watch.collector import expose
 from services.monitor.watch.seen import Looked
 from services.monitor.watch.watch import Watch
-from shared.kafka.watching import watcher
-from shared.settings import MonitorSettings
-from shared.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER
+from shared.domain.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER
+from shared.platform.kafka.inspection import inspector
+from shared.platform.settings import MonitorSettings
 from tests.monitor.rows import make_attempt, make_delivery
 from tests.monitor.sights import group, kafka, lag
 from tests.monitor.topic_records import Records
@@ -120,7 +120,7 @@ def test_partitions_that_are_gone_and_what_is_old_vanish(watch: Watch) -> None:
 
 
 def test_a_look_that_never_worked_grows_old_too(world: MonitorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watcher, "_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(inspector, "_TIMEOUT_S", 0.2)
     nowhere = replace(world.settings, kafka=replace(world.settings.kafka, bootstrap_servers="127.0.0.1:1"))
     watch = Watch(nowhere, world.database)
     watch.kafka.look_once()

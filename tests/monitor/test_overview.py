@@ -10,8 +10,8 @@ import pytest
 from services.monitor.watch.figures import Attempts, Counted, Deliveries, Payments, Waiting
 from services.monitor.watch.looker import Looker
 from services.monitor.watch.seen import DeadLetters, Looked, ServiceSeen
-from shared.kafka.watching.judging import Standing
-from shared.settings import MonitorSettings
+from shared.platform.kafka.inspection.health import Standing
+from shared.platform.settings import MonitorSettings
 from stack.engines import Engines
 from tests.monitor.rows import make_attempt, make_delivery, make_event
 from tests.monitor.sights import figures, group, kafka, lag, service

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.settings import Settings
+from shared.platform.settings import Settings
 from tests.running_service import Service
 from tests.waiting import eventually
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from shared.people.members import add_member
-from shared.people.roles import Role
+from shared.domain.accounts.members import add_member
+from shared.domain.accounts.roles import Role
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.monitor.world import PASSWORD, MonitorWorld

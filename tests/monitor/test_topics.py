@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from services.monitor.watch.seen import Looked
-from shared.kafka.watching.judging import Standing
-from shared.kafka.watching.views import MemberView
-from shared.settings import KafkaSettings
-from shared.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
+from shared.domain.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
+from shared.platform.kafka.inspection.health import Standing
+from shared.platform.kafka.inspection.snapshot import MemberView
+from shared.platform.settings import KafkaSettings
 from stack.engines import Engines
 from tests.monitor.sights import group, kafka, lag
 from tests.monitor.test_overview import HOSTILE, shows

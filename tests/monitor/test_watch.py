@@ -9,8 +9,8 @@ import pytest
 from services.monitor.watch import looker as looker_module
 from services.monitor.watch.looker import Looker, LookerStoppedError
 from services.monitor.watch.watch import Watch
-from shared.kafka.watching import watcher
-from shared.settings import MonitorSettings
+from shared.platform.kafka.inspection import inspector
+from shared.platform.settings import MonitorSettings
 from tests.monitor.world import MonitorWorld
 from tests.waiting import complaint, eventually
 
@@ -78,7 +78,7 @@ def test_whatever_a_look_raises_is_told_without_secrets_and_the_next_one_is_made
 def test_an_engine_that_is_away_is_no_reason_to_be_unready(
     world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watcher, "_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(inspector, "_TIMEOUT_S", 0.2)
     nowhere = replace(world.settings.kafka, bootstrap_servers="127.0.0.1:1")
     settings = replace(
         world.settings,

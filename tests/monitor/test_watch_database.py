@@ -11,9 +11,9 @@ from psycopg import Cursor
 from services.monitor.watch import counting
 from services.monitor.watch.counting import FAILED_AT_LEAST, MOST, look_at_database
 from services.monitor.watch.figures import Counted, Payments
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database, DatabaseUnavailableError
-from shared.settings import DatabaseSettings
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.dashboard.explaining import explain
 from tests.monitor.rows import make_attempt, make_delivery, make_event, make_intent

@@ -9,7 +9,7 @@ from services.monitor.watch.figures import Attempts, Counted, Deliveries, Paymen
 from services.monitor.watch.judging import answer_questions, find_troubles
 from services.monitor.watch.seen import DeadLetters, Looked, Seen
 from services.monitor.watch.troubles import Kind, Level, Question
-from shared.kafka.watching.judging import Standing
+from shared.platform.kafka.inspection.health import Standing
 from tests.monitor.sights import NOW, figures, group, kafka, lag, seen, service
 
 MONEY, WEBHOOKS, STUCK = Question

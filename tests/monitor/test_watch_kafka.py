@@ -14,18 +14,13 @@ from services.monitor.watch.judging import find_troubles
 from services.monitor.watch.numbers import into_name, lag_name
 from services.monitor.watch.seen import KafkaSeen
 from services.monitor.watch.troubles import Kind
-from shared.kafka.clients import KafkaUnavailableError
-from shared.kafka.watching import judging
-from shared.kafka.watching.judging import Standing
-from shared.kafka.watching.watcher import KafkaWatcher
-from shared.settings import KafkaSettings
-from shared.topics import (
-    DEAD_LETTERS,
-    WEBHOOKS_DELAY,
-    WEBHOOKS_DELIVER,
-    WEBHOOKS_SLOW,
-    Topic,
-)
+from shared.domain.topics import ALL_TOPICS, DEAD_LETTERS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.inspection import health
+from shared.platform.kafka.inspection.health import Standing
+from shared.platform.kafka.inspection.inspector import KafkaWatcher
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.settings import KafkaSettings
 from stack.engines import Engines
 from tests.monitor.topic_records import Records
 from tests.monitor.world import MonitorWorld
@@ -43,7 +38,7 @@ def records(world: MonitorWorld, all_topics: KafkaSettings) -> Records:
 
 def _are_led(world: MonitorWorld) -> bool:
     """A broker may not know yet that it leads what has just been made."""
-    with closing(KafkaWatcher(world.settings.kafka)) as watcher:
+    with closing(KafkaWatcher(world.settings.kafka, ALL_TOPICS)) as watcher:
         try:
             watcher.look()
         except KafkaUnavailableError:
@@ -92,7 +87,7 @@ def test_a_worker_that_stopped_while_all_looks_healthy(
     world: MonitorWorld, records: Records, repository_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its group has it for a member still, records wait, and nothing moves; when it goes on, all is well again."""
-    monkeypatch.setattr(judging, "STALLED_S", 1.0)
+    monkeypatch.setattr(health, "STALLED_S", 1.0)
     with consumer(world, repository_root, WEBHOOKS_DELIVER) as process:
         records.put(WEBHOOKS_DELIVER)
         eventually(lambda: (one := look(world).group_of(DELIVER)) and one.members and one.lag == 0)

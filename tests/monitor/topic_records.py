@@ -5,10 +5,10 @@ from uuid import uuid4
 
 from confluent_kafka import Producer
 
-from shared.kafka import clients
-from shared.messages import DeliveryDue, encode
-from shared.settings import KafkaSettings
-from shared.topics import Topic
+from shared.domain.messages import DeliveryDue, encode
+from shared.platform.kafka import clients
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.settings import KafkaSettings
 
 _NOW = timedelta()
 

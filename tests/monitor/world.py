@@ -8,13 +8,13 @@ from uuid import UUID, uuid4
 
 from services.monitor.app import make_app
 from services.monitor.watch.watch import Watch
-from shared.applications.merchants import make_merchant
-from shared.applications.registry import CreatedApplication, NewApplication, create_application
-from shared.db.pool import Database
-from shared.people.operators import add_operator
-from shared.sealing import SecretBox
-from shared.settings import Settings, WebhookSettings
-from shared.webhook_url import WebhookUrl
+from shared.domain.accounts.operators import add_operator
+from shared.domain.applications.merchants import make_merchant
+from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
+from shared.platform.outbound_url import WebhookUrl
+from shared.platform.settings import Settings, WebhookSettings
 from stack.free_ports import find_free_ports
 from tests.person import Person
 from tests.serving import serving

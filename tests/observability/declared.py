@@ -10,7 +10,7 @@ from prometheus_client.metrics import MetricWrapperBase
 import services
 import shared
 
-_NOT_TO_IMPORT = ("shared.migrations.",)  # Alembic runs them
+_NOT_TO_IMPORT = ("shared.platform.migrations.",)  # Alembic runs them
 
 
 @cache

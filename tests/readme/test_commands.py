@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.settings import DatabaseSettings, KafkaSettings
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.readme.documents import README, commands
 from tests.stack.running_stack import PROJECT, RunningStack
 from tests.stack.whole_stack import whole_stack

@@ -16,7 +16,7 @@ from services.sandbox.scripts import (
     beginning,
     script_of,
 )
-from shared.payment_method import PaymentMethod
+from shared.domain.payment_methods import PaymentMethod
 from tests.readme.documents import ROOT, Document
 
 _TODAY = date(2026, 11, 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.settings import read_settings
+from shared.platform.settings import read_settings
 from stack.options import read_options
 from tests.readme.documents import ROOT, Document
 

@@ -68,5 +68,5 @@ def _cells(ledger: Path) -> list[object]:
         tables = [
             name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")
         ]
-        rows = [row for name in tables for row in connection.execute(f'select * from "{name}"')]  # noqa: S608
+        rows = [row for name in tables for row in connection.execute(f'select * from "{name}"')]
     return [cell for row in rows for cell in row]

@@ -18,7 +18,7 @@ from services.sandbox.ledger import Ledger
 from services.sandbox.notifying import REPEATS, Notifier
 from services.sandbox.scripts import Status
 from services.sandbox.shapes import charge_asked
-from shared.backoff import FIRST_S
+from shared.platform.backoff import FIRST_S
 from tests.logged import logged
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox, card, charge_body, kill
 from tests.waiting import eventually

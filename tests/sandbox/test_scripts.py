@@ -17,7 +17,7 @@ from services.sandbox.scripts import (
     beginning,
     script_of,
 )
-from shared.payment_method import PaymentMethod
+from shared.domain.payment_methods import PaymentMethod
 
 TODAY = date(2026, 11, 15)
 

@@ -11,13 +11,13 @@ import pytest
 from services.scheduler.duties import DutyRunner
 from services.scheduler.partitions import Partitions
 from services.scheduler.relay import Relay
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.intents.intent import NewIntent
-from shared.intents.states import Trigger
-from shared.intents.store import apply, create_or_find
-from shared.kafka.producer import ConfirmingProducer
-from shared.settings import DatabaseSettings, KafkaSettings
+from shared.domain.intents.intent import NewIntent
+from shared.domain.intents.states import Trigger
+from shared.domain.intents.store import apply, create_or_find
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.kafka.producer import ConfirmingProducer
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.running_service import Service
 from tests.scheduler.at_work import at_work
 from tests.scheduler.due_intents import Intents

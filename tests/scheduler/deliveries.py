@@ -10,12 +10,12 @@ from confluent_kafka import KafkaException, TopicPartition
 from prometheus_client import REGISTRY
 
 from services.scheduler.putting_back import Thresholds
-from shared.db.pool import Database
-from shared.kafka import clients
-from shared.messages import AnyMessage, DeliveryDue, IntentEvent, decode, encode
-from shared.settings import KafkaSettings
-from shared.topics import Topic
-from shared.webhooks.pausing import pause_webhooks, resume_webhooks
+from shared.domain.deliveries.pause import pause_webhooks, resume_webhooks
+from shared.domain.messages import AnyMessage, DeliveryDue, IntentEvent, decode, encode
+from shared.platform.database.pool import Database
+from shared.platform.kafka import clients
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.settings import KafkaSettings
 
 MINUTE = 60.0
 # The usual ones, but every turn looks, and measures anew.

@@ -3,10 +3,10 @@
 from typing import Any
 from uuid import UUID
 
-from shared.db.pool import Database
-from shared.intents.states import State, Trigger
-from shared.intents.store import apply
-from shared.messages import IntentEvent, decode
+from shared.domain.intents.states import State, Trigger
+from shared.domain.intents.store import apply
+from shared.domain.messages import IntentEvent, decode
+from shared.platform.database.pool import Database
 
 _FILL = """
 insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)

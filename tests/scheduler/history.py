@@ -6,8 +6,8 @@ from uuid import UUID
 from prometheus_client import REGISTRY
 from psycopg import sql
 
-from shared.db.pool import Database
-from shared.settings import KeptSettings
+from shared.platform.database.pool import Database
+from shared.platform.settings import KeptSettings
 
 KEPT = KeptSettings(events_months=3, deliveries_months=2)
 PARENTS = ("intent_events", "webhook_deliveries", "webhook_tries")

@@ -11,11 +11,12 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from services.scheduler.backlog import Backlog
-from shared.kafka import clients
-from shared.kafka.clients import KafkaUnavailableError
-from shared.messages import DeliveryDue
-from shared.settings import KafkaSettings
-from shared.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW, Topic
+from shared.domain.messages import DeliveryDue
+from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
+from shared.platform.kafka import clients
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.settings import KafkaSettings
 from stack.engines import Engines
 from tests.scheduler.deliveries import Line
 from tests.waiting import eventually

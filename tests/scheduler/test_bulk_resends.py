@@ -11,12 +11,7 @@ from psycopg import Connection
 
 from services.scheduler import bulk_resends
 from services.scheduler.bulk_resends import BATCH, BulkResends, wish_of
-from shared.applications.errors import RefusedError
-from shared.db.pool import Database
-from shared.messages import ResendRequested, decode
-from shared.webhooks.pausing import pause_webhooks
-from shared.webhooks.resending import request_resend
-from shared.webhooks.resending_failed import (
+from shared.domain.deliveries.bulk_resend import (
     BulkResend,
     NothingFailedError,
     ResendingAlreadyError,
@@ -25,7 +20,12 @@ from shared.webhooks.resending_failed import (
     get_bulk_resend,
     stop_resending_failed,
 )
-from shared.webhooks.standing import SendingRefusedError
+from shared.domain.deliveries.pause import pause_webhooks
+from shared.domain.deliveries.resend import request_resend
+from shared.domain.deliveries.sendability import SendingRefusedError
+from shared.domain.messages import ResendRequested, decode
+from shared.platform.database.pool import Database
+from shared.platform.errors import RefusedError
 from tests.clock import Clock
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.scheduler.at_work import at_work

@@ -11,11 +11,11 @@ from prometheus_client import REGISTRY
 from services.scheduler.duties import DutyFailingError
 from services.scheduler.expiry import Expiry
 from services.scheduler.parked import RefusedError
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.intents.states import State, Trigger
-from shared.intents.store import EXPIRY_BATCH, expire_due
-from shared.settings import DatabaseSettings
+from shared.domain.intents.states import State, Trigger
+from shared.domain.intents.store import EXPIRY_BATCH, expire_due
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.scheduler.at_work import at_work

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from psycopg import Cursor
 
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.intents.store import EXPIRE_SQL, EXPIRY_BATCH, NEXT_DUE_SQL
-from shared.settings import DatabaseSettings
+from shared.domain.intents.store import EXPIRE_SQL, EXPIRY_BATCH, NEXT_DUE_SQL
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings
 from tests.postgres_looks import nodes, pages, plan_told
 
 _FILL = """

@@ -3,8 +3,8 @@
 import pytest
 import requests
 
-from shared.db.pool import Database
-from shared.intents.states import State
+from shared.domain.intents.states import State
+from shared.platform.database.pool import Database
 from tests.running_service import Service
 from tests.scheduler.conftest import MakeScheduler, Outbox
 from tests.scheduler.due_intents import Intents

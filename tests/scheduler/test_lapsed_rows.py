@@ -10,8 +10,8 @@ from psycopg import sql
 
 from services.scheduler import lapsed_rows
 from services.scheduler.lapsed_rows import BUSY_PAUSE_S, IDLE_PAUSE_S, LAPSING, LapsedRows
-from shared.db.pool import Database
-from shared.settings import DatabaseSettings, KeptSettings
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings, KeptSettings
 from tests.clock import Clock
 
 NOW = datetime(2031, 5, 17, 12, tzinfo=UTC)
@@ -52,7 +52,7 @@ def _add(database: Database, table: str, expires_at: datetime, rows: int = 1) ->
         connection.execute(
             f"""insert into {table} ({columns}, expires_at)
                 select {values}, %s - n * interval '1 ms'
-                from generate_series(0, %s) as n""".encode(),  # noqa: S608  from constants of this file
+                from generate_series(0, %s) as n""".encode(),
             (expires_at, rows - 1),
         )
 

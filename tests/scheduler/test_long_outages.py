@@ -8,9 +8,9 @@ from time import monotonic
 import pytest
 
 from services.scheduler.duties import DutyFailingError
-from shared.kafka.topic_check import ensure_topics
-from shared.settings import DatabaseSettings, KafkaSettings
-from shared.topics import ALL_TOPICS
+from shared.domain.topics import ALL_TOPICS
+from shared.platform.kafka.topic_setup import ensure_topics
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines, embedded_engines
 from tests.scheduler.conftest import Outbox, Relays
 from tests.topic_reader import TopicReader

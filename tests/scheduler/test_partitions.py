@@ -7,8 +7,8 @@ import pytest
 
 from services.scheduler import partitions
 from services.scheduler.partitions import MonthMissingError, Partitions
-from shared.db.pool import Database
-from shared.settings import DatabaseSettings, KeptSettings
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings, KeptSettings
 from tests.clock import Clock
 from tests.logged import logged
 from tests.scheduler.history import MONTH, PARENTS, History, partition_metric

@@ -11,9 +11,9 @@ import pytest
 
 from services.scheduler import month_tables, partitions
 from services.scheduler.partitions import MonthMissingError, Partitions
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.settings import DatabaseSettings
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings
 from tests.postgres_looks import waiting_for_a_lock
 from tests.scheduler.at_work import at_work
 from tests.scheduler.history import KEPT, PARENTS, History, partition_metric

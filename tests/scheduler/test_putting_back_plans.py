@@ -13,10 +13,10 @@ from psycopg import Cursor, sql
 
 from services.scheduler import redrive, republish
 from services.scheduler.putting_back import BATCH, WINDOW
-from shared.db.connections import STEADY_PLANS
-from shared.db.first_value import first_value
-from shared.db.pool import Database
-from shared.settings import DatabaseSettings
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings
 from tests.postgres_looks import nodes, pages, plan_told
 
 TABLES = ("webhook_deliveries", "intent_events", "applications", "payment_intents", "outbox")
@@ -242,7 +242,7 @@ def events(
 
 
 def ids(cursor: Cursor[Any], table: str, which: str) -> list[UUID]:
-    statement = f"select array(select id from {table} where {which} order by id limit {BATCH})"  # noqa: S608
+    statement = f"select array(select id from {table} where {which} order by id limit {BATCH})"
     chosen: list[UUID] = first_value(cursor.execute(statement.encode()))
     assert len(chosen) == BATCH
     return chosen

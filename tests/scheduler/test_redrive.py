@@ -12,12 +12,13 @@ import pytest
 from services.scheduler import backlog
 from services.scheduler.putting_back import BATCH, REST_S, WINDOW, Thresholds
 from services.scheduler.redrive import Redrive, _Overdue
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.kafka.clients import KafkaUnavailableError
-from shared.messages import DeliveryDue
-from shared.settings import DatabaseSettings, KafkaSettings
-from shared.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW, Topic
+from shared.domain.messages import DeliveryDue
+from shared.domain.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.running_service import Service
@@ -398,7 +399,7 @@ class TestPace:
             ),
             strict=False,
         ):
-            tables.run(f"update webhook_deliveries set {change} where id = %s", (delivery,))  # noqa: S608
+            tables.run(f"update webhook_deliveries set {change} where id = %s", (delivery,))
         assert overdue.put_back(window.ids, 900) == 1
         assert ids(tables.put_back()) == found[4:]
 

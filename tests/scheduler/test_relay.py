@@ -10,9 +10,9 @@ import pytest
 from services.scheduler import relay as relay_module
 from services.scheduler.duties import DutyFailingError
 from services.scheduler.parked import RefusedError
-from shared.db.pool import Database, DatabaseUnavailableError
-from shared.messages import IntentEvent
-from shared.settings import DatabaseSettings
+from shared.domain.messages import IntentEvent
+from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.scheduler.conftest import Outbox, Relays
 from tests.topic_reader import TopicReader
@@ -150,7 +150,7 @@ def test_a_stalled_relay_loses_its_session(
     breakable: Engines, monkeypatch: pytest.MonkeyPatch, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
     """One that neither goes on nor shows a sign of life is replaced: PostgreSQL itself ends its transaction."""
-    monkeypatch.setattr("shared.db.connections.IDLE_IN_TRANSACTION_S", 1)
+    monkeypatch.setattr("shared.platform.database.connections.IDLE_IN_TRANSACTION_S", 1)
     monkeypatch.setattr(relay_module, "_KEEP_ALIVE_EVERY_S", 3)
     breakable.kafka.kill()
     outbox.create()

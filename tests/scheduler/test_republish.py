@@ -10,13 +10,14 @@ import pytest
 from services.scheduler import backlog
 from services.scheduler.putting_back import BATCH, REST_S, WINDOW, Thresholds
 from services.scheduler.republish import Republish, _NotTakenIn
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.intents.states import EventType
-from shared.kafka.clients import KafkaUnavailableError
-from shared.messages import IntentEvent
-from shared.settings import DatabaseSettings, KafkaSettings
-from shared.topics import PAYMENT_INTENT_EVENTS, Topic
+from shared.domain.intents.states import EventType
+from shared.domain.messages import IntentEvent
+from shared.domain.topics import PAYMENT_INTENT_EVENTS
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.running_service import Service

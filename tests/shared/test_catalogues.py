@@ -13,7 +13,7 @@ PROJECT = Path(__file__).parent.parent.parent
 METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2")]
 
 pytestmark = pytest.mark.parametrize(
-    "service", ["services/checkout", "services/dashboard", "services/monitor", "shared/pages"]
+    "service", ["services/checkout", "services/dashboard", "services/monitor", "shared/console"]
 )
 
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from examples.shop.database import Database
 from examples.shop.words import say
-from shared.web.operations_server import serve_operations
+from shared.platform.web.operations_server import serve_operations
 from tests.browser import Visitors
 from tests.catalogue import DIRECTIONS
 from tests.shop.conftest import ShopInTest

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import requests
 
-from shared.settings import DatabaseSettings, KafkaSettings
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.checkout.customer import Customer
 from tests.stack.running_stack import PROJECT, RunningStack
 from tests.stack.whole_stack import whole_stack

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.settings import WebhookSettings
+from shared.platform.settings import WebhookSettings
 from tests.checkout.conftest import bank, world
 from tests.checkout.world import CheckoutWorld
 from tests.tracing.recorded import Recorded, recording

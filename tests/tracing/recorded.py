@@ -8,8 +8,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased, Sampler
 
-from shared.tracing.recorder import OpenTelemetryRecorder
-from shared.tracing.spans import record_with
+from shared.platform.tracing.opentelemetry_recorder import OpenTelemetryRecorder
+from shared.platform.tracing.spans import record_with
 from tests.waiting import eventually
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.tracing.traceparent import read, sane, trace_id_of, write
+from shared.platform.tracing.traceparent import read, sane, trace_id_of, write
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"

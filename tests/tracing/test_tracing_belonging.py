@@ -8,15 +8,15 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from services.scheduler.expiry import Expiry
 from services.scheduler.verification_requests import VerificationRequests
-from shared.attempts.beginning import begin
-from shared.attempts.outcome import Outcome
-from shared.attempts.settling import settle_decided
-from shared.attempts.states import Answer, AttemptState
-from shared.intents.intent import Intent
-from shared.payment_method import PaymentMethod
-from shared.tracing.spans import Kind, current
-from shared.tracing.spans import begin as begin_span
-from shared.webhooks.resending import request_resend
+from shared.domain.attempts.provider_exchange import Outcome
+from shared.domain.attempts.settlement import settle_decided
+from shared.domain.attempts.start import begin
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.deliveries.resend import request_resend
+from shared.domain.intents.intent import Intent
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.tracing.spans import Kind, current
+from shared.platform.tracing.spans import begin as begin_span
 from tests.tracing.recorded import Recorded, attributes_of, recording, trace_id_of, traceparent_of
 from tests.tracing.world import TracedWorld
 from tests.waiting import eventually

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 
-from shared.intents.intent import Intent
-from shared.kafka import clients
-from shared.messages import DeliveryDue, encode
-from shared.topics import WEBHOOKS_DELIVER
-from shared.tracing.traceparent import HEADER
+from shared.domain.intents.intent import Intent
+from shared.domain.messages import DeliveryDue, encode
+from shared.domain.topics import WEBHOOKS_DELIVER
+from shared.platform.kafka import clients
+from shared.platform.tracing.traceparent import HEADER
 from tests.tracing.recorded import Recorded, attributes_of, trace_id_of, traceparent_of
 from tests.tracing.test_traceparent import HOSTILE, SANE, TRACE
 from tests.tracing.world import TracedWorld

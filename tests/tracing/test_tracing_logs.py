@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from psycopg import Cursor
 
-from shared.intents.intent import Intent, NewIntent
-from shared.intents.store import create_or_find
-from shared.tracing.spans import current_trace
+from shared.domain.intents.intent import Intent, NewIntent
+from shared.domain.intents.store import create_or_find
+from shared.platform.tracing.spans import current_trace
 from tests.logged import logged
 from tests.tracing.recorded import Recorded, trace_id_of
 from tests.tracing.world import TracedWorld

@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Message, TopicPartition
 
-from shared.kafka import clients
-from shared.settings import KafkaSettings
-from shared.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELIVER
+from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELIVER
+from shared.platform.kafka import clients
+from shared.platform.settings import KafkaSettings
 from tests.logged import logged
 from tests.tracing.world import TracedWorld
 from tests.waiting import eventually
@@ -28,7 +28,7 @@ _LOOK = """
 import importlib, sys
 for name in sys.argv[1:]:
     importlib.import_module(name)
-from shared.tracing.setup import start_tracing
+from shared.platform.tracing.setup import start_tracing
 start_tracing("api", None)
 print([name for name in sys.modules if "opentelemetry" in name or "protobuf" in name])
 """

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from shared.settings import SettingsError, TracingSettings, read_settings
-from shared.tracing.exporting import NowAndThen
+from shared.platform.settings import SettingsError, TracingSettings, read_settings
+from shared.platform.tracing.opentelemetry_recorder import NowAndThen
 from tests.logged import logged
 
 

@@ -4,7 +4,7 @@ import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
 from services.scheduler.expiry import Expiry
-from shared.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY
+from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY
 from tests.scheduler.at_work import at_work
 from tests.tracing.recorded import Recorded, attributes_of, trace_id_of, traceparent_of
 from tests.tracing.world import TracedWorld

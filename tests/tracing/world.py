@@ -10,12 +10,12 @@ from werkzeug.test import TestResponse
 from services.api.app import make_app
 from services.scheduler.expiry import Expiry
 from services.webhooks.intake import take_in
-from shared.applications.registry import NewApplication, set_webhook_url
-from shared.intents import store
-from shared.intents.intent import Intent
-from shared.messages import DeliveryDue
-from shared.uuid_text import uuid_in
-from shared.webhook_url import check_webhook_url
+from shared.domain.applications.registry import NewApplication, set_webhook_url
+from shared.domain.intents import store
+from shared.domain.intents.intent import Intent
+from shared.domain.messages import DeliveryDue
+from shared.platform.outbound_url import check_webhook_url
+from shared.platform.uuids import uuid_in
 from tests.api.conftest import PATH, credentials_of
 from tests.checkout.customer import Customer
 from tests.checkout.world import CheckoutWorld

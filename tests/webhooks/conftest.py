@@ -10,12 +10,12 @@ import pytest
 from services.scheduler.relay import Relay
 from services.webhooks import database_clock, delaying
 from services.webhooks.roles import Role, Workshop, chosen_roles
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.kafka.loop import ConsumerLoop
-from shared.kafka.producer import ConfirmingProducer, Outgoing, until
-from shared.sealing import SecretBox
-from shared.settings import KafkaSettings, Settings, WebhookSettings
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
+from shared.platform.kafka.consumer_loop import ConsumerLoop
+from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.platform.settings import KafkaSettings, Settings, WebhookSettings
 from tests.clock import Clock
 from tests.scheduler.at_work import at_work
 from tests.webhooks.merchants import Merchant

@@ -12,21 +12,21 @@ from uuid import UUID, uuid4
 from psycopg.rows import class_row
 
 from services.webhooks.intake import TOLD
-from shared.applications.registry import (
+from shared.domain.applications.registry import (
     CreatedApplication,
     NewApplication,
     create_application,
     set_webhook_url,
 )
-from shared.applications.webhook_secrets import roll_webhook_secret
-from shared.db.pool import Database
-from shared.intents.intent import NewIntent
-from shared.intents.states import Trigger
-from shared.intents.store import apply, create_or_find, expire_due
-from shared.messages import IntentEvent, decode
-from shared.sealing import SecretBox
-from shared.webhook_url import check_webhook_url
-from shared.webhooks.resending import request_resend
+from shared.domain.applications.webhook_secrets import roll_webhook_secret
+from shared.domain.deliveries.resend import request_resend
+from shared.domain.intents.intent import NewIntent
+from shared.domain.intents.states import Trigger
+from shared.domain.intents.store import apply, create_or_find, expire_due
+from shared.domain.messages import IntentEvent, decode
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox
+from shared.platform.outbound_url import check_webhook_url
 from tests.webhooks.receivers import Receiver
 
 _orders = count(1)

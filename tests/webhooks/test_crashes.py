@@ -21,11 +21,17 @@ from services.webhooks.deliveries import LadderTry, record_tries
 from services.webhooks.intake import take_in
 from services.webhooks.ladder import decide
 from services.webhooks.records import to_deliver
-from shared.db.pool import Database
-from shared.kafka import dead_letters
-from shared.kafka.producer import Outgoing
-from shared.messages import DeadLetter, DeliveryDue, DeliveryExhausted, encode
-from shared.topics import DEAD_LETTERS, PAYMENT_INTENT_EVENTS, WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
+from shared.domain.dead_letters import producer
+from shared.domain.messages import DeadLetter, DeliveryDue, DeliveryExhausted, encode
+from shared.domain.topics import (
+    DEAD_LETTERS,
+    PAYMENT_INTENT_EVENTS,
+    WEBHOOKS_DEAD,
+    WEBHOOKS_DELAY,
+    WEBHOOKS_DELIVER,
+)
+from shared.platform.database.pool import Database
+from shared.platform.kafka.producer import Outgoing
 from stack.engines import Engines
 from tests.lost_topics import delete_topic
 from tests.running_service import Service
@@ -321,7 +327,7 @@ class TestRecordsNobodyCanUse:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Their topic is gone. Only the partition with garbage in it waits."""
-        monkeypatch.setattr(dead_letters, "_PATIENCE_S", 0.5)
+        monkeypatch.setattr(producer, "_PATIENCE_S", 0.5)
         delete_topic(webhooks.settings.kafka, DEAD_LETTERS)
         receiver.answer = Reply(200, delay_s=0.5)
         happened = [merchant.happens() for _ in range(10)]

@@ -7,9 +7,9 @@ from time import process_time, sleep, time
 from uuid import UUID, uuid4
 
 from services.webhooks.records import to_delay
-from shared.kafka.loop import ConsumerLoop
-from shared.messages import DeliveryDue
-from shared.topics import WEBHOOKS_DELIVER
+from shared.domain.messages import DeliveryDue
+from shared.domain.topics import WEBHOOKS_DELIVER
+from shared.platform.kafka.consumer_loop import ConsumerLoop
 from tests.clock import Clock
 from tests.topic_reader import TopicReader
 from tests.waiting import eventually

@@ -22,10 +22,10 @@ from services.webhooks.deliveries import (
 )
 from services.webhooks.intake import take_in
 from services.webhooks.ladder import Decision, DeliveryStatus, decide
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.intents.states import Trigger
-from shared.settings import DatabaseSettings, WebhookSettings
+from shared.domain.intents.states import Trigger
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings, WebhookSettings
 from tests.clock import Clock
 from tests.webhooks.conftest import MakeMerchant
 from tests.webhooks.merchants import Merchant, told_events

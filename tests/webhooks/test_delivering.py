@@ -10,10 +10,10 @@ from services.webhooks.looking import Looking, SecretTrouble
 from services.webhooks.recording import Recording, Result
 from services.webhooks.sending import Sender
 from services.webhooks.tries import Try, key_of
-from shared.db.pool import DatabaseUnavailableError
-from shared.kafka.tasks import Lane, Record, Task
-from shared.messages import DeliveryDue, encode
-from shared.settings import WebhookSettings
+from shared.domain.messages import DeliveryDue, decode, encode
+from shared.platform.database.pool import DatabaseUnavailableError
+from shared.platform.kafka.records import Lane, Record, Task
+from shared.platform.settings import WebhookSettings
 from tests.waiting import eventually
 
 
@@ -47,7 +47,7 @@ def due() -> DeliveryDue:
 
 
 def read(lane: Lane, offset: int, message: DeliveryDue) -> Task:
-    task = Task(lane, Record(lane.topic, lane.partition, offset, b"k", encode(message), 0.0))
+    task = Task(lane, Record(lane.topic, lane.partition, offset, b"k", encode(message), 0.0), decode)
     lane.add(task)
     lane.backlog.popleft()
     return task

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from services.webhooks import delivering
-from shared.intents.states import Trigger
-from shared.messages import DeliveryExhausted
-from shared.topics import WEBHOOKS_DEAD
+from shared.domain.intents.states import Trigger
+from shared.domain.messages import DeliveryExhausted
+from shared.domain.topics import WEBHOOKS_DEAD
 from tests.clock import Clock
 from tests.topic_reader import TopicReader
 from tests.waiting import eventually

@@ -19,7 +19,7 @@ from services.webhooks.fence import (
     judge_resend,
 )
 from services.webhooks.ladder import DeliveryStatus
-from shared.messages import DeliveryDue
+from shared.domain.messages import DeliveryDue
 
 ID = UUID("01978f6e-0000-7000-8000-000000000001")
 APPLICATION = UUID("01978f6e-0000-7000-8000-000000000002")

@@ -6,8 +6,8 @@ from time import time
 import pytest
 
 from services.webhooks import delivering, endpoints
-from shared.settings import WebhookSettings
-from shared.topics import WEBHOOKS_SLOW
+from shared.domain.topics import WEBHOOKS_SLOW
+from shared.platform.settings import WebhookSettings
 from tests.topic_reader import TopicReader
 from tests.waiting import eventually
 from tests.webhooks.conftest import DELAYS, MakeMerchant, MakeReceiver, Webhooks

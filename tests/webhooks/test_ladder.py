@@ -3,7 +3,7 @@
 import pytest
 
 from services.webhooks.ladder import LAST_STEP, Decision, DeliveryStatus, decide
-from shared.settings import WebhookSettings
+from shared.platform.settings import WebhookSettings
 
 DELAYS = WebhookSettings().retry_delays
 

@@ -8,10 +8,11 @@ import pytest
 from services.scheduler.putting_back import Thresholds
 from services.scheduler.redrive import Redrive
 from services.scheduler.republish import Republish
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.kafka.topic_check import ensure_topics
-from shared.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, Topic
+from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.kafka.topic_setup import ensure_topics
 from tests.lost_topics import delete_topic
 from tests.scheduler.at_work import at_work
 from tests.waiting import eventually

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.kafka.topic_check import ensure_topics
-from shared.topics import PAYMENT_INTENT_EVENTS
+from shared.domain.topics import PAYMENT_INTENT_EVENTS
+from shared.platform.kafka.topic_setup import ensure_topics
 from tests.lost_topics import delete_topic
 from tests.running_service import Service
 from tests.waiting import eventually

@@ -10,9 +10,9 @@ from psycopg import Cursor
 
 from services.webhooks.deliveries import LOOK_SQL, RECORD_RESENDS_SQL, RECORD_SQL
 from services.webhooks.intake import TAKE_IN_SQL
-from shared.db.connections import STEADY_PLANS
-from shared.db.pool import Database
-from shared.settings import DatabaseSettings
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings
 from tests.postgres_looks import nodes, pages, plan_told
 
 TABLES = ("intent_events", "webhook_deliveries", "webhook_tries")

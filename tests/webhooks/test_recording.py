@@ -16,11 +16,11 @@ from services.webhooks.recording import Answered, Recording
 from services.webhooks.records import back_on_its_way
 from services.webhooks.stage import Stage
 from services.webhooks.tries import Try, key_of
-from shared.db.pool import Database, DatabaseUnavailableError
-from shared.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
-from shared.kafka.tasks import Lane, Record, Task
-from shared.messages import DeliveryDue, encode
-from shared.settings import WebhookSettings
+from shared.domain.messages import DeliveryDue, decode, encode
+from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
+from shared.platform.kafka.records import Lane, Record, Task
+from shared.platform.settings import WebhookSettings
 from tests.waiting import eventually
 from tests.webhooks.conftest import MakeMerchant
 from tests.webhooks.merchants import Merchant, told_events
@@ -61,7 +61,7 @@ def tries(database: Database, merchant: Merchant, count: int) -> list[Try]:
 
 
 def task(due: DeliveryDue) -> Task:
-    return Task(Lane("webhooks.deliver", 0), Record("webhooks.deliver", 0, 1, b"k", encode(due), 0.0))
+    return Task(Lane("webhooks.deliver", 0), Record("webhooks.deliver", 0, 1, b"k", encode(due), 0.0), decode)
 
 
 def failed() -> Answered:

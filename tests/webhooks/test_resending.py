@@ -9,12 +9,12 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.webhooks.intake import take_in
-from shared.db.pool import Database
-from shared.kafka.producer import Outgoing
-from shared.messages import ResendRequested, encode
-from shared.topics import WEBHOOKS_RESEND
-from shared.webhooks.resending import DeliveryNotFoundError
-from shared.webhooks.standing import SendingRefusedError
+from shared.domain.deliveries.resend import DeliveryNotFoundError
+from shared.domain.deliveries.sendability import SendingRefusedError
+from shared.domain.messages import ResendRequested, encode
+from shared.domain.topics import WEBHOOKS_RESEND
+from shared.platform.database.pool import Database
+from shared.platform.kafka.producer import Outgoing
 from tests.clock import Clock
 from tests.waiting import eventually
 from tests.webhooks.conftest import ONE_RETRY, MakeReceiver, Webhooks

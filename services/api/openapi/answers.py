@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from services.api.openapi import examples
 from services.api.representation import Envelope
-from shared.intents.states import State
-from shared.web.app import MAX_BODY_BYTES
+from shared.domain.intents.states import State
+from shared.platform.web.app import MAX_BODY_BYTES
 
 JSON = "application/json"
 SCHEMAS = "#/components/schemas/"

@@ -9,8 +9,8 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from services.api.create_schema import CreateSchema, CustomerSchema
 from services.api.openapi import answers, examples, webhooks
 from services.api.openapi.field_schemas import describe_field
-from shared.intents.states import State
-from shared.settings import PublicUrls
+from shared.domain.intents.states import State
+from shared.platform.settings import PublicUrls
 
 Document = dict[str, Any]
 

@@ -11,8 +11,8 @@ from uuid import UUID
 from services.api.create_schema import CreateSchema
 from services.api.representation import Representation
 from services.api.validation import InvalidRequestError, new_intent
-from shared.intents.intent import Intent
-from shared.intents.states import State
+from shared.domain.intents.intent import Intent
+from shared.domain.intents.states import State
 
 UUID_OF_INTENT = UUID("019b3c5e-6f1a-7c40-9d27-5b8e0c4a1f63")
 REQUEST_ID = "6f1c2a9be0d44c1c9a5be2f3a7d81e04"

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from services.api.openapi.answers import JSON, SCHEMAS
 from services.api.openapi.examples import delivery_body, signature_of
-from shared.intents.states import EventType
+from shared.domain.intents.states import EventType
 
 _SENT_WHEN = {
     EventType.SUCCEEDED: "The intent is paid, also when a late payment arrives on a canceled intent.",

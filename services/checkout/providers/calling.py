@@ -18,7 +18,7 @@ from requests.exceptions import ConnectTimeout, InvalidURL, SSLError
 from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import HTTPError, MaxRetryError, NameResolutionError, NewConnectionError
 
-from shared.tracing.spans import Attributes, Kind, begin_within
+from shared.platform.tracing.spans import Attributes, Kind, begin_within
 
 _CONNECT_S = 3.0
 _MOST_BYTES = 64 * 1024

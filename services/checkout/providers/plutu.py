@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from services.checkout.providers.calling import NoAnswerError, NotSentError, ProviderClient, Reply
 from services.checkout.providers.plutu_returns import can_be_kept, invoice_of
 from services.checkout.providers.port import Card, CodeEntered, Payment, ProviderAnswer, Reason, Wallet, said
-from shared.attempts.outcome import Outcome
-from shared.attempts.states import Answer, AttemptState
-from shared.payment_method import PaymentMethod
+from shared.domain.attempts.provider_exchange import Outcome
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.payment_methods import PaymentMethod
 
 _log = logging.getLogger(__name__)
 

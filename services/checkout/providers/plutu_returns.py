@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from services.checkout.providers.port import Reason
-from shared.attempts.outcome import Outcome
-from shared.attempts.states import Answer
+from shared.domain.attempts.provider_exchange import Outcome
+from shared.domain.attempts.states import Answer
 
 _SIGNED = frozenset({"gateway", "approved", "canceled", "invoice_no", "amount", "transaction_id"})
 _ALWAYS_THERE = ("gateway", "invoice_no", "amount", "hashed")

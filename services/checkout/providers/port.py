@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
 
-from shared.attempts.outcome import Outcome
-from shared.attempts.states import Answer, AttemptState
-from shared.payment_method import PaymentMethod
+from shared.domain.attempts.provider_exchange import Outcome
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.payment_methods import PaymentMethod
 
 
 class Reason(StrEnum):

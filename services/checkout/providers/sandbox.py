@@ -19,10 +19,10 @@ from services.checkout.providers.port import (
     Wallet,
     said,
 )
-from shared.attempts.outcome import Outcome
-from shared.attempts.states import Answer, AttemptState
-from shared.payment_method import PaymentMethod
-from shared.settings import SandboxSettings
+from shared.domain.attempts.provider_exchange import Outcome
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.settings import SandboxSettings
 
 NAME = "sandbox"
 _ANSWERS = {"paid": Answer.PAID, "declined": Answer.DECLINED, "needs_code": Answer.NEEDS_CODE}

@@ -13,8 +13,8 @@ from services.checkout.providers.port import (
     Reason,
     Wallet,
 )
-from shared.attempts.states import AttemptState
-from shared.payment_method import PaymentMethod
+from shared.domain.attempts.states import AttemptState
+from shared.domain.payment_methods import PaymentMethod
 
 
 class Timed:

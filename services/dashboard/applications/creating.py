@@ -11,9 +11,9 @@ from services.dashboard.applications.forms import ApplicationForm
 from services.dashboard.applications.refusals import TOO_OLD
 from services.dashboard.applications.wishes import Wish, Wishes, WishTooOldError
 from services.dashboard.workshop import Workshop
-from shared.applications.errors import ApplicationExistsError
-from shared.applications.registry import create_application, list_applications_of
-from shared.audit import Action, Details
+from shared.domain.applications.errors import ApplicationExistsError
+from shared.domain.applications.registry import create_application, list_applications_of
+from shared.domain.audit_log import Action, Details
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422

@@ -11,7 +11,7 @@ from services.dashboard.access import note
 from services.dashboard.applications.refusals import TOO_OLD, words_for
 from services.dashboard.applications.wishes import Wish, Wishes, WishTooOldError
 from services.dashboard.workshop import Workshop
-from shared.applications.credentials import (
+from shared.domain.applications.credentials import (
     Credential,
     CredentialKind,
     find_credential,
@@ -19,9 +19,9 @@ from shared.applications.credentials import (
     list_credentials,
     revoke_credential,
 )
-from shared.applications.errors import CredentialExistsError, CredentialNotFoundError
-from shared.applications.registry import Application
-from shared.audit import Action
+from shared.domain.applications.errors import CredentialExistsError, CredentialNotFoundError
+from shared.domain.applications.registry import Application
+from shared.domain.audit_log import Action
 
 _SEE_OTHER = 303
 _WISHES = {CredentialKind.API_KEY: Wish.API_KEY, CredentialKind.ACCESS_TOKEN: Wish.ACCESS_TOKEN}

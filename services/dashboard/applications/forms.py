@@ -6,11 +6,12 @@ from uuid import UUID
 from flask import request
 
 from services.dashboard.applications.refusals import words_for
-from shared.applications.errors import NoMethodsError, RefusedError
-from shared.applications.names import check_name
-from shared.applications.registry import NewApplication
-from shared.payment_method import PaymentMethod
-from shared.webhook_url import WebhookUrl, WebhookUrlError, check_webhook_url
+from shared.domain.applications.errors import NoMethodsError
+from shared.domain.applications.merchants import check_name
+from shared.domain.applications.registry import NewApplication
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.errors import RefusedError
+from shared.platform.outbound_url import WebhookUrl, WebhookUrlError, check_webhook_url
 
 
 def name_in_form() -> str:

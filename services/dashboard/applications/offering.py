@@ -6,15 +6,15 @@ from typing import Any
 
 from psycopg import Cursor
 
-from shared.applications.provider_accounts import (
+from shared.domain.applications.provider_accounts import (
     Adapter,
     ProviderAccount,
     current_accounts,
     plutu_callback_url,
 )
-from shared.applications.registry import Application
-from shared.payment_method import PaymentMethod
-from shared.settings import Settings
+from shared.domain.applications.registry import Application
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.settings import Settings
 
 
 class Offer(StrEnum):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg import Cursor
 
-from shared.webhooks.facets import FACET_SQL, facets
+from shared.domain.deliveries.facets import FACET_SQL, facets
 
 _MOST = 5000
 # Not by status: it is the facet that has an index.
@@ -15,7 +15,7 @@ select count(*) filter (where secret_version < %(version)s), count(*)
 from (select secret_version from webhook_deliveries
       where application_id = %(application)s
         and {FACET_SQL} = any(%(pending)s::smallint[])
-      limit %(most)s) as pending"""  # noqa: S608  from constants of this house
+      limit %(most)s) as pending"""
 
 
 @dataclass(frozen=True, slots=True)

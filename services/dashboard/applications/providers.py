@@ -11,16 +11,16 @@ from services.dashboard.access import note
 from services.dashboard.applications.refusals import words_for
 from services.dashboard.applications.words import METHODS
 from services.dashboard.workshop import Workshop
-from shared.applications.provider_accounts import (
+from shared.domain.applications.provider_accounts import (
     CREDENTIALS,
     Adapter,
     CredentialNotUsableError,
     current_accounts,
     set_provider,
 )
-from shared.applications.registry import Application
-from shared.audit import Action
-from shared.payment_method import PaymentMethod
+from shared.domain.applications.registry import Application
+from shared.domain.audit_log import Action
+from shared.domain.payment_methods import PaymentMethod
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422

@@ -2,23 +2,23 @@
 
 from flask_babel import lazy_gettext as _
 
-from shared.applications import names
-from shared.applications.errors import (
+from shared.domain.applications import merchants
+from shared.domain.applications.errors import (
     CredentialExistsError,
     NameNotAllowedError,
     NoMethodsError,
-    RefusedError,
     WebhookSecretRolledError,
 )
-from shared.applications.provider_accounts import CredentialNotUsableError, CredentialsIncompleteError
-from shared.webhook_url import MAX_LENGTH, UrlFault, WebhookUrlError
-from shared.webhooks.standing import Refusal, SendingRefusedError
+from shared.domain.applications.provider_accounts import CredentialNotUsableError, CredentialsIncompleteError
+from shared.domain.deliveries.sendability import Refusal, SendingRefusedError
+from shared.platform.errors import RefusedError
+from shared.platform.outbound_url import MAX_LENGTH, UrlFault, WebhookUrlError
 
 TOO_OLD = _("This page was open for too long. Nothing was changed. Try again.")
 
 _REFUSALS = {
     NameNotAllowedError: _(
-        "Choose a name of 1 to %(most)d characters, without line breaks.", most=names.MAX_LENGTH
+        "Choose a name of 1 to %(most)d characters, without line breaks.", most=merchants.MAX_LENGTH
     ),
     NoMethodsError: _("Choose at least one payment method."),
     CredentialExistsError: _(

@@ -10,7 +10,7 @@ from services.dashboard.applications.settings import SettingsPages
 from services.dashboard.applications.webhook import WebhookPages
 from services.dashboard.applications.words import words
 from services.dashboard.workshop import Workshop
-from shared.people.roles import Permission
+from shared.domain.accounts.roles import Permission
 
 _POST = ("POST",)
 _HERE = "/applications/<application>"

@@ -10,12 +10,12 @@ from flask_babel import gettext as _
 from services.dashboard.access import note
 from services.dashboard.applications.forms import methods_in_form, name_in_form
 from services.dashboard.applications.offering import ways_to_pay
+from services.dashboard.applications.payment_methods import set_methods
 from services.dashboard.applications.refusals import words_for
 from services.dashboard.workshop import Workshop
-from shared.applications.errors import NameNotAllowedError, NoMethodsError
-from shared.applications.methods import set_methods
-from shared.applications.registry import Application, rename_application
-from shared.audit import Action, Details
+from shared.domain.applications.errors import NameNotAllowedError, NoMethodsError
+from shared.domain.applications.registry import Application, rename_application
+from shared.domain.audit_log import Action, Details
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422

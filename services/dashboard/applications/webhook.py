@@ -11,16 +11,16 @@ from services.dashboard.access import note
 from services.dashboard.applications.forms import url_in_form
 from services.dashboard.applications.older_secrets import count_with_older_secret
 from services.dashboard.applications.refusals import TOO_OLD, words_for
+from services.dashboard.applications.test_delivery import send_test_delivery
 from services.dashboard.applications.wishes import Wish, Wishes, WishTooOldError
 from services.dashboard.workshop import Workshop
-from shared.applications.errors import WebhookSecretRolledError
-from shared.applications.registry import Application, set_webhook_url
-from shared.applications.webhook_secrets import current_version, roll_webhook_secret
-from shared.audit import Action
-from shared.webhook_url import WebhookUrlError
-from shared.webhooks.pausing import paused_since
-from shared.webhooks.standing import SendingRefusedError
-from shared.webhooks.testing import send_test_delivery
+from shared.domain.applications.errors import WebhookSecretRolledError
+from shared.domain.applications.registry import Application, set_webhook_url
+from shared.domain.applications.webhook_secrets import current_version, roll_webhook_secret
+from shared.domain.audit_log import Action
+from shared.domain.deliveries.pause import paused_since
+from shared.domain.deliveries.sendability import SendingRefusedError
+from shared.platform.outbound_url import WebhookUrlError
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422

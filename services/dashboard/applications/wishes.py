@@ -9,8 +9,8 @@ from uuid import UUID
 from flask import abort
 from psycopg import Cursor
 
-from shared.sealing import CannotOpenSealError, SealedForAnotherPurposeError, SecretBox
-from shared.uuid7 import made_at
+from shared.platform.encryption import CannotOpenSealError, SealedForAnotherPurposeError, SecretBox
+from shared.platform.uuids import made_at
 
 # The ids tell the time, and lists and partitions rely on it.
 _GOOD_FOR_S = 3600

@@ -2,9 +2,9 @@
 
 from flask_babel import lazy_gettext as _
 
-from shared.applications.credentials import CredentialKind
-from shared.applications.provider_accounts import Adapter
-from shared.payment_method import PaymentMethod
+from shared.domain.applications.credentials import CredentialKind
+from shared.domain.applications.provider_accounts import Adapter
+from shared.domain.payment_methods import PaymentMethod
 
 METHODS = {
     PaymentMethod.CARD: _("Bank card"),

@@ -10,8 +10,8 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from services.dashboard.deliveries.answer_text import harmless
-from shared.uuid7 import moment_of
-from shared.webhooks.failures import ANSWER_LIMIT
+from shared.domain.deliveries.failures import ANSWER_LIMIT
+from shared.platform.uuids import moment_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from uuid import UUID
 from flask_babel import gettext as _
 
 from services.dashboard.days import begin_of, day_in, floor_of
-from shared.intents.states import EventType
-from shared.uuid_text import uuid_in
-from shared.webhooks.facets import EVENTS, STATUSES, Answered, facets
+from shared.domain.deliveries.facets import EVENTS, STATUSES, Answered, facets
+from shared.domain.intents.states import EventType
+from shared.platform.uuids import uuid_in
 
 E = TypeVar("E", bound=StrEnum)
 

@@ -10,10 +10,10 @@ from psycopg import Cursor
 
 from services.dashboard.deliveries.filters import Filters
 from services.dashboard.deliveries.newest import newest_sql
-from shared.db.index_order import in_index_order
-from shared.db.pool import Database
-from shared.uuid7 import moment_of
-from shared.webhooks.facets import FACET_SQL
+from shared.domain.deliveries.facets import FACET_SQL
+from shared.platform.database.index_order import in_index_order
+from shared.platform.database.pool import Database
+from shared.platform.uuids import moment_of
 
 PAGE = 50
 _MORE = PAGE + 1  # tells whether there is another page
@@ -23,7 +23,7 @@ id, intent_uuid, event, status, tries, next_due_at, last_status_code, last_failu
 _IN_RANGE = "application_id = %(application)s and id >= %(lowest)s and id < %(behind)s"
 
 ALL_SQL = f"""
-select {_COLUMNS} from webhook_deliveries where {_IN_RANGE} order by id desc limit {_MORE}"""  # noqa: S608
+select {_COLUMNS} from webhook_deliveries where {_IN_RANGE} order by id desc limit {_MORE}"""
 FILTERED_SQL = newest_sql(_COLUMNS, _MORE)
 # Few rows have this id or this intent: the rest is judged afterwards, and leads to no other index (`offset 0`).
 SOUGHT_SQL = f"""
@@ -32,7 +32,7 @@ from (select * from webhook_deliveries where id = %(sought)s
       union all
       (select * from webhook_deliveries where intent_uuid = %(sought)s and id <> %(sought)s offset 0)) as found
 where {_IN_RANGE} and (%(facets)s::smallint[] is null or {FACET_SQL} = any(%(facets)s::smallint[]))
-order by id desc limit {_MORE}"""  # noqa: S608
+order by id desc limit {_MORE}"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The newest deliveries of an application that have one of some facets, however many others there are."""
 
-from shared.webhooks.facets import FACET_SQL
+from shared.domain.deliveries.facets import FACET_SQL
 
 
 def newest_sql(columns: str, most: int, condition: str = "true") -> str:
@@ -16,4 +16,4 @@ cross join lateral (select * from webhook_deliveries
                       and ({FACET_SQL}, id) >= (wanted.facet, %(lowest)s)
                       and ({FACET_SQL}, id) < (wanted.facet, %(behind)s)
                     order by {FACET_SQL} desc, id desc limit {most}) as newest
-where {condition} order by id desc limit {most}"""  # noqa: S608  from constants of this house
+where {condition} order by id desc limit {most}"""

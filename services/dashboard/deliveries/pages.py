@@ -22,13 +22,13 @@ from services.dashboard.deliveries.filters import read_filters
 from services.dashboard.deliveries.listing import find_page
 from services.dashboard.deliveries.request_sent import request_sent
 from services.dashboard.workshop import Workshop
-from shared.applications.registry import Application
-from shared.audit import Action
-from shared.pages.asking import wants_part
-from shared.topics import RETRY_STEPS
-from shared.uuid_text import uuid_in
-from shared.webhooks.resending import request_resend
-from shared.webhooks.standing import Refusal, SendingRefusedError, refusal_of
+from shared.console.requests import wants_part
+from shared.domain.applications.registry import Application
+from shared.domain.audit_log import Action
+from shared.domain.deliveries.resend import request_resend
+from shared.domain.deliveries.sendability import Refusal, SendingRefusedError, refusal_of
+from shared.platform.settings import RETRY_STEPS
+from shared.platform.uuids import uuid_in
 
 _SEE_OTHER = 303
 

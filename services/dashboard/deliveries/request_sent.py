@@ -10,10 +10,9 @@ from uuid import UUID
 from psycopg import Connection
 
 from services.dashboard.deliveries.delivery import Delivery, DeliveryTry, list_versions
-from shared.applications.errors import WebhookSecretNotFoundError
-from shared.applications.webhook_secrets import open_webhook_secret
-from shared.sealing import CannotOpenSealError, SealedForAnotherPurposeError, SecretBox
-from shared.webhooks.signing import (
+from shared.domain.applications.errors import WebhookSecretNotFoundError
+from shared.domain.applications.webhook_secrets import open_webhook_secret
+from shared.domain.deliveries.signing import (
     CONTENT_TYPE,
     SIGNATURE_HEADER,
     USER_AGENT,
@@ -21,6 +20,7 @@ from shared.webhooks.signing import (
     signature_of,
     signing_key,
 )
+from shared.platform.encryption import CannotOpenSealError, SealedForAnotherPurposeError, SecretBox
 
 _PYTHON = """\
 import hashlib

@@ -16,13 +16,10 @@ from services.dashboard.deliveries.filters import read_day
 from services.dashboard.deliveries.pages import refusal_text
 from services.dashboard.deliveries.words import day
 from services.dashboard.workshop import Workshop
-from shared.applications.registry import Application
-from shared.audit import Action, Details
-from shared.db.first_value import first_value
-from shared.pages.asking import wants_part
-from shared.uuid7 import moment_of
-from shared.uuid_text import uuid_in
-from shared.webhooks.resending_failed import (
+from shared.console.requests import wants_part
+from shared.domain.applications.registry import Application
+from shared.domain.audit_log import Action, Details
+from shared.domain.deliveries.bulk_resend import (
     BulkResend,
     BulkResendNotFoundError,
     NothingFailedError,
@@ -34,7 +31,9 @@ from shared.webhooks.resending_failed import (
     list_latest,
     stop_resending_failed,
 )
-from shared.webhooks.standing import SendingRefusedError, refusal_of
+from shared.domain.deliveries.sendability import SendingRefusedError, refusal_of
+from shared.platform.database.first_value import first_value
+from shared.platform.uuids import moment_of, uuid_in
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422

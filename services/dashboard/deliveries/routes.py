@@ -6,7 +6,7 @@ from services.dashboard.access import add_route
 from services.dashboard.deliveries.pages import DeliveryPages
 from services.dashboard.deliveries.resending_pages import ResendingPages
 from services.dashboard.workshop import Workshop
-from shared.people.roles import Permission
+from shared.domain.accounts.roles import Permission
 
 _POST = ("POST",)
 _ALL = "/applications/<application>/deliveries"

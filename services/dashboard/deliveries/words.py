@@ -5,11 +5,11 @@ from datetime import datetime
 from babel.dates import format_date
 from flask_babel import lazy_gettext as _
 
-from shared.intents.states import EventType
-from shared.pages.language import current_language
-from shared.web.languages import LIBYA
-from shared.webhooks.facets import Answered
-from shared.webhooks.failures import NO_URL, Failure
+from shared.console.language import current_language
+from shared.domain.deliveries.facets import Answered
+from shared.domain.deliveries.failures import NO_URL, Failure
+from shared.domain.intents.states import EventType
+from shared.platform.web.languages import LIBYA
 
 STATUSES = {"pending": _("Pending"), "succeeded": _("Succeeded"), "failed": _("Failed")}
 TONES = {"pending": "waiting", "succeeded": "good", "failed": "bad"}

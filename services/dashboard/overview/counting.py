@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from services.dashboard.days import begin_of
-from shared.intents.states import State
+from shared.domain.intents.states import State
 
 DAYS = 14
 MOST_A_DAY = 100_000
@@ -29,7 +29,7 @@ cross join lateral (
         limit {MOST_A_DAY + 1}
     ) as found
 ) as counted
-where counted.count > 0"""  # noqa: S608  from constants of this file
+where counted.count > 0"""
 DELIVERIES_SQL = f"""
 select day.number, counted.status, counted.count
 from {_DAYS}
@@ -41,7 +41,7 @@ cross join lateral (
         limit {MOST_A_DAY + 1}
     ) as found
     group by status
-) as counted"""  # noqa: S608  from constants of this file
+) as counted"""
 
 OUTCOMES = {
     State.SUCCEEDED: "paid",

@@ -9,10 +9,10 @@ from psycopg import Connection
 from services.dashboard.days import floor_of
 from services.dashboard.deliveries.newest import newest_sql
 from services.dashboard.overview.health import TriedDelivery
-from shared.db.index_order import read_in_order
-from shared.uuid7 import moment_of
-from shared.webhooks.facets import Answered, facets
-from shared.webhooks.failures import NO_URL
+from shared.domain.deliveries.facets import Answered, facets
+from shared.domain.deliveries.failures import NO_URL
+from shared.platform.database.index_order import read_in_order
+from shared.platform.uuids import moment_of
 
 NEWEST_TRIED = 100
 NEWEST_SUCCEEDED = 1000
@@ -38,7 +38,7 @@ select greatest(0, 1000 * extract(epoch from first.at - uuid_extract_timestamp(i
 from succeeded cross join lateral (
     select at, duration_ms from webhook_tries
     where delivery_id = succeeded.id and status_code between 200 and 299 order by number limit 1
-) as first"""  # noqa: S608  from constants of this file
+) as first"""
 
 
 def newest_tried(

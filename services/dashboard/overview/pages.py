@@ -18,9 +18,9 @@ from services.dashboard.overview.keeping import KeptBriefly
 from services.dashboard.overview.standing import look
 from services.dashboard.overview.times import Times, times_of
 from services.dashboard.workshop import Workshop
-from shared.applications.registry import Application
-from shared.pages.language import current_language
-from shared.web.languages import LANGUAGES
+from shared.console.language import current_language
+from shared.domain.applications.registry import Application
+from shared.platform.web.languages import LANGUAGES
 
 _HEALTH_OF = timedelta(days=90)
 """What is older tells nothing of an endpoint."""

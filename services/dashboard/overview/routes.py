@@ -5,7 +5,7 @@ from flask import Blueprint
 from services.dashboard.access import add_route
 from services.dashboard.overview.pages import OverviewPages
 from services.dashboard.workshop import Workshop
-from shared.people.roles import Permission
+from shared.domain.accounts.roles import Permission
 
 
 def overview_blueprint(workshop: Workshop) -> Blueprint:

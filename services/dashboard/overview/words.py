@@ -9,7 +9,7 @@ from flask_babel import lazy_gettext
 
 from services.dashboard.deliveries.words import FAILURES, STATUSES
 from services.dashboard.overview.health import TriedDelivery
-from shared.pages.language import current_language, moment
+from shared.console.language import current_language, moment
 
 BINS = (
     lazy_gettext("≤ 1 s"),

@@ -18,10 +18,10 @@ from services.dashboard.payments.filters import Filters, read_filters
 from services.dashboard.payments.listing import Page, list_payments
 from services.dashboard.payments.spreadsheet import spreadsheet
 from services.dashboard.workshop import Workshop
-from shared.applications.registry import Application
-from shared.audit import Action
-from shared.web.errors import ServiceUnavailable
-from shared.web.request_id import current_request_id
+from shared.domain.applications.registry import Application
+from shared.domain.audit_log import Action
+from shared.platform.web.errors import ServiceUnavailable
+from shared.platform.web.request_context import current_request_id
 
 log = structlog.get_logger(__name__)
 EXPORT_PAGE = 1000

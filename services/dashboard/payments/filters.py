@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from services.dashboard.days import begin_of, day_in
-from shared.intents.states import State
+from shared.domain.intents.states import State
 
 LONGEST_SEARCH = 255
 _SURROGATES = range(0xD800, 0xE000)

@@ -12,8 +12,8 @@ from uuid import UUID
 from psycopg import Cursor
 
 from services.dashboard.payments.filters import Filters
-from shared.intents.states import State
-from shared.uuid_text import uuid_in
+from shared.domain.intents.states import State
+from shared.platform.uuids import uuid_in
 
 PAGE = 50
 _LAST = UUID(int=(1 << 128) - 1)
@@ -28,13 +28,13 @@ cross join lateral (
     where application_id = %(application)s and status = wanted.status and {_IN_RANGE.format("uuid")}
     order by uuid desc limit {{most}}
 ) as newest
-order by newest.uuid desc limit {{most}}"""  # noqa: S608  from constants of this file
+order by newest.uuid desc limit {{most}}"""
 # Only what is paid can be paid once more.
 _DUPLICATES = f"""
 select distinct intent_uuid as uuid from payment_attempts
 where application_id = %(application)s and state = 'duplicate' and {_IN_RANGE.format("intent_uuid")}
   and '{State.SUCCEEDED}' = any(%(statuses)s::text[])
-order by intent_uuid desc limit {{most}}"""  # noqa: S608  from constants of this file
+order by intent_uuid desc limit {{most}}"""
 _SEARCHED = """
 select uuid from payment_intents where uuid = %(uuid)s
 union
@@ -57,7 +57,7 @@ select i.uuid, i.merchant_reference, i.reference, i.amount, i.currency, i.status
 from found cross join lateral (select * from payment_intents where uuid = found.uuid offset 0) as i
 where i.application_id = %(application)s and i.status = any(%(statuses)s::text[]) and {_IN_RANGE.format("i.uuid")}
   and (not %(duplicates)s or {_IS_DUPLICATE})
-order by i.uuid desc"""  # noqa: S608  from constants of this file
+order by i.uuid desc"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.attempts.states import AttemptState
-from shared.intents.states import State
+from shared.domain.attempts.states import AttemptState
+from shared.domain.intents.states import State
 
 MOST = 200
 """Of each kind: nobody reads more, and a robot at the checkout must not make a page endless."""
@@ -25,14 +25,14 @@ from payment_intents where uuid = %(intent)s and application_id = %(application)
 _ATTEMPTS = f"""
 select id, method, provider, state, reason, provider_reference, created_at, updated_at, handled_at
 from payment_attempts
-where intent_uuid = %(intent)s order by id desc limit {MOST}"""  # noqa: S608  from constants of this file
+where intent_uuid = %(intent)s order by id desc limit {MOST}"""
 _EVENTS = f"""
 select seq, type, at from intent_events
-where intent_uuid = %(intent)s and id >= %(since)s order by seq desc limit {MOST}"""  # noqa: S608  from constants of this file
+where intent_uuid = %(intent)s and id >= %(since)s order by seq desc limit {MOST}"""
 _DELIVERIES = f"""
 select id, event, status, tries, last_status_code, next_due_at, created_at from webhook_deliveries
 where intent_uuid = %(intent)s and application_id = %(application)s and id >= %(since)s
-order by id desc limit {MOST}"""  # noqa: S608  from constants of this file
+order by id desc limit {MOST}"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from services.dashboard.payments.listing import Page, list_payments
 from services.dashboard.payments.looking import find_payment
 from services.dashboard.payments.timeline import timeline_of
 from services.dashboard.workshop import Workshop
-from shared.applications.registry import Application
-from shared.uuid_text import uuid_in
+from shared.domain.applications.registry import Application
+from shared.platform.uuids import uuid_in
 
 _UNPROCESSABLE = 422
 

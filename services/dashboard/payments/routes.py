@@ -6,7 +6,7 @@ from services.dashboard.access import add_route
 from services.dashboard.payments.exporting import PaymentExport
 from services.dashboard.payments.pages import PaymentPages
 from services.dashboard.workshop import Workshop
-from shared.people.roles import Permission
+from shared.domain.accounts.roles import Permission
 
 
 def payments_blueprint(workshop: Workshop) -> Blueprint:

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from services.dashboard.payments.looking import Attempt, Delivery, Event, PaymentInFull
-from shared.attempts.states import AttemptState
-from shared.intents.states import EventType
+from shared.domain.attempts.states import AttemptState
+from shared.domain.intents.states import EventType
 
 
 class Kind(StrEnum):

@@ -3,8 +3,8 @@
 from flask_babel import lazy_gettext as _
 
 from services.dashboard.payments.filters import LONGEST_SEARCH, Trouble
-from shared.attempts.states import AttemptState
-from shared.intents.states import State
+from shared.domain.attempts.states import AttemptState
+from shared.domain.intents.states import State
 
 STATUSES = {
     State.SUCCEEDED: _("Paid"),

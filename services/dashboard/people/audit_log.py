@@ -7,10 +7,10 @@ from flask.typing import ResponseReturnValue
 
 from services.dashboard.access import signed_in
 from services.dashboard.workshop import Workshop
-from shared.applications.registry import list_applications_of
-from shared.audit import list_entries
-from shared.pages.audit_words import ACTIONS, DETAILS
-from shared.uuid_text import uuid_in
+from shared.console.audit_labels import ACTIONS, DETAILS
+from shared.domain.applications.registry import list_applications_of
+from shared.domain.audit_log import list_entries
+from shared.platform.uuids import uuid_in
 
 _PAGE = 50
 

@@ -6,12 +6,12 @@ from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import Gone
 
+from services.dashboard.people.invitations import InvitationOverError, accept, look_at
 from services.dashboard.people.signing_in import begin_as
 from services.dashboard.workshop import Workshop
-from shared.audit import Action, Actor, record
-from shared.pages.account import password_trouble
-from shared.people.invitations import InvitationOverError, accept, look_at
-from shared.people.passwords import PasswordNotAllowedError, check_password
+from shared.console.account import password_trouble
+from shared.domain.accounts.passwords import PasswordNotAllowedError, check_password
+from shared.domain.audit_log import Action, Actor, record
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422

@@ -11,7 +11,7 @@ from threading import Timer
 
 import structlog
 
-from shared.settings import MailSettings
+from shared.platform.settings import MailSettings
 
 _SILENCE_S = 10
 _WHOLE_S = 15

@@ -8,9 +8,9 @@ from services.dashboard.people.invitation import InvitationPages
 from services.dashboard.people.signing_in import SignInPages
 from services.dashboard.people.team import TeamPages
 from services.dashboard.workshop import Workshop
-from shared.pages.account import AccountPages
-from shared.people.members import set_password
-from shared.people.roles import Permission
+from shared.console.account import AccountPages
+from shared.domain.accounts.members import set_password
+from shared.domain.accounts.roles import Permission
 
 _POST = ("POST",)
 

@@ -12,22 +12,20 @@ from psycopg import Connection
 
 from services.dashboard.access import note, signed_in
 from services.dashboard.workshop import Workshop
-from shared.audit import Action, Actor, record
-from shared.pages.asking import address, wanted_path
-from shared.pages.known_browser import account_of, remember_account
-from shared.pages.sign_in_form import Entered, empty_form, what_was_entered
-from shared.pages.token import forget, remember
-from shared.people.members import (
+from shared.console.cookies import account_of, forget, remember, remember_account
+from shared.console.requests import address, wanted_path
+from shared.console.sign_in_form import Entered, empty_form, what_was_entered
+from shared.domain.accounts.members import (
     Member,
     find_by_email,
     find_member,
     is_unchanged,
     set_password,
 )
-from shared.people.passwords import is_outdated
-from shared.people.proving import Prover
-from shared.people.sessions import begin_session, end_session
-from shared.people.throttles import SlowDownError
+from shared.domain.accounts.passwords import Prover, is_outdated
+from shared.domain.accounts.sessions import begin_session, end_session
+from shared.domain.accounts.throttles import SlowDownError
+from shared.domain.audit_log import Action, Actor, record
 
 _SEE_OTHER = 303
 _CHOICE = "choice"

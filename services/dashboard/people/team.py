@@ -9,12 +9,10 @@ from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 
 from services.dashboard.access import note, signed_in
+from services.dashboard.people.invitations import AlreadyJoinedError, invite, invite_again
 from services.dashboard.people.mailing import MailRefusedError, send_invitation
 from services.dashboard.workshop import Workshop
-from shared.applications.errors import RefusedError
-from shared.audit import Action
-from shared.people.invitations import AlreadyJoinedError, invite, invite_again
-from shared.people.members import (
+from shared.domain.accounts.members import (
     EmailNotAllowedError,
     LastOwnerError,
     MemberExistsError,
@@ -25,7 +23,9 @@ from shared.people.members import (
     list_members,
     remove_member,
 )
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
+from shared.domain.audit_log import Action
+from shared.platform.errors import RefusedError
 
 ROLES = {
     Role.OWNER: lazy_gettext("Owner"),

@@ -9,9 +9,9 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.db.index_order import read_in_order
-from shared.uuid_text import uuid_in
-from shared.webhooks.facets import FACET_SQL, Answered, facets
+from shared.domain.deliveries.facets import FACET_SQL, Answered, facets
+from shared.platform.database.index_order import read_in_order
+from shared.platform.uuids import uuid_in
 
 PAGE = 25
 MOST_COUNTED = 100
@@ -32,7 +32,7 @@ select count(*) = {IN_A_ROW} and bool_and(status <> 'succeeded') from (
           and ({FACET_SQL}, id) >= (wanted.facet, '00000000-0000-0000-0000-000000000000'::uuid)
           and ({FACET_SQL}, id) <= (wanted.facet, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
         order by {FACET_SQL} desc, id desc limit {IN_A_ROW}) as newest
-    where newest.url = a.webhook_url order by newest.id desc limit {IN_A_ROW}) as tried"""  # noqa: S608
+    where newest.url = a.webhook_url order by newest.id desc limit {IN_A_ROW}) as tried"""
 LIST_SQL = f"""
 with found as materialized (
     select a.*, m.name as merchant from applications as a join merchants as m on m.id = a.merchant_id
@@ -45,7 +45,7 @@ select a.id, a.name, a.merchant, a.webhook_url, a.webhooks_paused_at as paused_a
        (select count(*) from (select from webhook_deliveries where application_id = a.id and {PENDING_SQL}
                               limit {MOST_COUNTED + 1}) as counted) as pending,
        coalesce(({FAILING_SQL}), false) as is_failing
-from found as a order by a.id desc"""  # noqa: S608
+from found as a order by a.id desc"""
 
 
 @dataclass(frozen=True, slots=True)

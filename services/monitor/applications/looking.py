@@ -9,22 +9,22 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from services.monitor.applications.listing import FAILING_SQL, PENDING_SQL, TRIED, host_of
-from shared.db.index_order import read_in_order
+from shared.platform.database.index_order import read_in_order
 
 MOST_COUNTED = 10_000
 
 _GET = f"""
 select a.id, a.name, a.merchant_id, m.name as merchant, a.webhook_url, a.webhooks_paused_at as paused_at, a.created_at,
        coalesce(({FAILING_SQL}), false) as is_failing
-from applications as a join merchants as m on m.id = a.merchant_id where a.id = %(application)s"""  # noqa: S608  from constants of this house
+from applications as a join merchants as m on m.id = a.merchant_id where a.id = %(application)s"""
 _STEPS = f"""
 select step, count(*) as count, min(next_due_at) as next_due_at
 from (select step, next_due_at from webhook_deliveries
       where application_id = %(application)s and {PENDING_SQL} limit {MOST_COUNTED}) as pending
-group by step order by step"""  # noqa: S608  from constants of this house
+group by step order by step"""
 _PARKED = f"""
 select count(*) from (select from webhook_deliveries where application_id = %(application)s and parked_at is not null
-                      limit {MOST_COUNTED}) as parked"""  # noqa: S608  from constants of this file
+                      limit {MOST_COUNTED}) as parked"""
 
 
 @dataclass(frozen=True, slots=True)

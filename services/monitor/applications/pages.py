@@ -14,12 +14,12 @@ from services.monitor.access import note
 from services.monitor.applications.listing import LONGEST_SEARCH, MOST_COUNTED, list_page
 from services.monitor.applications.looking import find_application
 from services.monitor.workshop import Workshop
-from shared.applications.errors import ApplicationNotFoundError
-from shared.attempts.explaining import LONGEST, SHORTEST, ExplanationNotAllowedError, explanation_in
-from shared.audit import Action
-from shared.topics import RETRY_STEPS
-from shared.uuid_text import uuid_in
-from shared.webhooks.pausing import pause_webhooks, resume_webhooks
+from shared.domain.applications.errors import ApplicationNotFoundError
+from shared.domain.attempts.notes import LONGEST, SHORTEST, ExplanationNotAllowedError, explanation_in
+from shared.domain.audit_log import Action
+from shared.domain.deliveries.pause import pause_webhooks, resume_webhooks
+from shared.platform.settings import RETRY_STEPS
+from shared.platform.uuids import uuid_in
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from flask_babel import gettext as _
 
-from shared.attempts.deciding import Decision, Seen
-from shared.attempts.explaining import (
+from shared.domain.attempts.notes import (
     LONGEST,
     LONGEST_REFERENCE,
     SHORTEST,
@@ -15,7 +14,8 @@ from shared.attempts.explaining import (
     explanation_in,
     reference_in,
 )
-from shared.attempts.states import AttemptState
+from shared.domain.attempts.operator_decision import Decision, Seen
+from shared.domain.attempts.states import AttemptState
 
 PAID = "paid"
 NOT_PAID = "not_paid"

@@ -8,8 +8,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.attempts.deciding import Seen, can_decide
-from shared.attempts.states import Answer, AttemptState
+from shared.domain.attempts.operator_decision import Seen, can_decide
+from shared.domain.attempts.states import Answer, AttemptState
 
 _MOST = 100
 _EARLIER_MS = 3_600_000
@@ -26,10 +26,10 @@ left join merchants as m on m.id = a.merchant_id
 where t.id = %s"""
 _ALL = f"""
 select id, method, provider, state, provider_reference, created_at, updated_at from payment_attempts
-where intent_uuid = %s order by id desc limit {_MOST}"""  # noqa: S608  from constants of this file
+where intent_uuid = %s order by id desc limit {_MOST}"""
 _EVENTS = f"""
 select type, at from intent_events
-where intent_uuid = %(intent)s and id >= %(since)s order by seq desc limit {_MOST}"""  # noqa: S608  from constants of this file
+where intent_uuid = %(intent)s and id >= %(since)s order by seq desc limit {_MOST}"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from services.monitor.attempts import words
 from services.monitor.attempts.forms import NOTHING_GIVEN, Given, read_decision, read_note, read_seen
 from services.monitor.attempts.looking import find_attempt
 from services.monitor.workshop import Workshop
-from shared.applications.errors import RefusedError
-from shared.attempts.deciding import NoSuchAttemptError, decide
-from shared.attempts.duplicates import list_open_duplicates, mark_handled
-from shared.attempts.outcome import Settled
-from shared.attempts.states import AttemptState
-from shared.attempts.undecided import list_undecided
+from shared.domain.attempts.duplicates import list_open_duplicates, mark_handled
+from shared.domain.attempts.operator_decision import NoSuchAttemptError, decide
+from shared.domain.attempts.provider_exchange import Settled
+from shared.domain.attempts.states import AttemptState
+from shared.domain.attempts.undecided import list_undecided
+from shared.platform.errors import RefusedError
 
 _MOST_LISTED = 200
 _SEE_OTHER = 303

@@ -3,12 +3,12 @@
 from flask_babel import gettext
 from flask_babel import lazy_gettext as _
 
-from shared.applications.errors import RefusedError
-from shared.attempts.deciding import AttemptMovedError, OutcomeKnownError, StillOnItsWayError
-from shared.attempts.duplicates import NotDuplicateError
-from shared.attempts.states import AttemptState
-from shared.intents.states import EventType, State
-from shared.payment_method import PaymentMethod
+from shared.domain.attempts.duplicates import NotDuplicateError
+from shared.domain.attempts.operator_decision import AttemptMovedError, OutcomeKnownError, StillOnItsWayError
+from shared.domain.attempts.states import AttemptState
+from shared.domain.intents.states import EventType, State
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.errors import RefusedError
 
 METHODS = {
     PaymentMethod.CARD: _("Bank card"),

@@ -14,20 +14,20 @@ from services.monitor.dead import words
 from services.monitor.dead.letters import offset_in
 from services.monitor.dead.tries import intent_of, list_tries
 from services.monitor.workshop import Workshop
-from shared.applications.registry import names_of
-from shared.dead.exhausted import (
+from shared.console.requests import wants_part
+from shared.domain.applications.registry import names_of
+from shared.domain.deliveries.exhausted import (
     Exhausted,
     ExhaustedPage,
     get_exhausted,
     list_exhausted,
     resend_exhausted,
 )
-from shared.pages.asking import wants_part
-from shared.topics import RETRY_STEPS
-from shared.uuid_text import uuid_in
-from shared.webhooks.resending import DeliveryNotFoundError
-from shared.webhooks.signing import body_of
-from shared.webhooks.standing import SendingRefusedError, refusal_of
+from shared.domain.deliveries.resend import DeliveryNotFoundError
+from shared.domain.deliveries.sendability import SendingRefusedError, refusal_of
+from shared.domain.deliveries.signing import body_of
+from shared.platform.settings import RETRY_STEPS
+from shared.platform.uuids import uuid_in
 
 _PAGE = 25
 _LOOK = 100

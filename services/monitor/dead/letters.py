@@ -10,11 +10,11 @@ from flask_babel import gettext as _
 from services.monitor.access import signed_in
 from services.monitor.dead.words import why_not
 from services.monitor.workshop import Workshop
-from shared.applications.errors import RefusedError
-from shared.dead.letters import Letter, LetterNotFoundError, get_letter, list_letters
-from shared.dead.replay_runs import Run, latest_run
-from shared.dead.replaying import origins, replay
-from shared.uuid_text import uuid_in
+from shared.domain.dead_letters.queries import Letter, LetterNotFoundError, get_letter, list_letters
+from shared.domain.dead_letters.replays import Run, latest_run
+from shared.domain.dead_letters.republish import origins, replay
+from shared.platform.errors import RefusedError
+from shared.platform.uuids import uuid_in
 
 _PAGE = 25
 _MOST_DIGITS = 18

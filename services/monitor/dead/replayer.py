@@ -6,11 +6,11 @@ Of several monitors one does it. While Kafka or the database is away it waits, a
 import logging
 from threading import Event, Thread
 
-from shared.backoff import growing_pause
-from shared.db.pool import Database, DatabaseUnavailableError
-from shared.dead.replay_runs import work_a_batch
-from shared.kafka.clients import KafkaUnavailableError
-from shared.settings import KafkaSettings
+from shared.domain.dead_letters.replays import work_a_batch
+from shared.platform.backoff import growing_pause
+from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.settings import KafkaSettings
 
 _log = logging.getLogger(__name__)
 

@@ -11,9 +11,8 @@ from services.monitor.access import signed_in
 from services.monitor.dead import words
 from services.monitor.dead.letters import chosen_origin, is_under_way
 from services.monitor.workshop import Workshop
-from shared.applications.errors import RefusedError
-from shared.dead.open_letters import look_for_open
-from shared.dead.replay_runs import (
+from shared.console.requests import wants_part
+from shared.domain.dead_letters.replays import (
     ReplayingAlreadyError,
     RunNotFoundError,
     begin_run,
@@ -21,9 +20,9 @@ from shared.dead.replay_runs import (
     latest_run,
     stop_run,
 )
-from shared.dead.replaying import origins
-from shared.pages.asking import wants_part
-from shared.uuid_text import uuid_in
+from shared.domain.dead_letters.republish import look_for_open, origins
+from shared.platform.errors import RefusedError
+from shared.platform.uuids import uuid_in
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422

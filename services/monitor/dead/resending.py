@@ -15,13 +15,13 @@ from services.monitor.access import note, signed_in
 from services.monitor.dead import words
 from services.monitor.dead.bulk_resends import Resending, find_resend, list_resends
 from services.monitor.workshop import Workshop
-from shared.audit import Action, Details
-from shared.db.first_value import first_value
-from shared.dead.exhausted import resend_all_exhausted
-from shared.dead.resending_exhausted import ResendingAll
-from shared.pages.asking import wants_part
-from shared.uuid_text import uuid_in
-from shared.webhooks.resending_failed import stop_resending_failed
+from shared.console.requests import wants_part
+from shared.domain.audit_log import Action, Details
+from shared.domain.deliveries.bulk_resend import stop_resending_failed
+from shared.domain.deliveries.exhausted import resend_all_exhausted
+from shared.domain.deliveries.resend_exhausted import ResendingAll
+from shared.platform.database.first_value import first_value
+from shared.platform.uuids import uuid_in
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422

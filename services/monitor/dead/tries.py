@@ -8,14 +8,14 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import dict_row
 
-from shared.dead.exhausted import without_query
-from shared.dead.readable import readable, readable_line
+from shared.domain.dead_letters.preview import readable, readable_line
+from shared.domain.deliveries.exhausted import without_query
 
 _LONGEST_URL = 500
 _MOST = 50
 _TRIES = f"""
 select number, step, at, duration_ms, url, status_code, failure, coalesce(answer, '') as answer
-from webhook_tries where delivery_id = %s order by number desc limit {_MOST}"""  # noqa: S608  from constants of this file
+from webhook_tries where delivery_id = %s order by number desc limit {_MOST}"""
 _INTENT = "select intent_uuid from webhook_deliveries where id = %s"
 
 

@@ -3,13 +3,13 @@
 from flask_babel import gettext
 from flask_babel import lazy_gettext as _
 
-from shared.applications.errors import RefusedError
-from shared.dead.exhausted import GONE
-from shared.dead.letters import LetterNotFoundError
-from shared.dead.replay_runs import NothingToReplayError, ReplayingAlreadyError
-from shared.dead.replaying import LetterLostError, OriginRefusedError, RecordRefusedError
-from shared.webhooks.failures import NO_URL, Failure
-from shared.webhooks.standing import Refusal, SendingRefusedError
+from shared.domain.dead_letters.queries import LetterNotFoundError
+from shared.domain.dead_letters.replays import NothingToReplayError, ReplayingAlreadyError
+from shared.domain.dead_letters.republish import LetterLostError, OriginRefusedError, RecordRefusedError
+from shared.domain.deliveries.exhausted import GONE
+from shared.domain.deliveries.failures import NO_URL, Failure
+from shared.domain.deliveries.sendability import Refusal, SendingRefusedError
+from shared.platform.errors import RefusedError
 
 STATUSES = {
     "pending": _("Pending"),

@@ -13,8 +13,8 @@ from services.monitor.watch import numbers
 from services.monitor.watch.judging import answer_questions, find_troubles
 from services.monitor.watch.thresholds import Thresholds
 from services.monitor.workshop import Workshop
-from shared.pages.asking import wants_part
-from shared.topics import DEAD_LETTERS, WEBHOOKS_DEAD
+from shared.console.requests import wants_part
+from shared.domain.topics import DEAD_LETTERS, WEBHOOKS_DEAD
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from services.monitor.watch.troubles import Answer, Kind, Level, Question, Trouble
 from services.monitor.words import duration, whole
-from shared.topics import ALL_TOPICS
+from shared.domain.topics import ALL_TOPICS
 
 QUESTIONS = {
     Question.MONEY: lazy_gettext("Is money being taken?"),

@@ -6,10 +6,10 @@ from flask import render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from services.monitor.workshop import Workshop
-from shared.applications.registry import names_of
-from shared.audit import list_operators_entries
-from shared.pages.audit_words import ACTIONS, DETAILS
-from shared.uuid_text import uuid_in
+from shared.console.audit_labels import ACTIONS, DETAILS
+from shared.domain.applications.registry import names_of
+from shared.domain.audit_log import list_operators_entries
+from shared.platform.uuids import uuid_in
 
 _PAGE = 50
 

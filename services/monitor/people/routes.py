@@ -6,8 +6,8 @@ from services.monitor.access import add_route, note, signed_in
 from services.monitor.people.audit_log import AuditPages
 from services.monitor.people.signing_in import SignInPages
 from services.monitor.workshop import Workshop
-from shared.pages.account import AccountPages
-from shared.people.operators import set_operator_password
+from shared.console.account import AccountPages
+from shared.domain.accounts.operators import set_operator_password
 
 _POST = ("POST",)
 

@@ -7,22 +7,20 @@ from flask.typing import ResponseReturnValue
 
 from services.monitor.access import SignedIn, note, signed_in
 from services.monitor.workshop import Workshop
-from shared.audit import Action, record
-from shared.credential_formats import hash_of
-from shared.pages.asking import address, wanted_path
-from shared.pages.known_browser import account_of, remember_account
-from shared.pages.sign_in_form import empty_form, what_was_entered
-from shared.pages.token import forget, remember
-from shared.people.operators import (
+from shared.console.cookies import account_of, forget, remember, remember_account
+from shared.console.requests import address, wanted_path
+from shared.console.sign_in_form import empty_form, what_was_entered
+from shared.domain.accounts.operators import (
     Operator,
     find_operator,
     is_operator_unchanged,
     set_operator_password,
 )
-from shared.people.passwords import is_outdated
-from shared.people.proving import Prover
-from shared.people.sessions import begin_session, end_session
-from shared.people.throttles import SlowDownError
+from shared.domain.accounts.passwords import Prover, is_outdated
+from shared.domain.accounts.sessions import begin_session, end_session
+from shared.domain.accounts.throttles import SlowDownError
+from shared.domain.audit_log import Action, record
+from shared.platform.tokens import hash_of
 
 _SEE_OTHER = 303
 

@@ -13,8 +13,9 @@ from services.monitor.topics import words
 from services.monitor.watch import numbers
 from services.monitor.watch.thresholds import Thresholds
 from services.monitor.workshop import Workshop
-from shared.pages.asking import wants_part
-from shared.topics import ALL_TOPICS, WEBHOOKS_DELAY, Topic
+from shared.console.requests import wants_part
+from shared.domain.topics import ALL_TOPICS, WEBHOOKS_DELAY
+from shared.platform.kafka.topic_definition import Topic
 
 _BY_NAME = {topic.name: topic for topic in ALL_TOPICS}
 _DELAY = frozenset(topic.name for topic in WEBHOOKS_DELAY)

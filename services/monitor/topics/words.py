@@ -2,7 +2,7 @@
 
 from flask_babel import lazy_gettext as _
 
-from shared.kafka.watching.judging import Standing
+from shared.platform.kafka.inspection.health import Standing
 
 STANDINGS = {
     Standing.FINE: _("Fine"),

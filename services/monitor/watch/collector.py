@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from services.monitor.watch.figures import Figures
 from services.monitor.watch.seen import KafkaSeen, ServiceSeen
 from services.monitor.watch.watch import Watch
-from shared.kafka.watching.judging import Standing
+from shared.platform.kafka.inspection.health import Standing
 
 Sample = tuple[tuple[str, ...], float]
 

@@ -9,9 +9,9 @@ from uuid import UUID
 from psycopg import Connection
 
 from services.monitor.watch.figures import Attempts, Counted, Deliveries, Figures, Payments, Waiting
-from shared.db.index_order import read_in_order
-from shared.db.pool import Database
-from shared.uuid7 import moment_of
+from shared.platform.database.index_order import read_in_order
+from shared.platform.database.pool import Database
+from shared.platform.uuids import moment_of
 
 MOST = 20_000
 """Rows of a kind that a look reads at most."""
@@ -26,18 +26,18 @@ select mizan_now(), uuid7_floor(mizan_now() - interval '1 hour') as hour,
        uuid7_floor(mizan_now() - interval '1 minute') as minute, mizan_now() - interval '15 minutes' as lately"""
 OUTBOX_SQL = f"""
 select (select count(*) from (select from outbox limit {MOST + 1}) as counted),
-       (select extract(epoch from clock_timestamp() - created_at)::float8 from outbox order by id limit 1)"""  # noqa: S608  from constants of this file, as those below
+       (select extract(epoch from clock_timestamp() - created_at)::float8 from outbox order by id limit 1)"""
 CREATED_SQL = f"""
 select count(*), count(*) filter (where uuid >= %(minute)s)
-from (select uuid from payment_intents where uuid >= %(hour)s order by uuid desc limit {MOST + 1}) as newest"""  # noqa: S608
+from (select uuid from payment_intents where uuid >= %(hour)s order by uuid desc limit {MOST + 1}) as newest"""
 EVENTS_SQL = f"""
 select type, count(*), count(*) filter (where id >= %(five_minutes)s)
 from (select id, type from intent_events where id >= %(hour)s order by id desc limit {MOST + 1}) as newest
-group by type"""  # noqa: S608
+group by type"""
 ATTEMPTS_SQL = f"""
 select state, count(*)
 from (select state from payment_attempts where id >= %(hour)s order by id desc limit {MOST + 1}) as newest
-group by state"""  # noqa: S608
+group by state"""
 # Each state by itself: those who left a provider's page are many, and must not hide the others.
 UNDER_WAY_SQL = f"""
 select wanted.state, next_verify_at is null and wanted.state = 'unknown' as is_undecided, count(*),
@@ -47,10 +47,10 @@ cross join lateral (
     select next_verify_at, coalesce(sent_at, created_at) as since from payment_attempts
     where state = wanted.state and state in ('awaiting_redirect', 'sent', 'unknown')
     order by id limit {MOST + 1}) as open
-group by 1, 2"""  # noqa: S608
+group by 1, 2"""
 DUPLICATES_SQL = f"""
 select count(*) from (select from payment_attempts where state = 'duplicate' and handled_at is null
-                      limit {MOST + 1}) as open"""  # noqa: S608
+                      limit {MOST + 1}) as open"""
 LATE_SQL = """
 select (select extract(epoch from mizan_now() - expires_at)::float8 from payment_intents
         where status = 'requires_payment_method' order by expires_at limit 1),
@@ -62,14 +62,14 @@ select application_id, step, parked_at is not null as is_parked, count(*), min(n
        count(*) filter (where tries > 0 and updated_at >= %(lately)s)
 from (select application_id, step, parked_at, next_due_at, tries, updated_at from webhook_deliveries
       where next_due_at is not null order by next_due_at, id limit {MOST + 1}) as ahead
-group by 1, 2, 3"""  # noqa: S608
+group by 1, 2, 3"""
 RECENT_SQL = f"""
 select status, count(*), sum(tries)
 from (select status, tries from webhook_deliveries where id >= %(hour)s order by id desc limit {MOST + 1}) as newest
-group by status"""  # noqa: S608
+group by status"""
 PARKED_SQL = f"""
-select count(*) from (select from webhook_deliveries where parked_at is not null limit {MOST + 1}) as parked"""  # noqa: S608
-PAUSED_SQL = f"select id from applications where webhooks_paused_at is not null limit {MOST}"  # noqa: S608
+select count(*) from (select from webhook_deliveries where parked_at is not null limit {MOST + 1}) as parked"""
+PAUSED_SQL = f"select id from applications where webhooks_paused_at is not null limit {MOST}"
 FAILING_SQL = """
 select count(*) from unnest(%(suspects)s::uuid[]) as suspect (id)
 where not exists (

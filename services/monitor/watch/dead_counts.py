@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 
 from services.monitor.watch.seen import DeadLetters
-from shared.dead.topic_tail import looking_into
-from shared.kafka.watching.views import KafkaView
-from shared.settings import KafkaSettings
-from shared.topics import DEAD_LETTERS, WEBHOOKS_DEAD
+from shared.domain.dead_letters.topic_tail import looking_into
+from shared.domain.topics import DEAD_LETTERS, WEBHOOKS_DEAD
+from shared.platform.kafka.inspection.snapshot import KafkaView
+from shared.platform.settings import KafkaSettings
 
 _TOPICS = (DEAD_LETTERS, WEBHOOKS_DEAD)
 _EVERY_S = 30.0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shared.kafka.watching.views import KafkaView
+from shared.platform.kafka.inspection.snapshot import KafkaView
 
 
 @dataclass(frozen=True, slots=True)

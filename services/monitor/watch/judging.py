@@ -7,9 +7,9 @@ from services.monitor.watch.figures import Figures
 from services.monitor.watch.seen import KafkaSeen, Seen, ServiceSeen
 from services.monitor.watch.thresholds import Thresholds
 from services.monitor.watch.troubles import Answer, Kind, Level, Question, Trouble
-from shared.kafka.watching.judging import Standing
-from shared.kafka.watching.views import GroupView
-from shared.topics import CHECKOUT_VERIFY, DEAD_LETTERS, WEBHOOKS_DEAD
+from shared.domain.topics import CHECKOUT_VERIFY, DEAD_LETTERS, WEBHOOKS_DEAD
+from shared.platform.kafka.inspection.health import Standing
+from shared.platform.kafka.inspection.snapshot import GroupView
 
 _MONEY, _WEBHOOKS, _STUCK = Question
 _ORDER = {kind: place for place, kind in enumerate(Kind)}

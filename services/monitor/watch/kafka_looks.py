@@ -3,10 +3,11 @@
 from services.monitor.watch.dead_counts import DeadCounts
 from services.monitor.watch.flows import flows_between
 from services.monitor.watch.seen import KafkaSeen
-from shared.kafka.watching.judging import Judge
-from shared.kafka.watching.views import KafkaView
-from shared.kafka.watching.watcher import KafkaWatcher
-from shared.settings import KafkaSettings
+from shared.domain.topics import ALL_TOPICS
+from shared.platform.kafka.inspection.health import Judge
+from shared.platform.kafka.inspection.inspector import KafkaWatcher
+from shared.platform.kafka.inspection.snapshot import KafkaView
+from shared.platform.settings import KafkaSettings
 
 
 class KafkaLooks:
@@ -22,7 +23,7 @@ class KafkaLooks:
     def look(self) -> KafkaSeen:
         """Raises KafkaUnavailableError within seconds."""
         if self._watcher is None:
-            self._watcher = KafkaWatcher(self._settings)
+            self._watcher = KafkaWatcher(self._settings, ALL_TOPICS)
         view = self._watcher.look()
         dead = self._dead.of(view)
         flows = flows_between(self._earlier, view)

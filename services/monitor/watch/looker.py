@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 from services.monitor.watch.seen import Looked
-from shared.redaction import redact_text
+from shared.platform.redaction import redact_text
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)

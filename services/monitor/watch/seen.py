@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 from services.monitor.watch.figures import Figures
 from services.monitor.watch.flows import Flow
-from shared.kafka.watching.judging import Judgement, Standing
-from shared.kafka.watching.views import GroupView, KafkaView, TopicView
+from shared.platform.kafka.inspection.health import Judgement, Standing
+from shared.platform.kafka.inspection.snapshot import GroupView, KafkaView, TopicView
 
 T = TypeVar("T")
 STALE_AFTER_S = 30.0

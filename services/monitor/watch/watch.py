@@ -10,8 +10,8 @@ from services.monitor.watch.looker import Looker
 from services.monitor.watch.numbers import of_database, of_kafka
 from services.monitor.watch.seen import KafkaSeen, Seen, ServiceSeen
 from services.monitor.watch.service_looks import look_at_services
-from shared.db.pool import Database
-from shared.settings import Settings
+from shared.platform.database.pool import Database
+from shared.platform.settings import Settings
 
 _KAFKA_EVERY_S = 5.0
 _DATABASE_EVERY_S = 5.0

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from services.checkout.app import make_app
-from shared.web.operations_server import serve_operations
+from shared.platform.web.operations_server import serve_operations
 from tests.checkout.world import CheckoutWorld
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Locator, Page, Request, ViewportSize, expect
 
-from shared.intents.intent import Intent
+from shared.domain.intents.intent import Intent
 from tests.browser import DESKTOP, Visitor, Visitors
 from tests.checkout.browser.words import DIRECTIONS, say
 from tests.checkout.world import CheckoutWorld

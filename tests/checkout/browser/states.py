@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import uuid4
 
-from shared.applications.registry import NewApplication
-from shared.attempts.beginning import begin
-from shared.attempts.outcome import Outcome
-from shared.attempts.settling import settle_notified
-from shared.attempts.states import Answer, AttemptState
-from shared.intents.intent import Intent
+from shared.domain.applications.registry import NewApplication
+from shared.domain.attempts.provider_exchange import Outcome
+from shared.domain.attempts.settlement import settle_notified
+from shared.domain.attempts.start import begin
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.intents.intent import Intent
 from tests.checkout.browser import words
 from tests.checkout.browser.shopper import BANK
 from tests.checkout.world import CheckoutWorld

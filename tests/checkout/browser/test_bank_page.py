@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import expect
 
-from shared.applications.provider_accounts import Adapter, set_provider
-from shared.payment_method import PaymentMethod
+from shared.domain.applications.provider_accounts import Adapter, set_provider
+from shared.domain.payment_methods import PaymentMethod
 from tests.browser import Visitors
 from tests.checkout.browser import words
 from tests.checkout.browser.serving import serving

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import ViewportSize, expect
 
-from shared.applications.registry import NewApplication
+from shared.domain.applications.registry import NewApplication
 from tests.browser import PHONE, SMALL_PHONE
 from tests.checkout.browser import words
 from tests.checkout.browser.shopper import Shopper, Shoppers

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Request, expect
 
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
 from tests.browser import Visitors
 from tests.dashboard.browser.words import CATALOGUE
 from tests.dashboard.world import PASSWORD, DashboardWorld, Merchant

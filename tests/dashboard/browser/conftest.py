@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from services.dashboard.app import make_app
-from shared.web.operations_server import serve_operations
+from shared.platform.web.operations_server import serve_operations
 from tests.browser import Visitors
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.dashboard.world import DashboardWorld

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
 from tests.browser import DESKTOP, SMALL_PHONE
 from tests.dashboard.browser.colleague import Colleague
 from tests.dashboard.world import DashboardWorld

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import expect
 
-from shared.audit import Action, Actor, record
-from shared.intents.states import State
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
+from shared.domain.audit_log import Action, Actor, record
+from shared.domain.intents.states import State
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.dashboard.browser.words import DIRECTIONS, LANGUAGES
 from tests.dashboard.busy_shop import BusyShop, open_busy_shop

@@ -5,8 +5,8 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import expect
 
-from shared.intents.states import State
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
+from shared.domain.intents.states import State
 from tests.browser import SMALL_PHONE
 from tests.dashboard.browser.colleague import Colleagues
 from tests.dashboard.browser.tour import EXPECTED

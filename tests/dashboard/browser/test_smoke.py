@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 
 from services.dashboard.access import needs_of
 from services.dashboard.app import make_app
-from shared.people.invitations import invite
-from shared.people.roles import Role
+from services.dashboard.people.invitations import invite
+from shared.domain.accounts.roles import Role
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.world import PASSWORD, DashboardWorld

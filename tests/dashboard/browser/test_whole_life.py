@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from shared.settings import DatabaseSettings, KafkaSettings
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.browser import Visitors
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.shopping import Shopping

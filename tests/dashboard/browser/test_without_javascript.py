@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.dashboard.busy_shop import open_busy_shop
 from tests.dashboard.world import PASSWORD, DashboardWorld

@@ -5,10 +5,10 @@ from uuid import UUID, uuid4
 
 from playwright.sync_api import expect
 
+from services.dashboard.people.invitations import invite
 from services.scheduler.bulk_resends import BulkResends
-from shared.applications.merchants import make_merchant
-from shared.people.invitations import invite
-from shared.people.roles import Role
+from shared.domain.accounts.roles import Role
+from shared.domain.applications.merchants import make_merchant
 from tests.dashboard.browser.colleague import Colleague
 from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.world import PASSWORD, DashboardWorld

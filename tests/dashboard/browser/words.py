@@ -4,4 +4,4 @@ from tests.catalogue import DIRECTIONS, LANGUAGES, Catalogue
 
 __all__ = ["CATALOGUE", "DIRECTIONS", "LANGUAGES"]
 
-CATALOGUE = Catalogue("services.dashboard", "shared.pages")
+CATALOGUE = Catalogue("services.dashboard", "shared.console")

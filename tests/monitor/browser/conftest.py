@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from services.monitor.app import make_app
-from shared.web.operations_server import serve_operations
+from shared.platform.web.operations_server import serve_operations
 from tests.browser import Visitors
 from tests.monitor.browser.troubled_house import TroubledHouse
 from tests.monitor.browser.watcher import Watchers
 from tests.monitor.world import MonitorWorld
-from tests.shared.dead.graveyard import Graveyard
+from tests.shared.domain.dead_letters.graveyard import Graveyard
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from playwright.sync_api import Locator, expect
 
-from shared.kafka.producer import ConfirmingProducer, Outgoing, until
-from shared.settings import DatabaseSettings, KafkaSettings
-from shared.topics import WEBHOOKS_DELIVER
+from shared.domain.topics import WEBHOOKS_DELIVER
+from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.browser import Visitors
 from tests.monitor.browser.watcher import Watcher, Watchers
 from tests.shopping import BEING_CONFIRMED, SILENT_CARD, Shopping

@@ -6,18 +6,18 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from uuid import UUID, uuid4
 
-from shared.audit import Actor
-from shared.dead.replay_runs import begin_run
-from shared.dead.resending_exhausted import resend_all_exhausted
-from shared.messages import DeliveryExhausted, encode
-from shared.settings import MonitorSettings
-from shared.topics import WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
+from shared.domain.audit_log import Actor
+from shared.domain.dead_letters.replays import begin_run
+from shared.domain.deliveries.resend_exhausted import resend_all_exhausted
+from shared.domain.messages import DeliveryExhausted, encode
+from shared.domain.topics import WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
+from shared.platform.settings import MonitorSettings
 from tests.dashboard.made_deliveries import Deliveries
 from tests.monitor.needy_payments import NeedyPayments
 from tests.monitor.rows import make_event
 from tests.monitor.topic_records import Records
 from tests.monitor.world import MonitorWorld
-from tests.shared.dead.graveyard import Graveyard
+from tests.shared.domain.dead_letters.graveyard import Graveyard
 
 LONG = "مكتبة بنغازي " + "W" * 120
 _SOMEBODY = Actor("operator somebody@example.ly")

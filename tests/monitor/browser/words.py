@@ -2,4 +2,4 @@
 
 from tests.catalogue import Catalogue
 
-CATALOGUE = Catalogue("services.monitor", "shared.pages")
+CATALOGUE = Catalogue("services.monitor", "shared.console")

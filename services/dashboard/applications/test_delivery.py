@@ -1,0 +1,50 @@
+"""Sends somebody a test delivery: real, signed and retried like any other, but of an intent that does not exist.
+
+It goes through the outbox to webhooks.deliver, and the webhook service sees no difference.
+"""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from psycopg import Connection
+
+from shared.domain.applications.errors import ApplicationNotFoundError
+from shared.domain.deliveries.sendability import check_can_send
+from shared.domain.intents.states import EventType
+from shared.domain.topics import WEBHOOKS_DELIVER
+from shared.platform.tracing.spans import current_trace
+
+_SENT_BEFORE = "select from webhook_deliveries where id = %s"
+# Nobody changes the URL, the secret or the pause before the delivery is made.
+_HOLD = "select from applications where id = %s for share"
+_SEND = """
+with made as (
+    insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, next_due_at, is_test)
+    select %(id)s, %(intent)s, id, %(event)s, webhook_url, webhook_secret_version, mizan_now(), true
+    from applications where id = %(application)s
+    on conflict (id) do nothing
+    returning id, application_id, next_due_at
+)
+insert into outbox (topic, key, payload, trace)
+select %(topic)s, application_id, delivery_due_message(id, application_id, 1, next_due_at), %(trace)s from made"""
+
+
+def send_test_delivery(connection: Connection[Any], application_id: UUID, delivery_id: UUID) -> bool:
+    """`delivery_id`, a uuid v7 made just now, names the wish: asking twice with one id sends once.
+
+    Whether it is on its way because of this call.
+    """
+    if connection.execute(_SENT_BEFORE, (delivery_id,)).rowcount:
+        return False
+    if not connection.execute(_HOLD, (application_id,)).rowcount:
+        raise ApplicationNotFoundError(application_id)
+    check_can_send(connection, application_id)
+    values = {
+        "id": delivery_id,
+        "intent": uuid4(),
+        "application": application_id,
+        "event": EventType.SUCCEEDED,
+        "topic": WEBHOOKS_DELIVER.name,
+        "trace": current_trace(),
+    }
+    return bool(connection.execute(_SEND, values).rowcount)

@@ -1,0 +1,79 @@
+"""Invitations: a link that is good once and for some days, with which a member chooses a password."""
+
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from shared.domain.accounts.members import Member, add_member, join
+from shared.domain.accounts.roles import Role
+from shared.platform.errors import RefusedError
+from shared.platform.tokens import hash_of, new_invitation_token
+
+GOOD_FOR_S = 7 * 24 * 3600
+_PURPOSE = "invitation"
+
+_ISSUE = """
+insert into one_time_codes (hash, purpose, subject, expires_at)
+values (%s, %s, %s, mizan_now() + make_interval(secs => %s))"""
+_LOCK = "select from members where id = %s for update"
+_VOID = """
+update one_time_codes set used_at = mizan_now() where purpose = %s and subject = %s and used_at is null"""
+_LOOK = """
+select m.id, m.email, merchants.name from one_time_codes as c
+join members as m on m.id = c.subject and m.removed_at is null and m.joined_at is null
+join merchants on merchants.id = m.merchant_id
+where c.hash = %s and c.purpose = %s and c.used_at is null and c.expires_at > mizan_now()"""
+_USE = """
+update one_time_codes set used_at = mizan_now()
+where hash = %s and purpose = %s and used_at is null and expires_at > mizan_now() returning subject"""
+_SUBJECT = "select merchant_id, email from members where id = %s and removed_at is null and joined_at is null"
+
+
+class AlreadyJoinedError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__("this member has joined already")
+
+
+class InvitationOverError(Exception):
+    """It was used, or withdrawn, or its time is over, or it never was."""
+
+
+def invite(connection: Connection[Any], merchant_id: UUID, email: str, role: Role) -> tuple[UUID, str]:
+    """The new member, and the token of the link."""
+    member_id = add_member(connection, merchant_id, email, role, None)
+    return member_id, _issue(connection, member_id)
+
+
+def invite_again(connection: Connection[Any], member: Member) -> str:
+    """A new link; the one before is good for nothing any more."""
+    if member.joined_at is not None:
+        raise AlreadyJoinedError
+    connection.execute(_LOCK, (member.id,))
+    connection.execute(_VOID, (_PURPOSE, member.id))
+    return _issue(connection, member.id)
+
+
+def look_at(connection: Connection[Any], token: str) -> tuple[str, str]:
+    """Email address and merchant of who is invited."""
+    row = connection.execute(_LOOK, (hash_of(token), _PURPOSE)).fetchone()
+    if row is None:
+        raise InvitationOverError
+    return str(row[1]), str(row[2])
+
+
+def accept(connection: Connection[Any], token: str, password: str) -> tuple[UUID, UUID, str]:
+    """The member, its merchant and its address. Of two who use one link at one moment, one is told that it is over."""
+    used = connection.execute(_USE, (hash_of(token), _PURPOSE)).fetchone()
+    row = None if used is None else connection.execute(_SUBJECT, (used[0],)).fetchone()
+    if used is None or row is None:
+        raise InvitationOverError
+    if not join(connection, used[0], password):
+        raise InvitationOverError
+    return used[0], row[0], str(row[1])
+
+
+def _issue(connection: Connection[Any], member_id: UUID) -> str:
+    token = new_invitation_token()
+    connection.execute(_ISSUE, (hash_of(token), _PURPOSE, member_id, GOOD_FOR_S))
+    return token

@@ -1,0 +1,67 @@
+"""The language of a person: what they chose, or what their browser prefers, or Arabic."""
+
+from datetime import datetime
+from urllib.parse import urlencode
+
+from babel.dates import format_datetime
+from flask import Flask, request, session, url_for
+from flask_babel import Babel
+
+from shared.console.ui import HOUSE_TRANSLATIONS
+from shared.platform.web.languages import DEFAULT, LANGUAGES, LIBYA, amount_text
+
+_MOMENT = {"ar": "d MMM y، HH:mm:ss", "en": "d MMM y, HH:mm:ss"}
+
+
+def current_language() -> str:
+    asked = request.args.get("lang")
+    if asked in LANGUAGES:
+        return asked
+    chosen = session.get("lang")
+    if chosen in LANGUAGES:
+        return str(chosen)
+    # In the order of what the browser prefers. Werkzeug's own choice would take en over ar-LY for being exact.
+    preferred = (tag.partition("-")[0].lower() for tag in request.accept_languages.values())
+    return next((tag for tag in preferred if tag in LANGUAGES), DEFAULT)
+
+
+def moment(at: datetime) -> str:
+    """To the second, on clocks in Libya."""
+    lang = current_language()
+    return format_datetime(at.astimezone(LIBYA), _MOMENT[lang], locale=lang)
+
+
+def amount(minor: int, currency: str = "LYD") -> str:
+    return amount_text(minor, currency, current_language())
+
+
+def speak_languages(app: Flask, home: str) -> None:
+    """Templates get the filters `moment` and `amount`; `home` is the endpoint of the first page."""
+    Babel(
+        app,
+        default_locale=DEFAULT,
+        default_translation_directories=f"translations;{HOUSE_TRANSLATIONS}",
+        locale_selector=current_language,
+    )
+    app.jinja_env.filters["moment"] = moment
+    app.jinja_env.filters["amount"] = amount
+
+    @app.before_request
+    def remember_choice() -> None:
+        asked = request.args.get("lang")
+        if asked in LANGUAGES and session.get("lang") != asked:
+            session["lang"] = asked
+
+    @app.context_processor
+    def language() -> dict[str, str]:
+        lang = current_language()
+        other = "en" if lang == DEFAULT else DEFAULT
+        return {"lang": lang, "direction": LANGUAGES[lang], "other_language_url": _same_page_in(other, home)}
+
+
+def _same_page_in(lang: str, home: str) -> str:
+    if request.method != "GET" or request.endpoint is None or request.routing_exception is not None:
+        return url_for(home, lang=lang)
+    # The address as it came: of what it names, the guard has made the thing itself.
+    query = [(name, value) for name, value in request.args.items(multi=True) if name != "lang"]
+    return f"{request.path}?{urlencode([*query, ('lang', lang)])}"

@@ -1,0 +1,1 @@
+"""Payments: intents, attempts, deliveries, dead letters, applications, accounts, the audit log, messages, topics."""

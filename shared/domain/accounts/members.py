@@ -1,0 +1,187 @@
+"""The members of a merchant, and their roles. At least one of those who can sign in is an owner."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection, Cursor
+from psycopg.errors import UniqueViolation
+
+from shared.domain.accounts.passwords import hash_password
+from shared.domain.accounts.roles import Role
+from shared.platform.errors import RefusedError
+
+_MOST_MEMBERSHIPS = 20
+# Not what the standard allows but what is in use; mail servers have the last word. Equals and question mark would be
+# read as an encoding in a mail's header.
+_EMAIL = re.compile(r"[^\s@<>()\[\]\\,;:\"=?\x00-\x1f\x7f]{1,64}@[^\s@<>()\[\]\\,;:\"=?\x00-\x1f\x7f]{1,189}")
+
+
+class EmailNotAllowedError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__("this is no email address")
+
+
+class MemberExistsError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__("the merchant has a member with this email address already")
+
+
+class MemberNotFoundError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__("the merchant has no such member")
+
+
+class LastOwnerError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__("the merchant would have no owner left; make somebody else an owner first")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    id: UUID
+    merchant_id: UUID
+    merchant_name: str
+    email: str
+    role: Role
+    password_hash: str | None = field(repr=False)
+    """None while the invitation is open."""
+    created_at: datetime
+    joined_at: datetime | None
+
+
+MEMBER_COLUMNS = (
+    "m.id, m.merchant_id, merchants.name, m.email, m.role, m.password_hash, m.created_at, m.joined_at"
+)
+_COLUMNS = f"{MEMBER_COLUMNS} from members as m join merchants on merchants.id = m.merchant_id"
+_BY_EMAIL = f"""
+select {_COLUMNS} where m.email = %s and m.removed_at is null and m.joined_at is not null
+order by m.id limit {_MOST_MEMBERSHIPS}"""
+_LIST = f"select {_COLUMNS} where m.merchant_id = %s and m.removed_at is null order by m.id"
+_GET = f"select {_COLUMNS} where m.id = %s and m.removed_at is null"
+_ADD = """
+insert into members (merchant_id, email, role, password_hash, joined_at)
+values (%(merchant)s, %(email)s, %(role)s, %(hash)s, case when %(hash)s::text is null then null else mizan_now() end)
+returning id"""
+_LOCK_MERCHANT = "select from merchants where id = %s for no key update"
+_OTHER_OWNERS = """
+select from members where merchant_id = %s and id <> %s and role = 'owner' and removed_at is null
+  and joined_at is not null limit 1"""
+_SET_ROLE = "update members set role = %s where id = %s and removed_at is null"
+_REMOVE = "update members set removed_at = mizan_now() where id = %s and removed_at is null"
+# Those of one person have one salt, so that all can be tried at once.
+_HASH_LIKE = """
+select password_hash from members where email = %s and removed_at is null and password_hash is not null
+order by id limit 1"""
+_EMAIL_OF = "select email from members where id = %s"
+_CHANGE = (
+    "update members set password_hash = %s where id = %s and removed_at is null and joined_at is not null"
+)
+_JOIN = """
+update members set password_hash = %s, joined_at = mizan_now()
+where id = %s and removed_at is null and joined_at is null"""
+_UNCHANGED = """
+select from members where id = %s and removed_at is null and password_hash = %s for update"""
+
+
+def check_email(text: str) -> str:
+    """The address in small letters, as we keep it."""
+    email = text.strip().lower()
+    if not _EMAIL.fullmatch(email) or not email.isprintable():
+        raise EmailNotAllowedError
+    return email
+
+
+def add_member(
+    connection: Connection[Any], merchant_id: UUID, email: str, role: Role, password: str | None
+) -> UUID:
+    """Without a password they are invited, and cannot sign in before they have chosen one."""
+    email = check_email(email)
+    values = {
+        "merchant": merchant_id,
+        "email": email,
+        "role": role,
+        "hash": None if password is None else _hash(connection, email, password),
+    }
+    try:
+        with connection.transaction():
+            row = connection.execute(_ADD, values).fetchone()
+    except UniqueViolation:
+        raise MemberExistsError from None
+    assert row is not None
+    return UUID(str(row[0]))
+
+
+def find_by_email(cursor: Cursor[Any], email: str) -> list[Member]:
+    """All memberships of whoever has this address, as `check_email` gives it; who has not joined cannot sign in."""
+    return [member_in(row) for row in cursor.execute(_BY_EMAIL, (email,))]
+
+
+def list_members(connection: Connection[Any], merchant_id: UUID) -> list[Member]:
+    """Those who joined first, first; with those who are invited."""
+    return [member_in(row) for row in connection.execute(_LIST, (merchant_id,))]
+
+
+def find_member(connection: Connection[Any], member_id: UUID) -> Member | None:
+    row = connection.execute(_GET, (member_id,)).fetchone()
+    return None if row is None else member_in(row)
+
+
+def get_member(connection: Connection[Any], merchant_id: UUID, member_id: UUID) -> Member:
+    """Of this merchant: another's members do not exist."""
+    found = find_member(connection, member_id)
+    if found is None or found.merchant_id != merchant_id:
+        raise MemberNotFoundError
+    return found
+
+
+def change_role(connection: Connection[Any], member: Member, role: Role) -> None:
+    if role is not Role.OWNER:
+        _keep_an_owner(connection, member)
+    connection.execute(_SET_ROLE, (role, member.id))
+
+
+def remove_member(connection: Connection[Any], member: Member) -> None:
+    """Their sessions end with it: a session counts while its member is there."""
+    _keep_an_owner(connection, member)
+    connection.execute(_REMOVE, (member.id,))
+
+
+def set_password(connection: Connection[Any], member_id: UUID, password: str) -> None:
+    """Of somebody who has joined."""
+    connection.execute(_CHANGE, (_hash_for(connection, member_id, password), member_id))
+
+
+def join(connection: Connection[Any], member_id: UUID, password: str) -> bool:
+    """Whether they were invited, and are in from now on."""
+    return connection.execute(_JOIN, (_hash_for(connection, member_id, password), member_id)).rowcount > 0
+
+
+def is_unchanged(connection: Connection[Any], member: Member) -> bool:
+    """Whether the password that was tried is theirs still; and it stays so until the transaction ends."""
+    return connection.execute(_UNCHANGED, (member.id, member.password_hash)).rowcount > 0
+
+
+def _hash_for(connection: Connection[Any], member_id: UUID, password: str) -> str:
+    (email,) = connection.execute(_EMAIL_OF, (member_id,)).fetchone() or ("",)
+    return _hash(connection, email, password)
+
+
+def _hash(connection: Connection[Any], email: str, password: str) -> str:
+    row = connection.execute(_HASH_LIKE, (email,)).fetchone()
+    return hash_password(password, like=row[0] if row else None)
+
+
+def _keep_an_owner(connection: Connection[Any], member: Member) -> None:
+    """Under the merchant's lock: two owners cannot remove each other."""
+    connection.execute(_LOCK_MERCHANT, (member.merchant_id,))
+    if connection.execute(_OTHER_OWNERS, (member.merchant_id, member.id)).fetchone() is None:
+        raise LastOwnerError
+
+
+def member_in(row: tuple[Any, ...]) -> Member:
+    """Reads a row of MEMBER_COLUMNS."""
+    member_id, merchant_id, merchant_name, email, role, hashed, created_at, joined_at = row
+    return Member(member_id, merchant_id, merchant_name, email, Role(role), hashed, created_at, joined_at)

@@ -1,0 +1,100 @@
+"""Operators: those who run Mizan and sign in to the monitor. They belong to no merchant, and are made at the command
+line only."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection, Cursor
+from psycopg.errors import UniqueViolation
+
+from shared.domain.accounts.members import check_email
+from shared.domain.accounts.passwords import hash_password
+from shared.domain.accounts.sessions import SEEN_SQL, seen_values
+from shared.platform.errors import RefusedError
+from shared.platform.tokens import hash_of
+
+_COLUMNS = "o.id, o.email, o.password_hash, o.created_at"
+_PRESENT = f"{_COLUMNS} from operators as o where o.removed_at is null"
+_LIST = f"select {_PRESENT} order by o.id"
+_BY_EMAIL = f"select {_PRESENT} and o.email = %s"
+_ADD = "insert into operators (email, password_hash) values (%s, %s) returning id"
+_REMOVE = "update operators set removed_at = mizan_now() where id = %s and removed_at is null"
+_CHANGE = "update operators set password_hash = %s where id = %s and removed_at is null"
+_UNCHANGED = "select from operators where id = %s and removed_at is null and password_hash = %s for update"
+_FIND_SESSION = f"""{SEEN_SQL}
+select {_COLUMNS} from sessions as found join operators as o on o.id = found.person_id and o.removed_at is null
+where found.hash = %(hash)s and found.expires_at > mizan_now()"""
+
+
+class OperatorExistsError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__("there is an operator with this email address already")
+
+
+class OperatorNotFoundError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__("there is no such operator")
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    id: UUID
+    email: str
+    password_hash: str = field(repr=False)
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSession:
+    hash: bytes
+    operator: Operator
+
+
+def add_operator(connection: Connection[Any], email: str, password: str) -> UUID:
+    try:
+        with connection.transaction():
+            row = connection.execute(_ADD, (check_email(email), hash_password(password))).fetchone()
+    except UniqueViolation:
+        raise OperatorExistsError from None
+    assert row is not None
+    return UUID(str(row[0]))
+
+
+def find_operator(cursor: Cursor[Any], email: str) -> Operator | None:
+    """By the address as `check_email` gives it."""
+    row = cursor.execute(_BY_EMAIL, (email,)).fetchone()
+    return None if row is None else Operator(*row)
+
+
+def get_operator(connection: Connection[Any], email: str) -> Operator:
+    with connection.cursor() as cursor:
+        found = find_operator(cursor, check_email(email))
+    if found is None:
+        raise OperatorNotFoundError
+    return found
+
+
+def list_operators(connection: Connection[Any]) -> list[Operator]:
+    return [Operator(*row) for row in connection.execute(_LIST)]
+
+
+def remove_operator(connection: Connection[Any], operator_id: UUID) -> None:
+    """Their sessions end with it: a session counts while its operator is there."""
+    connection.execute(_REMOVE, (operator_id,))
+
+
+def set_operator_password(connection: Connection[Any], operator_id: UUID, password: str) -> None:
+    connection.execute(_CHANGE, (hash_password(password), operator_id))
+
+
+def is_operator_unchanged(connection: Connection[Any], operator: Operator) -> bool:
+    """Whether the password that was tried is theirs still; and it stays so until the transaction ends."""
+    return connection.execute(_UNCHANGED, (operator.id, operator.password_hash)).rowcount > 0
+
+
+def find_operator_session(cursor: Cursor[Any], token: str, *, is_use: bool = True) -> OperatorSession | None:
+    """As shared.domain.accounts.sessions.find_session, of an operator. A member's session is none."""
+    row = cursor.execute(_FIND_SESSION, seen_values(token, is_use=is_use)).fetchone() if token else None
+    return None if row is None else OperatorSession(hash_of(token), Operator(*row))

@@ -1,0 +1,96 @@
+"""Who is signed in, member or operator: the browser holds a random token, the database its hash, until it lapses or
+is ended."""
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection, Cursor
+
+from shared.domain.accounts.members import MEMBER_COLUMNS, Member, member_in
+from shared.platform.tokens import hash_of
+
+IDLE_S = 12 * 3600
+"""A session ends when nothing is asked for so long,"""
+LONGEST_S = 7 * 24 * 3600
+"""and after this time at the latest."""
+_LONGEST_BROWSER = 300
+NONE = b""
+"""The hash of no session."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSession:
+    hash: bytes
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    hash: bytes
+    created_at: datetime
+    last_seen_at: datetime
+    address: str | None
+    browser: str | None
+
+
+_BEGIN = """
+insert into sessions (hash, person_id, expires_at, address, browser)
+values (%s, %s, mizan_now() + make_interval(secs => %s), %s, %s)"""
+# Written at most once a minute; and only if nobody has ended it, perhaps while this waited for the row.
+SEEN_SQL = """
+with seen as (
+    update sessions set last_seen_at = mizan_now(),
+        expires_at = least(mizan_now() + make_interval(secs => %(idle)s),
+                           created_at + make_interval(secs => %(longest)s))
+    where hash = %(hash)s and expires_at > mizan_now() and last_seen_at < mizan_now() - interval '1 minute'
+      and %(is_use)s
+)"""
+_FIND = f"""{SEEN_SQL}
+select {MEMBER_COLUMNS}
+from sessions as found join members as m on m.id = found.person_id and m.removed_at is null
+join merchants on merchants.id = m.merchant_id
+where found.hash = %(hash)s and found.expires_at > mizan_now()"""
+_LIST = """
+select hash, created_at, last_seen_at, address, browser from sessions
+where person_id = %s and expires_at > mizan_now() order by last_seen_at desc, hash limit 100"""
+_END = "update sessions set expires_at = mizan_now() where person_id = %s and hash = %s and expires_at > mizan_now()"
+_END_OTHERS = """
+update sessions set expires_at = mizan_now() where person_id = %s and hash <> %s and expires_at > mizan_now()"""
+
+
+def begin_session(connection: Connection[Any], person_id: UUID, address: str, browser: str) -> str:
+    """Returns what the browser is to hold."""
+    token = secrets.token_urlsafe(32)
+    values = (hash_of(token), person_id, IDLE_S, address, browser[:_LONGEST_BROWSER])
+    connection.execute(_BEGIN, values)
+    return token
+
+
+def find_session(cursor: Cursor[Any], token: str, *, is_use: bool = True) -> FoundSession | None:
+    """Whose it is, if it counts still: it has not lapsed, was not ended, and its member is there.
+
+    What no person did is no use (`is_use`), and does not keep it open."""
+    row = cursor.execute(_FIND, seen_values(token, is_use=is_use)).fetchone() if token else None
+    return None if row is None else FoundSession(hash_of(token), member_in(row))
+
+
+def seen_values(token: str, *, is_use: bool) -> dict[str, object]:
+    """What SEEN_SQL asks for."""
+    return {"hash": hash_of(token), "idle": IDLE_S, "longest": LONGEST_S, "is_use": is_use}
+
+
+def list_sessions(connection: Connection[Any], person_id: UUID) -> list[OpenSession]:
+    """Those that count, the one used last first."""
+    return [OpenSession(*row) for row in connection.execute(_LIST, (person_id,))]
+
+
+def end_session(connection: Connection[Any], person_id: UUID, hashed: bytes) -> bool:
+    """Whether there was one of theirs to end."""
+    return connection.execute(_END, (person_id, hashed)).rowcount > 0
+
+
+def end_other_sessions(connection: Connection[Any], person_id: UUID, kept: bytes) -> int:
+    return connection.execute(_END_OTHERS, (person_id, kept)).rowcount

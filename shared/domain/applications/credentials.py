@@ -1,0 +1,128 @@
+"""API keys and access tokens (§5): issued and shown once, kept as hashes, valid until revoked."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from shared.domain.applications.errors import (
+    ApplicationNotFoundError,
+    CredentialAmbiguousError,
+    CredentialExistsError,
+    CredentialNotFoundError,
+)
+from shared.platform.tokens import hash_of, new_access_token, new_api_key, prefix_of
+
+
+class CredentialKind(StrEnum):
+    API_KEY = "api_key"
+    ACCESS_TOKEN = "access_token"  # noqa: S105  the name of a kind
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedCredential:
+    id: UUID
+    kind: CredentialKind
+    text: str = field(repr=False)
+    """The key or token itself; it exists nowhere else."""
+
+    @property
+    def prefix(self) -> str:
+        return prefix_of(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    id: UUID
+    kind: CredentialKind
+    prefix: str
+    created_at: datetime
+    last_used_at: datetime | None
+    """To the minute."""
+    revoked_at: datetime | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", CredentialKind(self.kind))
+
+
+_NEW = {CredentialKind.API_KEY: new_api_key, CredentialKind.ACCESS_TOKEN: new_access_token}
+
+_ISSUE = """
+insert into credentials (id, application_id, kind, prefix, hash)
+select coalesce(%s, uuidv7()), id, %s, %s, %s from applications where id = %s
+on conflict (id) do nothing returning id"""
+
+_APPLICATION = "select 1 from applications where id = %s"
+
+_LIST = """
+select id, kind, prefix, created_at, last_used_at, revoked_at
+from credentials where application_id = %s order by id"""
+
+_BY_HASH = "select id from credentials where hash = %s and application_id = %s"
+
+_REVOKE = """
+update credentials set revoked_at = mizan_now()
+where application_id = %s and id = %s and revoked_at is null
+returning id"""
+
+
+def issue_credential(
+    connection: Connection[Any],
+    application_id: UUID,
+    kind: CredentialKind,
+    *,
+    credential_id: UUID | None = None,
+) -> IssuedCredential:
+    """`credential_id` names the wish: asking twice with one id issues once."""
+    text = _NEW[kind]()
+    values = (credential_id, kind, prefix_of(text), hash_of(text), application_id)
+    row = connection.execute(_ISSUE, values).fetchone()
+    if row is None:
+        _check_there_is(connection, application_id)
+        assert credential_id is not None
+        raise CredentialExistsError(credential_id)
+    return IssuedCredential(id=row[0], kind=kind, text=text)
+
+
+def list_credentials(connection: Connection[Any], application_id: UUID) -> list[Credential]:
+    """All that were ever issued, oldest first."""
+    _check_there_is(connection, application_id)
+    with connection.cursor(row_factory=class_row(Credential)) as cursor:
+        return cursor.execute(_LIST, (application_id,)).fetchall()
+
+
+def find_credential(connection: Connection[Any], application_id: UUID, start: str) -> Credential:
+    """The only credential whose id or prefix begins so; a whole key or token, as it was pasted, is found exactly."""
+    listed = list_credentials(connection, application_id)
+    if start.isascii():
+        whole = connection.execute(_BY_HASH, (hash_of(start), application_id)).fetchone()
+        if whole is not None:
+            return next(credential for credential in listed if credential.id == whole[0])
+    found = [
+        credential
+        for credential in listed
+        if start and (str(credential.id).startswith(start.lower()) or credential.prefix.startswith(start))
+    ]
+    if not found:
+        raise CredentialNotFoundError
+    if len(found) > 1:
+        candidates = ", ".join(f"{credential.prefix} ({credential.id})" for credential in found)
+        raise CredentialAmbiguousError(f"several credentials begin so: {candidates}")
+    return found[0]
+
+
+def revoke_credential(connection: Connection[Any], application_id: UUID, credential_id: UUID) -> bool:
+    """Whether this call revoked it; False when that was done before, at which time it stays."""
+    if connection.execute(_REVOKE, (application_id, credential_id)).fetchone() is not None:
+        return True
+    find_credential(connection, application_id, str(credential_id))
+    return False
+
+
+def _check_there_is(connection: Connection[Any], application_id: UUID) -> None:
+    if connection.execute(_APPLICATION, (application_id,)).fetchone() is None:
+        raise ApplicationNotFoundError(application_id)

@@ -1,0 +1,136 @@
+"""With whom, and with which credentials, an application's customers pay by each method.
+
+An account is replaced, never changed: what began with one is settled with it.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID, uuid4
+
+from psycopg import Connection, Cursor
+
+from shared.domain.applications.errors import ApplicationNotFoundError
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.encryption import SecretBox
+from shared.platform.errors import RefusedError
+
+
+class Adapter(StrEnum):
+    SANDBOX = "sandbox"
+    PLUTU = "plutu"
+
+
+# What a header can carry: a line break that was pasted along would make every call fail.
+_USABLE = re.compile(r"[!-~]{1,2000}")
+
+CREDENTIALS: Mapping[Adapter, tuple[str, ...]] = {
+    Adapter.SANDBOX: (),
+    Adapter.PLUTU: ("api_key", "access_token", "secret_key"),
+}
+"""What each of them wants to see."""
+
+
+class CredentialsIncompleteError(RefusedError):
+    def __init__(self, adapter: Adapter) -> None:
+        wanted = ", ".join(CREDENTIALS[adapter]) or "no credentials"
+        super().__init__(f"an account of {adapter} has {wanted}: none missing, and none besides")
+
+
+class CredentialNotUsableError(RefusedError):
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} is empty, or has spaces or characters that no such credential has, or too many"
+        )
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAccount:
+    id: UUID
+    application_id: UUID
+    method: PaymentMethod
+    adapter: Adapter
+    sealed: str | None = field(repr=False)
+    created_at: datetime
+
+    def opened(self, box: SecretBox) -> Mapping[str, str]:
+        """Its credentials."""
+        if self.sealed is None:
+            return {}
+        credentials: dict[str, str] = json.loads(box.open(self.sealed, _purpose(self.id)))
+        return credentials
+
+
+_LOCK = "select from applications where id = %s for no key update"
+_REPLACE = """
+update provider_accounts set replaced_at = mizan_now()
+where application_id = %s and method = %s and replaced_at is null"""
+_ADD = """
+insert into provider_accounts (id, application_id, method, adapter, sealed) values (%s, %s, %s, %s, %s)"""
+_CURRENT = """
+select id, application_id, method, adapter, sealed, created_at from provider_accounts
+where application_id = %s and replaced_at is null"""
+_GET = "select id, application_id, method, adapter, sealed, created_at from provider_accounts where id = %s"
+
+
+def set_provider(
+    connection: Connection[Any],
+    box: SecretBox,
+    application_id: UUID,
+    method: PaymentMethod,
+    *,
+    adapter: Adapter,
+    credentials: Mapping[str, str],
+) -> UUID:
+    """From now on, customers who choose this method pay through this account."""
+    if set(credentials) != set(CREDENTIALS[adapter]):
+        raise CredentialsIncompleteError(adapter)
+    for name, value in credentials.items():
+        if not _USABLE.fullmatch(value):
+            raise CredentialNotUsableError(name)
+    if not connection.execute(_LOCK, (application_id,)).rowcount:
+        raise ApplicationNotFoundError(application_id)
+    account = uuid4()
+    sealed = box.seal(json.dumps(dict(credentials)), _purpose(account)) if credentials else None
+    connection.execute(_REPLACE, (application_id, method))
+    connection.execute(_ADD, (account, application_id, method, adapter, sealed))
+    return account
+
+
+def current_accounts(cursor: Cursor[Any], application_id: UUID) -> dict[PaymentMethod, ProviderAccount]:
+    """Those that new attempts begin with."""
+    found = [_account(row) for row in cursor.execute(_CURRENT, (application_id,))]
+    return {account.method: account for account in found}
+
+
+def find_account(cursor: Cursor[Any], account_id: UUID) -> ProviderAccount | None:
+    """Also one that was replaced."""
+    row = cursor.execute(_GET, (account_id,)).fetchone()
+    return None if row is None else _account(row)
+
+
+def get_account(cursor: Cursor[Any], account_id: UUID) -> ProviderAccount:
+    account = find_account(cursor, account_id)
+    assert account is not None, "accounts are never deleted"
+    return account
+
+
+def plutu_callback_url(checkout_url: str, account_id: UUID) -> str:
+    """What Plutu is to be told as the address for its callbacks."""
+    return f"{checkout_url}/providers/plutu/callbacks/{account_id}"
+
+
+def _account(row: tuple[Any, ...]) -> ProviderAccount:
+    account_id, application_id, method, adapter, sealed, created_at = row
+    return ProviderAccount(
+        account_id, application_id, PaymentMethod(method), Adapter(adapter), sealed, created_at
+    )
+
+
+def _purpose(account_id: UUID) -> str:
+    return f"provider_account/{account_id}"

@@ -1,0 +1,137 @@
+"""The applications: made with all they need to be talked to, and what may be changed of them afterwards."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from shared.domain.applications.credentials import CredentialKind, issue_credential
+from shared.domain.applications.errors import ApplicationExistsError, ApplicationNotFoundError
+from shared.domain.applications.merchants import check_name, find_or_make_merchant, make_merchant
+from shared.domain.applications.webhook_secrets import roll_webhook_secret
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.encryption import SecretBox
+from shared.platform.outbound_url import WebhookUrl
+
+
+@dataclass(frozen=True, slots=True)
+class NewApplication:
+    name: str
+    merchant: UUID | str | None = None
+    """An existing merchant's id, or a name; None makes a new one, named like the application."""
+    methods: frozenset[PaymentMethod] = frozenset(PaymentMethod)
+    webhook_url: WebhookUrl | None = None
+    id: UUID | None = None
+    """Names the wish: asking twice with one id makes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedApplication:
+    """All that its developer needs; nobody can be shown the three again."""
+
+    id: UUID
+    merchant_id: UUID
+    api_key: str = field(repr=False)
+    access_token: str = field(repr=False)
+    webhook_secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    id: UUID
+    name: str
+    merchant_id: UUID
+    merchant_name: str
+    methods: tuple[PaymentMethod, ...]
+    webhook_url: str | None
+    created_at: datetime
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "methods", tuple(m for m in PaymentMethod if m in self.methods))
+
+
+_CREATE = """
+insert into applications (id, merchant_id, name, webhook_url) values (coalesce(%s, uuidv7()), %s, %s, %s)
+on conflict (id) do nothing returning id"""
+
+_RENAME = "update applications set name = %s where id = %s and name <> %s returning old.name"
+
+_ENABLE_METHODS = "insert into application_methods (application_id, method) select %s, unnest(%s::text[])"
+
+_SET_WEBHOOK_URL = "update applications set webhook_url = %s where id = %s returning old.webhook_url"
+
+_COLUMNS = """a.id, a.name, a.merchant_id, m.name as merchant_name, a.webhook_url, a.created_at,
+       array(select method from application_methods where application_id = a.id) as methods
+from applications a join merchants m on m.id = a.merchant_id"""
+_LIST = f"select {_COLUMNS} order by a.id"
+_OF_MERCHANT = f"select {_COLUMNS} where a.merchant_id = %s order by a.id"
+_GET = f"select {_COLUMNS} where a.id = %s"
+_NAMES = "select id, name from applications where id = any(%s::uuid[])"
+
+
+def create_application(
+    connection: Connection[Any], box: SecretBox, new: NewApplication
+) -> CreatedApplication:
+    """The application with its merchant, methods, first credentials and webhook secret, in one transaction."""
+    name = check_name(new.name, of="application")
+    if new.merchant is None:
+        # Never found by name: a merchant would see whatever belongs to a namesake.
+        merchant_id = make_merchant(connection, name)
+    else:
+        merchant_id = find_or_make_merchant(connection, new.merchant)
+    row = connection.execute(_CREATE, (new.id, merchant_id, name, new.webhook_url)).fetchone()
+    if row is None:
+        assert new.id is not None
+        raise ApplicationExistsError(new.id)
+    application_id = row[0]
+    connection.execute(_ENABLE_METHODS, (application_id, sorted(new.methods)))
+    return CreatedApplication(
+        id=application_id,
+        merchant_id=merchant_id,
+        api_key=issue_credential(connection, application_id, CredentialKind.API_KEY).text,
+        access_token=issue_credential(connection, application_id, CredentialKind.ACCESS_TOKEN).text,
+        webhook_secret=roll_webhook_secret(connection, box, application_id).text,
+    )
+
+
+def rename_application(connection: Connection[Any], application_id: UUID, name: str) -> str | None:
+    """The name before, if it was another one."""
+    name = check_name(name, of="application")
+    row = connection.execute(_RENAME, (name, application_id, name)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def set_webhook_url(connection: Connection[Any], application_id: UUID, url: WebhookUrl | None) -> str | None:
+    """None removes it: no webhooks are sent (§6.1). Returns the one before."""
+    row = connection.execute(_SET_WEBHOOK_URL, (url, application_id)).fetchone()
+    if row is None:
+        raise ApplicationNotFoundError(application_id)
+    return None if row[0] is None else str(row[0])
+
+
+def list_applications(connection: Connection[Any]) -> list[Application]:
+    """Oldest first."""
+    with connection.cursor(row_factory=class_row(Application)) as cursor:
+        return cursor.execute(_LIST).fetchall()
+
+
+def list_applications_of(connection: Connection[Any], merchant_id: UUID) -> list[Application]:
+    """Of one merchant, oldest first."""
+    with connection.cursor(row_factory=class_row(Application)) as cursor:
+        return cursor.execute(_OF_MERCHANT, (merchant_id,)).fetchall()
+
+
+def names_of(connection: Connection[Any], application_ids: Collection[UUID]) -> dict[UUID, str]:
+    return dict(connection.execute(_NAMES, (list(application_ids),)).fetchall())
+
+
+def get_application(connection: Connection[Any], application_id: UUID) -> Application:
+    with connection.cursor(row_factory=class_row(Application)) as cursor:
+        found = cursor.execute(_GET, (application_id,)).fetchone()
+    if found is None:
+        raise ApplicationNotFoundError(application_id)
+    return found

@@ -1,0 +1,91 @@
+"""Second payments on intents that were paid already: somebody has to give the money back, and say that it was done."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from shared.domain.attempts.notes import explanation_in
+from shared.domain.attempts.operator_decision import NoSuchAttemptError
+from shared.domain.attempts.states import AttemptState
+from shared.domain.audit_log import Action, Actor, Details, record
+from shared.platform.errors import RefusedError
+
+# Looked up one by one, behind fences, so that no plan reads all intents or all attempts.
+OPEN_DUPLICATES_SQL = """
+with open as materialized (
+    select * from payment_attempts where state = 'duplicate' and handled_at is null order by id limit %(limit)s
+)
+select d.id as attempt, d.intent_uuid as intent, i.reference, i.merchant_reference, i.amount, i.currency, d.method,
+       d.provider, d.provider_reference, paid.provider_reference as first_reference, d.updated_at as at,
+       i.application_id, a.name as application, m.name as merchant
+from open as d
+cross join lateral (select * from payment_intents where uuid = d.intent_uuid offset 0) as i
+left join lateral (select provider_reference from payment_attempts
+                   where intent_uuid = d.intent_uuid and state = 'paid' offset 0) as paid on true
+left join applications as a on a.id = i.application_id
+left join merchants as m on m.id = a.merchant_id
+order by d.id"""
+_LOCK = "select intent_uuid, state, handled_at from payment_attempts where id = %s for no key update"
+_OWNER = "select application_id, reference from payment_intents where uuid = %s"
+_HANDLE = "update payment_attempts set handled_at = mizan_now(), handled_note = %s where id = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    attempt: UUID
+    intent: UUID
+    reference: str
+    """Of the intent, as the customer's receipt shows it."""
+    merchant_reference: str
+    amount: int
+    """Taken once too often."""
+    currency: str
+    method: str
+    provider: str
+    provider_reference: str | None
+    """Of this payment at the provider."""
+    first_reference: str | None
+    """Of the payment that counts."""
+    at: datetime
+    application_id: UUID
+    application: str | None
+    merchant: str | None
+
+
+class NotDuplicateError(RefusedError):
+    def __init__(self, state: AttemptState) -> None:
+        super().__init__(f"it is no duplicate payment: it is {state}")
+        self.state = state
+
+
+def list_open_duplicates(connection: Connection[Any], limit: int = 1000) -> list[Duplicate]:
+    """Those that nobody has handled; the oldest first."""
+    with connection.cursor(row_factory=class_row(Duplicate)) as cursor:
+        return cursor.execute(OPEN_DUPLICATES_SQL, {"limit": limit}).fetchall()
+
+
+def mark_handled(connection: Connection[Any], attempt: UUID, note: str, actor: Actor) -> bool:
+    """`note` says what was done. In the merchant's log too; False: somebody had handled it before."""
+    row = connection.execute(_LOCK, (attempt,)).fetchone()
+    if row is None:
+        raise NoSuchAttemptError(attempt)
+    intent, state, handled_at = row
+    if state != AttemptState.DUPLICATE:
+        raise NotDuplicateError(AttemptState(state))
+    if handled_at is not None:
+        return False
+    words = explanation_in(note, "note")
+    connection.execute(_HANDLE, (words, attempt))
+    application_id, reference = connection.execute(_OWNER, (intent,)).fetchone() or (None, None)
+    details: Details = {
+        "attempt": str(attempt),
+        "payment": str(intent),
+        "reference": reference,
+        "note": words,
+    }
+    record(connection, actor, Action.DUPLICATE_HANDLED, application_id=application_id, details=details)
+    return True

@@ -1,0 +1,51 @@
+"""What operators write about a payment for whoever looks at it later: their reason, what they did. Pure."""
+
+import unicodedata
+
+from shared.platform.errors import RefusedError
+from shared.platform.redaction import redact_text
+
+SHORTEST = 5
+LONGEST = 500
+LONGEST_REFERENCE = 255
+# Control characters, lone surrogates, line and paragraph separators: a database or a page may not take them.
+_NOT_IN_TEXT = {"Cc", "Cs", "Zl", "Zp"}
+
+
+class ExplanationNotAllowedError(RefusedError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the {name} must have {SHORTEST} to {LONGEST} characters")
+
+
+class ReferenceNotAllowedError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__(
+            f"the reference must be the provider's own name for the payment, of at most {LONGEST_REFERENCE} "
+            "characters, and no card or phone number"
+        )
+
+
+def explanation_in(text: str, name: str = "reason") -> str:
+    """In one line; a card number, a code or a phone number that somebody pasted into it is taken out."""
+    line = _in_one_line(text)
+    if len(line) > LONGEST or _seen_in(line) < SHORTEST:
+        raise ExplanationNotAllowedError(name)
+    return redact_text(line)
+
+
+def reference_in(text: str) -> str | None:
+    """None where nothing was given."""
+    line = _in_one_line(text)
+    if len(line) > LONGEST_REFERENCE or redact_text(line) != line:
+        raise ReferenceNotAllowedError
+    return line or None
+
+
+def _seen_in(line: str) -> int:
+    """How many characters of it a reader sees, or could: marks of direction and joiners are none."""
+    return sum(unicodedata.category(one) != "Cf" for one in line)
+
+
+def _in_one_line(text: str) -> str:
+    plain = "".join(" " if unicodedata.category(one) in _NOT_IN_TEXT else one for one in text)
+    return " ".join(plain.split())

@@ -1,0 +1,57 @@
+"""What goes to a provider and what comes back."""
+
+from dataclasses import dataclass, field
+from time import monotonic
+from uuid import UUID
+
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.intents.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """One request to the provider. Its answer goes back with it: what is said of an earlier one is old news."""
+
+    attempt: UUID
+    number: int
+    """Counts the requests that may charge; 0 while there was none."""
+    leave_by: float = field(compare=False)
+    """On this process's monotonic clock."""
+
+    def is_too_late(self) -> bool:
+        """A process that stalled this long must not call the provider any more: others take it for lost."""
+        return monotonic() > self.leave_by
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Somebody asks the provider what became of a request."""
+
+    attempt: UUID
+    number: int
+    surely_arrived: bool
+    """When the question was put: the request could not be on its way any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a provider, or an operator in its place, says of an attempt."""
+
+    answer: Answer
+    reason: str | None = None
+    """Why it was declined, or why a code is asked for once more."""
+    provider_reference: str | None = None
+    can_be_asked: bool = True
+    """Whether this provider can tell more when asked later, where the answer is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How things stand afterwards."""
+
+    attempt: AttemptState
+    intent: State
+    is_new: bool = field(default=False, compare=False)
+    """Whether this brought the attempt into its state; a repeat does not."""
+    since_sent_s: float | None = field(default=None, compare=False)
+    """Since the last request that may charge, where there was one and this is new."""

@@ -1,0 +1,144 @@
+"""An attempt and its intent, locked: the intent first, so that the moves of one intent's attempts follow each other."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from shared.domain.attempts.provider_exchange import Outcome, Question, Sending, Settled
+from shared.domain.attempts.states import (
+    CHARGED,
+    UNDER_WAY,
+    Answer,
+    AttemptState,
+    answered,
+    believed,
+    still_of_use,
+    trigger_of,
+)
+from shared.domain.intents import store as intents
+from shared.domain.intents.states import State
+from shared.platform.database.first_value import first_value
+
+_FIND_INTENT = "select intent_uuid from payment_attempts where id = %s"
+_FIND = "select state, sendings from payment_attempts where id = %s"
+
+
+class AttemptNotFoundError(Exception):
+    """No attempt has this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockedAttempt:
+    """Nobody else changes it, or its intent, until the transaction ends."""
+
+    id: UUID
+    state: AttemptState
+    sendings: int
+    """How many requests that may charge there were."""
+    intent: UUID
+    intent_status: State
+
+
+def lock_attempt(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
+    row = connection.execute(_FIND_INTENT, (attempt,)).fetchone()
+    if row is None:
+        raise AttemptNotFoundError(str(attempt))
+    intent = UUID(str(row[0]))
+    status = intents.lock(connection, intent)
+    found = connection.execute(_FIND, (attempt,)).fetchone()
+    assert found is not None
+    return LockedAttempt(attempt, AttemptState(found[0]), found[1], intent, status)
+
+
+# Where the outcome has just become unknown it is asked for at once; otherwise as was planned.
+_SETTLE = """
+update payment_attempts
+set state = %(state)s, reason = %(reason)s, updated_at = mizan_now(),
+    provider_reference = coalesce(%(provider_reference)s, provider_reference),
+    next_verify_at = case when %(state)s <> 'unknown' or not %(can_be_asked)s then null
+                          when next_verify_at is null or verifications = 0 then mizan_now()
+                          else next_verify_at end
+where id = %(attempt)s
+returning extract(epoch from mizan_now() - sent_at)::float8"""
+
+_FILL_REFERENCE = """
+update payment_attempts set provider_reference = %(provider_reference)s
+where id = %(attempt)s and provider_reference is null"""
+# The provider has charged one attempt twice, under two references of its own.
+_KEEP_DUPLICATE = """
+insert into payment_attempts (intent_uuid, method, provider, provider_account_id, state, reason, provider_reference)
+select intent_uuid, method, provider, provider_account_id, 'duplicate', 'charged again', %(provider_reference)s
+from payment_attempts as charged
+where id = %(attempt)s
+  and not exists (select from payment_attempts as known where known.intent_uuid = charged.intent_uuid
+                  and known.provider_reference = %(provider_reference)s)"""
+
+
+def settle_answered(connection: Connection[Any], sending: Sending, outcome: Outcome) -> Settled:
+    """The provider's answer to that request, or that there was none in time."""
+    found = lock_attempt(connection, sending.attempt)
+    if _is_old_news(found, sending.number, outcome):
+        return Settled(found.state, found.intent_status)
+    return _take_in(connection, found, outcome)
+
+
+def settle_asked(connection: Connection[Any], question: Question, outcome: Outcome) -> Settled:
+    """What the provider said when it was asked."""
+    found = lock_attempt(connection, question.attempt)
+    if _is_old_news(found, question.number, outcome):
+        return Settled(found.state, found.intent_status)
+    answer = believed(
+        outcome.answer, surely_arrived=question.surely_arrived, first_request=question.number <= 1
+    )
+    return _take_in(connection, found, replace(outcome, answer=answer))
+
+
+def settle_notified(connection: Connection[Any], attempt: UUID, outcome: Outcome) -> Settled:
+    """What the provider says by itself, paid or declined: a signed notification, the customer's return."""
+    found = lock_attempt(connection, attempt)
+    if outcome.answer is Answer.DECLINED and found.state in UNDER_WAY and found.sendings > 1:
+        # Of which of the requests, nobody knows, and the last one may be charging: the provider is asked at once.
+        outcome = replace(outcome, answer=Answer.UNKNOWN)
+    return _take_in(connection, found, outcome)
+
+
+def settle_decided(connection: Connection[Any], attempt: UUID, outcome: Outcome) -> Settled:
+    """An operator's decision, paid or declined."""
+    return _take_in(connection, lock_attempt(connection, attempt), outcome)
+
+
+def _is_old_news(found: LockedAttempt, number: int, outcome: Outcome) -> bool:
+    """About an earlier request than the last one. Money that arrived is never old."""
+    return found.sendings != number and outcome.answer is not Answer.PAID
+
+
+def _take_in(connection: Connection[Any], found: LockedAttempt, outcome: Outcome) -> Settled:
+    before, status = found.state, found.intent_status
+    after = answered(before, outcome.answer, status)
+    if before in CHARGED:
+        _keep_reference(connection, found.id, outcome)
+    if after is before and after not in UNDER_WAY:
+        return Settled(after, status)
+    trigger = trigger_of(before, after)
+    if trigger is not None:
+        status = intents.apply(connection, found.intent, trigger)
+        after = still_of_use(after, status)
+    values = {
+        "attempt": found.id,
+        "state": after,
+        "reason": outcome.reason,
+        "provider_reference": outcome.provider_reference,
+        "can_be_asked": outcome.can_be_asked,
+    }
+    since_sent_s = first_value(connection.execute(_SETTLE, values))
+    return Settled(after, status, is_new=after is not before, since_sent_s=since_sent_s)
+
+
+def _keep_reference(connection: Connection[Any], attempt: UUID, outcome: Outcome) -> None:
+    """Whoever has to pay money back needs every reference under which it was taken."""
+    if outcome.answer is Answer.PAID and outcome.provider_reference is not None:
+        values = {"attempt": attempt, "provider_reference": outcome.provider_reference}
+        if not connection.execute(_FILL_REFERENCE, values).rowcount:
+            connection.execute(_KEEP_DUPLICATE, values)

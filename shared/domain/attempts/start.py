@@ -1,0 +1,135 @@
+"""What a customer does: begins an attempt, or enters a code, in the transaction of the caller.
+
+No transaction may be open while a provider is called: begin or send, commit, call, settle.
+"""
+
+from time import monotonic
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from shared.domain.attempts.provider_exchange import Sending
+from shared.domain.attempts.settlement import LockedAttempt, lock_attempt
+from shared.domain.attempts.states import ANSWER_LIMIT, FIRST_ASKED_AFTER, AttemptState
+from shared.domain.intents import store as intents
+from shared.domain.intents.states import State, Trigger
+from shared.platform.database.first_value import first_value
+
+
+class AttemptRefusedError(Exception):
+    """The customer cannot pay like this now; nothing was changed."""
+
+
+class AlreadyPaidError(AttemptRefusedError):
+    """Show the receipt."""
+
+
+class IntentExpiredError(AttemptRefusedError):
+    """Show the way back to the merchant: its time is over."""
+
+
+class AttemptUnderWayError(AttemptRefusedError):
+    """Show that the payment is being confirmed: another attempt may be charging at this moment."""
+
+
+class RedirectOpenError(AttemptRefusedError):
+    """Ask the customer first: they may be paying on a provider's page."""
+
+
+class NotAwaitingCodeError(AttemptRefusedError):
+    """Show how things stand: this attempt asks for no code, or no longer does."""
+
+
+_AWAITING = "state in ('awaiting_code', 'awaiting_redirect')"
+
+_FIND_AWAITING = f"select state from payment_attempts where intent_uuid = %s and {_AWAITING}"
+_ABANDON = f"""
+update payment_attempts set state = 'abandoned', updated_at = mizan_now() where intent_uuid = %s and {_AWAITING}"""
+
+_INSERT = """
+insert into payment_attempts (intent_uuid, method, provider, provider_account_id, state,
+                              sendings, sent_at, next_verify_at)
+values (%(intent)s, %(method)s, %(provider)s, %(account)s, %(state)s,
+        case when %(state)s = 'sent' then 1 else 0 end,
+        case when %(state)s = 'sent' then mizan_now() end,
+        case when %(state)s = 'sent' then mizan_now() + %(asked_after)s end)
+returning id, sendings"""
+_SEND = """
+update payment_attempts
+set state = 'sent', sendings = sendings + 1, sent_at = mizan_now(), next_verify_at = mizan_now() + %(asked_after)s,
+    verifications = 0, reason = null, updated_at = mizan_now()
+where id = %(attempt)s returning sendings"""
+
+
+def begin(
+    connection: Connection[Any],
+    intent: UUID,
+    method: str,
+    provider: str,
+    state: AttemptState,
+    *,
+    account: UUID | None = None,
+    leave_redirect: bool = False,
+) -> Sending:
+    """A new attempt: sent, where starting it may charge; awaiting, where that only asks the customer for more.
+
+    It takes the place of one that awaits a code, and, only if `leave_redirect`, of one on a provider's page.
+    """
+    _refuse_unless_payable(connection, intent, intents.lock(connection, intent))
+    awaiting = connection.execute(_FIND_AWAITING, (intent,)).fetchall()
+    if (AttemptState.AWAITING_REDIRECT,) in awaiting and not leave_redirect:
+        raise RedirectOpenError
+    if awaiting:
+        connection.execute(_ABANDON, (intent,))
+    values = {
+        "intent": intent,
+        "method": method,
+        "provider": provider,
+        "account": account,
+        "state": state,
+        "asked_after": FIRST_ASKED_AFTER,
+    }
+    leave_by = _leave_by()
+    row = connection.execute(_INSERT, values).fetchone()
+    assert row is not None
+    if state is AttemptState.SENT:
+        intents.apply(connection, intent, Trigger.ATTEMPT_SENT)
+    return Sending(UUID(str(row[0])), row[1], leave_by)
+
+
+def send(connection: Connection[Any], attempt: UUID) -> Sending:
+    """The customer has entered a code: commit this, then give the code to the provider."""
+    found = _lock_awaiting_code(connection, attempt)
+    leave_by = _leave_by()
+    number = first_value(connection.execute(_SEND, {"attempt": attempt, "asked_after": FIRST_ASKED_AFTER}))
+    intents.apply(connection, found.intent, Trigger.ATTEMPT_SENT)
+    return Sending(attempt, number, leave_by)
+
+
+def repeat_start(connection: Connection[Any], attempt: UUID) -> Sending:
+    """The customer has received no code: commit this, then start once more, which charges nothing."""
+    found = _lock_awaiting_code(connection, attempt)
+    return Sending(attempt, found.sendings, _leave_by())
+
+
+def _lock_awaiting_code(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
+    found = lock_attempt(connection, attempt)
+    _refuse_unless_payable(connection, found.intent, found.intent_status)
+    if found.state is not AttemptState.AWAITING_CODE:
+        raise NotAwaitingCodeError
+    return found
+
+
+def _refuse_unless_payable(connection: Connection[Any], intent: UUID, status: State) -> None:
+    if status is State.SUCCEEDED:
+        raise AlreadyPaidError
+    if status is State.PROCESSING:
+        raise AttemptUnderWayError
+    if status is State.CANCELED or intents.is_over(connection, intent):
+        raise IntentExpiredError
+
+
+def _leave_by() -> float:
+    """Taken before the database says when it was sent, so that it is never later than others believe."""
+    return monotonic() + ANSWER_LIMIT.total_seconds()

@@ -1,0 +1,42 @@
+"""Bytes of others as text for people: laid out if it is JSON, without secrets, harmless to look at, not too long."""
+
+import json
+
+from shared.platform.redaction import redact, redact_text
+from shared.platform.text import harmless
+
+TEXT_LIMIT = 16 * 1024
+_READ_LIMIT = 4 * TEXT_LIMIT
+"""Of what is longer only the beginning is looked at: searching megabytes for secrets takes seconds."""
+_LONGEST_SECRET = 2 * 1024
+_CUT = "\n… cut here"
+
+
+def readable(value: bytes, limit: int = TEXT_LIMIT) -> str:
+    """Whether it was cut, its last line tells."""
+    if len(value) <= _READ_LIMIT:
+        shown = _json(value) or redact_text(value.decode("utf-8", "replace"))
+        is_cut = False
+    else:
+        # A secret that the end cuts in two is not recognised: what could be one goes.
+        shown = redact_text(value[:_READ_LIMIT].decode("utf-8", "replace"))[:-_LONGEST_SECRET]
+        is_cut = True
+    shown = harmless(shown)
+    return shown[:limit] + _CUT if is_cut or len(shown) > limit else shown
+
+
+def readable_line(text: str | bytes, limit: int) -> str:
+    """The same in one line."""
+    whole = text if isinstance(text, str) else text[:_READ_LIMIT].decode("utf-8", "replace")
+    shown = " ".join(harmless(redact_text(whole[:_READ_LIMIT])).split())
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def _json(value: bytes) -> str | None:
+    try:
+        parsed = json.loads(value)
+        if not isinstance(parsed, dict | list):
+            return None
+        return json.dumps(redact(parsed), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return None

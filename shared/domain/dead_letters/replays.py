@@ -1,0 +1,227 @@
+"""Replays of many dead letters: somebody asks for it, and it is done a few at a time, the oldest first.
+
+How far a run has come is written with the letters that it put back: after a crash it goes on there, and of two workers
+one does it. Letters that come while it goes on are not part of it.
+"""
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from shared.domain.audit_log import Action, Actor, Details, record
+from shared.domain.dead_letters.queries import Found, opened
+from shared.domain.dead_letters.republish import (
+    OriginRefusedError,
+    Postman,
+    look_for_open,
+    open_ones,
+    origins,
+    postman,
+    replay_found,
+)
+from shared.domain.dead_letters.topic_tail import looking_into
+from shared.domain.topics import DEAD_LETTERS
+from shared.platform.database.pool import Database
+from shared.platform.errors import RefusedError
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.settings import KafkaSettings
+
+_log = logging.getLogger(__name__)
+BATCH = 100
+BATCH_EVERY_S = 1.0
+"""Together: about so many go each second."""
+_BATCH_LIMIT_S = 5.0
+"""Where Kafka is slow: PostgreSQL waits for nobody for long."""
+IDLE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    id: UUID
+    actor: str
+    origin: str | None
+    """Only letters of this topic; None: of all."""
+    found: int
+    replayed: int
+    refused: int
+    """Letters that could not be put back."""
+    created_at: datetime
+    finished_at: datetime | None
+    outcome: str | None
+    """`done` or `stopped`; None while it goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    id: UUID
+    actor: str
+    origin: str | None
+    reached: int
+    last: int
+
+
+@dataclass(slots=True)
+class _Progress:
+    reached: int
+    replayed: int = 0
+    refused: int = 0
+    trouble: KafkaUnavailableError | None = None
+
+
+class NothingToReplayError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__("there is no dead letter that could be replayed and has not been")
+
+
+class ReplayingAlreadyError(RefusedError):
+    """One at a time."""
+
+    def __init__(self, under_way: UUID) -> None:
+        super().__init__("dead letters are being replayed already; wait until that has ended, or stop it")
+        self.under_way = under_way
+
+
+class RunNotFoundError(RefusedError):
+    def __init__(self, run_id: UUID) -> None:
+        super().__init__(f"there is no replay {run_id}")
+
+
+_GET = """
+select id, actor, origin, found, replayed, refused, created_at, finished_at, outcome
+from letter_replay_runs where id = %s"""
+_LATEST = """
+select id, actor, origin, found, replayed, refused, created_at, finished_at, outcome
+from letter_replay_runs order by created_at desc limit 1"""
+_UNDER_WAY = "select id from letter_replay_runs where finished_at is null"
+_BEGIN = """
+insert into letter_replay_runs (id, actor, origin, last, found)
+values (%(id)s, %(actor)s, %(origin)s, %(last)s, %(found)s) on conflict do nothing"""
+_STOP = """
+update letter_replay_runs set finished_at = mizan_now(), outcome = 'stopped' where id = %s and finished_at is null"""
+_CLAIM = """
+select id, actor, origin, reached, last from letter_replay_runs
+where finished_at is null for update skip locked"""
+_ADVANCE = """
+update letter_replay_runs
+set reached = %(reached)s, replayed = replayed + %(replayed)s, refused = refused + %(refused)s,
+    finished_at = case when %(is_done)s then mizan_now() end, outcome = case when %(is_done)s then 'done' end
+where id = %(id)s"""
+
+
+def begin_run(
+    connection: Connection[Any], settings: KafkaSettings, run_id: UUID, origin: str | None, actor: Actor
+) -> Run:
+    """`run_id` names the wish: who asks twice with one id gets the first. It counts first, which takes a while where
+    there are many; of very many a run takes the oldest."""
+    if origin is not None and origin not in origins():
+        raise OriginRefusedError(origin)
+    known = _find(connection, run_id)
+    if known is not None:
+        return known
+    _refuse_second(connection)
+    seen = look_for_open(connection, settings, origin)
+    if seen.count == 0:
+        raise NothingToReplayError
+    values = {"id": run_id, "actor": actor.name, "origin": origin, "last": seen.last, "found": seen.count}
+    if connection.execute(_BEGIN, values).rowcount == 0:
+        known = _find(connection, run_id)
+        if known is not None:
+            return known
+        _refuse_second(connection)
+    else:
+        details: Details = {"run": str(run_id), "topic": origin, "count": seen.count}
+        record(connection, actor, Action.LETTERS_REPLAYED, details=details)
+    return get_run(connection, run_id)
+
+
+def get_run(connection: Connection[Any], run_id: UUID) -> Run:
+    found = _find(connection, run_id)
+    if found is None:
+        raise RunNotFoundError(run_id)
+    return found
+
+
+def latest_run(connection: Connection[Any]) -> Run | None:
+    with connection.cursor(row_factory=class_row(Run)) as cursor:
+        return cursor.execute(_LATEST).fetchone()
+
+
+def stop_run(connection: Connection[Any], run_id: UUID, actor: Actor) -> bool:
+    """False: it had ended before."""
+    if connection.execute(_STOP, (run_id,)).rowcount == 0:
+        get_run(connection, run_id)
+        return False
+    details: Details = {"run": str(run_id), "count": get_run(connection, run_id).replayed}
+    record(connection, actor, Action.REPLAYING_STOPPED, details=details)
+    return True
+
+
+def work_a_batch(database: Database, settings: KafkaSettings) -> float:
+    """A few letters of the run that is under way; returns in how many seconds it wants to be called again. When Kafka
+    goes away in the middle, what was put back is written down, and KafkaUnavailableError raised."""
+    began = monotonic()
+    with database.transaction() as connection:
+        with connection.cursor(row_factory=class_row(_UnderWay)) as cursor:
+            run = cursor.execute(_CLAIM).fetchone()
+        if run is None:
+            return IDLE_S
+        progress = _replay_next(connection, settings, run)
+        values = {
+            "id": run.id,
+            "reached": progress.reached,
+            "replayed": progress.replayed,
+            "refused": progress.refused,
+            "is_done": progress.reached >= run.last,
+        }
+        connection.execute(_ADVANCE, values)
+    if progress.trouble is not None:
+        raise progress.trouble
+    return max(0.0, BATCH_EVERY_S - (monotonic() - began))
+
+
+def _replay_next(connection: Connection[Any], settings: KafkaSettings, run: _UnderWay) -> _Progress:
+    deadline = monotonic() + _BATCH_LIMIT_S
+    progress = _Progress(run.reached)
+    with looking_into(settings, DEAD_LETTERS) as tail:
+        records = tail.following(run.reached + 1, run.last + 1, BATCH)
+    still_open = open_ones(connection, settings, [opened(one) for one in records], run.origin)
+    with postman(settings) as one:
+        for letter in still_open:
+            try:
+                _replay_one(connection, one, letter, run, progress)
+            except KafkaUnavailableError as error:
+                progress.trouble = error
+                return progress
+            progress.reached = letter.offset
+            if monotonic() > deadline:
+                return progress
+    # Fewer than asked for may still mean that they are large: only nothing means the end.
+    progress.reached = records[-1].offset if records else run.last
+    return progress
+
+
+def _replay_one(
+    connection: Connection[Any], one: Postman, letter: Found, run: _UnderWay, progress: _Progress
+) -> None:
+    try:
+        progress.replayed += replay_found(connection, one, letter, Actor(run.actor), run.id)
+    except RefusedError as error:
+        _log.warning("dead letter %s could not be replayed: %s", letter.id, error)
+        progress.refused += 1
+
+
+def _refuse_second(connection: Connection[Any]) -> None:
+    row = connection.execute(_UNDER_WAY).fetchone()
+    if row is not None:
+        raise ReplayingAlreadyError(row[0])
+
+
+def _find(connection: Connection[Any], run_id: UUID) -> Run | None:
+    with connection.cursor(row_factory=class_row(Run)) as cursor:
+        return cursor.execute(_GET, (run_id,)).fetchone()

@@ -1,0 +1,50 @@
+"""Asks for a resend (§6.6): one more try at once, with the URL and the secret that the application has then.
+
+The wish goes through the outbox to webhooks.resend; the webhook service meets it once, whatever happens on the way.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from shared.domain.deliveries.sendability import check_can_send
+from shared.domain.topics import WEBHOOKS_RESEND
+from shared.platform.errors import RefusedError
+from shared.platform.tracing.spans import current_trace
+
+_OWNER = "select application_id from webhook_deliveries where id = %s"
+_WISH = "insert into resend_requests (id, delivery_id) values (%s, %s) on conflict (id) do nothing"
+_QUEUE = """
+insert into outbox (topic, key, payload, trace)
+values (%(topic)s, %(delivery)s, resend_requested_message(%(resend)s, %(delivery)s, %(application)s), %(trace)s)"""
+
+
+class DeliveryNotFoundError(RefusedError):
+    def __init__(self, delivery_id: UUID) -> None:
+        super().__init__(f"there is no delivery {delivery_id}")
+
+
+def application_of(connection: Connection[Any], delivery_id: UUID) -> UUID:
+    """Whose delivery it is."""
+    row = connection.execute(_OWNER, (delivery_id,)).fetchone()
+    if row is None:
+        raise DeliveryNotFoundError(delivery_id)
+    return UUID(str(row[0]))
+
+
+def request_resend(connection: Connection[Any], delivery_id: UUID, resend_id: UUID) -> bool:
+    """`resend_id` names the wish. Asking twice with one id sends once; the second time it returns False."""
+    application_id = application_of(connection, delivery_id)
+    check_can_send(connection, application_id)
+    if connection.execute(_WISH, (resend_id, delivery_id)).rowcount == 0:
+        return False
+    values = {
+        "topic": WEBHOOKS_RESEND.name,
+        "delivery": delivery_id,
+        "resend": resend_id,
+        "application": application_id,
+        "trace": current_trace(),
+    }
+    connection.execute(_QUEUE, values)
+    return True

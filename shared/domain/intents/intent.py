@@ -1,0 +1,92 @@
+"""What a payment intent is, and how one is read from PostgreSQL's text."""
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from shared.domain.intents.states import State
+from shared.platform.database.prepared import Row
+
+
+@dataclass(frozen=True, slots=True)
+class NewIntent:
+    application_id: UUID
+    merchant_reference: str
+    amount: int
+    currency: str
+    description: str | None = None
+    customer_external_id: str | None = None
+    return_url: str | None = None
+    metadata: Mapping[str, str] | None = None
+    expires_at: datetime | None = None
+    """None means 24 hours after creation."""
+    trace: str | None = None
+    """The traceparent of the call that makes it; None where nothing is traced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    uuid: UUID
+    application_id: UUID
+    merchant_reference: str
+    reference: str
+    amount: int
+    currency: str
+    status: State
+    description: str | None
+    customer_external_id: str | None
+    return_url: str | None
+    metadata: dict[str, str] | None
+    expires_at: datetime
+    created_at: datetime
+    updated_at: datetime
+
+
+COLUMNS = """uuid, application_id, merchant_reference, reference, amount, currency, status, description,
+    customer_external_id, return_url, metadata, expires_at, created_at, updated_at"""
+
+
+def intent_of(row: Row) -> Intent:
+    """Reads PostgreSQL's text, in the order of COLUMNS."""
+    uuid, application, merchant_reference, reference, amount, currency, status = map(_required, row[:7])
+    expires_at, created_at, updated_at = (datetime.fromisoformat(_required(text)) for text in row[11:])
+    return Intent(
+        uuid=UUID(uuid),
+        application_id=UUID(application),
+        merchant_reference=merchant_reference,
+        reference=reference,
+        amount=int(amount),
+        currency=currency,
+        status=State(status),
+        description=_string(row[7]),
+        customer_external_id=_string(row[8]),
+        return_url=_string(row[9]),
+        metadata=None if row[10] is None else json.loads(row[10]),
+        expires_at=expires_at,
+        created_at=created_at,
+        updated_at=updated_at,
+    )
+
+
+def _required(text: bytes | None) -> str:
+    assert text is not None
+    return text.decode()
+
+
+def _string(text: bytes | None) -> str | None:
+    return None if text is None else text.decode()
+
+
+# No 0/o, 1/i/l: nobody should have to ask which one it is.
+_ALPHABET = b"23456789abcdefghjkmnpqrstuvwxyz"
+_LENGTH = 10
+# One draw of random bytes is ten times as fast as ten. 256 is no multiple of 31, so eight of the characters
+# come a little more often, which does no harm: a reference must be unique, not secret.
+_CHARACTER_OF_BYTE = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in range(256))
+
+
+def new_reference() -> str:
+    return secrets.token_bytes(_LENGTH).translate(_CHARACTER_OF_BYTE).decode("ascii")

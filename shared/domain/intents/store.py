@@ -1,0 +1,218 @@
+"""The one room that writes payment intents: a change, its event and its outbox row, in one transaction."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection, Cursor
+
+from shared.domain.intents.intent import COLUMNS, Intent, NewIntent, intent_of, new_reference
+from shared.domain.intents.states import EventType, State, Trigger, event_of, move
+from shared.domain.topics import PAYMENT_INTENT_EVENTS
+from shared.platform.database.first_value import first_value
+from shared.platform.database.prepared import Prepared
+from shared.platform.tracing.spans import current_trace
+
+
+class IntentNotFoundError(Exception):
+    """No intent has this uuid."""
+
+
+class ExpiryOutsideWindowError(Exception):
+    """A new intent would expire too soon or too late; nothing was made."""
+
+
+# Goes behind a CTE `changed` (uuid, application_id, event_seq, event_type, updated_at, trace): writes down each change
+# in the event log and puts its message into the outbox. Ids are drawn once, so no join is needed to plan badly.
+_RECORD_CHANGES = f"""
+numbered as materialized (
+    select uuidv7() as id, uuid, application_id, event_seq, event_type, updated_at, trace from changed
+),
+logged as (
+    insert into intent_events (id, intent_uuid, seq, type, at)
+    select id, uuid, event_seq, event_type, updated_at from numbered
+),
+queued as (
+    insert into outbox (topic, key, payload, trace)
+    select '{PAYMENT_INTENT_EVENTS.name}', uuid,
+           intent_event_message(id, uuid, application_id, event_seq, event_type, updated_at), trace
+    from numbered
+)"""
+
+# §4.1: judged by the database's clock, and only when an intent would be made.
+_WITHIN_WINDOW = """({0}::timestamptz is null
+     or {0}::timestamptz > mizan_now() + interval '5 minutes' and {0} < mizan_now() + interval '31 days')"""
+
+CREATE_SQL = f"""
+with made as (
+    insert into payment_intents (application_id, merchant_reference, reference, amount, currency, description,
+                                 customer_external_id, return_url, metadata, expires_at, trace)
+    select $1::uuid, $2, $3, $4::bigint, $5, $6, $7, $8, $9::json,
+           coalesce($10::timestamptz, mizan_now() + interval '24 hours'), $11::text
+    where {_WITHIN_WINDOW.format("$10")}
+    on conflict do nothing
+    returning {COLUMNS}, event_seq, trace
+),
+changed as (
+    select uuid, application_id, event_seq, '{event_of(None, move(None, Trigger.CREATE))}' as event_type, updated_at,
+           trace
+    from made
+),
+{_RECORD_CHANGES}
+select {COLUMNS} from made"""
+_CREATE = Prepared(CREATE_SQL)
+
+_FIND_REPEATED = Prepared(
+    f"select {COLUMNS} from payment_intents where application_id = $1 and merchant_reference = $2"
+)
+_FIND = Prepared(f"select {COLUMNS} from payment_intents where uuid = $1")
+
+_MAY_EXPIRE_AT = f"""
+select {_WITHIN_WINDOW.format("%(expires_at)s")}
+    or exists (select from payment_intents
+               where application_id = %(application_id)s and merchant_reference = %(merchant_reference)s)"""
+
+_LOCK = "select status from payment_intents where uuid = %s for no key update"
+_IS_OVER = "select expires_at <= mizan_now() from payment_intents where uuid = %s"
+
+# What changes it is a span of its trace, or of another, such as an operator's: an intent stays in its own.
+_CHANGE = f"""
+with changed as (
+    update payment_intents set status = %(status)s, event_seq = event_seq + 1, updated_at = mizan_now()
+    where uuid = %(uuid)s
+    returning uuid, application_id, event_seq, %(event_type)s as event_type, updated_at,
+              case when substr(%(trace)s::text, 4, 32) = substr(trace, 4, 32) then %(trace)s else trace end as trace
+),
+{_RECORD_CHANGES}
+select from changed"""
+
+EXPIRY_BATCH = 1000
+
+
+def expire_sql(which: str) -> str:
+    """Cancels the intents that `which` chooses, with an event and an outbox row each."""
+    return f"""
+with changed as (
+    update payment_intents
+    set status = '{move(State.REQUIRES_PAYMENT_METHOD, Trigger.EXPIRE)}', event_seq = event_seq + 1,
+        updated_at = mizan_now()
+    where {which}
+    returning uuid, application_id, event_seq, '{EventType.CANCELED}' as event_type, updated_at, trace
+),
+{_RECORD_CHANGES}
+select count(*) from changed"""
+
+
+DUE = f"status = '{State.REQUIRES_PAYMENT_METHOD}' and expires_at <= mizan_now()"
+NEXT_DUE_SQL = f"""
+select extract(epoch from expires_at - mizan_now())::float8 from payment_intents
+where status = '{State.REQUIRES_PAYMENT_METHOD}' and uuid <> all(%s) order by expires_at limit 1"""
+_FIRST_DUE = f"{{0}} from payment_intents where {DUE} and uuid <> all(%s) order by expires_at limit {{1}}"
+_LOCK_FIRST_DUE = _FIRST_DUE.format("select uuid", 1) + " for no key update skip locked"
+# Found by place (ctid), so that there is no join to plan badly: one plan from an empty to a huge table. The batch is
+# written out for the planner's sake: of an unknown limit it assumes a tenth of the table. Rows that somebody else
+# holds are left to them, or to the next turn.
+EXPIRE_SQL = {
+    batch: expire_sql(
+        f"ctid = any(array({_FIRST_DUE.format('select ctid', batch)} for no key update skip locked))"
+    )
+    for batch in (10, 100, EXPIRY_BATCH)
+}
+
+
+def create_or_find(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
+    """The intent of this reference, and whether this call made it (§4.1, rules 1 to 3)."""
+    key = [str(new.application_id).encode(), new.merchant_reference.encode()]
+    rest = [
+        b"%d" % new.amount,
+        new.currency.encode(),
+        _text(new.description),
+        _text(new.customer_external_id),
+        _text(new.return_url),
+        None if new.metadata is None else json.dumps(new.metadata).encode(),
+        None if new.expires_at is None else new.expires_at.isoformat().encode(),
+        _text(new.trace),
+    ]
+    while True:
+        made = _CREATE.first_row(cursor, [*key, new_reference().encode(), *rest])
+        if made is not None:
+            return intent_of(made), True
+        found = _FIND_REPEATED.first_row(cursor, key)
+        if found is not None:
+            return intent_of(found), False
+        if not may_expire_at(cursor, new.application_id, new.merchant_reference, new.expires_at):
+            raise ExpiryOutsideWindowError
+        # Neither made nor found, and it may be made: the short reference was taken. Draw another.
+
+
+def may_expire_at(
+    cursor: Cursor[Any],
+    application_id: UUID,
+    merchant_reference: str | None,
+    expires_at: datetime | None,
+) -> bool:
+    """Whether a create with this time would be accepted: within the window, or a repeat (§4.1 rule 5)."""
+    values = {
+        "application_id": application_id,
+        "merchant_reference": merchant_reference,
+        "expires_at": expires_at,
+    }
+    return cursor.execute(_MAY_EXPIRE_AT, values).fetchone() == (True,)
+
+
+def find(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
+    row = _FIND.first_row(cursor, [str(uuid).encode()])
+    return None if row is None else intent_of(row)
+
+
+def _text(string: str | None) -> bytes | None:
+    return None if string is None else string.encode()
+
+
+def lock(connection: Connection[Any], uuid: UUID) -> State:
+    """Nobody else changes it until the transaction ends."""
+    row = connection.execute(_LOCK, (uuid,)).fetchone()
+    if row is None:
+        raise IntentNotFoundError(str(uuid))
+    return State(row[0])
+
+
+def is_over(connection: Connection[Any], uuid: UUID) -> bool:
+    """From `expires_at` on, whether or not the scheduler has come by. Ask after locking: that may have taken long."""
+    return bool(first_value(connection.execute(_IS_OVER, (uuid,))))
+
+
+def apply(connection: Connection[Any], uuid: UUID, trigger: Trigger) -> State:
+    """Moves an intent and returns its new state; raises MoveNotAllowedError where the table has no such move.
+
+    One that comes back to requires_payment_method after its time is canceled at once.
+    """
+    before = lock(connection, uuid)
+    after = move(before, trigger)
+    event_type = event_of(before, after)
+    if event_type is None:
+        return after
+    values = {"uuid": uuid, "status": after, "event_type": event_type, "trace": current_trace()}
+    connection.execute(_CHANGE, values)
+    if after is State.REQUIRES_PAYMENT_METHOD and is_over(connection, uuid):
+        return apply(connection, uuid, Trigger.EXPIRE)
+    return after
+
+
+def seconds_to_next_due(cursor: Cursor[Any], but: Sequence[UUID] = ()) -> float | None:
+    """Until the next intent expires, by the database's clock: 0 or less when one is due, None when none waits."""
+    row = cursor.execute(NEXT_DUE_SQL, (list(but),)).fetchone()
+    return None if row is None else float(row[0])
+
+
+def expire_due(cursor: Cursor[Any], batch: int = EXPIRY_BATCH, but: Sequence[UUID] = ()) -> int:
+    """Cancels a batch of the intents whose time is over, the longest overdue first, and says how many."""
+    return int(first_value(cursor.execute(EXPIRE_SQL[batch], (list(but),))))
+
+
+def lock_first_due(connection: Connection[Any], but: Sequence[UUID] = ()) -> UUID | None:
+    """The longest overdue of those that nobody else holds."""
+    row = connection.execute(_LOCK_FIRST_DUE, (list(but),)).fetchone()
+    return None if row is None else UUID(str(row[0]))

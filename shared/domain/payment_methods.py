@@ -1,0 +1,21 @@
+"""Card numbers: which are well formed. Pure."""
+
+from enum import StrEnum
+
+_LENGTHS = range(12, 20)
+
+
+def is_card_number(digits: str) -> bool:
+    return len(digits) in _LENGTHS and digits.isascii() and digits.isdecimal() and _luhn_sum(digits) % 10 == 0
+
+
+def _luhn_sum(digits: str) -> int:
+    """Of the digits and the doubled every second of them, from the right."""
+    plain, doubled = digits[-1::-2], digits[-2::-2]
+    return sum(map(int, plain)) + sum(sum(divmod(2 * int(digit), 10)) for digit in doubled)
+
+
+class PaymentMethod(StrEnum):
+    CARD = "card"
+    SADAD = "sadad"
+    ADFALI = "adfali"

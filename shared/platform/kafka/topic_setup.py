@@ -1,0 +1,140 @@
+"""Makes the topics that are missing, and refuses those that differ from their definition."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import NoReturn, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_delay,
+    wait_fixed,
+)
+
+from shared.platform.kafka import clients
+from shared.platform.kafka.end_offsets import LATEST
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.settings import KafkaSettings
+
+_T = TypeVar("_T")
+_TIMEOUT_S = 10.0
+
+
+class TopicsDifferError(Exception):
+    """Topics exist that are not as defined; an operator must decide, we use none of them silently."""
+
+    def __init__(self, differences: Sequence[str]) -> None:
+        self.differences = tuple(differences)
+        super().__init__("topics differ from their definitions:\n  " + "\n  ".join(differences))
+
+
+def ensure_topics(settings: KafkaSettings, topics: Sequence[Topic]) -> list[str]:
+    """Creates what is missing, returning those names; raises TopicsDifferError when what is there differs."""
+    admin = clients.admin(settings, "topics")
+    names = {clients.topic_name(settings, topic.name): topic for topic in topics}
+    existing = _existing(admin)
+    made = _create(admin, settings, {name: topic for name, topic in names.items() if name not in existing})
+    if made:
+        _await_leaders(
+            admin, [TopicPartition(name, n) for name in made for n in range(names[name].partitions)]
+        )
+    differences = list(_differences(admin, settings, names))
+    if differences:
+        raise TopicsDifferError(differences)
+    return made
+
+
+def _create(admin: AdminClient, settings: KafkaSettings, missing: Mapping[str, Topic]) -> list[str]:
+    """All in one request, which takes hardly longer than one topic."""
+    copies = settings.replication_factor
+    new = [
+        NewTopic(name, topic.partitions, copies, config=dict(topic.config(copies)))
+        for name, topic in missing.items()
+    ]
+    answers = admin.create_topics(new, operation_timeout=_TIMEOUT_S) if new else {}
+    return [name for name, answer in answers.items() if _was_made(name, answer)]
+
+
+def _was_made(name: str, answer: Future[None]) -> bool:
+    try:
+        _answer(answer)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:  # another service was faster
+            return False
+        raise KafkaUnavailableError(f"topic {name} could not be made: {error.args[0].str()}") from error
+    return True
+
+
+def _await_leaders(admin: AdminClient, places: Sequence[TopicPartition]) -> None:
+    """Metadata name the leader of a partition that was just made before that broker itself knows: it has to answer."""
+    ask = Retrying(
+        wait=wait_fixed(0.05),
+        stop=stop_after_delay(_TIMEOUT_S),
+        retry=retry_if_exception_type(KafkaException),
+        reraise=True,
+    )
+    try:
+        ask(_ask_ends, admin, places)
+    except KafkaException as error:
+        raise KafkaUnavailableError(f"topics that were made have no leader: {error.args[0].str()}") from error
+
+
+def _ask_ends(admin: AdminClient, places: Sequence[TopicPartition]) -> None:
+    admin.list_topics(timeout=_TIMEOUT_S)  # or the client would go by what it knew before
+    for answer in admin.list_offsets(dict.fromkeys(places, LATEST), request_timeout=_TIMEOUT_S).values():
+        _answer(answer)
+
+
+def _differences(admin: AdminClient, settings: KafkaSettings, names: Mapping[str, Topic]) -> Iterable[str]:
+    existing = _visible(admin, names)
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    for resource, answer in admin.describe_configs(resources, request_timeout=_TIMEOUT_S).items():
+        topic, metadata = names[resource.name], existing[resource.name]
+        config = {entry.name: entry.value for entry in _answer(answer).values()}
+        wanted: dict[str, object] = {
+            "partitions": topic.partitions,
+            "replication factor": settings.replication_factor,
+            **topic.config(settings.replication_factor),
+        }
+        found: dict[str, object] = {
+            "partitions": len(metadata.partitions),
+            "replication factor": len(metadata.partitions[0].replicas),
+            **config,
+        }
+        for what, value in wanted.items():
+            if found.get(what) != value:
+                yield f"{resource.name}: {what} is {found.get(what)}, should be {value}"
+
+
+def _visible(admin: AdminClient, names: Iterable[str]) -> dict[str, TopicMetadata]:
+    """All topics, once these are among them: a topic that was just made takes a moment to be seen."""
+    look = Retrying(
+        wait=wait_fixed(0.05),
+        stop=stop_after_delay(_TIMEOUT_S),
+        retry=retry_if_result(lambda existing: not existing.keys() >= set(names)),
+        retry_error_callback=_never_seen,
+    )
+    return look(_existing, admin)
+
+
+def _never_seen(_state: RetryCallState) -> NoReturn:
+    raise KafkaUnavailableError(f"topics that were made did not show up within {_TIMEOUT_S:g} s")
+
+
+def _existing(admin: AdminClient) -> dict[str, TopicMetadata]:
+    try:
+        return admin.list_topics(timeout=_TIMEOUT_S).topics
+    except KafkaException as error:
+        raise KafkaUnavailableError(f"Kafka does not answer: {error.args[0].str()}") from error
+
+
+def _answer(future: Future[_T]) -> _T:
+    try:
+        return future.result(_TIMEOUT_S)
+    except TimeoutError as error:
+        raise KafkaUnavailableError(f"Kafka did not answer within {_TIMEOUT_S:g} s") from error

@@ -1,0 +1,83 @@
+"""The demo that `mizan demo` makes: its names, and the check that keeps production from running with it."""
+
+import logging
+from typing import Any, Final
+
+import psycopg
+from psycopg import Cursor
+
+from shared.platform.database.connections import (
+    DatabaseUnavailableError,
+    connection_arguments,
+    translate_outage,
+)
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings
+
+_log = logging.getLogger("shared.platform.production")
+
+MERCHANT: Final = "Demo"
+APPLICATION: Final = "Demo shop"
+OWNER: Final = "owner@demo.example"
+OPERATOR: Final = "operator@demo.example"
+
+DEMO_NAMES = {"merchant": MERCHANT, "owner": OWNER, "operator": OPERATOR}
+# By the merchant's name too, which only operators give: any merchant can invite somebody with that address.
+DEMO_MERCHANT = """
+with demo as (select m.id from merchants as m where m.name = %(merchant)s
+              and exists (select from members where merchant_id = m.id and email = %(owner)s))"""
+_FIND = f"""{DEMO_MERCHANT}
+select
+  exists (select from operators where email = %(operator)s and removed_at is null),
+  exists (select from members where merchant_id in (select id from demo) and removed_at is null),
+  exists (select from credentials as c join applications as a on a.id = c.application_id
+          where a.merchant_id in (select id from demo) and c.revoked_at is null)"""
+_WHAT = ("an operator", "members", "API keys and tokens")
+
+
+class DemoDataError(Exception):
+    """The database is a demo's, at least in part; the text says what to do."""
+
+
+class DemoDataCheck:
+    """For /readyz, where the database may have been away when the process began: asks until nothing is found, once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._is_clean = False
+
+    def check(self) -> None:
+        if self._is_clean:
+            return
+        with self._database.cursor() as cursor:
+            found = find_demo_data(cursor)
+        if found:
+            raise DemoDataError(found)
+        self._is_clean = True
+
+
+def look_for_demo_data(settings: DatabaseSettings) -> str | None:
+    """As `find_demo_data`. A database that is away, or has no such tables yet, holds up nobody."""
+    try:
+        arguments = connection_arguments(settings, "production-check")
+        with translate_outage(), psycopg.connect(settings.url, **arguments) as connection:
+            return find_demo_data(connection.cursor())
+    except DatabaseUnavailableError:
+        _log.warning("PostgreSQL does not answer; whether it holds demo data is looked at by /readyz")
+    except psycopg.ProgrammingError:
+        # An older schema, or none; or an address that cannot be read, which others tell of.
+        _log.info("the database cannot have demo data: it has no tables for it")
+    return None
+
+
+def find_demo_data(cursor: Cursor[Any]) -> str | None:
+    """What is there, and what to do about it; None: nothing."""
+    row = cursor.execute(_FIND, DEMO_NAMES).fetchone()
+    assert row is not None
+    found = [what for what, is_there in zip(_WHAT, row, strict=True) if is_there]
+    if not found:
+        return None
+    return (
+        f"The database holds the demo's ({', '.join(found)}), whose passwords lie in a file: run `mizan remove-demo`, "
+        "or use another database."
+    )

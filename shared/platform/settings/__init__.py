@@ -1,0 +1,51 @@
+"""The settings: what they are (`model`), and the one place that reads the environment for them (`reading`)."""
+
+from shared.platform.settings.model import (
+    RETRY_STEPS,
+    ApiSettings,
+    CheckoutSettings,
+    DashboardSettings,
+    DatabaseSettings,
+    Environment,
+    KafkaSettings,
+    KeptSettings,
+    MailSettings,
+    MonitorSettings,
+    PublicUrls,
+    SandboxSettings,
+    Settings,
+    TracingSettings,
+    WebhookSettings,
+)
+from shared.platform.settings.reading import (
+    Problems,
+    Reading,
+    SettingsError,
+    read_environment,
+    read_operator_environment,
+    read_settings,
+)
+
+__all__ = [
+    "RETRY_STEPS",
+    "ApiSettings",
+    "CheckoutSettings",
+    "DashboardSettings",
+    "DatabaseSettings",
+    "Environment",
+    "KafkaSettings",
+    "KeptSettings",
+    "MailSettings",
+    "MonitorSettings",
+    "Problems",
+    "PublicUrls",
+    "Reading",
+    "SandboxSettings",
+    "Settings",
+    "SettingsError",
+    "TracingSettings",
+    "WebhookSettings",
+    "read_environment",
+    "read_operator_environment",
+    "read_settings",
+]

@@ -1,0 +1,62 @@
+"""What protects pages that people open in a browser: headers, cookies, and tokens against forged forms."""
+
+from datetime import timedelta
+
+from flask import Flask, Response, request
+from flask_wtf.csrf import CSRFProtect
+
+from shared.platform.encryption import NoSecretKeysError, derived_key
+from shared.platform.web.static_files import is_static
+
+# Nothing from elsewhere, no script or style inside a page, no frame around it, no form that leads away from it.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_ONE_YEAR_S = int(timedelta(days=365).total_seconds())
+
+
+def protect_pages(app: Flask, public_url: str, secret_keys: tuple[str, ...]) -> CSRFProtect:
+    """Returns what guards the forms, so that routes for programs can be taken out of it."""
+    if not secret_keys:
+        raise NoSecretKeysError
+    is_https = public_url.startswith("https://")
+    signing, *earlier = [derived_key(key, f"cookies/{app.name}") for key in secret_keys]
+    cookie = f"mizan-{app.import_name.rpartition('.')[2]}"
+    app.config.update(
+        SECRET_KEY=signing,
+        SECRET_KEY_FALLBACKS=earlier,
+        # The prefix makes browsers insist on what the other settings promise.
+        # And each service has its own name: without https, browsers give the cookies of one port to all others.
+        SESSION_COOKIE_NAME=f"__Host-{cookie}" if is_https else cookie,
+        SESSION_COOKIE_SECURE=is_https,
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Lax",
+        # As long as the browser keeps the cookie; and we send no referrer that could be looked at.
+        WTF_CSRF_TIME_LIMIT=None,
+        WTF_CSRF_SSL_STRICT=False,
+        # Flask-WTF knows one key only: the one that stays while a new one is put before it.
+        WTF_CSRF_SECRET_KEY=[signing, *earlier][-1],
+    )
+
+    @app.after_request
+    def add_headers(response: Response) -> Response:
+        response.headers.update(_HEADERS)
+        if is_https:
+            response.headers["Strict-Transport-Security"] = f"max-age={_ONE_YEAR_S}; includeSubDomains"
+        if is_static(request.endpoint) and response.status_code == 200:
+            # Their addresses change with their contents.
+            response.headers["Cache-Control"] = f"public, max-age={_ONE_YEAR_S}, immutable"
+        else:
+            response.headers["Cache-Control"] = "no-store"
+        return response
+
+    return CSRFProtect(app)

@@ -1,0 +1,121 @@
+"""How every gunicorn of ours runs: its hooks, its limits, and its log through our logging."""
+
+import logging
+import os
+import signal
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from flask import Flask
+from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
+from gunicorn.glogging import Logger  # type: ignore[import-untyped]
+
+from shared.platform.encryption import NoSecretKeysError, SecretBox
+from shared.platform.metrics import empty_metrics_dir, forget_worker_gauges, require_shared_directory
+from shared.platform.process import begin, refuse
+from shared.platform.settings import CheckoutSettings, DashboardSettings, MonitorSettings, Settings
+
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  heartbeats of workers; a slow disk would look like a hung one
+
+
+def gunicorn_config(
+    host: str, port: int, metrics_dir: Path | None = None, workers: int = 2, threads: int = 8
+) -> Mapping[str, object]:
+    """Settings for gunicorn. Several workers need a metrics directory, or each tells only its own counts."""
+    require_shared_directory(workers, metrics_dir)
+
+    def on_starting(arbiter: Any) -> None:
+        # After an upgrade in place (USR2) the old workers still count there.
+        if metrics_dir and not arbiter.master_pid:
+            empty_metrics_dir(metrics_dir)
+
+    def child_exit(_arbiter: Any, worker: Any) -> None:
+        if metrics_dir:
+            forget_worker_gauges(worker.pid, metrics_dir)
+
+    return {
+        "bind": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        "workers": workers,
+        "threads": threads,
+        "worker_class": "gthread",
+        "worker_tmp_dir": str(_SHARED_MEMORY) if _SHARED_MEMORY.is_dir() else None,
+        "timeout": 30,
+        "graceful_timeout": 30,
+        "keepalive": 5,
+        "control_socket_disable": True,
+        "logger_class": GunicornLog,
+        "on_starting": on_starting,
+        "post_fork": _remember_masters_signals,
+        "post_worker_init": _obey_signals_from_before_boot,
+        "child_exit": child_exit,
+    }
+
+
+def _remember_masters_signals(arbiter: Any, worker: Any) -> None:
+    worker.masters_signals = arbiter.SIG_QUEUE
+
+
+def _obey_signals_from_before_boot(worker: Any) -> None:
+    """Before a worker has its own handlers, a stop lands in its copy of the master's queue, read by nobody.
+
+    Without this the stop waits for the whole graceful_timeout (benoitc/gunicorn#1910).
+    """
+    while not worker.masters_signals.empty():
+        if worker.masters_signals.get_nowait() in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+class GunicornLog(Logger):  # type: ignore[misc]
+    """Leaves writing to the root logger."""
+
+    def setup(self, cfg: Any) -> None:
+        self.cfg = cfg
+        self._access_log_enabled = True
+        for logger in (self.error_log, self.access_log):
+            logger.propagate = True
+
+    def access(self, resp: Any, req: Any, environ: Any, request_time: timedelta) -> None:
+        """The application tells of each request itself, in shared.platform.web.edge."""
+
+
+def serve(make_app: Callable[[], Flask], config: Mapping[str, object]) -> None:
+    """Serve until told to stop. Each worker makes its own application, after the fork."""
+    _Server(make_app, config).run()
+
+
+class _Server(BaseApplication):  # type: ignore[misc]
+    def __init__(self, make_app: Callable[[], Flask], config: Mapping[str, object]) -> None:
+        self._make_app = make_app
+        self._config = config
+        super().__init__()
+
+    def load_config(self) -> None:
+        for name, value in self._config.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Flask:
+        return self._make_app()
+
+
+def run_pages(
+    service: str,
+    make_worker_app: Callable[[], Flask],
+    size: Callable[[Settings], CheckoutSettings | DashboardSettings | MonitorSettings],
+) -> None:
+    """`size` says where its numbers of workers and threads are."""
+    settings = begin(service)
+    try:
+        SecretBox(settings.secret_keys)
+        config = gunicorn_config(
+            settings.http_host,
+            settings.http_port,
+            settings.metrics_dir,
+            workers=size(settings).workers,
+            threads=size(settings).threads,
+        )
+    except (NoSecretKeysError, ValueError) as error:
+        refuse(service, error)
+    serve(make_worker_app, config)
+    logging.getLogger(f"services.{service}").info("stopped")

@@ -1,0 +1,117 @@
+"""A customer, a provider and a scheduler at one intent, with the clock standing still unless a test turns it."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+import pytest
+from psycopg import Connection
+
+from services.scheduler.expiry import Expiry
+from services.scheduler.verification_requests import claim_verifications
+from shared.domain.attempts.provider_exchange import Outcome, Question, Sending, Settled
+from shared.domain.attempts.settlement import settle_answered, settle_asked, settle_decided, settle_notified
+from shared.domain.attempts.start import begin, send
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.intents.intent import NewIntent
+from shared.domain.intents.states import State
+from shared.domain.intents.store import create_or_find
+from shared.platform.database.pool import Database
+from tests.clock import Clock
+from tests.shared.domain.attempts.books import Books
+
+T = TypeVar("T")
+
+
+class Checkout:
+    """One intent of ten minutes, and what happens to it. Each move is a transaction of its own."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self.books = Books(database)
+        self.now = datetime(2027, 1, 1, tzinfo=UTC)
+        clock.stop_at(self.now)
+        self.expires_at = self.now + timedelta(minutes=10)
+        with database.cursor() as cursor:
+            new = NewIntent(uuid4(), "order-1", 1_000, "LYD", expires_at=self.expires_at)
+            self.intent = create_or_find(cursor, new)[0].uuid
+
+    def at(self, moment: datetime) -> None:
+        self.now = moment
+        self._clock.stop_at(moment)
+
+    def later(self, by: timedelta) -> None:
+        self.at(self.now + by)
+
+    def begin(self, state: AttemptState = AttemptState.SENT, *, leave_redirect: bool = False) -> Sending:
+        return self.commit(
+            lambda c: begin(c, self.intent, "card", "sandbox", state, leave_redirect=leave_redirect)
+        )
+
+    def send(self, attempt: UUID) -> Sending:
+        return self.commit(lambda c: send(c, attempt))
+
+    def answer(
+        self, sending: Sending, answer: Answer, *, reason: str | None = None, reference: str | None = None
+    ) -> Settled:
+        return self.commit(lambda c: settle_answered(c, sending, Outcome(answer, reason, reference)))
+
+    def claim(self) -> list[Question]:
+        with self._database.cursor() as cursor:
+            return claim_verifications(cursor, 100)
+
+    def answer_question(self, question: Question, answer: Answer, *, can_be_asked: bool = True) -> Settled:
+        return self.commit(lambda c: settle_asked(c, question, Outcome(answer, can_be_asked=can_be_asked)))
+
+    def notify(self, attempt: UUID, answer: Answer, *, reference: str | None = None) -> Settled:
+        outcome = Outcome(answer, provider_reference=reference)
+        return self.commit(lambda c: settle_notified(c, attempt, outcome))
+
+    def decide(self, attempt: UUID, answer: Answer) -> Settled:
+        return self.commit(lambda c: settle_decided(c, attempt, Outcome(answer, "an operator's decision")))
+
+    def expire(self) -> None:
+        Expiry(self._database).turn()
+
+    def commit(self, move: Callable[[Connection[Any]], T]) -> T:
+        with self._database.transaction() as connection:
+            return move(connection)
+
+    def status(self) -> State:
+        self.books.read()
+        return State(self.books.intents[0].status)
+
+    def references(self) -> list[tuple[str, str | None]]:
+        """What each attempt is, and under which reference the provider knows it."""
+        with self._database.cursor() as cursor:
+            return cursor.execute(
+                "select state, provider_reference from payment_attempts order by id"
+            ).fetchall()
+
+    def reason(self) -> str | None:
+        """Of the first attempt."""
+        with self._database.cursor() as cursor:
+            row = cursor.execute("select reason from payment_attempts order by id").fetchone()
+        assert row is not None
+        return None if row[0] is None else str(row[0])
+
+    def states(self) -> list[str]:
+        """Of all attempts, the first one first."""
+        self.books.read()
+        return [attempt.state for attempt in self.books.attempts]
+
+    def events(self) -> list[str]:
+        """After the first, which tells of the creation; they have been checked to add up."""
+        self.books.read()
+        self.books.check_events()
+        self.books.check_attempts()
+        with self._database.cursor() as cursor:
+            rows = cursor.execute("select type from intent_events order by seq").fetchall()
+        return [str(type_).removeprefix("payment_intent.") for (type_,) in rows[1:]]
+
+
+@pytest.fixture
+def checkout(database: Database, clock: Clock) -> Checkout:
+    return Checkout(database, clock)

@@ -1,0 +1,72 @@
+"""A provider in memory: the world outside. It keeps a ledger, and can be slow, silent, late or asked."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from shared.domain.attempts.provider_exchange import Outcome, Sending
+from shared.domain.attempts.states import SURELY_ARRIVED_AFTER, Answer
+
+
+@dataclass
+class Entry:
+    """What the provider knows of an attempt."""
+
+    intent: UUID
+    answer: Answer
+    said_declined: bool = False
+
+
+@dataclass(frozen=True)
+class Underway:
+    """A request that the caller gave up on, and that may still arrive."""
+
+    sending: Sending
+    intent: UUID
+    sent_at: datetime
+    answer: Answer
+
+
+@dataclass
+class Provider:
+    ledger: dict[UUID, Entry] = field(default_factory=dict)
+    underway: list[Underway] = field(default_factory=list)
+
+    def process(self, attempt: UUID, intent: UUID, answer: Answer) -> Outcome:
+        """The attempt's id is the idempotency key: one that is paid is not charged again."""
+        known = self.ledger.get(attempt)
+        if known is None or known.answer is not Answer.PAID:
+            said_declined = answer is Answer.DECLINED or (known is not None and known.said_declined)
+            self.ledger[attempt] = Entry(intent, answer, said_declined)
+        return self.status(attempt)
+
+    def status(self, attempt: UUID) -> Outcome:
+        known = self.ledger.get(attempt)
+        return Outcome(known.answer if known else Answer.NOT_FOUND)
+
+    def lose(self, request: Underway) -> None:
+        self.underway.append(request)
+
+    def arrive(self, request: Underway, now: datetime) -> None:
+        """A request never arrives later than we believe it can."""
+        self.underway.remove(request)
+        if now < request.sent_at + SURELY_ARRIVED_AFTER:
+            self.process(request.sending.attempt, request.intent, request.answer)
+
+    def pay_late(self, attempt: UUID) -> None:
+        """What was declined is paid after all."""
+        self.ledger[attempt].answer = Answer.PAID
+
+    def can_still_charge(self, intent: UUID, but: UUID, now: datetime) -> set[UUID]:
+        """Other attempts of this intent that are paid or on their way, and that it did not call declined."""
+        paid = {
+            attempt
+            for attempt, entry in self.ledger.items()
+            if entry.intent == intent and entry.answer is Answer.PAID and not entry.said_declined
+        }
+        coming = {
+            request.sending.attempt
+            for request in self.underway
+            if request.intent == intent and now < request.sent_at + SURELY_ARRIVED_AFTER
+        }
+        return (paid | coming) - {but}

@@ -1,0 +1,93 @@
+"""Expiry and attempts agree to the instant: what the one refuses, the other cancels (§3, DESIGN §3)."""
+
+from datetime import timedelta
+from threading import Thread
+
+import pytest
+
+from shared.domain.attempts.provider_exchange import Settled
+from shared.domain.attempts.start import AttemptRefusedError, IntentExpiredError
+from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.intents import store as intents
+from shared.domain.intents.states import State
+from shared.platform.database.pool import Database
+from tests.clock import Clock
+from tests.postgres_looks import waiting_for_a_lock
+from tests.shared.domain.attempts.conftest import Checkout
+from tests.waiting import eventually
+
+INSTANT = timedelta(microseconds=1)
+
+
+def test_an_instant_before_an_attempt_begins_and_nothing_expires(checkout: Checkout) -> None:
+    """The last moment is the customer's."""
+    checkout.at(checkout.expires_at - INSTANT)
+    checkout.expire()
+    code = checkout.begin(AttemptState.AWAITING_CODE)
+    checkout.send(code.attempt)
+    assert checkout.events() == ["processing"]
+
+
+def test_from_that_instant_on_nothing_begins_though_nobody_has_come_by(checkout: Checkout) -> None:
+    """The scheduler may be down; the checkout refuses all the same, and leaves the cancelling to it."""
+    code = checkout.begin(AttemptState.AWAITING_CODE)
+    checkout.at(checkout.expires_at)
+    for state in (AttemptState.SENT, AttemptState.AWAITING_CODE, AttemptState.AWAITING_REDIRECT):
+        with pytest.raises(IntentExpiredError):
+            checkout.begin(state)
+    with pytest.raises(IntentExpiredError):
+        checkout.send(code.attempt)
+    assert checkout.events() == []
+    checkout.expire()
+    assert checkout.events() == ["canceled"]
+    with pytest.raises(IntentExpiredError):
+        checkout.begin()
+
+
+def test_processing_outlives_its_time_and_is_canceled_when_its_attempt_fails(checkout: Checkout) -> None:
+    """At once, in the same transaction; nobody has to come by."""
+    sending = checkout.begin()
+    checkout.at(checkout.expires_at + timedelta(hours=1))
+    checkout.expire()
+    assert checkout.status() is State.PROCESSING
+    assert checkout.answer(sending, Answer.DECLINED) == Settled(AttemptState.DECLINED, State.CANCELED)
+    assert checkout.events() == ["processing", "requires_payment_method", "canceled"]
+
+
+def test_processing_outlives_its_time_and_succeeds_when_it_is_paid(checkout: Checkout) -> None:
+    """The customer was in time."""
+    sending = checkout.begin()
+    checkout.at(checkout.expires_at + timedelta(hours=1))
+    checkout.expire()
+    assert checkout.answer(sending, Answer.PAID) == Settled(AttemptState.PAID, State.SUCCEEDED)
+    assert checkout.events() == ["processing", "succeeded"]
+
+
+def test_no_code_is_asked_for_after_the_time(checkout: Checkout) -> None:
+    """Nobody could confirm it any more."""
+    sending = checkout.begin()
+    checkout.at(checkout.expires_at)
+    assert checkout.answer(sending, Answer.NEEDS_CODE) == Settled(AttemptState.ABANDONED, State.CANCELED)
+    assert checkout.events() == ["processing", "requires_payment_method", "canceled"]
+
+
+def test_time_goes_on_while_an_attempt_waits_for_the_lock(
+    checkout: Checkout, database: Database, clock: Clock
+) -> None:
+    """It is judged by the time when it is its turn, not when it came."""
+    refused: list[Exception] = []
+
+    def begin() -> None:
+        try:
+            checkout.begin()
+        except AttemptRefusedError as error:
+            refused.append(error)
+
+    with database.transaction() as connection:
+        intents.lock(connection, checkout.intent)
+        customer = Thread(target=begin)
+        customer.start()
+        eventually(lambda: waiting_for_a_lock(database))
+        clock.stop_at(checkout.expires_at)
+    customer.join(10)
+    assert [type(error) for error in refused] == [IntentExpiredError]

@@ -1,0 +1,238 @@
+"""Attempts on the real database: what each news makes of them and of their intent (§3, DESIGN §3)."""
+
+from datetime import timedelta
+from time import monotonic
+from uuid import uuid4
+
+import pytest
+
+from shared.domain.attempts.provider_exchange import Question, Settled
+from shared.domain.attempts.settlement import AttemptNotFoundError
+from shared.domain.attempts.start import (
+    AlreadyPaidError,
+    AttemptUnderWayError,
+    NotAwaitingCodeError,
+    RedirectOpenError,
+)
+from shared.domain.attempts.states import ANSWER_LIMIT, Answer, AttemptState
+from shared.domain.intents.states import State
+from tests.shared.domain.attempts.conftest import Checkout
+
+CODE, REDIRECT, SENT, UNKNOWN, PAID, DECLINED, ABANDONED, DUPLICATE = AttemptState
+
+
+def test_a_payment_goes_through_processing_to_succeeded(checkout: Checkout) -> None:
+    """Sent is committed before the provider is called; paid settles both."""
+    sending = checkout.begin()
+    assert (checkout.status(), checkout.states()) == (State.PROCESSING, [SENT])
+    assert checkout.answer(sending, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+    assert checkout.events() == ["processing", "succeeded"]
+
+
+def test_a_declined_payment_leads_back_and_can_be_tried_again(checkout: Checkout) -> None:
+    """§3: a failed attempt leads back to requires_payment_method."""
+    first = checkout.begin()
+    assert checkout.answer(first, Answer.DECLINED) == Settled(DECLINED, State.REQUIRES_PAYMENT_METHOD)
+    checkout.answer(checkout.begin(), Answer.PAID)
+    assert checkout.states() == [DECLINED, PAID]
+    assert checkout.events() == ["processing", "requires_payment_method", "processing", "succeeded"]
+
+
+@pytest.mark.parametrize("answer", [None, Answer.UNKNOWN])
+def test_nothing_begins_while_an_attempt_may_be_charging(checkout: Checkout, answer: Answer | None) -> None:
+    """A double click, a second tab, an impatient customer: also while the outcome is unknown."""
+    sending = checkout.begin()
+    if answer:
+        checkout.answer(sending, answer)
+    for state in (SENT, CODE, REDIRECT):
+        with pytest.raises(AttemptUnderWayError):
+            checkout.begin(state)
+    assert checkout.events() == ["processing"]
+
+
+def test_nothing_begins_on_a_paid_intent(checkout: Checkout) -> None:
+    """It shows the receipt instead."""
+    code = checkout.begin(CODE)
+    checkout.notify(code.attempt, Answer.PAID)
+    with pytest.raises(AlreadyPaidError):
+        checkout.begin()
+    with pytest.raises(AlreadyPaidError):
+        checkout.send(code.attempt)
+
+
+def test_a_code_is_asked_for_sent_wrong_and_sent_again(checkout: Checkout) -> None:
+    """The intent is processing only while the provider has a code to judge."""
+    code = checkout.begin(CODE)
+    checkout.answer(code, Answer.NEEDS_CODE)
+    assert checkout.status() is State.REQUIRES_PAYMENT_METHOD
+    wrong = checkout.send(code.attempt)
+    assert checkout.status() is State.PROCESSING
+    checkout.answer(wrong, Answer.NEEDS_CODE, reason="wrong_code")
+    assert (checkout.status(), checkout.states()) == (State.REQUIRES_PAYMENT_METHOD, [CODE])
+    right = checkout.send(code.attempt)
+    assert (wrong.number, right.number) == (1, 2)
+    checkout.answer(right, Answer.PAID)
+    assert checkout.events() == ["processing", "requires_payment_method", "processing", "succeeded"]
+
+
+def test_a_code_is_taken_once(checkout: Checkout) -> None:
+    """The second tab's confirmation finds it under way, or no longer waiting."""
+    code = checkout.begin(CODE)
+    checkout.send(code.attempt)
+    with pytest.raises(AttemptUnderWayError):
+        checkout.send(code.attempt)
+
+
+def test_a_new_attempt_takes_the_place_of_one_that_awaits_a_code(checkout: Checkout) -> None:
+    """Change number or method: the old form no longer works."""
+    old = checkout.begin(CODE)
+    new = checkout.begin(CODE)
+    assert checkout.states() == [ABANDONED, CODE]
+    with pytest.raises(NotAwaitingCodeError):
+        checkout.send(old.attempt)
+    assert checkout.answer(old, Answer.NEEDS_CODE).attempt is ABANDONED  # its own answer comes late
+    checkout.answer(checkout.send(new.attempt), Answer.PAID)
+    assert checkout.states() == [ABANDONED, PAID]
+
+
+def test_a_providers_page_is_left_only_when_the_customer_says_so(checkout: Checkout) -> None:
+    """They may be paying there at this moment."""
+    page = checkout.begin(REDIRECT)
+    with pytest.raises(RedirectOpenError):
+        checkout.begin()
+    checkout.begin(leave_redirect=True)
+    assert checkout.states() == [ABANDONED, SENT]
+    assert checkout.notify(page.attempt, Answer.DECLINED).attempt is ABANDONED
+    assert checkout.status() is State.PROCESSING  # the other attempt's
+
+
+def test_a_page_that_was_left_is_paid_after_all(checkout: Checkout) -> None:
+    """It settles the intent, and what the other attempt brings then is a duplicate, without a second event."""
+    page = checkout.begin(REDIRECT)
+    card = checkout.begin(leave_redirect=True)
+    assert checkout.notify(page.attempt, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+    assert checkout.answer(card, Answer.PAID) == Settled(DUPLICATE, State.SUCCEEDED)
+    assert checkout.states() == [PAID, DUPLICATE]
+    assert checkout.events() == ["processing", "succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [(Answer.DECLINED, DECLINED), (Answer.NEEDS_CODE, ABANDONED), (Answer.UNKNOWN, UNKNOWN)],
+)
+def test_what_else_comes_on_a_paid_intent_changes_only_the_attempt(
+    checkout: Checkout, answer: Answer, state: AttemptState
+) -> None:
+    """Nobody is asked for a code on an intent that is paid."""
+    page = checkout.begin(REDIRECT)
+    card = checkout.begin(leave_redirect=True)
+    checkout.notify(page.attempt, Answer.PAID)
+    assert checkout.answer(card, answer) == Settled(state, State.SUCCEEDED)
+    assert checkout.events() == ["processing", "succeeded"]
+
+
+def test_the_same_news_again_is_harmless(checkout: Checkout) -> None:
+    """Notifications are repeated, and verification and return say the same."""
+    sending = checkout.begin()
+    for _ in range(3):
+        assert checkout.notify(sending.attempt, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+        assert checkout.answer(sending, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+        question = Question(sending.attempt, sending.number, surely_arrived=False)
+        assert checkout.answer_question(question, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+    assert checkout.notify(sending.attempt, Answer.DECLINED) == Settled(PAID, State.SUCCEEDED)
+    assert checkout.events() == ["processing", "succeeded"]
+
+
+def test_a_declined_payment_that_is_paid_after_all_counts(checkout: Checkout) -> None:
+    """By a signed notification; here after the intent has expired (§3: a verified late payment)."""
+    sending = checkout.begin()
+    checkout.answer(sending, Answer.DECLINED)
+    checkout.at(checkout.expires_at)
+    checkout.expire()
+    assert checkout.notify(sending.attempt, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+    assert checkout.events() == ["processing", "requires_payment_method", "canceled", "succeeded"]
+
+
+def test_old_news_is_not_taken_for_new(checkout: Checkout) -> None:
+    """A slow process says "wrong code" of a request that is long over, while the next one may be charging."""
+    code = checkout.begin(CODE)
+    first = checkout.send(code.attempt)
+    checkout.later(timedelta(minutes=1))
+    (question,) = checkout.claim()
+    checkout.answer_question(question, Answer.NEEDS_CODE)
+    checkout.send(code.attempt)
+    checkout.later(timedelta(minutes=1))
+    for answer in (Answer.NEEDS_CODE, Answer.DECLINED, Answer.UNKNOWN, Answer.NOT_FOUND):
+        assert checkout.answer(first, answer) == Settled(SENT, State.PROCESSING)
+        assert checkout.answer_question(question, answer) == Settled(SENT, State.PROCESSING)
+    assert checkout.answer(first, Answer.PAID) == Settled(PAID, State.SUCCEEDED)  # money always counts
+
+
+def test_a_refusal_that_may_be_of_an_earlier_code_is_looked_into(checkout: Checkout) -> None:
+    """A notification names the attempt, not the request; the last one may be charging, so the provider is asked."""
+    code = checkout.begin(CODE)
+    checkout.answer(checkout.send(code.attempt), Answer.NEEDS_CODE, reason="wrong_code")
+    second = checkout.send(code.attempt)
+    checkout.later(timedelta(minutes=5))
+    assert checkout.notify(code.attempt, Answer.DECLINED) == Settled(UNKNOWN, State.PROCESSING)
+    assert [(question.attempt, question.number) for question in checkout.claim()] == [
+        (second.attempt, second.number)
+    ]
+
+
+def test_a_refusal_of_the_only_request_counts(checkout: Checkout) -> None:
+    """Nothing else can be meant."""
+    sending = checkout.begin()
+    declined = Settled(DECLINED, State.REQUIRES_PAYMENT_METHOD)
+    assert checkout.notify(sending.attempt, Answer.DECLINED) == declined
+
+
+def test_money_taken_twice_in_one_attempt_is_kept_as_a_duplicate(checkout: Checkout) -> None:
+    """Each code is a charge of its own at some providers; whoever pays back needs both references."""
+    code = checkout.begin(CODE)
+    first = checkout.send(code.attempt)
+    checkout.answer(first, Answer.NEEDS_CODE)
+    second = checkout.send(code.attempt)
+    checkout.answer(second, Answer.PAID, reference="tx-2")
+    for _ in range(2):
+        checkout.answer(first, Answer.PAID, reference="tx-1")
+        checkout.notify(code.attempt, Answer.PAID, reference="tx-2")
+    assert checkout.references() == [(PAID, "tx-2"), (DUPLICATE, "tx-1")]
+    assert checkout.events()[-1:] == ["succeeded"]
+
+
+def test_a_reference_that_comes_later_is_kept(checkout: Checkout) -> None:
+    """Asked, the provider said paid; its notification names the reference."""
+    sending = checkout.begin()
+    checkout.answer(sending, Answer.PAID)
+    checkout.notify(sending.attempt, Answer.PAID, reference="tx-1")
+    assert checkout.references() == [(PAID, "tx-1")]
+
+
+def test_no_answer_while_it_is_the_customers_turn_changes_nothing(checkout: Checkout) -> None:
+    """Not even the reason that they were told."""
+    code = checkout.begin(CODE)
+    sending = checkout.send(code.attempt)
+    checkout.answer(sending, Answer.NEEDS_CODE, reason="wrong_code")
+    for answer in (Answer.UNKNOWN, Answer.NOT_FOUND):
+        assert checkout.answer(sending, answer) == Settled(CODE, State.REQUIRES_PAYMENT_METHOD)
+    assert checkout.reason() == "wrong_code"
+
+
+def test_a_process_that_stalls_must_not_call_any_more(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By then others may have asked the provider, heard that it knows nothing, and let the customer pay again."""
+    sending = checkout.begin()
+    assert not sending.is_too_late()
+    later = monotonic() + ANSWER_LIMIT.total_seconds() + 1
+    monkeypatch.setattr("shared.domain.attempts.provider_exchange.monotonic", lambda: later)
+    assert sending.is_too_late()
+
+
+def test_an_attempt_nobody_knows_is_an_error(checkout: Checkout) -> None:
+    """Not silence, and not somebody else's attempt."""
+    with pytest.raises(AttemptNotFoundError):
+        checkout.notify(uuid4(), Answer.PAID)
+    with pytest.raises(AttemptNotFoundError):
+        checkout.send(uuid4())

@@ -1,0 +1,72 @@
+"""What operators' lists of attempts cost does not depend on how many were settled, nor on what the planner believes."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from psycopg import Cursor
+
+from shared.domain.attempts.duplicates import OPEN_DUPLICATES_SQL
+from shared.domain.attempts.undecided import UNDECIDED_SQL
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings
+from tests.dashboard.explaining import explain
+from tests.postgres_looks import nodes, pages
+
+pytestmark = pytest.mark.plans
+
+LISTS = {"undecided": UNDECIDED_SQL, "duplicates": OPEN_DUPLICATES_SQL}
+_INTENTS = """
+insert into payment_intents (application_id, merchant_reference, reference, amount, currency, status, expires_at)
+select uuidv7(), n::text, 'r' || n, 1000, 'LYD', 'requires_payment_method', now() + interval '1 day'
+from generate_series((select count(*) from payment_intents) + 1, (select count(*) from payment_intents) + %s) as n"""
+_OPEN = """
+insert into payment_attempts (intent_uuid, method, provider, state, created_at, sent_at)
+select uuid, 'card', 'plutu', (array['unknown', 'awaiting_redirect', 'duplicate'])[1 + mod(row_number() over (), 3)],
+       now() - interval '1 hour', now() from payment_intents"""
+_SETTLED = """
+insert into payment_attempts (intent_uuid, method, provider, state, handled_at, handled_note)
+select uuid, 'card', 'plutu', case when mod(n, 10) = 0 then 'duplicate' else 'declined' end,
+       case when mod(n, 10) = 0 then now() end, case when mod(n, 10) = 0 then 'seen to' end
+from payment_intents, generate_series(1, %s) as n"""
+OPEN_ONES = 60
+
+
+@pytest.fixture
+def unattended(database_settings: DatabaseSettings) -> Iterator[Database]:
+    """Tables that nobody vacuums or analyzes, and statements that may take their time to fill them."""
+    patient = replace(database_settings, statement_timeout_s=250)
+    database = Database(patient, "monitor", **STEADY_PLANS)
+    with database.cursor() as cursor:
+        for table in ("payment_intents", "payment_attempts"):
+            cursor.execute(f"alter table {table} set (autovacuum_enabled = off)".encode())
+    yield database
+    database.close()
+
+
+def costs(cursor: Cursor[Any]) -> dict[str, int]:
+    found = {}
+    for name, statement in LISTS.items():
+        plan = explain(cursor, statement.encode(), {"limit": 201})
+        scanned = [node for node in nodes(plan) if node["Node Type"] == "Seq Scan"]
+        assert {node["Relation Name"] for node in scanned} <= {"applications", "merchants"}
+        found[name] = pages(plan)
+    return found
+
+
+@pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
+@pytest.mark.parametrize("many", [20_000, pytest.param(1_000_000, marks=pytest.mark.timeout(600))])
+def test_a_list_costs_the_same_with_many_settled(unattended: Database, many: int, statistics: str) -> None:
+    with unattended.cursor() as cursor:
+        if statistics == "of an empty table":
+            cursor.execute("vacuum analyze payment_attempts, payment_intents")
+        cursor.execute(_INTENTS, (OPEN_ONES,))
+        cursor.execute(_OPEN)
+        before = costs(cursor)
+        cursor.execute(_SETTLED, (many // OPEN_ONES,))
+        if statistics == "fresh":
+            cursor.execute("vacuum analyze payment_attempts, payment_intents")
+        after = costs(cursor)
+    assert {name: cost for name, cost in after.items() if cost > 2 * before[name] + 10} == {}

@@ -1,0 +1,348 @@
+"""Whatever happens in whatever order, on the real database: money and events stay right (§3, DESIGN §3).
+
+Hypothesis draws sequences of creates, attempts, codes, answers, silences, crashes, notifications, verifications and
+expiries, with the database's clock turned by hand, and looks at everything after each step.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import run_state_machine_as_test as run_machine
+from psycopg import Connection
+
+from services.scheduler.expiry import Expiry
+from services.scheduler.verification_requests import claim_verifications
+from shared.domain.attempts.provider_exchange import Outcome, Question, Sending
+from shared.domain.attempts.settlement import settle_answered, settle_asked, settle_decided, settle_notified
+from shared.domain.attempts.start import AttemptRefusedError, begin, send
+from shared.domain.attempts.states import (
+    ANSWER_LIMIT,
+    FIRST_ASKED_AFTER,
+    SURELY_ARRIVED_AFTER,
+    Answer,
+    AttemptState,
+)
+from shared.domain.intents.intent import NewIntent
+from shared.domain.intents.states import State
+from shared.domain.intents.store import create_or_find
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings
+from tests.clock import Clock
+from tests.shared.domain.attempts.books import Books
+from tests.shared.domain.attempts.provider import Provider, Underway
+
+T = TypeVar("T")
+Move = Callable[[Connection[Any]], Sending]
+
+picks = st.integers(min_value=0, max_value=63)
+"""Which of those there are; the same everywhere, so that examples shrink well."""
+
+answers = st.sampled_from([Answer.NEEDS_CODE, Answer.NEEDS_CODE, Answer.DECLINED, Answer.PAID])
+"""How the provider takes a request that may charge; paid ends the story, so it is rarer."""
+
+fates = st.sampled_from(
+    ["answered", "told late", "no answer", "on its way", "crash in between", "crash before", "crash after"]
+)
+"""What becomes of the request and of the process that makes it."""
+
+moments = st.sampled_from(
+    [timedelta(seconds=1), ANSWER_LIMIT, FIRST_ASKED_AFTER, SURELY_ARRIVED_AFTER, timedelta(minutes=3)]
+)
+"""Chosen where something changes."""
+
+
+class CrashError(Exception):
+    """The process is gone; what it had not committed never happened."""
+
+
+@dataclass(frozen=True)
+class News:
+    """What the provider has said, and the database has not yet heard."""
+
+    about: Sending | Question
+    """The answer to a request, or to a question."""
+    outcome: Outcome
+
+
+class Payments(RuleBasedStateMachine):
+    def __init__(self, database: Database, clock: Clock) -> None:
+        super().__init__()
+        self.database = database
+        self.clock = clock
+        self.expiry = Expiry(database)
+        self.books = Books(database)
+        self.provider = Provider()
+        self.left: set[UUID] = set()
+        self.late_news: list[News] = []
+        self.cannot_be_asked: set[UUID] = set()
+        self.succeeded: set[UUID] = set()
+        self.application = uuid4()
+        self.created = 0
+        self.now = datetime(2027, 1, 1, tzinfo=UTC)
+
+    @initialize()
+    def start(self) -> None:
+        # Here and not at the end: also what a failed example left must be gone, or the next would differ from itself.
+        with self.database.transaction() as connection:
+            connection.execute("truncate payment_intents, payment_attempts, intent_events, outbox")
+        self.clock.stop_at(self.now)
+        self.create(10)
+
+    # What merchants and time do.
+
+    @precondition(lambda self: len(self.books.open_intents()) < 2)
+    @rule(minutes=st.sampled_from([6, 15]))
+    def create(self, minutes: int) -> None:
+        self.created += 1
+        expires_at = self.now + timedelta(minutes=minutes)
+        new = NewIntent(self.application, str(self.created), 1_000, "LYD", expires_at=expires_at)
+        with self.database.cursor() as cursor:
+            create_or_find(cursor, new)
+
+    @rule(by=moments)
+    def time_passes(self, by: timedelta) -> None:
+        self.now += by
+        self.clock.stop_at(self.now)
+
+    @rule()
+    def expire(self) -> None:
+        self.expiry.turn()
+        self.books.read()
+        for intent in self.books.intents:
+            assert intent.status != State.REQUIRES_PAYMENT_METHOD or intent.expires_at > self.now
+
+    # What customers do.
+
+    @rule(pick=picks, answer=answers, fate=fates)
+    def pay(self, pick: int, answer: Answer, fate: str) -> None:
+        """With the code that was asked for, or else by card."""
+        intent = self._an_intent(pick)
+        asked = self.books.in_state("awaiting_code", intent=intent)
+        if asked:
+            self._send(intent, lambda c: send(c, asked[0].id), answer, fate)
+        else:
+            by_card = AttemptState.SENT
+            self._send(intent, lambda c: begin(c, intent, "card", "sandbox", by_card), answer, fate)
+
+    @precondition(lambda self: self.books.attempts)
+    @rule(pick=picks, answer=answers, fate=fates)
+    def use_an_old_form(self, pick: int, answer: Answer, fate: str) -> None:
+        """Of another tab, whatever became of its attempt."""
+        attempt = _one_of(self.books.attempts, pick)
+        self._send(attempt.intent_uuid, lambda c: send(c, attempt.id), answer, fate)
+
+    @rule(pick=picks, refused=st.booleans())
+    def ask_for_a_code(self, pick: int, refused: bool) -> None:
+        intent = self._an_intent(pick)
+        by_wallet = AttemptState.AWAITING_CODE
+        started = self._unless_refused(lambda c: begin(c, intent, "sadad", "sandbox", by_wallet))
+        if started:
+            outcome = Outcome(Answer.DECLINED, "not_subscribed") if refused else Outcome(Answer.NEEDS_CODE)
+            self._tell([News(started, outcome)])
+
+    @rule(pick=picks, leave=st.booleans())
+    def go_to_the_providers_page(self, pick: int, leave: bool) -> None:
+        intent = self._an_intent(pick)
+        if leave:
+            self.left.update(
+                attempt.id for attempt in self.books.in_state("awaiting_redirect", intent=intent)
+            )
+        there = AttemptState.AWAITING_REDIRECT
+        self._unless_refused(lambda c: begin(c, intent, "card", "plutu", there, leave_redirect=leave))
+
+    @precondition(lambda self: self._on_the_providers_page())
+    @rule(pick=picks, paid=st.booleans(), told=st.booleans())
+    def act_on_the_providers_page(self, pick: int, paid: bool, told: bool) -> None:
+        attempt = _one_of(self._on_the_providers_page(), pick)
+        answer = Answer.PAID if paid else Answer.DECLINED
+        outcome = self.provider.process(attempt, self.books.intent_of(attempt), answer)
+        if told:
+            self._notify(attempt, outcome)
+
+    # What providers, verifiers and operators do.
+
+    @precondition(lambda self: self.provider.underway)
+    @rule(pick=picks)
+    def a_late_request_arrives(self, pick: int) -> None:
+        self.provider.arrive(_one_of(self.provider.underway, pick), self.now)
+
+    @precondition(lambda self: self._in_ledger(Answer.DECLINED))
+    @rule(pick=picks)
+    def a_declined_payment_is_paid_after_all(self, pick: int) -> None:
+        self.provider.pay_late(_one_of(self._in_ledger(Answer.DECLINED), pick))
+
+    @precondition(lambda self: self._in_ledger(Answer.PAID, Answer.DECLINED))
+    @rule(pick=picks, times=st.integers(1, 2))
+    def notify(self, pick: int, times: int) -> None:
+        attempt = _one_of(self._in_ledger(Answer.PAID, Answer.DECLINED), pick)
+        for _ in range(times):
+            self._notify(attempt, self.provider.status(attempt))
+
+    @precondition(lambda self: self.books.in_state("sent", "unknown"))
+    @rule(wait=moments, then=st.sampled_from(["tell", "tell late", "crash"]))
+    def verify(self, wait: timedelta, then: str) -> None:
+        self.time_passes(wait)
+        news = self._ask()
+        if then == "tell":
+            self._tell(news)
+        elif then == "tell late":
+            self.late_news.extend(news)
+
+    @precondition(lambda self: self.late_news)
+    @rule(pick=picks)
+    def late_news_is_told(self, pick: int) -> None:
+        news = _one_of(self.late_news, pick)
+        self.late_news.remove(news)
+        self._tell([news])
+
+    @precondition(lambda self: self.books.in_state("unknown"))
+    @rule(pick=picks)
+    def a_provider_cannot_be_asked(self, pick: int) -> None:
+        attempt = _one_of(self.books.in_state("unknown"), pick)
+        self.cannot_be_asked.add(attempt.id)
+        question = Question(attempt.id, attempt.sendings, surely_arrived=False)
+        self._tell([News(question, Outcome(Answer.UNKNOWN, can_be_asked=False))])
+
+    # What must hold, always.
+
+    @invariant()
+    def the_books_add_up(self) -> None:
+        self.books.read()
+        self.books.check_events()
+        self.books.check_attempts()
+
+    @invariant()
+    def succeeded_never_changes(self) -> None:
+        succeeded = {intent.uuid for intent in self.books.intents if intent.status == State.SUCCEEDED}
+        assert succeeded >= self.succeeded
+        self.succeeded = succeeded
+
+    @invariant()
+    def we_call_paid_only_what_the_provider_calls_paid(self) -> None:
+        for attempt in self.books.in_state("paid", "duplicate"):
+            assert self.provider.ledger[attempt.id].answer is Answer.PAID
+
+    @invariant()
+    def somebody_will_ask_about_every_attempt_under_way(self) -> None:
+        for attempt in self.books.in_state("sent", "unknown"):
+            assert attempt.next_verify_at or attempt.id in self.cannot_be_asked
+
+    def teardown(self) -> None:
+        """Nothing stays processing for ever: time passes, verifiers ask, operators decide, notifications arrive."""
+        self._tell(self.late_news)
+        for _ in range(3):
+            self.time_passes(timedelta(hours=1))
+            self._tell(self._ask())
+        self.books.read()
+        for attempt in self.books.in_state("sent", "unknown"):
+            assert attempt.id in self.cannot_be_asked
+            paid = self.provider.status(attempt.id).answer is Answer.PAID
+            with self.database.transaction() as connection:
+                settle_decided(connection, attempt.id, Outcome(Answer.PAID if paid else Answer.DECLINED))
+        for paid_one in self._in_ledger(Answer.PAID):
+            self._notify(paid_one, self.provider.status(paid_one))
+        self.expire()
+        self.the_books_add_up()
+        self.succeeded_never_changes()
+        paid_intents = {self.provider.ledger[attempt].intent for attempt in self._in_ledger(Answer.PAID)}
+        for intent in self.books.intents:
+            assert intent.status == (State.SUCCEEDED if intent.uuid in paid_intents else State.CANCELED)
+        assert set(self._in_ledger(Answer.PAID)) == {
+            attempt.id for attempt in self.books.in_state("paid", "duplicate")
+        }
+
+    # How it is done.
+
+    def _send(self, intent: UUID, move: Move, answer: Answer, fate: str) -> None:
+        """Commit that it is sent, call the provider, settle; or come to grief in between."""
+        sending = self._unless_refused(move, crash=fate == "crash in between")
+        if sending is None:
+            return
+        others = self.provider.can_still_charge(intent, sending.attempt, self.now)
+        assert others <= self.left, "the customer could be charged twice"
+        if fate == "crash before":
+            return
+        if fate == "on its way":
+            self.provider.lose(Underway(sending, intent, self.now, answer))
+            outcome = Outcome(Answer.UNKNOWN)
+        else:
+            outcome = self.provider.process(sending.attempt, intent, answer)
+        news = News(sending, Outcome(Answer.UNKNOWN) if fate == "no answer" else outcome)
+        if fate == "told late":
+            self.late_news.append(news)
+        elif fate != "crash after":
+            self._tell([news])
+
+    def _unless_refused(self, move: Move, *, crash: bool = False) -> Sending | None:
+        try:
+            with self.database.transaction() as connection:
+                sending = move(connection)
+                _crash_if(crash)
+                return sending
+        except (AttemptRefusedError, CrashError):
+            return None
+
+    def _ask(self) -> list[News]:
+        with self.database.cursor() as cursor:
+            claimed = claim_verifications(cursor, 100)
+        return [News(question, self.provider.status(question.attempt)) for question in claimed]
+
+    def _tell(self, all_news: list[News]) -> None:
+        for news in all_news:
+            with self.database.transaction() as connection:
+                if isinstance(news.about, Sending):
+                    settle_answered(connection, news.about, news.outcome)
+                else:
+                    settle_asked(connection, news.about, news.outcome)
+
+    def _notify(self, attempt: UUID, outcome: Outcome) -> None:
+        with self.database.transaction() as connection:
+            settle_notified(connection, attempt, outcome)
+
+    def _an_intent(self, pick: int) -> UUID:
+        """Mostly one that can still be paid."""
+        open_intents = self.books.open_intents() if pick % 8 else []
+        return _one_of(open_intents or [intent.uuid for intent in self.books.intents], pick)
+
+    def _in_ledger(self, *wanted: Answer) -> list[UUID]:
+        return [attempt for attempt, entry in self.provider.ledger.items() if entry.answer in wanted]
+
+    def _on_the_providers_page(self) -> list[UUID]:
+        """Also those that we have given up: the page stays open."""
+        return [attempt.id for attempt in self.books.attempts if attempt.provider == "plutu"]
+
+
+def _one_of(these: Sequence[T], pick: int) -> T:
+    return these[pick % len(these)]
+
+
+def _crash_if(crash: bool) -> None:
+    if crash:
+        raise CrashError
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "examples", [25, *(pytest.param(600, id=f"600, run {n}", marks=pytest.mark.long) for n in range(1, 6))]
+)
+def test_random_orders(database_settings: DatabaseSettings, examples: int) -> None:
+    """Succeeded is final, every change has its event, nobody is charged twice, nothing stays processing for ever."""
+    database = Database(database_settings, "test", **STEADY_PLANS)
+    clock = Clock(database)
+    run_machine(
+        lambda: Payments(database, clock),  # type: ignore[arg-type]  # a factory will do, its documentation says
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=40,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    database.close()

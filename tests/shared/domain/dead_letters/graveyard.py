@@ -1,0 +1,122 @@
+"""Puts records into the dead letters as a consumer would, and looks at what came back to their origins."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from confluent_kafka import TopicPartition
+
+from shared.domain.audit_log import Actor
+from shared.domain.dead_letters.queries import Letter, LetterPage, get_letter, list_letters
+from shared.domain.dead_letters.republish import replay
+from shared.domain.dead_letters.topic_tail import looking_into
+from shared.domain.messages import DeadLetter, encode
+from shared.domain.topics import (
+    CHECKOUT_VERIFY,
+    DEAD_LETTERS,
+    WEBHOOKS_DEAD,
+    WEBHOOKS_DELIVER,
+    WEBHOOKS_RESEND,
+)
+from shared.platform.database.pool import Database
+from shared.platform.kafka import clients
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.platform.kafka.records import Record
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.settings import KafkaSettings
+from tests.waiting import eventually
+
+AMAL = Actor("amal@mizan.example")
+TOPICS = (WEBHOOKS_DELIVER, WEBHOOKS_RESEND, CHECKOUT_VERIFY, WEBHOOKS_DEAD, DEAD_LETTERS)
+BEGINNING = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class Graveyard:
+    def __init__(self, database: Database, kafka: KafkaSettings) -> None:
+        self.database = database
+        self.kafka = kafka
+        self.buried = 0
+
+    def letter(self, value: bytes | None = b"{}", **changes: Any) -> DeadLetter:
+        """Each at a place and a time of its own."""
+        self.buried += 1
+        given: dict[str, Any] = {
+            "topic": self.topic_name(WEBHOOKS_DELIVER),
+            "partition": 1,
+            "offset": self.buried,
+            "group": f"{self.kafka.topic_prefix}webhooks.deliver",
+            "reason": "failed 3 times: KeyError('x')",
+            "at": BEGINNING + timedelta(seconds=self.buried),
+            "key": b"application",
+            "value": value,
+        }
+        return DeadLetter(**(given | changes))
+
+    def bury(self, *letters: DeadLetter) -> None:
+        self.put(DEAD_LETTERS, [(letter.topic.encode(), encode(letter)) for letter in letters])
+
+    def bury_many(self, count: int, **changes: Any) -> None:
+        self.bury(*(self.letter(b'{"number": %d}' % number, **changes) for number in range(count)))
+
+    def put(self, topic: Topic, records: Sequence[tuple[bytes | None, bytes | None]]) -> None:
+        producer = ConfirmingProducer(self.kafka, "test", message_max_bytes=4 * 1024 * 1024)
+        producer.send([Outgoing(topic.name, key, value) for key, value in records], patience=until(30))
+        producer.close()
+
+    def records(self, topic: Topic = WEBHOOKS_DELIVER) -> list[Record]:
+        """All that is there, partition by partition."""
+        found: list[Record] = []
+        for partition in range(topic.partitions):
+            with looking_into(self.kafka, topic, partition) as tail:
+                found.extend(tail.following(0, tail.behind, 100_000))
+        return found
+
+    def numbers(self) -> list[int]:
+        """Of the letters of `bury_many` that are back at their origin; they have one key, so they are in order."""
+        return [int((record.value or b"").split()[1].rstrip(b"}")) for record in self.records()]
+
+    def forget_until(self, topic: Topic, partition: int, offset: int) -> None:
+        """As retention does."""
+        place = TopicPartition(self.topic_name(topic), partition, offset)
+        admin = clients.admin(self.kafka, "test")  # it must outlive the question
+        (answer,) = admin.delete_records([place]).values()
+        answer.result(30)
+
+    def wait_for_kafka(self) -> None:
+        """A broker that has just come back takes a while until it leads its partitions again."""
+
+        def leads() -> bool:
+            try:
+                return bool(self.records(DEAD_LETTERS)) and self.records() is not None
+            except KafkaUnavailableError:
+                return False
+
+        eventually(leads, within=120)
+
+    def topic_name(self, topic: Topic) -> str:
+        return clients.topic_name(self.kafka, topic.name)
+
+    def page(self, before: int | None = None, most: int = 50, origin: str | None = None) -> LetterPage:
+        with self.database.transaction() as connection:
+            return list_letters(connection, self.kafka, before, most, origin)
+
+    def look(self, offset: int = 0) -> Letter:
+        with self.database.transaction() as connection:
+            return get_letter(connection, self.kafka, offset)
+
+    def replay(self, letter: Letter, actor: Actor = AMAL) -> bool:
+        with self.database.transaction() as connection:
+            return replay(connection, self.kafka, letter, actor)
+
+    def noted(self) -> list[UUID]:
+        """The letters that are written down as replayed."""
+        return [row[0] for row in self.rows("select letter_id from letter_replays order by replayed_at")]
+
+    def actions(self) -> list[tuple[str, dict[str, Any]]]:
+        return self.rows("select action, details from audit_log order by id")
+
+    def rows(self, statement: str) -> list[Any]:
+        with self.database.cursor() as cursor:
+            return cursor.execute(statement.encode()).fetchall()

@@ -1,0 +1,47 @@
+"""A plan made for an empty table must not read all of it once it has grown."""
+
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from shared.domain.intents.intent import NewIntent
+from shared.domain.intents.store import create_or_find, find
+from shared.platform.database.connections import STEADY_PLANS
+from shared.platform.database.pool import Database
+from shared.platform.settings import DatabaseSettings
+from tests.postgres_looks import rows_read_by_scanning
+
+_FILL = """
+insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)
+select uuidv7(), 'filled-' || n, 'f' || n, 25000, 'LYD', mizan_now() + interval '20 days'
+from generate_series(1, %s) as n"""
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        0,
+        pytest.param(20_000, marks=pytest.mark.plans),
+        pytest.param(1_000_000, marks=pytest.mark.plans),
+    ],
+)
+def test_the_hot_statements_never_read_the_whole_table(
+    database_settings: DatabaseSettings, rows: int
+) -> None:
+    """Prepared on a table that was vacuumed while empty, as a new installation's is; then it grows, unanalyzed."""
+    database = Database(replace(database_settings, statement_timeout_s=110), "test", **STEADY_PLANS)
+    new = NewIntent(uuid4(), "order-1", 1_000, "LYD")
+    with database.cursor() as cursor:
+        cursor.execute("alter table payment_intents set (autovacuum_enabled = off)")
+        cursor.execute("vacuum analyze payment_intents")
+        intent, _ = create_or_find(cursor, new)
+        for _ in range(10):
+            create_or_find(cursor, new)
+            find(cursor, intent.uuid)
+        cursor.execute(_FILL, (rows,))
+        before = rows_read_by_scanning(cursor, "payment_intents")
+        assert create_or_find(cursor, new) == (intent, False)
+        assert find(cursor, intent.uuid) == intent
+        assert rows_read_by_scanning(cursor, "payment_intents") == before
+    database.close()

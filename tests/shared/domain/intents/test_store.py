@@ -1,0 +1,140 @@
+"""Writing intents on the real database: a change, its event and its outbox row are one."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from shared.domain.intents.intent import Intent, NewIntent
+from shared.domain.intents.states import EventType, MoveNotAllowedError, State, Trigger
+from shared.domain.intents.store import IntentNotFoundError, apply, create_or_find
+from shared.domain.messages import IntentEvent, decode, encode
+from shared.platform.database.pool import Database
+
+
+def _new(application_id: UUID, reference: str = "order-1") -> NewIntent:
+    return NewIntent(application_id, reference, 25_000, "LYD", metadata={"size": "كبير", "a": "1"})
+
+
+def _create(database: Database, new: NewIntent) -> tuple[Intent, bool]:
+    with database.cursor() as cursor:
+        return create_or_find(cursor, new)
+
+
+def _rows(database: Database, query: str) -> list[Any]:
+    with database.transaction() as connection:
+        return connection.execute(query.encode()).fetchall()
+
+
+def test_a_new_intent_waits_for_payment_and_lasts_a_day(database: Database, application_id: UUID) -> None:
+    """§3 and §4.1: initial state, default expiry, metadata as sent."""
+    intent, created = _create(database, _new(application_id))
+    assert created
+    assert intent.status is State.REQUIRES_PAYMENT_METHOD
+    assert intent.expires_at - intent.created_at == timedelta(hours=24)
+    assert list(intent.metadata or {}) == ["size", "a"]
+    assert intent.reference == intent.reference.lower()
+
+
+def test_a_repeat_finds_the_intent_unchanged(database: Database, application_id: UUID) -> None:
+    """§4.1 rule 4: a repeat ignores its other fields; another application has its own references."""
+    first, _ = _create(database, _new(application_id))
+    again, created = _create(database, replace(_new(application_id), amount=99_000))
+    other, other_created = _create(database, _new(uuid4()))
+    assert (again, created) == (first, False)
+    assert other_created
+    assert other.uuid != first.uuid
+
+
+def test_fifty_creates_at_one_moment_make_one_intent(database: Database, application_id: UUID) -> None:
+    """§4.1 rule 3, with its event written exactly once."""
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: _create(database, _new(application_id)), range(50)))
+    assert sum(created for _, created in answers) == 1
+    assert len({intent.uuid for intent, _ in answers}) == 1
+    assert _rows(database, "select count(*) from intent_events") == [(1,)]
+    assert _rows(database, "select count(*) from outbox") == [(1,)]
+
+
+def test_every_change_has_one_event_in_order_and_one_message(
+    database: Database, application_id: UUID
+) -> None:
+    """create → sent → failed → expired → paid late: five changes, five events, five outbox rows."""
+    intent, _ = _create(database, _new(application_id))
+    for trigger in (Trigger.ATTEMPT_SENT, Trigger.ATTEMPT_FAILED, Trigger.EXPIRE, Trigger.PAYMENT_CONFIRMED):
+        with database.transaction() as connection:
+            apply(connection, intent.uuid, trigger)
+    with database.transaction() as connection:  # a duplicate payment changes nothing
+        assert apply(connection, intent.uuid, Trigger.PAYMENT_CONFIRMED) is State.SUCCEEDED
+    logged = _rows(database, "select id, seq, type, at from intent_events order by seq")
+    assert [(seq, type_) for _, seq, type_, _ in logged] == [
+        (1, EventType.CREATED),
+        (2, EventType.PROCESSING),
+        (3, EventType.REQUIRES_PAYMENT_METHOD),
+        (4, EventType.CANCELED),
+        (5, EventType.SUCCEEDED),
+    ]
+    sent = [
+        decode(payload.encode()) for (payload,) in _rows(database, "select payload from outbox order by id")
+    ]
+    assert sent == [
+        IntentEvent(
+            id=id_,
+            intent_uuid=intent.uuid,
+            application_id=application_id,
+            seq=seq,
+            type=EventType(type_),
+            at=at,
+        )
+        for id_, seq, type_, at in logged
+    ]
+    assert [decode(encode(message)) for message in sent] == sent
+
+
+def test_nothing_is_written_when_the_transaction_fails(database: Database, application_id: UUID) -> None:
+    """Intent, event and message live or die together."""
+    with pytest.raises(ZeroDivisionError), database.transaction() as connection:
+        create_or_find(connection.cursor(), _new(application_id))
+        raise ZeroDivisionError
+    for table in ("payment_intents", "intent_events", "outbox"):
+        assert _rows(database, f"select count(*) from {table}") == [(0,)]
+
+
+def test_a_move_that_is_not_allowed_changes_nothing(database: Database, application_id: UUID) -> None:
+    """Expiry leaves an intent in processing alone."""
+    intent, _ = _create(database, _new(application_id))
+    with database.transaction() as connection:
+        apply(connection, intent.uuid, Trigger.ATTEMPT_SENT)
+    with pytest.raises(MoveNotAllowedError), database.transaction() as connection:
+        apply(connection, intent.uuid, Trigger.EXPIRE)
+    assert _rows(database, "select status, event_seq from payment_intents") == [("processing", 2)]
+
+
+def test_an_unknown_intent_is_named(database: Database) -> None:
+    """Moving what does not exist is an error, not silence."""
+    with pytest.raises(IntentNotFoundError), database.transaction() as connection:
+        apply(connection, uuid4(), Trigger.EXPIRE)
+
+
+def test_racing_moves_happen_one_after_the_other(database: Database, application_id: UUID) -> None:
+    """Expiry against confirmation, many times: paid always wins in the end, seq has no gap and no double."""
+    intents = [_create(database, _new(application_id, f"order-{n}"))[0] for n in range(40)]
+
+    def pull(job: tuple[Intent, Trigger]) -> None:
+        with database.transaction() as connection:
+            try:
+                apply(connection, job[0].uuid, job[1])
+            except MoveNotAllowedError:
+                assert job[1] is Trigger.EXPIRE
+
+    jobs = [
+        (intent, trigger) for intent in intents for trigger in (Trigger.EXPIRE, Trigger.PAYMENT_CONFIRMED)
+    ]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(pull, jobs))
+    assert _rows(database, "select distinct status from payment_intents") == [("succeeded",)]
+    per_intent = _rows(database, "select array_agg(seq order by seq) from intent_events group by intent_uuid")
+    assert all(seqs in ([1, 2], [1, 2, 3]) for (seqs,) in per_intent)

@@ -1,0 +1,74 @@
+"""The codec of everything that travels through Kafka."""
+
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+
+from shared.domain.intents.states import EventType
+from shared.domain.messages import AnyMessage, DeadLetter, IntentEvent, VerificationDue, decode, encode
+from shared.platform.kafka.errors import UnreadableMessageError
+
+EVENT = IntentEvent(
+    id=uuid4(),
+    intent_uuid=uuid4(),
+    application_id=uuid4(),
+    seq=3,
+    type=EventType.SUCCEEDED,
+    at=datetime(2026, 11, 15, 8, 30, 0, 123456, tzinfo=UTC),
+)
+LETTER = DeadLetter(
+    topic="t",
+    partition=1,
+    offset=7,
+    group="g",
+    reason="why",
+    at=EVENT.at,
+    key=b"\xff\x00",
+    value=b"\x80not json",
+)
+
+
+VERIFICATION = VerificationDue(uuid4(), 2, surely_arrived=True)
+
+
+@pytest.mark.parametrize("message", [EVENT, LETTER, VERIFICATION])
+def test_what_is_encoded_comes_back_the_same(message: AnyMessage) -> None:
+    """Also bytes that are no text, as dead letters carry them."""
+    assert decode(encode(message)) == message
+
+
+def test_a_newer_sender_may_add_fields() -> None:
+    """Services are upgraded one after the other: an unknown field is ignored."""
+    assert decode(encode(EVENT)[:-1] + b',"later":true}') == EVENT
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,  # no value at all
+        b"",  # nothing
+        b"\x80\xff",  # not text
+        b"[1, 2]",  # not an object
+        b'{"seq": 1}',  # no kind
+        encode(EVENT).replace(b"intent_event.v1", b"intent_event.v9"),  # a version we do not know
+        encode(EVENT).replace(b'"seq":3', b'"seq":"3"'),  # a wrong type
+        encode(EVENT).replace(b"payment_intent.succeeded", b"payment_intent.melted"),  # an unknown event
+        b"[" * 5_000,  # nested without end
+        encode(EVENT)[:-1]
+        + b',"x":'
+        + b"[" * 1_000_000
+        + b"]" * 1_000_000
+        + b"}",  # so deep that the reader gives up, on any Python
+    ],
+)
+def test_what_cannot_be_read_is_named_as_such(data: bytes | None) -> None:
+    """One error for everything that will not get better by trying again."""
+    with pytest.raises(UnreadableMessageError):
+        decode(data)
+
+
+def test_messages_cannot_be_changed() -> None:
+    """What travels is frozen."""
+    with pytest.raises(AttributeError):
+        EVENT.seq = 4  # type: ignore[misc]

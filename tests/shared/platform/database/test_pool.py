@@ -1,0 +1,263 @@
+"""The connection pool, with the real PostgreSQL stopped, killed and restarted under it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
+from time import monotonic
+
+import psycopg
+import pytest
+
+from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.settings import DatabaseSettings
+from stack.engines import Engines
+from stack.free_ports import find_free_ports
+from tests.waiting import complaint, eventually
+
+
+def _fill(database: Database, connections: int) -> None:
+    """Uses so many connections at one moment, so that the pool keeps them."""
+    barrier = Barrier(connections)
+
+    def use(_: int) -> None:
+        with database.transaction() as connection:
+            connection.execute("select 1")
+            barrier.wait(5)
+
+    with ThreadPoolExecutor(connections) as pool:
+        list(pool.map(use, range(connections)))
+
+
+def test_a_block_that_raises_leaves_nothing_behind(database: Database) -> None:
+    """Commit at the end of the block, roll back when it raises."""
+    with pytest.raises(KeyError), database.transaction() as connection:
+        connection.execute("insert into merchants (name) values ('ghost')")
+        raise KeyError
+    with database.transaction() as connection:
+        connection.execute("insert into merchants (name) values ('real')")
+    with database.transaction() as connection:
+        assert connection.execute("select name from merchants").fetchall() == [("real",)]
+
+
+@pytest.mark.kills
+def test_after_a_restart_nobody_meets_a_dead_connection(breakable: Engines, database: Database) -> None:
+    """All connections of the pool died with the server; the next callers do not notice."""
+    _fill(database, 6)
+    breakable.postgres.restart()
+    for _ in range(12):
+        database.check()
+
+
+@pytest.mark.kills
+def test_a_killed_server_is_an_outage_and_then_heals(breakable: Engines, database: Database) -> None:
+    """kill -9: callers are told soon to come back later, and once it is back all is well by itself."""
+    _fill(database, 3)
+    breakable.postgres.kill()
+    try:
+        started = monotonic()
+        with pytest.raises(DatabaseUnavailableError):
+            database.check()
+        assert monotonic() - started < 10
+    finally:
+        breakable.postgres.start()
+    eventually(lambda: not complaint(database.check, DatabaseUnavailableError))
+
+
+def test_a_connection_that_breaks_in_the_middle_is_named_an_outage(database: Database) -> None:
+    """Whatever psycopg calls it."""
+    with pytest.raises(DatabaseUnavailableError), database.transaction() as connection:
+        connection.execute("select pg_terminate_backend(pg_backend_pid())")
+    assert not complaint(database.check, DatabaseUnavailableError)
+
+
+def test_waiting_for_a_free_connection_has_an_end(database_settings: DatabaseSettings) -> None:
+    """A caller is told after the pool's time-out, not after a long hang."""
+    database = Database(replace(database_settings, pool_size=1, pool_timeout_s=0.2), "test")
+    with database.transaction(), pytest.raises(DatabaseUnavailableError), database.transaction():
+        pass
+    database.close()
+
+
+def test_a_statement_cannot_run_for_ever(database_settings: DatabaseSettings) -> None:
+    """The server ends it; that is an outage to the caller, who may try again."""
+    database = Database(replace(database_settings, statement_timeout_s=1), "test")
+    with (
+        pytest.raises(DatabaseUnavailableError, match="statement timeout"),
+        database.transaction() as connection,
+    ):
+        connection.execute("select pg_sleep(20)")
+    database.close()
+
+
+def test_starting_without_a_server_does_not_hang(database_settings: DatabaseSettings) -> None:
+    """Nothing is connected before it is needed; using it says what is wrong."""
+    nobody = find_free_ports(1)[0]
+    started = monotonic()
+    database = Database(replace(database_settings, url=f"postgresql://mizan@127.0.0.1:{nobody}/x"), "test")
+    with pytest.raises(DatabaseUnavailableError):
+        database.check()
+    database.close()
+    assert monotonic() - started < 10
+
+
+@pytest.mark.kills
+def test_while_it_is_away_callers_are_told_at_once(breakable: Engines, database: Database) -> None:
+    """No time-out is waited for; and the first call after its return works, or the next."""
+    _fill(database, 4)
+    breakable.postgres.kill()
+    try:
+        started = monotonic()
+        with ThreadPoolExecutor(8) as pool:
+            told = list(pool.map(lambda _: complaint(database.check, DatabaseUnavailableError), range(200)))
+        assert all(told)
+        assert monotonic() - started < 2  # a pool that waits would take 200 / 8 times its time-out
+    finally:
+        breakable.postgres.start()
+    eventually(lambda: not complaint(database.check, DatabaseUnavailableError), within=2)
+
+
+@pytest.mark.kills
+def test_a_server_that_hangs_is_given_up(breakable: Engines, database_settings: DatabaseSettings) -> None:
+    """Frozen, it keeps the connection and says nothing; its own time limit cannot end that, ours does."""
+    database = Database(replace(database_settings, statement_timeout_s=1, connect_timeout_s=1), "test")
+    database.check()
+    breakable.postgres.freeze()
+    try:
+        started = monotonic()
+        with pytest.raises(DatabaseUnavailableError):
+            database.check()
+        assert 1 < monotonic() - started < 10
+    finally:
+        breakable.postgres.thaw()
+    eventually(lambda: not complaint(database.check, DatabaseUnavailableError))
+    database.close()
+
+
+@pytest.mark.kills
+def test_a_transaction_on_a_server_that_hangs_is_given_up_too(
+    breakable: Engines, database_settings: DatabaseSettings
+) -> None:
+    """At twice the limit of a statement, whichever of its statements hangs, the commit included."""
+    database = Database(replace(database_settings, statement_timeout_s=1, connect_timeout_s=1), "test")
+    try:
+        with pytest.raises(DatabaseUnavailableError), database.transaction() as connection:
+            connection.execute("insert into merchants (name) values ('frozen')")
+            breakable.postgres.freeze()
+    finally:
+        breakable.postgres.thaw()
+    eventually(lambda: not complaint(database.check, DatabaseUnavailableError))
+    database.close()
+
+
+def test_whoever_stalls_in_a_transaction_gives_back_its_locks(
+    database_settings: DatabaseSettings, database: Database
+) -> None:
+    """A frozen process must not hold up everybody else for ever; it finds its work undone."""
+    with database.transaction() as connection:
+        limit = connection.execute("show idle_in_transaction_session_timeout").fetchone()
+    assert limit == ("15s",)
+    stalling = Database(database_settings, "test", idle_in_transaction_session_timeout="200ms")
+    with pytest.raises(DatabaseUnavailableError), stalling.transaction() as connection:
+        connection.execute("lock table merchants in access exclusive mode")
+        with database.transaction() as other:
+            other.execute("insert into merchants (name) values ('in time')")
+    stalling.close()
+
+
+def test_a_transaction_leaves_a_server_that_became_a_standby(database: Database) -> None:
+    """As a single statement does."""
+    with database.transaction() as connection:
+        first = connection.info.backend_pid
+        connection.execute("set default_transaction_read_only = on")
+    with pytest.raises(DatabaseUnavailableError), database.transaction() as connection:
+        connection.execute("insert into merchants (name) values ('late')")
+    with database.transaction() as connection:
+        assert connection.info.backend_pid != first
+        connection.execute("insert into merchants (name) values ('in time')")
+
+
+def test_a_standby_is_not_ready(database_settings: DatabaseSettings) -> None:
+    """It answers, but takes no payments."""
+    standby = Database(database_settings, "test", default_transaction_read_only="on")
+    with pytest.raises(DatabaseUnavailableError, match="standby"):
+        standby.check()
+    standby.close()
+
+
+def test_a_server_that_became_a_standby_is_left(database: Database) -> None:
+    """Its refusal to write is an outage, and the next call has a connection of its own."""
+    with pytest.raises(DatabaseUnavailableError), database.cursor() as cursor:
+        first = cursor.connection.info.backend_pid
+        cursor.execute("set default_transaction_read_only = on")
+        cursor.execute("insert into merchants (name) values ('late')")
+    with database.cursor() as cursor:
+        assert cursor.connection.info.backend_pid != first
+        cursor.execute("insert into merchants (name) values ('in time')")
+
+
+def test_no_connection_is_lost_when_the_watch_cannot_start(
+    database_settings: DatabaseSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine out of threads: the call fails, and later ones find connection and watch."""
+    database = Database(replace(database_settings, pool_size=1, pool_timeout_s=0.2), "test")
+    with monkeypatch.context() as patch:
+        patch.setattr("shared.platform.database.stuck_statements.Thread.start", lambda _: _fail())
+        with pytest.raises(RuntimeError, match="no more threads"):
+            database.check()
+    database.check()
+    assert database._stuck._watcher is not None
+    assert database._stuck._watcher.is_alive()
+    database.close()
+
+
+def _fail() -> None:
+    raise RuntimeError("no more threads")
+
+
+def test_a_statement_alone_is_committed_at_once(database: Database) -> None:
+    """No transaction around it, and none is left open."""
+    with database.cursor() as cursor:
+        cursor.execute("insert into merchants (name) values ('alone')")
+        with database.transaction() as other:
+            assert other.execute("select name from merchants").fetchall() == [("alone",)]
+
+
+def test_a_session_left_in_a_transaction_is_not_used_again(database: Database) -> None:
+    """Whoever comes next must not find somebody else's half-done work."""
+    with database.cursor() as cursor:
+        cursor.execute("begin")
+        first = cursor.connection.info.backend_pid
+    with database.cursor() as cursor:
+        assert cursor.connection.info.backend_pid != first
+
+
+def test_a_session_is_used_again_until_it_is_old(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a server's memory for it is given back some day, and a failover is followed."""
+    pids = []
+    for max_age in (1800, 1800, 0, 1800):
+        monkeypatch.setattr("shared.platform.database.sessions._MAX_AGE_S", max_age)
+        with database.cursor() as cursor:
+            pids.append(cursor.connection.info.backend_pid)
+    assert pids[0] == pids[1] == pids[2] != pids[3]
+
+
+def test_a_wrong_statement_is_not_an_outage(database: Database) -> None:
+    """Bugs must not be retried for ever."""
+    with pytest.raises(psycopg.errors.UndefinedTable), database.transaction() as connection:
+        connection.execute("select * from nowhere")
+
+
+def test_a_statement_that_is_too_much_is_not_an_outage(database: Database) -> None:
+    """PostgreSQL files its limits under operational errors; trying again would go on for ever."""
+    with pytest.raises(psycopg.errors.OperationalError), database.transaction() as connection:
+        connection.execute("select repeat('x', 2000000000)")
+
+
+def test_the_address_may_carry_options_of_its_own(database_settings: DatabaseSettings) -> None:
+    """Ours come on top, not instead."""
+    url = f"{database_settings.url}?options=-csearch_path%3Delsewhere"
+    database = Database(replace(database_settings, url=url), "test")
+    with database.transaction() as connection:
+        assert connection.execute("show search_path").fetchone() == ("elsewhere",)
+        assert connection.execute("show timezone").fetchone() == ("UTC",)
+    database.close()

@@ -1,0 +1,40 @@
+"""Which partitions a member has, read from its own bytes."""
+
+from struct import pack
+
+import pytest
+
+from shared.platform.kafka.inspection.groups import assigned
+
+
+def written(*topics: tuple[str, list[int]], tail: bytes = b"\x00\x00\x00\x00") -> bytes:
+    body = b"".join(
+        pack(">h", len(name.encode()))
+        + name.encode()
+        + pack(">i", len(numbers))
+        + b"".join(pack(">i", number) for number in numbers)
+        for name, numbers in topics
+    )
+    return pack(">hi", 0, len(topics)) + body + tail
+
+
+@pytest.mark.parametrize(
+    ("assignment", "partitions"),
+    [
+        (written(("work", [2, 0, 1])), (0, 1, 2)),
+        (written(("other", [7]), ("work", [3])), (3,)),
+        (written(("other", [7])), ()),
+        (written(), ()),
+        (b"", ()),  # the group is rebalancing
+        (written(("work", [2, 0, 1]))[:-9], ()),
+        (pack(">hi", 0, 2**31 - 1), ()),
+        (pack(">hi", 0, -1), ()),
+        (pack(">hih", 0, 1, -5) + b"x" * 30, ()),
+        (pack(">hih", 0, 1, 4) + b"\xff\xfe\xfd\xfc" + b"\x00" * 8, ()),
+    ],
+)
+def test_an_assignment_is_read_and_what_is_no_assignment_means_none(
+    assignment: bytes, partitions: tuple[int, ...]
+) -> None:
+    """A client may say what it likes there."""
+    assert assigned(assignment, "work") == partitions

@@ -1,0 +1,123 @@
+"""Poison, failures and outages: retried in place or put into the dead letters, whole."""
+
+from collections.abc import Sequence
+from threading import Event
+
+import pytest
+
+from shared.domain.dead_letters.producer import KafkaDeadLetterBox
+from shared.platform.database.pool import DatabaseUnavailableError
+from shared.platform.kafka.handlers import BatchHandler
+from shared.platform.kafka.records import Record, Task
+from tests.shared.platform.kafka.harness import Collector, Kafka, event, running, seq
+from tests.waiting import eventually
+
+
+def test_what_cannot_be_read_goes_to_the_dead_letters(kafka: Kafka) -> None:
+    """A poison message stops nobody, and is kept whole with its origin and the reason."""
+    poison = b"\xff\x00 not ours"
+    kafka.put([event(0), poison, event(1)], key="same-partition")
+    collector = Collector()
+    with running(kafka.loop(BatchHandler(collector))):
+        eventually(lambda: kafka.committed() == 3)
+    assert collector.seen == [0, 1]
+    (letter,) = kafka.dead_letters()
+    assert (letter.value, letter.key, letter.offset) == (poison, b"same-partition", 1)
+    assert letter.topic.endswith("work")
+    assert letter.group.endswith("worker")
+    assert letter.reason.startswith("unreadable")
+
+
+def test_a_poison_record_may_be_large(kafka: Kafka) -> None:
+    """It grows on its way into a dead letter; it must not grow so large that it blocks everything behind it."""
+    kafka.put([b"x" * 900_000, event(0), event(1)], key="same-partition")
+    collector = Collector()
+    with running(kafka.loop(BatchHandler(collector))):
+        eventually(lambda: kafka.committed() == 3)
+    assert collector.seen == [0, 1]
+    (letter,) = kafka.dead_letters()
+    assert letter.value == b"x" * 900_000
+
+
+def test_a_letter_that_is_too_large_says_where_its_record_is(kafka: Kafka) -> None:
+    """Without the value, which is still at its origin; the other letters of the batch are whole."""
+    huge = Record("elsewhere", 2, 7, b"key", b"x" * 3_000_000, 0.0)
+    small = Record("elsewhere", 2, 8, b"key", b"bad", 0.0)
+    KafkaDeadLetterBox(kafka.settings).put([(small, "why"), (huge, "why")], "group")
+    stripped, whole = kafka.dead_letters()
+    assert (stripped.topic, stripped.partition, stripped.offset, stripped.key) == ("elsewhere", 2, 7, b"key")
+    assert stripped.value is None
+    assert "3000000 bytes is too large" in stripped.reason
+    assert (whole.offset, whole.value, whole.reason) == (8, b"bad", "why")
+
+
+def test_a_record_that_fails_three_times_goes_to_the_dead_letters(kafka: Kafka) -> None:
+    """The others of its batch are handled, before and after it, in their order."""
+    tries = 0
+    handled: list[int] = []
+
+    def handle(tasks: Sequence[Task]) -> None:
+        nonlocal tries
+        if any(seq(task) == 5 for task in tasks):
+            tries += len(tasks) == 1
+            raise ZeroDivisionError("five is too much")
+        handled.extend(seq(task) for task in tasks)
+
+    kafka.put([event(n) for n in range(10)], key="same-partition")
+    with running(kafka.loop(BatchHandler(handle))):
+        eventually(lambda: kafka.committed() == 10)
+    assert handled == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+    assert tries == 3
+    (letter,) = kafka.dead_letters()
+    assert "five is too much" in letter.reason
+
+
+def test_a_failing_record_holds_up_only_its_own_partition(kafka: Kafka) -> None:
+    """While one is tried again, the others go on."""
+    handled: list[int] = []
+
+    def handle(tasks: Sequence[Task]) -> None:
+        if any(task.record.key == b"bad" for task in tasks):
+            raise ZeroDivisionError
+        handled.extend(seq(task) for task in tasks)
+
+    kafka.put([event(n) for n in range(5)], key="bad")
+    kafka.put([event(n) for n in range(100, 200)])
+    with running(kafka.loop(BatchHandler(handle))):
+        eventually(lambda: len(kafka.dead_letters()) == 5)
+        eventually(lambda: kafka.committed() == 105)
+    assert sorted(handled) == list(range(100, 200))
+
+
+def test_an_outage_is_waited_for_in_place(kafka: Kafka) -> None:
+    """The database is away: the same records are tried again while polling goes on; none is dead, none lost."""
+    database_is_back = Event()
+    tries = 0
+    collector = Collector()
+
+    def handle(tasks: Sequence[Task]) -> None:
+        nonlocal tries
+        if not database_is_back.is_set():
+            tries += 1
+            raise DatabaseUnavailableError("gone fishing")
+        collector(tasks)
+
+    kafka.put([event(n) for n in range(50)])
+    loop = kafka.loop(BatchHandler(handle))
+    with running(loop):
+        eventually(lambda: tries >= 4)
+        loop.progress.check()
+        assert kafka.committed() == 0
+        database_is_back.set()
+        eventually(lambda: kafka.committed() == 50)
+    assert sorted(collector.seen) == list(range(50))
+    assert kafka.dead_letters() == []
+
+
+def test_the_end_of_a_pause_is_never_missed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause ends between two looks at the clock: a wait below zero would be one without an end."""
+    loop = kafka.loop(BatchHandler(Collector()))
+    loop._not_before = 10.0
+    clock = iter([9.999_999, 10.000_001, 10.000_002])
+    monkeypatch.setattr("shared.platform.kafka.consumer_loop.monotonic", lambda: next(clock))
+    assert 0 <= loop._wait_s() <= 0.25

@@ -1,0 +1,148 @@
+"""Records that a handler keeps and finishes later, in any order: offsets never pass an unfinished one."""
+
+from collections.abc import Sequence
+
+from shared.platform.database.pool import DatabaseUnavailableError
+from shared.platform.kafka.handlers import BatchHandler
+from shared.platform.kafka.records import Lane, Task
+from tests.shared.platform.kafka.harness import Collector, Kafka, event, running, seq
+from tests.waiting import eventually
+
+
+class InAnyOrder:
+    """Keeps tasks and finishes them later, the latest first; one it never finishes."""
+
+    def __init__(self, never: int | None = None) -> None:
+        self.taken: list[Task] = []
+        self.finished: list[int] = []
+        self._never = never
+
+    def room(self) -> int:
+        return 100 - len(self.taken)
+
+    def take(self, tasks: Sequence[Task]) -> None:
+        self.taken.extend(tasks)
+
+    def turn(self, wait_s: float) -> bool:
+        for task in reversed(self.taken[-3:]):
+            self._finish(task)
+        return any(seq(task) != self._never for task in self.taken)
+
+    def settle(self, lanes: Sequence[Lane]) -> None:
+        for task in [task for task in self.taken if task.lane in lanes]:
+            self._finish(task)
+
+    def drop(self, lanes: Sequence[Lane]) -> None:
+        self.taken = [task for task in self.taken if task.lane not in lanes]
+
+    def _finish(self, task: Task) -> None:
+        if seq(task) == self._never:
+            return
+        self.taken.remove(task)
+        self.finished.append(seq(task))
+        task.done()
+
+
+def test_records_may_finish_in_any_order_but_offsets_never_pass_an_unfinished_one(kafka: Kafka) -> None:
+    """The 31st of 60 never finishes: exactly 30 are committed, and the next process begins with it."""
+    kafka.put([event(n) for n in range(60)], key="same-partition")
+    handler = InAnyOrder(never=30)
+    with running(kafka.loop(handler)):
+        eventually(lambda: len(handler.finished) == 59)
+        eventually(lambda: kafka.committed() == 30)
+    assert handler.finished != sorted(handler.finished)
+    assert kafka.committed() == 30
+
+    collector = Collector()
+    with running(kafka.loop(BatchHandler(collector))):
+        eventually(lambda: kafka.committed() == 60)
+    assert collector.seen == list(range(30, 60))
+
+
+def test_a_graceful_stop_finishes_what_is_in_flight(kafka: Kafka) -> None:
+    """After a stop nothing that was finished is done again."""
+    kafka.put([event(n) for n in range(300)])
+    first = InAnyOrder()
+    with running(kafka.loop(first)):
+        eventually(lambda: len(first.finished) > 50)
+    assert not first.taken
+    second = Collector()
+    with running(kafka.loop(BatchHandler(second))):
+        eventually(lambda: kafka.committed() == 300)
+    assert sorted(first.finished + second.seen) == list(range(300))
+
+
+def test_a_handler_without_room_is_not_overrun(kafka: Kafka) -> None:
+    """Back-pressure: never more in its hands than it said it can take."""
+
+    class Narrow(InAnyOrder):
+        most = 0
+
+        def room(self) -> int:
+            return 7 - len(self.taken)
+
+        def take(self, tasks: Sequence[Task]) -> None:
+            super().take(tasks)
+            self.most = max(self.most, len(self.taken))
+
+    kafka.put([event(n) for n in range(400)])
+    handler = Narrow()
+    with running(kafka.loop(handler)):
+        eventually(lambda: kafka.committed() == 400)
+    assert handler.most == 7
+
+
+def test_a_kept_record_can_be_given_back(kafka: Kafka) -> None:
+    """Its failures count like any other's: retried in place, and after the third it goes to the dead letters."""
+
+    class Clumsy(InAnyOrder):
+        drops = 0
+
+        def turn(self, wait_s: float) -> bool:
+            for task in list(self.taken):
+                if seq(task) == 3:
+                    self.taken.remove(task)
+                    self.drops += 1
+                    task.give_back(ZeroDivisionError("slipped"))
+            return super().turn(wait_s)
+
+    kafka.put([event(n) for n in range(10)], key="same-partition")
+    handler = Clumsy()
+    with running(kafka.loop(handler)):
+        eventually(lambda: kafka.committed() == 10)
+    assert handler.drops == 3
+    assert sorted(handler.finished) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert ["slipped" in letter.reason for letter in kafka.dead_letters()] == [True]
+
+
+def test_an_outage_while_kept_work_goes_on(kafka: Kafka) -> None:
+    """The handler's own turn meets it: it is asked again later, and the loop lives."""
+
+    class Unlucky(InAnyOrder):
+        outages = 3
+
+        def turn(self, wait_s: float) -> bool:
+            if self.taken and self.outages:
+                self.outages -= 1
+                raise DatabaseUnavailableError("gone fishing")
+            return super().turn(wait_s)
+
+    kafka.put([event(n) for n in range(20)])
+    handler = Unlucky()
+    with running(kafka.loop(handler)):
+        eventually(lambda: kafka.committed() == 20)
+    assert handler.outages == 0
+
+
+def test_a_handler_that_cannot_settle_still_lets_go(kafka: Kafka) -> None:
+    """What was finished is committed; the rest is for the next owner."""
+
+    class Stubborn(InAnyOrder):
+        def settle(self, lanes: Sequence[Lane]) -> None:
+            raise RuntimeError("never")
+
+    kafka.put([event(n) for n in range(100)], key="same-partition")
+    handler = Stubborn(never=50)
+    with running(kafka.loop(handler)):
+        eventually(lambda: len(handler.finished) == 99)
+    assert kafka.committed() == 50

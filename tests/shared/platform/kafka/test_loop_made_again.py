@@ -1,0 +1,83 @@
+"""A topic is deleted and made again under a running consumer: it reads the new one from its first record on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from shared.domain.messages import decode, encode
+from shared.platform.kafka import recreated_topics
+from shared.platform.kafka.handlers import BatchHandler
+from shared.platform.kafka.records import Lane, Record, Task
+from shared.platform.kafka.topic_definition import Topic
+from tests.lost_topics import delete_topic
+from tests.shared.platform.kafka.harness import WORK, Collector, Kafka, event, running
+from tests.waiting import eventually
+
+MakeTopics = Callable[[Sequence[Topic]], None]
+BEFORE = 6
+KEY = "same-partition"
+
+
+@pytest.fixture
+def patient(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> Kafka:
+    """Its consumers, having found the topic missing, come back when the new one is full."""
+    monkeypatch.setattr(recreated_topics, "_LOOK_EVERY_S", 0.5)
+    client = {**kafka.settings.client, "fetch.error.backoff.ms": "1500"}
+    kafka.settings = replace(kafka.settings, client=client)
+    return kafka
+
+
+def replace_topic(kafka: Kafka, make_topics: MakeTopics, count: int) -> list[int]:
+    delete_topic(kafka.settings, WORK)
+    make_topics([WORK])
+    numbers = list(range(100, 100 + count))
+    kafka.put([event(n) for n in numbers], key=KEY)
+    return numbers
+
+
+@pytest.mark.parametrize("count", [BEFORE - 2, BEFORE, BEFORE + 2])
+def test_shorter_as_long_or_longer(patient: Kafka, make_topics: MakeTopics, count: int) -> None:
+    """At its old offset the client would find nothing, the end, or all but the first records."""
+    patient.put([event(n) for n in range(BEFORE)], key=KEY)
+    collector = Collector()
+    with running(patient.loop(BatchHandler(collector))):
+        eventually(lambda: patient.committed() == BEFORE)
+        new = replace_topic(patient, make_topics, count)
+        eventually(lambda: set(new) <= set(collector.seen))
+        eventually(lambda: patient.committed() == count)
+
+
+def test_before_it_has_read_anything(patient: Kafka, make_topics: MakeTopics) -> None:
+    """A consumer that was just started knows its offset only from the group, and of some partitions none."""
+    patient.put([event(n) for n in range(BEFORE)], key=KEY)
+    with running(patient.loop(BatchHandler(Collector()))):
+        eventually(lambda: patient.committed() == BEFORE)
+    collector = Collector()
+    loop = patient.loop(BatchHandler(collector))
+    with running(loop):
+        eventually(lambda: patient.members() == 1)
+        new = replace_topic(patient, make_topics, BEFORE)
+        others = range(200, 240)
+        patient.put([event(n) for n in others])
+        eventually(lambda: {*new, *others} <= set(collector.seen))
+        eventually(lambda: patient.committed() == BEFORE + len(others))
+        loop.progress.check()
+
+
+def test_what_is_left_of_the_old_one_moves_no_offset() -> None:
+    """A record that was in flight is finished, and the one of the new topic that has its offset is not."""
+    lane = Lane("work", 0)
+    old = _read(lane)
+    lane.begin_again("another")
+    new = _read(lane)
+    old.done()
+    assert lane.position == 0
+    new.done()
+    assert lane.position == 1
+
+
+def _read(lane: Lane) -> Task:
+    task = Task(lane, Record(lane.topic, lane.partition, 0, None, encode(event(1)), 0.0), decode)
+    lane.add(task)
+    return task

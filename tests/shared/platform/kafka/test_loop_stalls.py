@@ -1,0 +1,215 @@
+"""A worker that looks healthy and has stopped consuming is noticed, and so is its recovery."""
+
+from collections.abc import Sequence
+from threading import Event
+from time import monotonic, time
+from typing import NoReturn
+
+import pytest
+
+from shared.domain.dead_letters.producer import KafkaDeadLetterBox
+from shared.domain.messages import decode
+from shared.platform.database.pool import DatabaseUnavailableError
+from shared.platform.kafka import clients, progress
+from shared.platform.kafka.assignment import partitions_of
+from shared.platform.kafka.consumer_loop import ConsumerLoop
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.handlers import BatchHandler
+from shared.platform.kafka.progress import ConsumerStalledError
+from shared.platform.kafka.records import Record, Task
+from stack.engines import Engines
+from tests.shared.platform.kafka.harness import ROLE, WORK, Collector, Kafka, event, running
+from tests.waiting import complaint, eventually
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes a minute takes two seconds."""
+    monkeypatch.setattr(progress, "STALL_LIMIT_S", 2.0)
+    monkeypatch.setattr(progress, "_OBSERVE_EVERY_S", 0.1)
+    monkeypatch.setattr(progress, "ASK_EVERY_S", 0.5)
+    monkeypatch.setattr(progress, "_ASK_EVERY_S", 0.5)
+
+
+def says(loop: ConsumerLoop) -> str:
+    return complaint(loop.progress.check, ConsumerStalledError)
+
+
+def stays_content(loop: ConsumerLoop, seconds: float = 3.0) -> None:
+    until = monotonic() + seconds
+    eventually(lambda: says(loop) or monotonic() > until)
+    assert not says(loop)
+
+
+def stop_fetching(loop: ConsumerLoop) -> None:
+    """Inside the client, behind the loop's back: it goes on polling, and gets nothing."""
+    loop._consumer.pause(partitions_of(loop._lanes.all()))
+
+
+def fetch_again(loop: ConsumerLoop) -> None:
+    loop._consumer.resume(partitions_of(loop._lanes.all()))
+
+
+def test_a_consumer_that_stopped_polling_is_noticed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler that hangs: the process looks healthy, but the heartbeat says it is not."""
+    monkeypatch.setattr(progress, "POLL_LIMIT_S", 0.5)
+    go_on = Event()
+
+    def hang(_tasks: Sequence[Task]) -> None:
+        go_on.wait(20)
+
+    kafka.put([event(0)])
+    loop = kafka.loop(BatchHandler(hang))
+    with running(loop):
+        eventually(lambda: "has not polled" in says(loop))
+        go_on.set()
+        eventually(lambda: not says(loop))
+
+
+def test_a_consumer_that_polls_but_finishes_nothing_is_noticed(kafka: Kafka) -> None:
+    """Records wait, none gets done: not ready, until they are."""
+    broken = Event()
+    broken.set()
+
+    def fail(_tasks: Sequence[Task]) -> None:
+        if broken.is_set():
+            raise DatabaseUnavailableError("for ever")
+
+    kafka.put([event(0)])
+    loop = kafka.loop(BatchHandler(fail))
+    with running(loop):
+        eventually(lambda: "finishes none" in says(loop))
+        broken.clear()
+        eventually(lambda: not says(loop))
+
+
+def test_one_stuck_partition_is_noticed_though_the_others_get_on(kafka: Kafka) -> None:
+    """And named, alone."""
+    stuck = f"{clients.topic_name(kafka.settings, WORK.name)}/2"
+
+    class Stubborn(Collector):
+        def see(self, task: Task) -> None:
+            if task.record.partition == 2:
+                raise DatabaseUnavailableError("for this one")
+            super().see(task)
+
+    kept = Stubborn()
+
+    class OneByOne(BatchHandler):
+        """A handler that keeps what fails, so that only its own partition waits."""
+
+        def take(self, tasks: Sequence[Task]) -> None:
+            for task in tasks:
+                if task.record.partition != 2:
+                    super().take([task])
+
+    kafka.put([event(n) for n in range(200)])
+    loop = kafka.loop(OneByOne(kept))
+    with running(loop):
+        assert eventually(lambda: says(loop)).endswith(f"finishes none in {stuck}")
+        done = len(kept.seen)
+        kafka.put([event(n) for n in range(40)])
+        eventually(lambda: len(kept.seen) > done)
+        assert says(loop).endswith(f"finishes none in {stuck}")
+
+
+def test_a_partition_that_is_held_is_fine(kafka: Kafka) -> None:
+    """Waiting is what a delay topic is for."""
+
+    def hold(tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            task.hold_until(time() + 3600)
+
+    kafka.put([event(n) for n in range(8)])
+    loop = kafka.loop(BatchHandler(hold))
+    with running(loop):
+        eventually(loop._lanes.all)
+        stays_content(loop)
+
+
+@pytest.mark.long
+def test_one_that_has_nothing_to_do_is_fine(kafka: Kafka) -> None:
+    """Whether it has read all, or there never was anything."""
+    loop = kafka.loop(BatchHandler(Collector()))
+    with running(loop):
+        eventually(loop._lanes.all)
+        stays_content(loop)
+        kafka.put([event(n) for n in range(8)])
+        eventually(lambda: kafka.committed() == 8)
+        stays_content(loop)
+
+
+def test_a_client_that_fetches_no_more_is_noticed(kafka: Kafka) -> None:
+    """It was at the end, and by all that it hears it still is: Kafka has to be asked."""
+    done = Collector()
+    loop = kafka.loop(BatchHandler(done))
+    kafka.put([event(n) for n in range(8)])
+    with running(loop):
+        eventually(lambda: kafka.committed() == 8)
+        stop_fetching(loop)
+        kafka.put([event(n) for n in range(8)])
+        eventually(lambda: "finishes none" in says(loop))
+        fetch_again(loop)
+        eventually(lambda: len(done.seen) == 16 and not says(loop))
+
+
+@pytest.mark.long
+def test_a_client_that_never_fetched_is_noticed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has read nothing, so it does not even know where it would begin; what its group has done does not count."""
+    kafka.put([event(n) for n in range(8)])
+    with running(kafka.loop(BatchHandler(Collector()))):
+        eventually(lambda: kafka.committed() == 8)
+    loop = kafka.loop(BatchHandler(Collector()))
+    assigned = loop._assigned
+
+    def assigned_and_silent(consumer: object, partitions: list[object]) -> None:
+        assigned(consumer, partitions)  # type: ignore[arg-type]
+        loop._consumer.incremental_assign(partitions)  # type: ignore[arg-type]
+        stop_fetching(loop)
+
+    monkeypatch.setattr(loop, "_assigned", assigned_and_silent)
+    monkeypatch.setattr(loop._lanes, "set_pauses", lambda _consumer: None)
+    with running(loop):
+        eventually(loop._lanes.all)
+        stays_content(loop)
+        kafka.put([event(n) for n in range(8)])
+        eventually(lambda: "finishes none" in says(loop))
+        fetch_again(loop)
+        eventually(lambda: kafka.committed() == 16 and not says(loop))
+
+
+def test_a_record_that_not_even_the_dead_letters_take_is_noticed(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its partition is held until the next try, again and again: that is no progress."""
+    box = KafkaDeadLetterBox(kafka.settings)
+    put = box.put
+
+    def refuse(_records: Sequence[tuple[Record, str]], _group: str) -> NoReturn:
+        raise KafkaUnavailableError("full")
+
+    monkeypatch.setattr(box, "put", refuse)
+    loop = ConsumerLoop(kafka.settings, ROLE, [WORK.name], BatchHandler(Collector()), box, decode=decode)
+    kafka.put([b"nobody can read this"])
+    with running(loop):
+        eventually(lambda: "finishes none" in says(loop))
+        monkeypatch.setattr(box, "put", put)
+        eventually(lambda: not says(loop))
+
+
+@pytest.mark.kills
+def test_one_that_cannot_learn_whether_records_wait_is_noticed(
+    kafka: Kafka, breakable: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No lag that it knows of, and nobody to ask: that is not health. It is content again when Kafka answers."""
+    monkeypatch.setattr(progress, "UNHEARD_LIMIT_S", 2.0)
+    loop = kafka.loop(BatchHandler(Collector()))
+    with running(loop):
+        eventually(loop._lanes.all)
+        stays_content(loop)
+        breakable.kafka.freeze()
+        try:
+            eventually(lambda: "cannot learn" in says(loop))
+        finally:
+            breakable.kafka.thaw()
+        eventually(lambda: not says(loop))

@@ -1,0 +1,91 @@
+"""Topics are made once, checked at every start, and never silently used when they differ."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewPartitions
+
+from shared.domain.topics import ALL_TOPICS, WEBHOOKS_DELAY
+from shared.platform.kafka import clients
+from shared.platform.kafka.end_offsets import LATEST
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.topic_definition import Topic
+from shared.platform.kafka.topic_setup import TopicsDifferError, ensure_topics
+from shared.platform.settings import KafkaSettings
+from stack.free_ports import find_free_ports
+from tests.waiting import eventually
+
+WORK = Topic("work", 3, timedelta(days=2), key="x")
+
+
+def test_missing_topics_are_made_and_found_again(kafka_settings: KafkaSettings) -> None:
+    """The second start makes nothing."""
+    assert len(ensure_topics(kafka_settings, ALL_TOPICS)) == len(ALL_TOPICS) == 15
+    assert ensure_topics(kafka_settings, ALL_TOPICS) == []
+
+
+def test_what_was_made_can_be_used_at_once(kafka_settings: KafkaSettings) -> None:
+    """Each partition has a leader which knows that it is, though metadata tell of it before it does."""
+    admin = clients.admin(kafka_settings, "test")
+    for n in range(5):
+        settings = replace(kafka_settings, topic_prefix=f"{kafka_settings.topic_prefix}{n}.")
+        made = ensure_topics(settings, ALL_TOPICS)
+        places = [TopicPartition(name, 0) for name in made]
+        for answer in admin.list_offsets(dict.fromkeys(places, LATEST)).values():
+            assert answer.result(10).offset == 0
+
+
+def test_many_may_make_them_at_the_same_moment(kafka_settings: KafkaSettings) -> None:
+    """Several services start together: each topic is made by exactly one of them."""
+    with ThreadPoolExecutor(5) as pool:
+        made = list(pool.map(lambda _: ensure_topics(kafka_settings, [WORK]), range(5)))
+    assert sum(len(names) for names in made) == 1
+
+
+def test_every_difference_is_reported(kafka_settings: KafkaSettings) -> None:
+    """Partitions, retention and replication, by name, with what is and what should be."""
+    ensure_topics(kafka_settings, [WORK])
+    other = replace(WORK, partitions=5, retention=timedelta(days=9))
+    with pytest.raises(TopicsDifferError) as caught:
+        ensure_topics(replace(kafka_settings, replication_factor=3), [other])
+    name = clients.topic_name(kafka_settings, "work")
+    assert caught.value.differences == (
+        f"{name}: partitions is 3, should be 5",
+        f"{name}: replication factor is 1, should be 3",
+        f"{name}: retention.ms is 172800000, should be 777600000",
+        f"{name}: min.insync.replicas is 1, should be 2",
+    )
+
+
+def test_a_topic_that_somebody_changed_is_noticed(kafka_settings: KafkaSettings) -> None:
+    """More partitions move keys to other partitions, and with that break their order."""
+    ensure_topics(kafka_settings, [WORK])
+    name = clients.topic_name(kafka_settings, "work")
+    admin = clients.admin(kafka_settings, "test")
+    (grown,) = admin.create_partitions([NewPartitions(name, 8)]).values()
+    grown.result(10)
+    eventually(lambda: len(admin.list_topics(name, timeout=10).topics[name].partitions) == 8)
+    with pytest.raises(TopicsDifferError, match="partitions is 8, should be 3"):
+        ensure_topics(kafka_settings, [WORK])
+
+
+def test_kafka_away_is_said(kafka_settings: KafkaSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an outage, so that the caller may try again."""
+    monkeypatch.setattr("shared.platform.kafka.topic_setup._TIMEOUT_S", 1.0)
+    nobody = f"127.0.0.1:{find_free_ports(1)[0]}"
+    with pytest.raises(KafkaUnavailableError):
+        ensure_topics(replace(kafka_settings, bootstrap_servers=nobody), [WORK])
+
+
+@pytest.mark.parametrize(("brokers", "in_sync"), [(1, "1"), (3, "2"), (5, "3")])
+def test_a_write_counts_once_a_majority_has_it(brokers: int, in_sync: str) -> None:
+    """And with one broker lost of three, writing goes on."""
+    assert WORK.config(brokers)["min.insync.replicas"] == in_sync
+
+
+def test_delay_topics_outlive_the_longest_wait_by_far() -> None:
+    """Twelve hours of waiting plus a long outage must fit into their retention."""
+    assert all(topic.retention >= timedelta(days=7) for topic in WEBHOOKS_DELAY)

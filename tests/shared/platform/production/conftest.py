@@ -1,0 +1,53 @@
+"""An environment that production takes."""
+
+import secrets
+from collections.abc import Iterator
+from uuid import uuid4
+
+import psycopg
+import pytest
+from cryptography.fernet import Fernet
+from psycopg.conninfo import conninfo_to_dict
+
+from shared.platform.settings import DatabaseSettings
+
+GOOD = {
+    "MIZAN_ENV": "production",
+    "MIZAN_SECRET_KEYS": Fernet.generate_key().decode(),
+    "DATABASE_URL": f"postgresql://mizan:{secrets.token_urlsafe(24)}@127.0.0.1:9/mizan",
+    "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9",
+    "KAFKA_REPLICATION_FACTOR": "3",
+    "API_PUBLIC_URL": "https://api.mizan.example",
+    "CHECKOUT_PUBLIC_URL": "https://pay.mizan.example",
+    "DASHBOARD_PUBLIC_URL": "https://dashboard.mizan.example",
+    "SMTP_HOST": "mail.mizan.example",
+    "SMTP_PASSWORD": secrets.token_urlsafe(24),
+    "KAFKA_CLIENT_SASL_PASSWORD": secrets.token_urlsafe(24),
+}
+
+
+@pytest.fixture
+def good(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The environment of this test, for it to spoil."""
+    for name in (
+        "SANDBOX_SECRET",
+        "SANDBOX_SECRET_FILE",
+        "WEBHOOK_ALLOW_PRIVATE",
+        "MONITOR_PUBLIC_URL",
+        "PLUTU_URL",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in GOOD.items():
+        monkeypatch.setenv(name, value)
+    return monkeypatch
+
+
+@pytest.fixture
+def strong_url(database_settings: DatabaseSettings) -> Iterator[str]:
+    """The test's database, by a role whose password nobody knows, whatever the engine's own is."""
+    role, password = f"strong_{uuid4().hex[:8]}", secrets.token_hex(16)
+    parts = conninfo_to_dict(database_settings.url)
+    with psycopg.connect(database_settings.url, dbname="postgres", autocommit=True) as connection:
+        connection.execute(f"create role {role} login superuser password '{password}'".encode())
+        yield f"postgresql://{role}:{password}@{parts['host']}:{parts['port']}/{parts['dbname']}"
+        connection.execute(f"drop role {role}".encode())

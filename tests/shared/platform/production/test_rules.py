@@ -1,0 +1,127 @@
+"""Which settings production refuses: each alone, and all in one list."""
+
+import base64
+
+import pytest
+
+from shared.platform.production.refusals import refusals
+from shared.platform.production.rules import development_only, setting_problems
+from shared.platform.settings import Problems, SettingsError, read_environment
+from tests.shared.platform.production.conftest import GOOD
+
+_PLAIN_KEY = base64.urlsafe_b64encode(bytes(32)).decode()
+REFUSED = [
+    # name, value, what is said
+    ("WEBHOOK_ALLOW_PRIVATE", "true", "development only"),
+    ("SANDBOX_SECRET", "ieV3theequ4Ohcheequ5", "development only"),
+    ("MIZAN_SECRET_KEYS", "", "mizan keys new"),
+    ("MIZAN_SECRET_KEYS", _PLAIN_KEY, "Key 1 of 1"),
+    ("MIZAN_SECRET_KEYS", f"{GOOD['MIZAN_SECRET_KEYS']},{_PLAIN_KEY}", "Key 2 of 2"),  # it opens still
+    ("DATABASE_URL", "postgresql://mizan:mizan@db.internal/mizan", "password"),
+    ("DATABASE_URL", "postgresql://payments_of_ly:payments_of_ly@db.internal/mizan", "password"),
+    ("DATABASE_URL", "postgresql://mizan:Password123@db.internal/mizan", "password"),
+    ("DATABASE_URL", "postgresql://db.internal/mizan?user=mizan&password=postgres", "password"),
+    ("DATABASE_URL", "postgresql://mizan@db.internal/mizan", "Has no password"),
+    ("DATABASE_URL", "postgresql://mizan:@db.internal/mizan", "Has no password"),
+    ("DATABASE_URL", "postgresql://mizan@127.0.0.1/mizan", "Has no password"),
+    ("DATABASE_URL", "postgresql:///mizan?host=/run/postgresql,db.internal", "Has no password"),
+    ("DATABASE_URL", "postgresql://mizan:hu%sh@db.internal/mizan", "percent-encode"),
+    ("API_PUBLIC_URL", "http://api.mizan.example", "https://"),
+    ("CHECKOUT_PUBLIC_URL", "https://127.0.0.1:8002", "public address"),
+    ("CHECKOUT_PUBLIC_URL", "https://[::1]", "public address"),
+    ("CHECKOUT_PUBLIC_URL", "https://192.168.1.7", "public address"),
+    ("CHECKOUT_PUBLIC_URL", "https://2130706433", "odd spelling"),
+    ("DASHBOARD_PUBLIC_URL", "https://localhost", "local machine"),
+    ("DASHBOARD_PUBLIC_URL", "https://dashboard", "local machine"),
+    ("MONITOR_PUBLIC_URL", "http://monitor.mizan.example", "not public"),
+    ("PLUTU_URL", "http://api.plutus.example/api/v1", "https://"),
+    ("SMTP_PASSWORD", "changeme", "password"),
+    ("KAFKA_CLIENT_SASL_PASSWORD", "kafka-secret", "password"),
+]
+ALLOWED = [
+    ("DATABASE_URL", "postgresql:///mizan"),  # a socket, where PostgreSQL asks the kernel who it is
+    ("DATABASE_URL", "postgresql://mizan@/mizan?host=/run/postgresql"),
+    ("DATABASE_URL", "postgresql://mizan@db.internal/mizan?sslmode=verify-full&sslcert=/run/mizan.pem"),
+    ("DATABASE_URL", "postgresql://mizan@db.internal/mizan?passfile=/run/secrets/pgpass"),
+    ("MONITOR_PUBLIC_URL", "http://127.0.0.1:8004"),
+    ("MONITOR_PUBLIC_URL", "http://monitor.internal"),
+    ("MONITOR_PUBLIC_URL", "http://10.0.0.7:8004"),
+    ("MONITOR_PUBLIC_URL", "https://monitor.mizan.example"),
+    ("SANDBOX_URL", "http://127.0.0.1:8007"),  # without a secret there is no sandbox
+    ("KAFKA_REPLICATION_FACTOR", "1"),  # the log warns of it
+]
+
+
+def _problems() -> Problems:
+    reading = read_environment()
+    assert reading.problems == {}
+    return setting_problems(reading.settings)
+
+
+@pytest.mark.usefixtures("good")
+def test_a_good_environment_has_no_problems() -> None:
+    assert _problems() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "word"), REFUSED, ids=[f"{name}: {word}" for name, _, word in REFUSED]
+)
+def test_each_is_refused_alone(good: pytest.MonkeyPatch, name: str, value: str, word: str) -> None:
+    """With what to do about it, and without what it says."""
+    good.setenv(name, value)
+    problems = _problems()
+    assert set(problems) == {name}
+    (text,) = problems[name]
+    assert word in text
+    assert not value or value not in text
+
+
+@pytest.mark.parametrize(("name", "value"), ALLOWED)
+def test_what_can_be_meant_is_allowed(good: pytest.MonkeyPatch, name: str, value: str) -> None:
+    good.setenv(name, value)
+    assert _problems() == {}
+
+
+def test_all_are_told_at_once(good: pytest.MonkeyPatch) -> None:
+    """Also both faults of one setting; and no secret is."""
+    for name, value, _ in REFUSED:
+        good.setenv(name, value)
+    for name in ("API_PUBLIC_URL", "CHECKOUT_PUBLIC_URL", "DASHBOARD_PUBLIC_URL"):
+        good.delenv(name)
+    problems = _problems()
+    assert set(problems) == {name for name, _, _ in REFUSED}
+    assert len(problems["API_PUBLIC_URL"]) == 2
+    told = str(SettingsError(problems))
+    assert not any(
+        secret in told for secret in ("hu%sh", "changeme", "kafka-secret", _PLAIN_KEY, "ieV3theequ")
+    )
+
+
+def test_what_cannot_be_read_keeps_nothing_else_from_being_told(good: pytest.MonkeyPatch) -> None:
+    good.setenv("HTTP_PORT", "many")
+    good.setenv("MIZAN_SECRET_KEYS", "no key")
+    good.delenv("DATABASE_URL")
+    good.setenv("API_PUBLIC_URL", "http://api.mizan.example")
+    reading = read_environment()
+    assert set(reading.problems) == {"HTTP_PORT", "MIZAN_SECRET_KEYS", "DATABASE_URL"}
+    assert set({**setting_problems(reading.settings), **reading.problems}) >= {"API_PUBLIC_URL", "HTTP_PORT"}
+
+
+def test_an_address_that_cannot_be_read_is_told_of_and_not_called(good: pytest.MonkeyPatch) -> None:
+    good.setenv("DATABASE_URL", "postgresql://mizan:hu%sh@db.internal/mizan")
+    assert set(refusals(read_environment())) == {"DATABASE_URL"}
+
+
+@pytest.mark.parametrize("environment", ["development", "test"])
+def test_elsewhere_nothing_is_refused(good: pytest.MonkeyPatch, environment: str) -> None:
+    for name, value, _ in REFUSED:
+        good.setenv(name, value)
+    good.setenv("MIZAN_ENV", environment)
+    assert _problems() == {}
+
+
+def test_the_command_line_is_refused_only_what_it_would_store(good: pytest.MonkeyPatch) -> None:
+    """With it everything else is put right."""
+    for name, value, _ in REFUSED:
+        good.setenv(name, value)
+    assert set(development_only(read_environment().settings)) == {"WEBHOOK_ALLOW_PRIVATE", "SANDBOX_SECRET"}

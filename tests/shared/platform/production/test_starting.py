@@ -1,0 +1,145 @@
+"""Processes in production: those that refuse say all at once why, and one that may start does."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import psycopg
+import pytest
+import requests
+from click.testing import CliRunner
+
+from mizan.__main__ import main as mizan
+from shared.domain.accounts.operators import add_operator
+from shared.platform.production.demo_data import OPERATOR
+from shared.platform.settings import DatabaseSettings, KafkaSettings
+from stack.errors import StackError
+from stack.jobs import run_job
+from stack.services import JOBS
+from tests.running_service import Service
+from tests.shared.platform.production.conftest import GOOD
+from tests.waiting import eventually
+
+SERVICES = [
+    "services.api.__main__",
+    "services.checkout.__main__",
+    "services.checkout.verifier",
+    "services.dashboard.__main__",
+    "services.monitor.__main__",
+    "services.sandbox.__main__",
+    "services.scheduler.__main__",
+    "services.webhooks.__main__",
+]
+BAD = {
+    **GOOD,
+    "API_PUBLIC_URL": "http://api.mizan.example",
+    "MIZAN_SECRET_KEYS": "",
+    "WEBHOOK_ALLOW_PRIVATE": "true",
+    "SANDBOX_SECRET": "ieV3theequ4Ohcheequ5",
+    "HTTP_PORT": "many",
+}
+NAMED = (
+    "API_PUBLIC_URL: ",
+    "MIZAN_SECRET_KEYS: ",
+    "WEBHOOK_ALLOW_PRIVATE: ",
+    "SANDBOX_SECRET: ",
+    "HTTP_PORT: ",
+)
+
+
+def _make_demo(url: str) -> None:
+    with psycopg.connect(url) as connection:
+        add_operator(connection, OPERATOR, "a password for the test")
+
+
+def _refusal(main: Callable[[], None], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 78
+    return capsys.readouterr().err
+
+
+def test_every_service_and_every_job_refuses_with_one_list(
+    good: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], strong_url: str, tmp_path: Path
+) -> None:
+    """Settings that cannot be read, settings that are refused, and demo data in the database."""
+    _make_demo(strong_url)
+    environment = {**BAD, "DATABASE_URL": strong_url, "STACK_DIR": str(tmp_path)}
+    for name, value in environment.items():
+        good.setenv(name, value)
+    for service in SERVICES:
+        told = _refusal(import_module(service).main, capsys)
+        assert [name for name in (*NAMED, "demo data: ") if f"\n  {name}" not in told] == [], service
+        assert ("do not start it here" in told) == ("sandbox" in service)
+    for job in ("migrate", "topics"):
+        refused = CliRunner().invoke(mizan, [job])
+        assert refused.exit_code == 78
+        assert [name for name in (*NAMED, "demo data: ") if f"\n  {name}" not in refused.stderr] == []
+
+
+@pytest.mark.stack
+def test_as_a_process_it_says_the_list_and_ends(repository_root: Path) -> None:
+    """No traceback, no secret; also while PostgreSQL is away."""
+    environment = {**os.environ, **BAD}  # noqa: TID251  a process of its own needs PATH and the like
+    command = [sys.executable, "-m", "services.scheduler"]
+    ended = subprocess.run(
+        command, env=environment, cwd=repository_root, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (78, "")
+    assert "scheduler: the environment has wrong or missing settings:\n" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert BAD["SANDBOX_SECRET"] not in ended.stderr
+
+
+@pytest.mark.stack
+def test_the_stack_shows_the_list_of_its_first_job(tmp_path: Path) -> None:
+    """Instead of starting services that would all end at once."""
+    environment = {**os.environ, **BAD, "STACK_DIR": str(tmp_path)}  # noqa: TID251  as above
+    with pytest.raises(StackError) as refused:
+        run_job(JOBS[0], environment, tmp_path / "log")
+    assert [name for name in NAMED if f"\n  {name}" not in refused.value.problem] == []
+    assert "Put these right" in refused.value.remedy
+
+
+@pytest.mark.stack
+def test_a_good_one_starts_and_a_late_database_is_looked_into(
+    database_settings: DatabaseSettings, kafka_settings: KafkaSettings, strong_url: str, repository_root: Path
+) -> None:
+    """With PostgreSQL away it waits, as ever. Demo data that shows up then keeps it from being ready."""
+    server_url, _, name = strong_url.rpartition("/")
+    later = f"{name}_later"
+    url = f"{server_url}/{later}"
+    environment = {
+        name: value
+        for name, value in GOOD.items()
+        if name.startswith("MIZAN_") or name.endswith("_PUBLIC_URL")
+    }
+    settings = replace(database_settings, url=url)
+    service = Service(
+        "services.api", repository_root, settings, kafka_settings, API_WORKERS="1", **environment
+    )
+
+    def checks() -> dict[str, str]:
+        answer = requests.get(f"http://127.0.0.1:{service.port}/readyz", timeout=10)
+        found: dict[str, str] = answer.json()["checks"]
+        return found
+
+    _make_demo(strong_url)
+    with psycopg.connect(f"{server_url}/postgres", autocommit=True) as server:
+        with service.running() as process:
+            eventually(lambda: service.status("healthz") == 200)
+            assert service.status() == 503
+            server.execute(f'alter database "{name}" rename to "{later}"'.encode())
+            eventually(lambda: "mizan remove-demo" in checks()["demo data"])
+            assert checks()["database"] == "ok"
+            assert service.status() == 503
+            with psycopg.connect(url) as connection:
+                connection.execute("update operators set removed_at = now()")
+            eventually(lambda: service.status() == 200)
+            assert checks() == {"database": "ok", "schema": "ok", "demo data": "ok"}
+            assert process.poll() is None
+        server.execute(f'drop database "{later}" with (force)'.encode())

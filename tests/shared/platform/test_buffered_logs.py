@@ -1,0 +1,34 @@
+"""Lines that are gathered: each is written once, whole, and soon."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from shared.platform.logs import GatheredLines
+from tests.waiting import eventually
+
+
+def test_lines_are_written_by_themselves_after_a_moment() -> None:
+    """Several together."""
+    written: list[str] = []
+    lines = GatheredLines(written.append)
+    lines.add("one")
+    lines.add("two")
+    eventually(lambda: "\n".join(written) == "one\ntwo")
+    lines.add("three")
+    eventually(lambda: "\n".join(written) == "one\ntwo\nthree")
+
+
+def test_no_line_is_lost_or_doubled_between_threads() -> None:
+    """Eight write while the lines go out."""
+    written: list[str] = []
+    lines = GatheredLines(written.append)
+
+    def write(thread: int) -> None:
+        for number in range(2_000):
+            lines.add(f"{thread}-{number}")
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(write, range(8)))
+    lines.flush()
+    told = "\n".join(written).split("\n")
+    assert len(told) == 16_000
+    assert set(told) == {f"{thread}-{number}" for thread in range(8) for number in range(2_000)}

@@ -1,0 +1,42 @@
+"""What is issued, and what is kept of it."""
+
+import re
+from collections.abc import Callable
+from hashlib import sha256
+from math import log2
+
+import pytest
+
+from shared.platform.redaction import redact_text
+from shared.platform.tokens import hash_of, new_access_token, new_api_key, new_webhook_secret, prefix_of
+
+KINDS = [(new_api_key, "pk_"), (new_access_token, "at_"), (new_webhook_secret, "whsec_")]
+
+
+@pytest.mark.parametrize(("make", "beginning"), KINDS)
+def test_what_is_issued_tells_its_kind_and_cannot_be_guessed(make: Callable[[], str], beginning: str) -> None:
+    """§1, §5: pk_…, whsec_…; letters and digits, all of them in use, and at least 190 bits."""
+    issued = [make() for _ in range(500)]
+    random_parts = [text.removeprefix(beginning) for text in issued]
+    assert len(set(issued)) == 500
+    assert all(re.fullmatch(rf"{beginning}[A-Za-z0-9]+", text) for text in issued)
+    alphabet = set("".join(random_parts))
+    assert min(map(len, random_parts)) * log2(len(alphabet)) >= 190
+
+
+@pytest.mark.parametrize(("make", "_beginning"), KINDS)
+def test_what_is_issued_never_reaches_a_log(make: Callable[[], str], _beginning: str) -> None:
+    """Redaction knows these formats, also without a telling name before them."""
+    text = make()
+    assert text not in redact_text(f"refused {text} from a merchant")
+
+
+def test_a_hash_is_the_sha_256_of_the_text() -> None:
+    """So that rows written today are found by every later version; any text has one."""
+    assert hash_of("pk_x").hex() == "8af88aab766ac12a33abf1af0006889ceb574e295e16dfd2e78b93ba282baec6"
+    assert hash_of("مفتاح") == sha256("مفتاح".encode()).digest()
+
+
+def test_a_prefix_is_short() -> None:
+    """People tell credentials apart by it; nearly all of the random part stays unknown."""
+    assert prefix_of("pk_abcdefghijkl") == "pk_abcdef"

@@ -1,0 +1,165 @@
+"""A real gunicorn with two workers: metrics add up, whoever answers and whoever dies."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from time import monotonic
+
+import psutil
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.stack
+
+ROOT = Path(__file__).parents[3]
+MODULE = "tests.shared.platform.web.counting_service"
+
+
+class Service:
+    """The running service, its log read as it comes."""
+
+    def __init__(self, metrics_dir: Path, *options: str) -> None:
+        metrics_dir.mkdir()
+        (metrics_dir / "counter_1.db").write_bytes(b"stale")  # would break /metrics if it stayed
+        env = shutil.which("env")
+        assert env
+        self.process = subprocess.Popen(
+            [
+                env,
+                f"PROMETHEUS_MULTIPROC_DIR={metrics_dir}",
+                sys.executable,
+                "-m",
+                MODULE,
+                str(metrics_dir),
+                *options,
+            ],
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[dict[str, object]] = []
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+        self.port = int(eventually(self._listening_at).rpartition(":")[2].split()[0])
+
+    def _read(self) -> None:
+        assert self.process.stderr
+        with self.process.stderr as log:
+            self.lines.extend(json.loads(line) for line in log)
+
+    def _listening_at(self) -> str:
+        return next((str(line["event"]) for line in self.lines if "Listening at" in str(line["event"])), "")
+
+    def get(self, path: str, **headers: str) -> http.client.HTTPResponse:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request("GET", path, headers=headers | {"Connection": "close"})
+        return connection.getresponse()
+
+    def get_pid(self, _number: int = 0) -> int:
+        with self.get("/pid?secret=in-the-query") as answer:
+            return int(json.load(answer)["pid"])
+
+    def counted(self) -> float:
+        with self.get("/metrics") as answer:
+            families = text_string_to_metric_families(answer.read().decode())
+        return sum(
+            sample.value
+            for family in families
+            for sample in family.samples
+            if sample.name == "mizan_http_requests_total" and sample.labels["route"] == "/pid"
+        )
+
+    def workers(self) -> set[int]:
+        return {child.pid for child in psutil.Process(self.process.pid).children()}
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+        self._reader.join()
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(tmp_path / "metrics")
+    yield service
+    service.stop()
+
+
+@pytest.mark.kills
+def test_counts_add_up_over_workers_and_survive_a_killed_one(service: Service) -> None:
+    """/metrics of any worker tells what all have counted, those that died included."""
+    with ThreadPoolExecutor(8) as callers:
+        pids = list(callers.map(service.get_pid, range(300)))
+        while len(set(pids)) < 2:
+            pids.append(service.get_pid())
+    assert {service.counted() for _ in range(10)} == {len(pids)}
+
+    victim = pids[0]
+    os.kill(victim, signal.SIGKILL)
+    eventually(lambda: victim not in service.workers() and len(service.workers()) == 2)
+    with ThreadPoolExecutor(8) as callers:
+        more = list(callers.map(service.get_pid, range(100)))
+    assert {service.counted() for _ in range(10)} == {len(pids) + len(more)}
+
+
+def test_access_log_has_the_request_id_and_no_query(service: Service) -> None:
+    """Gunicorn's lines come through our logging, one event per request, probes left out."""
+    with service.get("/pid?secret=in-the-query", **{"X-Request-Id": "r-1"}):
+        pass
+    with service.get("/healthz"):
+        pass
+    with service.get("/nowhere"):
+        pass
+    told = eventually(lambda: [line for line in service.lines if line.get("path") == "/nowhere"])
+    assert told[0]["status"] == 404
+    (line,) = [line for line in service.lines if line.get("path") == "/pid"]
+    assert (line["logger"], line["event"], line["service"]) == (
+        "web.access",
+        "request answered",
+        "counting",
+    )
+    assert (line["method"], line["status"], line["request_id"]) == ("GET", 200, "r-1")
+    assert not [line for line in service.lines if line.get("path") == "/healthz"]
+    assert "in-the-query" not in json.dumps(service.lines)
+    assert {line["logger"] for line in service.lines} == {"gunicorn.error", "web.access"}
+
+
+@pytest.mark.parametrize(("chunks", "status"), [(64, 200), (65, 413)])
+def test_a_body_without_length_ends_at_64_kib_too(service: Service, chunks: int, status: int) -> None:
+    """Sending in chunks is no way around the limit, and is answered in JSON like the rest."""
+    with closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=10)) as connection:
+        connection.request("POST", "/size", body=iter([b"x" * 1024] * chunks), encode_chunked=True)
+        answer = connection.getresponse()
+        assert answer.status == status
+        assert json.load(answer) == (
+            {"size": 65536} if status == 200 else {"message": "Request Entity Too Large"}
+        )
+
+
+def test_a_clean_stop_ends_every_process(service: Service) -> None:
+    """SIGTERM to the master ends the workers too."""
+    workers = service.workers()
+    service.stop()
+    assert service.process.returncode == 0
+    assert not [pid for pid in workers if psutil.pid_exists(pid)]
+
+
+def test_a_stop_reaches_workers_that_are_not_up_yet(tmp_path: Path) -> None:
+    """Regression: a signal before a worker had its own handlers was lost, and the stop took 30 s."""
+    service = Service(tmp_path / "metrics", "--slow-boot")
+    eventually(lambda: sum("Booting worker" in str(line["event"]) for line in service.lines) == 2)
+    started = monotonic()
+    service.stop()
+    assert service.process.returncode == 0
+    assert monotonic() - started < 10
