@@ -39,7 +39,7 @@ def test_each_number_does_what_the_page_says(methods: str, number: str, what_hap
         if first == "asks for a code":
             assert beginning(script) == Standing(Status.NEEDS_CODE)
             code = then.removesuffix(" is right") if then.endswith(" is right") else "111111"
-            told = "paid" if then.endswith(" is right") else then.removeprefix("whatever it is, ")
+            told = "paid" if then.endswith(" is right") else then.removeprefix("any code is ")
             assert after_code(script, method, code) == _OUTCOMES[told]
         else:
             told = then.removeprefix("turns out ") if then else first.partition(", until")[0]
