@@ -2,4 +2,4 @@
 
 from prometheus_client import Counter
 
-CREATED = Counter("mizan_intents_made", "Payment intents created; a repeated create counts once")
+CREATED = Counter("mizan_intent_creations", "Payment intents created; a repeated create counts once")

@@ -8,26 +8,28 @@ from shared.domain.attempts.provider_exchange import Settled
 from shared.domain.attempts.states import CHARGED, AttemptState
 from shared.domain.payment_methods import PaymentMethod
 
-BEGUN = Counter("mizan_attempts_begun", "Payment attempts that customers began", ["method", "provider"])
+BEGUN = Counter("mizan_attempts_started", "Payment attempts started by customers", ["method", "provider"])
 SETTLED = Counter(
     "mizan_attempts_settled",
-    "Payment attempts by what became of them; one that was unknown counts again once it is known",
+    "Payment attempts by outcome. An attempt with an unknown outcome is counted again once the outcome is known",
     ["method", "provider", "outcome"],
 )
 TO_SETTLED = Histogram(
     "mizan_attempt_sent_to_settled_seconds",
-    "From the request that may charge to the provider's word, whoever brought it",
+    "Time from the request that may charge the customer to a final outcome",
     ["method", "provider"],
     buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 300, 1800, 3600, 21600, 86400),
 )
 CALLS = Histogram(
-    "mizan_provider_call_duration_seconds",
-    "Time that a provider took to answer, or not to",
-    ["provider", "verb", "answer"],
+    "mizan_provider_request_duration_seconds",
+    "Duration of requests to a provider, answered or not",
+    ["provider", "operation", "outcome"],
     buckets=(0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 30, 40),
 )
 NEWS = Counter(
-    "mizan_provider_news", "What providers told us of attempts by themselves", ["provider", "result"]
+    "mizan_provider_notifications",
+    "Notifications, returns and callbacks sent by providers",
+    ["provider", "result"],
 )
 
 _ENDED = CHARGED | {AttemptState.DECLINED}

@@ -69,7 +69,7 @@ class News:
         with self.database.transaction() as connection:
             settled = settle_notified(connection, known.attempt, outcome)
             self.following.keep(connection, known.attempt, settled, ProviderAnswer(outcome))
-        NEWS.labels(known.provider, "taken in").inc()
+        NEWS.labels(known.provider, "accepted").inc()
         count_settled(settled, known.method, known.provider)
         _log.info("attempt %s: %s says %s", known.attempt, known.provider, outcome.answer)
         return settled

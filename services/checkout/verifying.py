@@ -23,7 +23,9 @@ from shared.platform.logs import log_context
 from shared.platform.tracing.traceparent import trace_id_of
 from shared.platform.web.languages import DEFAULT
 
-ASKED = Counter("mizan_verifications", "Questions to providers, by what they said", ["provider", "answer"])
+ASKED = Counter(
+    "mizan_status_inquiries", "Status inquiries sent to providers, by outcome", ["provider", "outcome"]
+)
 
 AT_ONCE = 16
 

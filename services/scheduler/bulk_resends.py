@@ -20,7 +20,7 @@ from shared.domain.topics import WEBHOOKS_RESEND
 from shared.platform.database.index_order import read_in_order
 from shared.platform.database.pool import Database
 
-RESENT = Counter("mizan_webhook_bulk_resent", "Failed deliveries put in line to be resent, of whole periods")
+RESENT = Counter("mizan_webhook_bulk_resent", "Failed deliveries queued again by bulk resends")
 
 BATCH = 20
 BATCH_EVERY_S = 1.0

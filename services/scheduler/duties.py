@@ -10,8 +10,8 @@ from prometheus_client import Counter, Gauge
 
 from shared.platform.backoff import growing_pause
 
-RUNS = Counter("mizan_duty_runs", "Times a duty of the scheduler ran", ["duty", "outcome"])
-FAILING = Gauge("mizan_duty_failing", "1 while the last run of a duty failed", ["duty"])
+RUNS = Counter("mizan_scheduled_job_runs", "Runs of a scheduled job", ["job_name", "outcome"])
+FAILING = Gauge("mizan_scheduled_job_failing", "1 if the last run of the scheduled job failed", ["job_name"])
 
 _log = logging.getLogger(__name__)
 HANG_LIMIT_S = 30.0

@@ -20,9 +20,9 @@ from shared.domain.intents.store import (
 from shared.platform.database.first_value import first_value
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 
-EXPIRED = Counter("mizan_intents_expired", "Intents canceled because their time was over")
-LATENESS = Gauge("mizan_expiry_late_seconds", "How long the intent that is most overdue has been due")
-PARKED = Gauge("mizan_expiry_parked_intents", "Intents that cannot be canceled, though their time is over")
+EXPIRED = Counter("mizan_intents_expired", "Intents canceled because they expired")
+LATENESS = Gauge("mizan_expiry_late_seconds", "How overdue the most overdue expiry is")
+PARKED = Gauge("mizan_expiry_quarantined_intents", "Expired intents that PostgreSQL refuses to cancel")
 
 # Somebody may change expires_at in the database, which nobody tells us.
 LOOK_AGAIN_S = 0.5

@@ -10,7 +10,7 @@ from psycopg import sql
 from shared.platform.database.pool import Database
 from shared.platform.settings import KeptSettings
 
-REMOVED = Counter("mizan_lapsed_rows_removed", "Rows removed because they had been over for long", ["table"])
+REMOVED = Counter("mizan_expired_rows_purged", "Rows deleted some time after they expired", ["table"])
 
 BATCH = 1000
 # Between two batches others get their turn: at most 5,000 rows a second go from one table.

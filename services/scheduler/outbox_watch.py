@@ -4,7 +4,7 @@ from prometheus_client import Gauge
 
 from shared.platform.database.pool import Database
 
-WAITING = Gauge("mizan_outbox_rows", "Rows that wait in the outbox (counted up to 100,000)")
+WAITING = Gauge("mizan_outbox_rows", "Rows in the outbox (counted up to 100,000)")
 AGE = Gauge("mizan_outbox_oldest_age_seconds", "Age of the oldest row in the outbox")
 
 _EVERY_S = 5.0

@@ -24,10 +24,20 @@ from shared.platform.database.first_value import first_value
 from shared.platform.database.pool import Database
 from shared.platform.settings import KeptSettings
 
-AHEAD = Gauge("mizan_partitions_months_ahead", "Coming months that are made, of the table with the fewest")
-DROPPED = Counter("mizan_partitions_dropped", "Months dropped because they were older than kept", ["table"])
-HELD = Gauge("mizan_partitions_held", "Months older than kept that stay; the log says why", ["table"])
-STRAYS = Gauge("mizan_partitions_stray_rows", "Rows of no month (counted up to 10,000)", ["table"])
+AHEAD = Gauge(
+    "mizan_partitions_months_ahead", "Months ahead that have a partition, for the table with the fewest"
+)
+DROPPED = Counter(
+    "mizan_partitions_dropped", "Monthly partitions dropped at the end of their retention", ["table"]
+)
+HELD = Gauge(
+    "mizan_partitions_not_dropped",
+    "Monthly partitions past their retention that cannot be dropped; the log says why",
+    ["table"],
+)
+STRAYS = Gauge(
+    "mizan_partitions_default_rows", "Rows in the default partition (counted up to 10,000)", ["table"]
+)
 
 MONTHS_AHEAD = 3
 _EVERY_S = 60.0

@@ -24,11 +24,13 @@ from shared.platform.database.index_order import in_index_order
 from shared.platform.database.pool import Database
 from shared.platform.settings import KafkaSettings
 
-REDRIVEN = Counter("mizan_webhook_redriven", "Overdue deliveries put back on their way")
-UNPARKED = Counter("mizan_webhook_unparked", "Parked deliveries put back once their application was resumed")
+REDRIVEN = Counter("mizan_webhook_requeued", "Overdue deliveries that were requeued")
+UNPARKED = Counter(
+    "mizan_webhook_resumed", "Set-aside deliveries requeued after their application was resumed"
+)
 OVERDUE = Gauge(
     "mizan_webhook_overdue_seconds",
-    "How overdue the pending delivery is that is most overdue, of the applications that are not paused",
+    "How overdue the most overdue pending delivery is, without paused applications",
 )
 
 Place = tuple[datetime, UUID]

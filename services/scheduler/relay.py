@@ -25,7 +25,9 @@ from shared.platform.settings import DatabaseSettings
 _log = logging.getLogger(__name__)
 
 ROWS = Counter("mizan_relay_rows", "Outbox rows published to Kafka")
-PARKED = Gauge("mizan_relay_parked_keys", "Keys whose rows wait because Kafka refused one of them")
+PARKED = Gauge(
+    "mizan_relay_quarantined_keys", "Keys whose rows are held back because Kafka rejected one of them"
+)
 
 BATCH = 4000
 # Any fixed number; whoever holds this lock is the active relay.

@@ -17,10 +17,10 @@ from shared.platform.database.pool import Database
 from shared.platform.settings import KafkaSettings
 from shared.platform.uuids import made_at
 
-REPUBLISHED = Counter("mizan_events_republished", "Events published again, not having been taken in")
+REPUBLISHED = Counter("mizan_events_republished", "Events published again because the intake had missed them")
 NOT_TAKEN_IN = Gauge(
-    "mizan_event_not_taken_in_seconds",
-    "Age of the oldest event that merchants are to be told of and nobody has taken in",
+    "mizan_webhook_intake_oldest_event_age_seconds",
+    "Age of the oldest event that the webhook intake has not processed",
 )
 
 _NOT_TAKEN_IN = "taken_in_at is null and type in ('payment_intent.succeeded', 'payment_intent.canceled')"

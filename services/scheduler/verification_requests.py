@@ -45,9 +45,9 @@ def oldest_under_way_s(cursor: Cursor[Any]) -> float:
     return float(first_value(cursor.execute(_OLDEST_UNDER_WAY)))
 
 
-REQUESTED = Counter("mizan_verifications_requested", "Questions to providers that were put into line")
+REQUESTED = Counter("mizan_status_inquiries_requested", "Status inquiries queued")
 UNDER_WAY = Gauge(
-    "mizan_attempt_under_way_seconds", "Age of the oldest payment attempt whose outcome is not known"
+    "mizan_attempts_in_progress_oldest_age_seconds", "Age of the oldest payment attempt without an outcome"
 )
 
 BATCH = 500

@@ -6,7 +6,7 @@ from tests.api.conftest import Merchant
 
 
 def _made() -> float:
-    return REGISTRY.get_sample_value("mizan_intents_made_total") or 0.0
+    return REGISTRY.get_sample_value("mizan_intent_creations_total") or 0.0
 
 
 def test_an_intent_counts_once_however_often_it_is_created(merchant: Merchant) -> None:

@@ -46,8 +46,13 @@ class Counted:
         return self("mizan_attempt_sent_to_settled_seconds_count", **labels)
 
 
-def calls(counted: Counted, verb: str, answer: str) -> float:
-    return counted("mizan_provider_call_duration_seconds_count", provider="sandbox", verb=verb, answer=answer)
+def calls(counted: Counted, operation: str, outcome: str) -> float:
+    return counted(
+        "mizan_provider_request_duration_seconds_count",
+        provider="sandbox",
+        operation=operation,
+        outcome=outcome,
+    )
 
 
 def test_a_payment_by_card(world: CheckoutWorld) -> None:
@@ -56,7 +61,7 @@ def test_a_payment_by_card(world: CheckoutWorld) -> None:
         customer = world.customer(world.make_intent())
         customer.pay_by_card("4242424242424242")
         customer.close()
-    assert counted("mizan_attempts_begun_total", **CARD) == 1
+    assert counted("mizan_attempts_started_total", **CARD) == 1
     assert counted.settled("paid", **CARD) == counted.timed(**CARD) == calls(counted, "start", "paid") == 1
 
 
@@ -70,7 +75,7 @@ def test_a_wallet_whose_code_is_wrong_once(world: CheckoutWorld) -> None:
         assert counted.settled("paid", **ADFALI) == counted.settled("declined", **ADFALI) == 0
         customer.enter_code("1111")
         customer.close()
-    assert counted("mizan_attempts_begun_total", **ADFALI) == 1
+    assert counted("mizan_attempts_started_total", **ADFALI) == 1
     assert counted.settled("paid", **ADFALI) == counted.timed(**ADFALI) == 1
     assert calls(counted, "start", "needs_code") == calls(counted, "confirm", "needs_code") == 1
     assert calls(counted, "confirm", "paid") == 1
@@ -99,7 +104,7 @@ def test_a_provider_that_is_away(world: CheckoutWorld) -> None:
         customer = world.customer(world.make_intent())
         customer.pay_by_card("4242424242424242")
         customer.close()
-    assert calls(counted, "start", "away") == 1
+    assert calls(counted, "start", "unreachable") == 1
     assert calls(counted, "start", "declined") == 0
 
 
@@ -142,11 +147,11 @@ def test_what_only_an_operator_can_decide_is_not_stuck(world: CheckoutWorld) -> 
         sending = begin(connection, intent.uuid, "card", "plutu", AttemptState.SENT)
     clock.stop_at(NOW + timedelta(seconds=20))
     VerificationRequests(world.database).turn()
-    assert REGISTRY.get_sample_value("mizan_attempt_under_way_seconds") == 20
+    assert REGISTRY.get_sample_value("mizan_attempts_in_progress_oldest_age_seconds") == 20
     with world.database.transaction() as connection:
         settle_answered(connection, sending, Outcome(Answer.UNKNOWN, can_be_asked=False))
     VerificationRequests(world.database).turn()
-    assert REGISTRY.get_sample_value("mizan_attempt_under_way_seconds") == 0
+    assert REGISTRY.get_sample_value("mizan_attempts_in_progress_oldest_age_seconds") == 0
 
 
 def test_every_outcome_is_shown_before_it_has_happened(world: CheckoutWorld) -> None:
@@ -157,7 +162,7 @@ def test_every_outcome_is_shown_before_it_has_happened(world: CheckoutWorld) -> 
             labels = {"method": "sadad", "provider": provider, "outcome": outcome}
             assert REGISTRY.get_sample_value("mizan_attempts_settled_total", labels) is not None
     refused = {"provider": "plutu", "result": "refused"}
-    assert REGISTRY.get_sample_value("mizan_provider_news_total", refused) is not None
+    assert REGISTRY.get_sample_value("mizan_provider_notifications_total", refused) is not None
 
 
 def _sent(world: CheckoutWorld, intent: Intent) -> UUID:

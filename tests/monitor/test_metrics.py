@@ -32,14 +32,14 @@ NAMES = {
     "mizan_delay_waiting_records",
     "mizan_delay_head_late_seconds",
     "mizan_dead_letters_recent",
-    "mizan_attempts_under_way",
+    "mizan_attempts_in_progress",
     "mizan_attempts_undecided",
     "mizan_attempts_duplicate_open",
     "mizan_deliveries_pending",
     "mizan_applications_paused",
     "mizan_service_up",
     "mizan_service_ready",
-    "mizan_monitor_look_age_seconds",
+    "mizan_monitor_snapshot_age_seconds",
     "mizan_endpoint_failing_applications",
 }
 
@@ -93,16 +93,18 @@ def test_everything_that_was_seen(world: MonitorWorld, watch: Watch) -> None:
     assert samples["mizan_delay_waiting_records", (("topic", "webhooks.delay.1"),)] == 2
     assert samples["mizan_delay_head_late_seconds", (("topic", "webhooks.delay.1"),)] > 59
     assert samples["mizan_dead_letters_recent", (("topic", "dead_letters"),)] == 0
-    assert samples["mizan_attempts_under_way", (("state", "unknown"),)] == 1
+    assert samples["mizan_attempts_in_progress", (("state", "unknown"),)] == 1
     assert samples["mizan_attempts_undecided", ()] == 1
     assert samples["mizan_deliveries_pending", (("step", "4"),)] == 1
     assert samples["mizan_deliveries_pending", (("step", "1"),)] == 0
     assert samples["mizan_service_up", (("service", "api"),)] == 0
     assert samples["mizan_service_ready", (("service", "api"),)] == 0
     ages = {
-        labels: value for (name, labels), value in samples.items() if name == "mizan_monitor_look_age_seconds"
+        labels: value
+        for (name, labels), value in samples.items()
+        if name == "mizan_monitor_snapshot_age_seconds"
     }
-    assert {dict(labels)["look"] for labels in ages} == {"kafka", "database", "services"}
+    assert {dict(labels)["source"] for labels in ages} == {"kafka", "database", "services"}
     assert all(0 <= age < 30 for age in ages.values())
 
 
@@ -125,7 +127,7 @@ def test_a_look_that_never_worked_grows_old_too(world: MonitorWorld, monkeypatch
     watch = Watch(nowhere, world.database)
     watch.kafka.look_once()
     _, samples = scrape(watch)
-    assert samples["mizan_monitor_look_age_seconds", (("look", "kafka"),)] > 0
+    assert samples["mizan_monitor_snapshot_age_seconds", (("source", "kafka"),)] > 0
     watch.stop()
 
 

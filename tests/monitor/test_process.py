@@ -13,7 +13,7 @@ TOLD = (
     'mizan_service_up{service="api"} 0.0',
     "mizan_topic_partitions{",
     "mizan_attempts_undecided 0.0",
-    'mizan_monitor_look_age_seconds{look="kafka"}',
+    'mizan_monitor_snapshot_age_seconds{source="kafka"}',
 )
 
 

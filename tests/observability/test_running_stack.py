@@ -82,11 +82,11 @@ def test_payment_and_webhook_are_counted(stack: RunningStack) -> None:
     """Whichever worker of the services answered."""
     pages = "\n".join(texts(ports(stack)))
     for line in (
-        "mizan_intents_made_total 1.0",
-        'mizan_attempts_begun_total{method="card",provider="sandbox"} 1.0',
+        "mizan_intent_creations_total 1.0",
+        'mizan_attempts_started_total{method="card",provider="sandbox"} 1.0',
         'mizan_attempts_settled_total{method="card",outcome="paid",provider="sandbox"} 1.0',
         'mizan_attempt_sent_to_settled_seconds_count{method="card",provider="sandbox"} 1.0',
-        'mizan_provider_call_duration_seconds_count{answer="paid",provider="sandbox",verb="start"} 1.0',
+        'mizan_provider_request_duration_seconds_count{operation="start",outcome="paid",provider="sandbox"} 1.0',
         'mizan_webhook_tries_total{outcome="2xx",step="1"} 1.0',
     ):
         assert line in pages.splitlines()

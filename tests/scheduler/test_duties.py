@@ -41,11 +41,11 @@ def test_a_failing_duty_is_seen_and_tried_again() -> None:
         eventually(lambda: bad.turns >= 3)
         with pytest.raises(DutyFailingError, match="no luck today"):
             bad_runner.check()
-        assert REGISTRY.get_sample_value("mizan_duty_failing", {"duty": "bad"}) == 1
+        assert REGISTRY.get_sample_value("mizan_scheduled_job_failing", {"job_name": "bad"}) == 1
         good_runner.check()
         bad.failing = False
         eventually(lambda: not complaint(bad_runner.check, DutyFailingError))
-        assert REGISTRY.get_sample_value("mizan_duty_failing", {"duty": "bad"}) == 0
+        assert REGISTRY.get_sample_value("mizan_scheduled_job_failing", {"job_name": "bad"}) == 0
     assert bad.closed
     assert good.closed
 

@@ -143,7 +143,7 @@ def test_postgres_killed_and_back(breakable: Engines, steady: Database, intents:
     with at_work(Expiry(steady)) as (runner,):
         breakable.postgres.kill()
         eventually(lambda: complaint(runner.check, DutyFailingError))
-        assert REGISTRY.get_sample_value("mizan_duty_failing", {"duty": "expiry"}) == 1
+        assert REGISTRY.get_sample_value("mizan_scheduled_job_failing", {"job_name": "expiry"}) == 1
         breakable.postgres.start()
         eventually(lambda: not complaint(runner.check, DutyFailingError))
         eventually(lambda: intents.count(State.CANCELED) == len(uuids))

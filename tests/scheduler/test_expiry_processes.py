@@ -42,7 +42,7 @@ def test_a_failing_expiry_is_seen_and_stops_nothing_else(
     _rename(database, "intent_event_message", "intent_event_message_gone")
     with scheduler.running() as process:
         eventually(lambda: "expiry" in _failing(scheduler))
-        assert 'mizan_duty_failing{duty="expiry"} 1.0' in scheduler.page("metrics")
+        assert 'mizan_scheduled_job_failing{job_name="expiry"} 1.0' in scheduler.page("metrics")
         with database.cursor() as cursor:
             cursor.execute(
                 "insert into outbox (topic, key, payload) values ('payment_intents.events', 'k', '{}')"

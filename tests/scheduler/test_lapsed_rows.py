@@ -84,7 +84,7 @@ def test_a_row_goes_when_it_has_been_over_for_longer_than_kept(
 
 
 def _removed(table: str) -> float:
-    return REGISTRY.get_sample_value("mizan_lapsed_rows_removed_total", {"table": table}) or 0
+    return REGISTRY.get_sample_value("mizan_expired_rows_purged_total", {"table": table}) or 0
 
 
 def test_rows_go_in_small_batches_the_oldest_first(

@@ -53,7 +53,7 @@ def test_rows_that_came_before_their_month_move_into_it(
         assert history.ids(parent) == sorted(early)
         places = [history.place(parent, id_) for id_ in early]
         assert places == [history.name(parent, -3)] * 3 + [f"{parent}_default"]
-        assert partition_metric("stray_rows", table=parent) == 1
+        assert partition_metric("default_rows", table=parent) == 1
 
 
 def test_a_coming_month_that_somebody_detached_is_attached_again(
@@ -171,14 +171,14 @@ def test_a_month_with_a_pending_delivery_stays(history: History, partitions_duty
     for parent in PARENTS:
         assert history.ids(parent) == [pending]
         assert not history.exists(parent, 5)
-        assert partition_metric("held", table=parent) == 1
+        assert partition_metric("not_dropped", table=parent) == 1
         warning = f"{history.name(parent, 4)} is older than kept, but stays: work in it is unfinished"
         assert log.getvalue().count(f'"message": "{warning}"') == 1
     history.run("update webhook_deliveries set status = 'failed', next_due_at = null")
     _until_idle(partitions_duty)
     for parent in PARENTS:
         assert not history.exists(parent, 4)
-        assert partition_metric("held", table=parent) == 0
+        assert partition_metric("not_dropped", table=parent) == 0
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_nothing_goes_while_a_month_that_is_kept_is_missing(
     assert history.has("intent_events", 4)
     assert history.has("webhook_deliveries", 3)
     assert "a later month, of those that are kept, is missing" in log.getvalue()
-    assert partition_metric("held", table="intent_events") == 1
+    assert partition_metric("not_dropped", table="intent_events") == 1
     history.make(1)
     _until_idle(partitions_duty)
     assert not history.exists("intent_events", 4)

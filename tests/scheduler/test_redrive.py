@@ -123,7 +123,7 @@ class TestOverdue:
         self, duty: Redrive, tables: Tables, clock: Clock
     ) -> None:
         """A paused application's deliveries do not count; when none is overdue it says 0."""
-        before = metric("mizan_webhook_redriven_total")
+        before = metric("mizan_webhook_requeued_total")
         tables.deliveries(overdue_s=10 * MINUTE)
         tables.deliveries(overdue_s=-MINUTE)
         paused = tables.make_application()
@@ -131,11 +131,11 @@ class TestOverdue:
         tables.pause(paused)
         duty.turn()
         assert metric("mizan_webhook_overdue_seconds") == pytest.approx(10 * MINUTE, abs=30)
-        assert metric("mizan_webhook_redriven_total") == before
+        assert metric("mizan_webhook_requeued_total") == before
         tables.resume(paused)
         duty.turn()
         assert metric("mizan_webhook_overdue_seconds") == pytest.approx(LONG_OVERDUE_S, abs=30)
-        assert metric("mizan_webhook_redriven_total") == before + 3
+        assert metric("mizan_webhook_requeued_total") == before + 3
         tables.run("update webhook_deliveries set status = 'succeeded', next_due_at = null")
         duty.turn()
         assert metric("mizan_webhook_overdue_seconds") == 0
@@ -424,7 +424,7 @@ class TestParked:
         self, duty: Redrive, tables: Tables
     ) -> None:
         """However short its time is over, and not before; then it is parked no longer."""
-        before = metric("mizan_webhook_unparked_total")
+        before = metric("mizan_webhook_resumed_total")
         made = tables.deliveries(3, overdue_s=1, step=3, parked=True)
         tables.pause()
         duty.turn()
@@ -433,7 +433,7 @@ class TestParked:
         duty.turn()
         assert (ids(tables.put_back()), tables.parked()) == (made, [])
         assert {message.step for message in tables.put_back()} == {3}
-        assert metric("mizan_webhook_unparked_total") == before + 3
+        assert metric("mizan_webhook_resumed_total") == before + 3
         duty.turn()
         assert len(tables.put_back()) == 3
 
@@ -521,5 +521,5 @@ def test_the_scheduler_does_it(scheduler: Service, tables: Tables, reader: Topic
     with scheduler.running():
         messages = reader.read(2)
         eventually(lambda: scheduler.status() == 200)
-        assert "mizan_webhook_redriven_total 1.0" in scheduler.page("metrics")
+        assert "mizan_webhook_requeued_total 1.0" in scheduler.page("metrics")
     assert sorted(message.id for message in messages if isinstance(message, DeliveryDue)) == [overdue, parked]

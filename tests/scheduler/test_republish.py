@@ -117,14 +117,14 @@ class TestOld:
         before = metric("mizan_events_republished_total")
         tables.events(age_s=5 * MINUTE)
         duty.turn()
-        assert metric("mizan_event_not_taken_in_seconds") == pytest.approx(5 * MINUTE, abs=30)
+        assert metric("mizan_webhook_intake_oldest_event_age_seconds") == pytest.approx(5 * MINUTE, abs=30)
         tables.events(3, age_s=OLD_S)
         duty.turn()
-        assert metric("mizan_event_not_taken_in_seconds") == pytest.approx(OLD_S, abs=30)
+        assert metric("mizan_webhook_intake_oldest_event_age_seconds") == pytest.approx(OLD_S, abs=30)
         assert metric("mizan_events_republished_total") == before + 3
         tables.run("update intent_events set taken_in_at = mizan_now()")
         duty.turn()
-        assert metric("mizan_event_not_taken_in_seconds") == 0
+        assert metric("mizan_webhook_intake_oldest_event_age_seconds") == 0
 
 
 class TestInLine:

@@ -41,6 +41,6 @@ class Timed:
         began = perf_counter()
         answer = ask()
         is_away = answer.outcome.reason == Reason.PROVIDER_AWAY
-        said = "away" if is_away else answer.outcome.answer
+        said = "unreachable" if is_away else answer.outcome.answer
         CALLS.labels(self.name, verb, said).observe(perf_counter() - began)
         return answer

@@ -29,13 +29,13 @@ class _Family:
 _KAFKA: tuple[_Family, ...] = (
     _Family(
         "mizan_topic_records",
-        "Records that are in the topic",
+        "Records in the topic",
         ("topic",),
         lambda kafka: (((topic.name,), topic.records) for topic in kafka.view.topics if topic.exists),
     ),
     _Family(
         "mizan_topic_partitions",
-        "Partitions of the topic; 0 where there is no such topic",
+        "Partitions of the topic; 0 if the topic does not exist",
         ("topic",),
         lambda kafka: (((topic.name,), len(topic.partitions)) for topic in kafka.view.topics),
     ),
@@ -47,69 +47,69 @@ _KAFKA: tuple[_Family, ...] = (
     ),
     _Family(
         "mizan_group_lag_records",
-        "Records of the partition that the group has not done yet",
+        "Records of the partition that the group has not processed yet",
         ("group", "topic", "partition"),
         lambda kafka: _by_partition(kafka, lambda view: view.lag),
     ),
     _Family(
         "mizan_group_lag_seconds",
-        "Age of the oldest record not yet done; in a delay topic, how late it is",
+        "Age of the oldest record not yet processed; in a delay topic, how late it is",
         ("group", "topic", "partition"),
         lambda kafka: _by_partition(kafka, lambda view: view.lag_s),
     ),
     _Family(
         "mizan_group_stalled",
-        "1 while the group has members, records wait, and nothing moves",
+        "1 if the group has members and lag but its offsets do not move",
         ("group",),
         lambda kafka: _standing(kafka, Standing.STALLED),
     ),
     _Family(
         "mizan_group_unattended",
-        "1 while records wait and nobody consumes them",
+        "1 if the group has lag but no members",
         ("group",),
         lambda kafka: _standing(kafka, Standing.NOBODY),
     ),
     _Family(
         "mizan_delay_waiting_records",
-        "Records that wait in the delay topic, due or not",
+        "Records waiting in the delay topic, due or not",
         ("topic",),
         lambda kafka: (((group.topic,), group.waiting) for group in kafka.view.groups if group.is_delay),
     ),
     _Family(
         "mizan_delay_head_late_seconds",
-        "How late the delay topic's first record is; 0 while it is not due",
+        "How late the head record of the delay topic is; 0 until it is due",
         ("topic",),
         lambda kafka: (((group.topic,), group.lag_s) for group in kafka.view.groups if group.is_delay),
     ),
     _Family(
         "mizan_dead_letters_recent",
-        "Records that came into a topic of dead letters within the last hour",
+        "Records added to a dead-letter topic within the last hour",
         ("topic",),
         lambda kafka: (((topic,), dead.in_an_hour) for topic, dead in kafka.dead.items()),
     ),
 )
 _DATABASE: tuple[_Family, ...] = (
     _Family(
-        "mizan_attempts_under_way",
-        "Payment attempts whose provider may be charging",
+        "mizan_attempts_in_progress",
+        "Payment attempts whose outcome is not known yet",
         ("state",),
         lambda figures: (((state,), count) for state, count in figures.attempts.under_way.items()),
     ),
     _Family(
         "mizan_attempts_undecided",
-        "Payment attempts that an operator has to decide",
+        "Payment attempts that wait for an operator's decision",
         (),
         lambda figures: _one(figures.attempts.undecided.count),
     ),
     _Family(
         "mizan_attempts_duplicate_open",
-        "Second payments of a paid intent that nobody has handled yet",
+        "Duplicate payments that nobody has handled yet",
         (),
         lambda figures: _one(figures.attempts.duplicates.count),
     ),
     _Family(
         "mizan_deliveries_pending",
-        "Deliveries that wait for their next try, by its step (20,000 are counted in all)",
+        "Deliveries waiting for their next try, by step (counted up to 20,000)",
         ("step",),
         lambda figures: (((str(step),), figures.deliveries.pending.get(step, 0)) for step in range(1, 10)),
     ),
@@ -121,7 +121,7 @@ _DATABASE: tuple[_Family, ...] = (
     ),
     _Family(
         "mizan_endpoint_failing_applications",
-        "Applications of which at least 5 deliveries failed within 15 minutes and none arrived",
+        "Applications with at least 5 failing deliveries and no success within 15 minutes",
         (),
         lambda figures: _one(figures.failing),
     ),
@@ -129,13 +129,13 @@ _DATABASE: tuple[_Family, ...] = (
 _SERVICES: tuple[_Family, ...] = (
     _Family(
         "mizan_service_up",
-        "1 while the service answers",
+        "1 if the service responds",
         ("service",),
         lambda services: (((service.name,), service.is_up) for service in services),
     ),
     _Family(
         "mizan_service_ready",
-        "1 while the service says that it is ready",
+        "1 if the service reports that it is ready",
         ("service",),
         lambda services: (((service.name,), service.is_ready) for service in services),
     ),
@@ -171,7 +171,7 @@ class WatchCollector(Collector):
     def _ages(self) -> GaugeMetricFamily:
         """Where no look has worked yet, since the first one began."""
         ages = GaugeMetricFamily(
-            "mizan_monitor_look_age_seconds", "Time since the last look that worked", labels=["look"]
+            "mizan_monitor_snapshot_age_seconds", "Age of the last successful snapshot", labels=["source"]
         )
         for name, age_s in self._watch.ages_s(datetime.now(UTC)).items():
             ages.add_metric((name,), age_s)

@@ -83,25 +83,23 @@ class WatchedLane:
         return TopicPartition(self.lane.topic, self.lane.partition)
 
 
-RECORDS = Counter(
-    "mizan_consumer_records", "Records finished, and those of them that are dead", ["group", "outcome"]
-)
-RETRIES = Counter("mizan_consumer_retries", "Times a batch or record was tried again", ["group", "kind"])
+RECORDS = Counter("mizan_consumer_records", "Records processed, by outcome", ["group", "outcome"])
+RETRIES = Counter("mizan_consumer_retries", "Retries of a batch or record", ["group", "kind"])
 LAG = Gauge(
     "mizan_consumer_lag_records",
-    "Records in the partition that are not done yet",
+    "Records in the partition that are not yet processed",
     ["group", "topic", "partition"],
     multiprocess_mode="livesum",
 )
 AGE = Gauge(
     "mizan_consumer_oldest_age_seconds",
-    "Age of the oldest record that is not done yet",
+    "Age of the oldest record that is not yet processed",
     ["group", "topic", "partition"],
     multiprocess_mode="livemax",
 )
 LAST_POLL = Gauge(
     "mizan_consumer_last_poll_timestamp_seconds",
-    "When the consumer polled last",
+    "Time of the last poll",
     ["group"],
     multiprocess_mode="livemin",
 )
