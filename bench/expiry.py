@@ -9,7 +9,7 @@ import psycopg
 from bench.due_intents import DUE, fill_due
 from bench.figures import Figure, percentile, ratio
 from bench.world import World
-from services.scheduler.expiry import LOOK_AGAIN_S, Expiry
+from services.scheduler.jobs.expiry import POLL_INTERVAL_S, IntentExpiry
 from shared.domain.intents.store import DUE as IS_DUE
 from shared.domain.intents.store import expire_sql
 from shared.platform.database.connections import STEADY_PLANS
@@ -34,7 +34,7 @@ def measure(world: World) -> Iterable[Figure]:
     bare, ours = [], []
     for _ in range(ROUNDS):
         bare.append(_bare_sql(_with_due_intents(world)))
-        ours.append(_by_the_duty(_with_due_intents(world)))
+        ours.append(_with_the_job(_with_due_intents(world)))
     yield Figure("expiry_vs_sql", ratio(ours, bare), "expiries/s, of the same SQL in one statement")
     yield Figure("expiry_per_s", median(ours), f"intents expired, from {DUE:,} due at one moment")
     yield Figure("expiry_sql_per_s", median(bare), "the same SQL in one statement")
@@ -59,11 +59,11 @@ def _bare_sql(settings: DatabaseSettings) -> float:
     return DUE / seconds
 
 
-def _by_the_duty(settings: DatabaseSettings) -> float:
+def _with_the_job(settings: DatabaseSettings) -> float:
     database = Database(settings, "bench", **STEADY_PLANS)
-    duty = Expiry(database)
+    job = IntentExpiry(database)
     started = monotonic()
-    while (pause := duty.turn()) < LOOK_AGAIN_S:
+    while (pause := job.run_once()) < POLL_INTERVAL_S:
         sleep(pause)
     seconds = monotonic() - started
     with database.cursor() as cursor:

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from bench.figures import Figure, percentile
 from bench.world import World
-from services.scheduler.relay import Relay
+from services.scheduler.jobs.relay import OutboxRelay
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
 from shared.platform.kafka import clients
 from shared.platform.kafka.producer import ConfirmingProducer
@@ -52,10 +52,10 @@ def measure(world: World) -> Iterable[Figure]:
 
 
 def _drain(database: DatabaseSettings, kafka: KafkaSettings, connection: psycopg.Connection) -> float:
-    relay = Relay(database, ConfirmingProducer(kafka, "relay"), Event())
+    relay = OutboxRelay(database, ConfirmingProducer(kafka, "relay"), Event())
     started = monotonic()
     while _waiting(connection):
-        relay.turn()
+        relay.run_once()
     seconds = monotonic() - started
     relay.close()
     return seconds

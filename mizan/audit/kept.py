@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from services.scheduler.month_tables import attached_months, month_tables
+from services.scheduler.partition_tables import attached_month_ages, list_month_partitions
 from shared.platform.database.first_value import first_value
 
 _PARENTS = ("intent_events", "webhook_deliveries", "webhook_tries")
@@ -29,9 +29,9 @@ class Kept:
 
 
 def what_is_kept(connection: Connection[Any]) -> Kept:
-    months = month_tables(connection, _PARENTS)
+    months = list_month_partitions(connection, _PARENTS)
     floors = [
-        first_value(connection.execute(_FLOOR, (_months_back(attached_months(months, parent)),)))
+        first_value(connection.execute(_FLOOR, (_months_back(attached_month_ages(months, parent)),)))
         for parent in _PARENTS
     ]
     return Kept(events=floors[0], deliveries=max(floors[1:]))

@@ -1,18 +1,17 @@
-"""The scheduler's process: its duties in threads, and its operations pages."""
+"""The scheduler's process: its jobs in threads, and its operations pages."""
 
 import logging
 
-from services.scheduler.bulk_resends import BulkResends
-from services.scheduler.duties import Duty, start_duties, wait_for_duties
-from services.scheduler.expiry import Expiry
-from services.scheduler.lapsed_rows import LapsedRows
-from services.scheduler.outbox_watch import OutboxWatch
-from services.scheduler.partitions import Partitions
-from services.scheduler.redrive import Redrive
-from services.scheduler.relay import Relay
-from services.scheduler.republish import Republish
-from services.scheduler.topic_watch import TopicWatch
-from services.scheduler.verification_requests import VerificationRequests
+from services.scheduler.job_runner import Job, start_jobs, wait_for_jobs
+from services.scheduler.jobs.bulk_resends import BulkResends
+from services.scheduler.jobs.expiry import IntentExpiry
+from services.scheduler.jobs.month_partitions import MonthPartitions
+from services.scheduler.jobs.outbox_and_topic_watch import OutboxWatch, TopicWatch
+from services.scheduler.jobs.purge_expired_rows import ExpiredRowPurge
+from services.scheduler.jobs.relay import OutboxRelay
+from services.scheduler.jobs.requeue_deliveries import DeliveryRequeue
+from services.scheduler.jobs.requeue_events import EventRequeue
+from services.scheduler.jobs.verification_requests import VerificationRequests
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.kafka.producer import ConfirmingProducer
@@ -31,21 +30,21 @@ def main() -> None:
     start_tracing(SERVICE, settings.tracing)
     stop = stop_on_signal()
     database = Database(settings.database, SERVICE, **STEADY_PLANS)
-    relay = Relay(settings.database, ConfirmingProducer(settings.kafka, Relay.name), stop)
-    expiry = Expiry(database)
-    duties: list[Duty] = [
+    relay = OutboxRelay(settings.database, ConfirmingProducer(settings.kafka, OutboxRelay.name), stop)
+    expiry = IntentExpiry(database)
+    jobs: list[Job] = [
         relay,
         expiry,
         OutboxWatch(database),
         TopicWatch(settings.kafka),
         VerificationRequests(database),
-        Redrive(database, settings.kafka),
-        Republish(database, settings.kafka),
+        DeliveryRequeue(database, settings.kafka),
+        EventRequeue(database, settings.kafka),
         BulkResends(database),
-        Partitions(database, settings.kept),
-        LapsedRows(database, settings.kept),
+        MonthPartitions(database, settings.kept),
+        ExpiredRowPurge(database, settings.kept),
     ]
-    runners = start_duties(duties, stop)
+    runners = start_jobs(jobs, stop)
     checks: dict[str, Check] = {
         "refused rows": relay.check,
         "refused expiries": expiry.check,
@@ -55,7 +54,7 @@ def main() -> None:
     _log.info("started on port %d", server.port)
     stop.wait()
     _log.info("stopping")
-    wait_for_duties(runners)
+    wait_for_jobs(runners)
     server.close()
     database.close()
 

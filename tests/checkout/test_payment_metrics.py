@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from services.checkout.news import News, known_attempt
-from services.scheduler.verification_requests import VerificationRequests
+from services.scheduler.jobs.verification_requests import VerificationRequests
 from shared.domain.attempts.provider_exchange import Outcome
 from shared.domain.attempts.settlement import settle_answered
 from shared.domain.attempts.start import begin
@@ -146,11 +146,11 @@ def test_what_only_an_operator_can_decide_is_not_stuck(world: CheckoutWorld) -> 
     with world.database.transaction() as connection:
         sending = begin(connection, intent.uuid, "card", "plutu", AttemptState.SENT)
     clock.stop_at(NOW + timedelta(seconds=20))
-    VerificationRequests(world.database).turn()
+    VerificationRequests(world.database).run_once()
     assert REGISTRY.get_sample_value("mizan_attempts_in_progress_oldest_age_seconds") == 20
     with world.database.transaction() as connection:
         settle_answered(connection, sending, Outcome(Answer.UNKNOWN, can_be_asked=False))
-    VerificationRequests(world.database).turn()
+    VerificationRequests(world.database).run_once()
     assert REGISTRY.get_sample_value("mizan_attempts_in_progress_oldest_age_seconds") == 0
 
 

@@ -15,7 +15,7 @@ from psycopg import Connection
 from services.checkout import payments
 from services.checkout.app import make_app
 from services.checkout.verifying import Verifier
-from services.scheduler.verification_requests import VerificationRequests
+from services.scheduler.jobs.verification_requests import VerificationRequests
 from shared.domain.applications.provider_accounts import Adapter, set_provider
 from shared.domain.applications.registry import NewApplication
 from shared.domain.attempts.provider_exchange import Outcome, Question, Sending, Settled
@@ -247,7 +247,7 @@ def test_a_crash_after_the_code_was_sent_on(shop: CheckoutWorld) -> None:
         )
         connection.execute("update payment_intents set status = 'processing'")
     Clock(shop.database).advance(timedelta(seconds=26))
-    VerificationRequests(shop.database).turn()
+    VerificationRequests(shop.database).run_once()
     verifier = Verifier(shop.database, shop.workshop.accounts, shop.workshop.following)
     verifier._verify(Question(attempt, 1, surely_arrived=True))
     assert shop.rows("select state, next_verify_at from payment_attempts") == [("unknown", None)]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from services.checkout.verifying import Verifier
-from services.scheduler.expiry import Expiry
+from services.scheduler.jobs.expiry import IntentExpiry
 from shared.domain.attempts.provider_exchange import Question
 from shared.domain.intents.intent import Intent
 from shared.platform.database.connections import STEADY_PLANS
@@ -81,13 +81,13 @@ def test_different_methods_at_once(pages: CheckoutWorld) -> None:
 
 def test_expiry_against_confirmation(pages: CheckoutWorld) -> None:
     """Either it was in time and is paid, or it expires and nothing was taken; and never both."""
-    expiry, results = Expiry(pages.database), []
+    expiry, results = IntentExpiry(pages.database), []
     for number in range(12):
         intent = pages.make_intent()
         tab = pages.customer(intent)
         tab.pay_by_wallet("adfali", "0921234567")
         _expires_in(pages, intent, timedelta(milliseconds=10 * number))
-        at_once([partial(tab.enter_code, "1111"), *[expiry.turn] * 3])
+        at_once([partial(tab.enter_code, "1111"), *[expiry.run_once] * 3])
         eventually(partial(_is_over, pages, intent, expiry))
         paid = [charge["status"] for charge in pages.charges(intent)].count("paid")
         results.append((pages.status(intent), paid))
@@ -95,8 +95,8 @@ def test_expiry_against_confirmation(pages: CheckoutWorld) -> None:
     assert set(results) <= {("succeeded", 1), ("canceled", 0)}
 
 
-def _is_over(world: CheckoutWorld, intent: Intent, expiry: Expiry) -> bool:
-    expiry.turn()
+def _is_over(world: CheckoutWorld, intent: Intent, expiry: IntentExpiry) -> bool:
+    expiry.run_once()
     return world.status(intent) in ("succeeded", "canceled")
 
 
@@ -152,7 +152,7 @@ def test_a_late_payment_on_a_canceled_intent(pages: CheckoutWorld) -> None:
     customer = pages.customer(intent)
     customer.pay_by_card("4000000000000259")
     _expires_in(pages, intent, timedelta())
-    Expiry(pages.database).turn()
+    IntentExpiry(pages.database).run_once()
     customer.open()
     assert customer.title == "This payment link has expired"
     pages.bank.settle(pages.charges(intent)[0], "paid")

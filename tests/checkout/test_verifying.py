@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from services.checkout.verifying import Verifier
-from services.scheduler.verification_requests import VerificationRequests
+from services.scheduler.jobs.verification_requests import VerificationRequests
 from shared.domain.attempts.provider_exchange import Question
 from shared.domain.attempts.start import begin
 from shared.domain.attempts.states import AttemptState
@@ -44,26 +44,26 @@ class TestScheduler:
         clock = Clock(world.database)
         clock.stop_at(NOW)
         question = _sent(world, world.make_intent())
-        duty = VerificationRequests(world.database)
-        assert duty.turn() > 0
+        job = VerificationRequests(world.database)
+        assert job.run_once() > 0
         assert _queued(world) == []
         clock.stop_at(NOW + timedelta(seconds=25))
-        duty.turn()
-        duty.turn()
+        job.run_once()
+        job.run_once()
         assert _queued(world) == [VerificationDue(question.attempt, 1, surely_arrived=False)]
         clock.stop_at(NOW + timedelta(seconds=45))
-        duty.turn()
+        job.run_once()
         assert _queued(world)[1:] == [VerificationDue(question.attempt, 1, surely_arrived=True)]
 
     def test_pauses_grow(self, world: CheckoutWorld) -> None:
         clock = Clock(world.database)
         clock.stop_at(NOW)
         _sent(world, world.make_intent())
-        duty, asked_at, second = VerificationRequests(world.database), [], 0
+        job, asked_at, second = VerificationRequests(world.database), [], 0
         while second < 500:
             clock.stop_at(NOW + timedelta(seconds=second))
             before = len(_queued(world))
-            duty.turn()
+            job.run_once()
             asked_at += [second] * (len(_queued(world)) - before)
             second += 5
         assert asked_at == [25, 35, 55, 115, 415]
@@ -81,8 +81,8 @@ class TestScheduler:
                                                  next_verify_at)
                    select uuid, 'card', 'sandbox', 'sent', 1, mizan_now(), mizan_now() from made"""
             )
-        duty = VerificationRequests(world.database)
-        assert [duty.turn() == 0, duty.turn() == 0, duty.turn() == 0] == [True, True, False]
+        job = VerificationRequests(world.database)
+        assert [job.run_once() == 0, job.run_once() == 0, job.run_once() == 0] == [True, True, False]
         assert len({message.attempt_id for message in _queued(world)}) == 1200
 
 

@@ -11,8 +11,8 @@ from services.checkout.app import make_app
 from services.checkout.verifier import verifier_loop
 from services.checkout.verifying import Verifier
 from services.checkout.workshop import Workshop, set_up
-from services.scheduler.relay import Relay
-from services.scheduler.verification_requests import VerificationRequests
+from services.scheduler.jobs.relay import OutboxRelay
+from services.scheduler.jobs.verification_requests import VerificationRequests
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
 from shared.domain.intents import store
 from shared.domain.intents.intent import Intent, NewIntent
@@ -26,7 +26,7 @@ from shared.platform.settings import CheckoutSettings, PublicUrls, SandboxSettin
 from stack.free_ports import find_free_ports
 from tests.checkout.customer import Customer
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox
-from tests.scheduler.at_work import at_work
+from tests.scheduler.running_jobs import running_jobs
 from tests.serving import serving
 
 PROVIDER_TIMEOUT_S = 2.0
@@ -122,7 +122,7 @@ class CheckoutWorld:
 
     @contextmanager
     def verifying(self) -> Iterator[None]:
-        """The scheduler's duty, the relay and the verifier, until the test has seen enough."""
+        """The scheduler's job, the relay and the verifier, until the test has seen enough."""
         kafka = self.settings.kafka
         ensure_topics(kafka, [CHECKOUT_VERIFY, DEAD_LETTERS, PAYMENT_INTENT_EVENTS])
         database = Database(self.settings.database, "verifier", **STEADY_PLANS)
@@ -132,9 +132,9 @@ class CheckoutWorld:
         thread = Thread(target=loop.run, daemon=True)
         thread.start()
         stop = Event()
-        relay = Relay(self.settings.database, ConfirmingProducer(kafka, "relay"), stop)
+        relay = OutboxRelay(self.settings.database, ConfirmingProducer(kafka, "relay"), stop)
         try:
-            with at_work(VerificationRequests(database), relay, stop=stop):
+            with running_jobs(VerificationRequests(database), relay, stop=stop):
                 yield
         finally:
             loop.stop()

@@ -12,7 +12,7 @@ from psycopg import Cursor
 from services.dashboard.days import floor_of
 from services.dashboard.deliveries.filters import Filters, read_filters
 from services.dashboard.deliveries.listing import PAGE, page_statement
-from services.scheduler.bulk_resends import BATCH_SQL
+from services.scheduler.jobs.bulk_resends import BATCH_SQL
 from shared.domain.deliveries.bulk_resend import COUNT_SQL, FAILED_FACETS, MOST_COUNTED
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database

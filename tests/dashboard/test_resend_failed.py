@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.dashboard.days import day_of
-from services.scheduler.bulk_resends import BATCH, BulkResends
+from services.scheduler.jobs.bulk_resends import BATCH, BulkResends
 from shared.domain.accounts.roles import Role
 from shared.platform.database.first_value import first_value
 from tests.clock import Clock
@@ -72,8 +72,8 @@ def test_confirmed_it_goes_on_by_itself_and_shows_how_far_it_is(
     progress = begin(pages, developer)
     assert progress_on(developer) == 0
     assert f"0 of {len(made)}" in developer.text
-    duty = BulkResends(pages.database)
-    duty.turn()
+    job = BulkResends(pages.database)
+    job.run_once()
     developer.open(progress)
     assert progress_on(developer) == pytest.approx(BATCH / len(made), abs=0.001)
     assert "Under way" in developer.text
@@ -81,7 +81,7 @@ def test_confirmed_it_goes_on_by_itself_and_shows_how_far_it_is(
     assert "<html" not in part
     assert "data-final" not in part
     clock.advance(timedelta(seconds=1))
-    duty.turn()
+    job.run_once()
     developer.open(progress)
     assert progress_on(developer) == 1
     assert "Done" in developer.text
@@ -124,11 +124,11 @@ def test_a_double_click_begins_one(
     for thread in threads:
         thread.join()
     assert set(led_to) == {f"{pages.url}{address_of(pages, '/resends/' + hidden['resend'])}"}
-    duty = BulkResends(pages.database)
-    while duty.turn() == 0:
+    job = BulkResends(pages.database)
+    while job.run_once() == 0:
         clock.advance(timedelta(seconds=1))
     developer.session.post(f"{pages.url}{wish_of(pages)}", data=hidden, timeout=30)
-    assert duty.turn() > 0
+    assert job.run_once() > 0
     assert len(deliveries.in_line()) == 2
     assert pages.audit().count("failed_deliveries_resent") == 1
 
@@ -149,12 +149,12 @@ def test_one_at_a_time(pages: DashboardWorld, deliveries: Deliveries, developer:
 def test_it_can_be_stopped(pages: DashboardWorld, deliveries: Deliveries, developer: Person) -> None:
     deliveries.make_many(BATCH + 1, "failed", 500)
     progress = begin(pages, developer)
-    duty = BulkResends(pages.database)
-    duty.turn()
+    job = BulkResends(pages.database)
+    job.run_once()
     developer.open(progress)
     developer.post(f"{progress}/stop")
     assert "Stopped" in developer.text
-    assert duty.turn() > 0
+    assert job.run_once() > 0
     assert len(deliveries.in_line()) == BATCH
     ((details,),) = pages.rows("select details from audit_log where action = 'resending_stopped'")
     assert details == {"resend": progress.rpartition("/")[2], "resent": BATCH}
@@ -167,7 +167,7 @@ def test_why_it_ended_is_told(pages: DashboardWorld, deliveries: Deliveries, dev
     deliveries.make_many(BATCH + 1, "failed", 500)
     progress = begin(pages, developer)
     pages.run("update applications set webhook_url = null")
-    BulkResends(pages.database).turn()
+    BulkResends(pages.database).run_once()
     developer.open(progress)
     assert "The webhook URL was removed, so nothing more was resent." in developer.text
     developer.open(address_of(pages))
@@ -190,7 +190,7 @@ def test_more_than_can_be_counted(pages: DashboardWorld, deliveries: Deliveries,
     progress = begin(pages, developer)
     assert "0 of more than 10000" in developer.text
     assert progress_on(developer) == 0
-    BulkResends(pages.database).turn()
+    BulkResends(pages.database).run_once()
     developer.open(progress)
     assert 0.5 < progress_on(developer) < 1
 

@@ -14,8 +14,8 @@ import pytest
 
 from mizan.audit.checks import CHECKS
 from mizan.audit.comparing import Attempt, Charge, judge, side_by_side
-from services.scheduler.expiry import Expiry
-from services.scheduler.relay import Relay
+from services.scheduler.jobs.expiry import IntentExpiry
+from services.scheduler.jobs.relay import OutboxRelay
 from shared.domain.applications.registry import NewApplication
 from shared.domain.attempts.states import AttemptState
 from shared.domain.intents.intent import Intent
@@ -27,7 +27,7 @@ from shared.platform.settings import Settings, WebhookSettings
 from tests.checkout.world import CheckoutWorld
 from tests.mizan.conftest import KEY, Mizan
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox
-from tests.scheduler.at_work import at_work
+from tests.scheduler.running_jobs import running_jobs
 from tests.waiting import eventually
 from tests.webhooks.conftest import Webhooks
 from tests.webhooks.receivers import Receiver, Reply
@@ -121,8 +121,8 @@ def test_a_whole_life(audit: Mizan, run: Mizan, world: CheckoutWorld) -> None:
             ).id
             for receiver in (good, bad)
         ]
-        relay = Relay(world.settings.database, ConfirmingProducer(world.settings.kafka, "relay"), stop)
-        stack.enter_context(at_work(relay, Expiry(world.database), stop=stop))
+        relay = OutboxRelay(world.settings.database, ConfirmingProducer(world.settings.kafka, "relay"), stop)
+        stack.enter_context(running_jobs(relay, IntentExpiry(world.database), stop=stop))
         stack.enter_context(Webhooks(world.settings).running())
         intents = []
         for shop in shops:

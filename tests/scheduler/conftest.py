@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from services.scheduler.duties import DutyRunner
-from services.scheduler.partitions import Partitions
-from services.scheduler.relay import Relay
+from services.scheduler.job_runner import JobRunner
+from services.scheduler.jobs.month_partitions import MonthPartitions
+from services.scheduler.jobs.relay import OutboxRelay
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.states import Trigger
 from shared.domain.intents.store import apply, create_or_find
@@ -19,9 +19,9 @@ from shared.platform.database.pool import Database
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.running_service import Service
-from tests.scheduler.at_work import at_work
 from tests.scheduler.due_intents import Intents
 from tests.scheduler.history import KEPT, History
+from tests.scheduler.running_jobs import running_jobs
 from tests.topic_reader import TopicReader
 
 
@@ -67,13 +67,13 @@ class Relays:
         self._database = database
         self._kafka = kafka
 
-    def make(self, stop: Event | None = None) -> Relay:
-        return Relay(self._database, ConfirmingProducer(self._kafka, "relay"), stop or Event())
+    def make(self, stop: Event | None = None) -> OutboxRelay:
+        return OutboxRelay(self._database, ConfirmingProducer(self._kafka, "relay"), stop or Event())
 
     @contextmanager
-    def running(self) -> Iterator[DutyRunner]:
+    def running(self) -> Iterator[JobRunner]:
         stop = Event()
-        with at_work(self.make(stop), stop=stop) as (runner,):
+        with running_jobs(self.make(stop), stop=stop) as (runner,):
             yield runner
         assert not runner.thread.is_alive()
 
@@ -117,5 +117,5 @@ def history(database: Database) -> History:
 
 
 @pytest.fixture
-def partitions_duty(steady: Database) -> Partitions:
-    return Partitions(steady, KEPT)
+def partitions_job(steady: Database) -> MonthPartitions:
+    return MonthPartitions(steady, KEPT)

@@ -9,7 +9,7 @@ from uuid import UUID
 from confluent_kafka import KafkaException, TopicPartition
 from prometheus_client import REGISTRY
 
-from services.scheduler.putting_back import Thresholds
+from services.scheduler.requeue_sweep import RequeueThresholds
 from shared.domain.deliveries.pause import pause_webhooks, resume_webhooks
 from shared.domain.messages import AnyMessage, DeliveryDue, IntentEvent, decode, encode
 from shared.platform.database.pool import Database
@@ -19,7 +19,7 @@ from shared.platform.settings import KafkaSettings
 
 MINUTE = 60.0
 # The usual ones, but every turn looks, and measures anew.
-IMPATIENT = Thresholds(round_every_s=0, look_every_s=0)
+IMPATIENT = RequeueThresholds(round_every_s=0, look_every_s=0)
 
 _APPLICATION = """
 with merchant as (insert into merchants (name) values ('Tripoli Coffee') returning id)

@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Connection
 
-from services.scheduler import bulk_resends
-from services.scheduler.bulk_resends import BATCH, BulkResends, wish_of
+from services.scheduler.jobs import bulk_resends
+from services.scheduler.jobs.bulk_resends import BATCH, BulkResends, resend_id
 from shared.domain.deliveries.bulk_resend import (
     BulkResend,
     NothingFailedError,
@@ -28,7 +28,7 @@ from shared.platform.database.pool import Database
 from shared.platform.errors import RefusedError
 from tests.clock import Clock
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
-from tests.scheduler.at_work import at_work
+from tests.scheduler.running_jobs import running_jobs
 from tests.waiting import eventually
 
 A_DAY = timedelta(days=1)
@@ -42,7 +42,7 @@ class Resending:
         self.clock = clock
         self.application = application
         self.deliveries = Deliveries(database, application)
-        self.duty = BulkResends(database)
+        self.job = BulkResends(database)
 
     def begin(self, wish: UUID | None = None, days: int = 7) -> BulkResend:
         now = datetime.now(UTC)
@@ -60,15 +60,15 @@ class Resending:
         with self.database.transaction() as connection:
             return get_bulk_resend(connection, self.application, bulk.id)
 
-    def turn(self) -> None:
+    def run_once(self) -> None:
         """As far as it goes at one moment, and a second later."""
-        while self.duty.turn() == 0:
+        while self.job.run_once() == 0:
             pass
         self.clock.advance(timedelta(seconds=1))
 
     def finish(self, bulk: BulkResend) -> BulkResend:
         for _ in range(100):
-            self.turn()
+            self.run_once()
             if self.now(bulk).outcome:
                 return self.now(bulk)
         raise AssertionError("it does not end")
@@ -131,7 +131,7 @@ def test_exactly_the_failed_ones_of_the_period_the_oldest_first(
     ended = resending.finish(begun)
     assert resending.resent() == expected
     assert (ended.outcome, ended.resent) == ("done", len(expected))
-    assert resending.wishes() == [(delivery, wish_of(begun.id, delivery)) for delivery in expected]
+    assert resending.wishes() == [(delivery, resend_id(begun.id, delivery)) for delivery in expected]
 
 
 def test_a_few_each_second(resending: Resending) -> None:
@@ -140,7 +140,7 @@ def test_a_few_each_second(resending: Resending) -> None:
     begun = resending.begin()
     seen = []
     for _ in range(3):
-        resending.turn()
+        resending.run_once()
         seen.append(len(resending.resent()))
     assert seen == [BATCH, 2 * BATCH, 2 * BATCH + 3]
     assert resending.now(begun).outcome == "done"
@@ -152,7 +152,7 @@ def test_applications_do_not_wait_for_each_other(make_resending: Callable[[], Re
     for shop in shops:
         shop.deliveries.make_many(BATCH + 1, "failed", 500)
         shop.begin()
-    shops[0].turn()
+    shops[0].run_once()
     counted = shops[0].deliveries.run(
         """select count(*) from outbox group by payload::json ->> 'application_id'"""
     )
@@ -173,7 +173,7 @@ def test_a_crash_in_the_middle_of_a_batch_leaves_no_trace(
 
     monkeypatch.setattr(bulk_resends, "_advance", crash)
     with pytest.raises(RuntimeError):
-        resending.duty.turn()
+        resending.job.run_once()
     assert resending.resent() == []
     assert resending.now(begun).resent == 0
     monkeypatch.undo()
@@ -188,7 +188,7 @@ def test_two_schedulers_resend_nothing_twice(
     monkeypatch.setattr(bulk_resends, "PAUSE_S", 0.001)
     made = resending.deliveries.make_many(15 * BATCH, "failed", 500)
     begun = resending.begin()
-    with at_work(BulkResends(steady), BulkResends(steady), BulkResends(steady), stop=Event()):
+    with running_jobs(BulkResends(steady), BulkResends(steady), BulkResends(steady), stop=Event()):
         eventually(lambda: resending.now(begun).outcome)
     assert resending.resent() == made
     assert resending.now(begun).resent == len(made)
@@ -199,7 +199,7 @@ def test_while_one_holds_it_another_passes_by(steady: Database, resending: Resen
     begun = resending.begin()
     with steady.transaction() as connection:
         connection.execute("select from bulk_resends where id = %s for update", (begun.id,))
-        assert BulkResends(steady).turn() > 0
+        assert BulkResends(steady).run_once() > 0
     assert resending.resent() == []
 
 
@@ -238,7 +238,7 @@ def test_the_same_wish_twice_begins_one(resending: Resending) -> None:
     assert resending.begin(wish).id == first.id
     resending.finish(first)
     assert resending.begin(wish).outcome == "done"
-    resending.turn()
+    resending.run_once()
     assert len(resending.resent()) == 1
 
 
@@ -276,10 +276,10 @@ def test_nothing_to_resend(resending: Resending) -> None:
 def test_stopped_it_resends_no_more(resending: Resending) -> None:
     resending.deliveries.make_many(BATCH + 5, "failed", 500)
     begun = resending.begin()
-    resending.turn()
+    resending.run_once()
     assert resending.stop(begun)
     assert not resending.stop(begun)
-    resending.turn()
+    resending.run_once()
     ended = resending.now(begun)
     assert (ended.outcome, ended.resent) == ("stopped", BATCH)
     assert len(resending.resent()) == BATCH
@@ -288,7 +288,7 @@ def test_stopped_it_resends_no_more(resending: Resending) -> None:
 def test_a_url_that_is_removed_ends_it(resending: Resending) -> None:
     resending.deliveries.make_many(BATCH + 5, "failed", 500)
     begun = resending.begin()
-    resending.turn()
+    resending.run_once()
     resending.deliveries.run("update applications set webhook_url = null")
     ended = resending.finish(begun)
     assert (ended.outcome, ended.resent) == ("no_url", BATCH)
@@ -299,7 +299,7 @@ def test_a_url_that_is_removed_ends_it(resending: Resending) -> None:
 def test_a_pause_ends_it(steady: Database, resending: Resending) -> None:
     resending.deliveries.make_many(BATCH + 5, "failed", 500)
     begun = resending.begin()
-    resending.turn()
+    resending.run_once()
     with steady.transaction() as connection:
         pause_webhooks(connection, resending.application)
     assert resending.finish(begun).outcome == "paused"

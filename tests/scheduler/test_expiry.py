@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from prometheus_client import REGISTRY
 
-from services.scheduler.duties import DutyFailingError
-from services.scheduler.expiry import Expiry
-from services.scheduler.parked import RefusedError
+from services.scheduler.job_runner import JobFailingError
+from services.scheduler.jobs.expiry import IntentExpiry
+from services.scheduler.quarantine import QuarantineNotEmptyError
 from shared.domain.intents.states import State, Trigger
 from shared.domain.intents.store import EXPIRY_BATCH, expire_due
 from shared.platform.database.connections import STEADY_PLANS
@@ -18,8 +18,8 @@ from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.clock import Clock
-from tests.scheduler.at_work import at_work
 from tests.scheduler.due_intents import Intents
+from tests.scheduler.running_jobs import running_jobs
 from tests.waiting import complaint, eventually
 
 
@@ -47,24 +47,24 @@ def test_it_wakes_for_the_next_due_moment_and_looks_at_least_every_second(
 ) -> None:
     """An hour away or nothing at all: it looks again soon, for somebody may have changed expires_at."""
     clock.stop_at(clock.now())
-    duty = Expiry(steady)
-    assert duty.turn() <= 1
+    job = IntentExpiry(steady)
+    assert job.run_once() <= 1
     (intent,) = intents.make(due_in_s=3600)
-    assert duty.turn() <= 1
+    assert job.run_once() <= 1
     intents.change_expiry(intent, 0.2)
-    eventually(lambda: duty.turn() == pytest.approx(0.2))
+    eventually(lambda: job.run_once() == pytest.approx(0.2))
     intents.change_expiry(intent, 0)
-    duty.turn()
+    job.run_once()
     assert intents.status(intent) is State.CANCELED
 
 
 def test_the_databases_clock_decides(steady: Database, intents: Intents, clock: Clock) -> None:
     """Not the process's: a day passes there in a moment."""
     intents.make(due_in_s=24 * 3600)
-    Expiry(steady).turn()
+    IntentExpiry(steady).run_once()
     assert intents.cancellations() == []
     clock.advance(timedelta(hours=24, seconds=1))
-    Expiry(steady).turn()
+    IntentExpiry(steady).run_once()
     assert len(intents.cancellations()) == 1
 
 
@@ -72,11 +72,11 @@ def test_many_go_in_batches_the_longest_overdue_first(steady: Database, intents:
     """No statement is long, however many are due."""
     late = intents.make(EXPIRY_BATCH + 500, due_in_s=-10)
     later = intents.make(1, due_in_s=-5)
-    duty = Expiry(steady)
-    duty.turn()
+    job = IntentExpiry(steady)
+    job.run_once()
     assert intents.count(State.CANCELED) == EXPIRY_BATCH
     assert intents.status(later[0]) is State.REQUIRES_PAYMENT_METHOD
-    duty.turn()
+    job.run_once()
     assert sorted(intents.cancellations()) == sorted(late + later)
 
 
@@ -85,16 +85,16 @@ def test_it_rests_between_batches_while_others_are_at_work(
 ) -> None:
     """As long as a batch takes, at most; nobody waits for it where nobody else is there."""
     intents.make(3 * EXPIRY_BATCH, due_in_s=-1)
-    duty = Expiry(steady)
+    job = IntentExpiry(steady)
     with psycopg.connect(database_settings.url) as other, ThreadPoolExecutor(1) as pool:
         working = pool.submit(other.execute, "select pg_sleep(60)")
-        eventually(lambda: duty._rest() > 0)
-        assert duty.turn() > 0
+        eventually(lambda: job._rest() > 0)
+        assert job.run_once() > 0
         other.cancel_safe()
         with pytest.raises(psycopg.errors.QueryCanceled):
             working.result()
-    eventually(lambda: duty._rest() == 0)
-    assert duty.turn() == 0
+    eventually(lambda: job._rest() == 0)
+    assert job.run_once() == 0
 
 
 def test_an_intent_that_somebody_holds_holds_up_no_other(
@@ -102,15 +102,15 @@ def test_an_intent_that_somebody_holds_holds_up_no_other(
 ) -> None:
     """A payment is being made on it: it is looked at again soon, and canceled when that came to nothing."""
     held, *others = intents.make(5, due_in_s=-1)
-    duty = Expiry(steady)
+    job = IntentExpiry(steady)
     with database.transaction() as connection:
         connection.execute("select from payment_intents where uuid = %s for no key update", (held,))
-        duty.turn()
+        job.run_once()
         assert sorted(intents.cancellations()) == sorted(others)
-        assert 0 < duty.turn() < 0.5
+        assert 0 < job.run_once() < 0.5
         assert REGISTRY.get_sample_value("mizan_expiry_late_seconds") >= 1  # type: ignore[operator]
-    duty.turn()
-    duty.turn()
+    job.run_once()
+    job.run_once()
     assert intents.status(held) is State.CANCELED
     assert REGISTRY.get_sample_value("mizan_expiry_late_seconds") == 0
 
@@ -121,7 +121,7 @@ def test_several_schedulers_share_the_work_without_doubling_it(
     """Each intent has one cancellation, whoever made it; and more than one of them worked."""
     uuids = intents.make(8 * EXPIRY_BATCH, due_in_s=-1)
     databases = [Database(database_settings, "scheduler", **STEADY_PLANS) for _ in range(4)]
-    with at_work(*(Expiry(database) for database in databases)):
+    with running_jobs(*(IntentExpiry(database) for database in databases)):
         eventually(lambda: intents.count(State.CANCELED) == len(uuids))
     for database in databases:
         database.close()
@@ -131,7 +131,7 @@ def test_several_schedulers_share_the_work_without_doubling_it(
 def test_a_time_that_is_changed_in_the_database_is_noticed(steady: Database, intents: Intents) -> None:
     """Nobody tells the scheduler; it looks."""
     (intent,) = intents.make(due_in_s=3600)
-    with at_work(Expiry(steady)):
+    with running_jobs(IntentExpiry(steady)):
         intents.change_expiry(intent, -1)
         eventually(lambda: intents.status(intent) is State.CANCELED)
 
@@ -140,12 +140,12 @@ def test_a_time_that_is_changed_in_the_database_is_noticed(steady: Database, int
 def test_postgres_killed_and_back(breakable: Engines, steady: Database, intents: Intents) -> None:
     """It fails, is seen failing, and goes on by itself; nothing is canceled twice."""
     uuids = intents.make(3 * EXPIRY_BATCH, due_in_s=2)
-    with at_work(Expiry(steady)) as (runner,):
+    with running_jobs(IntentExpiry(steady)) as (runner,):
         breakable.postgres.kill()
-        eventually(lambda: complaint(runner.check, DutyFailingError))
+        eventually(lambda: complaint(runner.check, JobFailingError))
         assert REGISTRY.get_sample_value("mizan_scheduled_job_failing", {"job_name": "expiry"}) == 1
         breakable.postgres.start()
-        eventually(lambda: not complaint(runner.check, DutyFailingError))
+        eventually(lambda: not complaint(runner.check, JobFailingError))
         eventually(lambda: intents.count(State.CANCELED) == len(uuids))
     assert sorted(intents.cancellations()) == sorted(uuids)
 
@@ -155,16 +155,16 @@ def test_one_that_cannot_be_canceled_holds_up_no_other(steady: Database, intents
     uuids = intents.make(EXPIRY_BATCH + 500, due_in_s=-1)
     bad = uuids[700]
     intents.count_events(bad, 2**31 - 1)
-    duty = Expiry(steady)
-    with at_work(duty) as (runner,):
+    job = IntentExpiry(steady)
+    with running_jobs(job) as (runner,):
         eventually(lambda: intents.count(State.CANCELED) == len(uuids) - 1)
-        eventually(lambda: not complaint(runner.check, DutyFailingError))
+        eventually(lambda: not complaint(runner.check, JobFailingError))
         # The last of all to be looked at, perhaps.
-        told = eventually(lambda: complaint(duty.check, RefusedError))
+        told = eventually(lambda: complaint(job.check, QuarantineNotEmptyError))
         assert told == f"1 intents cannot be canceled, such as {bad}: integer out of range"
         intents.count_events(bad, 1)
         eventually(lambda: intents.status(bad) is State.CANCELED)
-        eventually(lambda: not complaint(duty.check, RefusedError))
+        eventually(lambda: not complaint(job.check, QuarantineNotEmptyError))
     assert sorted(intents.cancellations()) == sorted(uuids)
 
 
@@ -172,11 +172,11 @@ def test_one_that_cannot_be_canceled_and_is_paid_is_forgotten(steady: Database, 
     """Nobody is told of what is settled."""
     (bad,) = intents.make(due_in_s=-1)
     intents.count_events(bad, 2**31 - 1)
-    duty = Expiry(steady)
-    with at_work(duty):
-        eventually(lambda: complaint(duty.check, RefusedError))
+    job = IntentExpiry(steady)
+    with running_jobs(job):
+        eventually(lambda: complaint(job.check, QuarantineNotEmptyError))
         intents.count_events(bad, 1, status=State.SUCCEEDED)
-        eventually(lambda: not complaint(duty.check, RefusedError))
+        eventually(lambda: not complaint(job.check, QuarantineNotEmptyError))
 
 
 def test_a_batch_that_takes_too_long_is_tried_in_smaller_steps(
@@ -193,7 +193,7 @@ def test_a_batch_that_takes_too_long_is_tried_in_smaller_steps(
             "create trigger slow before update on payment_intents for each row execute function slow()"
         )
     impatient = Database(replace(database_settings, statement_timeout_s=1), "scheduler", **STEADY_PLANS)
-    with at_work(Expiry(impatient)):
+    with running_jobs(IntentExpiry(impatient)):
         eventually(lambda: intents.count(State.CANCELED) == len(uuids))
     impatient.close()
     assert sorted(intents.cancellations()) == sorted(uuids)

@@ -7,7 +7,7 @@ from time import monotonic
 
 import pytest
 
-from services.scheduler.duties import DutyFailingError
+from services.scheduler.job_runner import JobFailingError
 from shared.domain.topics import ALL_TOPICS
 from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.settings import DatabaseSettings, KafkaSettings
@@ -35,7 +35,7 @@ def test_kafka_down_for_minutes(
         over_at = monotonic() + OUTAGE_S
         eventually(lambda: monotonic() > over_at, within=OUTAGE_S + 5, every=1)
         assert outbox.waiting() == 100
-        with pytest.raises(DutyFailingError, match="at one turn for"):
+        with pytest.raises(JobFailingError, match="at one turn for"):
             runner.check()
         breakable.kafka.start()
         eventually(lambda: outbox.waiting() == 0, within=60)

@@ -7,9 +7,9 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from services.scheduler import relay as relay_module
-from services.scheduler.duties import DutyFailingError
-from services.scheduler.parked import RefusedError
+from services.scheduler.job_runner import JobFailingError
+from services.scheduler.jobs import relay as relay_module
+from services.scheduler.quarantine import QuarantineNotEmptyError
 from shared.domain.messages import IntentEvent
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.settings import DatabaseSettings
@@ -98,11 +98,11 @@ def test_a_database_restart_is_survived(
     with relays.running() as runner:
         eventually(lambda: outbox.waiting() == 0)
         breakable.postgres.stop()
-        eventually(lambda: complaint(runner.check, DutyFailingError))
+        eventually(lambda: complaint(runner.check, JobFailingError))
         breakable.postgres.start()
         outbox.create()
         eventually(lambda: outbox.waiting() == 0)
-        eventually(lambda: not complaint(runner.check, DutyFailingError))
+        eventually(lambda: not complaint(runner.check, JobFailingError))
     assert len(reader.events(2)) == 2
 
 
@@ -123,7 +123,7 @@ def test_one_relay_is_active_and_a_standby_takes_over(
 
     def turn() -> None:
         try:
-            first.turn()
+            first.run_once()
         except BaseException as error:  # noqa: BLE001  handed to the test
             outcome.append(error)
 
@@ -133,12 +133,12 @@ def test_one_relay_is_active_and_a_standby_takes_over(
     thread.start()
     with psycopg.connect(database_settings.url, autocommit=True) as connection:
         eventually(lambda: connection.execute(f"select {waiting_inside}".encode()).rowcount)
-        assert second.turn() == relay_module._STANDBY_PAUSE_S
+        assert second.run_once() == relay_module._STANDBY_PAUSE_S
         connection.execute(f"select pg_terminate_backend(pid) {waiting_inside}".encode())
     thread.join(30)
     assert [type(error) for error in outcome] == [DatabaseUnavailableError]
     breakable.kafka.start()
-    eventually(lambda: second.turn() != relay_module._STANDBY_PAUSE_S)
+    eventually(lambda: second.run_once() != relay_module._STANDBY_PAUSE_S)
     assert outbox.waiting() == 0
     assert [event.intent_uuid for event in reader.events(1)] == [intent]
     first.close()
@@ -156,7 +156,7 @@ def test_a_stalled_relay_loses_its_session(
     outbox.create()
     stalled = relays.make()
     with pytest.raises(DatabaseUnavailableError):
-        stalled.turn()
+        stalled.run_once()
     assert outbox.waiting() == 1
     monkeypatch.undo()
     breakable.kafka.start()
@@ -219,13 +219,13 @@ def test_more_refused_rows_than_fit_into_a_batch(
         _put_huge_row(database, f"huge-{number}")
     intent = outbox.create()
     relay = relays.make()
-    eventually(lambda: relay.turn() and outbox.waiting() == 4)
+    eventually(lambda: relay.run_once() and outbox.waiting() == 4)
     assert [event.intent_uuid for event in reader.events(1)] == [intent]
-    with pytest.raises(RefusedError, match="4 keys have rows that Kafka refuses"):
+    with pytest.raises(QuarantineNotEmptyError, match="4 keys have rows that Kafka refuses"):
         relay.check()
     with database.transaction() as connection:
         connection.execute("update outbox set payload = '{}'")
-    eventually(lambda: relay.turn() and outbox.waiting() == 0)
+    eventually(lambda: relay.run_once() and outbox.waiting() == 0)
     relay.check()
     relay.close()
 
@@ -242,8 +242,8 @@ def test_its_statements_use_the_key_whatever_the_statistics_say(database: Databa
                 line for (line,) in connection.execute(f"explain {statement}".encode(), values).fetchall()
             )
             for statement, values in (
-                (relay_module._OLDEST, (relay_module.BATCH,)),
-                (relay_module._OLDEST_BUT_PARKED, (["t"], ["x"], relay_module.BATCH)),
+                (relay_module._SELECT_OLDEST, (relay_module.BATCH,)),
+                (relay_module._SELECT_OLDEST_NOT_QUARANTINED, (["t"], ["x"], relay_module.BATCH)),
                 (relay_module._DELETE, (list(range(relay_module.BATCH)),)),
             )
         ]

@@ -6,8 +6,8 @@ import pytest
 import requests
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
-from services.scheduler.expiry import Expiry
-from services.scheduler.verification_requests import VerificationRequests
+from services.scheduler.jobs.expiry import IntentExpiry
+from services.scheduler.jobs.verification_requests import VerificationRequests
 from shared.domain.attempts.provider_exchange import Outcome
 from shared.domain.attempts.settlement import settle_decided
 from shared.domain.attempts.start import begin
@@ -54,7 +54,7 @@ def test_expiry_writes_the_trace(shop: TracedWorld, spans: Recorded) -> None:
     intents = [shop.create() for _ in range(3)]
     for intent in intents:
         shop.expire(intent)
-    Expiry(shop.database).turn()
+    IntentExpiry(shop.database).run_once()
     for intent in intents:
         own, in_outbox = shop.traces_of(intent)
         assert in_outbox == [own, own]
@@ -125,7 +125,7 @@ def test_requests_to_verify_carry_null_where_there_is_no_trace(shop: TracedWorld
     attempt = _sent(shop, shop.create())
     with shop.database.transaction() as connection:
         connection.execute("update payment_attempts set next_verify_at = mizan_now()")
-    VerificationRequests(shop.database).turn()
+    VerificationRequests(shop.database).run_once()
     rows = shop.checkout.rows("select key, trace from outbox where topic = 'checkout.verify'")
     assert rows == [(str(attempt), None)]
 
@@ -162,7 +162,7 @@ def test_a_resend_has_the_trace_of_who_asked(shop: TracedWorld, spans: Recorded)
 
     shop.receiver.answer = only_resends_work
     shop.expire(shop.create())
-    Expiry(shop.database).turn()
+    IntentExpiry(shop.database).run_once()
     with shop.webhooks():
         (first,) = spans.wait_for("POST webhook")
         delivery = UUID(str(attributes_of(first)["mizan.delivery"]))

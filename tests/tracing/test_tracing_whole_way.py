@@ -3,9 +3,9 @@
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
-from services.scheduler.expiry import Expiry
+from services.scheduler.jobs.expiry import IntentExpiry
 from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY
-from tests.scheduler.at_work import at_work
+from tests.scheduler.running_jobs import running_jobs
 from tests.tracing.recorded import Recorded, attributes_of, trace_id_of, traceparent_of
 from tests.tracing.world import TracedWorld
 from tests.waiting import eventually
@@ -56,7 +56,7 @@ def test_a_retry_through_a_delay_topic_stays_in_the_trace(shop: TracedWorld, spa
     shop.receiver.answer = refuse_the_first
     intent = shop.create()
     shop.expire(intent)
-    with shop.webhooks(), at_work(Expiry(shop.database)):
+    with shop.webhooks(), running_jobs(IntentExpiry(shop.database)):
         eventually(lambda: len(shop.receiver.requests) == 2)
         first, second = spans.wait_for(TRY, 2)
     assert len(spans.trace_ids()) == 1

@@ -8,7 +8,7 @@ from uuid import uuid4
 from werkzeug.test import TestResponse
 
 from services.api.app import make_app
-from services.scheduler.expiry import Expiry
+from services.scheduler.jobs.expiry import IntentExpiry
 from services.webhooks.intake import take_in
 from shared.domain.applications.registry import NewApplication, set_webhook_url
 from shared.domain.intents import store
@@ -77,7 +77,7 @@ class TracedWorld:
 
     def take_in_expired(self) -> list[DeliveryDue]:
         """All intents that are due expire, and their events are taken in, with nothing put into Kafka."""
-        Expiry(self.database).turn()
+        IntentExpiry(self.database).run_once()
         with self.database.cursor() as cursor:
             return take_in(cursor, told_events(self.database))
 

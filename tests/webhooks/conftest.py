@@ -7,7 +7,7 @@ from threading import Event, Thread
 
 import pytest
 
-from services.scheduler.relay import Relay
+from services.scheduler.jobs.relay import OutboxRelay
 from services.webhooks import database_clock, delaying
 from services.webhooks.roles import Role, Workshop, chosen_roles
 from shared.platform.database.connections import STEADY_PLANS
@@ -17,7 +17,7 @@ from shared.platform.kafka.consumer_loop import ConsumerLoop
 from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
 from shared.platform.settings import KafkaSettings, Settings, WebhookSettings
 from tests.clock import Clock
-from tests.scheduler.at_work import at_work
+from tests.scheduler.running_jobs import running_jobs
 from tests.webhooks.merchants import Merchant
 from tests.webhooks.receivers import Receiver
 
@@ -68,8 +68,8 @@ class Webhooks:
     @contextmanager
     def relayed(self) -> Iterator[None]:
         stop = Event()
-        relay = Relay(self.settings.database, ConfirmingProducer(self.settings.kafka, "relay"), stop)
-        with at_work(relay, stop=stop):
+        relay = OutboxRelay(self.settings.database, ConfirmingProducer(self.settings.kafka, "relay"), stop)
+        with running_jobs(relay, stop=stop):
             yield
 
     @contextmanager

@@ -5,23 +5,23 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from services.scheduler.putting_back import Thresholds
-from services.scheduler.redrive import Redrive
-from services.scheduler.republish import Republish
+from services.scheduler.jobs.requeue_deliveries import DeliveryRequeue
+from services.scheduler.jobs.requeue_events import EventRequeue
+from services.scheduler.requeue_sweep import RequeueThresholds
 from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.kafka.topic_setup import ensure_topics
 from tests.lost_topics import delete_topic
-from tests.scheduler.at_work import at_work
+from tests.scheduler.running_jobs import running_jobs
 from tests.waiting import eventually
 from tests.webhooks.conftest import FIRST_TRY, Webhooks
 from tests.webhooks.merchants import Merchant, ids_in
 from tests.webhooks.receivers import Receiver, Reply
 
 # As the scheduler does it, only sooner.
-SOON = Thresholds(patience_s=2.0, again_s=10.0, round_every_s=0.5, look_every_s=0.5)
+SOON = RequeueThresholds(patience_s=2.0, again_s=10.0, round_every_s=0.5, look_every_s=0.5)
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def putting_back(webhooks: Webhooks) -> Iterator[None]:
     with (
         closing(Database(webhooks.settings.database, "scheduler", **STEADY_PLANS)) as database,
         webhooks.relayed(),
-        at_work(Redrive(database, kafka, SOON), Republish(database, kafka, SOON)),
+        running_jobs(DeliveryRequeue(database, kafka, SOON), EventRequeue(database, kafka, SOON)),
     ):
         yield
 

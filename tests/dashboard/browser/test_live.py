@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Route, expect
 
-from services.scheduler.bulk_resends import BulkResends
+from services.scheduler.jobs.bulk_resends import BulkResends
 from tests.dashboard.browser.colleague import Colleague
 from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.world import DashboardWorld
@@ -124,4 +124,4 @@ def test_the_bar_moves_step_by_step(pages: DashboardWorld, owner: Colleague, sho
 def _go_on(pages: DashboardWorld, resends: BulkResends) -> None:
     """The next batch, which is not due before a second has passed."""
     pages.run("update bulk_resends set next_batch_at = mizan_now()")
-    resends.turn()
+    resends.run_once()

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 from playwright.sync_api import expect
 
 from services.dashboard.people.invitations import invite
-from services.scheduler.bulk_resends import BulkResends
+from services.scheduler.jobs.bulk_resends import BulkResends
 from shared.domain.accounts.roles import Role
 from shared.domain.applications.merchants import make_merchant
 from tests.dashboard.browser.colleague import Colleague
@@ -146,7 +146,7 @@ def _of_deliveries(world: DashboardWorld, tab: Colleague, shop: BusyShop) -> Ite
     tab.button("Resend all of them").click()
     tab.sees("Resending failed deliveries")
     yield "resend failed, under way"
-    while BulkResends(world.database).turn() == 0.0:
+    while BulkResends(world.database).run_once() == 0.0:
         pass
     tab.page.reload()
     tab.reads("See what is still failed")

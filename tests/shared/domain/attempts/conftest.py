@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Connection
 
-from services.scheduler.expiry import Expiry
-from services.scheduler.verification_requests import claim_verifications
+from services.scheduler.jobs.expiry import IntentExpiry
+from services.scheduler.jobs.verification_requests import claim_verifications
 from shared.domain.attempts.provider_exchange import Outcome, Question, Sending, Settled
 from shared.domain.attempts.settlement import settle_answered, settle_asked, settle_decided, settle_notified
 from shared.domain.attempts.start import begin, send
@@ -73,7 +73,7 @@ class Checkout:
         return self.commit(lambda c: settle_decided(c, attempt, Outcome(answer, "an operator's decision")))
 
     def expire(self) -> None:
-        Expiry(self._database).turn()
+        IntentExpiry(self._database).run_once()
 
     def commit(self, move: Callable[[Connection[Any]], T]) -> T:
         with self._database.transaction() as connection:

@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 from psycopg import Connection
 
-from services.scheduler.expiry import Expiry
-from services.scheduler.verification_requests import claim_verifications
+from services.scheduler.jobs.expiry import IntentExpiry
+from services.scheduler.jobs.verification_requests import claim_verifications
 from shared.domain.attempts.provider_exchange import Outcome, Question, Sending
 from shared.domain.attempts.settlement import settle_answered, settle_asked, settle_decided, settle_notified
 from shared.domain.attempts.start import AttemptRefusedError, begin, send
@@ -77,7 +77,7 @@ class Payments(RuleBasedStateMachine):
         super().__init__()
         self.database = database
         self.clock = clock
-        self.expiry = Expiry(database)
+        self.expiry = IntentExpiry(database)
         self.books = Books(database)
         self.provider = Provider()
         self.left: set[UUID] = set()
@@ -114,7 +114,7 @@ class Payments(RuleBasedStateMachine):
 
     @rule()
     def expire(self) -> None:
-        self.expiry.turn()
+        self.expiry.run_once()
         self.books.read()
         for intent in self.books.intents:
             assert intent.status != State.REQUIRES_PAYMENT_METHOD or intent.expires_at > self.now

@@ -12,7 +12,7 @@ from shared.platform.backoff import growing_pause
 K = TypeVar("K", bound=Hashable)
 
 
-class RefusedError(Exception):
+class QuarantineNotEmptyError(Exception):
     """Something is refused again and again; somebody has to look at it."""
 
 
@@ -23,7 +23,7 @@ class _Refusal:
     retry_at: float
 
 
-class Parked(Generic[K]):
+class Quarantine(Generic[K]):
     def __init__(self, what: str, gauge: Gauge) -> None:
         """`what` they are, in the plural; `gauge` tells how many there are."""
         self._what = what
@@ -56,4 +56,4 @@ class Parked(Generic[K]):
         refusals = dict(self._refusals)
         if refusals:
             key, refusal = next(iter(refusals.items()))
-            raise RefusedError(f"{len(refusals)} {self._what}, such as {key}: {refusal.reason}")
+            raise QuarantineNotEmptyError(f"{len(refusals)} {self._what}, such as {key}: {refusal.reason}")

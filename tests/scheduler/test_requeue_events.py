@@ -7,9 +7,9 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from services.scheduler import backlog
-from services.scheduler.putting_back import BATCH, REST_S, WINDOW, Thresholds
-from services.scheduler.republish import Republish, _NotTakenIn
+from services.scheduler import topic_backlog
+from services.scheduler.jobs.requeue_events import EventRequeue, _PendingEvents
+from services.scheduler.requeue_sweep import BATCH, PAUSE_AFTER_BATCH_S, WINDOW, RequeueThresholds
 from shared.domain.intents.states import EventType
 from shared.domain.messages import IntentEvent
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
@@ -21,9 +21,9 @@ from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.running_service import Service
-from tests.scheduler.at_work import at_work
 from tests.scheduler.conftest import Outbox, Relays
 from tests.scheduler.deliveries import IMPATIENT, MINUTE, Line, Tables, ids, metric
+from tests.scheduler.running_jobs import running_jobs
 from tests.topic_reader import TopicReader
 from tests.waiting import complaint, eventually
 
@@ -37,9 +37,9 @@ def tables(database: Database) -> Tables:
 
 
 @pytest.fixture
-def duty(steady: Database, kafka_settings: KafkaSettings) -> Republish:
+def job(steady: Database, kafka_settings: KafkaSettings) -> EventRequeue:
     """The topic does not exist, so nothing is in line."""
-    return Republish(steady, kafka_settings, IMPATIENT)
+    return EventRequeue(steady, kafka_settings, IMPATIENT)
 
 
 @pytest.fixture
@@ -50,98 +50,100 @@ def line(all_topics: KafkaSettings) -> Line:
 class TestOld:
     @pytest.mark.parametrize("kind", [EventType.SUCCEEDED, EventType.CANCELED])
     def test_only_what_was_not_taken_in_for_more_than_15_minutes_is_published_again(
-        self, duty: Republish, tables: Tables, kind: EventType
+        self, job: EventRequeue, tables: Tables, kind: EventType
     ) -> None:
         """Nothing is in line. Younger ones may be on their way."""
         tables.events(age_s=14 * MINUTE, kind=kind)
         tables.events(age_s=OLD_S, kind=kind, taken_in=True)
         old = tables.events(2, age_s=16 * MINUTE, kind=kind)
-        duty.turn()
+        job.run_once()
         assert ids(tables.republished()) == old
 
     @pytest.mark.parametrize("kind", sorted(set(EventType) - {EventType.SUCCEEDED, EventType.CANCELED}))
     def test_never_what_merchants_are_not_told_of(
-        self, duty: Republish, tables: Tables, kind: EventType
+        self, job: EventRequeue, tables: Tables, kind: EventType
     ) -> None:
         """Nobody takes these in."""
         tables.events(age_s=OLD_S, kind=kind)
-        duty.turn()
+        job.run_once()
         assert tables.republished() == []
 
     def test_the_databases_clock_decides(
-        self, duty: Republish, tables: Tables, outbox: Outbox, clock: Clock
+        self, job: EventRequeue, tables: Tables, outbox: Outbox, clock: Clock
     ) -> None:
         """An event's id tells when it happened."""
         intent = outbox.create()
         outbox.pay(intent)
         tables.run("delete from outbox")
-        duty.turn()
+        job.run_once()
         assert tables.republished() == []
         clock.advance(timedelta(minutes=15, seconds=1))
-        duty.turn()
+        job.run_once()
         (event,) = tables.republished()
         assert (event.intent_uuid, event.seq, event.type) == (intent, 2, EventType.SUCCEEDED)
 
-    def test_at_most_once_an_hour(self, duty: Republish, tables: Tables, clock: Clock) -> None:
+    def test_at_most_once_an_hour(self, job: EventRequeue, tables: Tables, clock: Clock) -> None:
         """Counted from when it was published again."""
         (made,) = tables.events(age_s=OLD_S)
-        duty.turn()
+        job.run_once()
         tables.run("update outbox set created_at = created_at + interval '10 hours'")
         for _ in range(3):
-            duty.turn()
+            job.run_once()
         assert ids(tables.republished()) == [made]
         clock.advance(timedelta(minutes=59))
-        duty.turn()
+        job.run_once()
         assert ids(tables.republished()) == [made]
         clock.advance(timedelta(minutes=2))
-        duty.turn()
-        duty.turn()
+        job.run_once()
+        job.run_once()
         assert ids(tables.republished()) == [made, made]
 
     def test_what_arrives_is_the_event_as_it_was(
-        self, duty: Republish, tables: Tables, relays: Relays, reader: TopicReader
+        self, job: EventRequeue, tables: Tables, relays: Relays, reader: TopicReader
     ) -> None:
         """The webhook service reads what it would have read before, under the intent's key."""
         (made,) = tables.events(age_s=OLD_S, kind=EventType.CANCELED)
         ((intent, at),) = tables.run("select intent_uuid, at from intent_events")
-        duty.turn()
+        job.run_once()
         with relays.running():
             assert reader.read(1) == [
                 IntentEvent(made, intent, tables.application, 2, EventType.CANCELED, at)
             ]
 
     def test_what_it_published_and_how_old_the_oldest_is_shows_in_the_metrics(
-        self, duty: Republish, tables: Tables
+        self, job: EventRequeue, tables: Tables
     ) -> None:
         """When all are taken in it says 0."""
         before = metric("mizan_events_republished_total")
         tables.events(age_s=5 * MINUTE)
-        duty.turn()
+        job.run_once()
         assert metric("mizan_webhook_intake_oldest_event_age_seconds") == pytest.approx(5 * MINUTE, abs=30)
         tables.events(3, age_s=OLD_S)
-        duty.turn()
+        job.run_once()
         assert metric("mizan_webhook_intake_oldest_event_age_seconds") == pytest.approx(OLD_S, abs=30)
         assert metric("mizan_events_republished_total") == before + 3
         tables.run("update intent_events set taken_in_at = mizan_now()")
-        duty.turn()
+        job.run_once()
         assert metric("mizan_webhook_intake_oldest_event_age_seconds") == 0
 
 
 class TestInLine:
     def test_the_age_of_the_oldest_unconsumed_record_defers_it(
-        self, line: Line, duty: Republish, tables: Tables
+        self, line: Line, job: EventRequeue, tables: Tables
     ) -> None:
         """A backlog of 10 minutes: what is 20 old may be in it, what is 30 old is not."""
         line.put(PAYMENT_INTENT_EVENTS, b"waits", age_s=10 * MINUTE, partition=4)
         in_line = tables.events(age_s=20 * MINUTE)
         lost = tables.events(age_s=30 * MINUTE)
-        duty.turn()
+        job.run_once()
         assert ids(tables.republished()) == lost
         line.commit(PAYMENT_INTENT_EVENTS, 1, partition=4)
-        duty.turn()
+        job.run_once()
         assert ids(tables.republished()) == lost + in_line
 
-    def test_the_age_of_the_oldest_row_in_the_outbox_defers_it(self, duty: Republish, tables: Tables) -> None:
+    def test_the_age_of_the_oldest_row_in_the_outbox_defers_it(
+        self, job: EventRequeue, tables: Tables
+    ) -> None:
         """What still waits there is not lost, however long Kafka was away."""
         tables.run(
             """insert into outbox (topic, key, payload, created_at)
@@ -149,25 +151,25 @@ class TestInLine:
         )
         waiting = tables.events(age_s=20 * MINUTE)
         lost = tables.events(age_s=30 * MINUTE)
-        duty.turn()
+        job.run_once()
         assert ids(tables.republished()) == lost
         tables.run("delete from outbox where topic = 'any'")
-        duty.turn()
+        job.run_once()
         assert ids(tables.republished()) == lost + waiting
 
     def test_after_the_topic_was_deleted_and_made_again(
-        self, line: Line, duty: Republish, tables: Tables, make_topics: MakeTopics
+        self, line: Line, job: EventRequeue, tables: Tables, make_topics: MakeTopics
     ) -> None:
         """Everything that it held is published again, though the group has committed more than there is now."""
         line.put(PAYMENT_INTENT_EVENTS, *[b"gone"] * 5, age_s=3600)
         made = tables.events(5, age_s=30 * MINUTE)
-        duty.turn()
+        job.run_once()
         assert tables.republished() == []
         line.delete(PAYMENT_INTENT_EVENTS)
         eventually(lambda: not line.exists(PAYMENT_INTENT_EVENTS))
         make_topics([PAYMENT_INTENT_EVENTS])
         line.commit(PAYMENT_INTENT_EVENTS, 3)
-        duty.turn()
+        job.run_once()
         assert ids(tables.republished()) == made
 
     def test_kafka_is_not_asked_unless_something_might_be_published_again(
@@ -178,27 +180,27 @@ class TestInLine:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """With nothing to take in, or nothing old, or all of it published again within the hour."""
-        monkeypatch.setattr(backlog, "_TIMEOUT_S", 0.5)
-        duty = Republish(steady, replace(kafka_settings, bootstrap_servers="127.0.0.1:1"), IMPATIENT)
-        duty.turn()
+        monkeypatch.setattr(topic_backlog, "_TIMEOUT_S", 0.5)
+        job = EventRequeue(steady, replace(kafka_settings, bootstrap_servers="127.0.0.1:1"), IMPATIENT)
+        job.run_once()
         tables.events(3, age_s=10 * MINUTE)
         tables.events(3, age_s=OLD_S, taken_in=True)
         tables.events(3, age_s=OLD_S, republished_s_ago=30 * MINUTE)
-        duty.turn()
+        job.run_once()
         tables.events(age_s=OLD_S)
         with pytest.raises(KafkaUnavailableError):
-            duty.turn()
+            job.run_once()
         assert tables.republished() == []
 
     @pytest.mark.kills
     def test_kafka_away_and_back(
-        self, breakable: Engines, line: Line, duty: Republish, tables: Tables
+        self, breakable: Engines, line: Line, job: EventRequeue, tables: Tables
     ) -> None:
-        """Nothing is published again while nobody knows what is in line; the duty fails, is seen, and goes on."""
+        """Nothing is published again while nobody knows what is in line; the job fails, is seen, and goes on."""
         line.put(PAYMENT_INTENT_EVENTS, b"waits", age_s=60)
         made = tables.events(age_s=OLD_S)
         breakable.kafka.kill()
-        with at_work(duty) as (runner,):
+        with running_jobs(job) as (runner,):
             eventually(lambda: "the backlog is not known" in complaint(runner.check, Exception))
             assert tables.republished() == []
             breakable.kafka.start()
@@ -207,46 +209,46 @@ class TestInLine:
 
 
 class TestPace:
-    def test_a_batch_each_second_at_most_the_oldest_first(self, duty: Republish, tables: Tables) -> None:
+    def test_a_batch_each_second_at_most_the_oldest_first(self, job: EventRequeue, tables: Tables) -> None:
         """However many there are."""
         later = tables.events(BATCH + 3, age_s=OLD_S)
         first = tables.events(BATCH, age_s=OLD_S + 60)
         for expected in (first, first + later[:BATCH], first + later):
-            assert duty.turn() >= REST_S == 1
+            assert job.run_once() >= PAUSE_AFTER_BATCH_S == 1
             assert [event.id for event in tables.republished()] == expected
 
     def test_no_look_passes_twice_over_what_was_published_within_the_hour(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """It reads some thousand at a time and keeps its place, and soon comes to the one behind them."""
-        duty = Republish(steady, kafka_settings, Thresholds(round_every_s=600))
+        job = EventRequeue(steady, kafka_settings, RequeueThresholds(round_every_s=600))
         tables.events(2 * WINDOW, age_s=OLD_S + 60, republished_s_ago=60)
         (behind,) = tables.events(age_s=OLD_S)
-        assert 0 < duty.turn() < REST_S
-        assert 0 < duty.turn() < REST_S
+        assert 0 < job.run_once() < PAUSE_AFTER_BATCH_S
+        assert 0 < job.run_once() < PAUSE_AFTER_BATCH_S
         assert tables.republished() == []
-        assert duty.turn() == REST_S
+        assert job.run_once() == PAUSE_AFTER_BATCH_S
         assert ids(tables.republished()) == [behind]
-        assert 590 < duty.turn() <= 600
+        assert 590 < job.run_once() <= 600
 
     def test_what_somebody_holds_is_left_to_the_next_round(
-        self, duty: Republish, tables: Tables, database_settings: DatabaseSettings
+        self, job: EventRequeue, tables: Tables, database_settings: DatabaseSettings
     ) -> None:
         """Intake takes one in at this moment: nobody waits for it, and it is not published again."""
         held, ending, going = tables.events(3, age_s=OLD_S)
         with psycopg.connect(database_settings.url) as somebody:
             somebody.execute("select from intent_events where id = %s for no key update", (held,))
             somebody.execute("update intent_events set taken_in_at = mizan_now() where id = %s", (ending,))
-            duty.turn()
+            job.run_once()
             assert ids(tables.republished()) == [going]
-        duty.turn()
+        job.run_once()
         assert ids(tables.republished()) == [held, going]
 
     def test_what_changed_since_it_was_found_is_not_published_again(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """Measuring takes a moment: meanwhile one is taken in, and one published by another scheduler."""
-        not_taken_in = _NotTakenIn(steady, kafka_settings, IMPATIENT)
+        not_taken_in = _PendingEvents(steady, kafka_settings, IMPATIENT)
         taken_in, republished, still = tables.events(3, age_s=OLD_S)
         window = not_taken_in.look(None)
         assert window.ids == [taken_in, republished, still]
@@ -261,7 +263,7 @@ class TestPace:
         """They find the same ones at the same time, and share them."""
         made = tables.events(4 * BATCH, age_s=OLD_S)
         databases = [Database(database_settings, "scheduler", **STEADY_PLANS) for _ in range(3)]
-        with at_work(*(Republish(database, kafka_settings, IMPATIENT) for database in databases)):
+        with running_jobs(*(EventRequeue(database, kafka_settings, IMPATIENT) for database in databases)):
             eventually(lambda: len(tables.republished()) >= len(made))
         for database in databases:
             database.close()

@@ -9,9 +9,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from services.scheduler import backlog
-from services.scheduler.putting_back import BATCH, REST_S, WINDOW, Thresholds
-from services.scheduler.redrive import Redrive, _Overdue
+from services.scheduler import topic_backlog
+from services.scheduler.jobs.requeue_deliveries import DeliveryRequeue, _OverdueDeliveries
+from services.scheduler.requeue_sweep import BATCH, PAUSE_AFTER_BATCH_S, WINDOW, RequeueThresholds
 from shared.domain.messages import DeliveryDue
 from shared.domain.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
 from shared.platform.database.connections import STEADY_PLANS
@@ -22,9 +22,9 @@ from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.running_service import Service
-from tests.scheduler.at_work import at_work
 from tests.scheduler.conftest import Relays
 from tests.scheduler.deliveries import IMPATIENT, MINUTE, Line, Tables, ids, metric
+from tests.scheduler.running_jobs import running_jobs
 from tests.topic_reader import TopicReader
 from tests.waiting import complaint, eventually
 
@@ -40,9 +40,9 @@ def tables(database: Database) -> Tables:
 
 
 @pytest.fixture
-def duty(steady: Database, kafka_settings: KafkaSettings) -> Redrive:
+def job(steady: Database, kafka_settings: KafkaSettings) -> DeliveryRequeue:
     """No topic exists, so nothing is in line."""
-    return Redrive(steady, kafka_settings, IMPATIENT)
+    return DeliveryRequeue(steady, kafka_settings, IMPATIENT)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def line(all_topics: KafkaSettings) -> Line:
 @pytest.fixture
 def without_kafka(kafka_settings: KafkaSettings, monkeypatch: pytest.MonkeyPatch) -> KafkaSettings:
     """Nobody listens there: whoever asks fails, and soon."""
-    monkeypatch.setattr(backlog, "_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(topic_backlog, "_TIMEOUT_S", 0.5)
     return replace(kafka_settings, bootstrap_servers="127.0.0.1:1")
 
 
@@ -63,64 +63,64 @@ def delayed(due_in_s: float) -> DeliveryDue:
 
 class TestOverdue:
     def test_only_what_is_overdue_by_more_than_15_minutes_goes_back(
-        self, duty: Redrive, tables: Tables
+        self, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """Nothing is in line. What is due later, or not for so long, may be on its way."""
         tables.deliveries(overdue_s=-3600)
         tables.deliveries(overdue_s=14 * MINUTE)
         overdue = tables.deliveries(2, overdue_s=16 * MINUTE, step=4)
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == overdue
 
-    def test_to_the_second(self, duty: Redrive, tables: Tables, clock: Clock) -> None:
+    def test_to_the_second(self, job: DeliveryRequeue, tables: Tables, clock: Clock) -> None:
         """By the database's clock."""
         clock.stop_at(datetime(2031, 5, 17, 12, tzinfo=UTC))
         (made,) = tables.deliveries(overdue_s=15 * MINUTE)
-        duty.turn()
+        job.run_once()
         assert tables.put_back() == []
         clock.stop_at(datetime(2031, 5, 17, 12, 0, 1, tzinfo=UTC))
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == [made]
 
     @pytest.mark.parametrize("status", ["succeeded", "failed"])
-    def test_what_has_ended_never_goes_back(self, duty: Redrive, tables: Tables, status: str) -> None:
+    def test_what_has_ended_never_goes_back(self, job: DeliveryRequeue, tables: Tables, status: str) -> None:
         """Succeeded is final, and so is failed."""
         tables.deliveries(overdue_s=LONG_OVERDUE_S, status=status)
         tables.deliveries(overdue_s=LONG_OVERDUE_S, status=status, parked=True)
-        duty.turn()
-        duty.turn()
+        job.run_once()
+        job.run_once()
         assert tables.put_back() == []
 
-    def test_at_most_once_an_hour(self, duty: Redrive, tables: Tables, clock: Clock) -> None:
+    def test_at_most_once_an_hour(self, job: DeliveryRequeue, tables: Tables, clock: Clock) -> None:
         """Counted from when it was put back."""
         (made,) = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         for _ in range(3):
-            duty.turn()
+            job.run_once()
         assert ids(tables.put_back()) == [made]
         clock.advance(timedelta(minutes=59))
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == [made]
         clock.advance(timedelta(minutes=2))
-        duty.turn()
-        duty.turn()
+        job.run_once()
+        job.run_once()
         assert ids(tables.put_back()) == [made, made]
 
     def test_not_that_of_a_paused_application_until_it_is_resumed(
-        self, duty: Redrive, tables: Tables
+        self, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """Others go."""
         other = tables.make_application()
         paused = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         going = tables.deliveries(overdue_s=LONG_OVERDUE_S, application=other)
         tables.pause()
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == going
         tables.resume()
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == paused + going
 
     def test_what_it_put_back_and_how_overdue_they_are_shows_in_the_metrics(
-        self, duty: Redrive, tables: Tables, clock: Clock
+        self, job: DeliveryRequeue, tables: Tables, clock: Clock
     ) -> None:
         """A paused application's deliveries do not count; when none is overdue it says 0."""
         before = metric("mizan_webhook_requeued_total")
@@ -129,24 +129,24 @@ class TestOverdue:
         paused = tables.make_application()
         tables.deliveries(3, overdue_s=LONG_OVERDUE_S, application=paused)
         tables.pause(paused)
-        duty.turn()
+        job.run_once()
         assert metric("mizan_webhook_overdue_seconds") == pytest.approx(10 * MINUTE, abs=30)
         assert metric("mizan_webhook_requeued_total") == before
         tables.resume(paused)
-        duty.turn()
+        job.run_once()
         assert metric("mizan_webhook_overdue_seconds") == pytest.approx(LONG_OVERDUE_S, abs=30)
         assert metric("mizan_webhook_requeued_total") == before + 3
         tables.run("update webhook_deliveries set status = 'succeeded', next_due_at = null")
-        duty.turn()
+        job.run_once()
         assert metric("mizan_webhook_overdue_seconds") == 0
 
     def test_what_arrives_says_which_delivery_at_which_step(
-        self, line: Line, duty: Redrive, tables: Tables, relays: Relays
+        self, line: Line, job: DeliveryRequeue, tables: Tables, relays: Relays
     ) -> None:
         """The webhook service reads what intake would have written."""
         (made,) = tables.deliveries(overdue_s=LONG_OVERDUE_S, step=7)
         ((due_at,),) = tables.run("select next_due_at from webhook_deliveries")
-        duty.turn()
+        job.run_once()
         reader = TopicReader(line.settings, WEBHOOKS_DELIVER.name)
         with relays.running():
             assert reader.read(1) == [DeliveryDue(made, tables.application, 7, due_at)]
@@ -155,63 +155,65 @@ class TestOverdue:
 
 class TestInLine:
     def test_the_age_of_the_oldest_unconsumed_record_defers_it(
-        self, line: Line, duty: Redrive, tables: Tables
+        self, line: Line, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """A backlog of 10 minutes: what is overdue by 20 may be in it, what is overdue by 30 is not."""
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=10 * MINUTE, partition=2)
         tables.deliveries(overdue_s=20 * MINUTE)
         lost = tables.deliveries(overdue_s=30 * MINUTE)
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == lost
 
     def test_while_all_may_be_in_line_it_does_not_go_through_them(
         self, line: Line, steady: Database, tables: Tables
     ) -> None:
         """The first is the most overdue: when that is in line, so are the thousands behind it."""
-        duty = Redrive(steady, line.settings, Thresholds(round_every_s=600, look_every_s=600))
+        job = DeliveryRequeue(steady, line.settings, RequeueThresholds(round_every_s=600, look_every_s=600))
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=3600)
         tables.deliveries(BATCH + 1, overdue_s=LONG_OVERDUE_S)
-        assert duty.turn() > 500
+        assert job.run_once() > 500
         assert tables.put_back() == []
 
-    def test_in_whichever_topic_deliveries_wait(self, line: Line, duty: Redrive, tables: Tables) -> None:
+    def test_in_whichever_topic_deliveries_wait(
+        self, line: Line, job: DeliveryRequeue, tables: Tables
+    ) -> None:
         """Ten of them, and each alone defers."""
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         for topic in TOPICS:
             line.put(topic, delayed(due_in_s=-10 * MINUTE), age_s=10 * MINUTE)
-            duty.turn()
+            job.run_once()
             assert tables.put_back() == [], topic.name
             line.commit(topic, 1)
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == made
 
     def test_it_goes_back_once_the_backlog_is_consumed(
-        self, line: Line, duty: Redrive, tables: Tables
+        self, line: Line, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """Nothing but the group's committed offset tells."""
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=2 * 3600)
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S)
-        duty.turn()
+        job.run_once()
         assert tables.put_back() == []
         line.commit(WEBHOOKS_DELIVER, 1)
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == made
 
     def test_a_delayed_record_defers_it_only_when_it_is_overdue(
-        self, line: Line, duty: Redrive, tables: Tables
+        self, line: Line, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """Written two hours ago, it may have waited all the time for its due moment."""
         line.put(WEBHOOKS_DELAY[5], delayed(due_in_s=60), age_s=2 * 3600)
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S)
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == made
         line.put(WEBHOOKS_DELAY[5], delayed(due_in_s=-10 * MINUTE), age_s=0, partition=1)
         tables.deliveries(overdue_s=LONG_OVERDUE_S)
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == made
 
     def test_in_a_topic_deleted_and_made_again_old_offsets_hide_nothing(
-        self, line: Line, duty: Redrive, tables: Tables, make_topics: MakeTopics
+        self, line: Line, job: DeliveryRequeue, tables: Tables, make_topics: MakeTopics
     ) -> None:
         """The group's committed offset lies beyond the end: it will read what is there, so that is in line."""
         line.put(WEBHOOKS_DELIVER, *[b"gone"] * 5)
@@ -222,62 +224,64 @@ class TestInLine:
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=10 * MINUTE)
         in_line = tables.deliveries(overdue_s=20 * MINUTE)
         lost = tables.deliveries(overdue_s=30 * MINUTE)
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == lost
         line.commit(WEBHOOKS_DELIVER, 1)
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == in_line + lost
 
     def test_kafka_is_not_asked_unless_something_might_go_back(
         self, steady: Database, without_kafka: KafkaSettings, tables: Tables
     ) -> None:
         """With nothing pending, or nothing overdue for long, or all of it put back within the hour."""
-        duty = Redrive(steady, without_kafka, IMPATIENT)
-        duty.turn()
+        job = DeliveryRequeue(steady, without_kafka, IMPATIENT)
+        job.run_once()
         tables.deliveries(3, overdue_s=-MINUTE)
         tables.deliveries(3, overdue_s=10 * MINUTE)
         tables.deliveries(3, overdue_s=LONG_OVERDUE_S, redriven_s_ago=30 * MINUTE)
-        duty.turn()
+        job.run_once()
         paused = tables.make_application()
         tables.pause(paused)
         tables.deliveries(3, overdue_s=LONG_OVERDUE_S, application=paused)
-        duty.turn()
+        job.run_once()
         tables.deliveries(overdue_s=LONG_OVERDUE_S)
         with pytest.raises(KafkaUnavailableError):
-            duty.turn()
+            job.run_once()
         assert tables.put_back() == []
 
     def test_what_was_measured_counts_for_some_seconds(
         self, line: Line, steady: Database, tables: Tables
     ) -> None:
         """It is not asked for each batch anew."""
-        patient = Redrive(steady, line.settings, replace(IMPATIENT, look_every_s=600))
+        patient = DeliveryRequeue(steady, line.settings, replace(IMPATIENT, look_every_s=600))
         tables.deliveries(2 * BATCH, overdue_s=LONG_OVERDUE_S)
-        patient.turn()
+        patient.run_once()
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=3600)
-        patient.turn()
+        patient.run_once()
         assert len(tables.put_back()) == 2 * BATCH
 
     def test_how_overdue_they_are_is_told_while_kafka_is_away(
         self, steady: Database, without_kafka: KafkaSettings, tables: Tables, clock: Clock
     ) -> None:
         """That is when operators look."""
-        duty = Redrive(steady, without_kafka, Thresholds())
+        job = DeliveryRequeue(steady, without_kafka, RequeueThresholds())
         tables.deliveries(overdue_s=LONG_OVERDUE_S)
         for hours in (0, 1):
             with pytest.raises(KafkaUnavailableError):
-                duty.turn()
+                job.run_once()
             told = metric("mizan_webhook_overdue_seconds")
             assert told == pytest.approx(LONG_OVERDUE_S + hours * 3600, abs=60)
             clock.advance(HOUR)
 
     @pytest.mark.kills
-    def test_kafka_away_and_back(self, breakable: Engines, line: Line, duty: Redrive, tables: Tables) -> None:
-        """Nothing goes back while nobody knows what is in line; the duty fails, is seen failing, and goes on."""
+    def test_kafka_away_and_back(
+        self, breakable: Engines, line: Line, job: DeliveryRequeue, tables: Tables
+    ) -> None:
+        """Nothing goes back while nobody knows what is in line; the job fails, is seen failing, and goes on."""
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=60)
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         breakable.kafka.kill()
-        with at_work(duty) as (runner,):
+        with running_jobs(job) as (runner,):
             eventually(lambda: "the backlog is not known" in complaint(runner.check, Exception))
             assert tables.put_back() == []
             breakable.kafka.start()
@@ -286,32 +290,34 @@ class TestInLine:
 
 
 class TestPace:
-    def test_a_batch_each_second_at_most_the_most_overdue_first(self, duty: Redrive, tables: Tables) -> None:
+    def test_a_batch_each_second_at_most_the_most_overdue_first(
+        self, job: DeliveryRequeue, tables: Tables
+    ) -> None:
         """However many there are."""
         later = tables.deliveries(BATCH, overdue_s=LONG_OVERDUE_S)
         first = tables.deliveries(BATCH, overdue_s=LONG_OVERDUE_S + 60)
         last = tables.deliveries(3, overdue_s=LONG_OVERDUE_S - 60)
-        assert duty.turn() >= REST_S == 1
+        assert job.run_once() >= PAUSE_AFTER_BATCH_S == 1
         assert ids(tables.put_back()) == first
-        assert duty.turn() >= REST_S
+        assert job.run_once() >= PAUSE_AFTER_BATCH_S
         assert ids(tables.put_back()) == later + first
-        assert duty.turn() >= REST_S
+        assert job.run_once() >= PAUSE_AFTER_BATCH_S
         assert ids(tables.put_back()) == sorted(first + later + last)
         late = tables.deliveries(overdue_s=LONG_OVERDUE_S + 120)
-        duty.turn()  # the next round begins at the front again
+        job.run_once()  # the next round begins at the front again
         assert ids(tables.put_back()) == sorted(first + later + last + late)
 
     def test_no_look_passes_twice_over_what_was_put_back_within_the_hour(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """It reads some thousand at a time and keeps its place, and soon comes to the one behind them."""
-        duty = Redrive(steady, kafka_settings, Thresholds(round_every_s=600, look_every_s=600))
+        job = DeliveryRequeue(steady, kafka_settings, RequeueThresholds(round_every_s=600, look_every_s=600))
         tables.deliveries(2 * WINDOW, overdue_s=3 * LONG_OVERDUE_S, redriven_s_ago=60)
         (behind,) = tables.deliveries(overdue_s=LONG_OVERDUE_S)
-        assert 0 < duty.turn() < REST_S
-        assert 0 < duty.turn() < REST_S
+        assert 0 < job.run_once() < PAUSE_AFTER_BATCH_S
+        assert 0 < job.run_once() < PAUSE_AFTER_BATCH_S
         assert tables.put_back() == []
-        assert duty.turn() == REST_S
+        assert job.run_once() == PAUSE_AFTER_BATCH_S
         assert ids(tables.put_back()) == [behind]
         assert metric("mizan_webhook_overdue_seconds") == pytest.approx(3 * LONG_OVERDUE_S, abs=30)
 
@@ -319,54 +325,56 @@ class TestPace:
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """A million take half an hour."""
-        duty = Redrive(steady, kafka_settings, Thresholds(round_every_s=0.2))
+        job = DeliveryRequeue(steady, kafka_settings, RequeueThresholds(round_every_s=0.2))
         tables.deliveries(2 * BATCH, overdue_s=LONG_OVERDUE_S)
-        duty.turn()
+        job.run_once()
         tables.deliveries(overdue_s=3 * LONG_OVERDUE_S, redriven_s_ago=60)
         told_at_first = metric("mizan_webhook_overdue_seconds")
         tables.deliveries(100 * BATCH, overdue_s=LONG_OVERDUE_S - 60)
-        eventually(lambda: duty.turn() and metric("mizan_webhook_overdue_seconds") > 2 * told_at_first)
+        eventually(lambda: job.run_once() and metric("mizan_webhook_overdue_seconds") > 2 * told_at_first)
         assert len(tables.put_back()) < 50 * BATCH
 
     def test_it_looks_past_all_that_a_paused_application_has_waiting(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """Though nothing is overdue enough to go back, the gauge tells of those that count."""
-        duty = Redrive(steady, kafka_settings, Thresholds(round_every_s=600, look_every_s=600))
+        job = DeliveryRequeue(steady, kafka_settings, RequeueThresholds(round_every_s=600, look_every_s=600))
         tables.deliveries(WINDOW, overdue_s=10 * MINUTE, parked=True)
         tables.pause()
         tables.deliveries(overdue_s=5 * MINUTE, application=tables.make_application())
-        assert 0 < duty.turn() < REST_S
-        assert duty.turn() > REST_S
+        assert 0 < job.run_once() < PAUSE_AFTER_BATCH_S
+        assert job.run_once() > PAUSE_AFTER_BATCH_S
         assert metric("mizan_webhook_overdue_seconds") == pytest.approx(5 * MINUTE, abs=30)
 
-    def test_equal_due_times_are_no_obstacle(self, duty: Redrive, tables: Tables, clock: Clock) -> None:
+    def test_equal_due_times_are_no_obstacle(
+        self, job: DeliveryRequeue, tables: Tables, clock: Clock
+    ) -> None:
         """More than a batch, more than a window, all due at one instant."""
         clock.stop_at(clock.now())
         redriven = tables.deliveries(WINDOW, overdue_s=LONG_OVERDUE_S, redriven_s_ago=60)
         made = tables.deliveries(BATCH + 1, overdue_s=LONG_OVERDUE_S)
         assert redriven[-1] < made[0]
         for _ in range(3):
-            duty.turn()
+            job.run_once()
         assert ids(tables.put_back()) == made
 
     def test_a_round_begins_a_while_after_the_last_one(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """What falls behind its place meanwhile waits for the next."""
-        patient = Redrive(steady, kafka_settings, replace(Thresholds(), look_every_s=30))
-        assert 29 < patient.turn() <= 30
+        patient = DeliveryRequeue(steady, kafka_settings, replace(RequeueThresholds(), look_every_s=30))
+        assert 29 < patient.run_once() <= 30
         tables.deliveries(overdue_s=LONG_OVERDUE_S)
-        patient.turn()
+        patient.run_once()
         assert tables.put_back() == []
-        soon = Redrive(steady, kafka_settings, Thresholds(round_every_s=0.2))
-        soon.turn()
+        soon = DeliveryRequeue(steady, kafka_settings, RequeueThresholds(round_every_s=0.2))
+        soon.run_once()
         assert len(tables.put_back()) == 1
         tables.deliveries(overdue_s=LONG_OVERDUE_S + 60)
-        eventually(lambda: soon.turn() and len(tables.put_back()) == 2)
+        eventually(lambda: soon.run_once() and len(tables.put_back()) == 2)
 
     def test_what_somebody_holds_is_left_to_the_next_round(
-        self, duty: Redrive, tables: Tables, database_settings: DatabaseSettings
+        self, job: DeliveryRequeue, tables: Tables, database_settings: DatabaseSettings
     ) -> None:
         """The webhook service records a try: nobody waits for it, and if it succeeds nothing goes back."""
         held, ending, going = tables.deliveries(3, overdue_s=LONG_OVERDUE_S)
@@ -376,16 +384,16 @@ class TestPace:
                 "update webhook_deliveries set status = 'succeeded', next_due_at = null where id = %s",
                 (ending,),
             )
-            duty.turn()
+            job.run_once()
             assert ids(tables.put_back()) == [going]
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == [held, going]
 
     def test_what_changed_since_it_was_found_does_not_go_back(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """Measuring takes a moment: meanwhile one succeeds, one is tried, one is parked, one goes by another."""
-        overdue = _Overdue(steady, kafka_settings, IMPATIENT)
+        overdue = _OverdueDeliveries(steady, kafka_settings, IMPATIENT)
         found = tables.deliveries(5, overdue_s=LONG_OVERDUE_S)
         window = overdue.look(None)
         assert window.ids == found
@@ -411,7 +419,7 @@ class TestPace:
         overdue = tables.deliveries(3 * BATCH, overdue_s=LONG_OVERDUE_S)
         parked = tables.deliveries(3 * BATCH, overdue_s=LONG_OVERDUE_S, application=other, parked=True)
         databases = [Database(database_settings, "scheduler", **STEADY_PLANS) for _ in range(3)]
-        with at_work(*(Redrive(database, kafka_settings, IMPATIENT) for database in databases)):
+        with running_jobs(*(DeliveryRequeue(database, kafka_settings, IMPATIENT) for database in databases)):
             eventually(lambda: len(tables.put_back()) >= len(overdue + parked))
             eventually(lambda: not tables.parked())
         for database in databases:
@@ -421,20 +429,20 @@ class TestPace:
 
 class TestParked:
     def test_what_is_parked_goes_back_at_once_when_its_application_is_resumed(
-        self, duty: Redrive, tables: Tables
+        self, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """However short its time is over, and not before; then it is parked no longer."""
         before = metric("mizan_webhook_resumed_total")
         made = tables.deliveries(3, overdue_s=1, step=3, parked=True)
         tables.pause()
-        duty.turn()
+        job.run_once()
         assert (tables.put_back(), tables.parked()) == ([], made)
         tables.resume()
-        duty.turn()
+        job.run_once()
         assert (ids(tables.put_back()), tables.parked()) == (made, [])
         assert {message.step for message in tables.put_back()} == {3}
         assert metric("mizan_webhook_resumed_total") == before + 3
-        duty.turn()
+        job.run_once()
         assert len(tables.put_back()) == 3
 
     def test_it_needs_no_word_from_kafka(
@@ -442,39 +450,43 @@ class TestParked:
     ) -> None:
         """Its record was consumed when it was parked, so none is in line."""
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S, parked=True)
-        duty = Redrive(steady, without_kafka, IMPATIENT)
-        duty.turn()
+        job = DeliveryRequeue(steady, without_kafka, IMPATIENT)
+        job.run_once()
         assert ids(tables.put_back()) == made
-        duty.turn()
+        job.run_once()
 
     def test_overdue_ones_do_not_keep_parked_ones_waiting_nor_the_other_way_round(
-        self, duty: Redrive, tables: Tables
+        self, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """They take turns."""
         other = tables.make_application()
         tables.deliveries(10 * BATCH, overdue_s=LONG_OVERDUE_S)
         tables.deliveries(10 * BATCH, overdue_s=1, application=other, parked=True)
         for _ in range(4):
-            assert duty.turn() == REST_S
+            assert job.run_once() == PAUSE_AFTER_BATCH_S
         told = [message.application_id for message in tables.put_back()]
         assert sorted(map(told.count, (tables.application, other))) == [2 * BATCH, 2 * BATCH]
 
-    def test_parked_again_it_goes_back_again_within_the_hour(self, duty: Redrive, tables: Tables) -> None:
+    def test_parked_again_it_goes_back_again_within_the_hour(
+        self, job: DeliveryRequeue, tables: Tables
+    ) -> None:
         """Paused, resumed, paused, resumed: a pause is no loss, and has no hour to keep."""
         (made,) = tables.deliveries(overdue_s=1, parked=True)
-        duty.turn()
+        job.run_once()
         tables.run("update webhook_deliveries set parked_at = mizan_now()")
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == [made, made]
 
-    def test_many_of_one_application_keep_no_other_waiting(self, duty: Redrive, tables: Tables) -> None:
+    def test_many_of_one_application_keep_no_other_waiting(
+        self, job: DeliveryRequeue, tables: Tables
+    ) -> None:
         """A batch at a time, each beginning with the next application, and full while there is enough."""
         small, great = tables.make_application(), tables.application
         assert great < small
         tables.deliveries(3 * BATCH, overdue_s=1, application=great, parked=True)
         tables.deliveries(3, overdue_s=1, application=small, parked=True)
         for turn, expected in enumerate((BATCH, 2 * BATCH, 3 * BATCH, 3 * BATCH + 3), start=1):
-            duty.turn()
+            job.run_once()
             assert len(tables.put_back()) == expected
             told = [message.application_id for message in tables.put_back()]
             assert told.count(small) == (0 if turn == 1 else 3)
@@ -482,26 +494,26 @@ class TestParked:
         assert len(set(ids(tables.put_back()))) == 3 * BATCH + 3
 
     def test_one_that_has_ended_or_moved_on_meanwhile_only_stops_being_parked(
-        self, duty: Redrive, tables: Tables
+        self, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """Somebody resent it, or a repeat of its record was tried after the application was resumed."""
         tables.deliveries(overdue_s=60, parked=True, status="succeeded")
         tables.deliveries(overdue_s=60, parked=True, status="failed")
         tables.deliveries(overdue_s=-60, parked=True, step=2)
-        duty.turn()
+        job.run_once()
         assert (tables.put_back(), tables.parked()) == ([], [])
         assert tables.run("select from webhook_deliveries where redriven_at is not null") == []
 
     def test_one_that_somebody_holds_is_left_to_the_next_look(
-        self, duty: Redrive, tables: Tables, database_settings: DatabaseSettings
+        self, job: DeliveryRequeue, tables: Tables, database_settings: DatabaseSettings
     ) -> None:
         """Nobody waits for it."""
         held, going = tables.deliveries(2, overdue_s=1, parked=True)
         with psycopg.connect(database_settings.url) as somebody:
             somebody.execute("select from webhook_deliveries where id = %s for no key update", (held,))
-            duty.turn()
+            job.run_once()
             assert ids(tables.put_back()) == [going]
-        duty.turn()
+        job.run_once()
         assert ids(tables.put_back()) == [held, going]
 
 

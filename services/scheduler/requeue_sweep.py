@@ -17,14 +17,14 @@ P = TypeVar("P")
 # Both are written out in the statements for the planner's sake: of an unknown limit it assumes a tenth of the table.
 BATCH = 500
 WINDOW = 5000
-REST_S = 1.0
+PAUSE_AFTER_BATCH_S = 1.0
 """After a batch: no more than 500 go back each second."""
-_STRIDE_S = 0.2
+_PAUSE_AFTER_EMPTY_WINDOW_S = 0.2
 """Between two windows with nothing to put back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholds:
+class RequeueThresholds:
     patience_s: float = 900.0
     """Beyond the age of what is the oldest in line: only what has waited for longer is put back."""
     again_s: float = 3600.0
@@ -35,7 +35,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True, slots=True)
-class Window(Generic[P]):
+class SweepWindow(Generic[P]):
     """A stretch of what waits. Times are those it has waited since, by the database's clock, in seconds since 1970."""
 
     now: float
@@ -49,8 +49,8 @@ class Window(Generic[P]):
     """Behind this window, or behind `ids` where they fill a batch; None when nothing is left."""
 
 
-class Waiting(Protocol[P]):
-    def look(self, place: P | None) -> Window[P]:
+class RequeueSource(Protocol[P]):
+    def look(self, place: P | None) -> SweepWindow[P]:
         """From this place on, or from the longest waiting."""
 
     def in_line_s(self, now: float) -> float:
@@ -60,10 +60,10 @@ class Waiting(Protocol[P]):
         """Those that still wait, and have for longer than that. Returns how many went back."""
 
 
-class Rounds(Generic[P]):
+class RequeueSweep(Generic[P]):
     """`oldest` tells operators how long the longest waiting has waited."""
 
-    def __init__(self, waiting: Waiting[P], thresholds: Thresholds, oldest: Gauge) -> None:
+    def __init__(self, waiting: RequeueSource[P], thresholds: RequeueThresholds, oldest: Gauge) -> None:
         self._waiting = waiting
         self._thresholds = thresholds
         self._oldest = oldest
@@ -94,16 +94,16 @@ class Rounds(Generic[P]):
                 goes_on = False  # those behind have waited even less
         if goes_on and window.next_place is not None:
             self._place = window.next_place
-            return put_back, REST_S if put_back else _STRIDE_S
+            return put_back, PAUSE_AFTER_BATCH_S if put_back else _PAUSE_AFTER_EMPTY_WINDOW_S
         self._end()
-        return put_back, REST_S if put_back else max(0.0, self._next_at - monotonic())
+        return put_back, PAUSE_AFTER_BATCH_S if put_back else max(0.0, self._next_at - monotonic())
 
     def _end(self) -> None:
         self._is_under_way = False
         if self._told_at is None:
             self._oldest.set(0)
 
-    def _tell(self, window: Window[P]) -> None:
+    def _tell(self, window: SweepWindow[P]) -> None:
         """The first that counts is the oldest. A round may take long: then of the first window once more."""
         if self._place is None:
             self._told_at = None
@@ -122,5 +122,5 @@ class Rounds(Generic[P]):
         return self._in_line_s
 
 
-def _waited_s(window: Window[P], since: float | None) -> float:
+def _waited_s(window: SweepWindow[P], since: float | None) -> float:
     return 0.0 if since is None else max(0.0, window.now - since)

@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 from prometheus_client import Counter, Gauge
 
-from services.scheduler.parked import Parked
+from services.scheduler.quarantine import Quarantine
 from shared.domain.intents.states import Trigger
 from shared.domain.intents.store import (
     EXPIRY_BATCH,
@@ -22,17 +22,17 @@ from shared.platform.database.pool import Database, DatabaseUnavailableError
 
 EXPIRED = Counter("mizan_intents_expired", "Intents canceled because they expired")
 LATENESS = Gauge("mizan_expiry_late_seconds", "How overdue the most overdue expiry is")
-PARKED = Gauge("mizan_expiry_quarantined_intents", "Expired intents that PostgreSQL refuses to cancel")
+QUARANTINED = Gauge("mizan_expiry_quarantined_intents", "Expired intents that PostgreSQL refuses to cancel")
 
 # Somebody may change expires_at in the database, which nobody tells us.
-LOOK_AGAIN_S = 0.5
+POLL_INTERVAL_S = 0.5
 _LONGEST_PAUSE_S = 1.0
 _SHORTEST_PAUSE_S = 0.01
 # After a full batch, of the time it took, for each session that is at work for somebody who waits: a great wave of
 # expiries leaves the API room for its creates, and is quick where nobody needs the machine but those who carry the
 # wave on.
-_REST_FOR_EACH = 0.25
-_LONGEST_REST = 1.0
+_PAUSE_PER_BUSY_SESSION = 0.25
+_LONGEST_PAUSE_SHARE = 1.0
 _COUNT_BUSY = """
 select count(*) from pg_stat_activity
 where state = 'active' and backend_type = 'client backend'
@@ -41,7 +41,7 @@ where state = 'active' and backend_type = 'client backend'
 _log = logging.getLogger(__name__)
 
 
-class Expiry:
+class IntentExpiry:
     name = "expiry"
 
     def __init__(self, database: Database) -> None:
@@ -49,9 +49,9 @@ class Expiry:
         self._batch = EXPIRY_BATCH
         self._went_well = 0
         self._held_pause_s = _SHORTEST_PAUSE_S
-        self._parked: Parked[UUID] = Parked("intents cannot be canceled", PARKED)
+        self._parked: Quarantine[UUID] = Quarantine("intents cannot be canceled", QUARANTINED)
 
-    def turn(self) -> float:
+    def run_once(self) -> float:
         """A batch of what is due. Wakes for the next due moment, and looks at least every second."""
         began, waiting = monotonic(), self._parked.waiting()
         due_in_s = self._look(waiting)
@@ -59,7 +59,7 @@ class Expiry:
         shortest_s = min(max(_SHORTEST_PAUSE_S, 5 * (monotonic() - began)), _LONGEST_PAUSE_S)
         if due_in_s > 0:
             self._parked.release_all_but(waiting)
-            return max(min(due_in_s, LOOK_AGAIN_S), shortest_s)
+            return max(min(due_in_s, POLL_INTERVAL_S), shortest_s)
         began, batch = monotonic(), self._batch
         expired = self._expire()
         EXPIRED.inc(expired)
@@ -69,7 +69,7 @@ class Expiry:
             self._held_pause_s = _SHORTEST_PAUSE_S
             return shortest_s
         # What is due and was not taken is held by somebody else: another scheduler, or a payment being made.
-        self._held_pause_s = min(2 * self._held_pause_s, LOOK_AGAIN_S)
+        self._held_pause_s = min(2 * self._held_pause_s, POLL_INTERVAL_S)
         return max(self._held_pause_s, shortest_s)
 
     def check(self) -> None:
@@ -84,13 +84,13 @@ class Expiry:
         with self._database.cursor() as cursor:
             due_in_s = seconds_to_next_due(cursor, waiting)
         LATENESS.set(max(0, -due_in_s) if due_in_s is not None else 0)
-        return LOOK_AGAIN_S if due_in_s is None else due_in_s
+        return POLL_INTERVAL_S if due_in_s is None else due_in_s
 
     def _rest(self) -> float:
         """Of the time that the batch took."""
         with self._database.cursor() as cursor:
             busy = int(first_value(cursor.execute(_COUNT_BUSY)))
-        return min(_REST_FOR_EACH * busy, _LONGEST_REST)
+        return min(_PAUSE_PER_BUSY_SESSION * busy, _LONGEST_PAUSE_SHARE)
 
     def _expire(self) -> int:
         """A batch that fails is tried in smaller steps, down to the one intent that is to blame."""

@@ -26,7 +26,7 @@ where ctid = any(array(
     order by next_verify_at limit %(limit)s for no key update skip locked))
 returning id, sendings, sent_at + %(arrives_after)s <= mizan_now()"""
 
-_OLDEST_UNDER_WAY = """
+_OLDEST_UNSETTLED = """
 select coalesce(extract(epoch from mizan_now() - min(sent_at))::float8, 0) from payment_attempts
 where state in ('sent', 'unknown') and next_verify_at is not null"""
 
@@ -37,16 +37,16 @@ def claim_verifications(cursor: Cursor[Any], limit: int) -> list[Question]:
     return [Question(UUID(str(attempt)), *rest) for attempt, *rest in cursor.execute(_CLAIM, values)]
 
 
-def oldest_under_way_s(cursor: Cursor[Any]) -> float:
+def oldest_unsettled_age_s(cursor: Cursor[Any]) -> float:
     """For how long the provider of the longest waiting attempt has owed us an answer; 0 when none does.
 
     Without those that only an operator can decide: they are counted elsewhere, and wait as long as people do.
     """
-    return float(first_value(cursor.execute(_OLDEST_UNDER_WAY)))
+    return float(first_value(cursor.execute(_OLDEST_UNSETTLED)))
 
 
 REQUESTED = Counter("mizan_status_inquiries_requested", "Status inquiries queued")
-UNDER_WAY = Gauge(
+OLDEST_UNSETTLED = Gauge(
     "mizan_attempts_in_progress_oldest_age_seconds", "Age of the oldest payment attempt without an outcome"
 )
 
@@ -66,7 +66,7 @@ class VerificationRequests:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def turn(self) -> float:
+    def run_once(self) -> float:
         """A batch at most."""
         with self._database.transaction() as connection:
             cursor = connection.cursor()
@@ -74,11 +74,15 @@ class VerificationRequests:
             cursor.executemany(
                 _QUEUE,
                 [
-                    {"topic": CHECKOUT_VERIFY.name, "attempt": question.attempt, "payload": _due(question)}
+                    {
+                        "topic": CHECKOUT_VERIFY.name,
+                        "attempt": question.attempt,
+                        "payload": _message(question),
+                    }
                     for question in questions
                 ],
             )
-            UNDER_WAY.set(oldest_under_way_s(cursor))
+            OLDEST_UNSETTLED.set(oldest_unsettled_age_s(cursor))
         REQUESTED.inc(len(questions))
         return 0.0 if len(questions) == BATCH else PAUSE_S
 
@@ -86,5 +90,5 @@ class VerificationRequests:
         """The database belongs to the process."""
 
 
-def _due(question: Question) -> str:
+def _message(question: Question) -> str:
     return encode(VerificationDue(question.attempt, question.number, question.surely_arrived)).decode()

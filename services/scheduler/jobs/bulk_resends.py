@@ -37,10 +37,10 @@ BATCH_SQL = f"""
 select failed.id from unnest(%(facets)s::smallint[]) as wanted (facet)
 cross join lateral ({OF_FACET_SQL} limit {BATCH}) as failed
 order by id limit {BATCH}"""
-_BEHIND = "select uuid7_floor(%s)"
+_UNTIL_ID = "select uuid7_floor(%s)"
 # What somebody has asked for, and what is in line from an earlier bulk, is on its way: it goes once. After an hour
 # the wish is taken for lost.
-_QUEUE = f"""
+_REQUEST_RESENDS = f"""
 with wanted as (
     select wish, delivery, place
     from unnest(%(wishes)s::uuid[], %(deliveries)s::uuid[]) with ordinality as one (wish, delivery, place)
@@ -66,7 +66,7 @@ where id = %(id)s"""
 
 
 @dataclass(frozen=True, slots=True)
-class _UnderWay:
+class _BulkResend:
     id: UUID
     application_id: UUID
     reached: UUID
@@ -80,7 +80,7 @@ class BulkResends:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def turn(self) -> float:
+    def run_once(self) -> float:
         """A batch of one application's, and at once of the next one's."""
         with self._database.transaction() as connection:
             read_in_order(connection)
@@ -95,12 +95,12 @@ class BulkResends:
         """The database belongs to the process."""
 
 
-def _claim(connection: Connection[Any]) -> _UnderWay | None:
-    with connection.cursor(row_factory=class_row(_UnderWay)) as cursor:
+def _claim(connection: Connection[Any]) -> _BulkResend | None:
+    with connection.cursor(row_factory=class_row(_BulkResend)) as cursor:
         return cursor.execute(_CLAIM).fetchone()
 
 
-def _advance(connection: Connection[Any], under_way: _UnderWay) -> int:
+def _advance(connection: Connection[Any], under_way: _BulkResend) -> int:
     refusal = refusal_of(connection, under_way.application_id)
     deliveries = [] if refusal else _next_deliveries(connection, under_way)
     resent = 0
@@ -108,9 +108,9 @@ def _advance(connection: Connection[Any], under_way: _UnderWay) -> int:
         values = {
             "application": under_way.application_id,
             "deliveries": deliveries,
-            "wishes": [wish_of(under_way.id, delivery) for delivery in deliveries],
+            "wishes": [resend_id(under_way.id, delivery) for delivery in deliveries],
         }
-        resent = connection.execute(_QUEUE, values).rowcount
+        resent = connection.execute(_REQUEST_RESENDS, values).rowcount
     outcome = Outcome(refusal) if refusal else Outcome.DONE if len(deliveries) < BATCH else None
     connection.execute(
         _ADVANCE,
@@ -125,8 +125,8 @@ def _advance(connection: Connection[Any], under_way: _UnderWay) -> int:
     return resent
 
 
-def _next_deliveries(connection: Connection[Any], under_way: _UnderWay) -> Sequence[UUID]:
-    (behind,) = connection.execute(_BEHIND, (under_way.until,)).fetchone() or (None,)
+def _next_deliveries(connection: Connection[Any], under_way: _BulkResend) -> Sequence[UUID]:
+    (behind,) = connection.execute(_UNTIL_ID, (under_way.until,)).fetchone() or (None,)
     values = {
         "application": under_way.application_id,
         "facets": FAILED_FACETS,
@@ -137,6 +137,6 @@ def _next_deliveries(connection: Connection[Any], under_way: _UnderWay) -> Seque
     return [row[0] for row in connection.execute(BATCH_SQL, values)]
 
 
-def wish_of(bulk_id: UUID, delivery_id: UUID) -> UUID:
+def resend_id(bulk_id: UUID, delivery_id: UUID) -> UUID:
     """Always the same for the same two, so that a repeat is met once."""
     return uuid5(bulk_id, str(delivery_id))

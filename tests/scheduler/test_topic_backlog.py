@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from services.scheduler.backlog import Backlog
+from services.scheduler.topic_backlog import TopicBacklog
 from shared.domain.messages import DeliveryDue
 from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
 from shared.platform.kafka import clients
@@ -34,7 +34,7 @@ def line(kafka_settings: KafkaSettings, make_topics: MakeTopics) -> Line:
 
 
 def oldest_s(line: Line, *topics: Topic) -> float:
-    return Backlog(line.settings, topics or TOPICS).oldest_s(time())
+    return TopicBacklog(line.settings, topics or TOPICS).oldest_s(time())
 
 
 def about(seconds: float) -> object:
@@ -116,9 +116,9 @@ def test_by_the_time_that_is_asked_for(line: Line) -> None:
     """The database's clock decides, not this machine's."""
     line.put(DELAYED, due(in_s=3600))
     line.put(WEBHOOKS_DELIVER, b"x", age_s=100)
-    backlog = Backlog(line.settings, TOPICS)
+    backlog = TopicBacklog(line.settings, TOPICS)
     assert backlog.oldest_s(time() + 7200) == about(7300)
-    assert Backlog(line.settings, [DELAYED]).oldest_s(time() + 7200) == about(3600)
+    assert TopicBacklog(line.settings, [DELAYED]).oldest_s(time() + 7200) == about(3600)
     assert backlog.oldest_s(time() - 7200) == 0
 
 

@@ -8,8 +8,13 @@ import pytest
 from prometheus_client import REGISTRY
 from psycopg import sql
 
-from services.scheduler import lapsed_rows
-from services.scheduler.lapsed_rows import BUSY_PAUSE_S, IDLE_PAUSE_S, LAPSING, LapsedRows
+from services.scheduler.jobs import purge_expired_rows
+from services.scheduler.jobs.purge_expired_rows import (
+    BUSY_PAUSE_S,
+    EXPIRING_TABLES,
+    IDLE_PAUSE_S,
+    ExpiredRowPurge,
+)
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings, KeptSettings
 from tests.clock import Clock
@@ -42,8 +47,8 @@ def _now(clock: Clock) -> None:
 
 
 @pytest.fixture
-def duty(steady: Database) -> LapsedRows:
-    return LapsedRows(steady, KEPT)
+def job(steady: Database) -> ExpiredRowPurge:
+    return ExpiredRowPurge(steady, KEPT)
 
 
 def _add(database: Database, table: str, expires_at: datetime, rows: int = 1) -> None:
@@ -65,12 +70,12 @@ def _left(database: Database, table: str) -> list[datetime]:
 
 def test_every_table_that_lapses_is_tested_here() -> None:
     """Add a line to LAPSING, and this file has to follow."""
-    assert {lapsing.table for lapsing in LAPSING} == KEPT_DAYS.keys() == _COLUMNS.keys()
+    assert {lapsing.table for lapsing in EXPIRING_TABLES} == KEPT_DAYS.keys() == _COLUMNS.keys()
 
 
 @pytest.mark.parametrize("table", KEPT_DAYS)
 def test_a_row_goes_when_it_has_been_over_for_longer_than_kept(
-    steady: Database, duty: LapsedRows, table: str
+    steady: Database, job: ExpiredRowPurge, table: str
 ) -> None:
     """To the instant, and counted. What is over but kept stays, and what is not over stays anyway."""
     edge = NOW - timedelta(days=KEPT_DAYS[table])
@@ -78,7 +83,7 @@ def test_a_row_goes_when_it_has_been_over_for_longer_than_kept(
     for expires_at in (edge - timedelta(days=1000), edge - timedelta(microseconds=1), *kept):
         _add(steady, table, expires_at)
     before = _removed(table)
-    assert duty.turn() == IDLE_PAUSE_S
+    assert job.run_once() == IDLE_PAUSE_S
     assert _left(steady, table) == kept
     assert _removed(table) - before == 2
 
@@ -88,55 +93,55 @@ def _removed(table: str) -> float:
 
 
 def test_rows_go_in_small_batches_the_oldest_first(
-    steady: Database, duty: LapsedRows, monkeypatch: pytest.MonkeyPatch
+    steady: Database, job: ExpiredRowPurge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a short pause between two batches, and a long one when nothing is left."""
-    monkeypatch.setattr(lapsed_rows, "BATCH", 10)
+    monkeypatch.setattr(purge_expired_rows, "BATCH", 10)
     over = NOW - timedelta(days=31)
     _add(steady, "sessions", over, rows=25)
     _add(steady, "login_throttles", over, rows=5)
-    assert duty.turn() == BUSY_PAUSE_S
+    assert job.run_once() == BUSY_PAUSE_S
     assert _left(steady, "sessions") == [over - timedelta(milliseconds=n) for n in reversed(range(15))]
     assert _left(steady, "login_throttles") == []
-    assert duty.turn() == BUSY_PAUSE_S
+    assert job.run_once() == BUSY_PAUSE_S
     assert len(_left(steady, "sessions")) == 5
-    assert duty.turn() == IDLE_PAUSE_S
+    assert job.run_once() == IDLE_PAUSE_S
     assert _left(steady, "sessions") == []
 
 
-def test_a_table_that_fails_keeps_no_other_from_its_turn(steady: Database, duty: LapsedRows) -> None:
+def test_a_table_that_fails_keeps_no_other_from_its_turn(steady: Database, job: ExpiredRowPurge) -> None:
     """And the failure is seen."""
     with steady.transaction() as connection:
         connection.execute("alter table sessions rename to sessions_gone")
     _add(steady, "login_throttles", NOW - timedelta(days=31))
     with pytest.raises(psycopg.errors.UndefinedTable):
-        duty.turn()
+        job.run_once()
     assert _left(steady, "login_throttles") == []
 
 
 def test_rows_that_somebody_holds_are_left_to_the_next_turn(
-    steady: Database, duty: LapsedRows, database_settings: DatabaseSettings
+    steady: Database, job: ExpiredRowPurge, database_settings: DatabaseSettings
 ) -> None:
     """It does not wait for them, and it does not undo what was done to them meanwhile."""
     over = NOW - timedelta(days=31)
     _add(steady, "sessions", over, rows=3)
     with psycopg.connect(database_settings.url) as somebody:
         somebody.execute("update sessions set expires_at = %s where expires_at = %s", (NOW, over))
-        assert duty.turn() == IDLE_PAUSE_S
+        assert job.run_once() == IDLE_PAUSE_S
         assert _left(steady, "sessions") == [over]
-    duty.turn()
+    job.run_once()
     assert _left(steady, "sessions") == [NOW]
 
 
 @pytest.mark.parametrize("rows", [0, pytest.param(50_000, marks=pytest.mark.plans)])
 @pytest.mark.parametrize("table", KEPT_DAYS)
-def test_it_never_reads_a_whole_table(steady: Database, duty: LapsedRows, table: str, rows: int) -> None:
+def test_it_never_reads_a_whole_table(steady: Database, job: ExpiredRowPurge, table: str, rows: int) -> None:
     """Planned on a table that was vacuumed while empty; then it grows, and nobody analyzes it."""
     with steady.cursor() as cursor:
         cursor.execute(f"alter table {table} set (autovacuum_enabled = off)".encode())
         cursor.execute(f"vacuum analyze {table}".encode())
     for _ in range(10):
-        duty.turn()
+        job.run_once()
     if rows:
         _add(steady, table, NOW - timedelta(days=31), rows)
     for analyzed in (False, True):
@@ -144,10 +149,10 @@ def test_it_never_reads_a_whole_table(steady: Database, duty: LapsedRows, table:
             with steady.cursor() as cursor:
                 cursor.execute(f"analyze {table}".encode())
         before = _reads(steady, table)
-        assert duty.turn() == (BUSY_PAUSE_S if rows else IDLE_PAUSE_S)
+        assert job.run_once() == (BUSY_PAUSE_S if rows else IDLE_PAUSE_S)
         by_scanning, by_index = _reads(steady, table)
         assert by_scanning == before[0]
-        assert by_index - before[1] == min(rows, lapsed_rows.BATCH)
+        assert by_index - before[1] == min(rows, purge_expired_rows.BATCH)
     with steady.transaction() as connection:
         plan = _plan(connection, table)
     assert "Tid Scan" in plan
@@ -170,5 +175,5 @@ def _reads(database: Database, table: str) -> tuple[int, int]:
 
 
 def _plan(connection: psycopg.Connection[Any], table: str) -> str:
-    explained = sql.SQL("explain {}").format(lapsed_rows.remove_statement(table))
+    explained = sql.SQL("explain {}").format(purge_expired_rows.purge_statement(table))
     return "\n".join(line for (line,) in connection.execute(explained, (1,)))

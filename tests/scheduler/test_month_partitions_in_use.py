@@ -9,30 +9,31 @@ from time import monotonic
 import psycopg
 import pytest
 
-from services.scheduler import month_tables, partitions
-from services.scheduler.partitions import MonthMissingError, Partitions
+from services.scheduler import partition_tables
+from services.scheduler.jobs import month_partitions
+from services.scheduler.jobs.month_partitions import MonthMissingError, MonthPartitions
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings
 from tests.postgres_looks import waiting_for_a_lock
-from tests.scheduler.at_work import at_work
 from tests.scheduler.history import KEPT, PARENTS, History, partition_metric
+from tests.scheduler.running_jobs import running_jobs
 from tests.waiting import eventually
 
 
-def test_a_long_reader_holds_up_neither_the_duty_nor_others_behind_it(
+def test_a_long_reader_holds_up_neither_the_job_nor_others_behind_it(
     history: History,
-    partitions_duty: Partitions,
+    partitions_job: MonthPartitions,
     database_settings: DatabaseSettings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It tries again and again, and each time those who queue behind it wait for a moment only."""
-    monkeypatch.setattr(partitions, "_EVERY_S", 0.01)
+    monkeypatch.setattr(month_partitions, "_INTERVAL_S", 0.01)
     history.make(1, 2, 3, 4)
     old = history.add(4)
     with psycopg.connect(database_settings.url) as reader:
         reader.execute("select from intent_events")
-        with at_work(partitions_duty) as (runner,):
+        with running_jobs(partitions_job) as (runner,):
             moments = count()
             slowest = _slowest(lambda: (history.add(0, next(moments)), history.ids("intent_events")), for_s=2)
             runner.check()
@@ -54,31 +55,31 @@ def _slowest(action: Callable[[], object], for_s: float) -> float:
 
 def test_work_that_begins_at_the_last_moment_keeps_its_month(
     history: History,
-    partitions_duty: Partitions,
+    partitions_job: MonthPartitions,
     database_settings: DatabaseSettings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """While the partitions_duty, content with what it saw, waits for its lock, a delivery becomes pending again."""
-    monkeypatch.setattr(month_tables, "_LOCK_PATIENCE", "10s")
+    """While the partitions_job, content with what it saw, waits for its lock, a delivery becomes pending again."""
+    monkeypatch.setattr(partition_tables, "_LOCK_TIMEOUT", "10s")
     history.make(1, 2, 3)
     history.add(3, status="failed")
     with ThreadPoolExecutor(1) as pool:
         with psycopg.connect(database_settings.url) as resending:
             resending.execute("update webhook_deliveries set status = 'pending', next_due_at = now()")
-            turn = pool.submit(partitions_duty.turn)
+            turn = pool.submit(partitions_job.run_once)
             eventually(lambda: waiting_for_a_lock(history.database))
-        assert turn.result() == partitions._EVERY_S
+        assert turn.result() == month_partitions._INTERVAL_S
     assert history.run("select status from webhook_deliveries") == [("pending",)]
 
 
 def test_a_month_is_made_under_a_row_that_is_just_being_written(
     history: History,
-    partitions_duty: Partitions,
+    partitions_job: MonthPartitions,
     database_settings: DatabaseSettings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """This month is missing; nobody sees the row yet, and it is in the default partition already."""
-    monkeypatch.setattr(month_tables, "_LOCK_PATIENCE", "10s")
+    monkeypatch.setattr(partition_tables, "_LOCK_TIMEOUT", "10s")
     history.make(1)
     history.take_away(0)
     insert = (
@@ -87,9 +88,9 @@ def test_a_month_is_made_under_a_row_that_is_just_being_written(
     with ThreadPoolExecutor(1) as pool:
         with psycopg.connect(database_settings.url) as writer:
             writer.execute(insert)
-            turn = pool.submit(partitions_duty.turn)
+            turn = pool.submit(partitions_job.run_once)
             eventually(lambda: waiting_for_a_lock(history.database))
-        assert turn.result() == partitions._MORE_TO_DO_S
+        assert turn.result() == month_partitions._BUSY_INTERVAL_S
     (id_,) = history.ids("intent_events")
     assert history.place("intent_events", id_) == history.name("intent_events", 0)
 
@@ -105,9 +106,9 @@ def test_two_schedulers_at_once_do_everything_once(
     databases = [Database(database_settings, "test", **STEADY_PLANS) for _ in range(2)]
 
     def keep_house(database: Database) -> None:
-        duty = Partitions(database, KEPT)
+        job = MonthPartitions(database, KEPT)
         start.wait()
-        eventually(lambda: duty.turn() and not history.exists("webhook_tries", 3), every=0)
+        eventually(lambda: job.run_once() and not history.exists("webhook_tries", 3), every=0)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(keep_house, databases))
@@ -119,7 +120,7 @@ def test_two_schedulers_at_once_do_everything_once(
 
 
 def test_inserts_go_on_while_months_come_and_go(
-    history: History, partitions_duty: Partitions, database_settings: DatabaseSettings
+    history: History, partitions_job: MonthPartitions, database_settings: DatabaseSettings
 ) -> None:
     """Also those whose month is missing and made under them: none fails, none is lost."""
     history.make(*range(1, 9))
@@ -140,7 +141,7 @@ def test_inserts_go_on_while_months_come_and_go(
 
         def is_idle() -> bool:
             try:
-                return partitions_duty.turn() == partitions._EVERY_S and not history.exists(
+                return partitions_job.run_once() == month_partitions._INTERVAL_S and not history.exists(
                     "webhook_tries", 3
                 )
             except MonthMissingError:  # a writer held the default partition at that moment

@@ -1,13 +1,18 @@
 """Measures the outbox for operators: how many rows wait, and how old the oldest is."""
 
+import logging
+
 from prometheus_client import Gauge
 
+from shared.domain.topics import ALL_TOPICS
 from shared.platform.database.pool import Database
+from shared.platform.kafka.topic_setup import ensure_topics
+from shared.platform.settings import KafkaSettings
 
 WAITING = Gauge("mizan_outbox_rows", "Rows in the outbox (counted up to 100,000)")
 AGE = Gauge("mizan_outbox_oldest_age_seconds", "Age of the oldest row in the outbox")
 
-_EVERY_S = 5.0
+_OUTBOX_INTERVAL_S = 5.0
 _MEASURE = """
 select (select count(*) from (select from outbox limit 100000) as counted),
        coalesce((select extract(epoch from clock_timestamp() - created_at) from outbox order by id limit 1), 0)
@@ -20,13 +25,32 @@ class OutboxWatch:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def turn(self) -> float:
+    def run_once(self) -> float:
         with self._database.transaction() as connection:
             row = connection.execute(_MEASURE).fetchone()
         assert row is not None
         WAITING.set(row[0])
         AGE.set(float(row[1]))
-        return _EVERY_S
+        return _OUTBOX_INTERVAL_S
 
     def close(self) -> None:
         """The database belongs to the process."""
+
+
+_log = logging.getLogger(__name__)
+_TOPICS_INTERVAL_S = 60.0
+
+
+class TopicWatch:
+    name = "topics"
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+
+    def run_once(self) -> float:
+        for name in ensure_topics(self._settings, ALL_TOPICS):
+            _log.warning("topic %s was missing and has been made", name)
+        return _TOPICS_INTERVAL_S
+
+    def close(self) -> None:
+        """Holds nothing between two turns."""

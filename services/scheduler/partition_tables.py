@@ -14,10 +14,10 @@ from shared.platform.database.pool import Database
 # Any fixed number; whoever holds this lock is the one scheduler that changes partitions.
 _PARTITIONS_LOCK = 0x6D697A616E_02
 # Whoever waits for a lock on a whole table makes everybody else queue behind.
-_LOCK_PATIENCE = "80ms"
+_LOCK_TIMEOUT = "80ms"
 
 # And whoever stalls while holding it would stop everybody.
-_STALL_LIMIT = "2s"
+_IDLE_TIMEOUT = "2s"
 
 _BEGIN = """
 select set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true),
@@ -33,7 +33,7 @@ from pg_class as parent join pg_class as month
      on month.relnamespace = parent.relnamespace and month.relkind = 'r'
         and month.relname ~ ('^' || parent.relname || '_[0-9]{4}_(0[1-9]|1[0-2])$')
 where parent.oid = any(%s::regclass[]) order by months_ago desc, parent"""
-_MAKE = """
+_CREATE = """
 select make_month_partition(%s, (uuid_extract_timestamp(uuidv7()) at time zone 'UTC'
                                  + make_interval(months => %s))::date)"""
 _DETACH = "alter table {parent} detach partition {month}"
@@ -46,16 +46,16 @@ _IS_THERE = "select where to_regclass(%s) is not null"
 _PENDING = "select from {month} where next_due_at is not null limit 1"
 
 
-class InUseError(Exception):
+class PartitionInUseError(Exception):
     """Somebody uses what was to be changed; later it may work."""
 
 
-class AnotherSchedulerError(Exception):
+class PartitionsLockedError(Exception):
     """Another scheduler changes partitions at this moment."""
 
 
 @dataclass(frozen=True, slots=True)
-class MonthTable:
+class MonthPartition:
     parent: str
     name: str
     months_ago: int
@@ -64,41 +64,43 @@ class MonthTable:
 
 
 @contextmanager
-def changing_partitions(database: Database) -> Iterator[Connection[Any]]:
+def partition_transaction(database: Database) -> Iterator[Connection[Any]]:
     """A transaction that waits for nobody, and that no other scheduler has at the same time."""
     with database.transaction() as connection:
-        row = connection.execute(_BEGIN, (_LOCK_PATIENCE, _STALL_LIMIT, _PARTITIONS_LOCK)).fetchone()
+        row = connection.execute(_BEGIN, (_LOCK_TIMEOUT, _IDLE_TIMEOUT, _PARTITIONS_LOCK)).fetchone()
         if row is None or not row[2]:
-            raise AnotherSchedulerError("another scheduler is at the partitions")
+            raise PartitionsLockedError("another scheduler is at the partitions")
         try:
             yield connection
         except LockNotAvailable as taken:
-            raise InUseError(str(taken.diag.message_primary)) from taken
+            raise PartitionInUseError(str(taken.diag.message_primary)) from taken
 
 
-def month_tables(connection: Connection[Any], parents: Iterable[str]) -> list[MonthTable]:
+def list_month_partitions(connection: Connection[Any], parents: Iterable[str]) -> list[MonthPartition]:
     """The oldest first."""
-    return connection.cursor(row_factory=class_row(MonthTable)).execute(_MONTHS, (list(parents),)).fetchall()
+    return (
+        connection.cursor(row_factory=class_row(MonthPartition)).execute(_MONTHS, (list(parents),)).fetchall()
+    )
 
 
-def attached_months(months: Sequence[MonthTable], parent: str) -> set[int]:
+def attached_month_ages(months: Sequence[MonthPartition], parent: str) -> set[int]:
     """How many months ago each was."""
     return {month.months_ago for month in months if month.attached and month.parent == parent}
 
 
-def make_month(connection: Connection[Any], parent: str, ahead: int) -> None:
-    connection.execute(_MAKE, (parent, ahead))
+def create_month(connection: Connection[Any], parent: str, ahead: int) -> None:
+    connection.execute(_CREATE, (parent, ahead))
 
 
-def detach_month(connection: Connection[Any], month: MonthTable) -> None:
+def detach_month(connection: Connection[Any], month: MonthPartition) -> None:
     connection.execute(_named(_DETACH, month.name, month.parent))
 
 
-def drop_month(connection: Connection[Any], month: MonthTable) -> None:
+def drop_month(connection: Connection[Any], month: MonthPartition) -> None:
     connection.execute(_named(_DROP, month.name))
 
 
-def has_unfinished_work(connection: Connection[Any], month: MonthTable) -> bool:
+def has_unfinished_work(connection: Connection[Any], month: MonthPartition) -> bool:
     """An event nobody has taken in, or a pending delivery: events and tries are of their delivery's month."""
     if month.parent == "intent_events" and connection.execute(_named(_NOT_TAKEN_IN, month.name)).rowcount:
         return True

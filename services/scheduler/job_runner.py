@@ -1,4 +1,4 @@
-"""Runs each duty in a thread of its own: a slow or failing one holds up no other, and is seen."""
+"""Runs each job in a thread of its own: a slow or failing one holds up no other, and is seen."""
 
 import logging
 from collections.abc import Sequence
@@ -15,52 +15,52 @@ FAILING = Gauge("mizan_scheduled_job_failing", "1 if the last run of the schedul
 
 _log = logging.getLogger(__name__)
 HANG_LIMIT_S = 30.0
-_STOP_PATIENCE_S = 10
+_STOP_TIMEOUT_S = 10
 
 
-class Duty(Protocol):
+class Job(Protocol):
     @property
     def name(self) -> str: ...
 
-    def turn(self) -> float:
+    def run_once(self) -> float:
         """Does what is due now and says in how many seconds it wants to be called again."""
 
     def close(self) -> None:
-        """Called in the duty's own thread, after its last turn."""
+        """Called in the job's own thread, after its last turn."""
 
 
-class DutyFailingError(Exception):
-    """A duty's last run failed; it is tried again with growing pauses."""
+class JobFailingError(Exception):
+    """A job's last run failed; it is tried again with growing pauses."""
 
 
-class DutyRunner:
-    def __init__(self, duty: Duty, stop: Event) -> None:
-        self._duty = duty
+class JobRunner:
+    def __init__(self, job: Job, stop: Event) -> None:
+        self._job = job
         self._stop = stop
         self._trouble: str | None = None
         self._turn_began: float | None = None
-        self.thread = Thread(target=self._run, name=duty.name, daemon=True)
+        self.thread = Thread(target=self._run, name=job.name, daemon=True)
 
     @property
     def name(self) -> str:
-        return self._duty.name
+        return self._job.name
 
     def check(self) -> None:
-        """For /readyz: raises while the duty fails or hangs, or when its thread is gone."""
+        """For /readyz: raises while the job fails or hangs, or when its thread is gone."""
         if self._trouble is not None:
-            raise DutyFailingError(self._trouble)
+            raise JobFailingError(self._trouble)
         began = self._turn_began
         if began is not None and monotonic() - began > HANG_LIMIT_S:
-            raise DutyFailingError(f"has been at one turn for {monotonic() - began:.0f} s")
+            raise JobFailingError(f"has been at one turn for {monotonic() - began:.0f} s")
         if not self.thread.is_alive():
-            raise DutyFailingError("its thread has ended")
+            raise JobFailingError("its thread has ended")
 
     def _run(self) -> None:
         failures = 0
         while not self._stop.is_set():
             self._turn_began = monotonic()
             try:
-                pause = self._duty.turn()
+                pause = self._job.run_once()
             except Exception as error:  # noqa: BLE001  the loop's edge: it is logged, shown and tried again
                 if self._stop.is_set():
                     break
@@ -75,16 +75,16 @@ class DutyRunner:
             self._turn_began = None
             FAILING.labels(self.name).set(int(failures > 0))
             self._stop.wait(pause)
-        self._duty.close()
+        self._job.close()
 
 
-def start_duties(duties: Sequence[Duty], stop: Event) -> list[DutyRunner]:
-    runners = [DutyRunner(duty, stop) for duty in duties]
+def start_jobs(jobs: Sequence[Job], stop: Event) -> list[JobRunner]:
+    runners = [JobRunner(job, stop) for job in jobs]
     for runner in runners:
         runner.thread.start()
     return runners
 
 
-def wait_for_duties(runners: Sequence[DutyRunner]) -> None:
+def wait_for_jobs(runners: Sequence[JobRunner]) -> None:
     for runner in runners:
-        runner.thread.join(_STOP_PATIENCE_S)
+        runner.thread.join(_STOP_TIMEOUT_S)

@@ -17,7 +17,7 @@ from shared.platform.settings import KafkaSettings
 _TIMEOUT_S = 5.0
 
 
-class Backlog:
+class TopicBacklog:
     """Of topics and the groups that consume them. Holds nothing between two looks, which are rare."""
 
     def __init__(self, settings: KafkaSettings, topics: Sequence[Topic]) -> None:

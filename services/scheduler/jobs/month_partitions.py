@@ -8,17 +8,17 @@ from typing import Any
 from prometheus_client import Counter, Gauge
 from psycopg import Connection, sql
 
-from services.scheduler.month_tables import (
-    AnotherSchedulerError,
-    InUseError,
-    MonthTable,
-    attached_months,
-    changing_partitions,
+from services.scheduler.partition_tables import (
+    MonthPartition,
+    PartitionInUseError,
+    PartitionsLockedError,
+    attached_month_ages,
+    create_month,
     detach_month,
     drop_month,
     has_unfinished_work,
-    make_month,
-    month_tables,
+    list_month_partitions,
+    partition_transaction,
 )
 from shared.platform.database.first_value import first_value
 from shared.platform.database.pool import Database
@@ -30,18 +30,18 @@ AHEAD = Gauge(
 DROPPED = Counter(
     "mizan_partitions_dropped", "Monthly partitions dropped at the end of their retention", ["table"]
 )
-HELD = Gauge(
+RETAINED = Gauge(
     "mizan_partitions_not_dropped",
     "Monthly partitions past their retention that cannot be dropped; the log says why",
     ["table"],
 )
-STRAYS = Gauge(
+STRAY_ROWS = Gauge(
     "mizan_partitions_default_rows", "Rows in the default partition (counted up to 10,000)", ["table"]
 )
 
 MONTHS_AHEAD = 3
-_EVERY_S = 60.0
-_MORE_TO_DO_S = 5.0
+_INTERVAL_S = 60.0
+_BUSY_INTERVAL_S = 5.0
 _COUNT_STRAYS = "select count(*) from (select from {} limit 10000) as counted"
 
 _log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class MonthMissingError(Exception):
     """Rows go into the default partition, or soon will; somebody has to look."""
 
 
-class Partitions:
+class MonthPartitions:
     name = "partitions"
 
     def __init__(self, database: Database, kept: KeptSettings) -> None:
@@ -63,7 +63,7 @@ class Partitions:
         }
         self._held: set[str] = set()
 
-    def turn(self) -> float:
+    def run_once(self) -> float:
         """The coming months, and at most one old month of one table."""
         try:
             made = [self._make(parent, ahead) for ahead, parent in self._missing()]
@@ -71,37 +71,37 @@ class Partitions:
             dropped = self._drop_a_detached_month()
             if not dropped and self._detach_an_old_month():
                 dropped = self._drop_a_detached_month()
-        except (InUseError, AnotherSchedulerError) as not_now:
+        except (PartitionInUseError, PartitionsLockedError) as not_now:
             _log.info("%s; the next turn tries again", not_now)
-            return _EVERY_S
-        return _MORE_TO_DO_S if dropped or any(made) else _EVERY_S
+            return _INTERVAL_S
+        return _BUSY_INTERVAL_S if dropped or any(made) else _INTERVAL_S
 
     def close(self) -> None:
         """The database belongs to the process."""
 
     def _missing(self) -> list[tuple[int, str]]:
         """Which month of which table, the most urgent first."""
-        with changing_partitions(self._database) as connection:
-            months = month_tables(connection, self._kept)
+        with partition_transaction(self._database) as connection:
+            months = list_month_partitions(connection, self._kept)
         for parent in self._kept:
             self._refuse_a_clock_that_is_behind([month for month in months if month.parent == parent])
-        attached = {parent: attached_months(months, parent) for parent in self._kept}
+        attached = {parent: attached_month_ages(months, parent) for parent in self._kept}
         AHEAD.set(min(next(n for n in count() if -n - 1 not in have) for have in attached.values()))
         return [
             (n, parent) for n in range(MONTHS_AHEAD + 1) for parent in attached if -n not in attached[parent]
         ]
 
     @staticmethod
-    def _refuse_a_clock_that_is_behind(months: Sequence[MonthTable]) -> None:
+    def _refuse_a_clock_that_is_behind(months: Sequence[MonthPartition]) -> None:
         """Made now, a month so early would be taken for an old one, with new rows in it, once the clock is right."""
         if months and all(month.months_ago < 0 for month in months):
             raise MonthMissingError(f"by the server's clock even {months[0].name} is still to come")
 
     def _make(self, parent: str, ahead: int) -> bool:
         try:
-            with changing_partitions(self._database) as connection:
-                make_month(connection, parent, ahead)
-        except InUseError as in_use:
+            with partition_transaction(self._database) as connection:
+                create_month(connection, parent, ahead)
+        except PartitionInUseError as in_use:
             if ahead <= 1:
                 raise MonthMissingError(
                     f"{parent} lacks the month that is {ahead} ahead: {in_use}"
@@ -111,25 +111,25 @@ class Partitions:
         return True
 
     def _count_strays(self) -> None:
-        with changing_partitions(self._database) as connection:
+        with partition_transaction(self._database) as connection:
             for parent in self._kept:
                 statement = sql.SQL(_COUNT_STRAYS).format(sql.Identifier(f"{parent}_default"))
-                STRAYS.labels(parent).set(first_value(connection.execute(statement)))
+                STRAY_ROWS.labels(parent).set(first_value(connection.execute(statement)))
 
     def _detach_an_old_month(self) -> bool:
-        with changing_partitions(self._database) as connection:
+        with partition_transaction(self._database) as connection:
             month = self._oldest_to_go(connection, attached=True)
             if month is None:
                 return False
             detach_month(connection, month)
             # Once more, now that nobody else can write into it.
             if has_unfinished_work(connection, month):
-                raise InUseError(f"{month.name} has work in it again")
+                raise PartitionInUseError(f"{month.name} has work in it again")
         return True
 
     def _drop_a_detached_month(self) -> bool:
         """One just detached, or left by a turn that did not come this far."""
-        with changing_partitions(self._database) as connection:
+        with partition_transaction(self._database) as connection:
             month = self._oldest_to_go(connection, attached=False)
             if month is None:
                 return False
@@ -138,21 +138,21 @@ class Partitions:
         DROPPED.labels(month.parent).inc()
         return True
 
-    def _oldest_to_go(self, connection: Connection[Any], *, attached: bool) -> MonthTable | None:
-        months = month_tables(connection, self._kept)
+    def _oldest_to_go(self, connection: Connection[Any], *, attached: bool) -> MonthPartition | None:
+        months = list_month_partitions(connection, self._kept)
         old = [month for month in months if month.months_ago > self._kept[month.parent]]
         held = {month.name: why for month in old if (why := self._why_it_stays(connection, month, months))}
         for name in held.keys() - self._held:
             _log.warning("%s is older than kept, but stays: %s", name, held[name])
         self._held = set(held)
         for parent in self._kept:
-            HELD.labels(parent).set(sum(month.parent == parent for month in old if month.name in held))
+            RETAINED.labels(parent).set(sum(month.parent == parent for month in old if month.name in held))
         return next((month for month in old if month.attached is attached and month.name not in held), None)
 
     def _why_it_stays(
-        self, connection: Connection[Any], month: MonthTable, months: Sequence[MonthTable]
+        self, connection: Connection[Any], month: MonthPartition, months: Sequence[MonthPartition]
     ) -> str | None:
         # By a clock that has leapt ahead everything is old; but then months are missing between then and now.
-        if not attached_months(months, month.parent).issuperset(range(self._kept[month.parent] + 1)):
+        if not attached_month_ages(months, month.parent).issuperset(range(self._kept[month.parent] + 1)):
             return "a later month, of those that are kept, is missing"
         return "work in it is unfinished" if has_unfinished_work(connection, month) else None

@@ -5,14 +5,14 @@ from threading import Event
 import pytest
 from prometheus_client import REGISTRY
 
-from services.scheduler import duties
-from services.scheduler.duties import DutyFailingError
-from tests.scheduler.at_work import at_work
+from services.scheduler import job_runner
+from services.scheduler.job_runner import JobFailingError
+from tests.scheduler.running_jobs import running_jobs
 from tests.waiting import complaint, eventually
 
 
 class Fake:
-    """A duty that counts its turns, and fails or hangs while told to."""
+    """A job that counts its turns, and fails or hangs while told to."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -22,7 +22,7 @@ class Fake:
         self.go_on.set()
         self.closed = False
 
-    def turn(self) -> float:
+    def run_once(self) -> float:
         self.turns += 1
         self.go_on.wait(30)
         if self.failing:
@@ -33,41 +33,41 @@ class Fake:
         self.closed = True
 
 
-def test_a_failing_duty_is_seen_and_tried_again() -> None:
-    """/readyz and the metrics tell of it, while the process and the other duties live."""
+def test_a_failing_job_is_seen_and_tried_again() -> None:
+    """/readyz and the metrics tell of it, while the process and the other jobs live."""
     bad, good = Fake("bad"), Fake("good")
     bad.failing = True
-    with at_work(bad, good) as (bad_runner, good_runner):
+    with running_jobs(bad, good) as (bad_runner, good_runner):
         eventually(lambda: bad.turns >= 3)
-        with pytest.raises(DutyFailingError, match="no luck today"):
+        with pytest.raises(JobFailingError, match="no luck today"):
             bad_runner.check()
         assert REGISTRY.get_sample_value("mizan_scheduled_job_failing", {"job_name": "bad"}) == 1
         good_runner.check()
         bad.failing = False
-        eventually(lambda: not complaint(bad_runner.check, DutyFailingError))
+        eventually(lambda: not complaint(bad_runner.check, JobFailingError))
         assert REGISTRY.get_sample_value("mizan_scheduled_job_failing", {"job_name": "bad"}) == 0
     assert bad.closed
     assert good.closed
 
 
-def test_a_slow_duty_holds_up_no_other() -> None:
+def test_a_slow_job_holds_up_no_other() -> None:
     """Each has a thread of its own."""
     slow, quick = Fake("slow"), Fake("quick")
     slow.go_on.clear()
-    with at_work(slow, quick):
+    with running_jobs(slow, quick):
         eventually(lambda: quick.turns > 20)
         assert slow.turns == 1
         slow.go_on.set()
 
 
-def test_a_duty_that_hangs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_hangs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its thread lives and nothing failed, but nothing gets done either."""
-    monkeypatch.setattr(duties, "HANG_LIMIT_S", 0.2)
+    monkeypatch.setattr(job_runner, "HANG_LIMIT_S", 0.2)
     slow = Fake("hanging")
     slow.go_on.clear()
-    with at_work(slow) as (runner,):
-        eventually(lambda: complaint(runner.check, DutyFailingError))
-        with pytest.raises(DutyFailingError, match="at one turn for"):
+    with running_jobs(slow) as (runner,):
+        eventually(lambda: complaint(runner.check, JobFailingError))
+        with pytest.raises(JobFailingError, match="at one turn for"):
             runner.check()
         slow.go_on.set()
-        eventually(lambda: not complaint(runner.check, DutyFailingError))
+        eventually(lambda: not complaint(runner.check, JobFailingError))

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from prometheus_client import Counter, Gauge
 
-from services.scheduler.backlog import Backlog
-from services.scheduler.putting_back import BATCH, WINDOW, Rounds, Thresholds, Window
+from services.scheduler.requeue_sweep import BATCH, WINDOW, RequeueSweep, RequeueThresholds, SweepWindow
+from services.scheduler.topic_backlog import TopicBacklog
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
 from shared.platform.database.first_value import first_value
 from shared.platform.database.index_order import in_index_order
@@ -17,25 +17,25 @@ from shared.platform.database.pool import Database
 from shared.platform.settings import KafkaSettings
 from shared.platform.uuids import made_at
 
-REPUBLISHED = Counter("mizan_events_republished", "Events published again because the intake had missed them")
-NOT_TAKEN_IN = Gauge(
+REQUEUED = Counter("mizan_events_republished", "Events published again because the intake had missed them")
+OLDEST_PENDING = Gauge(
     "mizan_webhook_intake_oldest_event_age_seconds",
     "Age of the oldest event that the webhook intake has not processed",
 )
 
 _NOT_TAKEN_IN = "taken_in_at is null and type in ('payment_intent.succeeded', 'payment_intent.canceled')"
-_NOT_REPUBLISHED_LATELY = (
+_NOT_REQUEUED_RECENTLY = (
     "(republished_at is null or republished_at <= mizan_now() - make_interval(secs => %(again_s)s))"
 )
 _IS_OLD = "id < uuid7_floor(mizan_now() - make_interval(secs => %(patience_s)s))"
 
-LOOK_SQL = f"""
+FIND_PENDING_SQL = f"""
 with ahead as materialized (
     select id, republished_at from intent_events
     where id > %(id)s and {_NOT_TAKEN_IN} order by id limit {WINDOW}
 ),
 chosen as materialized (
-    select id from ahead where {_IS_OLD} and {_NOT_REPUBLISHED_LATELY} order by id limit {BATCH}
+    select id from ahead where {_IS_OLD} and {_NOT_REQUEUED_RECENTLY} order by id limit {BATCH}
 )
 select mizan_now(), (select id from ahead order by id limit 1), array(select id from chosen order by id),
        (select id from ahead order by id desc limit 1),
@@ -43,13 +43,13 @@ select mizan_now(), (select id from ahead order by id limit 1), array(select id 
 
 # Ids are looked up between the first and the last of them, so that only the months that they are of are searched. What
 # the webhook service takes in at this moment is left to it.
-PUT_BACK_SQL = f"""
+REQUEUE_SQL = f"""
 with republished as (
     update intent_events set republished_at = mizan_now()
     where id between %(first)s and %(last)s and id = any(array(
         select id from intent_events
         where id between %(first)s and %(last)s and id = any(%(ids)s) and {_NOT_TAKEN_IN}
-          and {_IS_OLD} and {_NOT_REPUBLISHED_LATELY}
+          and {_IS_OLD} and {_NOT_REQUEUED_RECENTLY}
         order by id for no key update skip locked))
     returning id, intent_uuid, seq, type, at
 ),
@@ -67,16 +67,16 @@ OLDEST_IN_OUTBOX_SQL = """
 select coalesce((select extract(epoch from mizan_now() - created_at)::float8 from outbox order by id limit 1), 0)"""
 
 
-class Republish:
-    name = "republish"
+class EventRequeue:
+    name = "requeue-events"
 
     def __init__(
-        self, database: Database, kafka: KafkaSettings, thresholds: Thresholds | None = None
+        self, database: Database, kafka: KafkaSettings, thresholds: RequeueThresholds | None = None
     ) -> None:
-        thresholds = thresholds or Thresholds()
-        self._rounds = Rounds(_NotTakenIn(database, kafka, thresholds), thresholds, NOT_TAKEN_IN)
+        thresholds = thresholds or RequeueThresholds()
+        self._rounds = RequeueSweep(_PendingEvents(database, kafka, thresholds), thresholds, OLDEST_PENDING)
 
-    def turn(self) -> float:
+    def run_once(self) -> float:
         """A batch at most."""
         return self._rounds.step()[1]
 
@@ -84,30 +84,30 @@ class Republish:
         """The database belongs to the process."""
 
 
-class _NotTakenIn:
+class _PendingEvents:
     """Events that merchants are to be told of, the oldest first. Their ids tell their age."""
 
-    def __init__(self, database: Database, kafka: KafkaSettings, thresholds: Thresholds) -> None:
+    def __init__(self, database: Database, kafka: KafkaSettings, thresholds: RequeueThresholds) -> None:
         self._database = database
-        self._backlog = Backlog(kafka, (PAYMENT_INTENT_EVENTS,))
+        self._backlog = TopicBacklog(kafka, (PAYMENT_INTENT_EVENTS,))
         self._thresholds = thresholds
 
-    def look(self, place: UUID | None) -> Window[UUID]:
+    def look(self, place: UUID | None) -> SweepWindow[UUID]:
         values = {
             "id": place or UUID(int=0),
             "patience_s": self._thresholds.patience_s,
             "again_s": self._thresholds.again_s,
         }
         with in_index_order(self._database) as cursor:
-            row = cursor.execute(LOOK_SQL, values).fetchone()
+            row = cursor.execute(FIND_PENDING_SQL, values).fetchone()
         assert row is not None
         now, oldest, ids, newest, is_full = row
-        return Window(
+        return SweepWindow(
             now=now.timestamp(),
-            oldest=_made_at(oldest),
+            oldest=_created_at(oldest),
             ids=ids,
-            oldest_id=_made_at(ids[0] if ids else None),
-            newest=_made_at(newest),
+            oldest_id=_created_at(ids[0] if ids else None),
+            newest=_created_at(newest),
             next_place=ids[-1] if len(ids) == BATCH else newest if is_full else None,
         )
 
@@ -126,10 +126,10 @@ class _NotTakenIn:
             "again_s": self._thresholds.again_s,
         }
         with in_index_order(self._database) as cursor:
-            republished = int(first_value(cursor.execute(PUT_BACK_SQL, values)))
-        REPUBLISHED.inc(republished)
+            republished = int(first_value(cursor.execute(REQUEUE_SQL, values)))
+        REQUEUED.inc(republished)
         return republished
 
 
-def _made_at(event_id: UUID | None) -> float | None:
+def _created_at(event_id: UUID | None) -> float | None:
     return None if event_id is None else made_at(str(event_id))

@@ -9,23 +9,23 @@ from uuid import UUID
 
 from prometheus_client import Counter, Gauge
 
-from services.scheduler.backlog import Backlog
-from services.scheduler.putting_back import (
+from services.scheduler.requeue_sweep import (
     BATCH,
-    REST_S,
+    PAUSE_AFTER_BATCH_S,
     WINDOW,
-    Rounds,
-    Thresholds,
-    Window,
+    RequeueSweep,
+    RequeueThresholds,
+    SweepWindow,
 )
+from services.scheduler.topic_backlog import TopicBacklog
 from shared.domain.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
 from shared.platform.database.first_value import first_value
 from shared.platform.database.index_order import in_index_order
 from shared.platform.database.pool import Database
 from shared.platform.settings import KafkaSettings
 
-REDRIVEN = Counter("mizan_webhook_requeued", "Overdue deliveries that were requeued")
-UNPARKED = Counter(
+REQUEUED = Counter("mizan_webhook_requeued", "Overdue deliveries that were requeued")
+RESUMED = Counter(
     "mizan_webhook_resumed", "Set-aside deliveries requeued after their application was resumed"
 )
 OVERDUE = Gauge(
@@ -33,18 +33,18 @@ OVERDUE = Gauge(
     "How overdue the most overdue pending delivery is, without paused applications",
 )
 
-Place = tuple[datetime, UUID]
-_FIRST_PLACE: Place = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
+SweepPosition = tuple[datetime, UUID]
+_FIRST_POSITION: SweepPosition = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 _NO_APPLICATION = UUID(int=0)
 
 _IS_NOT_PAUSED = """
 (select webhooks_paused_at from applications where applications.id = {0}.application_id) is null"""
-_NOT_REDRIVEN_LATELY = (
+_NOT_REQUEUED_RECENTLY = (
     "(redriven_at is null or redriven_at <= mizan_now() - make_interval(secs => %(again_s)s))"
 )
 _IS_OVERDUE = "next_due_at < mizan_now() - make_interval(secs => %(patience_s)s)"
 
-LOOK_SQL = f"""
+FIND_OVERDUE_SQL = f"""
 with ahead as materialized (
     select id, application_id, next_due_at, redriven_at, parked_at from webhook_deliveries
     where status = 'pending' and next_due_at >= %(due)s and (next_due_at, id) > (%(due)s, %(id)s)
@@ -52,7 +52,7 @@ with ahead as materialized (
     order by next_due_at, id limit {WINDOW}
 ),
 going as materialized (
-    select id, next_due_at, parked_at is null and {_NOT_REDRIVEN_LATELY} and {_IS_OVERDUE} as may_go
+    select id, next_due_at, parked_at is null and {_NOT_REQUEUED_RECENTLY} and {_IS_OVERDUE} as may_go
     from ahead where {_IS_NOT_PAUSED.format("ahead")}
 ),
 chosen as materialized (
@@ -83,10 +83,10 @@ queued as (
     from put_back where goes
 )"""
 
-PUT_BACK_SQL = f"""
+REQUEUE_SQL = f"""
 with put_back as (
     update webhook_deliveries set redriven_at = mizan_now()
-    where {_LOCKED.format(f"status = 'pending' and parked_at is null and {_NOT_REDRIVEN_LATELY} and {_IS_OVERDUE}")}
+    where {_LOCKED.format(f"status = 'pending' and parked_at is null and {_NOT_REQUEUED_RECENTLY} and {_IS_OVERDUE}")}
     returning id, application_id, step, next_due_at, true as goes
 ),
 {_QUEUE}
@@ -96,7 +96,7 @@ select count(*) from put_back"""
 _NEXT_APPLICATION = """
 (select application_id from webhook_deliveries
  where parked_at is not null and application_id > {0} order by application_id limit 1)"""
-LOOK_FOR_PARKED_SQL = f"""
+FIND_RESUMED_SQL = f"""
 with recursive parking (application_id) as (
     select {_NEXT_APPLICATION.format("%(after)s")}
     union all
@@ -112,7 +112,7 @@ limit {BATCH}"""
 
 # Somebody may have resent it meanwhile, or a repeat of its record moved it on: then it only stops being parked.
 _STILL_DUE = "status = 'pending' and next_due_at <= mizan_now()"
-UNPARK_SQL = f"""
+REQUEUE_RESUMED_SQL = f"""
 with put_back as (
     update webhook_deliveries
     set parked_at = null, redriven_at = case when {_STILL_DUE} then mizan_now() else redriven_at end
@@ -123,25 +123,25 @@ with put_back as (
 select count(*), count(*) filter (where goes) from put_back"""
 
 
-class Redrive:
-    name = "redrive"
+class DeliveryRequeue:
+    name = "requeue-deliveries"
 
     def __init__(
-        self, database: Database, kafka: KafkaSettings, thresholds: Thresholds | None = None
+        self, database: Database, kafka: KafkaSettings, thresholds: RequeueThresholds | None = None
     ) -> None:
-        thresholds = thresholds or Thresholds()
-        overdue = Rounds(_Overdue(database, kafka, thresholds), thresholds, OVERDUE)
-        parked = _Parked(database, thresholds)
+        thresholds = thresholds or RequeueThresholds()
+        overdue = RequeueSweep(_OverdueDeliveries(database, kafka, thresholds), thresholds, OVERDUE)
+        parked = _ResumedDeliveries(database, thresholds)
         self._steps: deque[Callable[[], tuple[int, float]]] = deque([overdue.step, parked.step])
 
-    def turn(self) -> float:
+    def run_once(self) -> float:
         """A batch at most: of what was parked or of what is overdue, each first every other time."""
         self._steps.rotate()
         pauses = []
         for step in self._steps:
             put_back, pause_s = step()
             if put_back:
-                return REST_S
+                return PAUSE_AFTER_BATCH_S
             pauses.append(pause_s)
         return min(pauses)
 
@@ -149,16 +149,16 @@ class Redrive:
         """The database belongs to the process."""
 
 
-class _Overdue:
+class _OverdueDeliveries:
     """Deliveries whose time has come, the most overdue first."""
 
-    def __init__(self, database: Database, kafka: KafkaSettings, thresholds: Thresholds) -> None:
+    def __init__(self, database: Database, kafka: KafkaSettings, thresholds: RequeueThresholds) -> None:
         self._database = database
-        self._backlog = Backlog(kafka, (WEBHOOKS_DELIVER, WEBHOOKS_SLOW, *WEBHOOKS_DELAY))
+        self._backlog = TopicBacklog(kafka, (WEBHOOKS_DELIVER, WEBHOOKS_SLOW, *WEBHOOKS_DELAY))
         self._thresholds = thresholds
 
-    def look(self, place: Place | None) -> Window[Place]:
-        due, delivery_id = place or _FIRST_PLACE
+    def look(self, place: SweepPosition | None) -> SweepWindow[SweepPosition]:
+        due, delivery_id = place or _FIRST_POSITION
         values = {
             "due": due,
             "id": delivery_id,
@@ -166,15 +166,15 @@ class _Overdue:
             "again_s": self._thresholds.again_s,
         }
         with in_index_order(self._database) as cursor:
-            row = cursor.execute(LOOK_SQL, values).fetchone()
+            row = cursor.execute(FIND_OVERDUE_SQL, values).fetchone()
         assert row is not None
         now, oldest, ids, oldest_id, newest, last_due, last_id = row
-        return Window(
+        return SweepWindow(
             now=now.timestamp(),
-            oldest=_seconds(oldest),
+            oldest=_timestamp(oldest),
             ids=ids,
-            oldest_id=_seconds(oldest_id),
-            newest=_seconds(newest),
+            oldest_id=_timestamp(oldest_id),
+            newest=_timestamp(newest),
             next_place=None if last_id is None else (last_due, last_id),
         )
 
@@ -182,17 +182,17 @@ class _Overdue:
         return self._backlog.oldest_s(now)
 
     def put_back(self, ids: Sequence[UUID], patience_s: float) -> int:
-        values = {**_bounded(ids), "patience_s": patience_s, "again_s": self._thresholds.again_s}
+        values = {**_id_range(ids), "patience_s": patience_s, "again_s": self._thresholds.again_s}
         with in_index_order(self._database) as cursor:
-            put_back = int(first_value(cursor.execute(PUT_BACK_SQL, values)))
-        REDRIVEN.inc(put_back)
+            put_back = int(first_value(cursor.execute(REQUEUE_SQL, values)))
+        REQUEUED.inc(put_back)
         return put_back
 
 
-class _Parked:
+class _ResumedDeliveries:
     """Deliveries that fell due while their application was paused. Many of one do not keep others waiting."""
 
-    def __init__(self, database: Database, thresholds: Thresholds) -> None:
+    def __init__(self, database: Database, thresholds: RequeueThresholds) -> None:
         self._database = database
         self._look_every_s = thresholds.look_every_s
         self._next_at = float("-inf")
@@ -207,30 +207,30 @@ class _Parked:
         self._after = found[-1][0] if len(found) == BATCH else _NO_APPLICATION
         unparked = self._unpark([delivery_id for _, delivery_id in found]) if found else 0
         if found:
-            return unparked, REST_S
+            return unparked, PAUSE_AFTER_BATCH_S
         self._next_at = monotonic() + self._look_every_s
         return 0, self._look_every_s
 
     def _look(self) -> list[tuple[UUID, UUID]]:
         """Application and delivery of each, from the application behind the last one on, and around."""
         with in_index_order(self._database) as cursor:
-            found = cursor.execute(LOOK_FOR_PARKED_SQL, {"after": self._after}).fetchall()
+            found = cursor.execute(FIND_RESUMED_SQL, {"after": self._after}).fetchall()
             if len(found) < BATCH and self._after != _NO_APPLICATION:
-                others = cursor.execute(LOOK_FOR_PARKED_SQL, {"after": _NO_APPLICATION}).fetchall()
+                others = cursor.execute(FIND_RESUMED_SQL, {"after": _NO_APPLICATION}).fetchall()
                 found += [row for row in others if row[0] <= self._after]
         return found[:BATCH]
 
     def _unpark(self, ids: Sequence[UUID]) -> int:
         with in_index_order(self._database) as cursor:
-            row = cursor.execute(UNPARK_SQL, _bounded(ids)).fetchone()
+            row = cursor.execute(REQUEUE_RESUMED_SQL, _id_range(ids)).fetchone()
         assert row is not None
-        UNPARKED.inc(row[1])
+        RESUMED.inc(row[1])
         return int(row[0])
 
 
-def _bounded(ids: Sequence[UUID]) -> dict[str, object]:
+def _id_range(ids: Sequence[UUID]) -> dict[str, object]:
     return {"ids": list(ids), "first": min(ids), "last": max(ids)}
 
 
-def _seconds(moment: datetime | None) -> float | None:
+def _timestamp(moment: datetime | None) -> float | None:
     return None if moment is None else moment.timestamp()

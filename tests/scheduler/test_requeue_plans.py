@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 from psycopg import Cursor, sql
 
-from services.scheduler import redrive, republish
-from services.scheduler.putting_back import BATCH, WINDOW
+from services.scheduler.jobs import requeue_deliveries, requeue_events
+from services.scheduler.requeue_sweep import BATCH, WINDOW
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.first_value import first_value
 from shared.platform.database.pool import Database
@@ -87,12 +87,12 @@ def test_redriving_reads_a_window_and_its_batch(cursor: Cursor[Any], rows: int, 
         deliveries(cursor, rows // 4, shops, overdue_s=-7200)
         deliveries(cursor, rows // 4, shops, overdue_s=3600, redriven=True)
         deliveries(cursor, BATCH, shops, overdue_s=1800)
-    plan = explain(cursor, redrive.LOOK_SQL, FIRST_DELIVERY)
+    plan = explain(cursor, requeue_deliveries.FIND_OVERDUE_SQL, FIRST_DELIVERY)
     assert indexes(plan, "webhook_deliveries") == {"next_due_at_id_idx"}
     assert most_rows(plan) <= WINDOW + 500
     assert pages(plan) <= 4 * WINDOW
     chosen = ids(cursor, "webhook_deliveries", "next_due_at < mizan_now() and redriven_at is null")
-    plan = explain(cursor, redrive.PUT_BACK_SQL, {**bounded(chosen), **BEGINNING})
+    plan = explain(cursor, requeue_deliveries.REQUEUE_SQL, {**bounded(chosen), **BEGINNING})
     check_put_back(plan, "webhook_deliveries")
 
 
@@ -109,9 +109,9 @@ def test_a_look_finds_next_to_nothing_where_nothing_is_overdue(
         events(cursor, rows // 2, age_s=7200, taken_in=True)
         events(cursor, rows // 2, age_s=7200, kind="payment_intent.created")
     for statement, values in (
-        (redrive.LOOK_SQL, FIRST_DELIVERY),
-        (redrive.LOOK_FOR_PARKED_SQL, {"after": UUID(int=0)}),
-        (republish.LOOK_SQL, FIRST_EVENT),
+        (requeue_deliveries.FIND_OVERDUE_SQL, FIRST_DELIVERY),
+        (requeue_deliveries.FIND_RESUMED_SQL, {"after": UUID(int=0)}),
+        (requeue_events.FIND_PENDING_SQL, FIRST_EVENT),
     ):
         plan = explain(cursor, statement, values)
         assert most_rows(plan) <= 1
@@ -129,12 +129,12 @@ def test_what_is_parked_is_found_past_all_that_stays_parked(
         deliveries(cursor, rows // 2, paused, overdue_s=7200, parked=True)
         deliveries(cursor, rows // 2, resumed, status="succeeded", overdue_s=7200)
         deliveries(cursor, 2 * BATCH, resumed, overdue_s=60, parked=True)
-    plan = explain(cursor, redrive.LOOK_FOR_PARKED_SQL, {"after": UUID(int=0)})
+    plan = explain(cursor, requeue_deliveries.FIND_RESUMED_SQL, {"after": UUID(int=0)})
     assert indexes(plan, "webhook_deliveries") == {"application_id_id_idx1"}
     assert most_rows(plan) <= BATCH
     assert pages(plan) <= 200 * 100
     chosen = ids(cursor, "webhook_deliveries", "next_due_at > mizan_now() - interval '1 hour'")
-    plan = explain(cursor, redrive.UNPARK_SQL, bounded(chosen))
+    plan = explain(cursor, requeue_deliveries.REQUEUE_RESUMED_SQL, bounded(chosen))
     check_put_back(plan, "webhook_deliveries")
 
 
@@ -148,7 +148,7 @@ def test_republishing_reads_a_window_and_its_batch(cursor: Cursor[Any], rows: in
         events(cursor, rows // 4, age_s=3600, republished=True)
         events(cursor, BATCH, age_s=1800)
         cursor.execute(_INTENTS)
-    plan = explain(cursor, republish.LOOK_SQL, FIRST_EVENT)
+    plan = explain(cursor, requeue_events.FIND_PENDING_SQL, FIRST_EVENT)
     assert indexes(plan, "intent_events") == {"id_idx"}
     assert most_rows(plan) <= WINDOW
     assert pages(plan) <= 4 * WINDOW
@@ -157,7 +157,7 @@ def test_republishing_reads_a_window_and_its_batch(cursor: Cursor[Any], rows: in
         "intent_events",
         "id > uuid7_floor(mizan_now() - interval '50 minutes') and taken_in_at is null",
     )
-    plan = explain(cursor, republish.PUT_BACK_SQL, {**bounded(chosen), **BEGINNING})
+    plan = explain(cursor, requeue_events.REQUEUE_SQL, {**bounded(chosen), **BEGINNING})
     check_put_back(plan, "intent_events", "id_idx")
     assert {node["Index Name"] for node in scans(plan, "payment_intents")} == {"payment_intents_pkey"}
 
@@ -173,7 +173,7 @@ def test_the_oldest_row_of_the_outbox_is_found_at_once(
             "insert into outbox (topic, key, payload) select 'any', n, '{}' from generate_series(1, %s) as n",
             (rows,),
         )
-    assert pages(explain(cursor, republish.OLDEST_IN_OUTBOX_SQL, {})) <= 10
+    assert pages(explain(cursor, requeue_events.OLDEST_IN_OUTBOX_SQL, {})) <= 10
 
 
 def check_put_back(plan: dict[str, Any], table: str, *others: str) -> None:

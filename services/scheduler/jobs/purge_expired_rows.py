@@ -10,7 +10,7 @@ from psycopg import sql
 from shared.platform.database.pool import Database
 from shared.platform.settings import KeptSettings
 
-REMOVED = Counter("mizan_expired_rows_purged", "Rows deleted some time after they expired", ["table"])
+PURGED = Counter("mizan_expired_rows_purged", "Rows deleted some time after they expired", ["table"])
 
 BATCH = 1000
 # Between two batches others get their turn: at most 5,000 rows a second go from one table.
@@ -19,44 +19,44 @@ IDLE_PAUSE_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Lapsing:
+class ExpiringTable:
     table: str
     """With a column expires_at, and an index on it."""
     kept_days: Callable[[KeptSettings], int]
 
 
-LAPSING = (
-    Lapsing("sessions", lambda kept: kept.sessions_days),
-    Lapsing("one_time_codes", lambda kept: kept.codes_days),
-    Lapsing("login_throttles", lambda kept: kept.throttles_days),
-    Lapsing("code_challenges", lambda kept: kept.codes_days),
-    Lapsing("checkout_limits", lambda kept: kept.throttles_days),
-    Lapsing("resend_requests", lambda kept: kept.codes_days),
+EXPIRING_TABLES = (
+    ExpiringTable("sessions", lambda kept: kept.sessions_days),
+    ExpiringTable("one_time_codes", lambda kept: kept.codes_days),
+    ExpiringTable("login_throttles", lambda kept: kept.throttles_days),
+    ExpiringTable("code_challenges", lambda kept: kept.codes_days),
+    ExpiringTable("checkout_limits", lambda kept: kept.throttles_days),
+    ExpiringTable("resend_requests", lambda kept: kept.codes_days),
 )
 
 # Found by place (ctid), so that there is no join to plan badly. The batch is written out for the planner's sake: of
 # an unknown limit it assumes a tenth of the table. Rows that somebody else holds are left to the next turn.
-_REMOVE = """
+_PURGE = """
 delete from {table} where ctid = any(array(
     select ctid from {table} where expires_at < mizan_now() - make_interval(days => %s)
     order by expires_at limit {batch} for update skip locked))"""
 
 
-def remove_statement(table: str) -> sql.Composed:
-    return sql.SQL(_REMOVE).format(table=sql.Identifier(table), batch=sql.Literal(BATCH))
+def purge_statement(table: str) -> sql.Composed:
+    return sql.SQL(_PURGE).format(table=sql.Identifier(table), batch=sql.Literal(BATCH))
 
 
-class LapsedRows:
-    name = "lapsed-rows"
+class ExpiredRowPurge:
+    name = "purge-expired-rows"
 
     def __init__(self, database: Database, kept: KeptSettings) -> None:
         self._database = database
         self._kept = kept
 
-    def turn(self) -> float:
+    def run_once(self) -> float:
         """A batch from each table. Soon again while one was full, otherwise in some minutes."""
         fullest, errors = 0, []
-        for lapsing in LAPSING:
+        for lapsing in EXPIRING_TABLES:
             try:
                 fullest = max(fullest, self._remove_batch(lapsing))
             except psycopg.Error as error:  # the others still get their turn
@@ -68,9 +68,9 @@ class LapsedRows:
     def close(self) -> None:
         """The database belongs to the process."""
 
-    def _remove_batch(self, lapsing: Lapsing) -> int:
+    def _remove_batch(self, lapsing: ExpiringTable) -> int:
         with self._database.cursor() as cursor:
-            cursor.execute(remove_statement(lapsing.table), (lapsing.kept_days(self._kept),))
+            cursor.execute(purge_statement(lapsing.table), (lapsing.kept_days(self._kept),))
             removed = cursor.rowcount
-        REMOVED.labels(lapsing.table).inc(removed)
+        PURGED.labels(lapsing.table).inc(removed)
         return removed

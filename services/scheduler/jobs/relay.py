@@ -15,7 +15,7 @@ import psycopg
 from prometheus_client import Counter, Gauge
 from psycopg.rows import class_row
 
-from services.scheduler.parked import Parked
+from services.scheduler.quarantine import Quarantine
 from shared.platform.database.connections import connection_arguments, translate_outage
 from shared.platform.database.first_value import first_value
 from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
@@ -25,7 +25,7 @@ from shared.platform.settings import DatabaseSettings
 _log = logging.getLogger(__name__)
 
 ROWS = Counter("mizan_relay_rows", "Outbox rows published to Kafka")
-PARKED = Gauge(
+QUARANTINED = Gauge(
     "mizan_relay_quarantined_keys", "Keys whose rows are held back because Kafka rejected one of them"
 )
 
@@ -40,8 +40,8 @@ _STANDBY_PAUSE_S = 0.5
 
 _PEEK = "select from outbox limit 1"
 _LOCK = "select pg_try_advisory_xact_lock(%s)"
-_OLDEST = "select id, topic, key, payload, trace from outbox order by id limit %s"
-_OLDEST_BUT_PARKED = """
+_SELECT_OLDEST = "select id, topic, key, payload, trace from outbox order by id limit %s"
+_SELECT_OLDEST_NOT_QUARANTINED = """
 select id, topic, key, payload, trace from outbox
 where not exists (select from unnest(%s::text[], %s::text[]) as parked (topic, key)
                   where parked.topic = outbox.topic and parked.key = outbox.key)
@@ -50,7 +50,7 @@ _DELETE = "delete from outbox where id = any(%s::bigint[])"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OutboxRow:
     id: int
     topic: str
     key: str
@@ -62,7 +62,7 @@ class RelayStoppedError(Exception):
     """The process is stopping; what was not confirmed stays in the outbox."""
 
 
-class Relay:
+class OutboxRelay:
     name = "relay"
 
     def __init__(self, settings: DatabaseSettings, producer: ConfirmingProducer, stop: Event) -> None:
@@ -71,9 +71,11 @@ class Relay:
         self._stop = stop
         self._connection: psycopg.Connection[Any] | None = None
         self._pause_s = _SHORTEST_PAUSE_S
-        self._parked: Parked[tuple[str, str]] = Parked("keys have rows that Kafka refuses", PARKED)
+        self._parked: Quarantine[tuple[str, str]] = Quarantine(
+            "keys have rows that Kafka refuses", QUARANTINED
+        )
 
-    def turn(self) -> float:
+    def run_once(self) -> float:
         """Publishes a batch. Soon again while there is work; when idle, pauses grow to 40 ms."""
         self._producer.serve()
         with translate_outage():
@@ -110,23 +112,25 @@ class Relay:
         ROWS.inc(len(confirmed))
         return len(confirmed)
 
-    def _oldest(self, connection: psycopg.Connection[Any]) -> list[Row]:
-        cursor = connection.cursor(row_factory=class_row(Row))
+    def _oldest(self, connection: psycopg.Connection[Any]) -> list[OutboxRow]:
+        cursor = connection.cursor(row_factory=class_row(OutboxRow))
         parked = self._parked.waiting()
         if not parked:
-            return cursor.execute(_OLDEST, (BATCH,)).fetchall()
+            return cursor.execute(_SELECT_OLDEST, (BATCH,)).fetchall()
         topics, keys = zip(*parked, strict=True)
-        return cursor.execute(_OLDEST_BUT_PARKED, (list(topics), list(keys), BATCH)).fetchall()
+        return cursor.execute(_SELECT_OLDEST_NOT_QUARANTINED, (list(topics), list(keys), BATCH)).fetchall()
 
-    def _confirmed(self, rows: Sequence[Row], connection: psycopg.Connection[Any]) -> Sequence[Row]:
+    def _confirmed(
+        self, rows: Sequence[OutboxRow], connection: psycopg.Connection[Any]
+    ) -> Sequence[OutboxRow]:
         try:
             with publishing(self._producer, [_outgoing(row) for row in rows]) as records:
-                self._producer.send(records, patience=_Patience(connection, self._stop))
+                self._producer.send(records, patience=_WaitGuard(connection, self._stop))
         except NotConfirmedError as error:
             for place, refusal in error.refused.items():
                 self._parked.park((rows[place].topic, rows[place].key), refusal.str())
             _log.error("%s; these rows wait in the outbox", error)
-            return _in_order(rows, error)
+            return _confirmed_in_order(rows, error)
         return rows
 
     def _connected(self) -> psycopg.Connection[Any]:
@@ -141,7 +145,7 @@ class Relay:
         return self._connection
 
 
-class _Patience:
+class _WaitGuard:
     """Waits for Kafka as long as it takes, while the session lives and nobody asks the process to stop."""
 
     def __init__(self, connection: psycopg.Connection[Any], stop: Event) -> None:
@@ -157,11 +161,11 @@ class _Patience:
             self._next_at = monotonic() + _KEEP_ALIVE_EVERY_S
 
 
-def _outgoing(row: Row) -> Outgoing:
+def _outgoing(row: OutboxRow) -> Outgoing:
     return Outgoing(row.topic, row.key, row.payload, row.trace)
 
 
-def _in_order(rows: Sequence[Row], error: NotConfirmedError) -> list[Row]:
+def _confirmed_in_order(rows: Sequence[OutboxRow], error: NotConfirmedError) -> list[OutboxRow]:
     """The confirmed rows, less those that overtook a refused one of their key: they go again, behind it."""
     refused_keys = set()
     confirmed = []
