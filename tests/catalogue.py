@@ -1,4 +1,4 @@
-"""What a service's pages say in each language, from the catalogues that they have it from themselves."""
+"""The texts of a service's pages in each language, read from the message catalogues that the pages use."""
 
 from functools import cached_property
 from gettext import GNUTranslations
@@ -10,7 +10,7 @@ DIRECTIONS = {"ar": "rtl", "en": "ltr"}
 
 class Catalogue:
     def __init__(self, *packages: str) -> None:
-        """The first that has a word says it."""
+        """`packages` are searched in order."""
         self._packages = packages
 
     def say(self, lang: str, text: str, **values: str) -> str:

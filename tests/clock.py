@@ -1,4 +1,4 @@
-"""Turns the database's clock by hand, by replacing mizan_now() in a test's own database."""
+"""Sets the database's clock, by replacing mizan_now() in the database of a test."""
 
 from datetime import datetime, timedelta
 
@@ -21,7 +21,7 @@ class Clock:
         return now
 
     def advance(self, by: timedelta) -> None:
-        """It goes on from there."""
+        """Move the clock forward. It keeps running."""
         self._offset += by
         self._replace(
             sql.SQL("statement_timestamp() + make_interval(secs => {})").format(
@@ -30,7 +30,7 @@ class Clock:
         )
 
     def stop_at(self, moment: datetime) -> None:
-        """It stands still there, so that an instant can be looked at from both sides."""
+        """Stop the clock at `moment`, so that a test can check both sides of a limit exactly."""
         self._replace(sql.SQL("timestamptz {}").format(sql.Literal(moment.isoformat())))
 
     def _replace(self, body: sql.Composed) -> None:

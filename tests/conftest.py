@@ -1,4 +1,4 @@
-"""The world of a test: one PostgreSQL and one Kafka for the run, a database and a topic prefix for each test."""
+"""Fixtures for all tests: one PostgreSQL and one Kafka per run, one database and one topic prefix per test."""
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -31,31 +31,30 @@ from shared.platform.settings import (
 from stack import free_ports
 from stack.engines import Engines
 from tests.clock import Clock
+from tests.constants import CHECKOUT_URL
 from tests.databases import Databases
 from tests.engines import TestEngines, engine_directory, start_embedded, start_in_docker
-from tests.topic_sets import TopicSets, new_prefix, retry_after_restart
+from tests.topics import TopicPool, new_prefix, retry_after_restart
 
-# No time limit for an example: a machine may be busy.
+# No time limit per example: the machine may be busy.
 hypothesis.settings.register_profile(
     "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("tests")
 
-# Ports of its own for each worker: one that a killed server comes back to must not be taken by the other meanwhile.
+# Each worker has its own ports, so that no other worker takes the port of a killed server before it restarts.
 _WORKER, _WORKERS = (
     int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")),
     int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")),
 )
 free_ports.CANDIDATES = free_ports.CANDIDATES[_WORKER::_WORKERS]
 
-pytest_plugins = ["pytester", "tests.browser", "tests.feedback", "tests.quicker"]
-
-CHECKOUT = "https://pay.mizan.example"
+pytest_plugins = ["pytester", "tests.browser", "tests.progress", "tests.speedups"]
 
 
 @pytest.fixture(scope="session")
 def engines() -> Iterator[TestEngines]:
-    """Given by DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS, or made by Docker, or (the default) embedded."""
+    """Use DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS if set, else Docker if asked for, else embedded engines."""
     given = os.environ.get("DATABASE_URL"), os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     if given[0] and given[1]:
         yield TestEngines(given[0], given[1])
@@ -72,10 +71,10 @@ def engines() -> Iterator[TestEngines]:
 
 
 @pytest.fixture
-def breakable(engines: TestEngines) -> Iterator[Engines]:
-    """The engines, for a test that kills and restarts them; whatever happened, the next test finds them running."""
+def killable_engines(engines: TestEngines) -> Iterator[Engines]:
+    """Engines that the test may kill and restart. They are started again for the next test."""
     if engines.embedded is None:
-        pytest.skip("this run stands on servers that are not ours to kill")
+        pytest.skip("this run uses servers that it must not kill")
     yield engines.embedded
     engines.embedded.kafka.start()
     if not engines.embedded.postgres.running():
@@ -111,7 +110,7 @@ def database(database_settings: DatabaseSettings) -> Iterator[Database]:
 
 @pytest.fixture
 def clock(database: Database) -> Clock:
-    """The database's clock, turned by hand."""
+    """The database's clock, set by the test."""
     return Clock(database)
 
 
@@ -127,15 +126,15 @@ def application_id(database: Database) -> UUID:
 
 
 @pytest.fixture(scope="session")
-def topic_sets(engines: TestEngines) -> Iterator[TopicSets]:
-    made = TopicSets(
+def topic_pool(engines: TestEngines) -> Iterator[TopicPool]:
+    made = TopicPool(
         KafkaSettings(
             bootstrap_servers=engines.kafka_bootstrap_servers,
             topic_prefix="",
             replication_factor=1,
             client=MappingProxyType(
                 {
-                    # So that a killed consumer's partitions are given away soon, and members told of it.
+                    # So that the partitions of a killed consumer are reassigned soon.
                     "session.timeout.ms": "6000",
                     "heartbeat.interval.ms": "500",
                     "log_level": "0",
@@ -148,20 +147,20 @@ def topic_sets(engines: TestEngines) -> Iterator[TopicSets]:
 
 
 @pytest.fixture
-def kafka_settings(topic_sets: TopicSets, request: pytest.FixtureRequest) -> Iterator[KafkaSettings]:
-    """With a prefix of the test's own. Its topics exist if the test uses `all_topics`."""
-    prefix = topic_sets.take() if "all_topics" in request.fixturenames else new_prefix()
-    settings = replace(topic_sets.settings, topic_prefix=prefix)
+def kafka_settings(topic_pool: TopicPool, request: pytest.FixtureRequest) -> Iterator[KafkaSettings]:
+    """Settings with a topic prefix for this test alone. The topics exist if the test uses `all_topics`."""
+    prefix = topic_pool.take() if "all_topics" in request.fixturenames else new_prefix()
+    settings = replace(topic_pool.settings, topic_prefix=prefix)
     if not any(map(request.node.get_closest_marker, ("kills", "stack", "cluster"))):
-        # An idempotent producer waits half a second for its id, which only matters where a broker fails.
+        # An idempotent producer waits half a second for its id, which matters only if a broker fails.
         settings = replace(settings, client={**settings.client, "enable.idempotence": "false"})
     yield settings
-    topic_sets.give_back(prefix)
+    topic_pool.give_back(prefix)
 
 
 @pytest.fixture
 def all_topics(kafka_settings: KafkaSettings) -> KafkaSettings:
-    """The test's settings of Kafka, where all topics exist."""
+    """The Kafka settings of the test, with all topics created."""
     return kafka_settings
 
 
@@ -171,7 +170,7 @@ def settings(database_settings: DatabaseSettings, kafka_settings: KafkaSettings)
         environment=Environment.TEST,
         database=database_settings,
         kafka=kafka_settings,
-        public_urls=PublicUrls(api="https://api.mizan.example", checkout=CHECKOUT),
+        public_urls=PublicUrls(api="https://api.mizan.example", checkout=CHECKOUT_URL),
         api=ApiSettings(workers=2, threads=8, rate_limit=0.0, rate_burst=100),
         kept=KeptSettings(),
         secret_keys=(Fernet.generate_key().decode(),),
@@ -190,7 +189,7 @@ def settings(database_settings: DatabaseSettings, kafka_settings: KafkaSettings)
 
 @pytest.fixture
 def make_topics(kafka_settings: KafkaSettings) -> Callable[[Sequence[Topic]], None]:
-    """Makes some topics; `all_topics` is quicker where all will do."""
+    """Create some topics. `all_topics` is faster for a test that can use all of them."""
 
     @retry_after_restart
     def make(topics: Sequence[Topic]) -> None:
@@ -205,13 +204,13 @@ def repository_root() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, by their time limits: one that begins last would keep one worker busy alone."""
+    """Run tests with the longest time limits first: one that starts last would keep a single worker busy."""
     items.sort(key=lambda item: -max((mark.args[0] for mark in item.iter_markers("timeout")), default=0))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, Any, Any]:
-    """What a test has logged may be no text that workers could send each other: lone surrogates."""
+    """Escape lone surrogates in what a test has logged: workers cannot send them to each other."""
     return _sendable((yield))
 
 

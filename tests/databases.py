@@ -1,7 +1,7 @@
-"""Databases for tests. Each is migrated and empty; after a test it is emptied and used again.
+"""A pool of migrated, empty databases for tests. After a test, its database is emptied and reused.
 
-Emptying takes a fifth of the time of a copy, and happens in the background while the next test runs. A database
-whose schema or statistics a test has changed is dropped instead.
+Emptying takes a fifth of the time of a copy, and happens in the background while the next test runs. If a test has
+changed the schema or the statistics of its database, it is dropped instead.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from shared.platform.migrations.runner import migrate
 
-_CHANGES = (
+_CATALOGS = (
     "pg_attribute",
     "pg_attrdef",
     "pg_constraint",
@@ -24,9 +24,9 @@ _CHANGES = (
     "pg_trigger",
     "pg_type",
 )
-"""Catalogs that every change of the schema leaves a mark in. Emptying a table does not."""
+"""Catalogs in which every change of the schema is visible. Emptying a table changes none of them."""
 _SCHEMA = sql.SQL(
-    """select array[{marks}] || array[
+    """select array[{catalogs}] || array[
          (select count(*) from pg_class where relkind <> 't'),
          (select count(*) from pg_statistic where starelid >= 16384),
          (select count(*) from pg_db_role_setting where setdatabase =
@@ -35,14 +35,14 @@ _SCHEMA = sql.SQL(
             where oid >= 16384 and proname <> 'mizan_now')]
        || array(select hashtextextended(version_num, 0) from alembic_version)"""
 ).format(
-    marks=sql.SQL(", ").join(
+    catalogs=sql.SQL(", ").join(
         sql.SQL("(select count(*) * 10000000000 + max(xmin::text::bigint) from {})").format(
             sql.Identifier(name)
         )
-        for name in _CHANGES
+        for name in _CATALOGS
     )
 )
-_FILLED = """select quote_ident(relname) from pg_class
+_NON_EMPTY_TABLES = """select quote_ident(relname) from pg_class
              where relnamespace = 'public'::regnamespace and relkind = 'r' and relname <> 'alembic_version'
                and pg_relation_size(oid) > 0"""
 
@@ -54,28 +54,28 @@ class Databases:
         self._background = ThreadPoolExecutor(1, "databases")
         self._ready: list[Future[str | None]] = []
         self._names: set[str] = set()
-        self._administrate(f'create database "{self._template}"')
+        self._execute(f'create database "{self._template}"')
         migrate(self.url(self._template))
         with psycopg.connect(self.url(self._template)) as connection:
             self._schema = connection.execute(_SCHEMA).fetchall()
             self._clock = str(_one(connection, "select pg_get_functiondef('mizan_now'::regproc)"))
 
     def take(self) -> str:
-        """Return the name of an empty one."""
+        """Return the name of an empty database."""
         while self._ready:
-            with suppress(psycopg.Error):  # the last test has killed the server at that moment
+            with suppress(psycopg.Error):  # the last test killed the server meanwhile
                 if name := self._ready.pop(0).result():
                     return name
         return self._copy()
 
     def give_back(self, name: str) -> None:
-        """Empty it in the background, for another test."""
+        """Empty the database in the background, for another test."""
         self._ready.append(self._background.submit(self._empty, name))
-        if len(self._ready) == 1:  # so that no test has to wait for the emptying
+        if len(self._ready) == 1:  # so that no test has to wait for it to be emptied
             self._ready.insert(0, self._background.submit(self._copy))
 
     def drop(self, name: str) -> None:
-        self._administrate(f'drop database if exists "{name}" with (force)')
+        self._execute(f'drop database if exists "{name}" with (force)')
         self._names.discard(name)
 
     def close(self) -> None:
@@ -90,11 +90,11 @@ class Databases:
 
     def _copy(self) -> str:
         name = self._new_name()
-        self._administrate(f'create database "{name}" template "{self._template}"')
+        self._execute(f'create database "{name}" template "{self._template}"')
         return name
 
     def _empty(self, name: str) -> str | None:
-        """Return its new name, which nothing that the test left running knows; None if it had to be dropped."""
+        """Return its new name, unknown to whatever the test left running, or None if it had to be dropped."""
         try:
             new = self._rename(name)
             with psycopg.connect(self.url(new), options="-c lock_timeout=5s") as connection:
@@ -117,9 +117,9 @@ class Databases:
         return new
 
     def _truncate(self, connection: psycopg.Connection) -> None:
-        # The audit log refuses to be emptied, by a trigger.
+        # A trigger protects the audit log from being emptied.
         connection.execute("set local session_replication_role = replica")
-        if filled := [name for (name,) in connection.execute(_FILLED)]:
+        if filled := [name for (name,) in connection.execute(_NON_EMPTY_TABLES)]:
             connection.execute(f"truncate {', '.join(filled)} restart identity cascade".encode())
         connection.execute("select setval(seqrelid, seqstart, false) from pg_sequence")
         connection.execute("select pg_stat_reset()")
@@ -130,7 +130,7 @@ class Databases:
         self._names.add(name)
         return name
 
-    def _administrate(self, statement: str) -> None:
+    def _execute(self, statement: str) -> None:
         with psycopg.connect(self._server_url, autocommit=True) as connection:
             connection.execute(statement.encode())
 

@@ -1,4 +1,4 @@
-"""Which real PostgreSQL and Kafka a test run stands on: embedded, in Docker, or given by the environment."""
+"""The real PostgreSQL and Kafka of a test run: embedded, in Docker, or given by the environment."""
 
 import os
 import shutil
@@ -17,13 +17,13 @@ from stack.engines import Engines, embedded_engines
 from stack.free_ports import HOST, find_free_ports
 from stack.kafka import count_brokers
 from stack.postgres import answers
-from tests.process_logs import show_log
+from tests.logs import attach_log
 from tests.waiting import eventually
 
 
 @dataclass(frozen=True)
 class TestEngines:
-    """`embedded` is there when this run may kill and restart the engines."""
+    """`embedded` is set if this run may kill and restart the engines."""
 
     database_url: str
     kafka_bootstrap_servers: str
@@ -33,21 +33,21 @@ class TestEngines:
 
 
 _MEMORY = Path("/dev/shm")  # noqa: S108  a file system, not a file with a name that others can guess
-_ENOUGH = 8 * 1024**3
+_NEEDED_SPACE = 8 * 1024**3
 
 
 @contextmanager
 def engine_directory() -> Iterator[Path]:
-    """In memory where there is room: making topics and databases then takes a third of the time.
+    """Yield a directory for the engines, in memory if there is space: topics and databases are created 3 times faster.
 
-    Not pytest's directory: each run of pytest closes it again to the account that PostgreSQL runs under.
+    pytest's own directory does not work: each run of pytest makes it unreadable for the account of PostgreSQL.
     """
-    for left in _MEMORY.glob("mizan-engines-[0-9]*-*"):  # by a run that was killed
-        if not psutil.pid_exists(int(left.name.split("-")[2])):
-            shutil.rmtree(left, ignore_errors=True)
-    has_room = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ENOUGH
+    for orphan in _MEMORY.glob("mizan-engines-[0-9]*-*"):  # left by a run that was killed
+        if not psutil.pid_exists(int(orphan.name.split("-")[2])):
+            shutil.rmtree(orphan, ignore_errors=True)
+    has_space = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _NEEDED_SPACE
     prefix = f"mizan-engines-{os.getpid()}-"
-    with TemporaryDirectory(prefix=prefix, dir=_MEMORY if has_room else None) as directory:
+    with TemporaryDirectory(prefix=prefix, dir=_MEMORY if has_space else None) as directory:
         yield Path(directory)
 
 
@@ -55,13 +55,13 @@ def engine_directory() -> Iterator[Path]:
 def start_embedded(directory: Path) -> Iterator[TestEngines]:
     with embedded_engines(directory) as engines:
         for log in ("postgres.log", "kafka.log"):
-            show_log(directory / log)
-        _make_connecting_cheap(engines.database_url)
+            attach_log(directory / log)
+        _make_logins_cheap(engines.database_url)
         yield TestEngines(engines.database_url, engines.kafka_bootstrap_servers, engines)
 
 
-def _make_connecting_cheap(url: str) -> None:
-    """Each connection proves its password, with 4096 rounds of hashing unless told otherwise; tests open thousands."""
+def _make_logins_cheap(url: str) -> None:
+    """Hash the password once instead of 4096 times at each login: tests open thousands of connections."""
     parts = conninfo_to_dict(url)
     with psycopg.connect(url) as connection:
         connection.execute("set scram_iterations = 1")
@@ -74,13 +74,13 @@ def _make_connecting_cheap(url: str) -> None:
 
 @contextmanager
 def start_in_docker(postgres_image: str, kafka_image: str) -> Iterator[TestEngines]:
-    # Imported here: without Docker nobody should need this library.
+    # Imported here, so that runs without Docker do not need this library.
     from testcontainers.core.config import testcontainers_config  # noqa: PLC0415
     from testcontainers.core.container import DockerContainer  # noqa: PLC0415
     from testcontainers.core.network import Network  # noqa: PLC0415
 
-    if not _can_be_had(testcontainers_config.ryuk_image):
-        # It only removes what a killed run leaves behind; where its image is out of reach we do without.
+    if not _can_pull(testcontainers_config.ryuk_image):
+        # Ryuk only removes the containers of a killed run, so tests work without it.
         testcontainers_config.ryuk_disabled = True
     postgres_port, kafka_port = find_free_ports(2)
     postgres = DockerContainer(postgres_image)
@@ -89,11 +89,11 @@ def start_in_docker(postgres_image: str, kafka_image: str) -> Iterator[TestEngin
     kafka = DockerContainer(kafka_image)
     for name, value in _broker_settings(kafka_port).items():
         kafka.with_env(f"KAFKA_{name}", value)
-    # Fixed ports, because a broker must know the address that it tells its clients before it starts; and only on
-    # this machine, which the library has no word for, and its types none either.
+    # Fixed ports, because a broker must know its advertised address before it starts. The library has no option to
+    # bind to this machine only, and its types do not allow it.
     postgres.ports = {"5432": (HOST, postgres_port)}  # type: ignore[dict-item]
     kafka.ports = {"9092": (HOST, kafka_port)}  # type: ignore[dict-item]
-    # A network of their own, for the default one is shared with whatever else runs there.
+    # A separate network: the default one is shared with all other containers.
     with Network() as network, postgres.with_network(network), kafka.with_network(network):
         url = f"postgresql://mizan:mizan@{HOST}:{postgres_port}/mizan"
         servers = f"{HOST}:{kafka_port}"
@@ -102,7 +102,7 @@ def start_in_docker(postgres_image: str, kafka_image: str) -> Iterator[TestEngin
         yield TestEngines(url, servers)
 
 
-def _can_be_had(image: str) -> bool:
+def _can_pull(image: str) -> bool:
     from docker import from_env  # noqa: PLC0415
     from docker.errors import DockerException, ImageNotFound  # noqa: PLC0415
 

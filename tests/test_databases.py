@@ -1,4 +1,4 @@
-"""A database that was used before is as good as a new one, or it is dropped."""
+"""A reused database is as good as a new one, or it is dropped."""
 
 import psycopg
 import pytest
@@ -21,7 +21,7 @@ def change(databases: Databases, name: str, *statements: str) -> None:
 
 
 def test_rows_clock_and_sequence_are_reset(databases: Databases) -> None:
-    """Also those of the audit log, which is only ever added to; and nobody who knew it by its old name finds it."""
+    """Also the rows of the audit log, which is append-only. The old name of the database no longer works."""
     name = databases.take()
     change(databases, name, FILL, STOP_CLOCK, "select nextval((select seqrelid from pg_sequence))")
     new = databases._empty(name)
@@ -47,7 +47,7 @@ def test_rows_clock_and_sequence_are_reset(databases: Databases) -> None:
         "update alembic_version set version_num = 'another'",
     ],
 )
-def test_one_that_was_changed_is_dropped(databases: Databases, statement: str) -> None:
+def test_changed_database_is_dropped(databases: Databases, statement: str) -> None:
     name = databases.take()
     change(databases, name, statement)
     assert databases._empty(name) is None
@@ -56,7 +56,7 @@ def test_one_that_was_changed_is_dropped(databases: Databases, statement: str) -
     assert not databases._names - set(names)
 
 
-def test_one_that_is_still_in_use_is_taken_away(databases: Databases) -> None:
+def test_sessions_of_a_database_in_use_are_ended(databases: Databases) -> None:
     name = databases.take()
     with psycopg.connect(databases.url(name)) as somebody:
         somebody.execute("lock table merchants")

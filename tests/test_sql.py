@@ -1,6 +1,6 @@
-"""SQL is put together when a module is imported, so from constants; what comes later is a parameter of a statement.
+"""SQL text is built when a module is imported, from constants only. Values are always parameters of a statement.
 
-This rule stands for ruff's S608. A function that returns SQL is named `…_sql` and is called at import time, too.
+This rule replaces ruff's S608. A function that returns SQL is named `…_sql`, and is also called only at import time.
 """
 
 import ast
@@ -14,8 +14,8 @@ PROJECT = Path(__file__).parent.parent
 IS_SQL = re.compile(r"\b(select|insert into|update|delete from|order by|where)\b")
 
 
-def sql_made_later(source: str) -> Iterator[int]:
-    """The lines of `source` that put SQL together inside a function."""
+def lines_that_build_sql(source: str) -> Iterator[int]:
+    """Yield the lines of `source` that build SQL inside a function."""
     functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
     for function in functions:
         if function.name.endswith("_sql"):
@@ -29,7 +29,7 @@ def sql_made_later(source: str) -> Iterator[int]:
 
 
 def _is_sql(node: ast.JoinedStr) -> bool:
-    """SQL spans lines here, messages for people do not."""
+    """Our SQL spans several lines, messages for people do not."""
     text = "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
     return "\n" in text and IS_SQL.search(text) is not None
 
@@ -39,11 +39,11 @@ def test_no_value_becomes_part_of_a_statement(package: str) -> None:
     found = [
         f"{path.relative_to(PROJECT)}:{line}"
         for path in sorted((PROJECT / package).rglob("*.py"))
-        for line in sql_made_later(path.read_text())
+        for line in lines_that_build_sql(path.read_text())
     ]
     assert found == []
 
 
 def test_a_value_in_a_statement_is_found() -> None:
     source = 'def find(name):\n    run(f"""\nselect 1 where name = {name}""")\n    run(rows_sql(name))\n'
-    assert list(sql_made_later(source)) == [2, 4]
+    assert list(lines_that_build_sql(source)) == [2, 4]

@@ -1,4 +1,4 @@
-"""Waiting for a condition with a deadline, instead of sleeping."""
+"""Waits for a condition with a deadline, instead of sleeping."""
 
 from collections.abc import Callable
 from time import monotonic, sleep
@@ -7,8 +7,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def complaint(check: Callable[[], None], kind: type[Exception]) -> str:
-    """What a check for /readyz raises, as text; empty when it is content."""
+def error_text(check: Callable[[], None], kind: type[Exception]) -> str:
+    """Return the text of the error of this kind that `check` raises, or an empty text if it raises none."""
     try:
         check()
     except kind as error:
@@ -17,7 +17,7 @@ def complaint(check: Callable[[], None], kind: type[Exception]) -> str:
 
 
 def eventually(condition: Callable[[], T], within: float = 40.0, *, every: float = 0.02) -> T:
-    """The first true value of `condition`; fails when there is none in time."""
+    """Return the first true value of `condition`. Fails if there is none within `within` seconds."""
     deadline = monotonic() + within
     while True:
         value = condition()

@@ -14,7 +14,7 @@ from shared.domain.topics import PAYMENT_INTENT_EVENTS
 from shared.platform.database.pool import Database
 from tests.api.conftest import PATH, Merchant, data_of, written
 from tests.clock import Clock
-from tests.conftest import CHECKOUT
+from tests.constants import CHECKOUT_URL
 
 GIVEN_BY_US = {"uuid", "reference", "status", "expires_at", "checkout_url", "created_at", "updated_at"}
 GIVEN_BY_MERCHANT = {
@@ -185,7 +185,7 @@ def test_the_checkout_url_comes_from_the_settings(merchant: Merchant) -> None:
         PATH, base_url="http://evil.example", json=body, headers={**merchant.headers, **lies}
     )
     data = data_of(answer, 201)
-    assert data["checkout_url"].startswith(f"{CHECKOUT}/")
+    assert data["checkout_url"].startswith(f"{CHECKOUT_URL}/")
     assert data["uuid"] in data["checkout_url"]
     assert not set("?#") & set(data["checkout_url"])
     assert "evil" not in json.dumps(data)

@@ -10,14 +10,14 @@ import pytest
 from shared.domain.intents import store
 from shared.platform.database.pool import DatabaseUnavailableError
 from tests.api.conftest import PATH, Merchant, data_of
-from tests.logged import logged
+from tests.logs import capture_logs
 
 GUESSED_KEY, GUESSED_TOKEN = "pk_GuessedKey7GuessedKey7GuessedK7", "at_GuessedTokenGuessedTokenGuess7"
 
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
-    with logged(level="debug") as stream:
+    with capture_logs(level="debug") as stream:
         yield stream
 
 

@@ -21,7 +21,7 @@ from shared.platform.database.pool import Database
 from shared.platform.settings import PublicUrls, Settings
 from shared.platform.web.app import MAX_BODY_BYTES
 from tests.api.conftest import MakeApplication, Merchant, merchant_of
-from tests.conftest import CHECKOUT
+from tests.constants import CHECKOUT_URL
 
 DOCUMENT = f"{BASE_PATH}/openapi.json"
 
@@ -31,7 +31,7 @@ Document = dict[str, Any]
 @pytest.fixture(scope="module")
 def document() -> Document:
     """As the API serves it with the settings of the tests."""
-    made = make_document(PublicUrls(api="https://api.mizan.example", checkout=CHECKOUT), BASE_PATH)
+    made = make_document(PublicUrls(api="https://api.mizan.example", checkout=CHECKOUT_URL), BASE_PATH)
     parsed: Document = json.loads(json.dumps(made))
     return parsed
 

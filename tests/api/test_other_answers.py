@@ -12,7 +12,7 @@ from shared.domain.intents import store
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.settings import Settings
 from tests.api.conftest import PATH, MakeApplication, Merchant, data_of, merchant_of
-from tests.unknown import UNKNOWN_ID
+from tests.constants import UNKNOWN_ID
 
 
 def _assert_json_message(answer: TestResponse, status: int) -> None:

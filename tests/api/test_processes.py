@@ -27,7 +27,7 @@ from shared.platform.tokens import prefix_of
 from stack.engines import Engines
 from tests.api.conftest import MakeApplication, credentials_of
 from tests.api.running_api import RunningApi, running_api
-from tests.postgres_looks import waiting_for_a_lock
+from tests.postgres_statistics import count_lock_waits
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.stack, pytest.mark.filterwarnings("ignore::ResourceWarning")]
@@ -90,11 +90,11 @@ def _fresh_call(api: RunningApi, headers: Headers, number: int) -> int:
 
 @pytest.mark.kills
 def test_with_postgresql_away_every_call_gets_503_at_once_and_all_heals_by_itself(
-    breakable: Engines, api: RunningApi, headers: Headers
+    killable_engines: Engines, api: RunningApi, headers: Headers
 ) -> None:
     """503 with Retry-After and JSON, also for credentials that are remembered; then 201 without a restart."""
     assert api.create(headers).status_code == 201
-    breakable.postgres.kill()
+    killable_engines.postgres.kill()
     try:
         began = monotonic()
         with ThreadPoolExecutor(16) as callers:
@@ -111,18 +111,18 @@ def test_with_postgresql_away_every_call_gets_503_at_once_and_all_heals_by_itsel
         assert ready.status_code == 503
         assert requests.get(f"http://127.0.0.1:{api.port}/healthz", timeout=5).status_code == 200
     finally:
-        breakable.postgres.start()
+        killable_engines.postgres.start()
     eventually(lambda: api.create(headers, merchant_reference="after").status_code in (200, 201))
     assert api.process.poll() is None
 
 
 @pytest.mark.kills
 def test_a_frozen_postgresql_does_not_hold_callers_for_long(
-    breakable: Engines, api: RunningApi, headers: Headers
+    killable_engines: Engines, api: RunningApi, headers: Headers
 ) -> None:
     """It keeps its connections and says nothing: callers are told after a few seconds, later ones at once."""
     assert api.create(headers).status_code == 201
-    breakable.postgres.freeze()
+    killable_engines.postgres.freeze()
     try:
         began = monotonic()
         with ThreadPoolExecutor(16) as callers:
@@ -130,7 +130,7 @@ def test_a_frozen_postgresql_does_not_hold_callers_for_long(
         assert {answer.status_code for answer in answers} == {503}
         assert monotonic() - began < 15
     finally:
-        breakable.postgres.thaw()
+        killable_engines.postgres.thaw()
     eventually(lambda: api.create(headers, merchant_reference="after").status_code in (200, 201))
 
 
@@ -180,7 +180,7 @@ def test_a_clean_stop_ends_every_process_and_loses_no_answer(
             new = NewIntent(application.id, "order-1", 25_000, "LYD")
             create_or_find(connection.cursor(), new)  # not committed: the calls below wait for it
             calls = [callers.submit(api.create, credentials_of(application)) for _ in range(4)]
-            eventually(lambda: waiting_for_a_lock(database) == 4)
+            eventually(lambda: count_lock_waits(database) == 4)
             api.process.send_signal(signal.SIGTERM)
             eventually(lambda: "Shutting down" in api.log.read_text())
         assert {call.result().status_code for call in calls} == {200}

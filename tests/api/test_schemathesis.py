@@ -26,7 +26,7 @@ from shared.platform.settings import Settings
 from stack.free_ports import find_free_ports
 from tests.api.conftest import MakeApplication, credentials_of
 from tests.api.running_api import running_api
-from tests.serving import serving
+from tests.servers import serve
 
 _FEW = 5
 _IS_DATE_TIME = jsonschema_rs.validator_for({"type": "string", "format": "date-time"}, validate_formats=True)
@@ -126,7 +126,7 @@ def _served(settings: Settings, database: Database, *, as_processes: bool) -> It
             yield f"http://127.0.0.1:{api.port}{BASE_PATH}"
     else:
         (port,) = find_free_ports(1)
-        with serving(make_app(settings, database), port):
+        with serve(make_app(settings, database), port):
             yield f"http://127.0.0.1:{port}{BASE_PATH}"
 
 

@@ -29,5 +29,5 @@ def world(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
 @pytest.fixture
 def pages(world: CheckoutWorld) -> Iterator[CheckoutWorld]:
     """The same, with its pages served."""
-    with world.serving():
+    with world.serve():
         yield world

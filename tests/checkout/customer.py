@@ -4,7 +4,7 @@ import re
 
 import requests
 
-from tests.page_text import text_of, title_of
+from tests.page_client import page_text, page_title
 
 _HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
 
@@ -42,12 +42,12 @@ class Customer:
 
     @property
     def title(self) -> str:
-        return title_of(self.answer.text)
+        return page_title(self.answer.text)
 
     @property
     def text(self) -> str:
         """What can be read on the page."""
-        return text_of(self.answer.text)
+        return page_text(self.answer.text)
 
     def close(self) -> None:
         self._session.close()

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from shared.platform.settings import PublicUrls
 from tests.checkout.world import CheckoutWorld
-from tests.running_service import Service
 from tests.sandbox.running_sandbox import SECRET
+from tests.servers import ServiceProcess
 
 
-def checkout_processes(world: CheckoutWorld, root: Path, metrics: Path, **environment: str) -> Service:
-    service = Service(
+def checkout_processes(world: CheckoutWorld, root: Path, metrics: Path, **environment: str) -> ServiceProcess:
+    service = ServiceProcess(
         "services.checkout",
         root,
         world.settings.database,

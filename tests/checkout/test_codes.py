@@ -133,7 +133,7 @@ def test_limit_for_a_phone(world: CheckoutWorld) -> None:
         intent = world.make_intent(expires_at=clock_now + timedelta(hours=1))
         return world.customer(intent).pay_by_wallet("adfali", phone).status_code
 
-    with world.serving():
+    with world.serve():
         clock_now = NOW
         assert [send_code(), send_code(), send_code()] == [200, 200, 429]
         assert send_code("+218921234567") == 429
@@ -190,12 +190,12 @@ def test_a_wallet_that_is_away_uses_up_nothing(world: CheckoutWorld) -> None:
     """No code was sent, so none counts, neither for the intent nor for the phone."""
     away = SandboxSettings("http://127.0.0.1:1", "x" * 20, world.bank.ledger)
     world.settings, here = replace(world.settings, sandbox=away), world.settings
-    with world.serving():
+    with world.serve():
         customer = world.customer(world.make_intent())
         statuses = {customer.pay_by_wallet("adfali", "0921234567").status_code for _ in range(15)}
     assert statuses == {200}
     world.settings = here
-    with world.serving():
+    with world.serve():
         customer = world.customer(world.make_intent())
         customer.pay_by_wallet("adfali", "0921234567")
         assert customer.title == CODE
@@ -206,7 +206,7 @@ def test_guessing_over_many_attempts(world: CheckoutWorld) -> None:
     world.settings = replace(world.settings, checkout=replace(world.settings.checkout, codes_per_phone=3))
     clock = Clock(world.database)
     clock.stop_at(NOW)
-    with world.serving():
+    with world.serve():
         for hour in range(2):
             clock.stop_at(NOW + timedelta(hours=2 * hour))
             customer = world.customer(world.make_intent(expires_at=NOW + timedelta(days=2)))

@@ -15,8 +15,8 @@ from tests.checkout.processes import checkout_processes
 from tests.checkout.test_paying import PAID, PROCESSING
 from tests.checkout.world import CheckoutWorld
 from tests.clock import Clock
-from tests.running_service import Service
 from tests.sandbox.running_sandbox import kill
+from tests.servers import ServiceProcess
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.stack
 
 @contextmanager
 def payment_in_the_middle(
-    world: CheckoutWorld, service: Service, intent: Intent
+    world: CheckoutWorld, service: ServiceProcess, intent: Intent
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """The bank has charged and says nothing yet; afterwards the customer has heard, or the line was cut."""
     with service.running() as process, ThreadPoolExecutor(1) as pool:

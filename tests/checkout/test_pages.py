@@ -13,7 +13,7 @@ from tests.checkout.browser import words
 from tests.checkout.browser.states import SHOWN
 from tests.checkout.browser.words import DIRECTIONS, LANGUAGES, say
 from tests.checkout.world import CheckoutWorld
-from tests.page_text import title_of
+from tests.page_client import page_title
 
 _TO_OTHER_LANGUAGE = re.compile(r'<a class="language" href="([^"]+)" lang="(\w+)"[^>]*>([^<]+)</a>')
 
@@ -40,7 +40,7 @@ def test_every_page_in_both_languages(pages: CheckoutWorld, subtests: pytest.Sub
                 assert link is not None
                 assert link.groups()[1:] == (other, name)
                 followed = requests.get(f"{pages.url}{unescape(link[1])}", timeout=30).text
-                assert title_of(followed) == say(other, shown.title)
+                assert page_title(followed) == say(other, shown.title)
                 _assert_language(followed, other)
             assert _standing(pages, intent) == before
 
@@ -73,5 +73,5 @@ def test_unknown_links(pages: CheckoutWorld, subtests: pytest.Subtests) -> None:
         with subtests.test(path=path, lang=lang):
             answer = requests.get(f"{pages.url}{path}", params={"lang": lang}, timeout=30)
             assert answer.status_code == 404
-            assert title_of(answer.text) == say(lang, words.UNKNOWN_LINK)
+            assert page_title(answer.text) == say(lang, words.UNKNOWN_LINK)
             _assert_language(answer.text, lang)

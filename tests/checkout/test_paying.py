@@ -133,7 +133,7 @@ def test_no_answer_in_time(world: CheckoutWorld) -> None:
         "4000000000000341": ("requires_payment_method", ("declined", "declined")),
     }
     intents = {number: world.make_intent() for number in ends}
-    with world.serving():
+    with world.serve():
         for number, intent in intents.items():
             customer, second_tab = world.customer(intent), world.customer(intent)
             customer.pay_by_card(number)
@@ -174,7 +174,7 @@ def test_a_bank_that_cannot_reach_the_public_address_notifies_elsewhere(world: C
         public_urls=replace(world.settings.public_urls, checkout="http://127.0.0.1:1"),
         sandbox=replace(world.settings.sandbox, notify_url=world.url),
     )
-    with world.serving():
+    with world.serve():
         intent = world.make_intent()
         world.customer(intent).pay_by_card("4000000000000259")
         (charge,) = world.charges(intent)

@@ -57,7 +57,7 @@ def calls(counted: Counted, operation: str, outcome: str) -> float:
 
 def test_a_payment_by_card(world: CheckoutWorld) -> None:
     counted = Counted()
-    with world.serving():
+    with world.serve():
         customer = world.customer(world.make_intent())
         customer.pay_by_card("4242424242424242")
         customer.close()
@@ -68,7 +68,7 @@ def test_a_payment_by_card(world: CheckoutWorld) -> None:
 def test_a_wallet_whose_code_is_wrong_once(world: CheckoutWorld) -> None:
     """Waiting for a code is no outcome, and neither is asking for it once more."""
     counted = Counted()
-    with world.serving():
+    with world.serve():
         customer = world.customer(world.make_intent())
         customer.pay_by_wallet("adfali", "0921234567")
         customer.enter_code("2222")
@@ -84,7 +84,7 @@ def test_a_wallet_whose_code_is_wrong_once(world: CheckoutWorld) -> None:
 def test_a_lost_answer_counts_as_unknown_and_then_as_what_it_was(world: CheckoutWorld) -> None:
     counted = Counted()
     world.wait_briefly_for_providers()
-    with world.serving(), world.verifying():
+    with world.serve(), world.verifying():
         intent = world.make_intent()
         customer = world.customer(intent)
         customer.pay_by_card("4000000000000077")
@@ -100,7 +100,7 @@ def test_a_provider_that_is_away(world: CheckoutWorld) -> None:
     nobody = replace(world.settings.sandbox, url=f"http://127.0.0.1:{find_free_ports(1)[0]}")
     world.settings = replace(world.settings, sandbox=nobody)
     counted = Counted()
-    with world.serving():
+    with world.serve():
         customer = world.customer(world.make_intent())
         customer.pay_by_card("4242424242424242")
         customer.close()

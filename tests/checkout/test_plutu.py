@@ -34,7 +34,7 @@ from tests.checkout.plutu_stand_in import (
     failing,
     saying,
 )
-from tests.logged import logged
+from tests.logs import capture_logs
 
 ATTEMPT = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
 CREDENTIALS = PlutuCredentials(API_KEY, ACCESS_TOKEN, SECRET_KEY)
@@ -401,7 +401,7 @@ def test_wrong_credentials_are_trouble_of_the_account_and_told_to_operators(
     stand_in: PlutuStandIn, credentials: PlutuCredentials
 ) -> None:
     plutu = plutu_at(stand_in.url, credentials)
-    with logged() as log:
+    with capture_logs() as log:
         assert start(plutu, payment()) == said(Answer.DECLINED, Reason.ACCOUNT_TROUBLE)
         assert plutu.confirm(payment(), entered("1")) == said(Answer.DECLINED, Reason.ACCOUNT_TROUBLE)
     assert log.getvalue().count('"level": "error"') == 2
@@ -453,7 +453,7 @@ def test_nothing_that_is_secret_is_logged_or_repeated(stand_in: PlutuStandIn) ->
     plutu = plutu_at(stand_in.url, timeout_s=0.2)
     with PlutuStandIn() as gone:
         nowhere = plutu_at(gone.url)
-    with logged(level="debug") as log:
+    with capture_logs(level="debug") as log:
         answers = [nowhere.start(payment(), wallet), nowhere.confirm(payment(), entered(code))]
         for told in [*NO_ANSWERS.values(), *quoting, HANGS, failing(401, "UNAUTHORIZED")]:
             stand_in.misbehaviour = told

@@ -64,7 +64,7 @@ def shop(
     world.settings = replace(
         world.settings, checkout=replace(world.settings.checkout, plutu_url=plutu.url), sandbox=None
     )
-    with world.serving():
+    with world.serve():
         yield world
 
 

@@ -186,7 +186,7 @@ def patient_pages(settings: Settings, bank: RunningSandbox) -> Iterator[Checkout
     database = Database(replace(settings.database, pool_timeout_s=60.0), "checkout", **STEADY_PLANS)
     world = CheckoutWorld(settings, database, bank)
     world.settings = replace(world.settings, checkout=CheckoutSettings(provider_timeout_s=60.0))
-    with world.serving():
+    with world.serve():
         yield world
     database.close()
 

@@ -146,7 +146,7 @@ def test_hostile_fields(pages: CheckoutWorld, fields: dict[str, str]) -> None:
 def test_a_method_that_is_not_enabled_cannot_be_used(world: CheckoutWorld) -> None:
     with world.database.transaction() as connection:
         connection.execute("delete from application_methods where method = 'sadad'")
-    with world.serving():
+    with world.serve():
         intent = world.make_intent()
         customer = world.customer(intent)
         assert "Sadad" not in customer.text
@@ -157,7 +157,7 @@ def test_a_method_that_is_not_enabled_cannot_be_used(world: CheckoutWorld) -> No
 def test_no_method(world: CheckoutWorld) -> None:
     with world.database.transaction() as connection:
         connection.execute("delete from application_methods")
-    with world.serving():
+    with world.serve():
         customer = world.customer(world.make_intent())
         assert "<form" not in customer.answer.text
         assert "<button" not in customer.answer.text
@@ -180,9 +180,9 @@ def test_forms_survive_the_rotation_of_keys(world: CheckoutWorld) -> None:
     (old,) = world.settings.secret_keys
     new = Fernet.generate_key().decode()
     intent = world.make_intent()
-    with world.serving():
+    with world.serve():
         customer = world.customer(intent)
     world.settings = replace(world.settings, secret_keys=(new, old))
-    with world.serving():
+    with world.serve():
         customer.pay_by_card("4242424242424242")
         assert customer.title == PAID

@@ -18,7 +18,7 @@ from tests.checkout.customer import Customer
 from tests.checkout.processes import checkout_processes
 from tests.checkout.test_paying import CODE, PAID, PROCESSING
 from tests.checkout.world import CheckoutWorld
-from tests.logged import logged
+from tests.logs import capture_logs
 from tests.waiting import eventually
 
 Served = Callable[[CheckoutWorld, Path, Path], AbstractContextManager[Callable[[], str]]]
@@ -94,7 +94,7 @@ def _pay_by_wallet(world: CheckoutWorld, method: str, phone: str, wrong: str, ri
 
 @contextmanager
 def served_here(world: CheckoutWorld, _root: Path, _directory: Path) -> Iterator[Callable[[], str]]:
-    with logged(level="debug") as log, world.serving():
+    with capture_logs(level="debug") as log, world.serve():
         yield log.getvalue
 
 
@@ -155,7 +155,7 @@ def test_not_in_the_log_when_something_breaks_in_the_middle(
 
     monkeypatch.setattr(Sandbox, "start", breaks)
     intent = pages.make_intent()
-    with logged(level="debug") as stream:
+    with capture_logs(level="debug") as stream:
         customer = pages.customer(intent)
         answer = customer.pay_by_card(CARDS[0], security_code=SECURITY_CODE)
     assert answer.status_code == 500

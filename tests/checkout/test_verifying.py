@@ -19,7 +19,7 @@ from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.settings import SandboxSettings, Settings
 from tests.checkout.world import CheckoutWorld
 from tests.clock import Clock
-from tests.topic_reader import TopicReader
+from tests.topics import TopicReader
 from tests.waiting import eventually
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
@@ -157,7 +157,7 @@ def test_the_bank_goes_away_in_the_middle_and_comes_back(world: CheckoutWorld) -
     """Nothing was sent, so nothing can have been charged, and the customer is told at once."""
     world.settings = _with_bank_away(world)
     intent = world.make_intent()
-    with world.serving():
+    with world.serve():
         customer = world.customer(intent)
         customer.pay_by_card("4242424242424242")
         assert "does not answer. Nothing was taken" in customer.text

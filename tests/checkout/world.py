@@ -27,7 +27,7 @@ from stack.free_ports import find_free_ports
 from tests.checkout.customer import Customer
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox
 from tests.scheduler.running_jobs import running_jobs
-from tests.serving import serving
+from tests.servers import serve
 
 PROVIDER_TIMEOUT_S = 2.0
 SILENCE_S = 4.0
@@ -116,8 +116,8 @@ class CheckoutWorld:
             return cursor.execute(statement.encode(), values).fetchall()
 
     @contextmanager
-    def serving(self) -> Iterator[None]:
-        with serving(make_app(self.settings, self.database), self.port):
+    def serve(self) -> Iterator[None]:
+        with serve(make_app(self.settings, self.database), self.port):
             yield
 
     @contextmanager

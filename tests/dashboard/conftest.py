@@ -10,7 +10,7 @@ from shared.platform.database.pool import Database
 from shared.platform.settings import Settings
 from tests.dashboard.made_deliveries import Deliveries
 from tests.dashboard.world import DashboardWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def world(settings: Settings) -> Iterator[DashboardWorld]:
 @pytest.fixture
 def pages(world: DashboardWorld) -> Iterator[DashboardWorld]:
     """The same, with its pages served."""
-    with world.serving():
+    with world.serve():
         yield world
 
 
@@ -33,14 +33,14 @@ def deliveries(pages: DashboardWorld) -> Deliveries:
 
 
 @pytest.fixture
-def viewer(pages: DashboardWorld) -> Iterator[Person]:
+def viewer(pages: DashboardWorld) -> Iterator[PageClient]:
     person = pages.person(Role.VIEWER)
     yield person
     person.close()
 
 
 @pytest.fixture
-def developer(pages: DashboardWorld) -> Iterator[Person]:
+def developer(pages: DashboardWorld) -> Iterator[PageClient]:
     person = pages.person(Role.DEVELOPER)
     yield person
     person.close()

@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import Cursor, sql
 
-from tests.postgres_looks import plan_told
+from tests.postgres_statistics import read_plan
 
 _NAMED = re.compile(rb"%\((\w+)\)s")
 
@@ -19,6 +19,6 @@ def explain(cursor: Cursor[Any], statement: bytes, values: Mapping[str, object])
     try:
         literals = sql.SQL(", ").join(sql.Literal(values[name.decode()]) for name in names)
         explaining = sql.SQL("explain (analyze, buffers, format json) execute looked_at ({})")
-        return plan_told(cursor.execute(explaining.format(literals)))
+        return read_plan(cursor.execute(explaining.format(literals)))
     finally:
         cursor.execute("deallocate looked_at")

@@ -9,9 +9,9 @@ from werkzeug.routing import Rule
 from services.dashboard.access import needs_of
 from services.dashboard.app import make_app
 from shared.domain.accounts.roles import ALLOWED, Permission, Role
+from tests.constants import UNKNOWN_ID
 from tests.dashboard.world import DashboardWorld
-from tests.person import Person
-from tests.unknown import UNKNOWN_ID
+from tests.page_client import PageClient
 
 _OPEN = {
     "people.sign_in",
@@ -84,7 +84,7 @@ def test_an_application_that_is_none_is_unknown(pages: DashboardWorld) -> None:
 
 def test_part_of_a_page_for_who_is_not_signed_in_is_401(pages: DashboardWorld) -> None:
     """The page's script is told, and does not put a sign-in page into a table."""
-    person = Person(pages.url)
+    person = PageClient(pages.url)
     path = f"/applications/{pages.application.id}/deliveries"
     assert person.open(path, **{"X-Part": "list"}).status_code == 401
 

@@ -4,7 +4,7 @@ import pytest
 
 from shared.domain.accounts.roles import Role
 from tests.dashboard.world import DashboardWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 # Each form, and the page that has it.
 OWNERS = {
@@ -46,7 +46,7 @@ def state(world: DashboardWorld) -> list[object]:
     return world.rows(STATE)
 
 
-def csrf_token(person: Person) -> str:
+def csrf_token(person: PageClient) -> str:
     person.open("/")
     return person.hidden("")["csrf_token"]
 

@@ -7,14 +7,14 @@ import requests
 
 from shared.domain.accounts.roles import Role
 from tests.dashboard.world import DashboardWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 
 def page_of(world: DashboardWorld) -> str:
     return f"/applications/{world.application.id}/settings"
 
 
-def save(world: DashboardWorld, person: Person, what: str, **fields: Any) -> requests.Response:
+def save(world: DashboardWorld, person: PageClient, what: str, **fields: Any) -> requests.Response:
     person.open(page_of(world))
     return person.post(f"{page_of(world)}/{what}", **fields)
 
@@ -46,7 +46,7 @@ def test_payment_methods_are_chosen(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     save(pages, owner, "methods", methods=["adfali"])
     assert methods_of(pages) == ["adfali"]
-    assert owner.answer.text.count(" checked") == 1
+    assert owner.response.text.count(" checked") == 1
     save(pages, owner, "methods", methods=["sadad", "card", "sadad"])
     assert methods_of(pages) == ["card", "sadad"]
     save(pages, owner, "methods", methods=["card", "sadad"])

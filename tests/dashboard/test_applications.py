@@ -16,19 +16,19 @@ from shared.platform.settings import WebhookSettings
 from shared.platform.tokens import hash_of
 from tests.clock import Clock
 from tests.dashboard.world import DashboardWorld, Merchant
-from tests.logged import logged
-from tests.person import Person
+from tests.logs import capture_logs
+from tests.page_client import PageClient
 
 _SECRET = re.compile(r"(?:pk_|at_|whsec_)[A-Za-z0-9]{32}")
 
 
-def create(person: Person, **fields: Any) -> requests.Response:
+def create(person: PageClient, **fields: Any) -> requests.Response:
     """As the form is sent by a browser that shows it."""
     person.open("/applications/new")
     return send(person, **fields)
 
 
-def send(person: Person, **fields: Any) -> requests.Response:
+def send(person: PageClient, **fields: Any) -> requests.Response:
     values = {"name": "Online shop", "methods": ["card", "sadad"], "url": "https://shop.example.ly/hook"}
     return person.post("/applications/new", **{**values, **fields})
 
@@ -39,9 +39,9 @@ def test_the_list_has_the_merchants_own_applications(pages: DashboardWorld) -> N
     owner.open("/")
     assert owner.title == "Applications"
     assert "Tripoli Coffee shop Bank card Sadad Adfali https://shop.example.ly/hooks" in owner.text
-    assert f'href="/applications/{pages.application.id}"' in owner.answer.text
+    assert f'href="/applications/{pages.application.id}"' in owner.response.text
     assert "Misrata" not in owner.text
-    assert str(other.application.id) not in owner.answer.text
+    assert str(other.application.id) not in owner.response.text
 
 
 @pytest.mark.parametrize(("role", "may_create"), [(Role.OWNER, True), (Role.DEVELOPER, False)])
@@ -83,7 +83,7 @@ def test_an_application_is_created_with_working_credentials(pages: DashboardWorl
 
 def test_its_secrets_are_found_nowhere_else(pages: DashboardWorld) -> None:
     """Not on later pages, not in the audit log, not in what is logged."""
-    with logged(level="DEBUG") as log:
+    with capture_logs(level="DEBUG") as log:
         owner = pages.person(Role.OWNER)
         secrets = _SECRET.findall(create(owner).text)
         ((made,),) = pages.rows("select id from applications where name = 'Online shop'")
@@ -110,9 +110,9 @@ def test_a_form_sent_twice_makes_one_application(pages: DashboardWorld) -> None:
     """And the second answer says where to go on."""
     owner = pages.person(Role.OWNER)
     owner.open("/applications/new")
-    form = owner.answer
+    form = owner.response
     send(owner)
-    owner.answer = form
+    owner.response = form
     answer = send(owner, name="Another name")
     assert (answer.history[0].status_code, owner.title) == (303, "Credentials")
     assert "exists already" in owner.text
@@ -230,15 +230,15 @@ def test_a_hostile_name_is_only_text(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     name = "<script>alert(1)</script>\"'{{ 7*7 }}"
     create(owner, name=name)
-    assert "<script>alert" not in owner.answer.text
+    assert "<script>alert" not in owner.response.text
     owner.open("/")
     assert name in owner.text
-    assert "<script>alert" not in owner.answer.text
+    assert "<script>alert" not in owner.response.text
 
 
 def test_a_private_url_is_refused_where_it_is_not_development(world: DashboardWorld) -> None:
     world.settings = replace(world.settings, webhooks=WebhookSettings())
-    with world.serving():
+    with world.serve():
         owner = world.person(Role.OWNER)
         for url, told in [
             ("https://10.0.0.1/", "must have a public address"),

@@ -11,8 +11,8 @@ from shared.domain.accounts.roles import Role
 from shared.platform.tokens import hash_of
 from tests.clock import Clock
 from tests.dashboard.world import DashboardWorld
-from tests.logged import logged
-from tests.person import Person
+from tests.logs import capture_logs
+from tests.page_client import PageClient
 
 _SECRET = re.compile(r"(?:pk|at)_[A-Za-z0-9]{32}")
 KINDS = ["api_key", "access_token"]
@@ -22,7 +22,9 @@ def page_of(world: DashboardWorld) -> str:
     return f"/applications/{world.application.id}/credentials"
 
 
-def issue(world: DashboardWorld, person: Person, kind: str = "api_key", **fields: str) -> requests.Response:
+def issue(
+    world: DashboardWorld, person: PageClient, kind: str = "api_key", **fields: str
+) -> requests.Response:
     person.open(page_of(world))
     return person.post(f"{page_of(world)}/{kind}", **fields)
 
@@ -34,7 +36,7 @@ def ids(world: DashboardWorld, kind: str = "api_key") -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("role", [Role.OWNER, Role.DEVELOPER])
 def test_a_credential_is_issued_and_shown_once(pages: DashboardWorld, role: Role, kind: str) -> None:
-    with logged(level="DEBUG") as log:
+    with capture_logs(level="DEBUG") as log:
         person = pages.person(role)
         answer = issue(pages, person, kind)
         assert answer.status_code == 200
@@ -55,7 +57,7 @@ def test_the_list_tells_when_each_was_used_and_what_became_of_it(pages: Dashboar
     viewer.open(page_of(pages))
     assert viewer.text.count("never Active") == 2
     assert f"{pages.application.api_key[:9]}…" in viewer.text
-    assert pages.application.api_key not in viewer.answer.text
+    assert pages.application.api_key not in viewer.response.text
     pages.run("update credentials set last_used_at = '2026-03-01 10:15:00Z' where kind = 'api_key'")
     pages.run("update credentials set revoked_at = '2026-03-02 11:45:00Z' where kind = 'access_token'")
     viewer.open(page_of(pages))
@@ -68,7 +70,7 @@ def test_issuing_twice_with_one_form_issues_once(pages: DashboardWorld) -> None:
     person = pages.person(Role.DEVELOPER)
     form = person.open(page_of(pages))
     person.post(f"{page_of(pages)}/api_key")
-    person.answer = form
+    person.response = form
     answer = person.post(f"{page_of(pages)}/api_key")
     assert "This was issued already and cannot be shown again" in person.text
     assert not _SECRET.search(answer.text)

@@ -18,7 +18,7 @@ from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings
 from tests.dashboard.explaining import explain
-from tests.postgres_looks import nodes, pages
+from tests.postgres_statistics import plan_buffers, plan_nodes
 
 DAYS = 60
 APPLICATION = uuid4()
@@ -100,13 +100,13 @@ def test_a_page_reads_no_more_than_it_may_need(cursor: Cursor[Any]) -> None:
     for name, given in CASES.items():
         filters = read_filters(given)
         plan = _plan(cursor, filters, None)
-        kinds = {node["Node Type"] for node in nodes(plan)}
+        kinds = {node["Node Type"] for node in plan_nodes(plan)}
         assert not kinds & {"Seq Scan", "Bitmap Heap Scan", "Hash Join", "Merge Join"}, (name, kinds)
-        passed_over = sum(node.get("Rows Removed by Filter", 0) for node in nodes(plan))
+        passed_over = sum(node.get("Rows Removed by Filter", 0) for node in plan_nodes(plan))
         assert passed_over == 0, (name, passed_over)
         scanned = sum(
             node["Actual Rows"] * node["Actual Loops"]
-            for node in nodes(plan)
+            for node in plan_nodes(plan)
             if node["Node Type"] == "Index Scan"
         )
         # One more of each month, for they are merged.
@@ -123,11 +123,11 @@ def test_counting_and_resending_what_failed_costs_no_more_than_what_is_taken(cur
         "asked_at": datetime.now(UTC) + timedelta(days=1),
     }
     _fill(cursor, 1_000, "none")
-    few = pages(_explained(cursor, BATCH_SQL, values))
+    few = plan_buffers(_explained(cursor, BATCH_SQL, values))
     _fill(cursor, 60_000, "none")
-    assert pages(_explained(cursor, BATCH_SQL, values)) <= 2 * few
+    assert plan_buffers(_explained(cursor, BATCH_SQL, values)) <= 2 * few
     plan = _explained(cursor, COUNT_SQL, values)
-    assert max(node["Actual Rows"] for node in nodes(plan)) <= MOST_COUNTED + 1
+    assert max(node["Actual Rows"] for node in plan_nodes(plan)) <= MOST_COUNTED + 1
 
 
 def test_months_that_are_made_later_have_the_index_too(cursor: Cursor[Any]) -> None:
@@ -163,7 +163,10 @@ def _costs(cursor: Cursor[Any]) -> dict[str, tuple[int, int]]:
     costs = {}
     for (name, before), filters in cases.items():
         plan = _plan(cursor, filters, before)
-        costs[f"{name}{' from the middle' if before else ''}"] = (pages(plan), int(plan["Actual Rows"]))
+        costs[f"{name}{' from the middle' if before else ''}"] = (
+            plan_buffers(plan),
+            int(plan["Actual Rows"]),
+        )
     return costs
 
 

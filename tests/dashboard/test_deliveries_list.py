@@ -12,13 +12,13 @@ from shared.domain.deliveries.facets import EVENTS, STATUSES, Answered, facets
 from shared.platform.database.first_value import first_value
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.world import DashboardWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 _ROW = re.compile(r"/deliveries/([0-9a-f-]{36})\"")
 _OLDER = re.compile(r'rel="next" href="([^"]*)"')
 
 
-def listed(person: Person, application: UUID, query: str = "", **headers: str) -> list[UUID]:
+def listed(person: PageClient, application: UUID, query: str = "", **headers: str) -> list[UUID]:
     """The deliveries on the page, in its order."""
     answer = person.open(f"/applications/{application}/deliveries{query}", **headers)
     assert answer.status_code == 200, answer.text
@@ -26,7 +26,7 @@ def listed(person: Person, application: UUID, query: str = "", **headers: str) -
 
 
 def test_every_delivery_with_what_is_to_be_known_of_it(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     intents = [uuid4() for _ in range(5)]
     oldest_first = [
@@ -37,7 +37,7 @@ def test_every_delivery_with_what_is_to_be_known_of_it(
         deliveries.make("succeeded", 200, is_test=True, intent=intents[4]),
     ]
     assert listed(viewer, pages.application.id) == oldest_first[::-1]
-    rows = viewer.answer.text.split("<tr>")[2:]
+    rows = viewer.response.text.split("<tr>")[2:]
     assert len(rows) == 5
     texts = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in rows]
     for text, intent in zip(texts, reversed(intents), strict=True):
@@ -55,7 +55,7 @@ def test_every_delivery_with_what_is_to_be_known_of_it(
 
 
 def test_the_pages_together_are_the_whole_list(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     made = deliveries.make_many(2 * PAGE + 7)
     found, query, counts = [], "", []
@@ -63,7 +63,7 @@ def test_the_pages_together_are_the_whole_list(
         page = listed(viewer, pages.application.id, query)
         found += page
         counts.append(len(page))
-        older = _OLDER.search(viewer.answer.text)
+        older = _OLDER.search(viewer.response.text)
         if older is None:
             break
         query = "?" + older[1].partition("?")[2]
@@ -72,15 +72,15 @@ def test_the_pages_together_are_the_whole_list(
 
 
 def test_a_page_that_is_full_and_the_last_leads_nowhere(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     deliveries.make_many(PAGE)
     assert len(listed(viewer, pages.application.id)) == PAGE
-    assert not _OLDER.search(viewer.answer.text)
+    assert not _OLDER.search(viewer.response.text)
 
 
 def test_filters_find_what_they_name_and_nothing_else(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     """Every combination, against the same done by hand."""
     made: dict[UUID, dict[str, str]] = {}
@@ -102,21 +102,23 @@ def test_filters_find_what_they_name_and_nothing_else(
         assert listed(viewer, pages.application.id, f"?{query}") == expected[::-1], query
 
 
-def test_a_filtered_list_has_pages_too(pages: DashboardWorld, deliveries: Deliveries, viewer: Person) -> None:
+def test_a_filtered_list_has_pages_too(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
+) -> None:
     """Newest first also where several kinds of answer are mixed."""
     failed = []
     for number in range(PAGE + 5):
         deliveries.make()
         failed.append(deliveries.make("failed", (400, 500)[number % 2]))
     first = listed(viewer, pages.application.id, "?status=failed")
-    older = _OLDER.search(viewer.answer.text)
+    older = _OLDER.search(viewer.response.text)
     assert older is not None
     assert "status=failed" in older[1]
     rest = listed(viewer, pages.application.id, "?" + older[1].partition("?")[2].replace("&amp;", "&"))
     assert first + rest == failed[::-1]
 
 
-def test_a_day_is_a_day_in_libya(pages: DashboardWorld, deliveries: Deliveries, viewer: Person) -> None:
+def test_a_day_is_a_day_in_libya(pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient) -> None:
     """From midnight to midnight at UTC+2."""
     moments = {
         "before": datetime(2026, 3, 9, 21, 59, 59, tzinfo=UTC),
@@ -134,7 +136,7 @@ def test_a_day_is_a_day_in_libya(pages: DashboardWorld, deliveries: Deliveries, 
 
 
 def test_an_id_is_found_whether_it_is_a_deliverys_or_a_payments(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     intent = uuid4()
     canceled = deliveries.make("failed", 500, event=CANCELED, intent=intent)
@@ -149,7 +151,7 @@ def test_an_id_is_found_whether_it_is_a_deliverys_or_a_payments(
 
 
 def test_what_makes_no_sense_is_left_out(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     made = deliveries.make()
     for query in (
@@ -161,7 +163,7 @@ def test_what_makes_no_sense_is_left_out(
         assert listed(viewer, pages.application.id, query) == [made], query
 
 
-def test_what_cannot_be_read_is_told(pages: DashboardWorld, viewer: Person) -> None:
+def test_what_cannot_be_read_is_told(pages: DashboardWorld, viewer: PageClient) -> None:
     for query, word in (
         ("?id=12345", "Enter the whole id"),
         ("?id=%00", "Enter the whole id"),
@@ -174,11 +176,11 @@ def test_what_cannot_be_read_is_told(pages: DashboardWorld, viewer: Person) -> N
     ):
         listed(viewer, pages.application.id, query)
         assert word in viewer.text, query
-        assert 'aria-invalid="true"' in viewer.answer.text, query
+        assert 'aria-invalid="true"' in viewer.response.text, query
 
 
 def test_another_applications_deliveries_do_not_exist(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     other = pages.make_merchant("Benghazi Books")
     intent = uuid4()
@@ -192,28 +194,28 @@ def test_another_applications_deliveries_do_not_exist(
 
 
 def test_the_script_gets_the_list_alone(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     """The same for the same, so that nothing is replaced where nothing is new."""
     made = deliveries.make()
     assert listed(viewer, pages.application.id, **{"X-Part": "list"}) == [made]
-    first = viewer.answer.text
+    first = viewer.response.text
     assert "<html" not in first
     listed(viewer, pages.application.id, **{"X-Part": "list"})
-    assert viewer.answer.text == first
+    assert viewer.response.text == first
     deliveries.make()
     listed(viewer, pages.application.id, **{"X-Part": "list"})
-    assert viewer.answer.text != first
+    assert viewer.response.text != first
 
 
 def test_only_the_newest_page_updates_itself(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     made = deliveries.make_many(2)
     listed(viewer, pages.application.id)
-    assert 'data-live="list"' in viewer.answer.text
+    assert 'data-live="list"' in viewer.response.text
     listed(viewer, pages.application.id, f"?before={made[1]}")
-    assert "data-live" not in viewer.answer.text
+    assert "data-live" not in viewer.response.text
 
 
 def test_python_and_sql_agree_on_facets(world: DashboardWorld) -> None:

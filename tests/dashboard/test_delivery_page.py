@@ -16,20 +16,20 @@ from shared.domain.deliveries.failures import ANSWER_LIMIT
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.debian_packages import skip_without
-from tests.person import Person
+from tests.page_client import PageClient
 from tests.webhooks.receivers import Receiver, answer_of, sender
 
 _RAW = re.compile(r"<pre[^>]*aria-labelledby=\"([\w-]+)\"[^>]*>(.*?)</pre>", re.DOTALL)
 
 
-def show(person: Person, pages: DashboardWorld, delivery: UUID) -> dict[str, str]:
+def show(person: PageClient, pages: DashboardWorld, delivery: UUID) -> dict[str, str]:
     """Opens its page; returns the raw texts on it by their titles' ids."""
     answer = person.open(f"/applications/{pages.application.id}/deliveries/{delivery}")
     assert answer.status_code == 200
     return {name: unescape(text) for name, text in _RAW.findall(answer.text)}
 
 
-def test_facts_and_every_try(pages: DashboardWorld, deliveries: Deliveries, viewer: Person) -> None:
+def test_facts_and_every_try(pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient) -> None:
     intent = uuid4()
     delivery = deliveries.make("failed", 500, tries=3, event=CANCELED, intent=intent)
     deliveries.add_try(delivery, 1, None, failure="tls", answer=b"")
@@ -48,7 +48,7 @@ def test_facts_and_every_try(pages: DashboardWorld, deliveries: Deliveries, view
     assert "answer-1" not in raw
 
 
-def test_before_the_first_try(pages: DashboardWorld, deliveries: Deliveries, viewer: Person) -> None:
+def test_before_the_first_try(pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient) -> None:
     delivery = deliveries.make("pending", None, tries=0)
     raw = show(viewer, pages, delivery)
     assert "The request that will be sent" in viewer.text
@@ -58,21 +58,21 @@ def test_before_the_first_try(pages: DashboardWorld, deliveries: Deliveries, vie
 
 
 def test_a_test_is_marked_and_leads_to_no_payment(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     intent = uuid4()
     show(viewer, pages, deliveries.make(is_test=True, intent=intent))
     assert "Succeeded Test" in viewer.text
     assert "There is no such payment" in viewer.text
-    assert f"/payments/{intent}" not in viewer.answer.text
+    assert f"/payments/{intent}" not in viewer.response.text
 
 
 def test_a_delivery_leads_to_its_payment(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     intent = uuid4()
     show(viewer, pages, deliveries.make(intent=intent))
-    assert f'href="/applications/{pages.application.id}/payments/{intent}"' in viewer.answer.text
+    assert f'href="/applications/{pages.application.id}/payments/{intent}"' in viewer.response.text
 
 
 HOSTILE = {
@@ -88,16 +88,16 @@ HOSTILE = {
 
 
 def test_a_response_body_is_text_and_nothing_else(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     delivery = deliveries.make("failed", 500, tries=len(HOSTILE))
     for number, answer in enumerate(HOSTILE, 1):
         deliveries.add_try(delivery, number, 500, answer=answer)
     raw = show(viewer, pages, delivery)
     assert [raw[f"answer-{number}"] for number in range(1, len(HOSTILE) + 1)] == list(HOSTILE.values())
-    assert "<script>alert" not in viewer.answer.text
-    assert "<img src=x" not in viewer.answer.text
-    assert viewer.answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert "<script>alert" not in viewer.response.text
+    assert "<img src=x" not in viewer.response.text
+    assert viewer.response.headers["Content-Security-Policy"].startswith("default-src 'none'")
 
 
 def test_any_bytes_can_be_looked_at() -> None:
@@ -105,7 +105,9 @@ def test_any_bytes_can_be_looked_at() -> None:
     assert not any(ord(character) < 0x20 and character not in "\n\t" for character in text)
 
 
-def test_what_was_cut_is_said_to_be(pages: DashboardWorld, deliveries: Deliveries, viewer: Person) -> None:
+def test_what_was_cut_is_said_to_be(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
+) -> None:
     whole, cut = deliveries.make(), deliveries.make()
     deliveries.add_try(whole, answer=b"x" * (ANSWER_LIMIT - 1))
     deliveries.add_try(cut, answer=b"x" * ANSWER_LIMIT)
@@ -117,7 +119,7 @@ def test_what_was_cut_is_said_to_be(pages: DashboardWorld, deliveries: Deliverie
 
 class TestSignature:
     def test_is_what_the_receiver_computes(
-        self, pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+        self, pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
     ) -> None:
         delivery = deliveries.make()
         deliveries.add_try(delivery)
@@ -126,10 +128,10 @@ class TestSignature:
         expected = hmac.new(secret.encode(), raw["body-title"].encode(), hashlib.sha256).hexdigest()
         assert f"Service-Signature: {expected}" in raw["headers-title"]
         assert expected in viewer.text
-        assert secret not in viewer.answer.text
+        assert secret not in viewer.response.text
 
     def test_names_the_version_that_signed_each_try(
-        self, pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+        self, pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
     ) -> None:
         """§6.6: retries carry the old secret after a roll, a resend the one that is current then."""
         delivery = deliveries.make("failed", 500, tries=3)
@@ -152,7 +154,7 @@ class TestSignature:
         assert f"Service-Signature: {by_new}" in raw["headers-title"]
 
     def test_the_line_for_a_terminal_computes_it(
-        self, pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+        self, pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
     ) -> None:
         if shutil.which("openssl") is None:
             skip_without("This test runs openssl, which is not installed.")
@@ -167,7 +169,11 @@ class TestSignature:
         assert done.stdout.split()[-1] in viewer.text
 
     def test_the_lines_of_python_compute_it(
-        self, pages: DashboardWorld, deliveries: Deliveries, viewer: Person, monkeypatch: pytest.MonkeyPatch
+        self,
+        pages: DashboardWorld,
+        deliveries: Deliveries,
+        viewer: PageClient,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         raw = show(viewer, pages, deliveries.make())
         headers = dict(line.split(": ", 1) for line in raw["headers-title"].splitlines())
@@ -183,7 +189,7 @@ class TestSignature:
         assert names["is_genuine"] is True
 
     def test_a_secret_that_cannot_be_opened_is_said_so(
-        self, pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+        self, pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
     ) -> None:
         pages.run("update webhook_secrets set sealed = 'rubbish'")
         show(viewer, pages, deliveries.make())
@@ -191,7 +197,7 @@ class TestSignature:
 
 
 def test_the_request_is_shown_as_it_is_sent(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     """Against what the webhook service's sender really puts on the line."""
     with Receiver() as receiver, sender() as sending:
@@ -206,14 +212,14 @@ def test_the_request_is_shown_as_it_is_sent(
     assert request.body.decode() == raw["body-title"]
 
 
-def test_what_is_not_there_is_not_found(pages: DashboardWorld, viewer: Person) -> None:
+def test_what_is_not_there_is_not_found(pages: DashboardWorld, viewer: PageClient) -> None:
     for what in (str(uuid4()), "nonsense", "%00", f"{uuid4()}/resend"):
         answer = viewer.open(f"/applications/{pages.application.id}/deliveries/{what}")
         assert answer.status_code in (404, 405), what
 
 
 def test_the_script_gets_the_part_that_changes(
-    pages: DashboardWorld, deliveries: Deliveries, viewer: Person
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     delivery = deliveries.make("pending", None, tries=0)
     address = f"/applications/{pages.application.id}/deliveries/{delivery}"

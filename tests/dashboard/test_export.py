@@ -22,8 +22,8 @@ from shared.domain.intents.states import State
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.dashboard.payment_rows import make_attempt, make_intent, make_many
 from tests.dashboard.world import PASSWORD, DashboardWorld
-from tests.person import Person
-from tests.running_service import Service
+from tests.page_client import PageClient
+from tests.servers import ServiceProcess
 from tests.waiting import eventually
 
 _COLUMNS = [
@@ -203,10 +203,10 @@ def process(
     repository_root: Path,
     database_settings: DatabaseSettings,
     kafka_settings: KafkaSettings,
-) -> Iterator[Service]:
+) -> Iterator[ServiceProcess]:
     """The dashboard as it runs in production, under gunicorn, with more payments than the buffers of a line hold."""
     make_many(world, MANY, apart=timedelta(milliseconds=100))
-    service = Service(
+    service = ServiceProcess(
         "services.dashboard",
         repository_root,
         database_settings,
@@ -223,7 +223,7 @@ def process(
 class SlowReader:
     """Somebody whose line is so slow that the server has to wait for them."""
 
-    def __init__(self, person: Person, port: int, address: str) -> None:
+    def __init__(self, person: PageClient, port: int, address: str) -> None:
         self.socket = socket.socket()
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.socket.settimeout(30)
@@ -248,7 +248,7 @@ class SlowReader:
         return b"".join(parts)
 
 
-def export_once_there_is_room(person: Person, address: str) -> requests.Response:
+def export_once_there_is_room(person: PageClient, address: str) -> requests.Response:
     """The place of the export before is given back a moment after its end."""
 
     def export() -> requests.Response | None:
@@ -263,15 +263,15 @@ def export_once_there_is_room(person: Person, address: str) -> requests.Response
     return answer
 
 
-def signed_in(world: DashboardWorld, service: Service) -> Person:
-    person = Person(f"http://127.0.0.1:{service.port}")
+def signed_in(world: DashboardWorld, service: ServiceProcess) -> PageClient:
+    person = PageClient(f"http://127.0.0.1:{service.port}")
     person.sign_in(world.make_member(Role.VIEWER), PASSWORD)
     return person
 
 
 @pytest.mark.stack
 def test_no_transaction_stays_open_while_somebody_reads_slowly(
-    world: DashboardWorld, process: Service
+    world: DashboardWorld, process: ServiceProcess
 ) -> None:
     with SlowReader(signed_in(world, process), process.port, path(world)) as reader:
         assert b"200 OK" in reader.beginning
@@ -285,7 +285,9 @@ def test_no_transaction_stays_open_while_somebody_reads_slowly(
 
 
 @pytest.mark.stack
-def test_an_export_that_fails_midway_breaks_the_connection(world: DashboardWorld, process: Service) -> None:
+def test_an_export_that_fails_midway_breaks_the_connection(
+    world: DashboardWorld, process: ServiceProcess
+) -> None:
     """No file that looks whole: the last chunk never comes, which clients notice, and the last line says so too."""
     person = signed_in(world, process)
     with SlowReader(person, process.port, path(world)) as reader:
@@ -306,7 +308,7 @@ def test_an_export_that_fails_midway_breaks_the_connection(world: DashboardWorld
 
 
 @pytest.mark.stack
-def test_exports_leave_threads_for_pages(world: DashboardWorld, process: Service) -> None:
+def test_exports_leave_threads_for_pages(world: DashboardWorld, process: ServiceProcess) -> None:
     """One for each merchant; who comes then is asked to wait, and gets a place once the other has gone."""
     person = signed_in(world, process)
     with SlowReader(person, process.port, path(world)):

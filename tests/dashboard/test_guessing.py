@@ -67,7 +67,7 @@ def test_who_has_signed_in_here_before_is_not_kept_out_by_who_guesses(
     guesser = pages.person()
     for _ in range(ACCOUNT.free + 1):
         guesser.sign_in(email, WRONG)
-    assert guesser.answer.status_code == 429
+    assert guesser.response.status_code == 429
     assert owner.sign_in(email, PASSWORD).url == f"{pages.url}/"
     assert guesser.sign_in(email, PASSWORD).status_code == 429, "elsewhere it is as before"
 

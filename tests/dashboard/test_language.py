@@ -10,19 +10,19 @@ from shared.domain.accounts.roles import Role
 from tests.catalogue import DIRECTIONS
 from tests.dashboard.busy_shop import open_busy_shop
 from tests.dashboard.world import PASSWORD, DashboardWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 _SPOKEN = re.compile(r'<html lang="(\w+)" dir="(\w+)">')
 _OTHER = re.compile(r'<a class="language" href="([^"]*)" lang="(\w+)"')
 
 
-def _speaks(person: Person, lang: str) -> None:
-    assert _SPOKEN.findall(person.answer.text) == [(lang, DIRECTIONS[lang])], person.answer.url
+def _speaks(person: PageClient, lang: str) -> None:
+    assert _SPOKEN.findall(person.response.text) == [(lang, DIRECTIONS[lang])], person.response.url
 
 
-def _switch(person: Person, lang: str) -> None:
+def _switch(person: PageClient, lang: str) -> None:
     """By the link to the other language."""
-    ((href, other),) = _OTHER.findall(person.answer.text)
+    ((href, other),) = _OTHER.findall(person.response.text)
     assert other == lang
     person.open(unescape(href))
     _speaks(person, lang)
@@ -37,13 +37,13 @@ def test_the_other_language_keeps_the_page_and_its_filters(pages: DashboardWorld
         f"payments/{shop.payment}",
     ):
         person.open(shop.path(section))
-        asked, rows = urlsplit(person.answer.url), person.answer.text.count("<tr")
+        asked, rows = urlsplit(person.response.url), person.response.text.count("<tr")
         for lang in ("ar", "en"):
             _switch(person, lang)
-            now = urlsplit(person.answer.url)
+            now = urlsplit(person.response.url)
             assert now.path == asked.path
             assert parse_qs(now.query) == {**parse_qs(asked.query), "lang": [lang]}
-            assert person.answer.text.count("<tr") == rows
+            assert person.response.text.count("<tr") == rows
 
 
 @pytest.mark.parametrize("lang", ["ar", "en"])
@@ -55,14 +55,14 @@ def test_the_choice_stays_from_sign_in_to_sign_out_and_after(pages: DashboardWor
     for path in ("/", "/team", "/applications/new"):
         person.open(path)
         _speaks(person, lang)
-        assert len(re.findall(r"\blang=\w", person.answer.text)) == 1, "only the link to the other language"
+        assert len(re.findall(r"\blang=\w", person.response.text)) == 1, "only the link to the other language"
     assert person.post("/applications/new", name="Coffee to go", methods="card").status_code == 200
     _speaks(person, lang)
     person.post("/sign-out")
     _speaks(person, lang)
     person.open("/audit")
     _speaks(person, lang)
-    assert "lang=" not in person.answer.url
+    assert "lang=" not in person.response.url
 
 
 PREFERRED = {

@@ -14,21 +14,21 @@ from shared.domain.intents.states import State
 from tests.clock import Clock
 from tests.dashboard.payment_rows import deliver_all, make_delivery, make_intent, make_many
 from tests.dashboard.world import DashboardWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 _FIGURE = re.compile(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>")
 _FAILING = "Your endpoint is failing."
 
 
-def overview(world: DashboardWorld, person: Person | None = None, lang: str = "en") -> Person:
+def overview(world: DashboardWorld, person: PageClient | None = None, lang: str = "en") -> PageClient:
     person = person or world.person(Role.VIEWER)
     answer = person.open(f"/applications/{world.application.id}?lang={lang}")
     assert answer.status_code == 200
     return person
 
 
-def figures(person: Person) -> dict[str, str]:
-    return {name: value.replace("\xa0", " ") for name, value in _FIGURE.findall(person.answer.text)}
+def figures(person: PageClient) -> dict[str, str]:
+    return {name: value.replace("\xa0", " ") for name, value in _FIGURE.findall(person.response.text)}
 
 
 def test_a_new_application_shows_everybody_the_first_steps(pages: DashboardWorld) -> None:
@@ -64,7 +64,7 @@ def test_money_and_payments_of_the_last_fourteen_days(pages: DashboardWorld) -> 
     assert shown["Amount paid"] == "LYD 12.500"
     assert shown["Payments paid"] == "2"
     assert shown["Payments created"] == "5"
-    page = person.answer.text
+    page = person.response.text
     assert page.count('<rect class="paid"') == 2
     assert page.count('<rect class="open"') == 1
     assert page.count('<rect class="expired"') == 1
@@ -114,7 +114,7 @@ def test_a_failing_endpoint_is_told_until_it_answers_again(pages: DashboardWorld
     assert f"{_FAILING} The newest 3 deliveries did not arrive." in person.text
     assert "The last answer was: No answer in time." in person.text
     for link in ("deliveries", "webhook"):
-        assert f'href="/applications/{pages.application.id}/{link}"' in person.answer.text
+        assert f'href="/applications/{pages.application.id}/{link}"' in person.response.text
     make_delivery(pages, None, is_test=True)
     assert _FAILING not in overview(pages, person).text
 
@@ -180,7 +180,7 @@ def test_charts_have_words_beside_them(pages: DashboardWorld) -> None:
     """A title, and the numbers as a table; no style or script in the page."""
     make_many(pages, 40, apart=timedelta(hours=2))
     deliver_all(pages)
-    page = overview(pages).answer.text
+    page = overview(pages).response.text
     charts = re.findall(r"<svg class=\"chart.*?</svg>", page, re.DOTALL)
     assert len(charts) == 4
     for chart in charts:
@@ -194,7 +194,7 @@ def test_charts_have_words_beside_them(pages: DashboardWorld) -> None:
 def test_in_arabic_time_runs_from_right_to_left(pages: DashboardWorld) -> None:
     make_many(pages, 40, apart=timedelta(hours=6))
     names = re.compile(r'<text class="name" x="([0-9.]+)"')
-    charts = [overview(pages, lang=lang).answer.text.split("</svg>") for lang in ("en", "ar")]
+    charts = [overview(pages, lang=lang).response.text.split("</svg>") for lang in ("en", "ar")]
     english, arabic = (
         [float(x) for x in names.findall(next(part for part in parts if 'class="name"' in part))]
         for parts in charts

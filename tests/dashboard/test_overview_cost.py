@@ -19,7 +19,7 @@ from shared.platform.settings import Settings
 from tests.dashboard.explaining import explain
 from tests.dashboard.payment_rows import deliver_all, make_many
 from tests.dashboard.world import DashboardWorld
-from tests.postgres_looks import nodes, pages
+from tests.postgres_statistics import plan_buffers, plan_nodes
 
 pytestmark = pytest.mark.plans
 
@@ -55,8 +55,10 @@ def cost_of_newest(cursor: Cursor[Any], world: DashboardWorld) -> dict[str, int]
             "facets": facets,
         }
         plan = explain(cursor, statement.encode(), values)
-        assert not [node for node in nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")]
-        found[name] = pages(plan)
+        assert not [
+            node for node in plan_nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")
+        ]
+        found[name] = plan_buffers(plan)
     return found
 
 
@@ -91,10 +93,10 @@ def test_payments_are_counted_without_looking_at_them(patient: DashboardWorld) -
     }
     with patient.database.cursor() as cursor:
         plan = explain(cursor, PAYMENTS_SQL.encode(), values)
-    [scan] = [node for node in nodes(plan) if node.get("Relation Name") == "payment_intents"]
+    [scan] = [node for node in plan_nodes(plan) if node.get("Relation Name") == "payment_intents"]
     assert (scan["Node Type"], scan["Index Name"]) == ("Index Only Scan", "payment_intents_by_application")
     assert scan["Heap Fetches"] == 0
-    assert pages(plan) < 600
+    assert plan_buffers(plan) < 600
 
 
 def analyze(world: DashboardWorld) -> None:

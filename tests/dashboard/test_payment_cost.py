@@ -19,7 +19,7 @@ from shared.platform.settings import Settings
 from tests.dashboard.explaining import explain
 from tests.dashboard.payment_rows import make_many
 from tests.dashboard.world import DashboardWorld
-from tests.postgres_looks import nodes, pages
+from tests.postgres_statistics import plan_buffers, plan_nodes
 
 pytestmark = pytest.mark.plans
 
@@ -72,8 +72,10 @@ def costs(cursor: Cursor[Any], application: UUID, filters: dict[str, Filters]) -
     for name, each in filters.items():
         for where, before in (("top", None), ("middle", middle[0])):
             plan = explain(cursor, *page_statement(application, each, before, PAGE))
-            assert not [node for node in nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")]
-            found[f"{name}, {where}"] = pages(plan)
+            assert not [
+                node for node in plan_nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")
+            ]
+            found[f"{name}, {where}"] = plan_buffers(plan)
     return found
 
 

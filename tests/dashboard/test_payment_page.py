@@ -14,10 +14,10 @@ from shared.domain.intents.store import create_or_find, expire_due
 from tests.clock import Clock
 from tests.dashboard.payment_rows import make_attempt, make_delivery, make_intent
 from tests.dashboard.world import DashboardWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 
-def open_payment(world: DashboardWorld, intent: UUID, role: Role = Role.VIEWER) -> Person:
+def open_payment(world: DashboardWorld, intent: UUID, role: Role = Role.VIEWER) -> PageClient:
     person = world.person(role)
     answer = person.open(f"/applications/{world.application.id}/payments/{intent}")
     assert answer.status_code == 200
@@ -60,7 +60,7 @@ def test_facts_are_shown_as_they_were_sent(pages: DashboardWorld) -> None:
         "has not tried to pay yet",
     ):
         assert text in person.text
-    page = person.answer.text
+    page = person.response.text
     assert "<b>عربية" not in page
     assert 'href="javascript' not in page
     shown = json.dumps({"z": "1", "a": "<script>alert(1)</script>"}, indent=2)
@@ -137,7 +137,7 @@ def test_nothing_secret_is_on_the_page(pages: DashboardWorld) -> None:
            values (%s, 'card', 'plutu', 'sealed-2')""",
         pages.application.id,
     )
-    page = open_payment(pages, intent, Role.OWNER).answer.text
+    page = open_payment(pages, intent, Role.OWNER).response.text
     for secret in ("0913632323", "111111", "continuation-1", "…323", "sealed-1", "sealed-2"):
         assert secret not in page
     assert "The provider gave another reason." in page
@@ -148,5 +148,5 @@ def test_a_webhook_in_the_timeline_leads_to_its_delivery(pages: DashboardWorld) 
     delivery = make_delivery(pages, intent, "failed", tries=9, status_code=None, failure="timeout")
     other = make_delivery(pages, intent, application_id=pages.make_merchant("Other").application.id)
     person = open_payment(pages, intent)
-    assert f"/deliveries/{delivery}" in person.answer.text
-    assert str(other) not in person.answer.text
+    assert f"/deliveries/{delivery}" in person.response.text
+    assert str(other) not in person.response.text

@@ -7,10 +7,10 @@ from uuid import UUID, uuid4
 from services.dashboard.days import begin_of, day_of
 from shared.domain.accounts.roles import Role
 from shared.domain.intents.states import State
+from tests.constants import UNKNOWN_ID
 from tests.dashboard.payment_rows import make_attempt, make_intent, make_many
 from tests.dashboard.world import DashboardWorld
-from tests.person import Person
-from tests.unknown import UNKNOWN_ID
+from tests.page_client import PageClient
 
 _ROW = re.compile(r'<a href="[^"]*/payments/([0-9a-f-]{36})">')
 _OLDER = re.compile(r'rel="next" href="([^"]*)"')
@@ -20,7 +20,7 @@ def path(world: DashboardWorld, tail: str = "") -> str:
     return f"/applications/{world.application.id}/payments{tail}"
 
 
-def listed(person: Person, address: str) -> list[UUID]:
+def listed(person: PageClient, address: str) -> list[UUID]:
     answer = person.open(address)
     assert answer.status_code == 200
     return [UUID(found) for found in _ROW.findall(answer.text)]
@@ -71,7 +71,7 @@ def test_pages_follow_each_other_without_a_gap(pages: DashboardWorld) -> None:
         found = listed(person, address)
         assert len(found) <= 50
         seen += found
-        older = _OLDER.search(person.answer.text)
+        older = _OLDER.search(person.response.text)
         address = older[1].replace("&amp;", "&") if older else ""
         make_intent(pages, f"created meanwhile {len(seen)}")
     assert seen == expected

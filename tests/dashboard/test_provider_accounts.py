@@ -12,8 +12,8 @@ from shared.domain.applications.provider_accounts import current_accounts
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.settings import SandboxSettings
 from tests.dashboard.world import DashboardWorld
-from tests.logged import logged
-from tests.person import Person
+from tests.logs import capture_logs
+from tests.page_client import PageClient
 
 SECRETS = {"api_key": "hush-key-1", "access_token": "hush-token-1", "secret_key": "hush-secret-1"}
 
@@ -22,7 +22,7 @@ SECRETS = {"api_key": "hush-key-1", "access_token": "hush-token-1", "secret_key"
 def with_sandbox(world: DashboardWorld) -> Iterator[DashboardWorld]:
     sandbox = SandboxSettings("http://127.0.0.1:9", "0123456789abcdef", Path("unused.sqlite"))
     world.settings = replace(world.settings, sandbox=sandbox)
-    with world.serving():
+    with world.serve():
         yield world
 
 
@@ -34,14 +34,14 @@ def settings_of(world: DashboardWorld) -> str:
     return f"/applications/{world.application.id}/settings"
 
 
-def save(world: DashboardWorld, person: Person, method: str = "card", **fields: str) -> requests.Response:
+def save(world: DashboardWorld, person: PageClient, method: str = "card", **fields: str) -> requests.Response:
     person.open(page_of(world, method))
     return person.post(page_of(world, method), **fields)
 
 
 def test_an_owner_sets_an_account(pages: DashboardWorld) -> None:
     """It is encrypted, replaced rather than changed, and found nowhere else."""
-    with logged(level="DEBUG") as log:
+    with capture_logs(level="DEBUG") as log:
         owner = pages.person(Role.OWNER)
         answer = save(pages, owner, adapter="plutu", **SECRETS)
         assert (answer.history[0].status_code, owner.title) == (303, "Settings")
@@ -55,7 +55,7 @@ def test_an_owner_sets_an_account(pages: DashboardWorld) -> None:
     assert pages.rows("select count(*) from provider_accounts") == [(2,)]
     rows = pages.rows("select details from audit_log where action = 'provider_set'")
     assert rows == [({"method": "card", "adapter": "plutu"},)] * 2
-    assert "hush" not in seen + owner.answer.text + log.getvalue()
+    assert "hush" not in seen + owner.response.text + log.getvalue()
     assert "hush" not in str(
         pages.rows("select audit_log::text, (select sealed from provider_accounts limit 1) from audit_log")
     )

@@ -14,7 +14,7 @@ from shared.platform.database.first_value import first_value
 from tests.clock import Clock
 from tests.dashboard.made_deliveries import Deliveries
 from tests.dashboard.world import DashboardWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 A_DAY = timedelta(days=1)
 _VALUE = re.compile(r'<progress id="progress" max="1" value="([\d.]+)"')
@@ -29,12 +29,12 @@ def wish_of(pages: DashboardWorld) -> str:
     return address_of(pages, "/resends")
 
 
-def begin(pages: DashboardWorld, person: Person, query: str = "") -> str:
+def begin(pages: DashboardWorld, person: PageClient, query: str = "") -> str:
     """Confirms what the page counted; returns where that leads."""
     person.open(address_of(pages) + query)
     person.post(wish_of(pages))
     assert person.title == "Resending failed deliveries", person.text
-    return person.answer.url.removeprefix(pages.url)
+    return person.response.url.removeprefix(pages.url)
 
 
 def days_ago(pages: DashboardWorld, days: int) -> str:
@@ -43,14 +43,14 @@ def days_ago(pages: DashboardWorld, days: int) -> str:
     return str(day_of(now) - days * A_DAY)
 
 
-def progress_on(person: Person) -> float:
-    found = _VALUE.search(person.answer.text)
+def progress_on(person: PageClient) -> float:
+    found = _VALUE.search(person.response.text)
     assert found is not None
     return float(found[1])
 
 
 def test_the_count_comes_first_of_the_last_seven_days(
-    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     for days in (0, 1, 5, 9, 40):
         deliveries.make("failed", 500, ago=days * A_DAY)
@@ -66,7 +66,7 @@ def test_the_count_comes_first_of_the_last_seven_days(
 
 
 def test_confirmed_it_goes_on_by_itself_and_shows_how_far_it_is(
-    pages: DashboardWorld, deliveries: Deliveries, developer: Person, clock: Clock
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient, clock: Clock
 ) -> None:
     made = deliveries.make_many(BATCH + 10, "failed", 500)
     progress = begin(pages, developer)
@@ -85,13 +85,13 @@ def test_confirmed_it_goes_on_by_itself_and_shows_how_far_it_is(
     developer.open(progress)
     assert progress_on(developer) == 1
     assert "Done" in developer.text
-    assert ">Stop<" not in developer.answer.text
+    assert ">Stop<" not in developer.response.text
     assert "data-final" in developer.open(progress, **{"X-Part": "progress"}).text
     assert deliveries.in_line() == [str(delivery) for delivery in made]
 
 
 def test_it_is_noted_with_count_and_period(
-    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     deliveries.make_many(3, "failed", 500)
     wish = begin(pages, developer).rpartition("/")[2]
@@ -105,7 +105,7 @@ def test_it_is_noted_with_count_and_period(
 
 
 def test_a_double_click_begins_one(
-    pages: DashboardWorld, deliveries: Deliveries, developer: Person, clock: Clock
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient, clock: Clock
 ) -> None:
     """And leads both to it, also when it has ended."""
     deliveries.make_many(2, "failed", 500)
@@ -133,20 +133,20 @@ def test_a_double_click_begins_one(
     assert pages.audit().count("failed_deliveries_resent") == 1
 
 
-def test_one_at_a_time(pages: DashboardWorld, deliveries: Deliveries, developer: Person) -> None:
+def test_one_at_a_time(pages: DashboardWorld, deliveries: Deliveries, developer: PageClient) -> None:
     deliveries.make("failed", 500)
     developer.open(address_of(pages))
     stale = developer.hidden(wish_of(pages))
     first = begin(pages, developer)
     developer.open(address_of(pages))
     assert "Resend all of them" not in developer.text
-    assert first in developer.answer.text
+    assert first in developer.response.text
     answer = developer.session.post(f"{pages.url}{wish_of(pages)}", data=stale, timeout=30)
     assert answer.url == f"{pages.url}{first}"
     assert "are being resent already" in answer.text
 
 
-def test_it_can_be_stopped(pages: DashboardWorld, deliveries: Deliveries, developer: Person) -> None:
+def test_it_can_be_stopped(pages: DashboardWorld, deliveries: Deliveries, developer: PageClient) -> None:
     deliveries.make_many(BATCH + 1, "failed", 500)
     progress = begin(pages, developer)
     job = BulkResends(pages.database)
@@ -163,7 +163,7 @@ def test_it_can_be_stopped(pages: DashboardWorld, deliveries: Deliveries, develo
     assert pages.audit().count("resending_stopped") == 1
 
 
-def test_why_it_ended_is_told(pages: DashboardWorld, deliveries: Deliveries, developer: Person) -> None:
+def test_why_it_ended_is_told(pages: DashboardWorld, deliveries: Deliveries, developer: PageClient) -> None:
     deliveries.make_many(BATCH + 1, "failed", 500)
     progress = begin(pages, developer)
     pages.run("update applications set webhook_url = null")
@@ -177,7 +177,9 @@ def test_why_it_ended_is_told(pages: DashboardWorld, deliveries: Deliveries, dev
     assert "the application has no webhook URL" in developer.text
 
 
-def test_more_than_can_be_counted(pages: DashboardWorld, deliveries: Deliveries, developer: Person) -> None:
+def test_more_than_can_be_counted(
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
+) -> None:
     """The bar then shows how much of the period is behind it."""
     deliveries.run(
         """insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, step)
@@ -195,7 +197,9 @@ def test_more_than_can_be_counted(pages: DashboardWorld, deliveries: Deliveries,
     assert 0.5 < progress_on(developer) < 1
 
 
-def test_days_that_cannot_be_read(pages: DashboardWorld, deliveries: Deliveries, developer: Person) -> None:
+def test_days_that_cannot_be_read(
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
+) -> None:
     deliveries.make("failed", 500)
     for query, word in (
         ("?from=nonsense", "Enter a day"),
@@ -211,13 +215,13 @@ def test_days_that_cannot_be_read(pages: DashboardWorld, deliveries: Deliveries,
 
 
 def test_viewers_may_look_but_not_touch(
-    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     deliveries.make("failed", 500)
     progress = begin(pages, developer)
     viewer = pages.person(Role.VIEWER)
     assert viewer.open(progress).status_code == 200
-    assert ">Stop<" not in viewer.answer.text
+    assert ">Stop<" not in viewer.response.text
     assert viewer.post(f"{progress}/stop").status_code == 403
     assert viewer.open(address_of(pages)).status_code == 403
     viewer.open(progress)
@@ -226,7 +230,7 @@ def test_viewers_may_look_but_not_touch(
 
 
 def test_another_merchants_does_not_exist(
-    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     deliveries.make("failed", 500)
     theirs = UUID(begin(pages, developer).rpartition("/")[2])

@@ -9,7 +9,7 @@ from shared.domain.accounts.roles import Role
 from shared.domain.deliveries.pause import pause_webhooks
 from tests.dashboard.made_deliveries import Deliveries
 from tests.dashboard.world import DashboardWorld
-from tests.person import Person
+from tests.page_client import PageClient
 from tests.waiting import eventually
 from tests.webhooks.conftest import Webhooks
 from tests.webhooks.receivers import Receiver, Reply
@@ -19,7 +19,9 @@ def address_of(pages: DashboardWorld, delivery: UUID) -> str:
     return f"/applications/{pages.application.id}/deliveries/{delivery}"
 
 
-def test_it_is_asked_for_and_noted(pages: DashboardWorld, deliveries: Deliveries, developer: Person) -> None:
+def test_it_is_asked_for_and_noted(
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
+) -> None:
     delivery = deliveries.make("failed", 500)
     address = address_of(pages, delivery)
     developer.open(address)
@@ -35,7 +37,7 @@ def test_it_is_asked_for_and_noted(pages: DashboardWorld, deliveries: Deliveries
 
 
 def test_a_second_click_is_the_same_wish(
-    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     """Also two at one moment; a page that is opened again is another wish."""
     delivery = deliveries.make("failed", 500)
@@ -62,7 +64,7 @@ def test_a_second_click_is_the_same_wish(
 
 
 def test_without_a_url_it_is_refused(
-    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     delivery = deliveries.make("failed", 500)
     address = address_of(pages, delivery)
@@ -70,13 +72,13 @@ def test_without_a_url_it_is_refused(
     pages.run("update applications set webhook_url = null")
     developer.post(f"{address}/resend")
     assert "the application has no webhook URL" in developer.text
-    assert "/resend" not in developer.answer.text.replace("/resend-failed", "")
+    assert "/resend" not in developer.response.text.replace("/resend-failed", "")
     assert deliveries.in_line() == []
     assert "delivery_resent" not in pages.audit()
 
 
 def test_while_an_operator_has_paused_it_is_refused(
-    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     delivery = deliveries.make("failed", 500)
     address = address_of(pages, delivery)
@@ -93,14 +95,14 @@ def test_viewers_may_not(pages: DashboardWorld, deliveries: Deliveries) -> None:
     delivery = deliveries.make("failed", 500)
     address = address_of(pages, delivery)
     viewer.open(address)
-    assert ">Resend<" not in viewer.answer.text
+    assert ">Resend<" not in viewer.response.text
     assert viewer.post(f"{address}/resend", resend_id=str(uuid4())).status_code == 403
     assert deliveries.in_line() == []
     viewer.close()
 
 
 def test_another_applications_delivery_does_not_exist(
-    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     other = pages.make_merchant("Benghazi Books").application.id
     theirs = deliveries.make("failed", 500, application_id=other)
@@ -112,7 +114,7 @@ def test_another_applications_delivery_does_not_exist(
 
 
 def test_a_wish_without_a_name_is_refused(
-    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     address = address_of(pages, deliveries.make("failed", 500))
     for resend_id in ("", "nonsense", "\0"):
@@ -123,7 +125,7 @@ def test_a_wish_without_a_name_is_refused(
 
 @pytest.mark.usefixtures("all_topics")
 def test_through_kafka_to_the_endpoint_and_back_to_the_page(
-    pages: DashboardWorld, deliveries: Deliveries, developer: Person
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     delivery = deliveries.make("failed", 500, tries=1)
     deliveries.add_try(delivery, 1, 500)
@@ -139,6 +141,6 @@ def test_through_kafka_to_the_endpoint_and_back_to_the_page(
     assert request.headers["service-signature"] in developer.text
 
 
-def _read(person: Person, address: str) -> str:
+def _read(person: PageClient, address: str) -> str:
     person.open(address)
     return person.text

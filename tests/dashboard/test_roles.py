@@ -7,8 +7,7 @@ import pytest
 from shared.domain.accounts.roles import Role
 from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.world import DashboardWorld
-from tests.page_text import main_of, text_of
-from tests.person import Person
+from tests.page_client import PageClient, main_html, page_text
 
 _OWNERS = frozenset({Role.OWNER})
 _WRITERS = frozenset({Role.OWNER, Role.DEVELOPER})
@@ -59,7 +58,7 @@ def _path(shop: BusyShop, page: str) -> str:
 
 def _names(main: str) -> list[str]:
     buttons = _BUTTON.findall(main)
-    return [label[1] if (label := _LABEL.search(given)) else text_of(inside) for given, inside in buttons]
+    return [label[1] if (label := _LABEL.search(given)) else page_text(inside) for given, inside in buttons]
 
 
 @pytest.mark.parametrize("role", Role)
@@ -69,13 +68,13 @@ def test_what_a_role_finds(pages: DashboardWorld, shop: BusyShop, role: Role) ->
     for page, actions in _ACTIONS.items():
         html = person.open(_path(shop, page)).text
         assert not any(secret in html for secret in shop.secrets), f"a secret on {page}"
-        names = _names(main_of(html))
+        names = _names(main_html(html))
         for name, roles in actions.items():
             assert any(each.startswith(name) for each in names) == (role in roles), (
                 f"{page}: {name} in {names}"
             )
         if role is Role.VIEWER and page != "/account":
-            assert 'method="post"' not in main_of(html), page
+            assert 'method="post"' not in main_html(html), page
     for page, roles in _FOR_SOME.items():
         is_refused = person.open(_path(shop, page)).status_code == 403
         assert is_refused == (person.title == "Your role does not allow this") == (role not in roles), page
@@ -95,9 +94,9 @@ def test_another_merchant_finds_nothing(pages: DashboardWorld, shop: BusyShop) -
         )
         stranger.open(f"{own}/{section}?id={thing}&search={thing}")
         _sees_nothing_of_the_shop(stranger)
-        assert "<tr" not in stranger.answer.text
+        assert "<tr" not in stranger.response.text
 
 
-def _sees_nothing_of_the_shop(stranger: Person) -> None:
+def _sees_nothing_of_the_shop(stranger: PageClient) -> None:
     for theirs in ("Tripoli Coffee", "Books", "colleague@example.ly", "ORDER-77"):
-        assert theirs not in stranger.answer.text, f"{theirs} on {stranger.answer.url}"
+        assert theirs not in stranger.response.text, f"{theirs} on {stranger.response.url}"

@@ -13,7 +13,7 @@ from shared.domain.accounts.roles import Role
 from shared.domain.accounts.throttles import ACCOUNT, ADDRESS
 from tests.clock import Clock
 from tests.dashboard.world import PASSWORD, DashboardWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 WRONG = "not the password at all"
 
@@ -243,7 +243,7 @@ def test_the_cookie_and_headers_of_an_https_address(pages: DashboardWorld) -> No
     assert "max-age" in answer.headers["Strict-Transport-Security"]
 
 
-def _try(person: Person, email: str, password: str) -> Response:
+def _try(person: PageClient, email: str, password: str) -> Response:
     return person.sign_in(email, password)
 
 

@@ -18,7 +18,7 @@ from shared.platform.settings import DashboardSettings, MailSettings
 from stack.free_ports import find_free_ports
 from tests.clock import Clock
 from tests.dashboard.world import DashboardWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 CHOSEN = "seven small boats at sea"
 _LINK = re.compile(r"http://[^\s<\"]+/invitations/inv_\w+")
@@ -32,7 +32,7 @@ def test_an_invited_developer_chooses_a_password_and_is_in(pages: DashboardWorld
     assert "Tripoli Coffee invites dev@example.ly" in invited.text
     assert invited.post(link, password="too short").status_code == 422
     invited.post(link, password=CHOSEN)
-    assert invited.answer.url == f"{pages.url}/"
+    assert invited.response.url == f"{pages.url}/"
     assert "dev@example.ly" in invited.text
     again = pages.person()
     assert again.sign_in("dev@example.ly", CHOSEN).url == f"{pages.url}/"
@@ -73,7 +73,7 @@ def test_a_new_link_makes_the_old_one_worthless(pages: DashboardWorld) -> None:
     person = pages.rows("select id from members where email = 'dev@example.ly'")[0][0]
     owner.open("/team")
     owner.post(f"/team/{person}/invite")
-    new = _path(_LINK.findall(owner.answer.text)[0])
+    new = _path(_LINK.findall(owner.response.text)[0])
     assert pages.person().open(old).status_code == 410
     assert pages.person().open(new).status_code == 200
 
@@ -201,7 +201,7 @@ def mailbox(world: DashboardWorld) -> Iterator[Mailbox]:
 
 
 def test_an_invitation_is_mailed_where_there_is_a_server(world: DashboardWorld, mailbox: Mailbox) -> None:
-    with world.serving():
+    with world.serve():
         owner = world.person(Role.OWNER)
         link = _invite(owner, "dev@example.ly")
         assert "It was mailed." in owner.text
@@ -212,7 +212,7 @@ def test_an_invitation_is_mailed_where_there_is_a_server(world: DashboardWorld, 
 
 def test_a_mail_that_does_not_go_out_leaves_the_link(world: DashboardWorld) -> None:
     _mail_through(world, find_free_ports(1)[0])
-    with world.serving():
+    with world.serve():
         owner = world.person(Role.OWNER)
         assert _invite(owner, "dev@example.ly")
         assert "could not be mailed" in owner.text
@@ -223,17 +223,17 @@ def _mail_through(world: DashboardWorld, port: int) -> None:
     world.settings = replace(world.settings, dashboard=DashboardSettings(mail=mail))
 
 
-def _invite(owner: Person, email: str, role: str = "developer") -> str:
+def _invite(owner: PageClient, email: str, role: str = "developer") -> str:
     owner.open("/team")
     assert owner.post("/team/invite", email=email, role=role).status_code == 200
-    return _path(_LINK.findall(owner.answer.text)[0])
+    return _path(_LINK.findall(owner.response.text)[0])
 
 
 def _path(link: str) -> str:
     return "/" + link.split("/", 3)[3]
 
 
-def _remove(pages: DashboardWorld, owner: Person, email: str) -> None:
+def _remove(pages: DashboardWorld, owner: PageClient, email: str) -> None:
     owner.open("/team")
     owner.post(f"/team/{_id(pages, email)}/remove")
     assert f"{email} was removed" in owner.text

@@ -17,7 +17,7 @@ from shared.platform.database.pool import Database
 from shared.platform.outbound_url import WebhookUrl
 from tests.clock import Clock
 from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
-from tests.person import Person
+from tests.page_client import PageClient
 from tests.waiting import eventually
 from tests.webhooks.conftest import Webhooks
 from tests.webhooks.merchants import is_signed
@@ -28,7 +28,7 @@ def page_of(world: DashboardWorld) -> str:
     return f"/applications/{world.application.id}/webhook"
 
 
-def send(world: DashboardWorld, person: Person, **fields: str) -> requests.Response:
+def send(world: DashboardWorld, person: PageClient, **fields: str) -> requests.Response:
     person.open(page_of(world))
     return person.post(f"{page_of(world)}/test", **fields)
 
@@ -68,7 +68,7 @@ def test_it_is_a_delivery_like_any_other_but_marked(pages: DashboardWorld, role:
 def test_it_reaches_the_merchants_server_signed_and_is_tried_again(world: DashboardWorld) -> None:
     settings = replace(world.settings.webhooks, retry_delays=(0.1,) * 8)
     world.settings = replace(world.settings, webhooks=settings)
-    with Receiver() as receiver, world.serving(), Webhooks(world.settings).whole():
+    with Receiver() as receiver, world.serve(), Webhooks(world.settings).whole():
         codes = iter([500, 204])
         receiver.answer = lambda _: Reply(next(codes), b"")
         person = world.person(Role.DEVELOPER)
@@ -94,7 +94,7 @@ def test_one_press_sends_one(pages: DashboardWorld) -> None:
     form = person.open(page_of(pages))
     first = person.post(f"{page_of(pages)}/test")
     for _ in range(2):
-        person.answer = form
+        person.response = form
         assert person.post(f"{page_of(pages)}/test").url == first.url
         with pages.database.transaction() as connection:
             pause_webhooks(connection, pages.application.id)
@@ -107,10 +107,10 @@ def test_without_a_url_it_is_refused(pages: DashboardWorld) -> None:
     form = person.open(page_of(pages))
     with pages.database.transaction() as connection:
         set_webhook_url(connection, pages.application.id, None)
-    person.answer = form
+    person.response = form
     person.post(f"{page_of(pages)}/test")
     assert "There is no webhook URL to send to. Set one first." in person.text
-    assert "Send test delivery" not in person.answer.text
+    assert "Send test delivery" not in person.response.text
     assert count(pages) == (0, 0)
     assert "test_delivery_sent" not in pages.audit()
 
@@ -120,10 +120,10 @@ def test_while_paused_it_is_refused(pages: DashboardWorld) -> None:
     form = person.open(page_of(pages))
     with pages.database.transaction() as connection:
         pause_webhooks(connection, pages.application.id)
-    person.answer = form
+    person.response = form
     person.post(f"{page_of(pages)}/test")
     assert "An operator has paused the webhooks of this application. Nothing was sent." in person.text
-    assert "Send test delivery" not in person.answer.text
+    assert "Send test delivery" not in person.response.text
     assert count(pages) == (0, 0)
 
 

@@ -13,8 +13,8 @@ from shared.domain.deliveries.pause import pause_webhooks
 from shared.platform.outbound_url import UrlFault
 from shared.platform.settings import WebhookSettings
 from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
-from tests.logged import logged
-from tests.person import Person
+from tests.logs import capture_logs
+from tests.page_client import PageClient
 
 _SECRET = re.compile(r"whsec_[A-Za-z0-9]{32}")
 
@@ -23,7 +23,7 @@ def page_of(world: DashboardWorld) -> str:
     return f"/applications/{world.application.id}/webhook"
 
 
-def set_url(world: DashboardWorld, person: Person, url: str) -> requests.Response:
+def set_url(world: DashboardWorld, person: PageClient, url: str) -> requests.Response:
     person.open(page_of(world))
     return person.post(f"{page_of(world)}/url", url=url)
 
@@ -39,12 +39,12 @@ def test_the_url_is_changed_and_removed(pages: DashboardWorld, role: Role) -> No
     answer = set_url(pages, person, " https://new.example.ly/hook\n")
     assert (answer.history[0].status_code, person.title) == (303, "Webhook")
     assert url_of(pages) == "https://new.example.ly/hook"
-    assert 'value="https://new.example.ly/hook"' in person.answer.text
+    assert 'value="https://new.example.ly/hook"' in person.response.text
     assert "The webhook URL was saved." in person.text
     person.post(f"{page_of(pages)}/url/remove")
     assert url_of(pages) is None
     assert "There is no URL, so no webhooks are sent." in person.text
-    assert "Remove URL" not in person.answer.text
+    assert "Remove URL" not in person.response.text
     set_url(pages, person, "https://new.example.ly/hook")
     set_url(pages, person, "https://new.example.ly/hook")
     rows = pages.rows("select action, details from audit_log where action like 'webhook_url%%' order by id")
@@ -81,7 +81,7 @@ WRONG = {
 def test_a_url_that_cannot_be_is_refused_with_a_reason_of_its_own(world: DashboardWorld) -> None:
     world.settings = replace(world.settings, webhooks=WebhookSettings())
     told = set()
-    with world.serving():
+    with world.serve():
         person = world.person(Role.OWNER)
         for fault in UrlFault:
             answer = set_url(world, person, WRONG[fault])
@@ -103,7 +103,7 @@ def test_a_private_url_is_taken_in_development(pages: DashboardWorld) -> None:
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.DEVELOPER])
 def test_the_secret_is_rolled_and_shown_once(pages: DashboardWorld, role: Role) -> None:
-    with logged(level="DEBUG") as log:
+    with capture_logs(level="DEBUG") as log:
         person = pages.person(role)
         person.open(page_of(pages))
         assert "Roll secret" in person.text
@@ -129,7 +129,7 @@ def test_rolling_twice_with_one_form_rolls_once(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     form = person.open(page_of(pages))
     person.post(f"{page_of(pages)}/secret")
-    person.answer = form
+    person.response = form
     answer = person.post(f"{page_of(pages)}/secret")
     assert "The secret was rolled a moment ago" in person.text
     assert not _SECRET.search(answer.text)

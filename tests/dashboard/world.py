@@ -16,8 +16,8 @@ from shared.platform.encryption import SecretBox
 from shared.platform.outbound_url import WebhookUrl
 from shared.platform.settings import Settings, WebhookSettings
 from stack.free_ports import find_free_ports
-from tests.person import Person
-from tests.serving import serving
+from tests.page_client import PageClient
+from tests.servers import serve
 
 PASSWORD = "correct horse battery staple"
 WEBHOOK_URL = WebhookUrl("https://shop.example.ly/hooks")
@@ -58,9 +58,11 @@ class DashboardWorld:
             add_member(connection, (merchant or self.merchant).id, email, role, PASSWORD)
         return email
 
-    def person(self, role: Role | None = None, merchant: Merchant | None = None, lang: str = "en") -> Person:
+    def person(
+        self, role: Role | None = None, merchant: Merchant | None = None, lang: str = "en"
+    ) -> PageClient:
         """Somebody without a browser, signed in if a role is given."""
-        made = Person(self.url, lang)
+        made = PageClient(self.url, lang)
         if role is not None:
             made.sign_in(self.make_member(role, merchant), PASSWORD)
         return made
@@ -78,6 +80,6 @@ class DashboardWorld:
         return [row[0] for row in self.rows("select action from audit_log order by id")]
 
     @contextmanager
-    def serving(self) -> Iterator[None]:
-        with serving(make_app(self.settings, self.database), self.port):
+    def serve(self) -> Iterator[None]:
+        with serve(make_app(self.settings, self.database), self.port):
             yield

@@ -15,8 +15,8 @@ from shared.platform.encryption import SecretBox
 from shared.platform.tokens import hash_of
 from stack.free_ports import find_free_ports
 from tests.clock import Clock
+from tests.constants import UNKNOWN_ID
 from tests.mizan.conftest import KEY, Mizan
-from tests.unknown import UNKNOWN_ID
 
 
 def _create(mizan: Mizan, *words: str, name: str = "shop") -> dict[str, str]:

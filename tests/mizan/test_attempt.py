@@ -13,8 +13,8 @@ from shared.domain.attempts.states import Answer, AttemptState
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.store import create_or_find, find
 from shared.platform.database.pool import Database
+from tests.constants import UNKNOWN_ID
 from tests.mizan.conftest import Mizan
-from tests.unknown import UNKNOWN_ID
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def world(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
     settings = replace(settings, secret_keys=(KEY,), webhooks=webhooks)
     database = Database(settings.database, "checkout", **STEADY_PLANS)
     made = CheckoutWorld(settings, database, bank)
-    with made.serving():
+    with made.serve():
         yield made
     database.close()
 

@@ -13,10 +13,10 @@ from shared.domain.messages import DeliveryExhausted, encode
 from shared.domain.topics import WEBHOOKS_DEAD
 from shared.platform.database.pool import Database
 from shared.platform.settings import KafkaSettings
+from tests.constants import UNKNOWN_ID
 from tests.dashboard.made_deliveries import Deliveries
 from tests.mizan.conftest import Mizan
 from tests.shared.domain.dead_letters.graveyard import AMAL, BEGINNING, Graveyard
-from tests.unknown import UNKNOWN_ID
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import KafkaSettings, Settings
 from tests.monitor.world import MonitorWorld
-from tests.person import Person
+from tests.page_client import PageClient
 from tests.shared.domain.dead_letters.graveyard import Graveyard
 
 
@@ -26,12 +26,12 @@ def world(settings: Settings) -> Iterator[MonitorWorld]:
 @pytest.fixture
 def pages(world: MonitorWorld) -> Iterator[MonitorWorld]:
     """The same, with its pages served."""
-    with world.serving():
+    with world.serve():
         yield world
 
 
 @pytest.fixture
-def operator(pages: MonitorWorld) -> Iterator[Person]:
+def operator(pages: MonitorWorld) -> Iterator[PageClient]:
     person = pages.person()
     yield person
     person.close()
@@ -50,7 +50,7 @@ def without_kafka(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterat
     away = replace(settings, kafka=replace(settings.kafka, bootstrap_servers="127.0.0.1:9"))
     database = Database(away.database, "monitor", **STEADY_PLANS)
     made = MonitorWorld(away, database)
-    with made.serving():
+    with made.serve():
         yield made
     made.watch.stop()
     database.close()

@@ -4,19 +4,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.monitor.world import MonitorWorld
-from tests.person import Person
-from tests.postgres_looks import waiting_for_a_lock
+from tests.page_client import PageClient
+from tests.postgres_statistics import count_lock_waits
 from tests.waiting import eventually
 
 
 def act_at_once(
-    world: MonitorWorld, rows: str, people: Sequence[Person], act: Callable[[Person], object]
+    world: MonitorWorld, rows: str, people: Sequence[PageClient], act: Callable[[PageClient], object]
 ) -> None:
     """`rows` are locked, by a statement of SQL, until everybody has come that far."""
     with ThreadPoolExecutor(len(people)) as pool:
         with world.database.transaction() as connection:
             connection.execute(f"{rows} for update".encode())
             acting = [pool.submit(act, person) for person in people]
-            eventually(lambda: waiting_for_a_lock(world.database) == len(people))
+            eventually(lambda: count_lock_waits(world.database) == len(people))
         for one in acting:
             one.result()

@@ -8,11 +8,11 @@ import pytest
 
 from services.monitor.applications.listing import PAGE
 from shared.domain.audit_log import list_entries
+from tests.constants import UNKNOWN_ID
 from tests.dashboard.made_deliveries import Deliveries
 from tests.monitor.racing import act_at_once
 from tests.monitor.world import MonitorWorld
-from tests.person import Person
-from tests.unknown import UNKNOWN_ID
+from tests.page_client import PageClient
 
 REASON = "Their server asked us to wait"
 
@@ -22,30 +22,30 @@ def deliveries(pages: MonitorWorld) -> Deliveries:
     return Deliveries(pages.database, pages.application.id)
 
 
-def change(person: Person, path: str, reason: str = REASON, **more: str) -> int:
+def change(person: PageClient, path: str, reason: str = REASON, **more: str) -> int:
     answer = person.post(path, reason=reason, **more)
     return answer.history[0].status_code if answer.history else answer.status_code
 
 
-def names(person: Person) -> list[str]:
+def names(person: PageClient) -> list[str]:
     """Of the applications on the page, in its order."""
-    return re.findall(r'<th scope="row"[^>]*><a [^>]*><bdi>([^<]*)', person.answer.text)
+    return re.findall(r'<th scope="row"[^>]*><a [^>]*><bdi>([^<]*)', person.response.text)
 
 
-def test_they_are_found_by_name_merchant_or_id(pages: MonitorWorld, operator: Person) -> None:
+def test_they_are_found_by_name_merchant_or_id(pages: MonitorWorld, operator: PageClient) -> None:
     merchant_id, other = pages.make_application("Benghazi Books")
     for search in ("benghazi", "BOOKS shop", "ghazi b", merchant_id, other.id):
         operator.open(f"/applications?search={search}")
         assert names(operator) == ["Benghazi Books shop"], search
 
 
-def test_what_nobody_is_called_finds_nothing(operator: Person) -> None:
+def test_what_nobody_is_called_finds_nothing(operator: PageClient) -> None:
     for search in ("%25", "_", "'", "%00", "\\", "no such", UNKNOWN_ID):
         assert operator.open(f"/applications?search={search}").status_code == 200, search
         assert names(operator) == ([] if search != "%00" else ["Tripoli Coffee shop"]), search
 
 
-def test_pages_follow_each_other(pages: MonitorWorld, operator: Person) -> None:
+def test_pages_follow_each_other(pages: MonitorWorld, operator: PageClient) -> None:
     """None is left out, none comes twice."""
     for number in range(PAGE + 3):
         pages.make_application(f"Number {number}")
@@ -59,7 +59,7 @@ def test_pages_follow_each_other(pages: MonitorWorld, operator: Person) -> None:
 
 
 def test_the_list_tells_how_webhooks_go(
-    pages: MonitorWorld, operator: Person, deliveries: Deliveries
+    pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
     deliveries.make_many(2, "pending", None, tries=0)
     operator.open("/applications")
@@ -76,7 +76,7 @@ def test_the_list_tells_how_webhooks_go(
 
 
 def test_a_corrected_url_has_a_clean_sheet(
-    pages: MonitorWorld, operator: Person, deliveries: Deliveries
+    pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
     deliveries.make_many(3, "failed", 500)
     pages.run("update applications set webhook_url = 'https://new.example.ly/hooks'")
@@ -84,7 +84,7 @@ def test_a_corrected_url_has_a_clean_sheet(
 
 
 def test_one_application_tells_what_waits_for_it(
-    pages: MonitorWorld, operator: Person, deliveries: Deliveries
+    pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
     deliveries.make_many(2, "pending", 500, tries=3)
     deliveries.make("pending", None, tries=0, ago=timedelta(minutes=1))
@@ -93,10 +93,10 @@ def test_one_application_tells_what_waits_for_it(
     assert "Step 1 of 9 1" in operator.text
     assert "Step 3 of 9 2" in operator.text
     assert "1 of them fell due while paused" in operator.text
-    assert f"/exhausted?application={pages.application.id}" in operator.answer.text
+    assert f"/exhausted?application={pages.application.id}" in operator.response.text
 
 
-def test_no_credential_and_no_secret_is_shown(pages: MonitorWorld, operator: Person) -> None:
+def test_no_credential_and_no_secret_is_shown(pages: MonitorWorld, operator: PageClient) -> None:
     made = pages.application
     pages.run("update applications set webhook_url = 'https://user.example.ly/hooks/T0KEN?key=s3cret'")
     for path in ("/applications", f"/applications/{made.id}"):
@@ -105,7 +105,7 @@ def test_no_credential_and_no_secret_is_shown(pages: MonitorWorld, operator: Per
             assert secret not in html
 
 
-def test_they_are_paused_and_resumed(pages: MonitorWorld, operator: Person) -> None:
+def test_they_are_paused_and_resumed(pages: MonitorWorld, operator: PageClient) -> None:
     path = f"/applications/{pages.application.id}"
     operator.open(path)
     assert change(operator, f"{path}/pause") == 303
@@ -134,7 +134,7 @@ def test_two_operators_at_once_pause_once(pages: MonitorWorld) -> None:
     assert sum("They were paused before. Nothing was changed." in person.text for person in people) == 3
 
 
-def test_it_needs_a_reason(pages: MonitorWorld, operator: Person) -> None:
+def test_it_needs_a_reason(pages: MonitorWorld, operator: PageClient) -> None:
     path = f"/applications/{pages.application.id}"
     for reason in ("", "1234", "x" * 501):
         operator.open(path)
@@ -143,7 +143,7 @@ def test_it_needs_a_reason(pages: MonitorWorld, operator: Person) -> None:
     assert pages.rows("select webhooks_paused_at from applications") == [(None,)]
 
 
-def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, operator: Person) -> None:
+def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, operator: PageClient) -> None:
     path = f"/applications/{pages.application.id}"
     guest = pages.person(is_operator=False)
     assert change(guest, f"{path}/pause") in (400, 401)
@@ -152,14 +152,14 @@ def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, operator: Person) -
     assert pages.rows("select webhooks_paused_at from applications") == [(None,)]
 
 
-def test_another_id_is_no_application(operator: Person) -> None:
+def test_another_id_is_no_application(operator: PageClient) -> None:
     path = f"/applications/{uuid4()}"
     assert operator.open(path).status_code == 404
     assert operator.open("/applications").status_code == 200
     assert change(operator, f"{path}/pause") == 404
 
 
-def test_hostile_names_are_only_text(pages: MonitorWorld, operator: Person) -> None:
+def test_hostile_names_are_only_text(pages: MonitorWorld, operator: PageClient) -> None:
     hostile = "\"'><script>alert(1)</script>"
     pages.run("update applications set name = %s", hostile)
     pages.run("update merchants set name = %s", hostile)

@@ -14,7 +14,7 @@ from shared.platform.database.pool import Database
 from shared.platform.settings import Settings
 from tests.dashboard.explaining import explain
 from tests.monitor.world import MonitorWorld
-from tests.postgres_looks import nodes, pages
+from tests.postgres_statistics import plan_buffers, plan_nodes
 
 pytestmark = pytest.mark.plans
 
@@ -45,9 +45,9 @@ def unattended(settings: Settings) -> Iterator[MonitorWorld]:
 
 def cost(cursor: Cursor[Any]) -> int:
     plan = explain(cursor, LIST_SQL.encode(), page_values("", None))
-    scanned = {node["Relation Name"] for node in nodes(plan) if node["Node Type"] == "Seq Scan"}
+    scanned = {node["Relation Name"] for node in plan_nodes(plan) if node["Node Type"] == "Seq Scan"}
     assert scanned <= {"applications", "merchants"}
-    return pages(plan)
+    return plan_buffers(plan)
 
 
 @pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])

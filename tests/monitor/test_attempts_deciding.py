@@ -6,11 +6,11 @@ import pytest
 
 from shared.domain.attempts.states import AttemptState
 from shared.domain.audit_log import list_entries
+from tests.constants import UNKNOWN_ID
 from tests.monitor.needy_payments import NeedyPayments
 from tests.monitor.racing import act_at_once
 from tests.monitor.world import MonitorWorld
-from tests.person import Person
-from tests.unknown import UNKNOWN_ID
+from tests.page_client import PageClient
 
 REASON = "Seen in the provider's list of today"
 DECISIONS = "select action, actor, address, details from audit_log where action = 'attempt_decided'"
@@ -21,19 +21,21 @@ def payments(pages: MonitorWorld) -> NeedyPayments:
     return NeedyPayments(pages)
 
 
-def decide(person: Person, attempt: UUID, outcome: str = "paid", reason: str = REASON, **more: str) -> int:
+def decide(
+    person: PageClient, attempt: UUID, outcome: str = "paid", reason: str = REASON, **more: str
+) -> int:
     """As the form on the page does; the status of the first answer."""
     person.open(f"/attempts/{attempt}")
     return answer_to(person, attempt, outcome=outcome, reason=reason, **more)
 
 
-def answer_to(person: Person, attempt: UUID, **fields: str) -> int:
+def answer_to(person: PageClient, attempt: UUID, **fields: str) -> int:
     answer = person.post(f"/attempts/{attempt}/decide", **fields)
     return answer.history[0].status_code if answer.history else answer.status_code
 
 
 def test_undecided_attempts_and_second_payments_are_listed(
-    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
 ) -> None:
     undecided, duplicate = payments.unknown(), payments.duplicate()
     settled = payments.unknown()
@@ -47,7 +49,7 @@ def test_undecided_attempts_and_second_payments_are_listed(
     assert "Tripoli Coffee shop" in operator.text
 
 
-def test_nothing_to_do_is_said_so(operator: Person) -> None:
+def test_nothing_to_do_is_said_so(operator: PageClient) -> None:
     operator.open("/attempts")
     assert "The outcome of every attempt is known" in operator.text
     assert "No second payment waits for anybody" in operator.text
@@ -58,7 +60,7 @@ AFTER = {"paid": ("paid", "succeeded"), "not_paid": ("declined", "requires_payme
 
 @pytest.mark.parametrize("outcome", AFTER)
 def test_an_operator_decides(
-    pages: MonitorWorld, operator: Person, payments: NeedyPayments, outcome: str
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments, outcome: str
 ) -> None:
     state, status = AFTER[outcome]
     attempt = payments.unknown()
@@ -71,7 +73,9 @@ def test_an_operator_decides(
     assert details["reference"] == ("T-9" if outcome == "paid" else None)
 
 
-def test_paid_leads_to_the_webhook(pages: MonitorWorld, operator: Person, payments: NeedyPayments) -> None:
+def test_paid_leads_to_the_webhook(
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
+) -> None:
     attempt = payments.unknown()
     decide(operator, attempt)
     payloads = [row[0] for row in pages.rows("select payload from outbox order by id")]
@@ -79,12 +83,12 @@ def test_paid_leads_to_the_webhook(pages: MonitorWorld, operator: Person, paymen
 
 
 def test_a_second_click_decides_nothing_more(
-    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
 ) -> None:
     attempt = payments.unknown()
     form = operator.open(f"/attempts/{attempt}")
     for _ in range(2):
-        operator.answer = form
+        operator.response = form
         answer_to(operator, attempt, outcome="paid", reason=REASON)
     assert "its outcome is known by now. It is: Paid" in operator.text
     assert len(pages.rows(DECISIONS)) == 1
@@ -111,7 +115,7 @@ def test_two_operators_at_once_decide_once(pages: MonitorWorld, payments: NeedyP
 
 @pytest.mark.parametrize("outcome", ["paid", "not_paid"])
 def test_what_was_settled_meanwhile_stays(
-    pages: MonitorWorld, operator: Person, payments: NeedyPayments, outcome: str
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments, outcome: str
 ) -> None:
     """By a notification, while the form was open."""
     attempt = payments.unknown()
@@ -125,7 +129,7 @@ def test_what_was_settled_meanwhile_stays(
 
 
 def test_a_customer_who_goes_on_is_not_cut_off(
-    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
 ) -> None:
     """The form was made for an attempt that awaited a code; by now the code is with the provider."""
     sending = payments.begin(payments.intent(), AttemptState.AWAITING_CODE)
@@ -142,7 +146,7 @@ def test_a_customer_who_goes_on_is_not_cut_off(
 
 @pytest.mark.parametrize("state", ["sent", "unknown"])
 def test_not_paid_is_not_taken_while_the_request_may_be_on_its_way(
-    pages: MonitorWorld, operator: Person, payments: NeedyPayments, state: str
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments, state: str
 ) -> None:
     """Nor where somebody else has asked meanwhile and heard nothing of it: it would charge beside the next attempt."""
     sending = payments.begin(payments.intent())
@@ -155,7 +159,9 @@ def test_not_paid_is_not_taken_while_the_request_may_be_on_its_way(
     assert payments.state(sending.attempt) == "declined"
 
 
-def test_paid_on_what_was_paid_already_is_a_second_payment(operator: Person, payments: NeedyPayments) -> None:
+def test_paid_on_what_was_paid_already_is_a_second_payment(
+    operator: PageClient, payments: NeedyPayments
+) -> None:
     """It counted as declined, and the customer paid in another way."""
     declined = payments.declined_then_paid()
     decide(operator, declined)
@@ -163,7 +169,7 @@ def test_paid_on_what_was_paid_already_is_a_second_payment(operator: Person, pay
     assert payments.state(declined) == "duplicate"
 
 
-def test_that_what_has_ended_was_not_paid_is_no_news(operator: Person, payments: NeedyPayments) -> None:
+def test_that_what_has_ended_was_not_paid_is_no_news(operator: PageClient, payments: NeedyPayments) -> None:
     declined = payments.declined_then_paid()
     assert 'value="not_paid"' not in operator.open(f"/attempts/{declined}").text
     decide(operator, declined, "not_paid")
@@ -183,7 +189,7 @@ NONSENSE: tuple[tuple[dict[str, str], str], ...] = (
 
 
 def test_nonsense_is_refused_with_clear_words(
-    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
 ) -> None:
     attempt = payments.unknown()
     for fields, complaint in NONSENSE:
@@ -194,7 +200,7 @@ def test_nonsense_is_refused_with_clear_words(
     assert pages.rows(DECISIONS) == []
 
 
-def test_a_form_that_is_none_of_ours_is_refused(operator: Person, payments: NeedyPayments) -> None:
+def test_a_form_that_is_none_of_ours_is_refused(operator: PageClient, payments: NeedyPayments) -> None:
     attempt = payments.unknown()
     for fields in ({"state": "x"}, {"sendings": "x"}, {"sendings": "9" * 30}, {"state": ""}):
         assert decide(operator, attempt, **fields) == 422, fields
@@ -202,7 +208,7 @@ def test_a_form_that_is_none_of_ours_is_refused(operator: Person, payments: Need
 
 
 def test_card_and_phone_numbers_are_taken_out_of_the_reason(
-    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
 ) -> None:
     attempt = payments.unknown()
     decide(operator, attempt, reason="card 4242 4242 4242 4242 of 0912345678\0 was charged")
@@ -213,7 +219,9 @@ def test_card_and_phone_numbers_are_taken_out_of_the_reason(
     assert "was charged" in kept
 
 
-def test_hostile_text_is_only_text(pages: MonitorWorld, operator: Person, payments: NeedyPayments) -> None:
+def test_hostile_text_is_only_text(
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
+) -> None:
     intent = payments.intent(reference="<script>alert(1)</script>")
     attempt = payments.unknown(intent)
     pages.run("update applications set name = '<img src=x onerror=alert(2)>'")
@@ -223,7 +231,7 @@ def test_hostile_text_is_only_text(pages: MonitorWorld, operator: Person, paymen
         assert "<script>alert" not in html
         assert "<img src=x" not in html
     assert decide(operator, attempt, reason="<b>bold</b> words") == 303
-    assert "<b>bold" not in operator.answer.text
+    assert "<b>bold" not in operator.response.text
 
 
 def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: NeedyPayments) -> None:
@@ -235,13 +243,13 @@ def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: NeedyPaym
     assert payments.state(attempt) == "unknown"
 
 
-def test_what_is_no_attempt(operator: Person) -> None:
+def test_what_is_no_attempt(operator: PageClient) -> None:
     for path in ("/attempts/x", f"/attempts/{UNKNOWN_ID}"):
         assert operator.open(path).status_code == 404, path
 
 
 def test_the_merchant_reads_who_decided_and_why_but_not_from_where(
-    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
 ) -> None:
     decide(operator, payments.unknown())
     with pages.database.transaction() as connection:

@@ -9,7 +9,7 @@ from shared.domain.audit_log import list_entries
 from tests.monitor.needy_payments import NeedyPayments
 from tests.monitor.racing import act_at_once
 from tests.monitor.world import MonitorWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 NOTE = "Paid back under R-77"
 HANDLED = "select handled_note from payment_attempts where handled_at is not null"
@@ -20,19 +20,19 @@ def payments(pages: MonitorWorld) -> NeedyPayments:
     return NeedyPayments(pages)
 
 
-def handle(person: Person, attempt: UUID, note: str = NOTE, **more: str) -> int:
+def handle(person: PageClient, attempt: UUID, note: str = NOTE, **more: str) -> int:
     answer = person.post(f"/attempts/{attempt}/handled", note=note, **more)
     return answer.history[0].status_code if answer.history else answer.status_code
 
 
 def test_it_is_marked_once_and_leaves_the_list(
-    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
 ) -> None:
     attempt = payments.duplicate()
     form = operator.open(f"/attempts/{attempt}")
     assert handle(operator, attempt) == 303
     assert "Marked as handled" in operator.text
-    operator.answer = form
+    operator.response = form
     handle(operator, attempt, "Somebody else's words")
     assert "had marked it as handled before" in operator.text
     assert pages.rows(HANDLED) == [(NOTE,)]
@@ -51,7 +51,7 @@ def test_two_operators_at_once_mark_it_once(pages: MonitorWorld, payments: Needy
     assert sum("Marked as handled" in person.text for person in people) == 1
 
 
-def test_it_needs_a_note(pages: MonitorWorld, operator: Person, payments: NeedyPayments) -> None:
+def test_it_needs_a_note(pages: MonitorWorld, operator: PageClient, payments: NeedyPayments) -> None:
     attempt = payments.duplicate()
     for note in ("", "four", " \n \t ", "x" * 501):
         operator.open(f"/attempts/{attempt}")
@@ -61,7 +61,7 @@ def test_it_needs_a_note(pages: MonitorWorld, operator: Person, payments: NeedyP
 
 
 def test_what_is_no_second_payment_cannot_be_handled(
-    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
 ) -> None:
     attempt = payments.unknown()
     operator.open(f"/attempts/{attempt}")
@@ -80,7 +80,7 @@ def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: NeedyPaym
 
 
 def test_the_merchant_sees_that_it_was_handled(
-    pages: MonitorWorld, operator: Person, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
 ) -> None:
     attempt = payments.duplicate()
     intent = pages.rows("select intent_uuid from payment_attempts where id = %s", attempt)[0][0]

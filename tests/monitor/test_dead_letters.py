@@ -6,21 +6,21 @@ import pytest
 
 from shared.domain.topics import CHECKOUT_VERIFY, DEAD_LETTERS, WEBHOOKS_DELIVER
 from tests.monitor.world import MonitorWorld
-from tests.person import Person
+from tests.page_client import PageClient
 from tests.shared.domain.dead_letters.graveyard import Graveyard
 
 
-def replay(person: Person, offset: int = 0, **fields: str) -> int:
+def replay(person: PageClient, offset: int = 0, **fields: str) -> int:
     answer = person.post(f"/dead-letters/{offset}/replay", **fields)
     return answer.history[0].status_code if answer.history else answer.status_code
 
 
-def test_that_there_are_none_is_said_so(graveyard: Graveyard, operator: Person) -> None:
+def test_that_there_are_none_is_said_so(graveyard: Graveyard, operator: PageClient) -> None:
     assert operator.open("/dead-letters").status_code == 200
     assert "There are no dead letters" in operator.text
 
 
-def test_they_are_listed_newest_first_page_by_page(graveyard: Graveyard, operator: Person) -> None:
+def test_they_are_listed_newest_first_page_by_page(graveyard: Graveyard, operator: PageClient) -> None:
     graveyard.bury_many(60)
     seen: list[int] = []
     path = "/dead-letters"
@@ -33,7 +33,7 @@ def test_they_are_listed_newest_first_page_by_page(graveyard: Graveyard, operato
     assert seen == list(reversed(range(60)))
 
 
-def test_they_are_filtered_by_where_they_came_from(graveyard: Graveyard, operator: Person) -> None:
+def test_they_are_filtered_by_where_they_came_from(graveyard: Graveyard, operator: PageClient) -> None:
     graveyard.bury(
         graveyard.letter(reason="of deliver"),
         graveyard.letter(topic=graveyard.topic_name(CHECKOUT_VERIFY), reason="of verify"),
@@ -44,14 +44,14 @@ def test_they_are_filtered_by_where_they_came_from(graveyard: Graveyard, operato
     assert "of deliver" in operator.open("/dead-letters?origin=no.such").text
 
 
-def test_a_strange_address_shows_the_newest(graveyard: Graveyard, operator: Person) -> None:
+def test_a_strange_address_shows_the_newest(graveyard: Graveyard, operator: PageClient) -> None:
     graveyard.bury_many(1)
     for before in ("x", "-1", "9" * 30, "٣", "%00"):
         assert operator.open(f"/dead-letters?before={before}").status_code == 200, before
         assert "Not yet" in operator.text, before
 
 
-def test_one_is_looked_into_without_its_secrets(graveyard: Graveyard, operator: Person) -> None:
+def test_one_is_looked_into_without_its_secrets(graveyard: Graveyard, operator: PageClient) -> None:
     value = b'{"api_key": "sk_live_abcdef123456", "card": "4242424242424242", "html": "<script>alert(1)</script>"}'
     graveyard.bury(graveyard.letter(value, key=b"<b>key</b>", reason="<img src=x onerror=alert(2)>"))
     html = operator.open("/dead-letters/0").text
@@ -61,7 +61,7 @@ def test_one_is_looked_into_without_its_secrets(graveyard: Graveyard, operator: 
     assert "webhooks.deliver" in operator.text
 
 
-def test_what_is_no_letter_is_shown_as_such(graveyard: Graveyard, operator: Person) -> None:
+def test_what_is_no_letter_is_shown_as_such(graveyard: Graveyard, operator: PageClient) -> None:
     graveyard.put(DEAD_LETTERS, [(None, b"\xff\x00<script>alert(1)</script>"), (None, None)])
     for offset in (0, 1):
         html = operator.open(f"/dead-letters/{offset}").text
@@ -72,18 +72,18 @@ def test_what_is_no_letter_is_shown_as_such(graveyard: Graveyard, operator: Pers
 
 
 @pytest.mark.usefixtures("graveyard")
-def test_what_is_not_there(operator: Person) -> None:
+def test_what_is_not_there(operator: PageClient) -> None:
     for path in ("/dead-letters/0", f"/dead-letters/{'9' * 40}", "/dead-letters/-1"):
         assert operator.open(path).status_code == 404, path
 
 
-def test_one_is_put_back_once(pages: MonitorWorld, graveyard: Graveyard, operator: Person) -> None:
+def test_one_is_put_back_once(pages: MonitorWorld, graveyard: Graveyard, operator: PageClient) -> None:
     """A second click finds it done; the log tells who it was."""
     graveyard.bury(graveyard.letter(b"\x00 byte for byte"))
     form = operator.open("/dead-letters/0")
     assert replay(operator) == 303
     assert "back where it came from" in operator.text
-    operator.answer = form
+    operator.response = form
     replay(operator)
     assert "It has been replayed before" in operator.text
     (record,) = graveyard.records(WEBHOOKS_DELIVER)
@@ -108,7 +108,7 @@ def test_two_operators_at_once_put_it_back_once(pages: MonitorWorld, graveyard: 
     assert sum("It has been replayed before" in person.text for person in people) == 2
 
 
-def test_a_form_that_is_none_of_ours_is_refused(graveyard: Graveyard, operator: Person) -> None:
+def test_a_form_that_is_none_of_ours_is_refused(graveyard: Graveyard, operator: PageClient) -> None:
     graveyard.bury_many(1)
     for letter in ("", "x", "0' or 1=1"):
         operator.open("/dead-letters/0")
@@ -116,7 +116,7 @@ def test_a_form_that_is_none_of_ours_is_refused(graveyard: Graveyard, operator: 
     assert graveyard.numbers() == []
 
 
-def test_another_letter_in_its_place_is_not_replayed(graveyard: Graveyard, operator: Person) -> None:
+def test_another_letter_in_its_place_is_not_replayed(graveyard: Graveyard, operator: PageClient) -> None:
     """The topic was made anew while the page was open."""
     graveyard.bury_many(1)
     operator.open("/dead-letters/0")
@@ -125,7 +125,7 @@ def test_another_letter_in_its_place_is_not_replayed(graveyard: Graveyard, opera
 
 
 def test_what_nobody_consumes_is_not_put_back(
-    pages: MonitorWorld, graveyard: Graveyard, operator: Person
+    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient
 ) -> None:
     graveyard.bury(graveyard.letter(topic=graveyard.topic_name(DEAD_LETTERS)))
     letter = graveyard.look()
@@ -136,7 +136,9 @@ def test_what_nobody_consumes_is_not_put_back(
     assert "letter_replayed" not in pages.audit()
 
 
-def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, graveyard: Graveyard, operator: Person) -> None:
+def test_it_needs_a_sign_in_and_a_token(
+    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient
+) -> None:
     graveyard.bury_many(1)
     letter = str(graveyard.look().id)
     guest = pages.person(is_operator=False)

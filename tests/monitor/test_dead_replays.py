@@ -14,7 +14,7 @@ from shared.domain.topics import CHECKOUT_VERIFY
 from shared.platform.database.connections import DatabaseUnavailableError
 from stack.engines import Engines
 from tests.monitor.world import MonitorWorld
-from tests.person import Person
+from tests.page_client import PageClient
 from tests.shared.domain.dead_letters.graveyard import Graveyard
 from tests.waiting import eventually
 
@@ -35,19 +35,19 @@ def replayer(pages: MonitorWorld, quick_batches: None) -> Iterator[Replayer]:
     made.stop()
 
 
-def begin(person: Person, origin: str = "") -> UUID:
+def begin(person: PageClient, origin: str = "") -> UUID:
     """Chooses all of that origin and starts it, as a person does; the run that it led to."""
     person.open(f"/dead-letters/replay-all?origin={origin}")
     person.post("/dead-letters/replays")
     return run_of(person)
 
 
-def run_of(person: Person) -> UUID:
-    return UUID(person.answer.url.rpartition("/")[2])
+def run_of(person: PageClient) -> UUID:
+    return UUID(person.response.url.rpartition("/")[2])
 
 
 def test_all_are_replayed_with_progress(
-    pages: MonitorWorld, graveyard: Graveyard, operator: Person, replayer: Replayer
+    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient, replayer: Replayer
 ) -> None:
     graveyard.bury_many(130)
     operator.open("/dead-letters/replay-all")
@@ -58,7 +58,7 @@ def test_all_are_replayed_with_progress(
     replayer.start()
     path = f"/dead-letters/replays/{run}"
     eventually(lambda: "data-final" in operator.open(path, **{"X-Part": "run"}).text)
-    part = operator.answer.text
+    part = operator.response.text
     assert "130 of 130" in part
     assert "<html" not in part
     assert graveyard.numbers() == list(range(130))
@@ -69,7 +69,7 @@ def test_all_are_replayed_with_progress(
 
 
 def test_only_those_of_one_origin(
-    pages: MonitorWorld, graveyard: Graveyard, operator: Person, replayer: Replayer
+    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient, replayer: Replayer
 ) -> None:
     graveyard.bury(graveyard.letter(), graveyard.letter(topic=graveyard.topic_name(CHECKOUT_VERIFY)))
     replayer.start()
@@ -80,13 +80,13 @@ def test_only_those_of_one_origin(
 
 
 def test_a_second_click_leads_to_the_same_run(
-    pages: MonitorWorld, graveyard: Graveyard, operator: Person
+    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient
 ) -> None:
     graveyard.bury_many(3)
     form = operator.open("/dead-letters/replay-all")
     runs = []
     for _ in range(2):
-        operator.answer = form
+        operator.response = form
         operator.post("/dead-letters/replays")
         runs.append(run_of(operator))
     assert runs[0] == runs[1]
@@ -106,26 +106,28 @@ def test_two_operators_at_once_begin_one(pages: MonitorWorld, graveyard: Graveya
     assert pages.audit().count("letters_replayed") == 1
 
 
-def test_it_can_be_stopped_once(pages: MonitorWorld, graveyard: Graveyard, operator: Person) -> None:
+def test_it_can_be_stopped_once(pages: MonitorWorld, graveyard: Graveyard, operator: PageClient) -> None:
     graveyard.bury_many(3)
     run = begin(operator)
-    form = operator.answer
+    form = operator.response
     for said in ("Stopped. What was replayed before stays replayed.", "It had ended before."):
-        operator.answer = form
+        operator.response = form
         operator.post(f"/dead-letters/replays/{run}/stop")
         assert said in operator.text
     assert pages.rows(RUNS) == [(0, 0, "stopped")]
     assert pages.audit().count("replaying_stopped") == 1
 
 
-def test_nothing_to_replay_is_said_so(pages: MonitorWorld, graveyard: Graveyard, operator: Person) -> None:
+def test_nothing_to_replay_is_said_so(
+    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient
+) -> None:
     operator.open("/dead-letters")
     operator.post("/dead-letters/replays", run=str(uuid4()))
     assert "There is no dead letter that could be replayed" in operator.text
     assert pages.rows(RUNS) == []
 
 
-def test_nonsense_is_refused(pages: MonitorWorld, graveyard: Graveyard, operator: Person) -> None:
+def test_nonsense_is_refused(pages: MonitorWorld, graveyard: Graveyard, operator: PageClient) -> None:
     graveyard.bury_many(1)
     for fields in ({"run": "x"}, {"run": ""}, {"origin": "no.such"}, {"origin": "dead_letters"}):
         operator.open("/dead-letters/replay-all")
@@ -133,7 +135,9 @@ def test_nonsense_is_refused(pages: MonitorWorld, graveyard: Graveyard, operator
     assert pages.rows(RUNS) == []
 
 
-def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, graveyard: Graveyard, operator: Person) -> None:
+def test_it_needs_a_sign_in_and_a_token(
+    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient
+) -> None:
     graveyard.bury_many(1)
     guest = pages.person(is_operator=False)
     assert guest.post("/dead-letters/replays", run=str(uuid4())).status_code in (400, 401)
@@ -142,7 +146,7 @@ def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, graveyard: Graveyar
     assert pages.rows(RUNS) == []
 
 
-def test_there_is_no_such_run(graveyard: Graveyard, operator: Person) -> None:
+def test_there_is_no_such_run(graveyard: Graveyard, operator: PageClient) -> None:
     path = f"/dead-letters/replays/{uuid4()}"
     assert operator.open(path).status_code == 404
     operator.open("/account")
@@ -150,7 +154,7 @@ def test_there_is_no_such_run(graveyard: Graveyard, operator: Person) -> None:
 
 
 def test_two_monitors_replay_each_letter_once(
-    pages: MonitorWorld, graveyard: Graveyard, operator: Person, replayer: Replayer
+    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient, replayer: Replayer
 ) -> None:
     graveyard.bury_many(250)
     begin(operator)
@@ -165,7 +169,7 @@ def test_two_monitors_replay_each_letter_once(
 def test_without_kafka_it_waits_and_changes_nothing(
     pages: MonitorWorld,
     graveyard: Graveyard,
-    operator: Person,
+    operator: PageClient,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -191,16 +195,16 @@ def _runs_once_it_is_back(pages: MonitorWorld) -> list[Any]:
 def test_it_goes_on_after_the_database_was_away(
     pages: MonitorWorld,
     graveyard: Graveyard,
-    operator: Person,
-    breakable: Engines,
+    operator: PageClient,
+    killable_engines: Engines,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     graveyard.bury_many(5)
     begin(operator)
     replayer = Replayer(pages.database, pages.settings.kafka)
-    breakable.postgres.kill()
+    killable_engines.postgres.kill()
     replayer.start()
     eventually(lambda: AWAY in caplog.text)
-    breakable.postgres.start()
+    killable_engines.postgres.start()
     eventually(lambda: _runs_once_it_is_back(pages) == [(5, 0, "done")])
     replayer.stop()

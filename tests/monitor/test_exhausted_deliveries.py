@@ -12,7 +12,7 @@ from shared.domain.messages import DeliveryExhausted, encode
 from shared.domain.topics import WEBHOOKS_DEAD
 from tests.dashboard.made_deliveries import Deliveries
 from tests.monitor.world import MonitorWorld
-from tests.person import Person
+from tests.page_client import PageClient
 from tests.shared.domain.dead_letters.graveyard import Graveyard
 
 BULKS = "select application_id, found, outcome from bulk_resends order by created_at"
@@ -29,13 +29,13 @@ def tell(graveyard: Graveyard, deliveries: Sequence[UUID], application_id: UUID)
     graveyard.put(WEBHOOKS_DEAD, [(str(one.id).encode(), encode(one)) for one in messages])
 
 
-def resend(person: Person, delivery: UUID, **fields: str) -> int:
+def resend(person: PageClient, delivery: UUID, **fields: str) -> int:
     answer = person.post(f"/exhausted/{delivery}/resend", **fields)
     return answer.history[0].status_code if answer.history else answer.status_code
 
 
 def test_they_are_listed_newest_first(
-    pages: MonitorWorld, graveyard: Graveyard, operator: Person, deliveries: Deliveries
+    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient, deliveries: Deliveries
 ) -> None:
     assert "There are no exhausted deliveries" in operator.open("/exhausted").text
     made = deliveries.make_many(30, "failed", 500, tries=9)
@@ -50,7 +50,7 @@ def test_they_are_listed_newest_first(
 
 
 def test_only_those_of_one_application(
-    pages: MonitorWorld, graveyard: Graveyard, operator: Person, deliveries: Deliveries
+    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient, deliveries: Deliveries
 ) -> None:
     _, other = pages.make_application("Benghazi Books")
     mine, theirs = deliveries.make("failed", 500), deliveries.make("failed", 500, application_id=other.id)
@@ -62,7 +62,7 @@ def test_only_those_of_one_application(
 
 
 def test_what_postgresql_has_dropped_is_said_to_be_gone(
-    pages: MonitorWorld, graveyard: Graveyard, operator: Person
+    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient
 ) -> None:
     tell(graveyard, [uuid4()], pages.application.id)
     graveyard.put(WEBHOOKS_DEAD, [(None, b"nonsense"), (None, None)])
@@ -71,7 +71,7 @@ def test_what_postgresql_has_dropped_is_said_to_be_gone(
 
 
 def test_one_is_looked_into_without_secrets(
-    pages: MonitorWorld, operator: Person, deliveries: Deliveries
+    pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
     """Kafka is not needed for it: its topics were never made here."""
     delivery = deliveries.make("failed", 500, tries=1)
@@ -89,12 +89,12 @@ def test_one_is_looked_into_without_secrets(
     assert ("<html" in part, "Try 1" in part) == (False, True)
 
 
-def test_one_is_resent_once(pages: MonitorWorld, operator: Person, deliveries: Deliveries) -> None:
+def test_one_is_resent_once(pages: MonitorWorld, operator: PageClient, deliveries: Deliveries) -> None:
     delivery = deliveries.make("failed", 500, tries=9)
     form = operator.open(f"/exhausted/{delivery}")
     assert resend(operator, delivery) == 303
     assert "The delivery is sent once more" in operator.text
-    operator.answer = form
+    operator.response = form
     resend(operator, delivery)
     assert "This resend was asked for already" in operator.text
     assert deliveries.in_line() == [str(delivery)]
@@ -113,7 +113,7 @@ def test_one_is_resent_once(pages: MonitorWorld, operator: Person, deliveries: D
     ],
 )
 def test_what_cannot_be_sent_is_refused(
-    pages: MonitorWorld, operator: Person, deliveries: Deliveries, change: str, words: str
+    pages: MonitorWorld, operator: PageClient, deliveries: Deliveries, change: str, words: str
 ) -> None:
     """As it is when the button is pressed, not when the page was made."""
     delivery = deliveries.make("failed", 500)
@@ -125,7 +125,7 @@ def test_what_cannot_be_sent_is_refused(
     assert pages.audit() == ["signed_in"]
 
 
-def test_nonsense_is_refused(pages: MonitorWorld, operator: Person, deliveries: Deliveries) -> None:
+def test_nonsense_is_refused(pages: MonitorWorld, operator: PageClient, deliveries: Deliveries) -> None:
     delivery = deliveries.make("failed", 500)
     operator.open(f"/exhausted/{delivery}")
     assert resend(operator, delivery, resend="x") == 422
@@ -136,7 +136,7 @@ def test_nonsense_is_refused(pages: MonitorWorld, operator: Person, deliveries: 
 
 
 def test_it_needs_a_sign_in_and_a_token(
-    pages: MonitorWorld, operator: Person, deliveries: Deliveries
+    pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
     delivery = deliveries.make("failed", 500)
     guest = pages.person(is_operator=False)
@@ -148,7 +148,7 @@ def test_it_needs_a_sign_in_and_a_token(
 
 
 def test_all_of_a_period_are_resent_by_application(
-    pages: MonitorWorld, operator: Person, deliveries: Deliveries
+    pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
     """Those that cannot be sent to are named; a second click begins nothing more."""
     _, paused = pages.make_application("Benghazi Books")
@@ -160,7 +160,7 @@ def test_all_of_a_period_are_resent_by_application(
         deliveries.make("failed", 500, application_id=application_id)
     form = operator.open("/exhausted/resend-all")
     for _ in range(2):
-        operator.answer = form
+        operator.response = form
         operator.post("/exhausted/resends", back="3d")
         assert "Failed deliveries of 2 applications are being resent" in operator.text
         assert "Benghazi Books shop" in operator.text
@@ -183,14 +183,16 @@ def test_two_operators_at_once_begin_one_each_application(
     assert sum("are being resent already" in person.text for person in people) == 2
 
 
-def test_that_nothing_has_failed_is_said_so(pages: MonitorWorld, operator: Person) -> None:
+def test_that_nothing_has_failed_is_said_so(pages: MonitorWorld, operator: PageClient) -> None:
     operator.open("/exhausted/resend-all")
     operator.post("/exhausted/resends", back="3d")
     assert "No delivery of this period has failed" in operator.text
     assert pages.rows(BULKS) == []
 
 
-def test_a_period_that_there_is_not(pages: MonitorWorld, operator: Person, deliveries: Deliveries) -> None:
+def test_a_period_that_there_is_not(
+    pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
+) -> None:
     deliveries.make("failed", 500)
     operator.open("/exhausted/resend-all")
     assert operator.post("/exhausted/resends", back="9000d").status_code == 422
@@ -198,14 +200,14 @@ def test_a_period_that_there_is_not(pages: MonitorWorld, operator: Person, deliv
     assert pages.rows(BULKS) == []
 
 
-def test_a_resend_is_stopped_once(pages: MonitorWorld, operator: Person, deliveries: Deliveries) -> None:
+def test_a_resend_is_stopped_once(pages: MonitorWorld, operator: PageClient, deliveries: Deliveries) -> None:
     deliveries.make("failed", 500)
     operator.open("/exhausted/resend-all")
     operator.post("/exhausted/resends", back="3d")
     ((bulk,),) = pages.rows("select id from bulk_resends")
     form = operator.open(f"/exhausted/resends/{bulk}")
     for said in ("Stopped. What was put in line before is still sent.", "It had ended before."):
-        operator.answer = form
+        operator.response = form
         operator.post(f"/exhausted/resends/{bulk}/stop")
         assert said in operator.text
     assert pages.audit().count("resending_stopped") == 1

@@ -135,7 +135,7 @@ def test_metrics_are_there_for_whoever_asks_the_service(pages: MonitorWorld) -> 
     """Registered by the process that starts the watch, and by nobody else."""
     guest = pages.person(is_operator=False)
     assert "mizan_http_requests_total" in guest.open("/metrics").text
-    assert "mizan_topic_records" not in guest.answer.text
+    assert "mizan_topic_records" not in guest.response.text
 
 
 def _lags(watch: Watch) -> list[str]:

@@ -17,7 +17,7 @@ from tests.monitor.rows import make_attempt, make_delivery, make_event
 from tests.monitor.sights import figures, group, kafka, lag, service
 from tests.monitor.test_watch_services import answering, http
 from tests.monitor.world import MonitorWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 BUSY = figures(
     payments=Payments(paid=Counted(140), paid_in_5_minutes=12, attempts=Counted(150), attempts_paid=140),
@@ -33,7 +33,7 @@ def shows(world: MonitorWorld, *, at: datetime | None = None, **found: object) -
         looker._looked = value if isinstance(value, Looked) else Looked(value, at or datetime.now(UTC))
 
 
-def test_all_is_well(pages: MonitorWorld, operator: Person) -> None:
+def test_all_is_well(pages: MonitorWorld, operator: PageClient) -> None:
     shows(pages, database=BUSY, kafka=kafka(), services=(service(),))
     operator.open("/")
     assert operator.title == "Overview"
@@ -43,7 +43,7 @@ def test_all_is_well(pages: MonitorWorld, operator: Person) -> None:
     assert "What is wrong" not in operator.text
 
 
-def test_a_quiet_night_is_no_trouble(pages: MonitorWorld, operator: Person) -> None:
+def test_a_quiet_night_is_no_trouble(pages: MonitorWorld, operator: PageClient) -> None:
     shows(pages, database=figures(), kafka=kafka(), services=())
     operator.open("/")
     assert "Is money being taken? Quiet" in operator.text
@@ -51,7 +51,7 @@ def test_a_quiet_night_is_no_trouble(pages: MonitorWorld, operator: Person) -> N
     assert "What is wrong" not in operator.text
 
 
-def test_what_is_wrong_is_said_with_where_to_look(pages: MonitorWorld, operator: Person) -> None:
+def test_what_is_wrong_is_said_with_where_to_look(pages: MonitorWorld, operator: PageClient) -> None:
     stuck = kafka(
         group("payment_intents.events", lag(records=7, seconds=99), name="webhooks.intake"),
         standing=Standing.STALLED,
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_said_with_where_to_look(pages: MonitorWorld, operator:
     assert operator.text.count("Look soon") == 1
 
 
-def test_the_script_gets_the_part_only(pages: MonitorWorld, operator: Person) -> None:
+def test_the_script_gets_the_part_only(pages: MonitorWorld, operator: PageClient) -> None:
     shows(pages, database=BUSY)
     part = operator.open("/", **{"X-Part": "overview"})
     assert part.status_code == 200
@@ -85,7 +85,7 @@ def test_the_script_gets_the_part_only(pages: MonitorWorld, operator: Person) ->
     assert "Is money being taken?" in part.text
 
 
-def test_nothing_was_seen_yet(pages: MonitorWorld, operator: Person) -> None:
+def test_nothing_was_seen_yet(pages: MonitorWorld, operator: PageClient) -> None:
     operator.open("/")
     assert operator.text.count("Not known yet") == 3
     assert "The database was not looked at yet." in operator.text
@@ -106,11 +106,11 @@ def test_kafka_away_is_said_and_since_when(pages: MonitorWorld, lang: str) -> No
 @pytest.mark.kills
 @pytest.mark.timeout(300)
 def test_postgresql_away_still_shows_the_page_to_who_was_known(
-    pages: MonitorWorld, operator: Person, breakable: Engines
+    pages: MonitorWorld, operator: PageClient, killable_engines: Engines
 ) -> None:
     pages.watch.database.look_once()
     operator.open("/")
-    breakable.postgres.kill()
+    killable_engines.postgres.kill()
     pages.watch.database.look_once()
     away = pages.watch.database
     away._looked = replace(away.looked, at=datetime.now(UTC) - timedelta(minutes=2))
@@ -121,7 +121,7 @@ def test_postgresql_away_still_shows_the_page_to_who_was_known(
     assert operator.open("/topics").status_code == 200
 
 
-def test_real_figures_and_a_hostile_service(pages: MonitorWorld, operator: Person) -> None:
+def test_real_figures_and_a_hostile_service(pages: MonitorWorld, operator: PageClient) -> None:
     make_event(pages, "succeeded")
     make_attempt(pages, "duplicate")
     make_delivery(pages, step=2, overdue=timedelta(hours=1))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from shared.platform.settings import Settings
-from tests.running_service import Service
+from tests.servers import ServiceProcess
 from tests.waiting import eventually
 
 # Each look by itself: that of Kafka may be over before the one at the database.
@@ -20,7 +20,7 @@ TOLD = (
 @pytest.mark.stack
 @pytest.mark.timeout(300)
 def test_it_looks_tells_and_ends(settings: Settings, repository_root: Path) -> None:
-    service = Service(
+    service = ServiceProcess(
         "services.monitor",
         repository_root,
         settings.database,

@@ -7,7 +7,7 @@ from shared.domain.accounts.roles import Role
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.monitor.world import PASSWORD, MonitorWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 
 def test_who_is_not_signed_in_sees_nothing(pages: MonitorWorld) -> None:
@@ -20,7 +20,7 @@ def test_who_is_not_signed_in_sees_nothing(pages: MonitorWorld) -> None:
 
 def test_an_operator_signs_in_and_out(pages: MonitorWorld) -> None:
     person = pages.person()
-    assert person.answer.url == f"{pages.url}/"
+    assert person.response.url == f"{pages.url}/"
     person.post("/sign-out")
     assert person.open("/").url.startswith(f"{pages.url}/sign-in")
     assert pages.audit() == ["signed_in", "signed_out"]
@@ -54,7 +54,7 @@ def test_who_guesses_is_slowed_down(pages: MonitorWorld, clock: Clock) -> None:
     assert person.sign_in(email, PASSWORD).status_code == 429
 
 
-def test_a_removed_operator_is_out_at_once(pages: MonitorWorld, operator: Person) -> None:
+def test_a_removed_operator_is_out_at_once(pages: MonitorWorld, operator: PageClient) -> None:
     assert operator.open("/account").status_code == 200
     pages.run("update operators set removed_at = now()")
     assert operator.open("/account").url.startswith(f"{pages.url}/sign-in")
@@ -62,7 +62,7 @@ def test_a_removed_operator_is_out_at_once(pages: MonitorWorld, operator: Person
 
 @pytest.mark.kills
 def test_while_postgresql_is_away_who_was_known_looks_and_who_signed_out_does_not(
-    pages: MonitorWorld, breakable: Engines
+    pages: MonitorWorld, killable_engines: Engines
 ) -> None:
     """What a browser held before it signed out counts no more, whoever has kept it; and nobody changes anything."""
     email = pages.make_operator()
@@ -76,13 +76,15 @@ def test_while_postgresql_is_away_who_was_known_looks_and_who_signed_out_does_no
     leaves.open("/")
     leaves.post("/sign-out")
     leaves.session.cookies = kept
-    breakable.postgres.kill()
+    killable_engines.postgres.kill()
     assert stays.open("/").status_code == 200
     assert stays.post("/sign-out").status_code == 503
     assert [person.open("/").status_code for person in (leaves, ended)] == [503, 503]
 
 
-def test_what_operators_do_is_in_their_log_and_no_merchants(pages: MonitorWorld, operator: Person) -> None:
+def test_what_operators_do_is_in_their_log_and_no_merchants(
+    pages: MonitorWorld, operator: PageClient
+) -> None:
     assert "Signed in" in operator.open("/log").text
     assert pages.rows("select merchant_id, operator_id is not null from audit_log") == [(None, True)]
 

@@ -14,7 +14,7 @@ from tests.monitor.sights import group, kafka, lag
 from tests.monitor.test_overview import HOSTILE, shows
 from tests.monitor.topic_records import Records
 from tests.monitor.world import MonitorWorld
-from tests.person import Person
+from tests.page_client import PageClient
 
 CONSUMED = [topic for topic in ALL_TOPICS if topic.group]
 
@@ -25,7 +25,7 @@ def records(pages: MonitorWorld, all_topics: KafkaSettings) -> Records:
 
 
 def test_every_topic_and_group_of_the_real_kafka(
-    pages: MonitorWorld, operator: Person, records: Records
+    pages: MonitorWorld, operator: PageClient, records: Records
 ) -> None:
     records.put(WEBHOOKS_DELIVER, 3, ago=timedelta(minutes=2))
     records.put(WEBHOOKS_DELAY[1], 4, due_in=timedelta(minutes=30))
@@ -33,16 +33,16 @@ def test_every_topic_and_group_of_the_real_kafka(
     pages.watch.look_once()
     operator.open("/topics")
     for topic in ALL_TOPICS:
-        assert f'href="/topics/{topic.name}"' in operator.answer.text
+        assert f'href="/topics/{topic.name}"' in operator.response.text
     assert "webhooks.deliver Nobody consumes 0 3 2 min" in operator.text
     assert "in 30 min" in operator.text
-    assert '<svg class="spark"' in operator.answer.text
+    assert '<svg class="spark"' in operator.response.text
     for topic in ALL_TOPICS:
         assert operator.open(f"/topics/{topic.name}").status_code == 200
         assert operator.title == topic.name
 
 
-def test_one_topic_with_its_partitions(pages: MonitorWorld, operator: Person, records: Records) -> None:
+def test_one_topic_with_its_partitions(pages: MonitorWorld, operator: PageClient, records: Records) -> None:
     records.put(WEBHOOKS_DELIVER, 3, partition=4, ago=timedelta(minutes=3))
     pages.watch.look_once()
     operator.open("/topics/webhooks.deliver")
@@ -50,7 +50,7 @@ def test_one_topic_with_its_partitions(pages: MonitorWorld, operator: Person, re
     assert operator.text.count("Nobody consumes") == 1
 
 
-def test_a_group_in_trouble_is_red_with_the_word(pages: MonitorWorld, operator: Person) -> None:
+def test_a_group_in_trouble_is_red_with_the_word(pages: MonitorWorld, operator: PageClient) -> None:
     groups = [group(topic.name, lag(records=5, seconds=99), name=topic.group) for topic in CONSUMED]
     words = {Standing.STALLED: "Stalled", Standing.NOBODY: "Nobody consumes", Standing.BEHIND: "Behind"}
     for standing, word in words.items():
@@ -59,27 +59,29 @@ def test_a_group_in_trouble_is_red_with_the_word(pages: MonitorWorld, operator: 
             assert f'<span class="badge bad">{word}</span>' in operator.open(path).text
 
 
-def test_what_is_old_says_so_and_is_not_red(pages: MonitorWorld, operator: Person) -> None:
+def test_what_is_old_says_so_and_is_not_red(pages: MonitorWorld, operator: PageClient) -> None:
     groups = [group(topic.name, name=topic.group) for topic in CONSUMED]
     seen_at = datetime.now(UTC) - timedelta(minutes=9)
     shows(pages, kafka=Looked(kafka(*groups), seen_at, "no answer", datetime.now(UTC)))
     for path in ("/topics", "/topics/webhooks.deliver"):
         operator.open(path)
         assert "Kafka does not answer. What is shown here is old: it was seen at" in operator.text
-        assert '<span class="badge quiet">Fine</span>' in operator.answer.text
+        assert '<span class="badge quiet">Fine</span>' in operator.response.text
 
 
 @pytest.mark.kills
 @pytest.mark.timeout(300)
-def test_kafka_away_from_the_beginning(pages: MonitorWorld, operator: Person, breakable: Engines) -> None:
-    breakable.kafka.kill()
+def test_kafka_away_from_the_beginning(
+    pages: MonitorWorld, operator: PageClient, killable_engines: Engines
+) -> None:
+    killable_engines.kafka.kill()
     pages.watch.kafka.look_once()
     for path in ("/topics", "/topics/webhooks.deliver", "/"):
         assert operator.open(path).status_code == 200
         assert "Kafka does not answer." in operator.text
 
 
-def test_names_of_clients_are_hostile(pages: MonitorWorld, operator: Person) -> None:
+def test_names_of_clients_are_hostile(pages: MonitorWorld, operator: PageClient) -> None:
     member = MemberView(HOSTILE, HOSTILE, HOSTILE, (0,))
     groups = [group(topic.name, members=[member], name=topic.group) for topic in CONSUMED]
     shows(pages, kafka=kafka(*groups))
@@ -88,7 +90,7 @@ def test_names_of_clients_are_hostile(pages: MonitorWorld, operator: Person) -> 
     assert "<script>alert" not in page.text
 
 
-def test_an_unknown_topic_and_one_that_is_missing(pages: MonitorWorld, operator: Person) -> None:
+def test_an_unknown_topic_and_one_that_is_missing(pages: MonitorWorld, operator: PageClient) -> None:
     assert operator.open("/topics/secrets").status_code == 404
     groups = [group(topic.name, name=topic.group) for topic in CONSUMED]
     shows(pages, kafka=kafka(*groups, missing=["webhooks.deliver"]))
@@ -96,7 +98,7 @@ def test_an_unknown_topic_and_one_that_is_missing(pages: MonitorWorld, operator:
         assert "Does not exist" in operator.open(path).text
 
 
-def test_the_script_gets_the_part_only(pages: MonitorWorld, operator: Person) -> None:
+def test_the_script_gets_the_part_only(pages: MonitorWorld, operator: PageClient) -> None:
     shows(pages, kafka=kafka(*(group(topic.name, name=topic.group) for topic in CONSUMED)))
     for path in ("/topics", "/topics/webhooks.deliver"):
         part = operator.open(path, **{"X-Part": "topics"})

@@ -12,7 +12,7 @@ from services.monitor.watch.watch import Watch
 from shared.platform.kafka.inspection import inspector
 from shared.platform.settings import MonitorSettings
 from tests.monitor.world import MonitorWorld
-from tests.waiting import complaint, eventually
+from tests.waiting import error_text, eventually
 
 
 def test_everything_is_looked_at_again_and_again(world: MonitorWorld) -> None:
@@ -37,7 +37,7 @@ def test_a_look_that_hangs_stops_no_other(world: MonitorWorld, monkeypatch: pyte
     watch.start()
     try:
         eventually(lambda: watch.seen().database.found)
-        said = eventually(lambda: complaint(watch.services.check, LookerStoppedError))
+        said = eventually(lambda: error_text(watch.services.check, LookerStoppedError))
         assert "services" in said
     finally:
         goes_on.set()
@@ -51,7 +51,7 @@ def test_a_thread_that_died_is_told() -> None:
 
     dead = Looker("kafka", die, 0.1)
     dead.start()
-    assert eventually(lambda: complaint(dead.check, LookerStoppedError)) == "nobody looks at kafka any more"
+    assert eventually(lambda: error_text(dead.check, LookerStoppedError)) == "nobody looks at kafka any more"
 
 
 def test_whatever_a_look_raises_is_told_without_secrets_and_the_next_one_is_made() -> None:

@@ -18,7 +18,7 @@ from stack.engines import Engines
 from tests.dashboard.explaining import explain
 from tests.monitor.rows import make_attempt, make_delivery, make_event, make_intent
 from tests.monitor.world import MonitorWorld
-from tests.postgres_looks import nodes, pages, plan_told
+from tests.postgres_statistics import plan_buffers, plan_nodes, read_plan
 
 MINUTES = timedelta(minutes=1)
 HOURS = timedelta(hours=1)
@@ -156,9 +156,9 @@ def test_more_than_is_counted_is_told_as_more(world: MonitorWorld, monkeypatch: 
 
 
 @pytest.mark.kills
-def test_a_database_that_is_away_says_so(world: MonitorWorld, breakable: Engines) -> None:
+def test_a_database_that_is_away_says_so(world: MonitorWorld, killable_engines: Engines) -> None:
     look_at_database(world.database)
-    breakable.postgres.kill()
+    killable_engines.postgres.kill()
     with pytest.raises(DatabaseUnavailableError):
         look_at_database(world.database)
 
@@ -228,13 +228,13 @@ def _costs(cursor: Cursor[Any]) -> dict[str, int]:
             cursor.execute("set local enable_sort = off")
             _explained(cursor, statement, values)  # the first time it reads the catalogue too
             plan = _explained(cursor, statement, values)
-        scans = [node for node in nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")]
+        scans = [node for node in plan_nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")]
         assert all(node["Relation Name"] == "outbox" for node in scans), (name, scans)
-        found[name] = pages(plan)
+        found[name] = plan_buffers(plan)
     return found
 
 
 def _explained(cursor: Cursor[Any], statement: str, values: dict[str, Any]) -> dict[str, Any]:
     if "%(" in statement:
         return explain(cursor, statement.encode(), values)
-    return plan_told(cursor.execute(f"explain (analyze, buffers, format json) {statement}".encode()))
+    return read_plan(cursor.execute(f"explain (analyze, buffers, format json) {statement}".encode()))

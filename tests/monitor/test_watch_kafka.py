@@ -149,11 +149,11 @@ def test_topics_that_do_not_exist_are_missing(world: MonitorWorld) -> None:
 
 @pytest.mark.kills
 @pytest.mark.timeout(300)
-def test_kafka_killed_and_back(world: MonitorWorld, records: Records, breakable: Engines) -> None:
+def test_kafka_killed_and_back(world: MonitorWorld, records: Records, killable_engines: Engines) -> None:
     """What was seen stays, with its time and the trouble; the first looks after its return work by themselves."""
     records.put(WEBHOOKS_DELIVER, 2)
     seen = look(world)
-    breakable.kafka.kill()
+    killable_engines.kafka.kill()
     world.watch.kafka.look_once()
     looked = world.watch.kafka.looked
     assert looked.trouble
@@ -161,7 +161,7 @@ def test_kafka_killed_and_back(world: MonitorWorld, records: Records, breakable:
     assert looked.at is not None
     assert not looked.is_away(looked.at)
     assert looked.is_away(looked.at + timedelta(seconds=11))
-    breakable.kafka.start()
+    killable_engines.kafka.start()
 
     def works_again() -> bool:
         world.watch.kafka.look_once()

@@ -16,8 +16,8 @@ from shared.platform.encryption import SecretBox
 from shared.platform.outbound_url import WebhookUrl
 from shared.platform.settings import Settings, WebhookSettings
 from stack.free_ports import find_free_ports
-from tests.person import Person
-from tests.serving import serving
+from tests.page_client import PageClient
+from tests.servers import serve
 
 PASSWORD = "correct horse battery staple"
 WEBHOOK_URL = WebhookUrl("https://shop.example.ly/hooks")
@@ -52,9 +52,9 @@ class MonitorWorld:
             add_operator(connection, email, PASSWORD)
         return email
 
-    def person(self, lang: str = "en", *, is_operator: bool = True) -> Person:
+    def person(self, lang: str = "en", *, is_operator: bool = True) -> PageClient:
         """Somebody without a browser, signed in if they are an operator."""
-        made = Person(self.url, lang)
+        made = PageClient(self.url, lang)
         if is_operator:
             made.sign_in(self.make_operator(), PASSWORD)
         return made
@@ -72,6 +72,6 @@ class MonitorWorld:
         return [row[0] for row in self.rows("select action from audit_log order by id")]
 
     @contextmanager
-    def serving(self) -> Iterator[None]:
-        with serving(make_app(self.settings, self.database, self.watch), self.port):
+    def serve(self) -> Iterator[None]:
+        with serve(make_app(self.settings, self.database, self.watch), self.port):
             yield

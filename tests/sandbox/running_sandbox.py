@@ -14,7 +14,7 @@ import psutil
 import requests
 
 from stack.free_ports import find_free_ports
-from tests.process_logs import show_log
+from tests.logs import attach_log
 from tests.waiting import eventually
 
 SECRET = "the-bank-and-we-know-it"
@@ -44,7 +44,7 @@ class RunningSandbox:
 
     @contextmanager
     def running(self) -> Iterator["subprocess.Popen[bytes]"]:
-        show_log(self.log)
+        attach_log(self.log)
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "services.sandbox"], env=self._environment, stdout=log, stderr=log

@@ -19,7 +19,7 @@ from services.sandbox.notifying import REPEATS, Notifier
 from services.sandbox.scripts import Status
 from services.sandbox.shapes import charge_asked
 from shared.platform.backoff import FIRST_S
-from tests.logged import logged
+from tests.logs import capture_logs
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox, card, charge_body, kill
 from tests.waiting import eventually
 from tests.webhooks.receivers import Received, Receiver, Reply
@@ -141,7 +141,7 @@ def test_after_eight_repeats_it_is_given_up_aloud(
     bank = Bank(ledger)
     charge, _ = bank.charge(charge_asked(json.dumps(charge_body(notify_url=receiver.url)).encode()))
     _, notification = bank.settle(charge.id, Status.PAID)
-    with logged() as log:
+    with capture_logs() as log:
         assert Notifier(ledger, SECRET).send(notification) is False
         eventually(lambda: not _pending(ledger))
         assert ("notification given up" in log.getvalue()) is (refused > REPEATS)

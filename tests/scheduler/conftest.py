@@ -18,11 +18,11 @@ from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.settings import DatabaseSettings, KafkaSettings
-from tests.running_service import Service
 from tests.scheduler.due_intents import Intents
 from tests.scheduler.history import KEPT, History
 from tests.scheduler.running_jobs import running_jobs
-from tests.topic_reader import TopicReader
+from tests.servers import ServiceProcess
+from tests.topics import TopicReader
 
 
 @pytest.fixture
@@ -83,18 +83,18 @@ def relays(database_settings: DatabaseSettings, kafka_settings: KafkaSettings) -
     return Relays(database_settings, kafka_settings)
 
 
-MakeScheduler = Callable[[], Service]
+MakeScheduler = Callable[[], ServiceProcess]
 
 
 @pytest.fixture
 def make_scheduler(
     repository_root: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
 ) -> MakeScheduler:
-    return lambda: Service("services.scheduler", repository_root, database_settings, kafka_settings)
+    return lambda: ServiceProcess("services.scheduler", repository_root, database_settings, kafka_settings)
 
 
 @pytest.fixture
-def scheduler(make_scheduler: MakeScheduler) -> Service:
+def scheduler(make_scheduler: MakeScheduler) -> ServiceProcess:
     return make_scheduler()
 
 

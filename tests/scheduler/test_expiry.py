@@ -20,7 +20,7 @@ from stack.engines import Engines
 from tests.clock import Clock
 from tests.scheduler.due_intents import Intents
 from tests.scheduler.running_jobs import running_jobs
-from tests.waiting import complaint, eventually
+from tests.waiting import error_text, eventually
 
 
 def test_what_is_due_is_canceled_with_its_event_and_nothing_else(steady: Database, intents: Intents) -> None:
@@ -137,15 +137,15 @@ def test_a_time_that_is_changed_in_the_database_is_noticed(steady: Database, int
 
 
 @pytest.mark.kills
-def test_postgres_killed_and_back(breakable: Engines, steady: Database, intents: Intents) -> None:
+def test_postgres_killed_and_back(killable_engines: Engines, steady: Database, intents: Intents) -> None:
     """It fails, is seen failing, and goes on by itself; nothing is canceled twice."""
     uuids = intents.make(3 * EXPIRY_BATCH, due_in_s=2)
     with running_jobs(IntentExpiry(steady)) as (runner,):
-        breakable.postgres.kill()
-        eventually(lambda: complaint(runner.check, JobFailingError))
+        killable_engines.postgres.kill()
+        eventually(lambda: error_text(runner.check, JobFailingError))
         assert REGISTRY.get_sample_value("mizan_scheduled_job_failing", {"job_name": "expiry"}) == 1
-        breakable.postgres.start()
-        eventually(lambda: not complaint(runner.check, JobFailingError))
+        killable_engines.postgres.start()
+        eventually(lambda: not error_text(runner.check, JobFailingError))
         eventually(lambda: intents.count(State.CANCELED) == len(uuids))
     assert sorted(intents.cancellations()) == sorted(uuids)
 
@@ -158,13 +158,13 @@ def test_one_that_cannot_be_canceled_holds_up_no_other(steady: Database, intents
     job = IntentExpiry(steady)
     with running_jobs(job) as (runner,):
         eventually(lambda: intents.count(State.CANCELED) == len(uuids) - 1)
-        eventually(lambda: not complaint(runner.check, JobFailingError))
+        eventually(lambda: not error_text(runner.check, JobFailingError))
         # The last of all to be looked at, perhaps.
-        told = eventually(lambda: complaint(job.check, QuarantineNotEmptyError))
+        told = eventually(lambda: error_text(job.check, QuarantineNotEmptyError))
         assert told == f"1 intents cannot be canceled, such as {bad}: integer out of range"
         intents.count_events(bad, 1)
         eventually(lambda: intents.status(bad) is State.CANCELED)
-        eventually(lambda: not complaint(job.check, QuarantineNotEmptyError))
+        eventually(lambda: not error_text(job.check, QuarantineNotEmptyError))
     assert sorted(intents.cancellations()) == sorted(uuids)
 
 
@@ -174,9 +174,9 @@ def test_one_that_cannot_be_canceled_and_is_paid_is_forgotten(steady: Database, 
     intents.count_events(bad, 2**31 - 1)
     job = IntentExpiry(steady)
     with running_jobs(job):
-        eventually(lambda: complaint(job.check, QuarantineNotEmptyError))
+        eventually(lambda: error_text(job.check, QuarantineNotEmptyError))
         intents.count_events(bad, 1, status=State.SUCCEEDED)
-        eventually(lambda: not complaint(job.check, QuarantineNotEmptyError))
+        eventually(lambda: not error_text(job.check, QuarantineNotEmptyError))
 
 
 def test_a_batch_that_takes_too_long_is_tried_in_smaller_steps(

@@ -12,7 +12,7 @@ from shared.domain.intents.store import EXPIRE_SQL, EXPIRY_BATCH, NEXT_DUE_SQL
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings
-from tests.postgres_looks import nodes, pages, plan_told
+from tests.postgres_statistics import plan_buffers, plan_nodes, read_plan
 
 _FILL = """
 insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at, status)
@@ -46,7 +46,7 @@ def test_an_idle_look_reads_next_to_nothing(cursor: Cursor[Any], rows: int, stat
         fill(cursor, rows, "paid-", "succeeded", due_in_s=-86_400)
     plan = explain(cursor, NEXT_DUE_SQL)
     assert {index for _, index in scans(plan)} == {"payment_intents_due"}
-    assert pages(plan) <= 10
+    assert plan_buffers(plan) <= 10
 
 
 @statistics
@@ -58,13 +58,13 @@ def test_a_batch_reads_only_what_is_due(cursor: Cursor[Any], rows: int, statisti
         fill(cursor, 3 * EXPIRY_BATCH, "due-", OPEN, due_in_s=-1)
     plan = explain(cursor, EXPIRE_SQL[EXPIRY_BATCH])
     assert scans(plan) == {("Index Scan", "payment_intents_due"), ("Tid Scan", None)}
-    assert not {node["Node Type"] for node in nodes(plan)} & {
+    assert not {node["Node Type"] for node in plan_nodes(plan)} & {
         "Sort",
         "Hash Join",
         "Nested Loop",
         "Merge Join",
     }
-    assert max(node["Actual Rows"] for node in nodes(plan)) == EXPIRY_BATCH
+    assert max(node["Actual Rows"] for node in plan_nodes(plan)) == EXPIRY_BATCH
 
 
 @contextmanager
@@ -83,13 +83,13 @@ def fill(cursor: Cursor[Any], count: int, kind: str, status: str, *, due_in_s: f
 
 def explain(cursor: Cursor[Any], statement: str) -> dict[str, Any]:
     explaining = f"explain (analyze, buffers, format json) {statement}"
-    return plan_told(cursor.execute(explaining.encode(), ([],)))
+    return read_plan(cursor.execute(explaining.encode(), ([],)))
 
 
 def scans(plan: dict[str, Any]) -> set[tuple[str, str | None]]:
     """How the table of intents is read: by which kind of scan, of which index."""
     return {
         (node["Node Type"], node.get("Index Name"))
-        for node in nodes(plan)
+        for node in plan_nodes(plan)
         if node["Node Type"].endswith("Scan") and node.get("Relation Name") == "payment_intents"
     }

@@ -5,10 +5,10 @@ import requests
 
 from shared.domain.intents.states import State
 from shared.platform.database.pool import Database
-from tests.running_service import Service
 from tests.scheduler.conftest import MakeScheduler, Outbox
 from tests.scheduler.due_intents import Intents
-from tests.topic_reader import TopicReader
+from tests.servers import ServiceProcess
+from tests.topics import TopicReader
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
@@ -35,7 +35,7 @@ def test_one_of_two_schedulers_killed_in_the_middle_of_a_wave(
 
 
 def test_a_failing_expiry_is_seen_and_stops_nothing_else(
-    scheduler: Service, intents: Intents, outbox: Outbox, database: Database
+    scheduler: ServiceProcess, intents: Intents, outbox: Outbox, database: Database
 ) -> None:
     """/readyz and the metrics name it, the relay goes on, and so does expiry once the cause is gone."""
     intents.make(due_in_s=-1)
@@ -55,7 +55,7 @@ def test_a_failing_expiry_is_seen_and_stops_nothing_else(
         assert "mizan_intents_expired_total 1.0" in scheduler.page("metrics")
 
 
-def _failing(scheduler: Service) -> str:
+def _failing(scheduler: ServiceProcess) -> str:
     try:
         return scheduler.page("readyz") if scheduler.status() == 503 else ""
     except requests.ConnectionError:

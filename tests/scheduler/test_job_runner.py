@@ -8,7 +8,7 @@ from prometheus_client import REGISTRY
 from services.scheduler import job_runner
 from services.scheduler.job_runner import JobFailingError
 from tests.scheduler.running_jobs import running_jobs
-from tests.waiting import complaint, eventually
+from tests.waiting import error_text, eventually
 
 
 class Fake:
@@ -44,7 +44,7 @@ def test_a_failing_job_is_seen_and_tried_again() -> None:
         assert REGISTRY.get_sample_value("mizan_scheduled_job_failing", {"job_name": "bad"}) == 1
         good_runner.check()
         bad.failing = False
-        eventually(lambda: not complaint(bad_runner.check, JobFailingError))
+        eventually(lambda: not error_text(bad_runner.check, JobFailingError))
         assert REGISTRY.get_sample_value("mizan_scheduled_job_failing", {"job_name": "bad"}) == 0
     assert bad.closed
     assert good.closed
@@ -66,8 +66,8 @@ def test_a_job_that_hangs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Fake("hanging")
     slow.go_on.clear()
     with running_jobs(slow) as (runner,):
-        eventually(lambda: complaint(runner.check, JobFailingError))
+        eventually(lambda: error_text(runner.check, JobFailingError))
         with pytest.raises(JobFailingError, match="at one turn for"):
             runner.check()
         slow.go_on.set()
-        eventually(lambda: not complaint(runner.check, JobFailingError))
+        eventually(lambda: not error_text(runner.check, JobFailingError))

@@ -13,7 +13,7 @@ from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines, embedded_engines
 from tests.scheduler.conftest import Outbox, Relays
-from tests.topic_reader import TopicReader
+from tests.topics import TopicReader
 from tests.waiting import eventually
 
 OUTAGE_S = 150
@@ -23,13 +23,13 @@ OUTAGE_S = 150
 @pytest.mark.long
 @pytest.mark.timeout(400)
 def test_kafka_down_for_minutes(
-    breakable: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
+    killable_engines: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
     """Far beyond every time-out of ours: the relay keeps its session, waits, and goes on by itself."""
     intents = [outbox.create() for _ in range(100)]
     with relays.running() as runner:
         eventually(lambda: outbox.waiting() == 0)
-        breakable.kafka.kill()
+        killable_engines.kafka.kill()
         for intent in intents:
             outbox.pay(intent)
         over_at = monotonic() + OUTAGE_S
@@ -37,7 +37,7 @@ def test_kafka_down_for_minutes(
         assert outbox.waiting() == 100
         with pytest.raises(JobFailingError, match="at one turn for"):
             runner.check()
-        breakable.kafka.start()
+        killable_engines.kafka.start()
         eventually(lambda: outbox.waiting() == 0, within=60)
     events = reader.events(200)
     assert len(events) == 200

@@ -10,7 +10,7 @@ from services.scheduler.jobs.month_partitions import MonthMissingError, MonthPar
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings, KeptSettings
 from tests.clock import Clock
-from tests.logged import logged
+from tests.logs import capture_logs
 from tests.scheduler.history import MONTH, PARENTS, History, partition_metric
 
 
@@ -167,7 +167,7 @@ def test_a_month_with_a_pending_delivery_stays(history: History, partitions_job:
     """So do its events and tries, which are needed to finish it; others go, and it is told once and measured."""
     history.make(1, 2, 3, 4, 5)
     pending = history.add(4, status="pending")
-    with logged() as log:
+    with capture_logs() as log:
         _until_idle(partitions_job)
         partitions_job.run_once()
     for parent in PARENTS:
@@ -211,7 +211,7 @@ def test_nothing_goes_while_a_month_that_is_kept_is_missing(
     """So it looks when the clock has leapt years ahead: all seems old, and months in between are not there."""
     history.make(1, 2, 3, 4)
     history.take_away(1)
-    with logged() as log:
+    with capture_logs() as log:
         _until_idle(partitions_job)
     assert history.has("intent_events", 4)
     assert history.has("webhook_deliveries", 3)

@@ -15,7 +15,7 @@ from services.scheduler.jobs.month_partitions import MonthMissingError, MonthPar
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings
-from tests.postgres_looks import waiting_for_a_lock
+from tests.postgres_statistics import count_lock_waits
 from tests.scheduler.history import KEPT, PARENTS, History, partition_metric
 from tests.scheduler.running_jobs import running_jobs
 from tests.waiting import eventually
@@ -67,7 +67,7 @@ def test_work_that_begins_at_the_last_moment_keeps_its_month(
         with psycopg.connect(database_settings.url) as resending:
             resending.execute("update webhook_deliveries set status = 'pending', next_due_at = now()")
             turn = pool.submit(partitions_job.run_once)
-            eventually(lambda: waiting_for_a_lock(history.database))
+            eventually(lambda: count_lock_waits(history.database))
         assert turn.result() == month_partitions._INTERVAL_S
     assert history.run("select status from webhook_deliveries") == [("pending",)]
 
@@ -89,7 +89,7 @@ def test_a_month_is_made_under_a_row_that_is_just_being_written(
         with psycopg.connect(database_settings.url) as writer:
             writer.execute(insert)
             turn = pool.submit(partitions_job.run_once)
-            eventually(lambda: waiting_for_a_lock(history.database))
+            eventually(lambda: count_lock_waits(history.database))
         assert turn.result() == month_partitions._BUSY_INTERVAL_S
     (id_,) = history.ids("intent_events")
     assert history.place("intent_events", id_) == history.name("intent_events", 0)

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from stack.engines import Engines
-from tests.running_service import Service
 from tests.scheduler.conftest import Outbox
-from tests.topic_reader import TopicReader
+from tests.servers import ServiceProcess
+from tests.topics import TopicReader
 from tests.waiting import eventually
 
 
 @pytest.mark.stack
 def test_an_intent_comes_out_of_the_events_topic(
-    scheduler: Service, outbox: Outbox, reader: TopicReader
+    scheduler: ServiceProcess, outbox: Outbox, reader: TopicReader
 ) -> None:
     """Intent row and outbox row were written in one transaction; the message names the intent."""
     with scheduler.running() as process:
@@ -32,19 +32,19 @@ def test_an_intent_comes_out_of_the_events_topic(
 @pytest.mark.kills
 @pytest.mark.stack
 def test_with_the_broker_killed_meanwhile_they_come_out_after_its_return_once_each(
-    breakable: Engines, scheduler: Service, outbox: Outbox, reader: TopicReader
+    killable_engines: Engines, scheduler: ServiceProcess, outbox: Outbox, reader: TopicReader
 ) -> None:
     """Creating and paying do not notice; /readyz does."""
     with scheduler.running():
         eventually(lambda: scheduler.status() == 200)
-        breakable.kafka.kill()
+        killable_engines.kafka.kill()
         intents = [outbox.create() for _ in range(20)]
         for intent in intents:
             outbox.pay(intent)
         eventually(lambda: scheduler.status() == 503)
         assert scheduler.status("healthz") == 200
         assert outbox.waiting() == 40
-        breakable.kafka.start()
+        killable_engines.kafka.start()
         events = reader.events(40, within=60)
         eventually(lambda: scheduler.status() == 200, within=60)
     assert sorted((event.intent_uuid, event.seq) for event in events) == sorted(
@@ -55,7 +55,7 @@ def test_with_the_broker_killed_meanwhile_they_come_out_after_its_return_once_ea
 @pytest.mark.kills
 @pytest.mark.stack
 def test_the_scheduler_killed_in_the_middle_loses_nothing(
-    scheduler: Service, outbox: Outbox, reader: TopicReader
+    scheduler: ServiceProcess, outbox: Outbox, reader: TopicReader
 ) -> None:
     """kill -9 while it publishes: the next one goes on; a repeat has the same id, in order behind the first."""
     intents = [outbox.create() for _ in range(300)]

@@ -15,8 +15,8 @@ from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.scheduler.conftest import Outbox, Relays
-from tests.topic_reader import TopicReader
-from tests.waiting import complaint, eventually
+from tests.topics import TopicReader
+from tests.waiting import error_text, eventually
 
 
 def _in_order(events: Sequence[IntentEvent], intents: Sequence[UUID], changes: int) -> bool:
@@ -70,18 +70,18 @@ def test_what_was_rolled_back_never_comes_out(
 
 @pytest.mark.kills
 def test_kafka_away_rows_wait_and_then_come_out_once_each(
-    breakable: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
+    killable_engines: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
     """The broker is killed under a busy relay: creating and paying go on; after its return all comes out."""
     intents = [outbox.create() for _ in range(50)]
     with relays.running():
         eventually(lambda: outbox.waiting() == 0)
-        breakable.kafka.kill()
+        killable_engines.kafka.kill()
         for intent in intents:
             outbox.pay(intent)
         more = [outbox.create() for _ in range(50)]
         assert outbox.waiting() == 100
-        breakable.kafka.start()
+        killable_engines.kafka.start()
         eventually(lambda: outbox.waiting() == 0, within=60)
     events = reader.events(150)
     assert len(events) == 150
@@ -91,31 +91,31 @@ def test_kafka_away_rows_wait_and_then_come_out_once_each(
 
 @pytest.mark.kills
 def test_a_database_restart_is_survived(
-    breakable: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
+    killable_engines: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
     """The relay fails, says so, and goes on by itself."""
     outbox.create()
     with relays.running() as runner:
         eventually(lambda: outbox.waiting() == 0)
-        breakable.postgres.stop()
-        eventually(lambda: complaint(runner.check, JobFailingError))
-        breakable.postgres.start()
+        killable_engines.postgres.stop()
+        eventually(lambda: error_text(runner.check, JobFailingError))
+        killable_engines.postgres.start()
         outbox.create()
         eventually(lambda: outbox.waiting() == 0)
-        eventually(lambda: not complaint(runner.check, JobFailingError))
+        eventually(lambda: not error_text(runner.check, JobFailingError))
     assert len(reader.events(2)) == 2
 
 
 @pytest.mark.kills
 def test_one_relay_is_active_and_a_standby_takes_over(
-    breakable: Engines,
+    killable_engines: Engines,
     database_settings: DatabaseSettings,
     outbox: Outbox,
     relays: Relays,
     reader: TopicReader,
 ) -> None:
     """While one waits for Kafka the other stands by; when the first loses its session, the second publishes."""
-    breakable.kafka.kill()
+    killable_engines.kafka.kill()
     intent = outbox.create()
     stop = Event()
     first, second = relays.make(stop), relays.make()
@@ -137,7 +137,7 @@ def test_one_relay_is_active_and_a_standby_takes_over(
         connection.execute(f"select pg_terminate_backend(pid) {waiting_inside}".encode())
     thread.join(30)
     assert [type(error) for error in outcome] == [DatabaseUnavailableError]
-    breakable.kafka.start()
+    killable_engines.kafka.start()
     eventually(lambda: second.run_once() != relay_module._STANDBY_PAUSE_S)
     assert outbox.waiting() == 0
     assert [event.intent_uuid for event in reader.events(1)] == [intent]
@@ -147,19 +147,23 @@ def test_one_relay_is_active_and_a_standby_takes_over(
 
 @pytest.mark.kills
 def test_a_stalled_relay_loses_its_session(
-    breakable: Engines, monkeypatch: pytest.MonkeyPatch, outbox: Outbox, relays: Relays, reader: TopicReader
+    killable_engines: Engines,
+    monkeypatch: pytest.MonkeyPatch,
+    outbox: Outbox,
+    relays: Relays,
+    reader: TopicReader,
 ) -> None:
     """One that neither goes on nor shows a sign of life is replaced: PostgreSQL itself ends its transaction."""
     monkeypatch.setattr("shared.platform.database.connections.IDLE_IN_TRANSACTION_S", 1)
     monkeypatch.setattr(relay_module, "_KEEP_ALIVE_EVERY_S", 3)
-    breakable.kafka.kill()
+    killable_engines.kafka.kill()
     outbox.create()
     stalled = relays.make()
     with pytest.raises(DatabaseUnavailableError):
         stalled.run_once()
     assert outbox.waiting() == 1
     monkeypatch.undo()
-    breakable.kafka.start()
+    killable_engines.kafka.start()
     with relays.running():
         eventually(lambda: outbox.waiting() == 0)
     assert len(reader.events(1)) == 1
@@ -168,15 +172,15 @@ def test_a_stalled_relay_loses_its_session(
 
 @pytest.mark.kills
 def test_stopping_while_kafka_is_away_leaves_the_rows(
-    breakable: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
+    killable_engines: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
     """A stop is not held up by Kafka, and nothing is lost by it."""
-    breakable.kafka.kill()
+    killable_engines.kafka.kill()
     outbox.create()
     with relays.running():
         eventually(lambda: outbox.waiting() == 1)
     assert outbox.waiting() == 1
-    breakable.kafka.start()
+    killable_engines.kafka.start()
     with relays.running():
         eventually(lambda: outbox.waiting() == 0)
     assert len(reader.events(1)) == 1

@@ -21,12 +21,12 @@ from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines
 from tests.clock import Clock
-from tests.running_service import Service
 from tests.scheduler.conftest import Relays
 from tests.scheduler.deliveries import IMPATIENT, MINUTE, Line, Tables, ids, metric
 from tests.scheduler.running_jobs import running_jobs
-from tests.topic_reader import TopicReader
-from tests.waiting import complaint, eventually
+from tests.servers import ServiceProcess
+from tests.topics import TopicReader
+from tests.waiting import error_text, eventually
 
 MakeTopics = Callable[[Sequence[Topic]], None]
 TOPICS = (WEBHOOKS_DELIVER, WEBHOOKS_SLOW, *WEBHOOKS_DELAY)
@@ -275,18 +275,18 @@ class TestInLine:
 
     @pytest.mark.kills
     def test_kafka_away_and_back(
-        self, breakable: Engines, line: Line, job: DeliveryRequeue, tables: Tables
+        self, killable_engines: Engines, line: Line, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """Nothing goes back while nobody knows what is in line; the job fails, is seen failing, and goes on."""
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=60)
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S)
-        breakable.kafka.kill()
+        killable_engines.kafka.kill()
         with running_jobs(job) as (runner,):
-            eventually(lambda: "the backlog is not known" in complaint(runner.check, Exception))
+            eventually(lambda: "the backlog is not known" in error_text(runner.check, Exception))
             assert tables.put_back() == []
-            breakable.kafka.start()
+            killable_engines.kafka.start()
             eventually(lambda: ids(tables.put_back()) == made)
-            eventually(lambda: not complaint(runner.check, Exception))
+            eventually(lambda: not error_text(runner.check, Exception))
 
 
 class TestPace:
@@ -525,7 +525,7 @@ def reader(kafka_settings: KafkaSettings, all_topics: KafkaSettings) -> Iterator
 
 
 @pytest.mark.stack
-def test_the_scheduler_does_it(scheduler: Service, tables: Tables, reader: TopicReader) -> None:
+def test_the_scheduler_does_it(scheduler: ServiceProcess, tables: Tables, reader: TopicReader) -> None:
     """With its usual thresholds, as the process it is."""
     tables.deliveries(overdue_s=10 * MINUTE)
     (overdue,) = tables.deliveries(overdue_s=LONG_OVERDUE_S)

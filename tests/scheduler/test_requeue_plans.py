@@ -17,7 +17,7 @@ from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.first_value import first_value
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings
-from tests.postgres_looks import nodes, pages, plan_told
+from tests.postgres_statistics import plan_buffers, plan_nodes, read_plan
 
 TABLES = ("webhook_deliveries", "intent_events", "applications", "payment_intents", "outbox")
 PARTITIONED = ("webhook_deliveries", "intent_events")
@@ -90,7 +90,7 @@ def test_redriving_reads_a_window_and_its_batch(cursor: Cursor[Any], rows: int, 
     plan = explain(cursor, requeue_deliveries.FIND_OVERDUE_SQL, FIRST_DELIVERY)
     assert indexes(plan, "webhook_deliveries") == {"next_due_at_id_idx"}
     assert most_rows(plan) <= WINDOW + 500
-    assert pages(plan) <= 4 * WINDOW
+    assert plan_buffers(plan) <= 4 * WINDOW
     chosen = ids(cursor, "webhook_deliveries", "next_due_at < mizan_now() and redriven_at is null")
     plan = explain(cursor, requeue_deliveries.REQUEUE_SQL, {**bounded(chosen), **BEGINNING})
     check_put_back(plan, "webhook_deliveries")
@@ -115,7 +115,7 @@ def test_a_look_finds_next_to_nothing_where_nothing_is_overdue(
     ):
         plan = explain(cursor, statement, values)
         assert most_rows(plan) <= 1
-        assert pages(plan) <= 100
+        assert plan_buffers(plan) <= 100
 
 
 @statistics
@@ -132,7 +132,7 @@ def test_what_is_parked_is_found_past_all_that_stays_parked(
     plan = explain(cursor, requeue_deliveries.FIND_RESUMED_SQL, {"after": UUID(int=0)})
     assert indexes(plan, "webhook_deliveries") == {"application_id_id_idx1"}
     assert most_rows(plan) <= BATCH
-    assert pages(plan) <= 200 * 100
+    assert plan_buffers(plan) <= 200 * 100
     chosen = ids(cursor, "webhook_deliveries", "next_due_at > mizan_now() - interval '1 hour'")
     plan = explain(cursor, requeue_deliveries.REQUEUE_RESUMED_SQL, bounded(chosen))
     check_put_back(plan, "webhook_deliveries")
@@ -151,7 +151,7 @@ def test_republishing_reads_a_window_and_its_batch(cursor: Cursor[Any], rows: in
     plan = explain(cursor, requeue_events.FIND_PENDING_SQL, FIRST_EVENT)
     assert indexes(plan, "intent_events") == {"id_idx"}
     assert most_rows(plan) <= WINDOW
-    assert pages(plan) <= 4 * WINDOW
+    assert plan_buffers(plan) <= 4 * WINDOW
     chosen = ids(
         cursor,
         "intent_events",
@@ -173,19 +173,19 @@ def test_the_oldest_row_of_the_outbox_is_found_at_once(
             "insert into outbox (topic, key, payload) select 'any', n, '{}' from generate_series(1, %s) as n",
             (rows,),
         )
-    assert pages(explain(cursor, requeue_events.OLDEST_IN_OUTBOX_SQL, {})) <= 10
+    assert plan_buffers(explain(cursor, requeue_events.OLDEST_IN_OUTBOX_SQL, {})) <= 10
 
 
 def check_put_back(plan: dict[str, Any], table: str, *others: str) -> None:
     assert indexes(plan, table) <= {"pkey", *others}
     months = {
-        node["Relation Name"] for node in nodes(plan) if node.get("Relation Name", "").startswith(table)
+        node["Relation Name"] for node in plan_nodes(plan) if node.get("Relation Name", "").startswith(table)
     }
     assert len(months - {table}) <= 2
-    kinds = {node["Node Type"] for node in nodes(plan)}
+    kinds = {node["Node Type"] for node in plan_nodes(plan)}
     assert not kinds & {"Sort", "Incremental Sort", "Seq Scan", "Hash Join", "Merge Join"} - _sorts(table)
     assert most_rows(plan) == BATCH
-    assert pages(plan) <= 100 * BATCH
+    assert plan_buffers(plan) <= 100 * BATCH
 
 
 def _sorts(table: str) -> set[str]:
@@ -262,7 +262,7 @@ def explain(cursor: Cursor[Any], statement: str, values: Mapping[str, object]) -
     cursor.execute(f"prepare explained {f'({types})' if types else ''} as {numbered}".encode())
     given = sql.SQL("({})").format(sql.SQL(", ").join(map(sql.Literal, values.values())))
     explaining = sql.SQL("explain (analyze, buffers, format json) execute explained {}")
-    plan = plan_told(cursor.execute(explaining.format(given if values else sql.SQL(""))))
+    plan = read_plan(cursor.execute(explaining.format(given if values else sql.SQL(""))))
     cursor.execute("rollback")
     cursor.execute("deallocate explained")
     return plan
@@ -272,7 +272,7 @@ def scans(plan: dict[str, Any], table: str) -> list[dict[str, Any]]:
     """Those of this table, and of its months, that found something."""
     return [
         node
-        for node in nodes(plan)
+        for node in plan_nodes(plan)
         if node.get("Relation Name", "").startswith(table)
         and node["Node Type"].endswith("Scan")
         and (node["Actual Rows"] or table not in PARTITIONED)
@@ -293,7 +293,7 @@ def most_rows(plan: dict[str, Any]) -> float:
         (
             (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
             for table in PARTITIONED
-            for node in nodes(plan)
+            for node in plan_nodes(plan)
             if node.get("Relation Name", "").startswith(table) and node["Node Type"].endswith("Scan")
         ),
         default=0,

@@ -16,7 +16,7 @@ from examples.shop.app import Shop, make_shop
 from examples.shop.database import Database
 from examples.shop.settings import Settings
 from examples.shop.signatures import signature_of
-from tests.page_text import text_of
+from tests.page_client import page_text
 from tests.shop.mizan_stand_in import MizanStandIn
 
 SECRET = "whsec_first-of-the-shop"
@@ -77,7 +77,7 @@ class ShopInTest:
         ]
 
     def backstage(self) -> str:
-        return text_of(self.browser.get("/backstage?lang=en").text)
+        return page_text(self.browser.get("/backstage?lang=en").text)
 
     def rows(self, query: str, *values: Any) -> list[Any]:
         with Database(self.settings.database).reading() as connection:

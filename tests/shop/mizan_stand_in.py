@@ -10,7 +10,7 @@ from flask import Flask, request
 from flask.typing import ResponseReturnValue
 
 from stack.free_ports import find_free_ports
-from tests.serving import serving
+from tests.servers import serve
 
 
 @dataclass
@@ -48,7 +48,7 @@ class MizanStandIn:
         app.post("/api/v1/payment-intents")(self._create)
         app.get("/api/v1/payment-intents/<uuid>")(self._retrieve)
         app.get("/pay/<uuid>")(lambda uuid: f"<!doctype html><title>{uuid}</title>")
-        with serving(app, self.port):
+        with serve(app, self.port):
             yield self
 
     def _create(self) -> ResponseReturnValue:

@@ -30,7 +30,7 @@ def test_every_page(shop: ShopInTest, origin: str, visitors: Visitors) -> None:
     """From the menu to the fulfilled order, whose page shows each step by itself; then the shopkeeper's and errors."""
     shop.mizan.checkout = shop.mizan.origin
     visitor = visitors.make(
-        origin, elsewhere=(shop.mizan.origin,), expected_statuses=frozenset({404, 422, 500})
+        origin, external=(shop.mizan.origin,), expected_statuses=frozenset({404, 422, 500})
     )
     page = visitor.open(f"{origin}/?lang=en")
     _sees(page, "welcome")

@@ -10,22 +10,22 @@ import pytest
 import requests
 from playwright.sync_api import Page, ViewportSize, expect
 
+from tests.accessibility import APPEARANCE_RULES, Appearance, axe_violations, unreachable_content
 from tests.browser import DESKTOP, PHONE, SMALL_PHONE, Visitors
 from tests.checkout.customer import Customer
 from tests.databases import Databases
 from tests.engines import TestEngines
-from tests.page_looks import LOOK_DEPENDENT, Look, axe_troubles, out_of_reach
-from tests.page_text import text_of
-from tests.shopping import GOOD_CARD
+from tests.page_client import page_text
 from tests.stack.running_stack import RunningStack
 from tests.stack.whole_stack import whole_stack
+from tests.stack_payments import GOOD_CARD
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 _HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
 _LINK_TO_AN_ORDER = re.compile(r'href="(/orders/[\w-]+)"')
 # All rules once, and what colours and size can change: a page has the same structure in both languages.
-_LOOKS = {"ar": Look("light", SMALL_PHONE), "en": Look("dark", DESKTOP, LOOK_DEPENDENT)}
+_LOOKS = {"ar": Appearance("light", SMALL_PHONE), "en": Appearance("dark", DESKTOP, APPEARANCE_RULES)}
 _SHOP_AND_CHECKOUT = "http:/"
 """Two origins, and the customer goes from one to the other."""
 _SCREENS: tuple[ViewportSize, ...] = (SMALL_PHONE, PHONE, DESKTOP)
@@ -73,7 +73,7 @@ class Buyer:
         self.submit("/backstage", "/backstage/switch", behaviour=behaviour)
 
     def backstage(self) -> str:
-        return text_of(self.read("/backstage?lang=en"))
+        return page_text(self.read("/backstage?lang=en"))
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def test_every_page_is_for_everybody(stack: RunningStack, buyer: Buyer, visitors
                 lang,
                 direction,
             ]
-            found += axe_troubles(page, f"{path} in {lang}", (_LOOKS[lang],))
+            found += axe_violations(page, f"{path} in {lang}", (_LOOKS[lang],))
             found += [f"{path} in {lang}: {trouble}" for trouble in _out_of_reach_on_any_screen(page)]
     assert not found, "\n".join(found)
     page.goto(shop_url)
@@ -223,7 +223,7 @@ def test_every_page_is_for_everybody(stack: RunningStack, buyer: Buyer, visitors
 @pytest.mark.browser
 def test_without_script_a_coffee_can_be_bought(stack: RunningStack, visitors: Visitors) -> None:
     shop_url = stack.read()["shop_url"]
-    visitor = visitors.make(shop_url, javascript=False, elsewhere=(stack.read()["checkout_url"],))
+    visitor = visitors.make(shop_url, javascript=False, external=(stack.read()["checkout_url"],))
     page = visitor.open(f"{shop_url}/?lang=en")
     page.get_by_label("Quantity of Ghraiba").fill("2")
     page.get_by_role("button", name="Order and pay").press("Enter")
@@ -234,5 +234,5 @@ def _out_of_reach_on_any_screen(page: Page) -> list[str]:
     found: list[str] = []
     for screen in _SCREENS:
         page.set_viewport_size(screen)
-        found += out_of_reach(page)
+        found += unreachable_content(page)
     return found

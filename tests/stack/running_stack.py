@@ -10,7 +10,7 @@ from typing import Any
 
 from stack.free_ports import find_free_ports, is_free
 from stack.leftovers import find_leftovers, stop_leftovers
-from tests.process_logs import show_log
+from tests.logs import attach_log
 from tests.waiting import eventually
 
 PROJECT = Path(__file__).parent.parent.parent
@@ -42,8 +42,8 @@ class RunningStack:
         given = {"STACK_DIR": str(directory), "PORT_BASE": str(self.port_base), **environment}
         directory.parent.mkdir(parents=True, exist_ok=True)
         self._output = directory.with_name(f"{directory.name}-{os.urandom(4).hex()}.out")
-        show_log(self._output)
-        show_log(directory / "logs")
+        attach_log(self._output)
+        attach_log(directory / "logs")
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module, *arguments],

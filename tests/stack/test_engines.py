@@ -53,52 +53,52 @@ def consume_one(servers: str, topic: str) -> bytes | None:
 
 
 @pytest.mark.kills
-def test_killed_broker_comes_back_with_its_records(breakable: Engines) -> None:
+def test_killed_broker_comes_back_with_its_records(killable_engines: Engines) -> None:
     """SIGKILL and a new start: same port, same data."""
-    servers = breakable.kafka_bootstrap_servers
+    servers = killable_engines.kafka_bootstrap_servers
     topic = make_topic(servers)
     produce(servers, topic, b"kept")
-    before = breakable.kafka.broker(1).pid
-    breakable.kafka.kill()
+    before = killable_engines.kafka.broker(1).pid
+    killable_engines.kafka.kill()
     assert count_brokers(servers) == 0
-    breakable.kafka.start()
-    assert breakable.kafka.broker(1).pid != before
-    assert breakable.kafka_bootstrap_servers == servers
+    killable_engines.kafka.start()
+    assert killable_engines.kafka.broker(1).pid != before
+    assert killable_engines.kafka_bootstrap_servers == servers
     assert consume_one(servers, topic) == b"kept"
 
 
 @pytest.mark.kills
-def test_killed_database_comes_back_with_its_rows(breakable: Engines) -> None:
+def test_killed_database_comes_back_with_its_rows(killable_engines: Engines) -> None:
     """SIGKILL of the server and all its workers loses nothing that was committed."""
-    with psycopg.connect(breakable.database_url) as connection:
+    with psycopg.connect(killable_engines.database_url) as connection:
         connection.execute("create table kept (id int)")
         connection.execute("insert into kept values (1)")
-    breakable.postgres.kill()
+    killable_engines.postgres.kill()
     with pytest.raises(psycopg.OperationalError):
-        psycopg.connect(breakable.database_url)
-    breakable.postgres.start()
-    with psycopg.connect(breakable.database_url) as connection:
+        psycopg.connect(killable_engines.database_url)
+    killable_engines.postgres.start()
+    with psycopg.connect(killable_engines.database_url) as connection:
         assert connection.execute("select id from kept").fetchall() == [(1,)]
 
 
 @pytest.mark.kills
-def test_database_restarts_in_place(breakable: Engines) -> None:
+def test_database_restarts_in_place(killable_engines: Engines) -> None:
     """An orderly restart keeps the address."""
-    url = breakable.database_url
-    before = breakable.postgres.pid
-    breakable.postgres.restart()
-    assert breakable.postgres.pid != before
-    assert breakable.database_url == url
+    url = killable_engines.database_url
+    before = killable_engines.postgres.pid
+    killable_engines.postgres.restart()
+    assert killable_engines.postgres.pid != before
+    assert killable_engines.database_url == url
     psycopg.connect(url).close()
 
 
 @pytest.mark.kills
-def test_frozen_broker_answers_again_after_thaw(breakable: Engines) -> None:
+def test_frozen_broker_answers_again_after_thaw(killable_engines: Engines) -> None:
     """SIGSTOP makes a broker that accepts connections and answers nothing."""
-    breakable.kafka.freeze()
-    assert count_brokers(breakable.kafka_bootstrap_servers) == 0
-    breakable.kafka.thaw()
-    assert eventually(lambda: count_brokers(breakable.kafka_bootstrap_servers)) == 1
+    killable_engines.kafka.freeze()
+    assert count_brokers(killable_engines.kafka_bootstrap_servers) == 0
+    killable_engines.kafka.thaw()
+    assert eventually(lambda: count_brokers(killable_engines.kafka_bootstrap_servers)) == 1
 
 
 @pytest.mark.kills

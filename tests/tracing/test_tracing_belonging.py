@@ -78,7 +78,7 @@ def test_an_intent_made_untraced_stays_untraced(shop: TracedWorld, spans: Record
     """Null, everywhere, whatever is traced by now: its payment, its webhook, its receipt."""
     with spans.paused():
         intent = shop.create()
-    with shop.checkout.serving():
+    with shop.checkout.serve():
         shop.checkout.customer(intent).pay_by_card("4242424242424242")
     assert shop.traces_of(intent) == (None, [None, None, None])
     with shop.webhooks():
@@ -93,7 +93,7 @@ def test_what_the_sampler_leaves_out_is_left_out_everywhere(shop: TracedWorld) -
     with recording(ALWAYS_OFF) as spans:
         intent = shop.create({"traceparent": CALLER})
         own, _ = shop.traces_of(intent)
-        with shop.checkout.serving(), shop.webhooks():
+        with shop.checkout.serve(), shop.webhooks():
             shop.checkout.customer(intent).pay_by_card("4242424242424242")
             eventually(lambda: shop.receiver.requests)
         assert spans.all() == []
@@ -133,7 +133,7 @@ def test_requests_to_verify_carry_null_where_there_is_no_trace(shop: TracedWorld
 def test_a_late_notification_is_part_of_the_trace(shop: TracedWorld, spans: Recorded) -> None:
     """The bank knows nothing of traces: the attempt that it speaks of leads there."""
     intent = shop.create()
-    with shop.checkout.serving():
+    with shop.checkout.serve():
         shop.checkout.customer(intent).pay_by_card("4000000000000259")
         (charge,) = shop.checkout.charges(intent)
         shop.checkout.bank.settle(charge, "paid")
@@ -147,7 +147,7 @@ def test_pages_of_no_intent_and_what_machines_ask_for_have_no_spans(
 ) -> None:
     for path in ("/healthz", "/readyz", "/metrics", "/static/mark.svg"):
         shop.client.get(path)
-    with shop.checkout.serving():
+    with shop.checkout.serve():
         assert requests.get(f"{shop.checkout.url}/pay/{uuid4()}", timeout=10).status_code == 404
         assert requests.get(f"{shop.checkout.url}/static/mark.svg", timeout=10).status_code == 200
     assert spans.all() == []

@@ -12,7 +12,7 @@ from stack.free_ports import find_free_ports
 from tests.api.conftest import credentials_of
 from tests.api.running_api import RunningApi, running_api
 from tests.checkout.processes import checkout_processes
-from tests.running_service import Service
+from tests.servers import ServiceProcess
 from tests.tracing.collector import Collector
 from tests.tracing.world import TracedWorld
 from tests.waiting import eventually
@@ -107,7 +107,7 @@ def test_the_workers_behind_kafka(shop: TracedWorld, collector: Collector, repos
     settings = shop.checkout.settings
     shop.expire(_traced(shop))
     services = [
-        Service(
+        ServiceProcess(
             f"services.{name}",
             repository_root,
             settings.database,

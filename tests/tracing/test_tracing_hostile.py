@@ -76,7 +76,7 @@ def test_no_secret_is_in_any_span(shop: TracedWorld, spans: Recorded) -> None:
     """Of a whole payment with a card, one with a wallet, and a webhook whose address is a secret too."""
     shop.receive_at("/hooks/s3cr3t-path?token=s3cr3t-token")
     shop.receiver.answer = _refuse_once(shop)
-    with shop.checkout.serving(), shop.webhooks():
+    with shop.checkout.serve(), shop.webhooks():
         for pay in (_by_card, _by_wallet):
             intent = shop.create(
                 metadata={"color": "m3tadata"},

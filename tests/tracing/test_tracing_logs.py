@@ -10,7 +10,7 @@ from psycopg import Cursor
 from shared.domain.intents.intent import Intent, NewIntent
 from shared.domain.intents.store import create_or_find
 from shared.platform.tracing.spans import current_trace
-from tests.logged import logged
+from tests.logs import capture_logs
 from tests.tracing.recorded import Recorded, trace_id_of
 from tests.tracing.world import TracedWorld
 
@@ -25,7 +25,7 @@ def test_all_lines_of_a_traced_request_have_its_trace_id(
         return create_or_find(cursor, new)
 
     monkeypatch.setattr("services.api.payment_intents.store.create_or_find", also_say_hello)
-    with logged() as log:
+    with capture_logs() as log:
         shop.create()
         shop.create()
         lines = [json.loads(line) for line in log.getvalue().splitlines()]
@@ -36,7 +36,7 @@ def test_all_lines_of_a_traced_request_have_its_trace_id(
 
 def test_a_page_of_the_checkout_has_the_trace_id_of_its_intent(shop: TracedWorld, spans: Recorded) -> None:
     intent = shop.create()
-    with logged() as log, shop.checkout.serving():
+    with capture_logs() as log, shop.checkout.serve():
         shop.customer(intent)
         (line,) = [json.loads(line) for line in log.getvalue().splitlines() if "web.access" in line]
     assert line["trace_id"] == trace_id_of(spans.all()[0])
@@ -46,7 +46,7 @@ def test_a_page_of_the_checkout_has_the_trace_id_of_its_intent(shop: TracedWorld
 def test_nothing_is_left_for_the_next_request(shop: TracedWorld, spans: Recorded) -> None:
     """A request that is not traced, in a thread that has just answered one that was."""
     shop.create()
-    with logged() as log:
+    with capture_logs() as log:
         shop.client.get("/readyz")
         shop.client.get("/healthz")
         logging.getLogger("library").warning("later")

@@ -11,7 +11,7 @@ from confluent_kafka import Message, TopicPartition
 from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELIVER
 from shared.platform.kafka import clients
 from shared.platform.settings import KafkaSettings
-from tests.logged import logged
+from tests.logs import capture_logs
 from tests.tracing.world import TracedWorld
 from tests.waiting import eventually
 
@@ -69,7 +69,7 @@ def test_opentelemetry_is_not_imported(repository_root: Path) -> None:
 def test_nothing_is_written_and_nothing_is_sent(shop: TracedWorld) -> None:
     """Whatever the merchant says of their own trace."""
     kafka = shop.checkout.settings.kafka
-    with logged() as log, shop.checkout.serving():
+    with capture_logs() as log, shop.checkout.serve():
         intent = shop.create({"traceparent": CALLER})
         shop.checkout.customer(intent).pay_by_card("4242424242424242")
         lines = log.getvalue()
@@ -92,7 +92,7 @@ def test_a_process_that_is_not_traced_hands_a_trace_on(shop: TracedWorld) -> Non
     intent = shop.create()
     with shop.database.transaction() as connection:
         connection.execute("update payment_intents set trace = %s", (CALLER,))
-    with shop.checkout.serving(), shop.webhooks():
+    with shop.checkout.serve(), shop.webhooks():
         shop.checkout.customer(intent).pay_by_card("4242424242424242")
         eventually(lambda: shop.receiver.requests)
     assert shop.receiver.requests[0].headers["traceparent"] == CALLER

@@ -6,7 +6,7 @@ import pytest
 
 from shared.platform.settings import SettingsError, TracingSettings, read_settings
 from shared.platform.tracing.opentelemetry_recorder import NowAndThen
-from tests.logged import logged
+from tests.logs import capture_logs
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_of_many_troubles_one_is_told_a_minute() -> None:
     parent.addHandler(handler)
     parent.propagate = False
     try:
-        with logged() as log:
+        with capture_logs() as log:
             for _ in range(1000):
                 logger.error("the collector is away")
             (line,) = log.getvalue().splitlines()

@@ -22,7 +22,7 @@ CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 def test_one_trace_from_create_to_receipt(shop: TracedWorld, spans: Recorded) -> None:
     """The payment's webhook is the child of its intake, of its record, of the payment, of the create, of the caller."""
     prefix = shop.checkout.settings.kafka.topic_prefix
-    with shop.webhooks(), shop.checkout.serving():
+    with shop.webhooks(), shop.checkout.serve():
         intent = shop.create({"traceparent": CALLER})
         shop.checkout.customer(intent).pay_by_card("4242424242424242")
         eventually(lambda: shop.receiver.requests)

@@ -33,9 +33,8 @@ from shared.domain.topics import (
 from shared.platform.database.pool import Database
 from shared.platform.kafka.producer import Outgoing
 from stack.engines import Engines
-from tests.lost_topics import delete_topic
-from tests.running_service import Service
-from tests.topic_reader import TopicReader
+from tests.servers import ServiceProcess
+from tests.topics import TopicReader, delete_topic
 from tests.waiting import eventually
 from tests.webhooks.conftest import DELAYS, FIRST_TRY, ONE_RETRY, TWO_RETRIES, MakeMerchant, Webhooks
 from tests.webhooks.merchants import Merchant, ids_in, told_events
@@ -52,7 +51,7 @@ def start_process(webhooks: Webhooks, repository_root: Path) -> Iterator[StartPr
     with ExitStack() as stack:
 
         def start() -> "subprocess.Popen[bytes]":
-            service = Service(
+            service = ServiceProcess(
                 "services.webhooks",
                 repository_root,
                 settings.database,
@@ -275,29 +274,29 @@ def test_workers_come_and_go(webhooks: Webhooks, merchant: Merchant, receiver: R
 @pytest.mark.kills
 class TestEnginesBreak:
     def test_postgresql_goes_away_and_comes_back(
-        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, breakable: Engines
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, killable_engines: Engines
     ) -> None:
         """Answers that came meanwhile are written down afterwards, and not asked for again."""
         receiver.answer = Reply(200, delay_s=0.5)
         happened = [merchant.happens() for _ in range(30)]
         with webhooks.whole():
             eventually(lambda: len(receiver.requests) == 30)
-            breakable.postgres.kill()
-            breakable.postgres.start()
+            killable_engines.postgres.kill()
+            killable_engines.postgres.start()
             eventually(lambda: merchant.statuses() == {"succeeded": 30})
         assert sorted(ids_in(receiver)) == sorted(happened)
 
     def test_kafka_goes_away_and_comes_back(
-        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, breakable: Engines
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, killable_engines: Engines
     ) -> None:
         """While failures wait to be put into a delay topic, and others wait there."""
         receiver.answer = lambda _: Reply(500 if len(receiver.requests) <= 40 else 200)
         with webhooks.whole():
             happened = [merchant.happens() for _ in range(20)]
             eventually(lambda: len(receiver.requests) >= 10)
-            breakable.kafka.kill()
+            killable_engines.kafka.kill()
             happened += [merchant.happens() for _ in range(20)]
-            breakable.kafka.start()
+            killable_engines.kafka.start()
             eventually(lambda: merchant.statuses() == {"succeeded": 40}, 90)
         assert set(ids_in(receiver)) == set(happened)
 

@@ -11,7 +11,7 @@ from shared.domain.messages import DeliveryDue
 from shared.domain.topics import WEBHOOKS_DELIVER
 from shared.platform.kafka.consumer_loop import ConsumerLoop
 from tests.clock import Clock
-from tests.topic_reader import TopicReader
+from tests.topics import TopicReader
 from tests.waiting import eventually
 from tests.webhooks.conftest import Webhooks
 
@@ -40,9 +40,9 @@ class Moved(TopicReader):
         super().__init__(webhooks.settings.kafka, WEBHOOKS_DELIVER.name)
         self.at: dict[UUID, float] = {}
 
-    def _take(self, seconds: float) -> None:
+    def _consume(self, seconds: float) -> None:
         known = len(self.messages)
-        super()._take(seconds)
+        super()._consume(seconds)
         for message in self.messages[known:]:
             assert isinstance(message, DeliveryDue)
             self.at[message.id] = time()

@@ -15,7 +15,7 @@ from shared.domain.intents.states import Trigger
 from shared.domain.messages import DeliveryExhausted
 from shared.domain.topics import WEBHOOKS_DEAD
 from tests.clock import Clock
-from tests.topic_reader import TopicReader
+from tests.topics import TopicReader
 from tests.waiting import eventually
 from tests.webhooks.conftest import (
     DELAYS,

@@ -8,7 +8,7 @@ import pytest
 from services.webhooks import delivering, endpoints
 from shared.domain.topics import WEBHOOKS_SLOW
 from shared.platform.settings import WebhookSettings
-from tests.topic_reader import TopicReader
+from tests.topics import TopicReader
 from tests.waiting import eventually
 from tests.webhooks.conftest import DELAYS, MakeMerchant, MakeReceiver, Webhooks
 from tests.webhooks.merchants import ids_in

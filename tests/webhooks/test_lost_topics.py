@@ -13,8 +13,8 @@ from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.kafka.topic_setup import ensure_topics
-from tests.lost_topics import delete_topic
 from tests.scheduler.running_jobs import running_jobs
+from tests.topics import delete_topic
 from tests.waiting import eventually
 from tests.webhooks.conftest import FIRST_TRY, Webhooks
 from tests.webhooks.merchants import Merchant, ids_in

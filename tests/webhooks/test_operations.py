@@ -6,8 +6,8 @@ import pytest
 
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
 from shared.platform.kafka.topic_setup import ensure_topics
-from tests.lost_topics import delete_topic
-from tests.running_service import Service
+from tests.servers import ServiceProcess
+from tests.topics import delete_topic
 from tests.waiting import eventually
 from tests.webhooks.conftest import Webhooks
 
@@ -44,7 +44,7 @@ def test_it_refuses_to_start(
         assert process.wait(30) == 78
 
 
-def _service(webhooks: Webhooks, root: Path, **environment: str) -> Service:
+def _service(webhooks: Webhooks, root: Path, **environment: str) -> ServiceProcess:
     settings = webhooks.settings
     given = {"MIZAN_SECRET_KEYS": settings.secret_keys[0], "WEBHOOK_ALLOW_PRIVATE": "true", **environment}
-    return Service("services.webhooks", root, settings.database, settings.kafka, **given)
+    return ServiceProcess("services.webhooks", root, settings.database, settings.kafka, **given)

@@ -13,7 +13,7 @@ from services.webhooks.intake import TAKE_IN_SQL
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings
-from tests.postgres_looks import nodes, pages, plan_told
+from tests.postgres_statistics import plan_buffers, plan_nodes, read_plan
 
 TABLES = ("intent_events", "webhook_deliveries", "webhook_tries")
 BATCH = 200
@@ -76,14 +76,14 @@ def test_a_batch_touches_its_own_rows_only(cursor: Cursor[Any], rows: int, stati
         _prepare_all(cursor)
     chosen = [str(one) for (one,) in cursor.execute(_IDS, (BATCH,)).fetchall()]
     for name, execution in _executions(application, chosen).items():
-        plan = plan_told(cursor.execute(f"explain (analyze, buffers, format json) {execution}".encode()))
-        kinds = {node["Node Type"] for node in nodes(plan)}
+        plan = read_plan(cursor.execute(f"explain (analyze, buffers, format json) {execution}".encode()))
+        kinds = {node["Node Type"] for node in plan_nodes(plan)}
         assert not kinds & {"Seq Scan", "Bitmap Heap Scan", "Hash Join", "Merge Join", "Sort"}, (name, kinds)
-        most = max(node["Actual Rows"] * node["Actual Loops"] for node in nodes(plan))
+        most = max(node["Actual Rows"] * node["Actual Loops"] for node in plan_nodes(plan))
         assert most <= 2 * BATCH, (name, most)
-        passed_over = max(node.get("Rows Removed by Filter", 0) for node in nodes(plan))
+        passed_over = max(node.get("Rows Removed by Filter", 0) for node in plan_nodes(plan))
         assert passed_over <= BATCH, (name, passed_over)
-        assert pages(plan) <= 120 * BATCH, name
+        assert plan_buffers(plan) <= 120 * BATCH, name
 
 
 def _executions(application: str, chosen: Sequence[str]) -> dict[str, str]:

@@ -158,7 +158,7 @@ class Shoppers:
             viewport=viewport,
             dark=dark,
             javascript=javascript,
-            elsewhere=(SHOP, BANK),
+            external=(SHOP, BANK),
             expected_statuses=expected_statuses,
         )
         if turns_clock:

@@ -2,17 +2,17 @@
 
 import pytest
 
+from tests.accessibility import COLOUR_RULES, Appearance, axe_violations, unreachable_content
 from tests.browser import DESKTOP, PHONE, SMALL_PHONE
 from tests.checkout.browser.shopper import Shopper, Shoppers
 from tests.checkout.browser.states import ready
 from tests.checkout.browser.tour import EXPECTED, every_page
 from tests.checkout.world import CheckoutWorld
-from tests.page_looks import OF_COLOUR, Look, axe_troubles, out_of_reach
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 # All rules once, and what a change of colours can change: a page has the same structure in both languages.
-LOOKS = {"ar": Look("light", DESKTOP), "en": Look("dark", DESKTOP, OF_COLOUR)}
+LOOKS = {"ar": Appearance("light", DESKTOP), "en": Appearance("dark", DESKTOP, COLOUR_RULES)}
 PHONES = (PHONE, SMALL_PHONE)
 
 
@@ -27,8 +27,8 @@ def test_every_page_is_for_everybody_and_fits_a_phone(
 
 
 def _troubles(tab: Shopper, name: str) -> list[str]:
-    found = axe_troubles(tab.page, name, (LOOKS[tab.lang],))
+    found = axe_violations(tab.page, name, (LOOKS[tab.lang],))
     for phone in PHONES:
         tab.page.set_viewport_size(phone)
-        found += [f"{name}, {phone['width']} px: {trouble}" for trouble in out_of_reach(tab.page)]
+        found += [f"{name}, {phone['width']} px: {trouble}" for trouble in unreachable_content(tab.page)]
     return found

@@ -4,13 +4,13 @@ import pytest
 from playwright.sync_api import ViewportSize, expect
 
 from shared.domain.applications.registry import NewApplication
+from tests.accessibility import unreachable_content
 from tests.browser import PHONE, SMALL_PHONE
 from tests.checkout.browser import words
 from tests.checkout.browser.shopper import Shopper, Shoppers
 from tests.checkout.browser.states import ready
 from tests.checkout.browser.words import LANGUAGES
 from tests.checkout.world import CheckoutWorld
-from tests.page_looks import out_of_reach
 
 pytestmark = pytest.mark.browser
 
@@ -32,7 +32,7 @@ def test_names_and_descriptions_of_any_length_fit(
         )
         shoppers.lead(tab, intent)
         tab.sees(words.READY)
-        assert out_of_reach(tab.page) == [], repr(description)
+        assert unreachable_content(tab.page) == [], repr(description)
 
 
 @pytest.mark.parametrize(("lang", "viewport"), [("ar", SMALL_PHONE), ("en", PHONE)], ids=["320", "390"])

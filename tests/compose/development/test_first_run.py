@@ -10,7 +10,7 @@ from stack.services import SERVICES
 from tests.compose.installation import Installation
 from tests.compose.project import Project
 from tests.compose.surroundings import ProgramFailedError, run
-from tests.person import Person
+from tests.page_client import PageClient
 from tests.waiting import eventually
 
 ONE_SHOTS = {"secrets", "migrate", "topics", "demo"}
@@ -49,7 +49,7 @@ def test_expiry(mizan: Installation) -> None:
 @pytest.mark.parametrize(("port", "who"), [("DASHBOARD_PORT", "owner"), ("MONITOR_PORT", "operator")])
 def test_signing_in(mizan: Installation, port: str, who: str) -> None:
     demo = mizan.demo()
-    person = Person(mizan.project.url(port))
+    person = PageClient(mizan.project.url(port))
     answer = person.sign_in(demo[f"{who}_email"], demo[f"{who}_password"])
     assert answer.status_code == 200
     assert urlsplit(answer.url).path != "/sign-in"

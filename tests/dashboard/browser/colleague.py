@@ -10,15 +10,15 @@ from playwright.sync_api import Request, expect
 
 from shared.domain.accounts.roles import Role
 from tests.browser import Visitors
+from tests.browser_user import BrowserUser
 from tests.dashboard.browser.words import CATALOGUE
 from tests.dashboard.world import PASSWORD, DashboardWorld, Merchant
-from tests.somebody import Somebody
 
 _READ_CLIPBOARD = "navigator.clipboard.readText()"
 
 
 @dataclass(frozen=True)
-class Colleague(Somebody):
+class Colleague(BrowserUser):
     catalogue = CATALOGUE
 
     def sign_in(self, email: str, password: str) -> None:

@@ -2,18 +2,18 @@
 
 import pytest
 
+from tests.accessibility import SCREENS, Appearance, page_problems, preload_axe
 from tests.browser import DESKTOP, SMALL_PHONE
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.dashboard.browser.tour import EXPECTED, every_page
 from tests.dashboard.browser.translation import english_left_in_arabic
 from tests.dashboard.browser.words import LANGUAGES
 from tests.dashboard.world import DashboardWorld
-from tests.page_looks import SCREENS, Look, bring_axe, page_troubles
 
 pytestmark = pytest.mark.browser
 
 # Colours and sizes are the same in either language, so axe-core sees each scheme and each end of the sizes once.
-LOOKS = {"ar": Look("dark", SMALL_PHONE), "en": Look("light", DESKTOP)}
+LOOKS = {"ar": Appearance("dark", SMALL_PHONE), "en": Appearance("light", DESKTOP)}
 
 
 @pytest.mark.timeout(300)
@@ -23,13 +23,13 @@ def test_every_page_is_for_everybody_on_every_screen(
 ) -> None:
     """In one tour, which takes long. `sees`, on the way, looks at the language and the direction of each page."""
     tab = colleagues.come(lang=lang, expected_statuses=EXPECTED)
-    bring_axe(tab.visitor.context)
+    preload_axe(tab.visitor.context)
     found = [trouble for name in every_page(pages, tab) for trouble in _troubles(tab, name)]
     assert not found, "\n".join(found)
 
 
 def _troubles(tab: Colleague, name: str) -> list[str]:
     """The page is left wide."""
-    found = page_troubles(tab.page, name, LOOKS[tab.lang], SCREENS)
+    found = page_problems(tab.page, name, LOOKS[tab.lang], SCREENS)
     left = english_left_in_arabic(tab.page) if tab.lang == "ar" else set()
     return found + ([f"{name}: English is left in Arabic: {left}"] if left else [])

@@ -80,9 +80,9 @@ def test_when_the_session_ends_it_says_so(
     )
     owner.page.clock.run_for(10 * _A_PAUSE_MS)
     expect(owner.page.locator("tbody tr")).to_have_count(1)
-    told = [trouble for trouble in owner.visitor.troubles if trouble.startswith("status 401")]
-    assert owner.visitor.troubles == told[:1], "it asks once, and never again"
-    owner.visitor.troubles.clear()
+    told = [problem for problem in owner.visitor.problems if problem.startswith("status 401")]
+    assert owner.visitor.problems == told[:1], "it asks once, and never again"
+    owner.visitor.problems.clear()
 
 
 def test_a_try_appears_and_what_was_opened_stays_open(

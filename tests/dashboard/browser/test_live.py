@@ -102,7 +102,7 @@ def test_it_says_when_the_server_is_away_and_catches_up(owner: Colleague, shop: 
     owner.page.clock.run_for(61_000)
     expect(rows).to_have_count(before + 1)
     expect(told).to_have_text("")
-    owner.visitor.troubles[:] = [each for each in owner.visitor.troubles if "ERR_FAILED" not in each]
+    owner.visitor.problems[:] = [each for each in owner.visitor.problems if "ERR_FAILED" not in each]
 
 
 def test_the_bar_moves_step_by_step(pages: DashboardWorld, owner: Colleague, shop: BusyShop) -> None:

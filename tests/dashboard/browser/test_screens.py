@@ -7,13 +7,13 @@ from playwright.sync_api import expect
 
 from shared.domain.accounts.roles import Role
 from shared.domain.intents.states import State
+from tests.accessibility import SCREENS, unreachable_content_on
 from tests.browser import SMALL_PHONE
 from tests.dashboard.browser.colleague import Colleagues
 from tests.dashboard.browser.tour import EXPECTED
 from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.payment_rows import make_intent
 from tests.dashboard.world import PASSWORD, DashboardWorld
-from tests.page_looks import SCREENS, out_of_reach_on
 
 pytestmark = pytest.mark.browser
 
@@ -31,7 +31,7 @@ def test_names_and_texts_of_any_length_fit(pages: DashboardWorld, colleagues: Co
     found = []
     for path in ("/", "/team", "/audit", "/account", *_with_long_texts(pages, shop)):
         tab.open(path)
-        found += out_of_reach_on(tab.page, path, SCREENS)
+        found += unreachable_content_on(tab.page, path, SCREENS)
     assert not found, "\n".join(found)
 
 

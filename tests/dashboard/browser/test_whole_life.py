@@ -10,9 +10,9 @@ from playwright.sync_api import expect
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.browser import Visitors
 from tests.dashboard.browser.colleague import Colleague, Colleagues
-from tests.shopping import Shopping
 from tests.stack.running_stack import RunningStack
 from tests.stack.whole_stack import whole_stack
+from tests.stack_payments import StackPayments
 from tests.waiting import eventually
 from tests.webhooks.receivers import Received, Receiver, Reply
 
@@ -38,8 +38,8 @@ def test_from_the_first_sign_in_to_a_resend(stack: RunningStack, visitors: Visit
     owner.sign_in(facts["demo"]["owner_email"], facts["demo"]["owner_password"])
     with Receiver(Reply(503, b"<script>document.title = 'hacked'</script>not yet")) as shop:
         credentials = _make_application(owner, shop.url)
-        shopping = Shopping(facts["api_base_url"], visitors)
-        shopping.pay(shopping.order(credentials["API key"], credentials["Access token"]))
+        payments = StackPayments(facts["api_base_url"], visitors)
+        payments.pay(payments.create_intent(credentials["API key"], credentials["Access token"]))
 
         owner.link("Deliveries").click()
         owner.sees("Deliveries")

@@ -3,18 +3,18 @@
 import pytest
 from playwright.sync_api import expect
 
+from tests.accessibility import Appearance, page_problems, preload_axe
 from tests.browser import DESKTOP, SMALL_PHONE
+from tests.browser_user import press, tab_to, type_into
 from tests.catalogue import DIRECTIONS, LANGUAGES
-from tests.keyboard import press, tab_to, type_into
 from tests.monitor.browser.troubled_house import TroubledHouse
 from tests.monitor.browser.watcher import Watcher, Watchers
 from tests.monitor.world import PASSWORD
-from tests.page_looks import Look, bring_axe, page_troubles
 
 pytestmark = pytest.mark.browser
 
 # Colours and sizes are the same in either language, so axe-core sees each scheme and each end of the sizes once.
-LOOKS = {"ar": Look("dark", SMALL_PHONE), "en": Look("light", DESKTOP)}
+LOOKS = {"ar": Appearance("dark", SMALL_PHONE), "en": Appearance("light", DESKTOP)}
 REASON = "Seen in the provider's list"
 
 
@@ -36,7 +36,7 @@ def test_every_page_is_for_everybody_on_every_screen(
 ) -> None:
     """axe-core finds nothing, light or dark, wide or narrow; nothing is cut off or beside the screen."""
     who = watchers.come(lang, expected_statuses=frozenset({404}))
-    bring_axe(who.visitor.context)
+    preload_axe(who.visitor.context)
     found = _troubles(who, "sign-in")
     who.sign_in(house.world.make_operator(), PASSWORD)
     for name, path, heading in house.pages(who.says):
@@ -52,7 +52,7 @@ def test_every_page_is_for_everybody_on_every_screen(
 def _troubles(who: Watcher, name: str) -> list[str]:
     """The page is left wide."""
     who.page.evaluate("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
-    return page_troubles(who.page, name, LOOKS[who.lang], (SMALL_PHONE, DESKTOP))
+    return page_problems(who.page, name, LOOKS[who.lang], (SMALL_PHONE, DESKTOP))
 
 
 def test_with_a_keyboard_alone(house: TroubledHouse, operator: Watcher) -> None:

@@ -18,9 +18,9 @@ from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.browser import Visitors
 from tests.monitor.browser.watcher import Watcher, Watchers
-from tests.shopping import BEING_CONFIRMED, SILENT_CARD, Shopping
 from tests.stack.running_stack import RunningStack
 from tests.stack.whole_stack import whole_stack
+from tests.stack_payments import BEING_CONFIRMED, SILENT_CARD, StackPayments
 from tests.waiting import eventually
 from tests.webhooks.receivers import Receiver
 
@@ -50,14 +50,14 @@ def stack(
 class Shop:
     """An application, its customers, and what it is told."""
 
-    shopping: Shopping
+    payments: StackPayments
     receiver: Receiver
     made: dict[str, str]
 
     def sell(self, **how: str) -> str:
         """The uuid of the intent."""
-        intent = self.shopping.order(self.made["api_key"], self.made["access_token"])
-        self.shopping.pay(intent, **how)
+        intent = self.payments.create_intent(self.made["api_key"], self.made["access_token"])
+        self.payments.pay(intent, **how)
         return intent["uuid"]
 
     def told_of(self, intent: str) -> int:
@@ -90,9 +90,9 @@ def test_a_bad_day(
     operator = Watchers(facts["monitor_url"], visitors).come()
     operator.sign_in(facts["demo"]["operator_email"], facts["demo"]["operator_password"])
     with Receiver() as receiver:
-        shopping = Shopping(facts["api_base_url"], visitors)
+        payments = StackPayments(facts["api_base_url"], visitors)
         coffee, books = (
-            Shop(shopping, receiver, _make(stack, name, receiver)) for name in ("Coffee", "Books")
+            Shop(payments, receiver, _make(stack, name, receiver)) for name in ("Coffee", "Books")
         )
         coffee.hears_of(coffee.sell())
         _all_is_well(operator)

@@ -6,12 +6,12 @@ from typing import Any
 from playwright.sync_api import Locator
 
 from tests.browser import Visitors
+from tests.browser_user import BrowserUser
 from tests.monitor.browser.words import CATALOGUE
-from tests.somebody import Somebody
 
 
 @dataclass(frozen=True)
-class Watcher(Somebody):
+class Watcher(BrowserUser):
     catalogue = CATALOGUE
 
     def sign_in(self, email: str, password: str) -> None:

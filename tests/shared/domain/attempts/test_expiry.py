@@ -12,7 +12,7 @@ from shared.domain.intents import store as intents
 from shared.domain.intents.states import State
 from shared.platform.database.pool import Database
 from tests.clock import Clock
-from tests.postgres_looks import waiting_for_a_lock
+from tests.postgres_statistics import count_lock_waits
 from tests.shared.domain.attempts.conftest import Checkout
 from tests.waiting import eventually
 
@@ -87,7 +87,7 @@ def test_time_goes_on_while_an_attempt_waits_for_the_lock(
         intents.lock(connection, checkout.intent)
         customer = Thread(target=begin)
         customer.start()
-        eventually(lambda: waiting_for_a_lock(database))
+        eventually(lambda: count_lock_waits(database))
         clock.stop_at(checkout.expires_at)
     customer.join(10)
     assert [type(error) for error in refused] == [IntentExpiredError]

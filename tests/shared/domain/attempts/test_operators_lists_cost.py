@@ -13,7 +13,7 @@ from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings
 from tests.dashboard.explaining import explain
-from tests.postgres_looks import nodes, pages
+from tests.postgres_statistics import plan_buffers, plan_nodes
 
 pytestmark = pytest.mark.plans
 
@@ -50,9 +50,9 @@ def costs(cursor: Cursor[Any]) -> dict[str, int]:
     found = {}
     for name, statement in LISTS.items():
         plan = explain(cursor, statement.encode(), {"limit": 201})
-        scanned = [node for node in nodes(plan) if node["Node Type"] == "Seq Scan"]
+        scanned = [node for node in plan_nodes(plan) if node["Node Type"] == "Seq Scan"]
         assert {node["Relation Name"] for node in scanned} <= {"applications", "merchants"}
-        found[name] = pages(plan)
+        found[name] = plan_buffers(plan)
     return found
 
 

@@ -14,7 +14,7 @@ from shared.domain.attempts.states import (
 )
 from shared.domain.intents.states import State
 from shared.platform.database.pool import Database
-from tests.postgres_looks import rows_read_by_scanning
+from tests.postgres_statistics import rows_read_sequentially
 from tests.shared.domain.attempts.conftest import Checkout
 
 INSTANT = timedelta(microseconds=1)
@@ -158,7 +158,7 @@ def test_claiming_uses_the_index(checkout: Checkout, database: Database) -> None
     sending = checkout.begin()
     checkout.later(FIRST_ASKED_AFTER)
     with database.cursor() as cursor:
-        before = rows_read_by_scanning(cursor, "payment_attempts")
+        before = rows_read_sequentially(cursor, "payment_attempts")
     assert [question.attempt for question in checkout.claim()] == [sending.attempt]
     with database.cursor() as cursor:
-        assert rows_read_by_scanning(cursor, "payment_attempts") == before
+        assert rows_read_sequentially(cursor, "payment_attempts") == before

@@ -246,14 +246,14 @@ def test_kafka_away_within_a_batch(graveyard: Graveyard, monkeypatch: pytest.Mon
 
 @pytest.mark.kills
 @pytest.mark.usefixtures("small_batches")
-def test_kafka_killed_between_batches(graveyard: Graveyard, breakable: Engines) -> None:
+def test_kafka_killed_between_batches(graveyard: Graveyard, killable_engines: Engines) -> None:
     graveyard.bury_many(12)
     run = begin(graveyard)
     work(graveyard)
-    breakable.kafka.kill()
+    killable_engines.kafka.kill()
     with pytest.raises(KafkaUnavailableError):
         work(graveyard)
-    breakable.kafka.start()
+    killable_engines.kafka.start()
     graveyard.wait_for_kafka()
     assert finish(graveyard, run).replayed == 12
     assert graveyard.numbers() == list(range(12))

@@ -19,8 +19,8 @@ from shared.domain.topics import DEAD_LETTERS, WEBHOOKS_DEAD, WEBHOOKS_DELIVER, 
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.settings import KafkaSettings
 from stack.engines import Engines
-from tests.lost_topics import delete_topic
 from tests.shared.domain.dead_letters.graveyard import AMAL, Graveyard
+from tests.topics import delete_topic
 
 TOO_LARGE = "failed (its value of {} bytes is too large for this topic; see its origin)"
 
@@ -186,14 +186,16 @@ def test_an_origin_that_is_missing(graveyard: Graveyard) -> None:
 
 
 @pytest.mark.kills
-def test_kafka_goes_away(graveyard: Graveyard, breakable: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kafka_goes_away(
+    graveyard: Graveyard, killable_engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After the letter was read: nothing is written, even where the caller goes on; later it works."""
     graveyard.bury_many(1)
     letter = graveyard.look()
 
     def find_and_lose_kafka(settings: KafkaSettings, offset: int) -> Found:
         found = find(settings, offset)
-        breakable.kafka.kill()
+        killable_engines.kafka.kill()
         return found
 
     monkeypatch.setattr(republish, "find", find_and_lose_kafka)
@@ -203,7 +205,7 @@ def test_kafka_goes_away(graveyard: Graveyard, breakable: Engines, monkeypatch: 
     assert not graveyard.noted()
     assert not graveyard.actions()
     monkeypatch.undo()
-    breakable.kafka.start()
+    killable_engines.kafka.start()
     graveyard.wait_for_kafka()
     assert graveyard.replay(letter)
     assert len(graveyard.records()) >= 1

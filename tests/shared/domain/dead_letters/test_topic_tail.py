@@ -126,10 +126,10 @@ def test_a_missing_topic_is_told(graveyard: Graveyard) -> None:
 
 
 @pytest.mark.kills
-def test_kafka_away_is_told_soon(graveyard: Graveyard, breakable: Engines) -> None:
+def test_kafka_away_is_told_soon(graveyard: Graveyard, killable_engines: Engines) -> None:
     """And when it is back, everything is as it was."""
     graveyard.bury_many(3)
-    breakable.kafka.kill()
+    killable_engines.kafka.kill()
     for look in (
         lambda: offsets(graveyard),
         lambda: one_at(graveyard.kafka, DEAD_LETTERS, 0),
@@ -139,6 +139,6 @@ def test_kafka_away_is_told_soon(graveyard: Graveyard, breakable: Engines) -> No
         with pytest.raises(KafkaUnavailableError):
             look()
         assert monotonic() - began < SOON_S
-    breakable.kafka.start()
+    killable_engines.kafka.start()
     graveyard.wait_for_kafka()
     assert offsets(graveyard) == [2, 1, 0]

@@ -10,7 +10,7 @@ from shared.domain.intents.store import create_or_find, find
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings
-from tests.postgres_looks import rows_read_by_scanning
+from tests.postgres_statistics import rows_read_sequentially
 
 _FILL = """
 insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)
@@ -40,8 +40,8 @@ def test_the_hot_statements_never_read_the_whole_table(
             create_or_find(cursor, new)
             find(cursor, intent.uuid)
         cursor.execute(_FILL, (rows,))
-        before = rows_read_by_scanning(cursor, "payment_intents")
+        before = rows_read_sequentially(cursor, "payment_intents")
         assert create_or_find(cursor, new) == (intent, False)
         assert find(cursor, intent.uuid) == intent
-        assert rows_read_by_scanning(cursor, "payment_intents") == before
+        assert rows_read_sequentially(cursor, "payment_intents") == before
     database.close()

@@ -12,7 +12,7 @@ from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from stack.free_ports import find_free_ports
-from tests.waiting import complaint, eventually
+from tests.waiting import error_text, eventually
 
 
 def _fill(database: Database, connections: int) -> None:
@@ -40,34 +40,36 @@ def test_a_block_that_raises_leaves_nothing_behind(database: Database) -> None:
 
 
 @pytest.mark.kills
-def test_after_a_restart_nobody_meets_a_dead_connection(breakable: Engines, database: Database) -> None:
+def test_after_a_restart_nobody_meets_a_dead_connection(
+    killable_engines: Engines, database: Database
+) -> None:
     """All connections of the pool died with the server; the next callers do not notice."""
     _fill(database, 6)
-    breakable.postgres.restart()
+    killable_engines.postgres.restart()
     for _ in range(12):
         database.check()
 
 
 @pytest.mark.kills
-def test_a_killed_server_is_an_outage_and_then_heals(breakable: Engines, database: Database) -> None:
+def test_a_killed_server_is_an_outage_and_then_heals(killable_engines: Engines, database: Database) -> None:
     """kill -9: callers are told soon to come back later, and once it is back all is well by itself."""
     _fill(database, 3)
-    breakable.postgres.kill()
+    killable_engines.postgres.kill()
     try:
         started = monotonic()
         with pytest.raises(DatabaseUnavailableError):
             database.check()
         assert monotonic() - started < 10
     finally:
-        breakable.postgres.start()
-    eventually(lambda: not complaint(database.check, DatabaseUnavailableError))
+        killable_engines.postgres.start()
+    eventually(lambda: not error_text(database.check, DatabaseUnavailableError))
 
 
 def test_a_connection_that_breaks_in_the_middle_is_named_an_outage(database: Database) -> None:
     """Whatever psycopg calls it."""
     with pytest.raises(DatabaseUnavailableError), database.transaction() as connection:
         connection.execute("select pg_terminate_backend(pg_backend_pid())")
-    assert not complaint(database.check, DatabaseUnavailableError)
+    assert not error_text(database.check, DatabaseUnavailableError)
 
 
 def test_waiting_for_a_free_connection_has_an_end(database_settings: DatabaseSettings) -> None:
@@ -101,51 +103,53 @@ def test_starting_without_a_server_does_not_hang(database_settings: DatabaseSett
 
 
 @pytest.mark.kills
-def test_while_it_is_away_callers_are_told_at_once(breakable: Engines, database: Database) -> None:
+def test_while_it_is_away_callers_are_told_at_once(killable_engines: Engines, database: Database) -> None:
     """No time-out is waited for; and the first call after its return works, or the next."""
     _fill(database, 4)
-    breakable.postgres.kill()
+    killable_engines.postgres.kill()
     try:
         started = monotonic()
         with ThreadPoolExecutor(8) as pool:
-            told = list(pool.map(lambda _: complaint(database.check, DatabaseUnavailableError), range(200)))
+            told = list(pool.map(lambda _: error_text(database.check, DatabaseUnavailableError), range(200)))
         assert all(told)
         assert monotonic() - started < 2  # a pool that waits would take 200 / 8 times its time-out
     finally:
-        breakable.postgres.start()
-    eventually(lambda: not complaint(database.check, DatabaseUnavailableError), within=2)
+        killable_engines.postgres.start()
+    eventually(lambda: not error_text(database.check, DatabaseUnavailableError), within=2)
 
 
 @pytest.mark.kills
-def test_a_server_that_hangs_is_given_up(breakable: Engines, database_settings: DatabaseSettings) -> None:
+def test_a_server_that_hangs_is_given_up(
+    killable_engines: Engines, database_settings: DatabaseSettings
+) -> None:
     """Frozen, it keeps the connection and says nothing; its own time limit cannot end that, ours does."""
     database = Database(replace(database_settings, statement_timeout_s=1, connect_timeout_s=1), "test")
     database.check()
-    breakable.postgres.freeze()
+    killable_engines.postgres.freeze()
     try:
         started = monotonic()
         with pytest.raises(DatabaseUnavailableError):
             database.check()
         assert 1 < monotonic() - started < 10
     finally:
-        breakable.postgres.thaw()
-    eventually(lambda: not complaint(database.check, DatabaseUnavailableError))
+        killable_engines.postgres.thaw()
+    eventually(lambda: not error_text(database.check, DatabaseUnavailableError))
     database.close()
 
 
 @pytest.mark.kills
 def test_a_transaction_on_a_server_that_hangs_is_given_up_too(
-    breakable: Engines, database_settings: DatabaseSettings
+    killable_engines: Engines, database_settings: DatabaseSettings
 ) -> None:
     """At twice the limit of a statement, whichever of its statements hangs, the commit included."""
     database = Database(replace(database_settings, statement_timeout_s=1, connect_timeout_s=1), "test")
     try:
         with pytest.raises(DatabaseUnavailableError), database.transaction() as connection:
             connection.execute("insert into merchants (name) values ('frozen')")
-            breakable.postgres.freeze()
+            killable_engines.postgres.freeze()
     finally:
-        breakable.postgres.thaw()
-    eventually(lambda: not complaint(database.check, DatabaseUnavailableError))
+        killable_engines.postgres.thaw()
+    eventually(lambda: not error_text(database.check, DatabaseUnavailableError))
     database.close()
 
 

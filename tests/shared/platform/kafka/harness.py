@@ -22,7 +22,7 @@ from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
 from shared.platform.kafka.records import Task
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
-from tests.topic_reader import TopicReader
+from tests.topics import TopicReader
 
 WORK = Topic("work", 4, timedelta(days=1), key="intent uuid")
 ROLE = "worker"

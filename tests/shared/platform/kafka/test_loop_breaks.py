@@ -138,14 +138,14 @@ def test_a_held_partition_across_rebalances(kafka: Kafka) -> None:
 
 
 @pytest.mark.kills
-def test_the_broker_killed_in_the_middle(breakable: Engines, kafka: Kafka) -> None:
+def test_the_broker_killed_in_the_middle(killable_engines: Engines, kafka: Kafka) -> None:
     """Consumers wait for its return and go on by themselves."""
     work = Slow()
     kafka.put([event(n) for n in range(ALL)])
     with running(kafka.loop(work.handler())):
         eventually(lambda: len(work.counts) > 50)
-        breakable.kafka.kill()
-        breakable.kafka.start()
+        killable_engines.kafka.kill()
+        killable_engines.kafka.start()
         kafka.put([event(n) for n in range(ALL, ALL + 100)])
         eventually(lambda: kafka.committed() == ALL + 100, within=60)
     assert set(work.counts) == set(range(ALL + 100))

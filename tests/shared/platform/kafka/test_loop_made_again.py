@@ -10,8 +10,8 @@ from shared.platform.kafka import recreated_topics
 from shared.platform.kafka.handlers import BatchHandler
 from shared.platform.kafka.records import Lane, Record, Task
 from shared.platform.kafka.topic_definition import Topic
-from tests.lost_topics import delete_topic
 from tests.shared.platform.kafka.harness import WORK, Collector, Kafka, event, running
+from tests.topics import delete_topic
 from tests.waiting import eventually
 
 MakeTopics = Callable[[Sequence[Topic]], None]

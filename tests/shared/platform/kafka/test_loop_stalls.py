@@ -19,7 +19,7 @@ from shared.platform.kafka.progress import ConsumerStalledError
 from shared.platform.kafka.records import Record, Task
 from stack.engines import Engines
 from tests.shared.platform.kafka.harness import ROLE, WORK, Collector, Kafka, event, running
-from tests.waiting import complaint, eventually
+from tests.waiting import error_text, eventually
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def says(loop: ConsumerLoop) -> str:
-    return complaint(loop.progress.check, ConsumerStalledError)
+    return error_text(loop.progress.check, ConsumerStalledError)
 
 
 def stays_content(loop: ConsumerLoop, seconds: float = 3.0) -> None:
@@ -199,7 +199,7 @@ def test_a_record_that_not_even_the_dead_letters_take_is_noticed(
 
 @pytest.mark.kills
 def test_one_that_cannot_learn_whether_records_wait_is_noticed(
-    kafka: Kafka, breakable: Engines, monkeypatch: pytest.MonkeyPatch
+    kafka: Kafka, killable_engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No lag that it knows of, and nobody to ask: that is not health. It is content again when Kafka answers."""
     monkeypatch.setattr(progress, "UNHEARD_LIMIT_S", 2.0)
@@ -207,9 +207,9 @@ def test_one_that_cannot_learn_whether_records_wait_is_noticed(
     with running(loop):
         eventually(loop._lanes.all)
         stays_content(loop)
-        breakable.kafka.freeze()
+        killable_engines.kafka.freeze()
         try:
             eventually(lambda: "cannot learn" in says(loop))
         finally:
-            breakable.kafka.thaw()
+            killable_engines.kafka.thaw()
         eventually(lambda: not says(loop))

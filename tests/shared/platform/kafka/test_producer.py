@@ -8,7 +8,7 @@ from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError
 from shared.platform.settings import KafkaSettings
 from stack.engines import Engines
 from tests.shared.platform.kafka.harness import WORK, Kafka, event
-from tests.topic_reader import TopicReader
+from tests.topics import TopicReader
 
 
 def _records(count: int) -> list[Outgoing]:
@@ -35,15 +35,15 @@ def test_a_refused_record_is_named(kafka: Kafka, kafka_settings: KafkaSettings) 
 
 @pytest.mark.kills
 def test_patience_has_an_end_and_then_nothing_comes_later(
-    breakable: Engines, kafka: Kafka, kafka_settings: KafkaSettings
+    killable_engines: Engines, kafka: Kafka, kafka_settings: KafkaSettings
 ) -> None:
     """What was given up stays given up when Kafka returns; the same producer goes on to work."""
     producer = ConfirmingProducer(kafka_settings, "test")
     producer.send(_records(1), patience=until(30))
-    breakable.kafka.kill()
+    killable_engines.kafka.kill()
     with pytest.raises(KafkaUnavailableError, match="did not confirm"):
         producer.send(_records(50), patience=until(1))
-    breakable.kafka.start()
+    killable_engines.kafka.start()
     producer.send(_records(2), patience=until(30))
     assert len(TopicReader(kafka_settings, WORK.name).events(3)) == 3
 

@@ -20,7 +20,7 @@ from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.errors import StackError
 from stack.jobs import run_job
 from stack.services import JOBS
-from tests.running_service import Service
+from tests.servers import ServiceProcess
 from tests.shared.platform.production.conftest import GOOD
 from tests.waiting import eventually
 
@@ -119,7 +119,7 @@ def test_a_good_one_starts_and_a_late_database_is_looked_into(
         if name.startswith("MIZAN_") or name.endswith("_PUBLIC_URL")
     }
     settings = replace(database_settings, url=url)
-    service = Service(
+    service = ServiceProcess(
         "services.api", repository_root, settings, kafka_settings, API_WORKERS="1", **environment
     )
 

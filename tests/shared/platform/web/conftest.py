@@ -10,7 +10,7 @@ from flask import Flask, abort, request
 from shared.platform.web.app import create_app
 from shared.platform.web.edge import LOGGER
 from shared.platform.web.errors import ServiceUnavailable
-from tests.logged import logged
+from tests.logs import capture_logs
 
 LogLines = Callable[[], list[dict[str, object]]]
 
@@ -59,5 +59,5 @@ def log_lines() -> Iterator[LogLines]:
         told = [json.loads(line) for line in stream.getvalue().splitlines()]
         return [line for line in told if line["logger"] != LOGGER]
 
-    with logged() as stream:
+    with capture_logs() as stream:
         yield lines

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 from flask import Flask
 
-from tests.logged import logged
+from tests.logs import capture_logs
 
 
 @pytest.fixture
 def stream() -> Iterator[io.StringIO]:
-    with logged() as stream:
+    with capture_logs() as stream:
         yield stream
 
 
@@ -70,7 +70,7 @@ def test_failures_are_told_too(app: Flask, stream: io.StringIO, path: str) -> No
 
 def test_people_read_it_in_colour(app: Flask) -> None:
     """On a terminal the same line looks like all others."""
-    with logged("human") as stream:
+    with capture_logs("human") as stream:
         app.test_client().get("/orders/5")
     assert "order read" in stream.getvalue()
     assert "request answered" in stream.getvalue()

@@ -23,9 +23,9 @@ from shared.platform.kafka.inspection.topics import find_ends
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 from stack.engines import Engines
-from tests.lost_topics import delete_topic
 from tests.scheduler.deliveries import Line
 from tests.shared.platform.kafka.harness import Collector, event, running
+from tests.topics import delete_topic
 from tests.waiting import eventually
 
 DELAYED = WEBHOOKS_DELAY[0]
@@ -292,12 +292,12 @@ def test_a_head_that_is_known_is_not_read_again(
 @pytest.mark.kills
 @pytest.mark.parametrize("how", ["killed", "frozen"])
 def test_with_kafka_away_it_says_so_within_seconds_and_sees_again_after(
-    breakable: Engines, line: Line, watching: KafkaWatcher, how: str
+    killable_engines: Engines, line: Line, watching: KafkaWatcher, how: str
 ) -> None:
     """With the same clients, whether connections are refused or nobody answers; and it can be closed meanwhile."""
     line.put(WEBHOOKS_SLOW, b"x", age_s=100)
     assert _seen(watching) is not None
-    breakable.kafka.kill() if how == "killed" else breakable.kafka.freeze()
+    killable_engines.kafka.kill() if how == "killed" else killable_engines.kafka.freeze()
     try:
         KafkaWatcher(line.settings, ALL_TOPICS).close()
         for _ in range(2):
@@ -306,7 +306,7 @@ def test_with_kafka_away_it_says_so_within_seconds_and_sees_again_after(
                 watching.look()
             assert monotonic() - began < 8
     finally:
-        breakable.kafka.start() if how == "killed" else breakable.kafka.thaw()
+        killable_engines.kafka.start() if how == "killed" else killable_engines.kafka.thaw()
     view = eventually(lambda: _seen(watching))
     assert view is not None
     assert lag_in(view, WEBHOOKS_SLOW).lag == 1
@@ -314,14 +314,14 @@ def test_with_kafka_away_it_says_so_within_seconds_and_sees_again_after(
 
 @pytest.mark.kills
 def test_a_restart_under_a_group_is_not_taken_for_its_end(
-    breakable: Engines, line: Line, watching: KafkaWatcher
+    killable_engines: Engines, line: Line, watching: KafkaWatcher
 ) -> None:
     """A broker that has just started knows no groups yet: then there is no answer, rather than a wrong one."""
     line.put(WEBHOOKS_SLOW, *[event(n) for n in range(9)])
     with running(worker(line.settings, WEBHOOKS_SLOW)):
         eventually(lambda: _caught_up(watching, WEBHOOKS_SLOW))
-        breakable.kafka.kill()
-        coming = Thread(target=breakable.kafka.start)
+        killable_engines.kafka.kill()
+        coming = Thread(target=killable_engines.kafka.start)
         coming.start()
         view = eventually(lambda: _seen(watching), within=90)
         coming.join()
@@ -334,15 +334,15 @@ def test_a_restart_under_a_group_is_not_taken_for_its_end(
 
 @pytest.mark.kills
 def test_clients_that_find_no_broker_for_long_are_made_anew(
-    breakable: Engines, line: Line, watching: KafkaWatcher, monkeypatch: pytest.MonkeyPatch
+    killable_engines: Engines, line: Line, watching: KafkaWatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The library's may have lost all brokers for ever."""
     monkeypatch.setattr(inspector, "_PATIENCE_S", 0.0)
     old = watching._admin
-    breakable.kafka.kill()
+    killable_engines.kafka.kill()
     assert _seen(watching) is None
     assert _seen(watching) is None
-    breakable.kafka.start()
+    killable_engines.kafka.start()
     assert eventually(lambda: _seen(watching))
     assert watching._admin is not old
 

@@ -1,45 +1,63 @@
-"""Somebody at pages without a browser: opens them, fills in their forms, and follows where they lead."""
+"""Opens pages and submits their forms without a browser, and reads the text of pages."""
 
 import re
 from html import unescape
 
 import requests
 
-from tests.page_text import text_of, title_of
+_TITLE = re.compile(r"<h1[^>]*>(.*?)</h1>", re.DOTALL)
+_TAGS = re.compile(r"<[^>]+>")
+
+
+def page_title(html: str) -> str:
+    found = _TITLE.search(html)
+    return page_text(found[1]) if found else ""
+
+
+def page_text(html: str) -> str:
+    return " ".join(unescape(_TAGS.sub(" ", html)).split())
+
+
+def main_html(html: str) -> str:
+    """Return what is inside <main>, without the menu and the rest of the frame."""
+    return html.partition("<main")[2].partition("</main>")[0]
+
 
 _FORM = re.compile(r"<form\b(?P<attributes>[^>]*)>(?P<inside>.*?)</form>", re.DOTALL)
 _ACTION = re.compile(r'\baction="([^"]*)"')
 _HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
 
 
-class Person:
+class PageClient:
     def __init__(self, url: str, lang: str = "en") -> None:
         self.url = url
         self.session = requests.Session()
-        self.answer = self.open(f"/sign-in?lang={lang}")
+        self.response = self.open(f"/sign-in?lang={lang}")
 
     def open(self, path: str, **headers: str) -> requests.Response:
         headers = {"Accept": "text/html", **headers}
-        self.answer = self.session.get(f"{self.url}{path}", headers=headers, timeout=30)
-        return self.answer
+        self.response = self.session.get(f"{self.url}{path}", headers=headers, timeout=30)
+        return self.response
 
     def sign_in(self, email: str, password: str) -> requests.Response:
         self.open("/sign-in")
         return self.post("/sign-in", email=email, password=password)
 
     def post(self, path: str, **fields: str) -> requests.Response:
-        """With what the form of the page that goes there hides, as a browser would; without such a form, with the
-        page's token only."""
-        self.answer = self.session.post(
+        """Submit `fields` with the hidden fields of the page's form for `path`, as a browser does.
+
+        If the current page has no such form, only its CSRF token is added.
+        """
+        self.response = self.session.post(
             f"{self.url}{path}",
             data={**self.hidden(path), **fields},
             headers={"Accept": "text/html"},
             timeout=30,
         )
-        return self.answer
+        return self.response
 
     def hidden(self, path: str) -> dict[str, str]:
-        page = self.answer.text
+        page = self.response.text
         forms = [
             form["inside"] for form in _FORM.finditer(page) if path in _ACTION.findall(form["attributes"])
         ]
@@ -49,12 +67,12 @@ class Person:
 
     @property
     def title(self) -> str:
-        return title_of(self.answer.text)
+        return page_title(self.response.text)
 
     @property
     def text(self) -> str:
-        """What can be read on the page."""
-        return text_of(self.answer.text)
+        """The visible text of the page."""
+        return page_text(self.response.text)
 
     def close(self) -> None:
         self.session.close()

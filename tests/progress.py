@@ -1,6 +1,6 @@
-"""What a person sees while tests run: how far they are, how long it still takes, and each failure at once.
+"""Shows the progress of a test run: a bar, the time left, and each failure at once.
 
-A failure comes with the command that runs it alone, and with what the processes that it used have logged meanwhile.
+A failure comes with the command that runs it alone, and with what the processes it used have logged meanwhile.
 """
 
 import shlex
@@ -12,34 +12,34 @@ from typing import Any
 import pytest
 from _pytest.terminal import TerminalReporter
 
-from tests import process_logs
+from tests import logs
 
 _DURATIONS = "mizan/durations"
 _EVERY_S = 30.0
-"""How often the progress is printed where there is no terminal."""
+"""How often to print the progress if there is no terminal."""
 _Status = tuple[str, str, Any]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    process_logs.remember_lengths()
+    logs.start_test()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed:
-        report.sections += [(f"The end of {name}", text) for name, text in process_logs.written_since()]
+        report.sections += [(f"The end of {name}", text) for name, text in logs.lines_of_test()]
     return report
 
 
 class Progress:
-    """The bar. Time left is told by how long the same tests took in the last run, where that is known."""
+    """The progress bar. The time left is estimated from the durations of the last run, if they are known."""
 
     def __init__(self, config: pytest.Config, reporter: TerminalReporter) -> None:
         self._config = config
         self._reporter = reporter
-        self._cache = getattr(config, "cache", None)  # none with -p no:cacheprovider
+        self._cache = getattr(config, "cache", None)  # missing with -p no:cacheprovider
         self._known: dict[str, float] = self._cache.get(_DURATIONS, {}) if self._cache else {}
         self._durations: dict[str, float] = {}
         self._expected: dict[str, float] = {}
@@ -64,7 +64,7 @@ class Progress:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_teststatus(self) -> Generator[None, _Status, _Status]:
-        """No dot for what passed: the bar tells."""
+        """Print no dot for a passed test: the bar shows it."""
         category, letter, word = yield
         return category, "" if letter == "." else letter, word
 
@@ -117,7 +117,7 @@ class Progress:
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self) -> None:
-        """One line for each reason to skip, however many tests there are."""
+        """Print one line for each reason to skip, with the number of tests."""
         for reason, count in self._skipped.items():
             self._reporter.write_line(f"Skipped ({count}): {reason}", yellow=True)
 

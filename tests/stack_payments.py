@@ -1,4 +1,4 @@
-"""Orders on a running stack: made through the API, as a shop does, and paid at the checkout, as its customers do."""
+"""Creates intents through the API of a running stack, and pays them at the checkout with a browser."""
 
 from dataclasses import dataclass
 from itertools import count
@@ -12,23 +12,23 @@ PAID = "Your payment is complete"
 BEING_CONFIRMED = "Your payment is being confirmed"
 GOOD_CARD = "4242424242424242"
 SILENT_CARD = "4000000000000077"
-"""The sandbox takes the money, and gives no answer."""
+"""The sandbox charges this card, but never responds."""
 _numbers = count(1)
 
 
 @dataclass(frozen=True)
-class Shopping:
+class StackPayments:
     api_base_url: str
     visitors: Visitors
 
-    def order(self, api_key: str, access_token: str) -> dict[str, str]:
-        """The intent, as the API tells of it."""
+    def create_intent(self, api_key: str, access_token: str) -> dict[str, str]:
+        """Return the intent as the API returns it."""
         headers = {"X-API-Key": api_key, "Authorization": f"Bearer {access_token}"}
         body = {"merchant_reference": f"order-{next(_numbers)}", "amount": 25_000, "currency": "LYD"}
         url = f"{self.api_base_url}/payment-intents"
-        made = requests.post(url, json=body, headers=headers, timeout=10)
-        assert made.status_code == 201
-        intent: dict[str, str] = made.json()["data"]
+        response = requests.post(url, json=body, headers=headers, timeout=10)
+        assert response.status_code == 201
+        intent: dict[str, str] = response.json()["data"]
         return intent
 
     def pay(self, intent: dict[str, str], card: str = GOOD_CARD, outcome: str = PAID) -> None:

@@ -1,4 +1,7 @@
-"""What is made cheaper for tests, without changing what they prove. Imported once, in tests/conftest.py."""
+"""Makes tests faster without changing what they prove: cheap password hashes, and compiled templates that are reused.
+
+A pytest plugin of tests/conftest.py.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,29 +13,29 @@ from jinja2 import FileSystemBytecodeCache
 
 from shared.domain.accounts import passwords
 
-_QUICK = replace(passwords._PARAMETERS, time_cost=1, memory_cost=8, parallelism=1)
-_costly = passwords._hasher
+_CHEAP = replace(passwords._PARAMETERS, time_cost=1, memory_cost=8, parallelism=1)
+_production_hasher = passwords._hasher
 
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_passwords() -> Iterator[None]:
-    """Password hashes that take next to no time and memory: nobody attacks the accounts of a test."""
+    """Hash passwords with almost no time and memory: nobody attacks the accounts of a test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passwords, "_hasher", PasswordHasher.from_parameters(_QUICK))
+        patch.setattr(passwords, "_hasher", PasswordHasher.from_parameters(_CHEAP))
         yield
 
 
 @pytest.fixture
 def costly_passwords(quick_passwords: None) -> Iterator[None]:
-    """As they are outside of tests, for what depends on their cost."""
+    """Hash passwords as in production, for tests that depend on the cost."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passwords, "_hasher", _costly)
+        patch.setattr(passwords, "_hasher", _production_hasher)
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Each test makes an application of its own, which would compile the same templates again."""
+    """Keep compiled templates: each test creates its own application, which would compile them again."""
     cache = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Flask, "jinja_options", {**Flask.jinja_options, "bytecode_cache": cache})

@@ -1,4 +1,4 @@
-"""A service as the process it is, for tests to start, to ask and to kill."""
+"""Servers for tests: a service in a process of its own, or an application in the process of the test."""
 
 import os
 import subprocess
@@ -6,15 +6,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import IO
 
 import requests
+from flask import Flask
+from werkzeug.serving import make_server
 
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.free_ports import find_free_ports
 
 
-class Service:
+class ServiceProcess:
+    """Starts a service as a process that a test can query and kill."""
+
     def __init__(
         self, module: str, root: Path, database: DatabaseSettings, kafka: KafkaSettings, **environment: str
     ) -> None:
@@ -22,7 +27,7 @@ class Service:
         self.port = find_free_ports(1)[0]
         self._root = root
         self._environment = {
-            **os.environ,  # noqa: TID251  a process of its own needs PATH and the like
+            **os.environ,  # noqa: TID251  the process needs PATH and the like
             "DATABASE_URL": database.url,
             "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
             "KAFKA_TOPIC_PREFIX": kafka.topic_prefix,
@@ -32,7 +37,7 @@ class Service:
 
     @contextmanager
     def running(self, *arguments: str, log: IO[bytes] | None = None) -> Iterator["subprocess.Popen[bytes]"]:
-        """What it says goes to `log`, where there is one."""
+        """Run the service until the block ends. Its output goes to `log`, if given."""
         process = subprocess.Popen(
             [sys.executable, "-m", self._module, *arguments],
             cwd=self._root,
@@ -54,3 +59,16 @@ class Service:
 
     def page(self, name: str) -> str:
         return requests.get(f"http://127.0.0.1:{self.port}/{name}", timeout=10).text
+
+
+@contextmanager
+def serve(app: Flask, port: int) -> Iterator[None]:
+    server = make_server("127.0.0.1", port, app, threaded=True)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join(10)
+        server.server_close()

@@ -1,15 +1,15 @@
-"""What a run of tests shows to a person."""
+"""The output of a test run."""
 
 import pytest
 
 SOME_TESTS = """
     import pytest
-    from tests.process_logs import show_log
+    from tests.logs import attach_log
 
     def test_that_fails(tmp_path):
         log = tmp_path / "server.log"
         log.write_text("before the test used it\\n")
-        show_log(log)
+        attach_log(log)
         with log.open("a") as more:
             more.write("the server says no\\n2026-01-01 INFO  Kafka makes a partition\\n")
         assert log is None
@@ -25,7 +25,7 @@ SOME_TESTS = """
 
 def test_a_failure_is_shown_at_once_and_skips_in_one_line(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_some=SOME_TESTS)
-    result = pytester.runpytest_inprocess("-p", "tests.feedback", "-o", "console_output_style=classic")
+    result = pytester.runpytest_inprocess("-p", "tests.progress", "-o", "console_output_style=classic")
     result.assert_outcomes(failed=1, skipped=3, passed=1)
     result.stdout.fnmatch_lines(
         [
