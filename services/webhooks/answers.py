@@ -2,9 +2,7 @@
 
 import msgspec
 
-from shared.domain.deliveries.failures import ANSWER_LIMIT, Failure
-
-__all__ = ["ANSWER_LIMIT", "Answer", "Failure"]
+from shared.domain.deliveries.failures import Failure
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from pathlib import Path
 import certifi
 import pycurl
 
-from services.webhooks.answers import ANSWER_LIMIT, Failure
+from shared.domain.deliveries.failures import ANSWER_LIMIT, Failure
 from services.webhooks.names import Destination
 from shared.domain.deliveries.signing import CONTENT_TYPE, SIGNATURE_HEADER, USER_AGENT
 from shared.platform.outbound_url import is_public_address

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from time import time
 from uuid import UUID
 
-from services.webhooks.answers import Answer, Failure
+from services.webhooks.answers import Answer
+from shared.domain.deliveries.failures import Failure
 from services.webhooks.deliveries import (
     LadderTry,
     ResendTry,

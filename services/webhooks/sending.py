@@ -14,7 +14,8 @@ from typing import Generic, TypeVar
 import msgspec
 import pycurl
 
-from services.webhooks.answers import ANSWER_LIMIT, Answer, Failure
+from services.webhooks.answers import Answer
+from shared.domain.deliveries.failures import ANSWER_LIMIT, Failure
 from services.webhooks.connections import Courier, TrustedCertificates
 from services.webhooks.names import Destination, Destinations, LookUp, look_up
 from services.webhooks.sockets import Sockets

@@ -8,7 +8,8 @@ from threading import Event, Thread
 import pycurl
 import pytest
 
-from services.webhooks.answers import Answer, Failure
+from services.webhooks.answers import Answer
+from shared.domain.deliveries.failures import Failure
 from services.webhooks.connections import Courier, TrustedCertificates
 from services.webhooks.names import look_up
 from services.webhooks.sending import Post

@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 from psycopg import Cursor
 
-from services.webhooks.answers import Answer, Failure
+from services.webhooks.answers import Answer
+from shared.domain.deliveries.failures import Failure
 from services.webhooks.deliveries import (
     LadderTry,
     ResendTry,

@@ -10,7 +10,8 @@ from ssl import SSLContext
 import psutil
 import pytest
 
-from services.webhooks.answers import ANSWER_LIMIT, Answer, Failure
+from services.webhooks.answers import Answer
+from shared.domain.deliveries.failures import ANSWER_LIMIT, Failure
 from services.webhooks.sending import Post
 from tests.webhooks.certificates import Authority
 from tests.webhooks.receivers import Peer, Script, ScriptedReceiver, answer_of, collect, sender

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from services.webhooks.answers import Failure
+from shared.domain.deliveries.failures import Failure
 from services.webhooks.sending import Post, Sender
 from tests.waiting import eventually
 from tests.webhooks.receivers import (

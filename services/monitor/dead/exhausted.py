@@ -16,13 +16,8 @@ from services.monitor.dead.tries import intent_of, list_tries
 from services.monitor.workshop import Workshop
 from shared.console.requests import wants_part
 from shared.domain.applications.registry import names_of
-from shared.domain.deliveries.exhausted import (
-    Exhausted,
-    ExhaustedPage,
-    get_exhausted,
-    list_exhausted,
-    resend_exhausted,
-)
+from shared.domain.deliveries.exhausted import Exhausted, ExhaustedPage, get_exhausted, list_exhausted
+from shared.domain.deliveries.resend_exhausted import resend_exhausted
 from shared.domain.deliveries.resend import DeliveryNotFoundError
 from shared.domain.deliveries.sendability import SendingRefusedError, refusal_of
 from shared.domain.deliveries.signing import body_of

@@ -18,7 +18,7 @@ from services.monitor.workshop import Workshop
 from shared.console.requests import wants_part
 from shared.domain.audit_log import Action, Details
 from shared.domain.deliveries.bulk_resend import stop_resending_failed
-from shared.domain.deliveries.exhausted import resend_all_exhausted
+from shared.domain.deliveries.resend_exhausted import resend_all_exhausted
 from shared.domain.deliveries.resend_exhausted import ResendingAll
 from shared.platform.database.first_value import first_value
 from shared.platform.uuids import uuid_in

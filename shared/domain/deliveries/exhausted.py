@@ -13,22 +13,11 @@ from shared.domain.dead_letters.preview import readable, readable_line
 from shared.domain.dead_letters.queries import in_utc
 from shared.domain.dead_letters.topic_tail import Tail, looking_into
 from shared.domain.deliveries.resend import DeliveryNotFoundError
-from shared.domain.deliveries.resend_exhausted import resend_all_exhausted, resend_exhausted
 from shared.domain.messages import DeliveryExhausted, decode
 from shared.domain.topics import WEBHOOKS_DEAD
 from shared.platform.kafka.errors import UnreadableMessageError
 from shared.platform.kafka.records import Record
 from shared.platform.settings import KafkaSettings
-
-__all__ = [
-    "GONE",
-    "Exhausted",
-    "ExhaustedPage",
-    "get_exhausted",
-    "list_exhausted",
-    "resend_all_exhausted",
-    "resend_exhausted",
-]
 
 GONE = "gone"
 """Instead of a status: PostgreSQL has dropped that month."""

@@ -59,7 +59,7 @@ where exists (
         limit 1) as failed
     offset 0)
 order by a.id"""
-_UNDER_WAY = "select application_id, id from bulk_resends where finished_at is null"
+_RUNNING_BY_APPLICATION = "select application_id, id from bulk_resends where finished_at is null"
 # Well within the longest time of a transaction, which thousands of applications would take.
 _TIME_LIMIT_S = 8.0
 
@@ -84,7 +84,7 @@ def resend_all_exhausted(
     """Of the events of this period. `wish` names the wish: the same twice begins once, and goes on where it stopped."""
     wish = wish or uuid4()
     deadline = monotonic() + _TIME_LIMIT_S
-    under_way = dict(connection.execute(_UNDER_WAY).fetchall())
+    under_way = dict(connection.execute(_RUNNING_BY_APPLICATION).fetchall())
     begun: list[Begun] = []
     refused: list[NotBegun] = []
     values = {"facets": FAILED_FACETS, "since": since, "until": until}

@@ -5,14 +5,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from shared.domain.deliveries.exhausted import (
-    GONE,
-    ExhaustedPage,
-    get_exhausted,
-    list_exhausted,
-    resend_all_exhausted,
-    resend_exhausted,
-)
+from shared.domain.deliveries.exhausted import GONE, ExhaustedPage, get_exhausted, list_exhausted
+from shared.domain.deliveries.resend_exhausted import resend_all_exhausted, resend_exhausted
 from shared.domain.deliveries.resend import DeliveryNotFoundError
 from shared.domain.messages import DeliveryExhausted, encode
 from shared.domain.topics import WEBHOOKS_DEAD
