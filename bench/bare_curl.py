@@ -15,7 +15,7 @@ from uuid import uuid4
 import msgspec
 import pycurl
 
-from shared.domain.deliveries.signing import body_of, signature_of, signing_key
+from shared.domain.deliveries.signing import build_body, sign_body, signing_key
 from shared.domain.intents.states import EventType
 
 IN_FLIGHT = 100
@@ -89,8 +89,8 @@ def _handle(url: str) -> pycurl.Curl:
 
 
 def _post() -> Post:
-    body = body_of(str(uuid4()), EventType.CANCELED, str(uuid4()))
-    signature = signature_of(body, signing_key(SECRET))
+    body = build_body(str(uuid4()), EventType.CANCELED, str(uuid4()))
+    signature = sign_body(body, signing_key(SECRET))
     return body, ("Content-Type: application/json", f"Service-Signature: {signature}", "Expect:")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from bench.webhook_installation import WebhookInstallation
-from services.webhooks.records import to_delay, to_deliver
+from services.webhooks.outgoing import to_delay, to_deliver
 from shared.domain.messages import DeliveryDue
 from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
 

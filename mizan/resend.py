@@ -7,7 +7,7 @@ import click
 from mizan.app.noting import note
 from mizan.installation import installation, transaction_in
 from shared.domain.audit_log import Action
-from shared.domain.deliveries.resend import application_of, request_resend
+from shared.domain.deliveries.resend import get_application_id, request_resend
 from shared.platform.uuids import uuid_in
 
 
@@ -23,7 +23,7 @@ def resend_command(delivery: str) -> None:
         note(
             connection,
             Action.DELIVERY_RESENT,
-            application_of(connection, delivery_id),
+            get_application_id(connection, delivery_id),
             delivery=str(delivery_id),
         )
     click.echo("asked for; its tries tell how it went")

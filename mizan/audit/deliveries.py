@@ -7,10 +7,10 @@ from psycopg import Connection
 from mizan.audit.asking import look_for
 from mizan.audit.checks import Found
 from mizan.audit.kept import Kept
-from services.webhooks.intake import TOLD
-from services.webhooks.ladder import LAST_STEP
+from services.webhooks.intake import WEBHOOK_EVENT_TYPES
+from services.webhooks.retry_schedule import LAST_STEP
 from shared.domain.audit_log import Action
-from shared.domain.deliveries.failures import NO_URL
+from shared.domain.deliveries.try_results import NO_URL
 
 # An event without a delivery is right where there was no URL. When there surely was one is told by the audit log: a
 # change counts half a minute later, for it is noted a moment before it is done. Where nothing was ever noted, nothing
@@ -100,7 +100,7 @@ from compared"""
 
 
 def look_at_deliveries(connection: Connection[Any], kept: Kept) -> Found:
-    told = [str(event) for event in TOLD]
+    told = [str(event) for event in WEBHOOK_EVENT_TYPES]
     return (
         look_for(connection, UNDELIVERED, {"since": kept.both, "told": told})
         .and_also(look_for(connection, MISTOLD, {"since": kept.both, "told": told}))

@@ -10,7 +10,7 @@ from psycopg import Connection
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_table, timestamp
 from shared.domain.dead_letters.queries import Letter, list_letters
-from shared.domain.deliveries.exhausted import Exhausted, list_exhausted
+from shared.domain.deliveries.exhausted import ExhaustedDelivery, list_exhausted
 from shared.platform.settings import KafkaSettings
 
 _LETTERS, _DELIVERIES = "letters", "deliveries"
@@ -53,7 +53,7 @@ def _letters(
         yield from page.letters
 
 
-def _deliveries(connection: Connection[Any], kafka: KafkaSettings, limit: int) -> Iterator[Exhausted]:
+def _deliveries(connection: Connection[Any], kafka: KafkaSettings, limit: int) -> Iterator[ExhaustedDelivery]:
     page = list_exhausted(connection, kafka, None, limit)
     yield from page.deliveries
     while page.next_before is not None:
@@ -77,7 +77,7 @@ def _letter(letter: Letter, as_json: bool) -> Mapping[str, Any]:
     }
 
 
-def _delivery(delivery: Exhausted) -> Mapping[str, Any]:
+def _delivery(delivery: ExhaustedDelivery) -> Mapping[str, Any]:
     return {
         "delivery_id": delivery.delivery_id,
         "at": timestamp(delivery.at),

@@ -20,7 +20,7 @@ from shared.domain.dead_letters.replays import (
     work_a_batch,
 )
 from shared.domain.dead_letters.republish import look_for_open, replay
-from shared.domain.deliveries.resend_exhausted import resend_exhausted
+from shared.domain.deliveries.resend import resend_exhausted
 from shared.platform.database.pool import Database
 from shared.platform.errors import RefusedError
 from shared.platform.settings import Settings

@@ -9,7 +9,7 @@ from mizan.dead.names import delivery_named, letter_named
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_values, timestamp
 from shared.domain.dead_letters.queries import Letter
-from shared.domain.deliveries.exhausted import Exhausted, get_exhausted
+from shared.domain.deliveries.exhausted import ExhaustedDelivery, get_exhausted
 
 
 @click.command("show")
@@ -54,7 +54,7 @@ def _letter(letter: Letter) -> Mapping[str, Any]:
     }
 
 
-def _delivery(delivery: Exhausted) -> Mapping[str, Any]:
+def _delivery(delivery: ExhaustedDelivery) -> Mapping[str, Any]:
     return {
         "delivery_id": delivery.delivery_id,
         "at": timestamp(delivery.at),

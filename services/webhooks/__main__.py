@@ -8,7 +8,7 @@ import logging
 import resource
 import sys
 
-from services.webhooks.roles import UnknownRoleError, Workshop, chosen_roles
+from services.webhooks.consumers import ConsumerFactory, UnknownConsumerError, select_consumers
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.encryption import NoSecretKeysError
@@ -30,9 +30,9 @@ def main() -> None:
     _allow_many_connections()
     database = Database(settings.database, SERVICE, **STEADY_PLANS)
     try:
-        roles = chosen_roles(sys.argv[1:])
-        workshop = Workshop(settings, database)
-    except (UnknownRoleError, NoSecretKeysError) as error:
+        roles = select_consumers(sys.argv[1:])
+        workshop = ConsumerFactory(settings, database)
+    except (UnknownConsumerError, NoSecretKeysError) as error:
         refuse(SERVICE, error)
     threads = [RoleThread(role.name, workshop.loop(role), stop) for role in roles]
     checks = {thread.name: thread.loop.progress.check for thread in threads}

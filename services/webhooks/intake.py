@@ -11,9 +11,9 @@ from uuid import UUID
 
 from psycopg import Cursor
 
-from services.webhooks.deliveries import PLANNED_FOR_S
 from services.webhooks.metrics import TAKEN_IN
-from services.webhooks.records import send, to_deliver
+from services.webhooks.outgoing import publish, to_deliver
+from services.webhooks.pipeline.queries import REPLAN_AFTER_S
 from shared.domain.intents.states import EventType
 from shared.domain.messages import DeliveryDue, IntentEvent
 from shared.platform.database.pool import Database
@@ -22,10 +22,10 @@ from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.kafka.records import Record, Task
 from shared.platform.kafka.spans import processing
 
-TOLD = frozenset({EventType.SUCCEEDED, EventType.CANCELED})
+WEBHOOK_EVENT_TYPES = frozenset({EventType.SUCCEEDED, EventType.CANCELED})
 
 # Only for an event that was not taken in before: where there was no URL then, none that is set later counts (§6.1).
-TAKE_IN_SQL = """
+CREATE_DELIVERIES_SQL = """
 with taken as (
     update intent_events set taken_in_at = mizan_now()
     where id = any($1::uuid[]) and taken_in_at is null
@@ -39,12 +39,12 @@ cross join lateral (select webhook_url, webhook_secret_version from applications
                     where id = taken.application_id and webhook_url is not null offset 0) as a
 on conflict (id) do nothing
 returning id, application_id, next_due_at"""
-_TAKE_IN = Prepared(TAKE_IN_SQL, PLANNED_FOR_S)
+_TAKE_IN = Prepared(CREATE_DELIVERIES_SQL, REPLAN_AFTER_S)
 _AT_FIRST_STEP = Prepared(
     """
 select id, application_id, next_due_at from webhook_deliveries
 where id = any($1::uuid[]) and status = 'pending' and step = 1""",
-    PLANNED_FOR_S,
+    REPLAN_AFTER_S,
 )
 
 
@@ -55,19 +55,19 @@ class Intake:
         self._database = database
         self._producer = producer
 
-    def take_in(self, tasks: Sequence[Task]) -> None:
+    def handle(self, tasks: Sequence[Task]) -> None:
         told = _told(tasks)
         if not told:
             return
         with processing([record for _, record in told]) as traces:
             with self._database.cursor() as cursor:
-                due = take_in(cursor, [event for event, _ in told])
+                due = create_deliveries(cursor, [event for event, _ in told])
             trace_of = {event.id: trace for (event, _), trace in zip(told, traces, strict=True)}
-            send(self._producer, [to_deliver(delivery, trace_of[delivery.id]) for delivery in due])
+            publish(self._producer, [to_deliver(delivery, trace_of[delivery.id]) for delivery in due])
         TAKEN_IN.inc(len(due))
 
 
-def take_in(cursor: Cursor[Any], events: Sequence[IntentEvent]) -> list[DeliveryDue]:
+def create_deliveries(cursor: Cursor[Any], events: Sequence[IntentEvent]) -> list[DeliveryDue]:
     """Makes the deliveries of these events; returns those that wait for their first try."""
     ids = [str(event.id) for event in events]
     made = _TAKE_IN.all_rows(cursor, [array(ids), array(str(event.application_id) for event in events)])
@@ -81,7 +81,7 @@ def _told(tasks: Sequence[Task]) -> list[tuple[IntentEvent, Record]]:
     told: dict[UUID, tuple[IntentEvent, Record]] = {}
     for task in tasks:
         event = task.message
-        if isinstance(event, IntentEvent) and event.type in TOLD:
+        if isinstance(event, IntentEvent) and event.type in WEBHOOK_EVENT_TYPES:
             told[event.id] = event, task.record
     return [told[event_id] for event_id in sorted(told)]
 

@@ -13,7 +13,7 @@ from services.dashboard.days import floor_of
 from services.dashboard.deliveries.filters import Filters, read_filters
 from services.dashboard.deliveries.listing import PAGE, page_statement
 from services.scheduler.jobs.bulk_resends import BATCH_SQL
-from shared.domain.deliveries.bulk_resend import COUNT_SQL, FAILED_FACETS, MOST_COUNTED
+from shared.domain.deliveries.bulk_resend import COUNT_SQL, FAILED_FACETS, MAX_COUNTED
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings
@@ -127,7 +127,7 @@ def test_counting_and_resending_what_failed_costs_no_more_than_what_is_taken(cur
     _fill(cursor, 60_000, "none")
     assert plan_buffers(_explained(cursor, BATCH_SQL, values)) <= 2 * few
     plan = _explained(cursor, COUNT_SQL, values)
-    assert max(node["Actual Rows"] for node in plan_nodes(plan)) <= MOST_COUNTED + 1
+    assert max(node["Actual Rows"] for node in plan_nodes(plan)) <= MAX_COUNTED + 1
 
 
 def test_months_that_are_made_later_have_the_index_too(cursor: Cursor[Any]) -> None:

@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 
 from services.dashboard.days import begin_of, floor_of
 from services.dashboard.deliveries.listing import PAGE
-from services.webhooks.intake import TOLD
-from shared.domain.deliveries.facets import EVENTS, STATUSES, Answered, facets
+from services.webhooks.intake import WEBHOOK_EVENT_TYPES
+from shared.domain.deliveries.try_results import EVENTS, STATUSES, ResponseClass, matching_facets
 from shared.platform.database.first_value import first_value
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.world import DashboardWorld
@@ -220,15 +220,15 @@ def test_only_the_newest_page_updates_itself(
 
 def test_python_and_sql_agree_on_facets(world: DashboardWorld) -> None:
     answers = {
-        (None, None): Answered.NOT_TRIED,
-        (None, "dns"): Answered.NOTHING,
-        (200, None): Answered.SUCCESS,
-        (299, None): Answered.SUCCESS,
-        (300, None): Answered.REDIRECT,
-        (404, None): Answered.CLIENT_ERROR,
-        (599, None): Answered.SERVER_ERROR,
-        (600, None): Answered.OTHER,
-        (199, None): Answered.OTHER,
+        (None, None): ResponseClass.NOT_TRIED,
+        (None, "dns"): ResponseClass.NOTHING,
+        (200, None): ResponseClass.SUCCESS,
+        (299, None): ResponseClass.SUCCESS,
+        (300, None): ResponseClass.REDIRECT,
+        (404, None): ResponseClass.CLIENT_ERROR,
+        (599, None): ResponseClass.SERVER_ERROR,
+        (600, None): ResponseClass.OTHER,
+        (199, None): ResponseClass.OTHER,
     }
     for status in STATUSES:
         for event in EVENTS:
@@ -239,13 +239,13 @@ def test_python_and_sql_agree_on_facets(world: DashboardWorld) -> None:
                             "select delivery_facet(%s, %s, %s, %s)", (status, event, code, failure)
                         )
                     )
-                assert [found] == facets(status, event, answered)
-    assert len(set(facets())) == len(facets()) == 3 * 2 * 7
+                assert [found] == matching_facets(status, event, answered)
+    assert len(set(matching_facets())) == len(matching_facets()) == 3 * 2 * 7
 
 
 def test_every_event_that_merchants_are_told_of_has_a_facet() -> None:
     """A new one needs a number in delivery_facet, or no filter would find it."""
-    assert set(TOLD) == set(EVENTS)
+    assert set(WEBHOOK_EVENT_TYPES) == set(EVENTS)
 
 
 def test_python_and_sql_agree_on_where_a_day_begins(world: DashboardWorld) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from services.dashboard.deliveries.answer_text import harmless
 from shared.domain.applications.webhook_secrets import roll_webhook_secret
-from shared.domain.deliveries.failures import ANSWER_LIMIT
+from shared.domain.deliveries.try_results import RESPONSE_BODY_LIMIT
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.debian_packages import skip_without
@@ -109,8 +109,8 @@ def test_what_was_cut_is_said_to_be(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     whole, cut = deliveries.make(), deliveries.make()
-    deliveries.add_try(whole, answer=b"x" * (ANSWER_LIMIT - 1))
-    deliveries.add_try(cut, answer=b"x" * ANSWER_LIMIT)
+    deliveries.add_try(whole, answer=b"x" * (RESPONSE_BODY_LIMIT - 1))
+    deliveries.add_try(cut, answer=b"x" * RESPONSE_BODY_LIMIT)
     show(viewer, pages, whole)
     assert "16 KiB" not in viewer.text
     show(viewer, pages, cut)

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import requests
 
-from shared.domain.deliveries.signing import body_of, signature_of, signing_key
+from shared.domain.deliveries.signing import build_body, sign_body, signing_key
 from stack.free_ports import find_free_ports
 from tests.merchants.document import copy_files
 from tests.merchants.languages import PATH, Language
@@ -99,7 +99,7 @@ class Shop:
 
     def hear(self, intent: str, secret: str, event: str = "payment_intent.succeeded", id: str = "") -> int:  # noqa: A002
         """The answer to a genuine event; a new one, unless it has an id."""
-        body = body_of(id or str(uuid4()), event, intent)
+        body = build_body(id or str(uuid4()), event, intent)
         return self.receive(body, signed(body, secret))
 
     def files(self, table: str) -> set[str]:
@@ -129,4 +129,4 @@ class Shop:
 
 
 def signed(body: bytes, secret: str) -> bytes:
-    return signature_of(body, signing_key(secret)).encode()
+    return sign_body(body, signing_key(secret)).encode()

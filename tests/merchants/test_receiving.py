@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from shared.domain.deliveries.signing import body_of
+from shared.domain.deliveries.signing import build_body
 from tests.merchants.conftest import NEW, OLD
 from tests.merchants.shops import Shop, signed
 from tests.merchants.stand_in_api import HANG_UP, StandInApi
@@ -19,7 +19,7 @@ AMOUNT = 25_500
 
 
 def test_forged_requests_get_401_and_change_nothing(shop: Shop, api: StandInApi) -> None:
-    body = body_of(str(uuid4()), "payment_intent.succeeded", api.intent(ORDER, AMOUNT, "succeeded"))
+    body = build_body(str(uuid4()), "payment_intent.succeeded", api.intent(ORDER, AMOUNT, "succeeded"))
     right = signed(body, NEW)
     flipped = bytes([body[0], body[1] ^ 1, *body[2:]])
     forged = {
@@ -42,7 +42,7 @@ def test_forged_requests_get_401_and_change_nothing(shop: Shop, api: StandInApi)
 
 def test_signed_nonsense_is_refused_and_the_shop_goes_on(shop: Shop, api: StandInApi) -> None:
     large, no_json, no_event = b'{"pad":"' + b"x" * 1_000_000 + b'"}', b"\xff{", b"[1]"
-    upward = body_of(
+    upward = build_body(
         "../../paid/order-1042", "payment_intent.succeeded", api.intent(ORDER, AMOUNT, "canceled")
     )
     assert shop.receive(large, signed(large, NEW)) == 413

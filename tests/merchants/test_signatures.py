@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.api.openapi import examples
-from shared.domain.deliveries.signing import signature_of, signing_key
+from shared.domain.deliveries.signing import sign_body, signing_key
 from tests.merchants.document import copy_files, vector
 from tests.merchants.languages import PATH, Language
 
@@ -16,7 +16,7 @@ FLIPPED = VECTOR.body.replace(b"succeeded", b"succeedeD")
 
 
 def test_the_vector_is_what_we_sign_and_what_the_reference_shows() -> None:
-    assert signature_of(VECTOR.body, signing_key(VECTOR.secret)) == VECTOR.signature
+    assert sign_body(VECTOR.body, signing_key(VECTOR.secret)) == VECTOR.signature
     assert examples.raw(examples.delivery_body("payment_intent.succeeded")) == VECTOR.body
     assert VECTOR.secret == examples.WEBHOOK_SECRET
 

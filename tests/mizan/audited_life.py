@@ -3,10 +3,10 @@
 from typing import Any
 from uuid import UUID, uuid4
 
-from services.webhooks.answers import Answer as Reply
-from services.webhooks.deliveries import LadderTry, ResendTry, record_resends, record_tries
-from services.webhooks.intake import TOLD, take_in
-from services.webhooks.ladder import LAST_STEP, decide
+from services.webhooks.http.client import TryResult as Reply
+from services.webhooks.intake import WEBHOOK_EVENT_TYPES, create_deliveries
+from services.webhooks.pipeline.queries import ResendTry, ScheduledTry, record_resends, record_tries
+from services.webhooks.retry_schedule import LAST_STEP, decide_after_try
 from shared.domain.applications.registry import NewApplication, create_application
 from shared.domain.attempts.provider_exchange import Outcome
 from shared.domain.attempts.settlement import settle_answered, settle_notified
@@ -67,9 +67,9 @@ class Life:
         """The relay, Kafka and intake in one."""
         rows = self.run("delete from outbox returning payload")
         messages = [decode(payload.encode()) for (payload,) in rows]
-        told = [m for m in messages if isinstance(m, IntentEvent) and m.type in TOLD]
+        told = [m for m in messages if isinstance(m, IntentEvent) and m.type in WEBHOOK_EVENT_TYPES]
         with self.database.cursor() as cursor:
-            take_in(cursor, sorted(told, key=lambda event: event.id))
+            create_deliveries(cursor, sorted(told, key=lambda event: event.id))
 
     def delivery(self, intent: UUID) -> UUID:
         ((found,),) = self.run("select id from webhook_deliveries where intent_uuid = %s", intent)
@@ -78,9 +78,9 @@ class Life:
     def try_to_deliver(self, delivery: UUID, *codes: int, first: int = 1) -> None:
         """Step by step, each answered so."""
         for step, code in enumerate(codes, first):
-            decision = decide(step, is_success=code < 300, retry_delays=_DELAYS)
+            decision = decide_after_try(step, is_success=code < 300, retry_delays=_DELAYS)
             with self.database.cursor() as cursor:
-                record_tries(cursor, [LadderTry(str(delivery), step, _reply(code), 0, decision)])
+                record_tries(cursor, [ScheduledTry(str(delivery), step, _reply(code), 0, decision)])
 
     def resend(self, delivery: UUID, code: int) -> None:
         with self.database.cursor() as cursor:

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from services.webhooks.intake import take_in
+from services.webhooks.intake import create_deliveries
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from tests.mizan.conftest import KEY, Mizan
@@ -86,7 +86,7 @@ def test_a_resend_is_noted(run: Mizan, database: Database) -> None:
     merchant = Merchant(database, SecretBox((KEY,)), "https://shop.example/hooks")
     happened = merchant.happens()
     with database.cursor() as cursor:
-        take_in(cursor, told_events(database))
+        create_deliveries(cursor, told_events(database))
     assert run("resend", str(uuid4())).exit_code == 1
     assert run("resend", str(happened)).exit_code == 0
     assert log_of(database) == [("delivery_resent", {"delivery": str(happened)})]

@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.webhooks.intake import take_in
+from services.webhooks.intake import create_deliveries
 from shared.domain.messages import ResendRequested, decode
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
@@ -63,5 +63,5 @@ def test_why_a_delivery_cannot_be_resent_is_one_clear_line(
 def _delivered(database: Database, merchant: Merchant) -> UUID:
     happened = merchant.happens()
     with database.cursor() as cursor:
-        take_in(cursor, told_events(database))
+        create_deliveries(cursor, told_events(database))
     return happened

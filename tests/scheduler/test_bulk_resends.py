@@ -13,16 +13,15 @@ from services.scheduler.jobs import bulk_resends
 from services.scheduler.jobs.bulk_resends import BATCH, BulkResends, resend_id
 from shared.domain.deliveries.bulk_resend import (
     BulkResend,
+    BulkResendInProgressError,
     NothingFailedError,
-    ResendingAlreadyError,
-    begin_resending_failed,
     count_failed,
     get_bulk_resend,
-    stop_resending_failed,
+    start_bulk_resend,
+    stop_bulk_resend,
 )
-from shared.domain.deliveries.pause import pause_webhooks
+from shared.domain.deliveries.pause import SendingRefusedError, pause_webhooks
 from shared.domain.deliveries.resend import request_resend
-from shared.domain.deliveries.sendability import SendingRefusedError
 from shared.domain.messages import ResendRequested, decode
 from shared.platform.database.pool import Database
 from shared.platform.errors import RefusedError
@@ -47,14 +46,14 @@ class Resending:
     def begin(self, wish: UUID | None = None, days: int = 7) -> BulkResend:
         now = datetime.now(UTC)
         with self.database.transaction() as connection:
-            begun, _ = begin_resending_failed(
+            begun, _ = start_bulk_resend(
                 connection, self.application, wish or uuid4(), now - days * A_DAY, now + A_DAY
             )
         return begun
 
     def stop(self, bulk: BulkResend) -> bool:
         with self.database.transaction() as connection:
-            return stop_resending_failed(connection, self.application, bulk.id)
+            return stop_bulk_resend(connection, self.application, bulk.id)
 
     def now(self, bulk: BulkResend) -> BulkResend:
         with self.database.transaction() as connection:
@@ -245,7 +244,7 @@ def test_the_same_wish_twice_begins_one(resending: Resending) -> None:
 def test_one_at_a_time(resending: Resending) -> None:
     resending.deliveries.make("failed", 500)
     first = resending.begin()
-    with pytest.raises(ResendingAlreadyError) as refused:
+    with pytest.raises(BulkResendInProgressError) as refused:
         resending.begin()
     assert refused.value.under_way == first.id
     resending.finish(first)

@@ -9,7 +9,7 @@ from werkzeug.test import TestResponse
 
 from services.api.app import make_app
 from services.scheduler.jobs.expiry import IntentExpiry
-from services.webhooks.intake import take_in
+from services.webhooks.intake import create_deliveries
 from shared.domain.applications.registry import NewApplication, set_webhook_url
 from shared.domain.intents import store
 from shared.domain.intents.intent import Intent
@@ -79,7 +79,7 @@ class TracedWorld:
         """All intents that are due expire, and their events are taken in, with nothing put into Kafka."""
         IntentExpiry(self.database).run_once()
         with self.database.cursor() as cursor:
-            return take_in(cursor, told_events(self.database))
+            return create_deliveries(cursor, told_events(self.database))
 
     @contextmanager
     def webhooks(self) -> Iterator[None]:

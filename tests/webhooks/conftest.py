@@ -8,8 +8,8 @@ from threading import Event, Thread
 import pytest
 
 from services.scheduler.jobs.relay import OutboxRelay
-from services.webhooks import database_clock, delaying
-from services.webhooks.roles import Role, Workshop, chosen_roles
+from services.webhooks import delay
+from services.webhooks.consumers import ConsumerDefinition, ConsumerFactory, select_consumers
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
@@ -49,7 +49,7 @@ class Webhooks:
     def running(self, *roles: str, answer_within_s: float = 10.0) -> Iterator[list[ConsumerLoop]]:
         """Run these parts, or all of them, and stop them gracefully. `delay` means all eight, `delay.1` the first."""
         database = Database(self.settings.database, "webhooks", **STEADY_PLANS)
-        workshop = Workshop(self.settings, database, answer_within_s)
+        workshop = ConsumerFactory(self.settings, database, answer_within_s)
         loops = [workshop.loop(role) for role in _named(roles)]
         threads = [Thread(target=loop.run, daemon=True) for loop in loops]
         for thread in threads:
@@ -79,8 +79,8 @@ class Webhooks:
             yield
 
 
-def _named(names: Sequence[str]) -> list[Role]:
-    roles = chosen_roles([name.partition(".")[0] for name in names])
+def _named(names: Sequence[str]) -> list[ConsumerDefinition]:
+    roles = select_consumers([name.partition(".")[0] for name in names])
     return [role for role in roles if not names or {role.name, role.name.partition(".")[0]} & set(names)]
 
 
@@ -97,8 +97,7 @@ def webhooks(webhook_settings: Settings, all_topics: KafkaSettings) -> Webhooks:
 @pytest.fixture
 def quick_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The database's clock, turned by hand. The delay topics notice within a moment instead of seconds."""
-    for module in (database_clock, delaying):
-        monkeypatch.setattr(module, "ASK_AGAIN_S", 0.1)
+    monkeypatch.setattr(delay, "CLOCK_REFRESH_S", 0.1)
     return clock
 
 

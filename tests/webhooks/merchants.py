@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 from psycopg.rows import class_row
 
-from services.webhooks.intake import TOLD
+from services.webhooks.intake import WEBHOOK_EVENT_TYPES
 from shared.domain.applications.registry import (
     CreatedApplication,
     NewApplication,
@@ -166,5 +166,5 @@ def told_events(database: Database) -> list[IntentEvent]:
     with database.transaction() as connection:
         rows = connection.execute("select payload from outbox").fetchall()
     messages = [decode(payload.encode()) for (payload,) in rows]
-    told = [m for m in messages if isinstance(m, IntentEvent) and m.type in TOLD]
+    told = [m for m in messages if isinstance(m, IntentEvent) and m.type in WEBHOOK_EVENT_TYPES]
     return sorted(told, key=lambda event: event.id)

@@ -14,9 +14,8 @@ from threading import Event, Thread
 from time import monotonic, time
 from typing import Self
 
-from services.webhooks.answers import Answer
-from services.webhooks.names import LookUp, look_up
-from services.webhooks.sending import Post, Sender
+from services.webhooks.http.client import TryResult, WebhookClient, WebhookRequest
+from services.webhooks.http.dns import ResolveHost, resolve_host
 
 _REASON = "Because"
 
@@ -287,10 +286,10 @@ def sender(
     allow_private: bool = True,
     limit_s: float = 5.0,
     ca_file: Path | None = None,
-    look_up: LookUp = look_up,
-) -> Iterator[Sender[object]]:
-    made: Sender[object] = Sender(
-        allow_private=allow_private, limit_s=limit_s, ca_file=ca_file, look_up=look_up
+    resolve_host: ResolveHost = resolve_host,
+) -> Iterator[WebhookClient[object]]:
+    made: WebhookClient[object] = WebhookClient(
+        allow_private=allow_private, limit_s=limit_s, ca_file=ca_file, resolve_host=resolve_host
     )
     try:
         yield made
@@ -298,19 +297,23 @@ def sender(
         made.close()
 
 
-def collect(sending: Sender[object], number: int, within: float = 20.0) -> list[tuple[object, Answer]]:
+def collect(
+    sending: WebhookClient[object], number: int, within: float = 20.0
+) -> list[tuple[object, TryResult]]:
     """So many answers, as they come."""
     deadline = monotonic() + within
-    answers: list[tuple[object, Answer]] = []
+    answers: list[tuple[object, TryResult]] = []
     while len(answers) < number:
         assert monotonic() < deadline, f"{len(answers)} of {number} answers within {within:g} s"
         answers += sending.turn(0.5)
     return answers
 
 
-def answer_of(sending: Sender[object], url: str, body: bytes = b"{}", signature: str = "0" * 64) -> Answer:
+def answer_of(
+    sending: WebhookClient[object], url: str, body: bytes = b"{}", signature: str = "0" * 64
+) -> TryResult:
     """The one answer to one post."""
-    sending.start(url, Post(url, body, signature))
+    sending.start(url, WebhookRequest(url, body, signature))
     ((ticket, answer),) = collect(sending, 1)
     assert ticket == url
     assert sending.in_flight == 0

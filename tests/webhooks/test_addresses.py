@@ -8,11 +8,10 @@ from threading import Event, Thread
 import pycurl
 import pytest
 
-from services.webhooks.answers import Answer
-from shared.domain.deliveries.failures import Failure
-from services.webhooks.connections import Courier, TrustedCertificates
-from services.webhooks.names import look_up
-from services.webhooks.sending import Post
+from services.webhooks.http.client import TryResult, WebhookRequest
+from services.webhooks.http.curl_handle import CurlHandle, TrustedCertificates
+from services.webhooks.http.dns import resolve_host
+from shared.domain.deliveries.try_results import TryFailure
 from tests.waiting import eventually
 from tests.webhooks.certificates import Authority
 from tests.webhooks.receivers import (
@@ -206,9 +205,9 @@ def never(host: str, _port: int) -> list[str]:
 
 @pytest.mark.parametrize("url", HOSTILE + CONTROL)
 def test_a_hostile_url_gets_no_further_than_the_check(url: str, trap: socket.socket) -> None:
-    with sender(allow_private=False, look_up=never) as sending:
+    with sender(allow_private=False, resolve_host=never) as sending:
         answer = answer_of(sending, url.replace("PORT", str(port_of(trap))))
-    assert (answer.status_code, answer.failure) == (None, Failure.BLOCKED_ADDRESS)
+    assert (answer.status_code, answer.failure) == (None, TryFailure.BLOCKED_ADDRESS)
     assert (answer.duration_ms, answer.body) == (0, b"")
 
 
@@ -238,16 +237,18 @@ PRIVATE_ADDRESSES = [
 @pytest.mark.parametrize("address", PRIVATE_ADDRESSES)
 def test_a_name_that_means_a_private_address_is_not_connected_to(address: str, trap: socket.socket) -> None:
     """127.0.0.1.nip.io and its like: the URL tells nothing."""
-    with sender(allow_private=False, limit_s=2, look_up=lambda _host, _port: [address]) as sending:
+    with sender(allow_private=False, limit_s=2, resolve_host=lambda _host, _port: [address]) as sending:
         answer = answer_of(sending, f"https://shop.example:{port_of(trap)}/")
-    assert answer.failure == Failure.BLOCKED_ADDRESS
+    assert answer.failure == TryFailure.BLOCKED_ADDRESS
     assert answer.duration_ms < 1500
 
 
 def test_all_private_addresses_of_a_name_are_refused(trap: socket.socket) -> None:
-    with sender(allow_private=False, limit_s=5, look_up=lambda _host, _port: PRIVATE_ADDRESSES) as sending:
+    with sender(
+        allow_private=False, limit_s=5, resolve_host=lambda _host, _port: PRIVATE_ADDRESSES
+    ) as sending:
         answer = answer_of(sending, f"https://shop.example:{port_of(trap)}/")
-    assert answer.failure == Failure.BLOCKED_ADDRESS
+    assert answer.failure == TryFailure.BLOCKED_ADDRESS
 
 
 @pytest.mark.parametrize("spelling", ["https://{}:{}/", "http://{}:{}/"])
@@ -256,18 +257,18 @@ def test_the_socket_is_guarded_even_if_the_check_of_the_url_were_not(
     monkeypatch: pytest.MonkeyPatch, trap: socket.socket, spelling: str, host: str
 ) -> None:
     """http is not even spoken."""
-    monkeypatch.setattr("services.webhooks.names.check_webhook_url", lambda url, **_: url)
+    monkeypatch.setattr("services.webhooks.http.dns.check_webhook_url", lambda url, **_: url)
     with sender(allow_private=False, limit_s=2) as sending:
         answer = answer_of(sending, spelling.format(host, port_of(trap)))
     assert answer.failure == (
-        Failure.BLOCKED_ADDRESS if spelling.startswith("https") else Failure.BROKEN_ANSWER
+        TryFailure.BLOCKED_ADDRESS if spelling.startswith("https") else TryFailure.BROKEN_ANSWER
     )
 
 
 @pytest.mark.parametrize("allow_private", [True, False])
 def test_only_internet_addresses_are_connected_to(allow_private: bool) -> None:
     trusted = TrustedCertificates(None)
-    courier = Courier(allow_private=allow_private, trusted=trusted, on_open=lambda _: None)
+    courier = CurlHandle(allow_private=allow_private, trusted=trusted, on_open=lambda _: None)
     address = pycurl.CurlSockAddr(socket.AF_UNIX, socket.SOCK_STREAM, 0, b"/var/run/docker.sock")
     assert courier._open_socket(pycurl.SOCKTYPE_IPCXN, address) == pycurl.SOCKET_BAD
     assert courier.is_refused
@@ -279,8 +280,8 @@ class TestWithAPublicReceiver:
     @pytest.fixture(autouse=True)
     def _the_internet(self, monkeypatch: pytest.MonkeyPatch) -> None:
         internet = ip_address("127.0.0.2")
-        monkeypatch.setattr("services.webhooks.connections.is_public_address", lambda ip: ip == internet)
-        monkeypatch.setattr("services.webhooks.names._NAMES_KNOWN_S", 0.0)
+        monkeypatch.setattr("services.webhooks.http.curl_handle.is_public_address", lambda ip: ip == internet)
+        monkeypatch.setattr("services.webhooks.http.dns._NAMES_KNOWN_S", 0.0)
 
     @pytest.fixture
     def public(self, authority: Authority) -> Iterator[ScriptedReceiver]:
@@ -307,13 +308,13 @@ class TestWithAPublicReceiver:
         """A name means something public when it is looked at first, and something private later."""
         meanings = iter([["127.0.0.2"], ["127.0.0.1"], ["127.0.0.2"]])
         with sender(
-            allow_private=False, ca_file=authority.ca_file, look_up=lambda _host, _port: next(meanings)
+            allow_private=False, ca_file=authority.ca_file, resolve_host=lambda _host, _port: next(meanings)
         ) as sending:
             url = f"https://shop.example:{public.port}/"
             answers = [answer_of(sending, url) for _ in range(3)]
         assert [answer.failure or answer.status_code for answer in answers] == [
             200,
-            Failure.BLOCKED_ADDRESS,
+            TryFailure.BLOCKED_ADDRESS,
             200,
         ]
 
@@ -324,7 +325,7 @@ class TestWithAPublicReceiver:
         self, authority: Authority, public: ScriptedReceiver, private: socket.socket, addresses: list[str]
     ) -> None:
         with sender(
-            allow_private=False, ca_file=authority.ca_file, look_up=lambda _host, _port: addresses
+            allow_private=False, ca_file=authority.ca_file, resolve_host=lambda _host, _port: addresses
         ) as sending:
             assert answer_of(sending, f"https://shop.example:{public.port}/").status_code == 200
 
@@ -334,12 +335,12 @@ class TestWithAPublicReceiver:
             with sender(
                 allow_private=False,
                 ca_file=authority.ca_file,
-                look_up=lambda _host, _port: ["127.0.0.2", "127.0.0.1"],
+                resolve_host=lambda _host, _port: ["127.0.0.2", "127.0.0.1"],
             ) as sending:
                 answer = answer_of(sending, f"https://shop.example:{port_of(listening)}/")
             with pytest.raises(BlockingIOError):
                 listening.accept()
-        assert answer.failure == Failure.BLOCKED_ADDRESS
+        assert answer.failure == TryFailure.BLOCKED_ADDRESS
 
     def test_a_failure_after_the_public_one_was_connected_to_is_told_as_it_is(
         self, authority: Authority
@@ -351,10 +352,10 @@ class TestWithAPublicReceiver:
             sender(
                 allow_private=False,
                 ca_file=authority.ca_file,
-                look_up=lambda _host, _port: ["127.0.0.1", "127.0.0.2"],
+                resolve_host=lambda _host, _port: ["127.0.0.1", "127.0.0.2"],
             ) as sending,
         ):
-            assert answer_of(sending, f"https://shop.example:{receiver.port}/").failure == Failure.TLS
+            assert answer_of(sending, f"https://shop.example:{receiver.port}/").failure == TryFailure.TLS
 
     def test_a_refusal_is_forgotten_with_its_post(
         self, authority: Authority, public: ScriptedReceiver, private: socket.socket
@@ -366,7 +367,7 @@ class TestWithAPublicReceiver:
 
         with listen("127.0.0.2") as closed:
             unused = port_of(closed)
-        with sender(allow_private=False, ca_file=authority.ca_file, look_up=meaning) as sending:
+        with sender(allow_private=False, ca_file=authority.ca_file, resolve_host=meaning) as sending:
             outcomes = [
                 answer_of(sending, url).failure
                 for url in (
@@ -376,7 +377,7 @@ class TestWithAPublicReceiver:
                     f"https://shop.example:{public.port}/",
                 )
             ]
-        assert outcomes == [Failure.BLOCKED_ADDRESS, Failure.REFUSED, Failure.TLS, None]
+        assert outcomes == [TryFailure.BLOCKED_ADDRESS, TryFailure.REFUSED, TryFailure.TLS, None]
 
     def test_a_redirect_to_a_private_address_is_not_followed(
         self, authority: Authority, private: socket.socket
@@ -389,7 +390,9 @@ class TestWithAPublicReceiver:
                 address="127.0.0.2",
             ) as receiver,
             sender(
-                allow_private=False, ca_file=authority.ca_file, look_up=lambda _host, _port: ["127.0.0.2"]
+                allow_private=False,
+                ca_file=authority.ca_file,
+                resolve_host=lambda _host, _port: ["127.0.0.2"],
             ) as sending,
         ):
             assert answer_of(sending, f"https://shop.example:{receiver.port}/").status_code == 302
@@ -403,26 +406,26 @@ class TestNames:
             looked_up.append(f"{host}:{port}")
             return ["127.0.0.1"]
 
-        with sender(look_up=counting) as sending:
+        with sender(resolve_host=counting) as sending:
             url = f"http://shop.example:{receiver.port}"
             for number in range(100):
-                sending.start(number, Post(f"{url}/{number % 3}", b"{}", "0"))
+                sending.start(number, WebhookRequest(f"{url}/{number % 3}", b"{}", "0"))
             assert {answer.status_code for _, answer in collect(sending, 100)} == {200}
             assert answer_of(sending, f"http://SHOP.example:{receiver.port}/").status_code == 200
         assert looked_up == [f"shop.example:{receiver.port}"]
         assert {request.headers["host"].lower() for request in receiver.requests} == set(looked_up)
 
     def test_and_again_after_a_while(self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("services.webhooks.names._NAMES_KNOWN_S", 0.0)
+        monkeypatch.setattr("services.webhooks.http.dns._NAMES_KNOWN_S", 0.0)
         addresses = iter([["127.0.0.1"], ["127.0.0.2"], ["127.0.0.1"]])
         receiver.answer = Reply(closes=True)
-        with sender(look_up=lambda _host, _port: next(addresses)) as sending:
+        with sender(resolve_host=lambda _host, _port: next(addresses)) as sending:
             url = f"http://shop.example:{receiver.port}/"
             outcomes = [answer_of(sending, url) for _ in range(3)]
-        assert [answer.failure or answer.status_code for answer in outcomes] == [200, Failure.REFUSED, 200]
+        assert [answer.failure or answer.status_code for answer in outcomes] == [200, TryFailure.REFUSED, 200]
 
     def test_the_second_address_is_tried_when_the_first_refuses(self, receiver: Receiver) -> None:
-        with sender(look_up=lambda _host, _port: ["127.0.0.2", "127.0.0.1"]) as sending:
+        with sender(resolve_host=lambda _host, _port: ["127.0.0.2", "127.0.0.1"]) as sending:
             assert answer_of(sending, f"http://shop.example:{receiver.port}/").status_code == 200
 
     def test_a_name_that_hangs_holds_up_nobody_else(self, receiver: Receiver) -> None:
@@ -434,20 +437,22 @@ class TestNames:
                 end.wait(20)
             return ["127.0.0.1"]
 
-        with sender(limit_s=0.5, look_up=look_up_but) as sending:
+        with sender(limit_s=0.5, resolve_host=look_up_but) as sending:
             for number in range(40):
                 sending.start(
                     "hangs",
-                    Post(f"http://hangs{number % 20}.example:{receiver.port}/", b"{}", "0", f"{number % 20}"),
+                    WebhookRequest(
+                        f"http://hangs{number % 20}.example:{receiver.port}/", b"{}", "0", f"{number % 20}"
+                    ),
                 )
-            sending.start("good", Post(f"http://shop.example:{receiver.port}/", b"{}", "0"))
+            sending.start("good", WebhookRequest(f"http://shop.example:{receiver.port}/", b"{}", "0"))
             ((ticket, good),) = sending.turn(5)
             assert (ticket, good.status_code) == ("good", 200)
-            answers: list[Answer] = []
+            answers: list[TryResult] = []
             while len(answers) < 40:
                 answers += [answer for _, answer in sending.turn(5)]
             end.set()
-        assert {answer.failure for answer in answers} == {Failure.TIMEOUT}
+        assert {answer.failure for answer in answers} == {TryFailure.TIMEOUT}
         assert all(490 <= answer.duration_ms < 900 for answer in answers)
 
     def test_what_a_lookup_takes_is_taken_from_the_limit(self, receiver: Receiver) -> None:
@@ -457,16 +462,16 @@ class TestNames:
             Event().wait(0.4)
             return ["127.0.0.1"]
 
-        with sender(limit_s=0.6, look_up=slow) as sending:
+        with sender(limit_s=0.6, resolve_host=slow) as sending:
             answer = answer_of(sending, f"http://shop.example:{receiver.port}/")
-            assert answer.failure == Failure.TIMEOUT
+            assert answer.failure == TryFailure.TIMEOUT
             assert 590 <= answer.duration_ms < 900
             receiver.answer = Reply(delay_s=0.4)
             again = answer_of(sending, f"http://shop.example:{receiver.port}/")
             assert again.status_code == 200  # the whole limit is its own again
 
     def test_the_real_lookup(self) -> None:
-        assert "127.0.0.1" in look_up("localhost", 80)
+        assert "127.0.0.1" in resolve_host("localhost", 80)
 
     def test_what_was_found_for_abandoned_posts_is_not_believed_later(
         self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
@@ -475,17 +480,17 @@ class TestNames:
         meanings = iter([["127.0.0.2"], ["127.0.0.1"]])
         receiver.answer = Reply(closes=True)
         url = f"http://shop.example:{receiver.port}/"
-        with sender(look_up=lambda _host, _port: next(meanings)) as sending:
-            monkeypatch.setattr("services.webhooks.names._NAMES_KNOWN_S", 0.0)
+        with sender(resolve_host=lambda _host, _port: next(meanings)) as sending:
+            monkeypatch.setattr("services.webhooks.http.dns._NAMES_KNOWN_S", 0.0)
             for ticket in range(2):
-                sending.start(ticket, Post(url, b"{}", "0"))
+                sending.start(ticket, WebhookRequest(url, b"{}", "0"))
             eventually(lambda: sending._destinations._ended)
             sending._go_on_with_names()
             assert sending.abandon(lambda _: True) == [0, 1]
             monkeypatch.undo()
             assert answer_of(sending, url).status_code == 200
             for ticket in range(2):
-                sending.start(ticket, Post(receiver.url, b"{}", "0"))
+                sending.start(ticket, WebhookRequest(receiver.url, b"{}", "0"))
             assert {answer.status_code for _, answer in collect(sending, 2)} == {200}
             assert answer_of(sending, url).status_code == 200
 
@@ -493,7 +498,7 @@ class TestNames:
         "host", ["127.0.0.1", "127.0.0.1.", "127.1", "2130706433", "0x7f.0.0.1", "[::ffff:127.0.0.1]"]
     )
     def test_an_address_is_not_looked_up_however_it_is_spelled(self, receiver: Receiver, host: str) -> None:
-        with sender(look_up=never) as sending:
+        with sender(resolve_host=never) as sending:
             assert answer_of(sending, f"http://{host}:{receiver.port}/").status_code == 200
 
     def test_without_a_port_it_is_that_of_the_scheme(self) -> None:
@@ -503,14 +508,14 @@ class TestNames:
             looked_up.append((host, port))
             return []
 
-        with sender(look_up=nobody) as sending:
+        with sender(resolve_host=nobody) as sending:
             for url in (
                 "https://Shop.Example",
                 "http://shop.example/x",
                 "https://shop.example:/",
                 "https://shop.example./",
             ):
-                assert answer_of(sending, url).failure == Failure.DNS
+                assert answer_of(sending, url).failure == TryFailure.DNS
         assert looked_up == [
             ("shop.example", 443),
             ("shop.example", 80),
@@ -522,9 +527,9 @@ class TestNames:
         def no_thread(_self: Thread) -> None:
             raise RuntimeError("can't start new thread")
 
-        with sender(look_up=never) as sending:
+        with sender(resolve_host=never) as sending:
             monkeypatch.setattr(Thread, "start", no_thread)
-            assert answer_of(sending, "http://shop.example/").failure == Failure.DNS
+            assert answer_of(sending, "http://shop.example/").failure == TryFailure.DNS
 
     def test_one_application_with_many_silent_names_stops_nobody_elses(self, receiver: Receiver) -> None:
         silence = Event()
@@ -535,10 +540,12 @@ class TestNames:
                 return []
             return ["127.0.0.1"]
 
-        with sender(look_up=mostly_silent, limit_s=2.0) as sending:
+        with sender(resolve_host=mostly_silent, limit_s=2.0) as sending:
             for number in range(200):
-                sending.start(number, Post(f"http://dead{number}.example/", b"{}", "0", "one"))
-            sending.start("good", Post(f"http://good.example:{receiver.port}/", b"{}", "0", "another"))
+                sending.start(number, WebhookRequest(f"http://dead{number}.example/", b"{}", "0", "one"))
+            sending.start(
+                "good", WebhookRequest(f"http://good.example:{receiver.port}/", b"{}", "0", "another")
+            )
             ((ticket, answer),) = collect(sending, 1)
             silence.set()
         assert (ticket, answer.status_code) == ("good", 200)
@@ -546,8 +553,10 @@ class TestNames:
     def test_more_names_than_threads_are_looked_up_one_after_another(
         self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("services.webhooks.names._MOST_LOOKUPS", 2)
-        with sender(look_up=lambda _host, _port: ["127.0.0.1"]) as sending:
+        monkeypatch.setattr("services.webhooks.http.dns._MOST_LOOKUPS", 2)
+        with sender(resolve_host=lambda _host, _port: ["127.0.0.1"]) as sending:
             for number in range(20):
-                sending.start(number, Post(f"http://shop{number}.example:{receiver.port}/", b"{}", "0"))
+                sending.start(
+                    number, WebhookRequest(f"http://shop{number}.example:{receiver.port}/", b"{}", "0")
+                )
             assert {answer.status_code for _, answer in collect(sending, 20)} == {200}

@@ -15,12 +15,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.webhooks import delivering
-from services.webhooks.answers import Answer
-from services.webhooks.deliveries import LadderTry, record_tries
-from services.webhooks.intake import take_in
-from services.webhooks.ladder import decide
-from services.webhooks.records import to_deliver
+from services.webhooks.http.client import TryResult
+from services.webhooks.intake import create_deliveries
+from services.webhooks.outgoing import to_deliver
+from services.webhooks.pipeline import handler
+from services.webhooks.pipeline.queries import ScheduledTry, record_tries
+from services.webhooks.retry_schedule import decide_after_try
 from shared.domain.dead_letters import producer
 from shared.domain.messages import DeadLetter, DeliveryDue, DeliveryExhausted, encode
 from shared.domain.topics import (
@@ -106,7 +106,7 @@ class TestKilledAtAnyMoment:
         """Intake made the row and died; the event comes again."""
         happened = merchant.happens()
         with database.cursor() as cursor:
-            assert len(take_in(cursor, told_events(database))) == 1
+            assert len(create_deliveries(cursor, told_events(database))) == 1
         with webhooks.whole(*FIRST_TRY):
             eventually(lambda: merchant.status(happened) == "succeeded")
         assert ids_in(receiver) == [happened]
@@ -117,7 +117,7 @@ class TestKilledAtAnyMoment:
         """The replay sends nothing, and makes the delay record again."""
         happened = merchant.happens()
         with database.cursor() as cursor:
-            (due,) = take_in(cursor, told_events(database))
+            (due,) = create_deliveries(cursor, told_events(database))
             record_tries(cursor, [_failed(happened, 1, LONG)])
         webhooks.put([to_deliver(due)])
         with webhooks.with_delays(LONG).running("deliver"):
@@ -135,7 +135,7 @@ class TestKilledAtAnyMoment:
     ) -> None:
         happened = merchant.happens()
         with database.cursor() as cursor:
-            (due,) = take_in(cursor, told_events(database))
+            (due,) = create_deliveries(cursor, told_events(database))
             for step in range(1, 10):
                 record_tries(cursor, [_failed(happened, step, (0,) * 8)])
         webhooks.put([to_deliver(DeliveryDue(happened, merchant.id, 9, due.due_at))])
@@ -148,9 +148,9 @@ class TestKilledAtAnyMoment:
         assert receiver.requests == []
 
 
-def _failed(delivery_id: UUID, step: int, delays: Sequence[float]) -> LadderTry:
-    decision = decide(step, is_success=False, retry_delays=delays)
-    return LadderTry(str(delivery_id), step, Answer(0.0, 1, 500, None, b""), 1, decision)
+def _failed(delivery_id: UUID, step: int, delays: Sequence[float]) -> ScheduledTry:
+    decision = decide_after_try(step, is_success=False, retry_delays=delays)
+    return ScheduledTry(str(delivery_id), step, TryResult(0.0, 1, 500, None, b""), 1, decision)
 
 
 class TestRepeats:
@@ -161,7 +161,7 @@ class TestRepeats:
         receiver.answer = Reply(200, delay_s=0.3)
         happened = [merchant.happens() for _ in range(20)]
         with database.cursor() as cursor:
-            due = take_in(cursor, told_events(database))
+            due = create_deliveries(cursor, told_events(database))
         with webhooks.running("deliver"):
             for _ in range(3):
                 webhooks.put([to_deliver(one) for one in due] * 2)
@@ -169,7 +169,7 @@ class TestRepeats:
             webhooks.put([to_deliver(one) for one in due])
             marker = merchant.happens()
             with database.cursor() as cursor:
-                (last,) = take_in(cursor, [e for e in told_events(database) if e.id == marker])
+                (last,) = create_deliveries(cursor, [e for e in told_events(database) if e.id == marker])
             webhooks.put([to_deliver(last)])
             eventually(lambda: merchant.status(marker) == "succeeded")
         assert sorted(ids_in(receiver)) == sorted([*happened, marker])
@@ -180,7 +180,7 @@ class TestRepeats:
         """The database knows when it is due, whatever a record, or this machine's clock, says."""
         happened = merchant.happens()
         with database.cursor() as cursor:
-            (due,) = take_in(cursor, told_events(database))
+            (due,) = create_deliveries(cursor, told_events(database))
             record_tries(cursor, [_failed(happened, 1, (1.5,) * 8)])
         delivery = merchant.delivery(happened)
         assert delivery is not None
@@ -215,7 +215,7 @@ class TestStoppedGracefully:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """It is not waited for; the next to have the partition sends it again, as the same try."""
-        monkeypatch.setattr(delivering, "_SETTLE_S", 0.5)
+        monkeypatch.setattr(handler, "_SETTLE_S", 0.5)
         receiver.answer = lambda _: Reply(hangs=len(receiver.requests) == 1)
         happened = merchant.happens()
         with webhooks.relayed():
@@ -331,7 +331,7 @@ class TestRecordsNobodyCanUse:
         receiver.answer = Reply(200, delay_s=0.5)
         happened = [merchant.happens() for _ in range(10)]
         with database.cursor() as cursor:
-            due = take_in(cursor, told_events(database))
+            due = create_deliveries(cursor, told_events(database))
         with webhooks.running("deliver"):
             webhooks.put([to_deliver(one) for one in due])
             eventually(lambda: len(receiver.requests) == 10)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from services.webhooks import delivering
+from services.webhooks.pipeline import handler
 from shared.domain.intents.states import Trigger
 from shared.domain.messages import DeliveryExhausted
 from shared.domain.topics import WEBHOOKS_DEAD
@@ -233,7 +233,7 @@ class TestChangesWhileRetriesWait:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Who waits long for a place of its application is looked at again before it is sent."""
-        monkeypatch.setattr(delivering, "_LOOK_AGAIN_S", 0.3)
+        monkeypatch.setattr(handler, "_LOOK_AGAIN_S", 0.3)
         receiver.answer = Reply(hangs=True)
         one_at_a_time = replace(webhooks.settings.webhooks, in_flight_per_application=1)
         narrow = Webhooks(replace(webhooks.settings, webhooks=one_at_a_time)).with_delays((3600.0,) * 8)

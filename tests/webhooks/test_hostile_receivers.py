@@ -10,9 +10,8 @@ from ssl import SSLContext
 import psutil
 import pytest
 
-from services.webhooks.answers import Answer
-from shared.domain.deliveries.failures import ANSWER_LIMIT, Failure
-from services.webhooks.sending import Post
+from services.webhooks.http.client import TryResult, WebhookRequest
+from shared.domain.deliveries.try_results import RESPONSE_BODY_LIMIT, TryFailure
 from tests.webhooks.certificates import Authority
 from tests.webhooks.receivers import Peer, Script, ScriptedReceiver, answer_of, collect, sender
 
@@ -79,13 +78,13 @@ def resets_after(what: bytes) -> Script:
 
 
 # What it does, and what comes of it: a status code and how the body begins, or a failure.
-OUTCOMES: dict[str, tuple[Script, int | Failure, bytes]] = {
+OUTCOMES: dict[str, tuple[Script, int | TryFailure, bytes]] = {
     # Bodies: whatever becomes of them, the headers were complete.
-    "endless body": (says_forever(OK + b"\r\n", b"x" * 65536), 200, b"x" * ANSWER_LIMIT),
+    "endless body": (says_forever(OK + b"\r\n", b"x" * 65536), 200, b"x" * RESPONSE_BODY_LIMIT),
     "endless body of an error": (
         says_forever(b"HTTP/1.1 500 Oh\r\n\r\n", b"x" * 65536),
         500,
-        b"x" * ANSWER_LIMIT,
+        b"x" * RESPONSE_BODY_LIMIT,
     ),
     "endless chunks": (
         says_forever(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"5\r\nhello\r\n" * 1000),
@@ -98,9 +97,9 @@ OUTCOMES: dict[str, tuple[Script, int | Failure, bytes]] = {
         b"xxx",
     ),
     "body of exactly the limit": (
-        says(OK + b"Content-Length: %d\r\n\r\n" % ANSWER_LIMIT, b"x" * ANSWER_LIMIT),
+        says(OK + b"Content-Length: %d\r\n\r\n" % RESPONSE_BODY_LIMIT, b"x" * RESPONSE_BODY_LIMIT),
         200,
-        b"x" * ANSWER_LIMIT,
+        b"x" * RESPONSE_BODY_LIMIT,
     ),
     "slow drip of the body": (drips(OK + b"\r\n" + b"x" * 1000, 0.001), 200, b"xxx"),
     "headers, then silence": (says_and_hangs(OK + b"Content-Length: 5\r\n\r\n"), 200, b""),
@@ -147,58 +146,58 @@ OUTCOMES: dict[str, tuple[Script, int | Failure, bytes]] = {
     "a folded header": (says(OK + b"A: b\r\n c\r\nContent-Length: 2\r\n\r\nok"), 200, b"ok"),
     "HTTP/1.0": (says(b"HTTP/1.0 200 OK\r\n\r\nok"), 200, b"ok"),
     # Headers that do not end.
-    "slow drip of headers": (drips(OK + b"A: " + b"x" * 1000), Failure.TIMEOUT, b""),
-    "headers that stop": (says_and_hangs(OK + b"A: b\r\n"), Failure.TIMEOUT, b""),
-    "silence": (Peer.hang, Failure.TIMEOUT, b""),
-    "hangs up in the headers": (says(OK + b"Content-Length: 2\r\n"), Failure.BROKEN_ANSWER, b""),
-    "hangs up in a header": (says(OK + b"Content-Len"), Failure.BROKEN_ANSWER, b""),
-    "hangs up in the last line": (says(OK + b"Content-Length: 0\r\n\r"), Failure.BROKEN_ANSWER, b""),
-    "hangs up after the status": (says(OK), Failure.BROKEN_ANSWER, b""),
-    "resets in the headers": (resets_after(OK), Failure.BROKEN_ANSWER, b""),
-    "resets": (Peer.reset, Failure.BROKEN_ANSWER, b""),
-    "hangs up": (says(), Failure.BROKEN_ANSWER, b""),
-    "headers of 1 MB": (says(OK + b"A: bcdefghijk\r\n" * 70_000 + b"\r\n"), Failure.BROKEN_ANSWER, b""),
-    "a header of 1 MB": (says(OK + b"A: " + b"x" * MEGABYTE + b"\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
-    "endless small headers": (says_forever(OK, b"A: b\r\n" * 1000), Failure.BROKEN_ANSWER, b""),
-    "an endless header": (says_forever(OK + b"A: ", b"x" * 65536), Failure.BROKEN_ANSWER, b""),
+    "slow drip of headers": (drips(OK + b"A: " + b"x" * 1000), TryFailure.TIMEOUT, b""),
+    "headers that stop": (says_and_hangs(OK + b"A: b\r\n"), TryFailure.TIMEOUT, b""),
+    "silence": (Peer.hang, TryFailure.TIMEOUT, b""),
+    "hangs up in the headers": (says(OK + b"Content-Length: 2\r\n"), TryFailure.BROKEN_ANSWER, b""),
+    "hangs up in a header": (says(OK + b"Content-Len"), TryFailure.BROKEN_ANSWER, b""),
+    "hangs up in the last line": (says(OK + b"Content-Length: 0\r\n\r"), TryFailure.BROKEN_ANSWER, b""),
+    "hangs up after the status": (says(OK), TryFailure.BROKEN_ANSWER, b""),
+    "resets in the headers": (resets_after(OK), TryFailure.BROKEN_ANSWER, b""),
+    "resets": (Peer.reset, TryFailure.BROKEN_ANSWER, b""),
+    "hangs up": (says(), TryFailure.BROKEN_ANSWER, b""),
+    "headers of 1 MB": (says(OK + b"A: bcdefghijk\r\n" * 70_000 + b"\r\n"), TryFailure.BROKEN_ANSWER, b""),
+    "a header of 1 MB": (says(OK + b"A: " + b"x" * MEGABYTE + b"\r\n\r\n"), TryFailure.BROKEN_ANSWER, b""),
+    "endless small headers": (says_forever(OK, b"A: b\r\n" * 1000), TryFailure.BROKEN_ANSWER, b""),
+    "an endless header": (says_forever(OK + b"A: ", b"x" * 65536), TryFailure.BROKEN_ANSWER, b""),
     # 1xx is not an answer yet.
     "100, then 200": (says(CONTINUE * 3 + SHORT), 200, b"ok"),
     "103, then 200": (says(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + SHORT), 200, b"ok"),
-    "endless 100s": (says_forever(b"", CONTINUE * 1000), Failure.BROKEN_ANSWER, b""),
-    "a 100 now and then": (drips(CONTINUE * 100, 0.001), Failure.TIMEOUT, b""),
-    "100, then silence": (says_and_hangs(CONTINUE), Failure.TIMEOUT, b""),
-    "100, then hangs up": (says(CONTINUE), Failure.BROKEN_ANSWER, b""),
-    "100, then half of 200": (says(CONTINUE + OK + b"Content-Length: 2\r\n"), Failure.BROKEN_ANSWER, b""),
-    "101": (says(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
+    "endless 100s": (says_forever(b"", CONTINUE * 1000), TryFailure.BROKEN_ANSWER, b""),
+    "a 100 now and then": (drips(CONTINUE * 100, 0.001), TryFailure.TIMEOUT, b""),
+    "100, then silence": (says_and_hangs(CONTINUE), TryFailure.TIMEOUT, b""),
+    "100, then hangs up": (says(CONTINUE), TryFailure.BROKEN_ANSWER, b""),
+    "100, then half of 200": (says(CONTINUE + OK + b"Content-Length: 2\r\n"), TryFailure.BROKEN_ANSWER, b""),
+    "101": (says(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n"), TryFailure.BROKEN_ANSWER, b""),
     "101, then silence": (
         says_and_hangs(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"),
-        Failure.BROKEN_ANSWER,
+        TryFailure.BROKEN_ANSWER,
         b"",
     ),
     "101, then 200": (
         says(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n" + SHORT),
-        Failure.BROKEN_ANSWER,
+        TryFailure.BROKEN_ANSWER,
         b"",
     ),
     # Not HTTP.
-    "HTTP/0.9": (says(b"<html>200 OK</html>"), Failure.BROKEN_ANSWER, b""),
-    "garbage": (says(bytes(range(256)) * 64), Failure.BROKEN_ANSWER, b""),
-    "endless garbage": (says_forever(b"", b"\x00" * 65536), Failure.BROKEN_ANSWER, b""),
-    "another protocol": (says(b"ICY 200 OK\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
-    "an unknown version": (says(b"HTTP/7.3 200 OK\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
-    "a version of bytes": (says(b"HTTP/\xff\xfe 200 OK\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
-    "status 000": (says(b"HTTP/1.1 000 Oh\r\nContent-Length: 0\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
-    "status 099": (says(b"HTTP/1.1 099 Oh\r\nContent-Length: 0\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
-    "status 20": (says(b"HTTP/1.1 20 Oh\r\nContent-Length: 0\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
+    "HTTP/0.9": (says(b"<html>200 OK</html>"), TryFailure.BROKEN_ANSWER, b""),
+    "garbage": (says(bytes(range(256)) * 64), TryFailure.BROKEN_ANSWER, b""),
+    "endless garbage": (says_forever(b"", b"\x00" * 65536), TryFailure.BROKEN_ANSWER, b""),
+    "another protocol": (says(b"ICY 200 OK\r\n\r\n"), TryFailure.BROKEN_ANSWER, b""),
+    "an unknown version": (says(b"HTTP/7.3 200 OK\r\n\r\n"), TryFailure.BROKEN_ANSWER, b""),
+    "a version of bytes": (says(b"HTTP/\xff\xfe 200 OK\r\n\r\n"), TryFailure.BROKEN_ANSWER, b""),
+    "status 000": (says(b"HTTP/1.1 000 Oh\r\nContent-Length: 0\r\n\r\n"), TryFailure.BROKEN_ANSWER, b""),
+    "status 099": (says(b"HTTP/1.1 099 Oh\r\nContent-Length: 0\r\n\r\n"), TryFailure.BROKEN_ANSWER, b""),
+    "status 20": (says(b"HTTP/1.1 20 Oh\r\nContent-Length: 0\r\n\r\n"), TryFailure.BROKEN_ANSWER, b""),
     "status 999": (says(b"HTTP/1.1 999 Oh\r\nContent-Length: 0\r\n\r\n"), 999, b""),
     # The receiver itself contradicts what it says: no reader can tell where such an answer ends (RFC 9112, 6.3).
-    "negative length": (says(OK + b"Content-Length: -5\r\n\r\nhello"), Failure.BROKEN_ANSWER, b""),
+    "negative length": (says(OK + b"Content-Length: -5\r\n\r\nhello"), TryFailure.BROKEN_ANSWER, b""),
     "two lengths": (
         says(OK + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"),
-        Failure.BROKEN_ANSWER,
+        TryFailure.BROKEN_ANSWER,
         b"",
     ),
-    "NUL in a header": (says(OK + b"A: b\x00c\r\n\r\n"), Failure.BROKEN_ANSWER, b""),
+    "NUL in a header": (says(OK + b"A: b\x00c\r\n\r\n"), TryFailure.BROKEN_ANSWER, b""),
     # Redirects are not followed, and count as failures; nobody is asked for a password.
     "redirect to a private address": (
         says(b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest\r\nContent-Length: 0\r\n\r\n"),
@@ -236,7 +235,7 @@ def test_each_has_one_answer_in_time_and_within_bounds(what: str) -> None:
         answer = answer_of(sending, receiver.url)
         assert (answer.failure or answer.status_code) == expected
         assert answer.body.startswith(body)
-        assert len(answer.body) <= ANSWER_LIMIT
+        assert len(answer.body) <= RESPONSE_BODY_LIMIT
         assert 0 <= answer.duration_ms < LIMIT_S * 1000 + 400
         assert receiver.connections == 1
     assert _memory() - before < 24 * MEGABYTE
@@ -258,7 +257,7 @@ def test_a_receiver_that_never_reads_ends_at_the_limit() -> None:
         ScriptedReceiver(lambda peer: peer.pause(5), reads_requests=False) as receiver,
         sender(limit_s=LIMIT_S) as sending,
     ):
-        assert answer_of(sending, receiver.url, body=b"x" * 20 * MEGABYTE).failure == Failure.TIMEOUT
+        assert answer_of(sending, receiver.url, body=b"x" * 20 * MEGABYTE).failure == TryFailure.TIMEOUT
 
 
 def test_an_answer_that_comes_before_the_request_was_read_counts() -> None:
@@ -278,7 +277,7 @@ def test_many_at_once_again_and_again_leave_memory_flat(what: str) -> None:
         before = 0
         for _ in range(4):
             for ticket in range(30):
-                sending.start(ticket, Post(receiver.url, b"{}", "0"))
+                sending.start(ticket, WebhookRequest(receiver.url, b"{}", "0"))
             outcomes = {answer.failure or answer.status_code for _, answer in collect(sending, 30)}
             assert outcomes == {expected}
             before = before or _memory()
@@ -307,9 +306,9 @@ def test_a_well_behaved_receiver_does_not_notice_hostile_ones() -> None:
         urls = [stack.enter_context(ScriptedReceiver(OUTCOMES[what][0])).url for what in hostile]
         for ticket in range(10):
             for url in urls:
-                sending.start("hostile", Post(url, b"{}", "0"))
-            sending.start(ticket, Post(good.url, b"{}", "0"))
-        answers: list[Answer] = []
+                sending.start("hostile", WebhookRequest(url, b"{}", "0"))
+            sending.start(ticket, WebhookRequest(good.url, b"{}", "0"))
+        answers: list[TryResult] = []
         while len(answers) < 10:
             answers += [answer for ticket, answer in sending.turn(1) if ticket != "hostile"]
         sending.abandon(lambda _: True)
@@ -328,7 +327,7 @@ def test_a_private_authority_is_trusted_when_the_operator_says_so(authority: Aut
             assert [answer_of(sending, receiver.url).status_code for _ in range(3)] == [200, 200, 200]
             assert receiver.connections == 1
         with sender() as sending:
-            assert answer_of(sending, receiver.url).failure == Failure.TLS
+            assert answer_of(sending, receiver.url).failure == TryFailure.TLS
 
 
 @pytest.mark.parametrize(
@@ -347,21 +346,21 @@ def test_a_certificate_that_does_not_fit_is_a_tls_failure(
         ScriptedReceiver(_answers_each, tls=certificate(authority)) as receiver,
         sender(ca_file=authority.ca_file) as sending,
     ):
-        assert answer_of(sending, receiver.url).failure == Failure.TLS
+        assert answer_of(sending, receiver.url).failure == TryFailure.TLS
 
 
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        pytest.param(says(os.urandom(2000)), Failure.TLS, id="garbage"),
-        pytest.param(says(SHORT), Failure.TLS, id="plain http"),
-        pytest.param(hears_and(says()), Failure.TLS, id="hangs up"),
-        pytest.param(hears_and(Peer.reset), Failure.TLS, id="resets"),
-        pytest.param(Peer.hang, Failure.TIMEOUT, id="silence"),
-        pytest.param(says_and_hangs(b"\x16\x03\x03\x40\x00"), Failure.TIMEOUT, id="half a record"),
+        pytest.param(says(os.urandom(2000)), TryFailure.TLS, id="garbage"),
+        pytest.param(says(SHORT), TryFailure.TLS, id="plain http"),
+        pytest.param(hears_and(says()), TryFailure.TLS, id="hangs up"),
+        pytest.param(hears_and(Peer.reset), TryFailure.TLS, id="resets"),
+        pytest.param(Peer.hang, TryFailure.TIMEOUT, id="silence"),
+        pytest.param(says_and_hangs(b"\x16\x03\x03\x40\x00"), TryFailure.TIMEOUT, id="half a record"),
     ],
 )
-def test_what_is_not_tls_on_a_tls_port_is_a_failure(script: Script, expected: Failure) -> None:
+def test_what_is_not_tls_on_a_tls_port_is_a_failure(script: Script, expected: TryFailure) -> None:
     with (
         ScriptedReceiver(script, reads_requests=False) as receiver,
         sender(limit_s=LIMIT_S) as sending,

@@ -5,7 +5,7 @@ from time import time
 
 import pytest
 
-from services.webhooks import delivering, endpoints
+from services.webhooks.pipeline import application_queues, handler
 from shared.domain.topics import WEBHOOKS_SLOW
 from shared.platform.settings import WebhookSettings
 from tests.topics import TopicReader
@@ -21,7 +21,7 @@ LANES = ("intake", "deliver", "slow")
 @pytest.fixture(autouse=True)
 def _settled_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever stops does not wait long for the requests that hang."""
-    monkeypatch.setattr(delivering, "_SETTLE_S", 0.5)
+    monkeypatch.setattr(handler, "_SETTLE_S", 0.5)
 
 
 def test_the_others_are_told_while_one_hangs(
@@ -55,8 +55,8 @@ def test_what_was_moved_to_the_slow_lane_arrives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Once the endpoint answers again, whichever way it went."""
-    monkeypatch.setattr(endpoints, "SILENT_S", 0.2)
-    monkeypatch.setattr(endpoints, "HANGS_FROM_S", 0.4)
+    monkeypatch.setattr(application_queues, "UNANSWERED_S", 0.2)
+    monkeypatch.setattr(application_queues, "HANGING_RESPONSE_S", 0.4)
     receiver = make_receiver()
     receiver.answer = Reply(hangs=True)
     merchant = make_merchant(receiver.url)
@@ -81,7 +81,7 @@ def test_in_the_slow_lane_too_nobody_waits_for_one_that_hangs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Somebody's burst is cut, for its endpoint is not quick; thousands of one that hangs are there already."""
-    monkeypatch.setattr(endpoints, "RELIEF_EVERY_S", 1.0)
+    monkeypatch.setattr(application_queues, "SLOW_TRIM_INTERVAL_S", 1.0)
     silent, unhurried = make_receiver(), make_receiver()
     silent.answer = Reply(hangs=True)
     unhurried.answer = Reply(200, delay_s=0.3)
@@ -106,8 +106,8 @@ def test_a_quick_endpoint_needs_no_slow_lane(
 ) -> None:
     """However many there are: a detour would only cost."""
     # On a busy machine no endpoint answers soon.
-    for limit in ("QUICK_S", "SILENT_S", "SILENT_AT_FIRST_S"):
-        monkeypatch.setattr(endpoints, limit, 10.0)
+    for limit in ("FAST_RESPONSE_S", "UNANSWERED_S", "FIRST_UNANSWERED_S"):
+        monkeypatch.setattr(application_queues, limit, 10.0)
     receiver = make_receiver()
     merchant = make_merchant(receiver.url)
     merchant.happens_often(3000)

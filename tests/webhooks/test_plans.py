@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Cursor
 
-from services.webhooks.deliveries import LOOK_SQL, RECORD_RESENDS_SQL, RECORD_SQL
-from services.webhooks.intake import TAKE_IN_SQL
+from services.webhooks.intake import CREATE_DELIVERIES_SQL
+from services.webhooks.pipeline.queries import FETCH_DELIVERIES_SQL, RECORD_RESENDS_SQL, RECORD_TRIES_SQL
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings
@@ -103,9 +103,9 @@ def _executions(application: str, chosen: Sequence[str]) -> dict[str, str]:
 
 def _prepare_all(cursor: Cursor[Any]) -> None:
     statements = {
-        "look": LOOK_SQL,
-        "take_in": TAKE_IN_SQL,
-        "record": RECORD_SQL,
+        "look": FETCH_DELIVERIES_SQL,
+        "take_in": CREATE_DELIVERIES_SQL,
+        "record": RECORD_TRIES_SQL,
         "resend": RECORD_RESENDS_SQL,
     }
     for name, statement in statements.items():

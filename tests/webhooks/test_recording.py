@@ -6,16 +6,15 @@ from time import time
 
 import pytest
 
-from services.webhooks import recording
-from services.webhooks.answers import Answer
-from services.webhooks.deliveries import LadderTry, record_tries
-from services.webhooks.fence import Park
-from services.webhooks.intake import take_in
-from services.webhooks.queues import ToRecord
-from services.webhooks.recording import Answered, Recording
-from services.webhooks.records import back_on_its_way
-from services.webhooks.stage import Stage
-from services.webhooks.tries import Try, key_of
+from services.webhooks.http.client import TryResult
+from services.webhooks.intake import create_deliveries
+from services.webhooks.outgoing import to_requeue
+from services.webhooks.pipeline import recording
+from services.webhooks.pipeline.batches import BatchStage, RecordQueue
+from services.webhooks.pipeline.next_action import SetAside
+from services.webhooks.pipeline.queries import ScheduledTry, record_tries
+from services.webhooks.pipeline.recording import Completed, Recorder
+from services.webhooks.pipeline.tries import TryInProgress, try_key
 from shared.domain.messages import DeliveryDue, decode, encode
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
@@ -51,21 +50,21 @@ def shop(make_merchant: MakeMerchant) -> Merchant:
     return make_merchant("http://127.0.0.1:1/")
 
 
-def tries(database: Database, merchant: Merchant, count: int) -> list[Try]:
+def tries(database: Database, merchant: Merchant, count: int) -> list[TryInProgress]:
     """Their first, on its way."""
     for _ in range(count):
         merchant.happens()
     with database.cursor() as cursor:
-        due = take_in(cursor, told_events(database))
-    return [Try(one, key_of(one), task(one)) for one in due]
+        due = create_deliveries(cursor, told_events(database))
+    return [TryInProgress(one, try_key(one), task(one)) for one in due]
 
 
 def task(due: DeliveryDue) -> Task:
     return Task(Lane("webhooks.deliver", 0), Record("webhooks.deliver", 0, 1, b"k", encode(due), 0.0), decode)
 
 
-def failed() -> Answered:
-    return Answered(Answer(time(), 5, 500, None, b""))
+def failed() -> Completed:
+    return Completed(TryResult(time(), 5, 500, None, b""))
 
 
 def test_the_answer_to_a_commit_is_lost(
@@ -73,9 +72,9 @@ def test_the_answer_to_a_commit_is_lost(
 ) -> None:
     """PostgreSQL has written the try down; the connection broke before it said so."""
     (one,) = tries(database, shop, 1)
-    record = Recording(database, told, DELAYS).of([(one, failed())])
+    record = Recorder(database, told, DELAYS).of([(one, failed())])
 
-    def loses_the_answer(cursor: object, made: Sequence[LadderTry]) -> None:
+    def loses_the_answer(cursor: object, made: Sequence[ScheduledTry]) -> None:
         record_tries(cursor, made)  # type: ignore[arg-type]
         raise DatabaseUnavailableError("connection lost")
 
@@ -92,7 +91,7 @@ def test_a_later_statement_of_the_batch_fails(
     database: Database, shop: Merchant, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = tries(database, shop, 2)
-    record = Recording(database, told, DELAYS).of([(first, failed()), (second, Park())])
+    record = Recorder(database, told, DELAYS).of([(first, failed()), (second, SetAside())])
 
     def fails(*_: object) -> int:
         raise DatabaseUnavailableError("connection lost")
@@ -108,13 +107,13 @@ def test_a_later_statement_of_the_batch_fails(
 def test_kafka_refuses_a_batch(database: Database, shop: Merchant, told: Told) -> None:
     """Its records go one by one then, and each is told."""
     told.refusals = [NotConfirmedError({}, 2)]
-    waiting = ToRecord(2)
+    waiting = RecordQueue(2)
     finished: list[object] = []
     with ThreadPoolExecutor(1) as threads:
-        stage = Stage(
+        stage = BatchStage(
             "recording",
             waiting,
-            Recording(database, told, DELAYS).of,
+            Recorder(database, told, DELAYS).of,
             batch=500,
             threads=threads,
             wake=lambda: None,
@@ -140,8 +139,8 @@ def test_another_process_wrote_it_down_and_died(database: Database, shop: Mercha
     dying = Told()
     dying.refusals = [RuntimeError("killed")]
     with pytest.raises(RuntimeError, match="killed"):
-        Recording(database, dying, DELAYS).of([(one, failed())])()
-    Recording(database, told, DELAYS).of([(one, failed())])()
+        Recorder(database, dying, DELAYS).of([(one, failed())])()
+    Recorder(database, told, DELAYS).of([(one, failed())])()
     assert told.topics == ["webhooks.delay.1"]
 
 
@@ -153,7 +152,9 @@ def test_the_ninth_failure_is_told_by_whoever_comes_second(
     assert isinstance(one.wanted, DeliveryDue)
     last = DeliveryDue(one.wanted.id, one.wanted.application_id, 9, one.wanted.due_at)
     for producer in (Told(), told):
-        Recording(database, producer, DELAYS).of([(Try(last, key_of(last), task(last)), failed())])()
+        Recorder(database, producer, DELAYS).of(
+            [(TryInProgress(last, try_key(last), task(last)), failed())]
+        )()
     assert told.topics == ["webhooks.dead"]
 
 
@@ -176,4 +177,4 @@ def test_what_is_put_back_does_not_wait_behind_what_is_due_much_later(
 ) -> None:
     (one,) = tries(database, shop, 1)
     assert isinstance(one.wanted, DeliveryDue)
-    assert back_on_its_way(one.wanted, due_in_s, DELAYS).topic == topic
+    assert to_requeue(one.wanted, due_in_s, DELAYS).topic == topic

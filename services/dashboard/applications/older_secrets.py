@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg import Cursor
 
-from shared.domain.deliveries.facets import FACET_SQL, facets
+from shared.domain.deliveries.try_results import FACET_SQL, matching_facets
 
 _MOST = 5000
 # Not by status: it is the facet that has an index.
@@ -29,7 +29,7 @@ def count_with_older_secret(cursor: Cursor[Any], application_id: UUID, version: 
     values = {
         "application": application_id,
         "version": version,
-        "pending": facets(status="pending"),
+        "pending": matching_facets(status="pending"),
         "most": _MOST,
     }
     row = cursor.execute(_COUNT, values).fetchone()

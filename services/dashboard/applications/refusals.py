@@ -10,7 +10,7 @@ from shared.domain.applications.errors import (
     WebhookSecretRolledError,
 )
 from shared.domain.applications.provider_accounts import CredentialNotUsableError, CredentialsIncompleteError
-from shared.domain.deliveries.sendability import Refusal, SendingRefusedError
+from shared.domain.deliveries.pause import SendingRefusedError, SendRefusal
 from shared.platform.errors import RefusedError
 from shared.platform.outbound_url import MAX_LENGTH, UrlFault, WebhookUrlError
 
@@ -33,8 +33,8 @@ _REFUSALS = {
     ),
 }
 _SENDING = {
-    Refusal.NO_URL: _("There is no webhook URL to send to. Set one first."),
-    Refusal.PAUSED: _("An operator has paused the webhooks of this application. Nothing was sent."),
+    SendRefusal.NO_URL: _("There is no webhook URL to send to. Set one first."),
+    SendRefusal.PAUSED: _("An operator has paused the webhooks of this application. Nothing was sent."),
 }
 
 _URL_FAULTS = {

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from psycopg import Connection
 
 from shared.domain.applications.errors import ApplicationNotFoundError
-from shared.domain.deliveries.sendability import check_can_send
+from shared.domain.deliveries.pause import check_can_send
 from shared.domain.intents.states import EventType
 from shared.domain.topics import WEBHOOKS_DELIVER
 from shared.platform.tracing.spans import current_trace

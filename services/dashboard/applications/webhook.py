@@ -18,8 +18,7 @@ from shared.domain.applications.errors import WebhookSecretRolledError
 from shared.domain.applications.registry import Application, set_webhook_url
 from shared.domain.applications.webhook_secrets import current_version, roll_webhook_secret
 from shared.domain.audit_log import Action
-from shared.domain.deliveries.pause import paused_since
-from shared.domain.deliveries.sendability import SendingRefusedError
+from shared.domain.deliveries.pause import SendingRefusedError, paused_since
 from shared.platform.outbound_url import WebhookUrlError
 
 _SEE_OTHER = 303

@@ -10,7 +10,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from services.dashboard.deliveries.answer_text import harmless
-from shared.domain.deliveries.failures import ANSWER_LIMIT
+from shared.domain.deliveries.try_results import RESPONSE_BODY_LIMIT
 from shared.platform.uuids import moment_of
 
 
@@ -55,7 +55,7 @@ class DeliveryTry:
 
     @property
     def is_cut(self) -> bool:
-        return len(self.answer) >= ANSWER_LIMIT
+        return len(self.answer) >= RESPONSE_BODY_LIMIT
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from uuid import UUID
 from flask_babel import gettext as _
 
 from services.dashboard.days import begin_of, day_in, floor_of
-from shared.domain.deliveries.facets import EVENTS, STATUSES, Answered, facets
+from shared.domain.deliveries.try_results import EVENTS, STATUSES, ResponseClass, matching_facets
 from shared.domain.intents.states import EventType
 from shared.platform.uuids import uuid_in
 
@@ -25,7 +25,7 @@ _MOST_SHOWN = 100
 class Filters:
     status: str | None = None
     event: EventType | None = None
-    answered: Answered | None = None
+    answered: ResponseClass | None = None
     first_day: date | None = None
     last_day: date | None = None
     sought: UUID | None = None
@@ -39,7 +39,7 @@ class Filters:
         """None: of any facet, also of those that have no number."""
         if self.status is None and self.event is None and self.answered is None:
             return None
-        return facets(self.status, self.event, self.answered)
+        return matching_facets(self.status, self.event, self.answered)
 
     @property
     def lowest(self) -> UUID:
@@ -67,7 +67,7 @@ def read_filters(given: Mapping[str, str]) -> Filters:
     return Filters(
         status=shown.get("status") if shown.get("status") in STATUSES else None,
         event=event if event in EVENTS else None,
-        answered=_one_of(Answered, shown.get("answer")),
+        answered=_one_of(ResponseClass, shown.get("answer")),
         first_day=first_day,
         last_day=last_day,
         sought=sought,

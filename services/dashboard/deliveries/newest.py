@@ -1,6 +1,6 @@
 """The newest deliveries of an application that have one of some facets, however many others there are."""
 
-from shared.domain.deliveries.facets import FACET_SQL
+from shared.domain.deliveries.try_results import FACET_SQL
 
 
 def newest_sql(columns: str, most: int, condition: str = "true") -> str:

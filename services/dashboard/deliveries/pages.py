@@ -25,8 +25,8 @@ from services.dashboard.workshop import Workshop
 from shared.console.requests import wants_part
 from shared.domain.applications.registry import Application
 from shared.domain.audit_log import Action
+from shared.domain.deliveries.pause import SendingRefusedError, SendRefusal, find_send_refusal
 from shared.domain.deliveries.resend import request_resend
-from shared.domain.deliveries.sendability import Refusal, SendingRefusedError, refusal_of
 from shared.platform.settings import RETRY_STEPS
 from shared.platform.uuids import uuid_in
 
@@ -34,14 +34,16 @@ _SEE_OTHER = 303
 
 
 _REFUSED = {
-    Refusal.NO_URL: lazy_gettext("Nothing can be resent: the application has no webhook URL. Set one first."),
-    Refusal.PAUSED: lazy_gettext(
+    SendRefusal.NO_URL: lazy_gettext(
+        "Nothing can be resent: the application has no webhook URL. Set one first."
+    ),
+    SendRefusal.PAUSED: lazy_gettext(
         "Nothing can be resent: an operator has paused the webhooks of this application."
     ),
 }
 
 
-def refusal_text(refusal: Refusal) -> str:
+def refusal_text(refusal: SendRefusal) -> str:
     return str(_REFUSED[refusal])
 
 
@@ -59,7 +61,7 @@ class DeliveryPages:
     def show(self, application: Application, delivery: UUID) -> ResponseReturnValue:
         with self.workshop.database.transaction() as connection:
             shown = self._shown(connection, application, delivery)
-            refusal = refusal_of(connection, application.id)
+            refusal = find_send_refusal(connection, application.id)
         if wants_part():
             return render_template("deliveries/delivery_part.html", **shown)
         return render_template(

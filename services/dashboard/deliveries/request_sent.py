@@ -16,8 +16,8 @@ from shared.domain.deliveries.signing import (
     CONTENT_TYPE,
     SIGNATURE_HEADER,
     USER_AGENT,
-    body_of,
-    signature_of,
+    build_body,
+    sign_body,
     signing_key,
 )
 from shared.platform.encryption import CannotOpenSealError, SealedForAnotherPurposeError, SecretBox
@@ -67,7 +67,7 @@ def request_sent(
     tries: Sequence[DeliveryTry],
 ) -> RequestSent:
     """That of the latest try; before the first, what it will be."""
-    body = body_of(str(delivery.id), delivery.event, str(delivery.intent_uuid))
+    body = build_body(str(delivery.id), delivery.event, str(delivery.intent_uuid))
     latest = tries[0] if tries else None
     version = latest.secret_version if latest else delivery.secret_version
     versions = {version, *(one.secret_version for one in tries)}
@@ -92,7 +92,7 @@ def _signed(
         secret = open_webhook_secret(connection, box, application_id, version)
     except (WebhookSecretNotFoundError, CannotOpenSealError, SealedForAnotherPurposeError):
         return None
-    return signature_of(body, signing_key(secret.text))
+    return sign_body(body, signing_key(secret.text))
 
 
 def _headers(url: str, body: bytes, signature: str | None) -> list[tuple[str, str]]:

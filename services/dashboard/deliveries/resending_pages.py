@@ -21,17 +21,17 @@ from shared.domain.applications.registry import Application
 from shared.domain.audit_log import Action, Details
 from shared.domain.deliveries.bulk_resend import (
     BulkResend,
+    BulkResendInProgressError,
     BulkResendNotFoundError,
     NothingFailedError,
-    ResendingAlreadyError,
-    begin_resending_failed,
     count_failed,
-    find_under_way,
+    find_running_bulk_resend,
     get_bulk_resend,
-    list_latest,
-    stop_resending_failed,
+    list_latest_bulk_resends,
+    start_bulk_resend,
+    stop_bulk_resend,
 )
-from shared.domain.deliveries.sendability import SendingRefusedError, refusal_of
+from shared.domain.deliveries.pause import SendingRefusedError, find_send_refusal
 from shared.platform.database.first_value import first_value
 from shared.platform.uuids import moment_of, uuid_in
 
@@ -73,12 +73,12 @@ class ResendingPages:
                 period = _period(_today(connection), errors)
                 if period is None:
                     return self._form(connection, application), _UNPROCESSABLE
-                begun, is_new = begin_resending_failed(
+                begun, is_new = start_bulk_resend(
                     connection, application.id, bulk_id, period.since, period.until
                 )
                 if is_new:
                     _note_begun(connection, application, period, begun)
-        except ResendingAlreadyError as error:
+        except BulkResendInProgressError as error:
             flash(
                 _("Failed deliveries are being resent already. Wait until that has ended, or stop it."), "bad"
             )
@@ -101,7 +101,7 @@ class ResendingPages:
 
     def stop(self, application: Application, resend: UUID) -> ResponseReturnValue:
         with self.workshop.database.transaction() as connection:
-            if stop_resending_failed(connection, application.id, resend):
+            if stop_bulk_resend(connection, application.id, resend):
                 bulk = _found(connection, application, resend)
                 details: Details = {"resend": str(resend), "resent": bulk.resent}
                 note(connection, Action.RESENDING_STOPPED, application_id=application.id, details=details)
@@ -115,7 +115,7 @@ class ResendingPages:
         today = _today(connection)
         errors: dict[str, str] = {}
         period = _period(today, errors)
-        refusal = refusal_of(connection, application.id)
+        refusal = find_send_refusal(connection, application.id)
         return render_template(
             "deliveries/resend_failed.html",
             given={
@@ -125,8 +125,8 @@ class ResendingPages:
             errors=errors,
             period=period,
             found=period and count_failed(connection, application.id, period.since, period.until),
-            under_way=find_under_way(connection, application.id),
-            latest=list_latest(connection, application.id),
+            under_way=find_running_bulk_resend(connection, application.id),
+            latest=list_latest_bulk_resends(connection, application.id),
             last_day=_last_day,
             day=day,
             refusal=refusal and refusal_text(refusal),

@@ -6,8 +6,7 @@ from babel.dates import format_date
 from flask_babel import lazy_gettext as _
 
 from shared.console.language import current_language
-from shared.domain.deliveries.facets import Answered
-from shared.domain.deliveries.failures import NO_URL, Failure
+from shared.domain.deliveries.try_results import NO_URL, ResponseClass, TryFailure
 from shared.domain.intents.states import EventType
 from shared.platform.web.languages import LIBYA
 
@@ -15,33 +14,33 @@ STATUSES = {"pending": _("Pending"), "succeeded": _("Succeeded"), "failed": _("F
 TONES = {"pending": "waiting", "succeeded": "good", "failed": "bad"}
 EVENTS = {EventType.SUCCEEDED: _("Payment succeeded"), EventType.CANCELED: _("Payment canceled")}
 ANSWERS = {
-    Answered.SUCCESS: _("2xx: taken"),
-    Answered.REDIRECT: _("3xx: redirected"),
-    Answered.CLIENT_ERROR: _("4xx: refused"),
-    Answered.SERVER_ERROR: _("5xx: server error"),
-    Answered.NOTHING: _("No answer"),
-    Answered.NOT_TRIED: _("Not tried yet"),
+    ResponseClass.SUCCESS: _("2xx: taken"),
+    ResponseClass.REDIRECT: _("3xx: redirected"),
+    ResponseClass.CLIENT_ERROR: _("4xx: refused"),
+    ResponseClass.SERVER_ERROR: _("5xx: server error"),
+    ResponseClass.NOTHING: _("No answer"),
+    ResponseClass.NOT_TRIED: _("Not tried yet"),
 }
 FAILURES = {
-    Failure.DNS: _("Name not found"),
-    Failure.REFUSED: _("Connection refused"),
-    Failure.UNREACHABLE: _("Not reachable"),
-    Failure.TLS: _("TLS error"),
-    Failure.TIMEOUT: _("No answer in time"),
-    Failure.BROKEN_ANSWER: _("Broken answer"),
-    Failure.BLOCKED_ADDRESS: _("Address not allowed"),
+    TryFailure.DNS: _("Name not found"),
+    TryFailure.REFUSED: _("Connection refused"),
+    TryFailure.UNREACHABLE: _("Not reachable"),
+    TryFailure.TLS: _("TLS error"),
+    TryFailure.TIMEOUT: _("No answer in time"),
+    TryFailure.BROKEN_ANSWER: _("Broken answer"),
+    TryFailure.BLOCKED_ADDRESS: _("Address not allowed"),
     NO_URL: _("No webhook URL"),
 }
 EXPLAINED = {
-    Failure.DNS: _("The host name in the URL could not be found in the DNS."),
-    Failure.REFUSED: _("Nothing listens at this address and port: the connection was refused."),
-    Failure.UNREACHABLE: _("No connection could be made to this address."),
-    Failure.TLS: _(
+    TryFailure.DNS: _("The host name in the URL could not be found in the DNS."),
+    TryFailure.REFUSED: _("Nothing listens at this address and port: the connection was refused."),
+    TryFailure.UNREACHABLE: _("No connection could be made to this address."),
+    TryFailure.TLS: _(
         "The TLS connection failed. The certificate may have expired, be for another name, or miss its chain."
     ),
-    Failure.TIMEOUT: _("The headers of an answer did not arrive within 10 seconds."),
-    Failure.BROKEN_ANSWER: _("What came back is no complete HTTP answer."),
-    Failure.BLOCKED_ADDRESS: _("The host name leads to an address that is not public. Nothing was sent."),
+    TryFailure.TIMEOUT: _("The headers of an answer did not arrive within 10 seconds."),
+    TryFailure.BROKEN_ANSWER: _("What came back is no complete HTTP answer."),
+    TryFailure.BLOCKED_ADDRESS: _("The host name leads to an address that is not public. Nothing was sent."),
     NO_URL: _("The webhook URL was removed before this try came due. Nothing was sent."),
 }
 EVENT_OPTIONS = [(str(event), text) for event, text in EVENTS.items()]

@@ -9,8 +9,7 @@ from psycopg import Connection
 from services.dashboard.days import floor_of
 from services.dashboard.deliveries.newest import newest_sql
 from services.dashboard.overview.health import TriedDelivery
-from shared.domain.deliveries.facets import Answered, facets
-from shared.domain.deliveries.failures import NO_URL
+from shared.domain.deliveries.try_results import NO_URL, ResponseClass, matching_facets
 from shared.platform.database.index_order import read_in_order
 from shared.platform.uuids import moment_of
 
@@ -19,11 +18,11 @@ NEWEST_SUCCEEDED = 1000
 
 TRIED = [
     facet
-    for answered in Answered
-    if answered is not Answered.NOT_TRIED
-    for facet in facets(answered=answered)
+    for answered in ResponseClass
+    if answered is not ResponseClass.NOT_TRIED
+    for facet in matching_facets(answered=answered)
 ]
-SUCCEEDED = facets(status="succeeded")
+SUCCEEDED = matching_facets(status="succeeded")
 
 
 NEWEST_TRIED_SQL = newest_sql(

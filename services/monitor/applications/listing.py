@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.domain.deliveries.facets import FACET_SQL, Answered, facets
+from shared.domain.deliveries.try_results import FACET_SQL, ResponseClass, matching_facets
 from shared.platform.database.index_order import read_in_order
 from shared.platform.uuids import uuid_in
 
@@ -20,7 +20,12 @@ IN_A_ROW = 3
 """So many of the newest that were tried, and none was taken: the endpoint is in trouble. Fewer are a hiccup."""
 _LAST = UUID(int=(1 << 128) - 1)
 PENDING_SQL = f"{FACET_SQL} between 100 and 199"
-TRIED = [one for kind in Answered if kind is not Answered.NOT_TRIED for one in facets(answered=kind)]
+TRIED = [
+    one
+    for kind in ResponseClass
+    if kind is not ResponseClass.NOT_TRIED
+    for one in matching_facets(answered=kind)
+]
 
 # Only what was sent to the URL of today tells of it. Of each facet its newest, found by pairs in the index's order.
 FAILING_SQL = f"""

@@ -16,11 +16,10 @@ from services.monitor.dead.tries import intent_of, list_tries
 from services.monitor.workshop import Workshop
 from shared.console.requests import wants_part
 from shared.domain.applications.registry import names_of
-from shared.domain.deliveries.exhausted import Exhausted, ExhaustedPage, get_exhausted, list_exhausted
-from shared.domain.deliveries.resend_exhausted import resend_exhausted
-from shared.domain.deliveries.resend import DeliveryNotFoundError
-from shared.domain.deliveries.sendability import SendingRefusedError, refusal_of
-from shared.domain.deliveries.signing import body_of
+from shared.domain.deliveries.exhausted import ExhaustedDelivery, ExhaustedPage, get_exhausted, list_exhausted
+from shared.domain.deliveries.pause import SendingRefusedError, find_send_refusal
+from shared.domain.deliveries.resend import DeliveryNotFoundError, resend_exhausted
+from shared.domain.deliveries.signing import build_body
 from shared.platform.settings import RETRY_STEPS
 from shared.platform.uuids import uuid_in
 
@@ -60,8 +59,8 @@ class ExhaustedPages:
             found = _found(connection, delivery)
             tries = list_tries(connection, delivery)
             intent = intent_of(connection, delivery)
-            refusal = refusal_of(connection, found.application_id)
-        body = body_of(str(delivery), found.event or "", str(intent)).decode()
+            refusal = find_send_refusal(connection, found.application_id)
+        body = build_body(str(delivery), found.event or "", str(intent)).decode()
         return render_template(
             "dead/delivery_part.html" if wants_part() else "dead/delivery.html",
             delivery=found,
@@ -98,7 +97,7 @@ class ExhaustedPages:
         kafka = self.workshop.settings.kafka
         if application is None:
             return list_exhausted(connection, kafka, before, _PAGE)
-        found: list[Exhausted] = []
+        found: list[ExhaustedDelivery] = []
         for _look in range(_MOST_LOOKS):
             page = list_exhausted(connection, kafka, before, _LOOK)
             found.extend(one for one in page.deliveries if one.application_id == application)
@@ -108,7 +107,7 @@ class ExhaustedPages:
         return ExhaustedPage(found, before)
 
 
-def _found(connection: Connection[Any], delivery_id: UUID) -> Exhausted:
+def _found(connection: Connection[Any], delivery_id: UUID) -> ExhaustedDelivery:
     try:
         return get_exhausted(connection, delivery_id)
     except DeliveryNotFoundError:

@@ -17,9 +17,7 @@ from services.monitor.dead.bulk_resends import Resending, find_resend, list_rese
 from services.monitor.workshop import Workshop
 from shared.console.requests import wants_part
 from shared.domain.audit_log import Action, Details
-from shared.domain.deliveries.bulk_resend import stop_resending_failed
-from shared.domain.deliveries.resend_exhausted import resend_all_exhausted
-from shared.domain.deliveries.resend_exhausted import ResendingAll
+from shared.domain.deliveries.bulk_resend import BulkResendSummary, resend_all_exhausted, stop_bulk_resend
 from shared.platform.database.first_value import first_value
 from shared.platform.uuids import uuid_in
 
@@ -65,7 +63,7 @@ class ResendPages:
     def stop_resend(self, resend: UUID) -> ResponseReturnValue:
         with self.workshop.database.transaction() as connection:
             application_id = _found(connection, resend).application_id
-            is_new = stop_resending_failed(connection, application_id, resend)
+            is_new = stop_bulk_resend(connection, application_id, resend)
             if is_new:
                 details: Details = {"resend": str(resend), "resent": _found(connection, resend).resent}
                 note(connection, Action.RESENDING_STOPPED, application_id=application_id, details=details)
@@ -87,7 +85,7 @@ def _form(error: str | None) -> str:
     )
 
 
-def _tell(outcome: ResendingAll) -> None:
+def _tell(outcome: BulkResendSummary) -> None:
     if outcome.begun:
         flash(
             ngettext(

@@ -7,8 +7,8 @@ from shared.domain.dead_letters.queries import LetterNotFoundError
 from shared.domain.dead_letters.replays import NothingToReplayError, ReplayingAlreadyError
 from shared.domain.dead_letters.republish import LetterLostError, OriginRefusedError, RecordRefusedError
 from shared.domain.deliveries.exhausted import GONE
-from shared.domain.deliveries.failures import NO_URL, Failure
-from shared.domain.deliveries.sendability import Refusal, SendingRefusedError
+from shared.domain.deliveries.pause import SendingRefusedError, SendRefusal
+from shared.domain.deliveries.try_results import NO_URL, TryFailure
 from shared.platform.errors import RefusedError
 
 STATUSES = {
@@ -19,13 +19,13 @@ STATUSES = {
 }
 TONES = {"pending": "waiting", "succeeded": "good", "failed": "bad", GONE: "quiet"}
 FAILURES = {
-    Failure.DNS: _("Name not found"),
-    Failure.REFUSED: _("Connection refused"),
-    Failure.UNREACHABLE: _("Not reachable"),
-    Failure.TLS: _("TLS error"),
-    Failure.TIMEOUT: _("No answer in time"),
-    Failure.BROKEN_ANSWER: _("Broken answer"),
-    Failure.BLOCKED_ADDRESS: _("Address not allowed"),
+    TryFailure.DNS: _("Name not found"),
+    TryFailure.REFUSED: _("Connection refused"),
+    TryFailure.UNREACHABLE: _("Not reachable"),
+    TryFailure.TLS: _("TLS error"),
+    TryFailure.TIMEOUT: _("No answer in time"),
+    TryFailure.BROKEN_ANSWER: _("Broken answer"),
+    TryFailure.BLOCKED_ADDRESS: _("Address not allowed"),
     NO_URL: _("No webhook URL"),
 }
 OUTCOMES = {
@@ -43,8 +43,8 @@ PERIODS = {
     "30d": _("The last 30 days"),
 }
 REFUSALS = {
-    Refusal.NO_URL: _("The application has no webhook URL, so nothing can be sent to it."),
-    Refusal.PAUSED: _("The webhooks of this application are paused. Resume them first."),
+    SendRefusal.NO_URL: _("The application has no webhook URL, so nothing can be sent to it."),
+    SendRefusal.PAUSED: _("The webhooks of this application are paused. Resume them first."),
 }
 _CANNOT: dict[type[RefusedError], object] = {
     LetterNotFoundError: _("There is no such dead letter any more. They are kept for 30 days."),

@@ -14,8 +14,8 @@ from prometheus_client import Counter
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.domain.deliveries.bulk_resend import FAILED_FACETS, OF_FACET_SQL, Outcome
-from shared.domain.deliveries.sendability import refusal_of
+from shared.domain.deliveries.bulk_resend import FAILED_FACETS, FAILED_OF_FACET_SQL, BulkResendOutcome
+from shared.domain.deliveries.pause import find_send_refusal
 from shared.domain.topics import WEBHOOKS_RESEND
 from shared.platform.database.index_order import read_in_order
 from shared.platform.database.pool import Database
@@ -35,7 +35,7 @@ order by next_batch_at limit 1 for update skip locked"""
 # by somebody, or has failed only now. The limit is written out for the planner's sake.
 BATCH_SQL = f"""
 select failed.id from unnest(%(facets)s::smallint[]) as wanted (facet)
-cross join lateral ({OF_FACET_SQL} limit {BATCH}) as failed
+cross join lateral ({FAILED_OF_FACET_SQL} limit {BATCH}) as failed
 order by id limit {BATCH}"""
 _UNTIL_ID = "select uuid7_floor(%s)"
 # What somebody has asked for, and what is in line from an earlier bulk, is on its way: it goes once. After an hour
@@ -101,7 +101,7 @@ def _claim(connection: Connection[Any]) -> _BulkResend | None:
 
 
 def _advance(connection: Connection[Any], under_way: _BulkResend) -> int:
-    refusal = refusal_of(connection, under_way.application_id)
+    refusal = find_send_refusal(connection, under_way.application_id)
     deliveries = [] if refusal else _next_deliveries(connection, under_way)
     resent = 0
     if deliveries:
@@ -111,7 +111,9 @@ def _advance(connection: Connection[Any], under_way: _BulkResend) -> int:
             "wishes": [resend_id(under_way.id, delivery) for delivery in deliveries],
         }
         resent = connection.execute(_REQUEST_RESENDS, values).rowcount
-    outcome = Outcome(refusal) if refusal else Outcome.DONE if len(deliveries) < BATCH else None
+    outcome = (
+        BulkResendOutcome(refusal) if refusal else BulkResendOutcome.DONE if len(deliveries) < BATCH else None
+    )
     connection.execute(
         _ADVANCE,
         {

@@ -27,7 +27,7 @@ _TOLD_AGAIN_WITHIN = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Exhausted:
+class ExhaustedDelivery:
     delivery_id: UUID
     offset: int | None
     """In webhooks.dead; None where nobody looked there."""
@@ -52,7 +52,7 @@ class Exhausted:
 
 @dataclass(frozen=True, slots=True)
 class ExhaustedPage:
-    deliveries: Sequence[Exhausted]
+    deliveries: Sequence[ExhaustedDelivery]
     next_before: int | None
     """Where the next page begins; None: there is nothing older."""
 
@@ -99,7 +99,7 @@ def list_exhausted(
     )
 
 
-def get_exhausted(connection: Connection[Any], delivery_id: UUID) -> Exhausted:
+def get_exhausted(connection: Connection[Any], delivery_id: UUID) -> ExhaustedDelivery:
     """From PostgreSQL alone."""
     known = _look(connection, [delivery_id]).get(delivery_id)
     if known is None:
@@ -124,15 +124,15 @@ def _message(found: Record) -> DeliveryExhausted | None:
     return message if isinstance(message, DeliveryExhausted) else None
 
 
-def _look(connection: Connection[Any], ids: Sequence[UUID]) -> dict[UUID, Exhausted]:
+def _look(connection: Connection[Any], ids: Sequence[UUID]) -> dict[UUID, ExhaustedDelivery]:
     if not ids:
         return {}
     with connection.cursor(row_factory=dict_row) as cursor:
         return {row["id"]: _exhausted(row) for row in cursor.execute(_LOOK, (list(ids),))}
 
 
-def _exhausted(row: dict[str, Any]) -> Exhausted:
-    return Exhausted(
+def _exhausted(row: dict[str, Any]) -> ExhaustedDelivery:
+    return ExhaustedDelivery(
         delivery_id=row["id"],
         offset=None,
         at=row["ended_at"] or row["updated_at"],
@@ -150,8 +150,8 @@ def _exhausted(row: dict[str, Any]) -> Exhausted:
     )
 
 
-def _gone(offset: int, message: DeliveryExhausted) -> Exhausted:
-    return Exhausted(
+def _gone(offset: int, message: DeliveryExhausted) -> ExhaustedDelivery:
+    return ExhaustedDelivery(
         delivery_id=message.id,
         offset=offset,
         at=in_utc(message.at),

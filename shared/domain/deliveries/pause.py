@@ -1,12 +1,14 @@
 """An operator pauses the webhooks of one application, and resumes them: what falls due meanwhile is parked."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection, Cursor
 
 from shared.domain.applications.errors import ApplicationNotFoundError
+from shared.platform.errors import RefusedError
 
 _SINCE = "select webhooks_paused_at from applications where id = %s"
 _PAUSE = """
@@ -41,3 +43,39 @@ def _was_before(connection: Connection[Any], application_id: UUID) -> bool:
     if connection.execute(_SINCE, (application_id,)).fetchone() is None:
         raise ApplicationNotFoundError(application_id)
     return False
+
+
+class SendRefusal(StrEnum):
+    """Why nothing is sent now."""
+
+    NO_URL = "no_url"
+    PAUSED = "paused"
+
+
+_TEXTS = {
+    SendRefusal.NO_URL: "the application has no webhook URL; set one first",
+    SendRefusal.PAUSED: "an operator has paused this application's webhooks",
+}
+_STANDING = "select webhook_url is not null, webhooks_paused_at is not null from applications where id = %s"
+
+
+class SendingRefusedError(RefusedError):
+    """It cannot be sent now; the text says why."""
+
+    def __init__(self, refusal: SendRefusal) -> None:
+        super().__init__(_TEXTS[refusal])
+        self.refusal = refusal
+
+
+def find_send_refusal(connection: Connection[Any], application_id: UUID) -> SendRefusal | None:
+    row = connection.execute(_STANDING, (application_id,)).fetchone()
+    has_url, is_paused = row or (False, False)
+    if not has_url:
+        return SendRefusal.NO_URL
+    return SendRefusal.PAUSED if is_paused else None
+
+
+def check_can_send(connection: Connection[Any], application_id: UUID) -> None:
+    refusal = find_send_refusal(connection, application_id)
+    if refusal is not None:
+        raise SendingRefusedError(refusal)

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from shared.domain.deliveries.sendability import check_can_send
+from shared.domain.audit_log import Action, Actor, record
+from shared.domain.deliveries.pause import check_can_send
 from shared.domain.topics import WEBHOOKS_RESEND
 from shared.platform.errors import RefusedError
 from shared.platform.tracing.spans import current_trace
@@ -25,7 +26,7 @@ class DeliveryNotFoundError(RefusedError):
         super().__init__(f"there is no delivery {delivery_id}")
 
 
-def application_of(connection: Connection[Any], delivery_id: UUID) -> UUID:
+def get_application_id(connection: Connection[Any], delivery_id: UUID) -> UUID:
     """Whose delivery it is."""
     row = connection.execute(_OWNER, (delivery_id,)).fetchone()
     if row is None:
@@ -35,7 +36,7 @@ def application_of(connection: Connection[Any], delivery_id: UUID) -> UUID:
 
 def request_resend(connection: Connection[Any], delivery_id: UUID, resend_id: UUID) -> bool:
     """`resend_id` names the wish. Asking twice with one id sends once; the second time it returns False."""
-    application_id = application_of(connection, delivery_id)
+    application_id = get_application_id(connection, delivery_id)
     check_can_send(connection, application_id)
     if connection.execute(_WISH, (resend_id, delivery_id)).rowcount == 0:
         return False
@@ -47,4 +48,18 @@ def request_resend(connection: Connection[Any], delivery_id: UUID, resend_id: UU
         "trace": current_trace(),
     }
     connection.execute(_QUEUE, values)
+    return True
+
+
+def resend_exhausted(connection: Connection[Any], delivery_id: UUID, resend_id: UUID, actor: Actor) -> bool:
+    """`resend_id` names the wish. Asking twice with one id sends once; the second time it returns False."""
+    if not request_resend(connection, delivery_id, resend_id):
+        return False
+    record(
+        connection,
+        actor,
+        Action.DELIVERY_RESENT,
+        application_id=get_application_id(connection, delivery_id),
+        details={"delivery": str(delivery_id)},
+    )
     return True

@@ -7,7 +7,7 @@ SIGNATURE_HEADER = "Service-Signature"
 USER_AGENT = "Mizan"
 
 
-def body_of(delivery_id: str, event: str, intent_uuid: str) -> bytes:
+def build_body(delivery_id: str, event: str, intent_uuid: str) -> bytes:
     """Ids and event names have no character that JSON would escape."""
     return f'{{"id":"{delivery_id}","event":"{event}","data":{{"uuid":"{intent_uuid}"}}}}'.encode()
 
@@ -17,7 +17,7 @@ def signing_key(secret: str) -> hmac.HMAC:
     return hmac.new(secret.encode(), digestmod="sha256")
 
 
-def signature_of(body: bytes, key: hmac.HMAC) -> str:
+def sign_body(body: bytes, key: hmac.HMAC) -> str:
     signing = key.copy()
     signing.update(body)
     return signing.hexdigest()

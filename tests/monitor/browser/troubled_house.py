@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from shared.domain.audit_log import Actor
 from shared.domain.dead_letters.replays import begin_run
-from shared.domain.deliveries.resend_exhausted import resend_all_exhausted
+from shared.domain.deliveries.bulk_resend import resend_all_exhausted
 from shared.domain.messages import DeliveryExhausted, encode
 from shared.domain.topics import WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from shared.platform.settings import MonitorSettings

@@ -10,8 +10,9 @@ alter table webhook_deliveries add column is_test boolean not null default false
 comment on column webhook_deliveries.is_test is 'somebody tries their endpoint; there is no such intent';
 """
 
-# shared/domain/deliveries/facets.py has the same numbers. Every filter of the list is a set of facets, and of each the
-# newest are found by one index, however many there are. A kind of event that is not named here is in no filtered list.
+# shared/domain/deliveries/try_results.py has the same numbers. Every filter of the list is a set of facets, and of each
+# the newest are found by one index, however many there are. A kind of event that is not named here is in no
+# filtered list.
 LISTS = """
 create function delivery_facet(status text, event text, last_status_code integer, last_failure text)
 returns smallint language sql immutable parallel safe

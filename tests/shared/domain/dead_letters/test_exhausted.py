@@ -5,9 +5,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from shared.domain.deliveries.bulk_resend import resend_all_exhausted
 from shared.domain.deliveries.exhausted import GONE, ExhaustedPage, get_exhausted, list_exhausted
-from shared.domain.deliveries.resend_exhausted import resend_all_exhausted, resend_exhausted
-from shared.domain.deliveries.resend import DeliveryNotFoundError
+from shared.domain.deliveries.resend import DeliveryNotFoundError, resend_exhausted
 from shared.domain.messages import DeliveryExhausted, encode
 from shared.domain.topics import WEBHOOKS_DEAD
 from shared.platform.database.pool import Database
@@ -179,7 +179,7 @@ class TestResendingAll:
         self, graveyard: Graveyard, deliveries: Deliveries, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """After an outage of ours thousands may have failed ones; each asking begins some more of them."""
-        monkeypatch.setattr("shared.domain.deliveries.resend_exhausted._TIME_LIMIT_S", -1.0)
+        monkeypatch.setattr("shared.domain.deliveries.bulk_resend._TIME_LIMIT_S", -1.0)
         for application in (deliveries.application_id, self._application(deliveries, "another")):
             deliveries.make("failed", 500, tries=9, application_id=application)
         now = datetime.now(UTC)

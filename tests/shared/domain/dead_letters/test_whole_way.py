@@ -1,7 +1,7 @@
 """From the trouble to its end: a real consumer gives up, the cause is mended, somebody replays, and it is delivered."""
 
 from shared.domain.deliveries.exhausted import list_exhausted
-from shared.domain.deliveries.resend_exhausted import resend_exhausted
+from shared.domain.deliveries.resend import resend_exhausted
 from shared.domain.topics import DEAD_LETTERS, WEBHOOKS_DELIVER
 from tests.shared.domain.dead_letters.graveyard import AMAL, Graveyard
 from tests.waiting import eventually

@@ -11,9 +11,9 @@ from pathlib import Path
 import certifi
 import pycurl
 
-from shared.domain.deliveries.failures import ANSWER_LIMIT, Failure
-from services.webhooks.names import Destination
+from services.webhooks.http.dns import Destination
 from shared.domain.deliveries.signing import CONTENT_TYPE, SIGNATURE_HEADER, USER_AGENT
+from shared.domain.deliveries.try_results import RESPONSE_BODY_LIMIT, TryFailure
 from shared.platform.outbound_url import is_public_address
 from shared.platform.tracing.traceparent import HEADER as TRACE_HEADER
 
@@ -26,17 +26,17 @@ _IDLE_CONNECTION_KEPT_S = 30
 _CONNECTION_KEPT_S = 120  # by then the name may mean another address
 
 _FAILURES = {
-    pycurl.E_COULDNT_RESOLVE_HOST: Failure.DNS,
-    pycurl.E_COULDNT_CONNECT: Failure.UNREACHABLE,
-    pycurl.E_OPERATION_TIMEDOUT: Failure.TIMEOUT,
-    pycurl.E_URL_MALFORMAT: Failure.BLOCKED_ADDRESS,
-    pycurl.E_PEER_FAILED_VERIFICATION: Failure.TLS,
-    pycurl.E_SSL_CACERT_BADFILE: Failure.TLS,
-    pycurl.E_SSL_CERTPROBLEM: Failure.TLS,
-    pycurl.E_SSL_CIPHER: Failure.TLS,
-    pycurl.E_SSL_CONNECT_ERROR: Failure.TLS,
-    pycurl.E_SSL_INVALIDCERTSTATUS: Failure.TLS,
-    pycurl.E_SSL_ISSUER_ERROR: Failure.TLS,
+    pycurl.E_COULDNT_RESOLVE_HOST: TryFailure.DNS,
+    pycurl.E_COULDNT_CONNECT: TryFailure.UNREACHABLE,
+    pycurl.E_OPERATION_TIMEDOUT: TryFailure.TIMEOUT,
+    pycurl.E_URL_MALFORMAT: TryFailure.BLOCKED_ADDRESS,
+    pycurl.E_PEER_FAILED_VERIFICATION: TryFailure.TLS,
+    pycurl.E_SSL_CACERT_BADFILE: TryFailure.TLS,
+    pycurl.E_SSL_CERTPROBLEM: TryFailure.TLS,
+    pycurl.E_SSL_CIPHER: TryFailure.TLS,
+    pycurl.E_SSL_CONNECT_ERROR: TryFailure.TLS,
+    pycurl.E_SSL_INVALIDCERTSTATUS: TryFailure.TLS,
+    pycurl.E_SSL_ISSUER_ERROR: TryFailure.TLS,
 }
 
 
@@ -58,7 +58,7 @@ class TrustedCertificates:
             self._memory_file = None
 
 
-class Courier:
+class CurlHandle:
     """A curl handle, with what it brings back. It takes one post after another."""
 
     __slots__ = (
@@ -123,15 +123,15 @@ class Courier:
         code = int(self.curl.getinfo(pycurl.RESPONSE_CODE))
         return code if code >= 200 and (self.body or self._has_all_headers()) else None
 
-    def failure(self, error: int) -> Failure:
+    def failure(self, error: int) -> TryFailure:
         """`error` is curl's; it can be none when the receiver hung up in the middle of its headers."""
         if self.is_refused and not self.curl.getinfo(pycurl.CONNECT_TIME_T):
-            return Failure.BLOCKED_ADDRESS
+            return TryFailure.BLOCKED_ADDRESS
         if self.curl.getinfo(pycurl.RESPONSE_CODE) == 101:  # nothing to wait for any more
-            return Failure.BROKEN_ANSWER
+            return TryFailure.BROKEN_ANSWER
         if error == pycurl.E_COULDNT_CONNECT and self.curl.getinfo(pycurl.OS_ERRNO) == ECONNREFUSED:
-            return Failure.REFUSED
-        return _FAILURES.get(error, Failure.BROKEN_ANSWER)
+            return TryFailure.REFUSED
+        return _FAILURES.get(error, TryFailure.BROKEN_ANSWER)
 
     def _has_all_headers(self) -> bool:
         """After the empty line at their end there can be trailers; before it the status line comes."""
@@ -144,7 +144,7 @@ class Courier:
 
     def _take_body(self, chunk: bytes) -> int | None:
         self.body += chunk
-        return None if len(self.body) < ANSWER_LIMIT else 0  # none taken: curl hangs up
+        return None if len(self.body) < RESPONSE_BODY_LIMIT else 0  # none taken: curl hangs up
 
     def _open_socket(self, _purpose: int, address: pycurl.CurlSockAddr) -> int:
         """curl connects to the very address that is judged here."""

@@ -12,26 +12,26 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-LONGEST_LINE_S = 1.0
-LONGEST_LINE = 500
-QUICK_S = 0.15
+MAX_QUEUE_WAIT_S = 1.0
+MAX_QUEUE_LENGTH = 500
+FAST_RESPONSE_S = 0.15
 """Behind an endpoint that usually answers so soon a line may be of any length: it is over in a moment."""
-SILENT_S = 1.0
-SILENT_AT_FIRST_S = 0.1
+UNANSWERED_S = 1.0
+FIRST_UNANSWERED_S = 0.1
 """A request that is out for so long says more than how long they usually take; the sooner if nobody knows that."""
-HANGS_FROM_S = 5.0
+HANGING_RESPONSE_S = 5.0
 """An endpoint that takes so long three times in a row is one that hangs …"""
-HANGING_AFTER = 3
-PLACES_WHEN_HANGING = 2
+HANGING_RESPONSES = 3
+SLOTS_WHEN_HANGING = 2
 """… and is only probed, until it answers in time again."""
 _MEMORY = 500
 _JUDGED_EVERY = 50
-MOST_IN_SLOW_LINES = 1500
-RELIEF_EVERY_S = 5.0
+MAX_QUEUED_IN_SLOW = 1500
+SLOW_TRIM_INTERVAL_S = 5.0
 """In the slow lane, when so many are in line, long lines are cut to their share and go around, but not too often."""
 
 
-class Endpoint(Generic[T]):
+class ApplicationQueue(Generic[T]):
     """An application's, as this lane knows it."""
 
     def __init__(self) -> None:
@@ -47,12 +47,12 @@ class Endpoint(Generic[T]):
 
     @property
     def is_hanging(self) -> bool:
-        return self.hangs >= HANGING_AFTER
+        return self.hangs >= HANGING_RESPONSES
 
     def takes_s(self, now: float) -> float:
         """How long a request takes: as long as usual, or as one that is out for very long."""
         silence_s = now - next(iter(self.began.values()), now)
-        is_silent = silence_s >= (SILENT_S if self._answers else SILENT_AT_FIRST_S)
+        is_silent = silence_s >= (UNANSWERED_S if self._answers else FIRST_UNANSWERED_S)
         return max(self.typical_s, silence_s) if is_silent else self.typical_s
 
     def answered(self, duration_s: float) -> None:
@@ -60,10 +60,10 @@ class Endpoint(Generic[T]):
         self._answers += 1
         if self._answers % _JUDGED_EVERY == 0:
             self.typical_s = sorted(self._last_s)[3 * len(self._last_s) // 4]
-        self.hangs = self.hangs + 1 if duration_s >= HANGS_FROM_S else 0
+        self.hangs = self.hangs + 1 if duration_s >= HANGING_RESPONSE_S else 0
 
 
-class Endpoints(Generic[T]):
+class ApplicationQueues(Generic[T]):
     """All of one lane."""
 
     def __init__(self, places: int, places_each: int, *, has_slow_lane: bool) -> None:
@@ -71,8 +71,8 @@ class Endpoints(Generic[T]):
         self._places = places
         self._places_each = places_each
         self._has_slow_lane = has_slow_lane
-        self._endpoints: dict[str, Endpoint[T]] = {}
-        self._lines: dict[str, Endpoint[T]] = {}
+        self._endpoints: dict[str, ApplicationQueue[T]] = {}
+        self._lines: dict[str, ApplicationQueue[T]] = {}
         """Those with somebody in line, in the order in which they are served."""
         self._busy = 0
         self._relieved_at = -inf
@@ -84,7 +84,7 @@ class Endpoints(Generic[T]):
         """The end of its line."""
         endpoint = self._endpoints.get(application)
         if endpoint is None:
-            endpoint = self._endpoints[application] = Endpoint()
+            endpoint = self._endpoints[application] = ApplicationQueue()
         endpoint.line.append(item)
         self._lines[application] = endpoint
         self.waiting += 1
@@ -136,29 +136,29 @@ class Endpoints(Generic[T]):
         return cut
 
     def _needs_relief(self, now: float) -> bool:
-        if self.waiting < MOST_IN_SLOW_LINES or now - self._relieved_at < RELIEF_EVERY_S:
+        if self.waiting < MAX_QUEUED_IN_SLOW or now - self._relieved_at < SLOW_TRIM_INTERVAL_S:
             return False
         self._relieved_at = now
         return True
 
-    def _longest_line(self, endpoint: Endpoint[T], now: float) -> int | None:
+    def _longest_line(self, endpoint: ApplicationQueue[T], now: float) -> int | None:
         """None where it may be of any length."""
         if not self._has_slow_lane:
-            return max(1, MOST_IN_SLOW_LINES // 2 // len(self._lines))
+            return max(1, MAX_QUEUED_IN_SLOW // 2 // len(self._lines))
         if endpoint.is_hanging and endpoint.began:
             return 0
         takes_s = endpoint.takes_s(now)
-        if takes_s < SILENT_AT_FIRST_S or (takes_s < QUICK_S and endpoint.typical_s):
+        if takes_s < FIRST_UNANSWERED_S or (takes_s < FAST_RESPONSE_S and endpoint.typical_s):
             return None
-        return min(LONGEST_LINE, int(LONGEST_LINE_S * self._places_of(endpoint) / takes_s))
+        return min(MAX_QUEUE_LENGTH, int(MAX_QUEUE_WAIT_S * self._places_of(endpoint) / takes_s))
 
-    def _places_of(self, endpoint: Endpoint[T]) -> int:
+    def _places_of(self, endpoint: ApplicationQueue[T]) -> int:
         """Where many are busy none may take more than its share."""
         if self._has_slow_lane and endpoint.is_hanging:
-            return PLACES_WHEN_HANGING
+            return SLOTS_WHEN_HANGING
         return max(1, min(self._places_each, self._places // max(1, self._busy)))
 
-    def _serve(self, application: str, endpoint: Endpoint[T], now: float) -> tuple[int, T]:
+    def _serve(self, application: str, endpoint: ApplicationQueue[T], now: float) -> tuple[int, T]:
         item = endpoint.line.popleft()
         self.waiting -= 1
         del self._lines[application]
@@ -170,14 +170,14 @@ class Endpoints(Generic[T]):
         self.in_flight += 1
         return self._numbers, item
 
-    def _set_line(self, application: str, endpoint: Endpoint[T], line: deque[T]) -> None:
+    def _set_line(self, application: str, endpoint: ApplicationQueue[T], line: deque[T]) -> None:
         self.waiting += len(line) - len(endpoint.line)
         endpoint.line = line
         if not line:
             self._lines.pop(application, None)
             self._forget_if_idle(application, endpoint)
 
-    def _forget_if_idle(self, application: str, endpoint: Endpoint[T]) -> None:
+    def _forget_if_idle(self, application: str, endpoint: ApplicationQueue[T]) -> None:
         """An endpoint that is well needs no memory."""
         if not endpoint.began and not endpoint.line and not endpoint.hangs:
             self._endpoints.pop(application, None)

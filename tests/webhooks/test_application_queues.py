@@ -1,25 +1,30 @@
 """Isolation: places and lines of applications, with the time given by the test."""
 
-from services.webhooks.endpoints import HANGING_AFTER, MOST_IN_SLOW_LINES, PLACES_WHEN_HANGING, Endpoints
+from services.webhooks.pipeline.application_queues import (
+    HANGING_RESPONSES,
+    MAX_QUEUED_IN_SLOW,
+    SLOTS_WHEN_HANGING,
+    ApplicationQueues,
+)
 
 HANG_S = 10.0
 
 
-def lane(places: int = 1000, each: int = 100, *, has_slow_lane: bool = True) -> Endpoints[str]:
-    return Endpoints(places, each, has_slow_lane=has_slow_lane)
+def lane(places: int = 1000, each: int = 100, *, has_slow_lane: bool = True) -> ApplicationQueues[str]:
+    return ApplicationQueues(places, each, has_slow_lane=has_slow_lane)
 
 
-def join(endpoints: Endpoints[str], application: str, count: int) -> None:
+def join(endpoints: ApplicationQueues[str], application: str, count: int) -> None:
     for number in range(count):
         endpoints.join(application, f"{application}{number}")
 
 
-def sent(endpoints: Endpoints[str], now: float) -> dict[str, int]:
+def sent(endpoints: ApplicationQueues[str], now: float) -> dict[str, int]:
     """What is sent now, with the number of each request."""
     return {item: place for place, item in endpoints.next_to_send(now)}
 
 
-def hang(endpoints: Endpoints[str], application: str, times: int) -> None:
+def hang(endpoints: ApplicationQueues[str], application: str, times: int) -> None:
     for _ in range(times):
         endpoints.join(application, "x")
         (place,) = sent(endpoints, 0).values()
@@ -154,7 +159,7 @@ def test_what_is_cut_is_the_end_of_the_line() -> None:
 
 def test_the_slow_lane_cuts_no_line_while_there_is_room() -> None:
     endpoints = lane(has_slow_lane=False)
-    join(endpoints, "a", MOST_IN_SLOW_LINES - 1)
+    join(endpoints, "a", MAX_QUEUED_IN_SLOW - 1)
     sent(endpoints, 0)
     assert endpoints.cut_lines(9.0) == []
 
@@ -162,34 +167,34 @@ def test_the_slow_lane_cuts_no_line_while_there_is_room() -> None:
 def test_in_the_slow_lane_long_lines_make_room_for_others() -> None:
     """Down to their share, and not again at once: those who are cut come around soon."""
     endpoints = lane(has_slow_lane=False)
-    join(endpoints, "a", MOST_IN_SLOW_LINES)
+    join(endpoints, "a", MAX_QUEUED_IN_SLOW)
     join(endpoints, "b", 10)
     cut = endpoints.cut_lines(0)
-    assert len(cut) == MOST_IN_SLOW_LINES - MOST_IN_SLOW_LINES // 4
+    assert len(cut) == MAX_QUEUED_IN_SLOW - MAX_QUEUED_IN_SLOW // 4
     assert {item[0] for item in cut} == {"a"}
-    join(endpoints, "a", MOST_IN_SLOW_LINES)
+    join(endpoints, "a", MAX_QUEUED_IN_SLOW)
     assert endpoints.cut_lines(1.0) == []
     assert endpoints.cut_lines(6.0) != []
 
 
 def test_an_endpoint_that_keeps_hanging_is_only_probed() -> None:
     endpoints = lane()
-    hang(endpoints, "a", HANGING_AFTER)
+    hang(endpoints, "a", HANGING_RESPONSES)
     join(endpoints, "a", 50)
-    assert len(sent(endpoints, 0)) == PLACES_WHEN_HANGING
-    assert len(endpoints.cut_lines(0)) == 50 - PLACES_WHEN_HANGING
+    assert len(sent(endpoints, 0)) == SLOTS_WHEN_HANGING
+    assert len(endpoints.cut_lines(0)) == 50 - SLOTS_WHEN_HANGING
 
 
 def test_without_a_slow_lane_one_that_hangs_keeps_its_places() -> None:
     endpoints = lane(has_slow_lane=False)
-    hang(endpoints, "a", HANGING_AFTER)
+    hang(endpoints, "a", HANGING_RESPONSES)
     join(endpoints, "a", 50)
     assert len(sent(endpoints, 0)) == 50
 
 
 def test_one_good_answer_ends_the_probing() -> None:
     endpoints = lane()
-    hang(endpoints, "a", HANGING_AFTER)
+    hang(endpoints, "a", HANGING_RESPONSES)
     join(endpoints, "a", 1)
     (place,) = sent(endpoints, 0).values()
     endpoints.ended("a", place, 0.05)
@@ -199,7 +204,7 @@ def test_one_good_answer_ends_the_probing() -> None:
 
 def test_an_end_that_is_not_the_endpoints_doing_says_nothing_about_it() -> None:
     endpoints = lane()
-    for _ in range(HANGING_AFTER):
+    for _ in range(HANGING_RESPONSES):
         endpoints.join("a", "x")
         (place,) = sent(endpoints, 0).values()
         endpoints.ended("a", place, None)

@@ -14,14 +14,30 @@ from typing import Generic, TypeVar
 import msgspec
 import pycurl
 
-from services.webhooks.answers import Answer
-from shared.domain.deliveries.failures import ANSWER_LIMIT, Failure
-from services.webhooks.connections import Courier, TrustedCertificates
-from services.webhooks.names import Destination, Destinations, LookUp, look_up
-from services.webhooks.sockets import Sockets
+from services.webhooks.http.curl_handle import CurlHandle, TrustedCertificates
+from services.webhooks.http.dns import Destination, DestinationResolver, ResolveHost, resolve_host
+from services.webhooks.http.sockets import SocketPoller
+from shared.domain.deliveries.try_results import RESPONSE_BODY_LIMIT, TryFailure
+
+
+class TryResult(msgspec.Struct, frozen=True):
+    began_at: float
+    """As `time.time()`."""
+    duration_ms: int
+    status_code: int | None
+    """Of the final answer, once its headers were complete; what became of its body does not matter."""
+    failure: TryFailure | None
+    """None exactly when there is a status code."""
+    body: bytes
+    """As it was received, without decoding, cut off at ANSWER_LIMIT."""
+
+    @property
+    def is_success(self) -> bool:
+        return self.status_code is not None and 200 <= self.status_code < 300
+
 
 T = TypeVar("T")
-Flight = tuple[Courier, T, float]
+InFlightRequest = tuple[CurlHandle, T, float]
 """A courier, the ticket of its post, and when that was begun, by the steady clock."""
 
 _MOST_CONNECTIONS = 4096
@@ -30,7 +46,7 @@ _MOST_IDLE_COURIERS = 1000
 _log = logging.getLogger(__name__)
 
 
-class Post(msgspec.Struct, frozen=True):
+class WebhookRequest(msgspec.Struct, frozen=True):
     url: str
     body: bytes
     signature: str
@@ -38,7 +54,7 @@ class Post(msgspec.Struct, frozen=True):
     """On whose behalf; one's troubles with names are not the others'."""
 
 
-class Sender(Generic[T]):
+class WebhookClient(Generic[T]):
     """Each post that was started comes back exactly once, as its ticket: from `turn` or from `abandon`.
 
     For one thread; only `wake` is for any.
@@ -50,32 +66,32 @@ class Sender(Generic[T]):
         allow_private: bool,
         ca_file: Path | None = None,
         limit_s: float = 10.0,
-        look_up: LookUp = look_up,
+        resolve_host: ResolveHost = resolve_host,
     ) -> None:
         self._allow_private = allow_private
         self._limit_s = limit_s
         self._trusted = TrustedCertificates(ca_file)
-        self._sockets = Sockets()
-        self._destinations = Destinations(
-            allow_private=allow_private, look_up=look_up, on_news=self._sockets.interrupt
+        self._sockets = SocketPoller()
+        self._destinations = DestinationResolver(
+            allow_private=allow_private, resolve_host=resolve_host, on_news=self._sockets.interrupt
         )
         self._multi = self._new_multi()
-        self._idle: list[Courier] = []
-        self._flying: dict[pycurl.Curl, Flight[T]] = {}
-        self._waiting: dict[Destination, list[Flight[T]]] = {}
+        self._idle: list[CurlHandle] = []
+        self._flying: dict[pycurl.Curl, InFlightRequest[T]] = {}
+        self._waiting: dict[Destination, list[InFlightRequest[T]]] = {}
         """For the name of their receiver, which is being looked up."""
-        self._ready: list[tuple[T, Answer]] = []
+        self._ready: list[tuple[T, TryResult]] = []
 
     @property
     def in_flight(self) -> int:
         return len(self._flying) + len(self._ready) + sum(map(len, self._waiting.values()))
 
-    def start(self, ticket: T, post: Post, trace: str | None = None) -> None:
+    def start(self, ticket: T, post: WebhookRequest, trace: str | None = None) -> None:
         """`trace` is told to the receiver, where there is one."""
         began = monotonic()
         destination = self._destinations.of(post.url)
         if destination is None:
-            self._ready.append((ticket, Answer(time(), 0, None, Failure.BLOCKED_ADDRESS, b"")))
+            self._ready.append((ticket, TryResult(time(), 0, None, TryFailure.BLOCKED_ADDRESS, b"")))
             return
         courier = self._idle.pop() if self._idle else self._new_courier()
         courier.load(post.url, post.body, post.signature, trace)
@@ -88,7 +104,7 @@ class Sender(Generic[T]):
             self._waiting[destination] = [flight]
             self._destinations.begin_lookup(destination, post.application)
 
-    def turn(self, wait_s: float) -> list[tuple[T, Answer]]:
+    def turn(self, wait_s: float) -> list[tuple[T, TryResult]]:
         """Lets the requests go on until some have ended, `wake` was called, or the time is over."""
         deadline = monotonic() + wait_s
         while True:
@@ -138,14 +154,14 @@ class Sender(Generic[T]):
         self._sockets.close()
         self._trusted.close()
 
-    def _dispatch(self, flight: Flight[T], destination: Destination, limit_s: float) -> None:
+    def _dispatch(self, flight: InFlightRequest[T], destination: Destination, limit_s: float) -> None:
         courier = flight[0]
         courier.prepare(destination, max(1, int(limit_s * 1000)))
         try:
             self._multi.add_handle(courier.curl)
         except pycurl.error:
             _log.exception("curl does not take a request")
-            self._give_up(flight, Failure.BROKEN_ANSWER)
+            self._give_up(flight, TryFailure.BROKEN_ANSWER)
         else:
             self._flying[courier.curl] = flight
 
@@ -177,18 +193,18 @@ class Sender(Generic[T]):
                 if destination.resolve_entry:
                     self._dispatch(flight, destination, flight[2] + self._limit_s - now)
                 else:
-                    self._give_up(flight, Failure.DNS)
+                    self._give_up(flight, TryFailure.DNS)
         for flights in self._waiting.values():
             while flights and flights[0][2] + self._limit_s <= now:
-                self._give_up(flights.pop(0), Failure.TIMEOUT)
+                self._give_up(flights.pop(0), TryFailure.TIMEOUT)
 
-    def _give_up(self, flight: Flight[T], failure: Failure) -> None:
+    def _give_up(self, flight: InFlightRequest[T], failure: TryFailure) -> None:
         courier, ticket, began = flight
         elapsed = monotonic() - began
-        self._ready.append((ticket, Answer(time() - elapsed, int(elapsed * 1000), None, failure, b"")))
+        self._ready.append((ticket, TryResult(time() - elapsed, int(elapsed * 1000), None, failure, b"")))
         self._rest(courier)
 
-    def _collect(self) -> list[tuple[T, Answer]]:
+    def _collect(self) -> list[tuple[T, TryResult]]:
         answers, self._ready = self._ready, []
         _, succeeded, failed = self._multi.info_read()
         for curl in succeeded:
@@ -197,24 +213,24 @@ class Sender(Generic[T]):
             answers.append(self._answer(curl, error))
         return answers
 
-    def _answer(self, curl: pycurl.Curl, error: int) -> tuple[T, Answer]:
+    def _answer(self, curl: pycurl.Curl, error: int) -> tuple[T, TryResult]:
         courier, ticket, began = self._flying[curl]
         elapsed = monotonic() - began
         status_code = courier.status_code()
         failure = courier.failure(error) if status_code is None else None
-        body = courier.body[:ANSWER_LIMIT]
+        body = courier.body[:RESPONSE_BODY_LIMIT]
         if courier.tells_of is not None:
             courier.tells_of.is_known_to_curl = True
             courier.tells_of = None
         self._release(courier)
-        return ticket, Answer(time() - elapsed, int(elapsed * 1000), status_code, failure, body)
+        return ticket, TryResult(time() - elapsed, int(elapsed * 1000), status_code, failure, body)
 
-    def _release(self, courier: Courier) -> None:
+    def _release(self, courier: CurlHandle) -> None:
         del self._flying[courier.curl]
         self._multi.remove_handle(courier.curl)
         self._rest(courier)
 
-    def _rest(self, courier: Courier) -> None:
+    def _rest(self, courier: CurlHandle) -> None:
         if len(self._idle) < _MOST_IDLE_COURIERS and courier.can_be_used_again():
             courier.rest()
             self._idle.append(courier)
@@ -223,7 +239,7 @@ class Sender(Generic[T]):
 
     def _start_over(self) -> None:
         for flight in self._flying.values():
-            self._give_up(flight, Failure.BROKEN_ANSWER)
+            self._give_up(flight, TryFailure.BROKEN_ANSWER)
         self._flying.clear()
         self._idle.clear()
         with suppress(pycurl.error):
@@ -231,8 +247,10 @@ class Sender(Generic[T]):
         self._sockets.forget_all()
         self._multi = self._new_multi()
 
-    def _new_courier(self) -> Courier:
-        return Courier(allow_private=self._allow_private, trusted=self._trusted, on_open=self._sockets.opened)
+    def _new_courier(self) -> CurlHandle:
+        return CurlHandle(
+            allow_private=self._allow_private, trusted=self._trusted, on_open=self._sockets.opened
+        )
 
     def _new_multi(self) -> pycurl.CurlMulti:
         multi = pycurl.CurlMulti()

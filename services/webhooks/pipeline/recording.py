@@ -8,19 +8,7 @@ from datetime import UTC, datetime
 from time import time
 from uuid import UUID
 
-from services.webhooks.answers import Answer
-from shared.domain.deliveries.failures import Failure
-from services.webhooks.deliveries import (
-    LadderTry,
-    ResendTry,
-    end_without_url,
-    look,
-    park,
-    record_resends,
-    record_tries,
-)
-from services.webhooks.fence import EndWithoutUrl, Park, PutBack, TellDead, Verdict, judge
-from services.webhooks.ladder import Decision, DeliveryStatus, decide
+from services.webhooks.http.client import TryResult
 from services.webhooks.metrics import (
     BLOCKED,
     DELIVERED,
@@ -31,9 +19,27 @@ from services.webhooks.metrics import (
     TO_RECEIPT,
     TRIES,
 )
-from services.webhooks.records import back_on_its_way, send, to_dead, to_delay, to_slow
-from services.webhooks.tries import Try
-from shared.domain.deliveries.failures import NO_URL
+from services.webhooks.outgoing import publish, to_dead, to_delay, to_requeue, to_slow
+from services.webhooks.pipeline.next_action import (
+    FailWithoutUrl,
+    NextAction,
+    PublishExhausted,
+    Requeue,
+    SetAside,
+    decide,
+)
+from services.webhooks.pipeline.queries import (
+    ResendTry,
+    ScheduledTry,
+    fail_without_url,
+    fetch_deliveries,
+    record_resends,
+    record_tries,
+    set_aside,
+)
+from services.webhooks.pipeline.tries import TryInProgress
+from services.webhooks.retry_schedule import DeliveryStatus, RetryDecision, decide_after_try
+from shared.domain.deliveries.try_results import NO_URL, TryFailure
 from shared.domain.messages import DeliveryDue, DeliveryExhausted, ResendRequested
 from shared.platform.database.pool import Database
 from shared.platform.kafka.producer import ConfirmingProducer, Outgoing
@@ -41,21 +47,21 @@ from shared.platform.uuids import made_at
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Completed:
     """It was sent, and this came of it."""
 
-    answer: Answer
+    answer: TryResult
 
 
 @dataclass(frozen=True, slots=True)
-class Overflowed:
+class MoveToSlow:
     """It goes to the slow lane."""
 
 
-Result = Answered | Overflowed | PutBack | TellDead | EndWithoutUrl | Park
+RecordAction = Completed | MoveToSlow | Requeue | PublishExhausted | FailWithoutUrl | SetAside
 
 
-class Recording:
+class Recorder:
     """The books of a lane: the database, and Kafka for what follows."""
 
     def __init__(
@@ -65,7 +71,7 @@ class Recording:
         self._producer = producer
         self._retry_delays = retry_delays
 
-    def of(self, results: Sequence[tuple[Try, Result]]) -> Callable[[], None]:
+    def of(self, results: Sequence[tuple[TryInProgress, RecordAction]]) -> Callable[[], None]:
         """Records one batch, with at most one try of each delivery. When it raises it can be called again, also by
         another batch or process: what was written and not told is told then."""
         outgoing: list[Outgoing] | None = None
@@ -75,16 +81,16 @@ class Recording:
             if outgoing is None:
                 outgoing = list(_write(self._database, results, self._retry_delays))
             if outgoing:
-                send(self._producer, outgoing)
+                publish(self._producer, outgoing)
 
         return record
 
 
 def _write(
-    database: Database, results: Sequence[tuple[Try, Result]], retry_delays: tuple[float, ...]
+    database: Database, results: Sequence[tuple[TryInProgress, RecordAction]], retry_delays: tuple[float, ...]
 ) -> Iterable[Outgoing]:
     """Returns what is to be put into Kafka."""
-    answered = [(one, result.answer) for one, result in results if isinstance(result, Answered)]
+    answered = [(one, result.answer) for one, result in results if isinstance(result, Completed)]
     ladder = {
         one.delivery_id: (one, _ladder_try(one, one.wanted, answer, retry_delays))
         for one, answer in answered
@@ -93,8 +99,8 @@ def _write(
     resends = [
         _resend_try(one, answer) for one, answer in answered if isinstance(one.wanted, ResendRequested)
     ]
-    ending = [one.delivery_id for one, result in results if isinstance(result, EndWithoutUrl)]
-    parking = [one.delivery_id for one, result in results if isinstance(result, Park)]
+    ending = [one.delivery_id for one, result in results if isinstance(result, FailWithoutUrl)]
+    parking = [one.delivery_id for one, result in results if isinstance(result, SetAside)]
     advanced: dict[str, datetime | None] = {}
     with database.cursor() as cursor:
         if ladder:
@@ -102,11 +108,13 @@ def _write(
         if resends:
             record_resends(cursor, resends)
         if ending:
-            FAILED.labels(NO_URL).inc(end_without_url(cursor, ending))
+            FAILED.labels(NO_URL).inc(fail_without_url(cursor, ending))
         if parking:
-            PARKED.inc(park(cursor, parking))
+            PARKED.inc(set_aside(cursor, parking))
         # Written before, by this process or another, which may have died, or not have heard of it.
-        known = look(cursor, ladder.keys() - advanced.keys()) if len(advanced) < len(ladder) else {}
+        known = (
+            fetch_deliveries(cursor, ladder.keys() - advanced.keys()) if len(advanced) < len(ladder) else {}
+        )
     for delivery_id, due_at in advanced.items():
         one, made = ladder[delivery_id]
         yield from _what_follows(one, made.decision, due_at)
@@ -114,13 +122,13 @@ def _write(
         one, _ = ladder[delivery_id]
         one.delivery = delivery
         assert isinstance(one.wanted, DeliveryDue)
-        yield from _what_is_told(one, judge(one.wanted, delivery), retry_delays)
+        yield from _what_is_told(one, decide(one.wanted, delivery), retry_delays)
     for one, result in results:
         yield from _what_is_told(one, result, retry_delays)
     _count(advanced, [made for _, made in ladder.values()], resends)
 
 
-def _what_follows(one: Try, decision: Decision, due_at: datetime | None) -> Iterable[Outgoing]:
+def _what_follows(one: TryInProgress, decision: RetryDecision, due_at: datetime | None) -> Iterable[Outgoing]:
     if decision.status is DeliveryStatus.FAILED:
         yield _dead(one)
     elif due_at is not None:
@@ -130,43 +138,47 @@ def _what_follows(one: Try, decision: Decision, due_at: datetime | None) -> Iter
         )
 
 
-def _what_is_told(one: Try, result: Result | Verdict, retry_delays: tuple[float, ...]) -> Iterable[Outgoing]:
+def _what_is_told(
+    one: TryInProgress, result: RecordAction | NextAction, retry_delays: tuple[float, ...]
+) -> Iterable[Outgoing]:
     delivery = one.delivery
-    if isinstance(result, Overflowed):
+    if isinstance(result, MoveToSlow):
         OVERFLOWED.inc()
         yield to_slow(one.wanted, one.trace)
-    elif isinstance(result, TellDead):
+    elif isinstance(result, PublishExhausted):
         yield _dead(one)
-    elif isinstance(result, PutBack) and delivery is not None and delivery.next_due_at is not None:
+    elif isinstance(result, Requeue) and delivery is not None and delivery.next_due_at is not None:
         due = DeliveryDue(UUID(delivery.id), one.wanted.application_id, delivery.step, delivery.next_due_at)
-        yield back_on_its_way(due, delivery.due_in_s, retry_delays, one.trace)
+        yield to_requeue(due, delivery.due_in_s, retry_delays, one.trace)
 
 
-def _dead(one: Try) -> Outgoing:
+def _dead(one: TryInProgress) -> Outgoing:
     exhausted = DeliveryExhausted(UUID(one.delivery_id), one.wanted.application_id, datetime.now(UTC))
     return to_dead(exhausted, one.trace)
 
 
-def _ladder_try(one: Try, due: DeliveryDue, answer: Answer, retry_delays: tuple[float, ...]) -> LadderTry:
-    decision = decide(due.step, is_success=answer.is_success, retry_delays=retry_delays)
-    return LadderTry(one.delivery_id, due.step, answer, _age_ms(answer), decision)
+def _ladder_try(
+    one: TryInProgress, due: DeliveryDue, answer: TryResult, retry_delays: tuple[float, ...]
+) -> ScheduledTry:
+    decision = decide_after_try(due.step, is_success=answer.is_success, retry_delays=retry_delays)
+    return ScheduledTry(one.delivery_id, due.step, answer, _age_ms(answer), decision)
 
 
-def _resend_try(one: Try, answer: Answer) -> ResendTry:
+def _resend_try(one: TryInProgress, answer: TryResult) -> ResendTry:
     assert one.post is not None
     return ResendTry(one.delivery_id, str(one.wanted.id), answer, _age_ms(answer), one.post.url)
 
 
-def _age_ms(answer: Answer) -> int:
+def _age_ms(answer: TryResult) -> int:
     return max(0, int((time() - answer.began_at) * 1000))
 
 
-def _count(advanced: Iterable[str], ladder: Sequence[LadderTry], resends: Sequence[ResendTry]) -> None:
+def _count(advanced: Iterable[str], ladder: Sequence[ScheduledTry], resends: Sequence[ResendTry]) -> None:
     counted = Counter((str(made.step), _outcome(made.answer)) for made in ladder)
     counted.update(("resend", _outcome(resend.answer)) for resend in resends)
     for labels, times in counted.items():
         TRIES.labels(*labels).inc(times)
-        if labels[1] == Failure.BLOCKED_ADDRESS:
+        if labels[1] == TryFailure.BLOCKED_ADDRESS:
             BLOCKED.inc(times)
     moved_on = set(advanced)
     moves = Counter((made.decision.status, made.step) for made in ladder if made.delivery_id in moved_on)
@@ -183,7 +195,7 @@ def _count(advanced: Iterable[str], ladder: Sequence[LadderTry], resends: Sequen
             TO_RECEIPT.observe(received_at - made_at(made.delivery_id))  # its id is the event's
 
 
-def _outcome(answer: Answer) -> str:
+def _outcome(answer: TryResult) -> str:
     if answer.failure is not None:
         return answer.failure
     assert answer.status_code is not None

@@ -16,7 +16,7 @@ class DeliveryStatus(StrEnum):
     FAILED = "failed"
 
 
-class Decision(msgspec.Struct, frozen=True):
+class RetryDecision(msgspec.Struct, frozen=True):
     status: DeliveryStatus
     next_step: int
     """Where the delivery stands now; where nothing follows, the step of its last try."""
@@ -25,12 +25,12 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 @cache
-def decide(step: int, *, is_success: bool, retry_delays: tuple[float, ...]) -> Decision:
+def decide_after_try(step: int, *, is_success: bool, retry_delays: tuple[float, ...]) -> RetryDecision:
     """After the try of this step, from 1 to 9."""
     if not 1 <= step <= LAST_STEP:
         raise ValueError(f"the ladder has no step {step}")
     if is_success:
-        return Decision(DeliveryStatus.SUCCEEDED, step)
+        return RetryDecision(DeliveryStatus.SUCCEEDED, step)
     if step == LAST_STEP:
-        return Decision(DeliveryStatus.FAILED, step)
-    return Decision(DeliveryStatus.PENDING, step + 1, retry_delays[step - 1])
+        return RetryDecision(DeliveryStatus.FAILED, step)
+    return RetryDecision(DeliveryStatus.PENDING, step + 1, retry_delays[step - 1])

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.webhooks.intake import take_in
+from services.webhooks.intake import create_deliveries
+from shared.domain.deliveries.pause import SendingRefusedError
 from shared.domain.deliveries.resend import DeliveryNotFoundError
-from shared.domain.deliveries.sendability import SendingRefusedError
 from shared.domain.messages import ResendRequested, encode
 from shared.domain.topics import WEBHOOKS_RESEND
 from shared.platform.database.pool import Database
@@ -160,7 +160,7 @@ def test_without_a_url_or_while_paused_it_is_refused(
 ) -> None:
     happened = merchant.happens()
     with database.cursor() as cursor:
-        take_in(cursor, told_events(database))
+        create_deliveries(cursor, told_events(database))
     merchant.execute(change)
     with pytest.raises(SendingRefusedError, match=why):
         merchant.resend(happened)

@@ -9,20 +9,20 @@ from uuid import UUID
 import pytest
 from psycopg import Cursor
 
-from services.webhooks.answers import Answer
-from shared.domain.deliveries.failures import Failure
-from services.webhooks.deliveries import (
-    LadderTry,
+from services.webhooks.http.client import TryResult
+from services.webhooks.intake import create_deliveries
+from services.webhooks.pipeline.queries import (
     ResendTry,
-    end_without_url,
-    look,
-    met_resends,
-    park,
+    ScheduledTry,
+    fail_without_url,
+    fetch_deliveries,
+    find_recorded_resends,
     record_resends,
     record_tries,
+    set_aside,
 )
-from services.webhooks.intake import take_in
-from services.webhooks.ladder import Decision, DeliveryStatus, decide
+from services.webhooks.retry_schedule import DeliveryStatus, RetryDecision, decide_after_try
+from shared.domain.deliveries.try_results import TryFailure
 from shared.domain.intents.states import Trigger
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
@@ -49,13 +49,13 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     database.close()
 
 
-def answer(code: int | None = 200, failure: Failure | None = None, body: bytes = b"ok") -> Answer:
-    return Answer(1_000_000_000.0, 12, code, failure, body)
+def answer(code: int | None = 200, failure: TryFailure | None = None, body: bytes = b"ok") -> TryResult:
+    return TryResult(1_000_000_000.0, 12, code, failure, body)
 
 
-def made(delivery_id: UUID, step: int, result: Answer) -> LadderTry:
-    decision = decide(step, is_success=result.is_success, retry_delays=DELAYS)
-    return LadderTry(str(delivery_id), step, result, 20, decision)
+def made(delivery_id: UUID, step: int, result: TryResult) -> ScheduledTry:
+    decision = decide_after_try(step, is_success=result.is_success, retry_delays=DELAYS)
+    return ScheduledTry(str(delivery_id), step, result, 20, decision)
 
 
 class TestTakingIn:
@@ -64,7 +64,7 @@ class TestTakingIn:
     ) -> None:
         """§6.1, §6.2: with URL and secret as they are now."""
         happened = shop.happens()
-        (due,) = take_in(cursor, told_events(database))
+        (due,) = create_deliveries(cursor, told_events(database))
         delivery = shop.delivery(happened)
         assert delivery is not None
         assert (due.id, due.application_id, due.step) == (happened, shop.id, 1)
@@ -78,7 +78,7 @@ class TestTakingIn:
         """§6.1. The event counts as taken in, so that its month can go one day."""
         shop = make_merchant(None)
         happened = shop.happens()
-        assert take_in(cursor, told_events(database)) == []
+        assert create_deliveries(cursor, told_events(database)) == []
         assert shop.delivery(happened) is None
         assert _not_taken_in(cursor) == 0
 
@@ -87,9 +87,9 @@ class TestTakingIn:
     ) -> None:
         shop = make_merchant(None)
         happened = shop.happens()
-        take_in(cursor, told_events(database))
+        create_deliveries(cursor, told_events(database))
         shop.set_url(URL)
-        assert take_in(cursor, told_events(database)) == []
+        assert create_deliveries(cursor, told_events(database)) == []
         assert shop.delivery(happened) is None
 
     def test_the_same_event_twice_is_one_delivery(
@@ -97,9 +97,9 @@ class TestTakingIn:
     ) -> None:
         """Its record is made again, for the first may never have been: it still waits for its first try."""
         shop.happens()
-        first = take_in(cursor, told_events(database))
+        first = create_deliveries(cursor, told_events(database))
         shop.set_url("https://shop.example/other")
-        assert take_in(cursor, told_events(database)) == first
+        assert create_deliveries(cursor, told_events(database)) == first
         assert shop.statuses() == {"pending": 1}
         delivery = shop.delivery(first[0].id)
         assert delivery is not None
@@ -109,9 +109,9 @@ class TestTakingIn:
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
         happened = shop.happens()
-        take_in(cursor, told_events(database))
+        create_deliveries(cursor, told_events(database))
         record_tries(cursor, [made(happened, 1, answer(500))])
-        assert take_in(cursor, told_events(database)) == []
+        assert create_deliveries(cursor, told_events(database)) == []
 
     def test_a_batch_of_several_applications(
         self, make_merchant: MakeMerchant, database: Database, cursor: Cursor[Any]
@@ -122,7 +122,7 @@ class TestTakingIn:
             for shop in shops
             for trigger in (Trigger.EXPIRE, Trigger.PAYMENT_CONFIRMED)
         ]
-        due = take_in(cursor, told_events(database))
+        due = create_deliveries(cursor, told_events(database))
         assert {(d.application_id, d.id) for d in due} == {
             (s.id, i) for s, i in happened if s is not shops[1]
         }
@@ -139,7 +139,7 @@ class TestTakingIn:
         shop.happens()
         events = told_events(database)
         cursor.execute("delete from intent_events")
-        assert take_in(cursor, events) == []
+        assert create_deliveries(cursor, events) == []
         assert shop.statuses() == {}
 
 
@@ -147,7 +147,7 @@ class TestRecording:
     @pytest.fixture
     def pending(self, shop: Merchant, database: Database, cursor: Cursor[Any]) -> UUID:
         happened = shop.happens()
-        take_in(cursor, told_events(database))
+        create_deliveries(cursor, told_events(database))
         return happened
 
     def test_success(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
@@ -173,7 +173,7 @@ class TestRecording:
         assert (one.status_code, one.failure, one.answer) == (503, None, body)
 
     def test_a_failure_without_an_answer(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
-        record_tries(cursor, [made(pending, 1, answer(None, Failure.TIMEOUT, b""))])
+        record_tries(cursor, [made(pending, 1, answer(None, TryFailure.TIMEOUT, b""))])
         delivery, (one,) = shop.delivery(pending), shop.tries(pending)
         assert delivery is not None
         assert (delivery.last_status_code, delivery.last_failure) == (None, "timeout")
@@ -212,14 +212,14 @@ class TestRecording:
     ) -> None:
         """Values are found by place among the ids, whatever the order they are given in."""
         ids = [shop.happens() for _ in range(7)]
-        take_in(cursor, told_events(database))
+        create_deliveries(cursor, told_events(database))
         results = [
-            answer(200 + n, body=b"%d" % n) if n % 2 else answer(None, Failure.DNS, b"") for n in range(7)
+            answer(200 + n, body=b"%d" % n) if n % 2 else answer(None, TryFailure.DNS, b"") for n in range(7)
         ]
         mixed = [made(one, 1, result) for one, result in zip(ids, results, strict=True)]
         mixed = mixed[3:] + mixed[:3]
         mixed.append(
-            LadderTry(str(UUID(int=2**127)), 1, answer(200), 1, Decision(DeliveryStatus.SUCCEEDED, 1))
+            ScheduledTry(str(UUID(int=2**127)), 1, answer(200), 1, RetryDecision(DeliveryStatus.SUCCEEDED, 1))
         )
         record_tries(cursor, mixed)
         for number, delivery_id in enumerate(ids):
@@ -231,15 +231,15 @@ class TestRecording:
     def test_nothing_is_recorded_of_what_is_over(
         self, shop: Merchant, pending: UUID, cursor: Cursor[Any]
     ) -> None:
-        assert end_without_url(cursor, [str(pending)]) == 1
-        assert end_without_url(cursor, [str(pending)]) == 0
+        assert fail_without_url(cursor, [str(pending)]) == 1
+        assert fail_without_url(cursor, [str(pending)]) == 0
         assert record_tries(cursor, [made(pending, 1, answer(200))]) == {}
         delivery = shop.delivery(pending)
         assert delivery is not None
         assert (delivery.status, delivery.last_failure, delivery.tries) == ("failed", "no_url", 0)
 
     def test_what_is_parked_stays_pending(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
-        assert park(cursor, [str(pending)]) == 1
+        assert set_aside(cursor, [str(pending)]) == 1
         delivery = shop.delivery(pending)
         assert delivery is not None
         assert delivery.status == "pending"
@@ -261,9 +261,9 @@ class TestRecording:
         )
         assert [(one.number, one.step, one.resend_id) for one in tries] == [(1, 1, None), (2, None, wish)]
         assert tries[1].url == resend.url
-        assert met_resends(cursor, [(str(pending), str(wish)), (str(pending), str(UUID(int=2)))]) == {
-            (str(pending), str(wish))
-        }
+        assert find_recorded_resends(
+            cursor, [(str(pending), str(wish)), (str(pending), str(UUID(int=2)))]
+        ) == {(str(pending), str(wish))}
 
     @pytest.mark.parametrize("before", ["pending", "failed", "succeeded"])
     def test_a_resend_that_fails_leaves_the_delivery_as_it_was(
@@ -282,12 +282,12 @@ class TestRecording:
     ) -> None:
         shop.set_url("https://new.example/")
         shop.roll_secret()
-        delivery = look(cursor, [str(pending)])[str(pending)]
+        delivery = fetch_deliveries(cursor, [str(pending)])[str(pending)]
         assert (delivery.frozen.url, delivery.frozen.secret_version) == (URL, 1)
         assert delivery.current is not None
         assert (delivery.current.url, delivery.current.secret_version) == ("https://new.example/", 2)
         assert delivery.due_in_s <= 0
-        assert look(cursor, [str(UUID(int=5))]) == {}
+        assert fetch_deliveries(cursor, [str(UUID(int=5))]) == {}
 
 
 def _due_at(shop: Merchant, delivery_id: UUID) -> object:

@@ -17,7 +17,7 @@ import pycurl
 
 from shared.platform.outbound_url import WebhookUrlError, check_webhook_url
 
-LookUp = Callable[[str, int], Sequence[str]]
+ResolveHost = Callable[[str, int], Sequence[str]]
 
 _NAMES_KNOWN_S = 30.0
 _MOST_LOOKUPS = 100
@@ -38,12 +38,14 @@ class Destination:
     is_known_to_curl: bool = True
 
 
-class Destinations:
+class DestinationResolver:
     """For one thread; `on_news` is called from others, when there is something for `take_news`."""
 
-    def __init__(self, *, allow_private: bool, look_up: LookUp, on_news: Callable[[], None]) -> None:
+    def __init__(
+        self, *, allow_private: bool, resolve_host: ResolveHost, on_news: Callable[[], None]
+    ) -> None:
         self._allow_private = allow_private
-        self._look_up = look_up
+        self._resolve_host = resolve_host
         self._on_news = on_news
         self._of_url: dict[str, Destination | None] = {}
         self._of_host: dict[tuple[str, int], Destination] = {}
@@ -110,7 +112,7 @@ class Destinations:
     def _run_lookup(self, destination: Destination) -> None:
         addresses: Sequence[str] = ()
         try:
-            addresses = self._look_up(destination.host, destination.port)
+            addresses = self._resolve_host(destination.host, destination.port)
         except OSError:
             pass  # no address: that says it all
         finally:
@@ -121,7 +123,7 @@ class Destinations:
         self._on_news()
 
 
-def look_up(host: str, port: int) -> list[str]:
+def resolve_host(host: str, port: int) -> list[str]:
     found = socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found))[:_MOST_ADDRESSES]
 

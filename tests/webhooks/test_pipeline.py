@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from services.webhooks.delivering import Delivering
-from services.webhooks.fence import Drop, Verdict
-from services.webhooks.looking import Looking, SecretTrouble
-from services.webhooks.recording import Recording, Result
-from services.webhooks.sending import Sender
-from services.webhooks.tries import Try, key_of
+from services.webhooks.http.client import WebhookClient
+from services.webhooks.pipeline.handler import DeliveryPipeline
+from services.webhooks.pipeline.lookup import DeliveryLookup, SecretError
+from services.webhooks.pipeline.next_action import Drop, NextAction
+from services.webhooks.pipeline.recording import RecordAction, Recorder
+from services.webhooks.pipeline.tries import TryInProgress, try_key
 from shared.domain.messages import DeliveryDue, decode, encode
 from shared.platform.database.pool import DatabaseUnavailableError
 from shared.platform.kafka.records import Lane, Record, Task
@@ -17,15 +17,17 @@ from shared.platform.settings import WebhookSettings
 from tests.waiting import eventually
 
 
-class LooksAway(Looking):
+class LooksAway(DeliveryLookup):
     """A database that is away, until it is back and knows of nothing to do."""
 
     def __init__(self) -> None:
         self.is_away = True
         self.asked = 0
 
-    def of(self, tries: Sequence[Try]) -> Callable[[], list[tuple[Try, Verdict | SecretTrouble]]]:
-        def look() -> list[tuple[Try, Verdict | SecretTrouble]]:
+    def of(
+        self, tries: Sequence[TryInProgress]
+    ) -> Callable[[], list[tuple[TryInProgress, NextAction | SecretError]]]:
+        def look() -> list[tuple[TryInProgress, NextAction | SecretError]]:
             self.asked += 1
             if self.is_away:
                 raise DatabaseUnavailableError("away")
@@ -34,11 +36,11 @@ class LooksAway(Looking):
         return look
 
 
-class RecordsNothing(Recording):
+class RecordsNothing(Recorder):
     def __init__(self) -> None:
         pass
 
-    def of(self, results: Sequence[tuple[Try, Result]]) -> Callable[[], None]:
+    def of(self, results: Sequence[tuple[TryInProgress, RecordAction]]) -> Callable[[], None]:
         return lambda: None
 
 
@@ -55,8 +57,10 @@ def read(lane: Lane, offset: int, message: DeliveryDue) -> Task:
 
 def test_a_partition_that_comes_back_while_the_database_is_away() -> None:
     """Its record, read again, was forgotten with the look that was under way for the first reading."""
-    looking, sender = LooksAway(), Sender[Try](allow_private=True)
-    handler = Delivering("test", looking, RecordsNothing(), sender, WebhookSettings(), has_slow_lane=True)
+    looking, sender = LooksAway(), WebhookClient[TryInProgress](allow_private=True)
+    handler = DeliveryPipeline(
+        "test", looking, RecordsNothing(), sender, WebhookSettings(), has_slow_lane=True
+    )
     before, after, message = Lane("t", 0), Lane("t", 0), due()
     handler.take([read(before, 7, message)])
 
@@ -78,7 +82,7 @@ def test_a_partition_that_comes_back_while_the_database_is_away() -> None:
 def test_a_try_of_a_lane_that_has_ended_belongs_to_those_that_have_not() -> None:
     ended, going = Lane("t", 0), Lane("t", 0)
     message = due()
-    one = Try(message, key_of(message), read(ended, 1, message))
+    one = TryInProgress(message, try_key(message), read(ended, 1, message))
     one.tasks.append(read(going, 1, message))
     ended.ended = True
     assert one.is_of({going})

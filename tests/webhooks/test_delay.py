@@ -6,7 +6,7 @@ from functools import partial
 from time import process_time, sleep, time
 from uuid import UUID, uuid4
 
-from services.webhooks.records import to_delay
+from services.webhooks.outgoing import to_delay
 from shared.domain.messages import DeliveryDue
 from shared.domain.topics import WEBHOOKS_DELIVER
 from shared.platform.kafka.consumer_loop import ConsumerLoop

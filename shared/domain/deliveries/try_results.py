@@ -1,17 +1,30 @@
-"""What deliveries can be told apart by: status, event, and the kind of the last answer; in one number. Pure.
-
-The SQL function delivery_facet makes the same number of a row, and an index finds the newest of each.
-"""
+"""Why a try has no status code, and how much of an answer is kept. Pure."""
 
 from enum import StrEnum
 
 from shared.domain.intents.states import EventType
 
+RESPONSE_BODY_LIMIT = 16 * 1024
+NO_URL = "no_url"
+"""Beside the failures of tries: a delivery that ended without one, for its application's URL was removed."""
+
+
+class TryFailure(StrEnum):
+    DNS = "dns"
+    REFUSED = "refused"
+    UNREACHABLE = "unreachable"
+    """No connection, for another reason than a refusal: no route, or no socket left on our side."""
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    BROKEN_ANSWER = "broken_answer"
+    BLOCKED_ADDRESS = "blocked_address"
+
+
 FACET_SQL = "delivery_facet(status, event, last_status_code, last_failure)"
 """Written so everywhere, for the index has it so."""
 
 
-class Answered(StrEnum):
+class ResponseClass(StrEnum):
     """How the receiver answered last."""
 
     NOT_TRIED = "not_tried"
@@ -28,18 +41,18 @@ class Answered(StrEnum):
 STATUSES = ("pending", "succeeded", "failed")
 EVENTS = (EventType.SUCCEEDED, EventType.CANCELED)
 _ANSWERS = {
-    Answered.NOT_TRIED: 0,
-    Answered.NOTHING: 1,
-    Answered.SUCCESS: 2,
-    Answered.REDIRECT: 3,
-    Answered.CLIENT_ERROR: 4,
-    Answered.SERVER_ERROR: 5,
-    Answered.OTHER: 6,
+    ResponseClass.NOT_TRIED: 0,
+    ResponseClass.NOTHING: 1,
+    ResponseClass.SUCCESS: 2,
+    ResponseClass.REDIRECT: 3,
+    ResponseClass.CLIENT_ERROR: 4,
+    ResponseClass.SERVER_ERROR: 5,
+    ResponseClass.OTHER: 6,
 }
 
 
-def facets(
-    status: str | None = None, event: str | None = None, answered: Answered | None = None
+def matching_facets(
+    status: str | None = None, event: str | None = None, answered: ResponseClass | None = None
 ) -> list[int]:
     """All facets that these have together; None stands for any."""
     return [

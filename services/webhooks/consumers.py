@@ -4,14 +4,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from services.webhooks.database_clock import DatabaseClock
-from services.webhooks.delaying import Delaying
-from services.webhooks.delivering import Delivering
+from services.webhooks.delay import DatabaseClock, DelayHandler
+from services.webhooks.http.client import WebhookClient
 from services.webhooks.intake import Intake
-from services.webhooks.looking import Looking
-from services.webhooks.recording import Recording
-from services.webhooks.sending import Sender
-from services.webhooks.signing_keys import SigningKeys
+from services.webhooks.pipeline.handler import DeliveryPipeline
+from services.webhooks.pipeline.lookup import DeliveryLookup, SigningKeys
+from services.webhooks.pipeline.recording import Recorder
 from shared.domain.dead_letters.producer import KafkaDeadLetterBox
 from shared.domain.messages import decode
 from shared.domain.topics import (
@@ -33,11 +31,11 @@ _INTAKE_BATCH = 1000
 _DELAY_BATCH = 500
 
 
-class UnknownRoleError(Exception):
+class UnknownConsumerError(Exception):
     """Asked for a part that nobody here can play."""
 
 
-class Workshop:
+class ConsumerFactory:
     """Makes the consumers of one process, out of what they share."""
 
     def __init__(self, settings: Settings, database: Database, answer_within_s: float = 10.0) -> None:
@@ -49,7 +47,7 @@ class Workshop:
         self._clock = DatabaseClock(database)
         self._to_close = ExitStack()
 
-    def loop(self, role: "Role") -> ConsumerLoop:
+    def loop(self, role: "ConsumerDefinition") -> ConsumerLoop:
         kafka = self._settings.kafka
         handler = role.make(self, role)
         return ConsumerLoop(
@@ -60,19 +58,19 @@ class Workshop:
         """Once the loops have ended."""
         self._to_close.close()
 
-    def intake(self, role: "Role") -> Handler:
-        return BatchHandler(Intake(self._database, self._producer(role)).take_in, _INTAKE_BATCH)
+    def intake(self, role: "ConsumerDefinition") -> Handler:
+        return BatchHandler(Intake(self._database, self._producer(role)).handle, _INTAKE_BATCH)
 
-    def delay(self, role: "Role") -> Handler:
-        return BatchHandler(Delaying(self._clock, self._producer(role)).move_due, _DELAY_BATCH)
+    def delay(self, role: "ConsumerDefinition") -> Handler:
+        return BatchHandler(DelayHandler(self._clock, self._producer(role)).move_due, _DELAY_BATCH)
 
-    def deliver(self, role: "Role") -> Handler:
+    def deliver(self, role: "ConsumerDefinition") -> Handler:
         webhooks = self._settings.webhooks
-        handler = Delivering(
+        handler = DeliveryPipeline(
             role.name,
-            Looking(self._database, self._keys),
-            Recording(self._database, self._producer(role), webhooks.retry_delays),
-            Sender(
+            DeliveryLookup(self._database, self._keys),
+            Recorder(self._database, self._producer(role), webhooks.retry_delays),
+            WebhookClient(
                 allow_private=webhooks.allow_private,
                 ca_file=webhooks.ca_file,
                 limit_s=self._answer_within_s,
@@ -83,17 +81,17 @@ class Workshop:
         self._to_close.callback(handler.close)
         return handler
 
-    def _producer(self, role: "Role") -> ConfirmingProducer:
+    def _producer(self, role: "ConsumerDefinition") -> ConfirmingProducer:
         producer = ConfirmingProducer(self._settings.kafka, role.group)
         self._to_close.callback(producer.close)
         return producer
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class ConsumerDefinition:
     name: str
     topic: Topic
-    make: Callable[[Workshop, "Role"], Handler]
+    make: Callable[[ConsumerFactory, "ConsumerDefinition"], Handler]
 
     @property
     def group(self) -> str:
@@ -101,19 +99,22 @@ class Role:
         return self.topic.group
 
 
-ROLES = (
-    Role("intake", PAYMENT_INTENT_EVENTS, Workshop.intake),
-    Role("deliver", WEBHOOKS_DELIVER, Workshop.deliver),
-    Role("slow", WEBHOOKS_SLOW, Workshop.deliver),
-    Role("resend", WEBHOOKS_RESEND, Workshop.deliver),
-    *(Role(topic.name.removeprefix("webhooks."), topic, Workshop.delay) for topic in WEBHOOKS_DELAY),
+CONSUMERS = (
+    ConsumerDefinition("intake", PAYMENT_INTENT_EVENTS, ConsumerFactory.intake),
+    ConsumerDefinition("deliver", WEBHOOKS_DELIVER, ConsumerFactory.deliver),
+    ConsumerDefinition("slow", WEBHOOKS_SLOW, ConsumerFactory.deliver),
+    ConsumerDefinition("resend", WEBHOOKS_RESEND, ConsumerFactory.deliver),
+    *(
+        ConsumerDefinition(topic.name.removeprefix("webhooks."), topic, ConsumerFactory.delay)
+        for topic in WEBHOOKS_DELAY
+    ),
 )
 
 
-def chosen_roles(names: Sequence[str]) -> list[Role]:
+def select_consumers(names: Sequence[str]) -> list[ConsumerDefinition]:
     """All, or those named; `delay` means all eight."""
-    known = {role.name.partition(".")[0] for role in ROLES}
+    known = {role.name.partition(".")[0] for role in CONSUMERS}
     for name in names:
         if name not in known:
-            raise UnknownRoleError(f"there is no part {name!r}; there are {', '.join(sorted(known))}")
-    return [role for role in ROLES if not names or role.name.partition(".")[0] in names]
+            raise UnknownConsumerError(f"there is no part {name!r}; there are {', '.join(sorted(known))}")
+    return [role for role in CONSUMERS if not names or role.name.partition(".")[0] in names]

@@ -6,27 +6,27 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 
-from services.webhooks.deliveries import Delivery, Target
-from services.webhooks.fence import (
+from services.webhooks.pipeline.next_action import (
     Drop,
-    EndWithoutUrl,
-    Park,
-    PutBack,
+    FailWithoutUrl,
+    NextAction,
+    PublishExhausted,
+    Requeue,
     Send,
-    TellDead,
-    Verdict,
-    judge,
-    judge_resend,
+    SetAside,
+    decide,
+    decide_resend,
 )
-from services.webhooks.ladder import DeliveryStatus
+from services.webhooks.pipeline.queries import DeliveryState, DeliveryTarget
+from services.webhooks.retry_schedule import DeliveryStatus
 from shared.domain.messages import DeliveryDue
 
 ID = UUID("01978f6e-0000-7000-8000-000000000001")
 APPLICATION = UUID("01978f6e-0000-7000-8000-000000000002")
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
-FROZEN = Target("https://shop.example/old", 1)
-CURRENT = Target("https://shop.example/new", 2)
-PENDING_AT_3 = Delivery(
+FROZEN = DeliveryTarget("https://shop.example/old", 1)
+CURRENT = DeliveryTarget("https://shop.example/new", 2)
+PENDING_AT_3 = DeliveryState(
     id=str(ID),
     application_id=str(APPLICATION),
     intent_uuid=str(ID),
@@ -44,34 +44,34 @@ SUCCEEDED = replace(PENDING_AT_3, status=DeliveryStatus.SUCCEEDED, due_at=None)
 FAILED_AT_9 = replace(PENDING_AT_3, status=DeliveryStatus.FAILED, step=9, due_at=None)
 WITHOUT_URL = replace(PENDING_AT_3, current=None)
 
-CASES: list[tuple[str, int, Delivery | None, Verdict]] = [
+CASES: list[tuple[str, int, DeliveryState | None, NextAction]] = [
     ("its try is due", 3, PENDING_AT_3, Send(FROZEN)),
     ("there is no such delivery", 3, None, Drop()),
     ("it has succeeded, by a resend or by another process", 3, SUCCEEDED, Drop()),
-    ("it has moved on: whoever did so may have died before it told", 2, PENDING_AT_3, PutBack()),
+    ("it has moved on: whoever did so may have died before it told", 2, PENDING_AT_3, Requeue()),
     ("the database was set back", 4, PENDING_AT_3, Drop()),
-    ("it is early", 3, replace(PENDING_AT_3, due_in_s=5.0), PutBack()),
+    ("it is early", 3, replace(PENDING_AT_3, due_in_s=5.0), Requeue()),
     (
         "a first try, when the clock was set back",
         1,
         replace(PENDING_AT_3, step=1, due_in_s=1.0),
         Send(FROZEN),
     ),
-    ("the URL was removed", 3, WITHOUT_URL, EndWithoutUrl()),
-    ("the application is paused", 3, replace(PENDING_AT_3, is_paused=True), Park()),
-    ("paused, and the URL was removed", 3, replace(WITHOUT_URL, is_paused=True), EndWithoutUrl()),
-    ("its ladder is used up", 9, FAILED_AT_9, TellDead()),
+    ("the URL was removed", 3, WITHOUT_URL, FailWithoutUrl()),
+    ("the application is paused", 3, replace(PENDING_AT_3, is_paused=True), SetAside()),
+    ("paused, and the URL was removed", 3, replace(WITHOUT_URL, is_paused=True), FailWithoutUrl()),
+    ("its ladder is used up", 9, FAILED_AT_9, PublishExhausted()),
     ("a repeat of an earlier step of one that is used up", 8, FAILED_AT_9, Drop()),
     ("it ended without a URL at its last step", 9, replace(FAILED_AT_9, ended_without_url=True), Drop()),
 ]
 
 
 @pytest.mark.parametrize(("step", "delivery", "verdict"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_a_ladder_record(step: int, delivery: Delivery | None, verdict: Verdict) -> None:
-    assert judge(DeliveryDue(ID, APPLICATION, step, NOW), delivery) == verdict
+def test_a_ladder_record(step: int, delivery: DeliveryState | None, verdict: NextAction) -> None:
+    assert decide(DeliveryDue(ID, APPLICATION, step, NOW), delivery) == verdict
 
 
-RESENDS: list[tuple[str, Delivery | None, bool, Verdict | type[Drop]]] = [
+RESENDS: list[tuple[str, DeliveryState | None, bool, NextAction | type[Drop]]] = [
     ("while pending: to the current URL, with the current secret", PENDING_AT_3, False, Send(CURRENT)),
     ("after it failed", FAILED_AT_9, False, Send(CURRENT)),
     ("after it succeeded", SUCCEEDED, False, Send(CURRENT)),
@@ -84,11 +84,11 @@ RESENDS: list[tuple[str, Delivery | None, bool, Verdict | type[Drop]]] = [
 @pytest.mark.parametrize(
     ("delivery", "is_met", "verdict"), [c[1:] for c in RESENDS], ids=[c[0] for c in RESENDS]
 )
-def test_a_resend(delivery: Delivery | None, is_met: bool, verdict: Verdict) -> None:
-    assert judge_resend(delivery, is_met=is_met) == verdict
+def test_a_resend(delivery: DeliveryState | None, is_met: bool, verdict: NextAction) -> None:
+    assert decide_resend(delivery, is_met=is_met) == verdict
 
 
 def test_a_paused_application_gets_no_resend_either() -> None:
-    verdict = judge_resend(replace(PENDING_AT_3, is_paused=True), is_met=False)
+    verdict = decide_resend(replace(PENDING_AT_3, is_paused=True), is_met=False)
     assert isinstance(verdict, Drop)
     assert verdict.why

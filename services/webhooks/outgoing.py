@@ -9,7 +9,7 @@ from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
 _PATIENCE_S = 10
 
 
-def send(producer: ConfirmingProducer, records: Sequence[Outgoing]) -> None:
+def publish(producer: ConfirmingProducer, records: Sequence[Outgoing]) -> None:
     """Returns once Kafka has them all."""
     producer.send(records, patience=until(_PATIENCE_S))
 
@@ -23,7 +23,7 @@ def to_delay(due: DeliveryDue, trace: str | None = None) -> Outgoing:
     return Outgoing(WEBHOOKS_DELAY[due.step - 2].name, str(due.application_id), encode(due), trace)
 
 
-def back_on_its_way(
+def to_requeue(
     due: DeliveryDue, due_in_s: float, retry_delays: Sequence[float], trace: str | None = None
 ) -> Outgoing:
     """To the topic that is just slow enough: whoever is ahead there waits no longer than this one has to, or nearly."""

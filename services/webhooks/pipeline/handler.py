@@ -9,22 +9,26 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 
-from services.webhooks.answers import Answer
-from services.webhooks.endpoints import Endpoints
-from services.webhooks.fence import Drop, Send, Verdict
-from services.webhooks.looking import Looking, SecretTrouble
+from services.webhooks.http.client import TryResult, WebhookClient
 from services.webhooks.metrics import IN_FLIGHT, WAITING
-from services.webhooks.queues import ToLook, ToRecord
-from services.webhooks.recording import Answered, Overflowed, Recording, Result
-from services.webhooks.sending import Sender
-from services.webhooks.stage import Stage
-from services.webhooks.tries import Key, Try, Wanted, key_of
-from services.webhooks.try_spans import begin_try, end_try
+from services.webhooks.pipeline.application_queues import ApplicationQueues
+from services.webhooks.pipeline.batches import BatchStage, LookupQueue, RecordQueue
+from services.webhooks.pipeline.lookup import DeliveryLookup, SecretError
+from services.webhooks.pipeline.next_action import Drop, NextAction, Send
+from services.webhooks.pipeline.recording import Completed, MoveToSlow, RecordAction, Recorder
+from services.webhooks.pipeline.tries import (
+    TryInProgress,
+    TryKey,
+    TryMessage,
+    end_try_span,
+    start_try_span,
+    try_key,
+)
 from shared.domain.messages import DeliveryDue, ResendRequested
 from shared.platform.kafka.records import Lane, Task
 from shared.platform.settings import WebhookSettings
 
-MOST_KEPT = 2000
+MAX_TRIES = 2000
 _BATCH = 500
 # Who waited in line longer than this is looked at again: a URL may be removed, a pause begin, a secret be rolled.
 _LOOK_AGAIN_S = 2.0
@@ -34,40 +38,42 @@ _SETTLE_RECORDS_S = 4.0
 _log = logging.getLogger(__name__)
 
 
-class NotAWebhookError(Exception):
+class UnexpectedDeliveryMessageError(Exception):
     """A record in a webhook topic that asks for no try."""
 
 
-class Delivering:
+class DeliveryPipeline:
     """The handler of webhooks.deliver, webhooks.slow and webhooks.resend."""
 
     def __init__(
         self,
         lane: str,
-        looking: Looking,
-        recording: Recording,
-        sender: Sender[Try],
+        looking: DeliveryLookup,
+        recording: Recorder,
+        sender: WebhookClient[TryInProgress],
         settings: WebhookSettings,
         *,
         has_slow_lane: bool,
     ) -> None:
         self._sender = sender
-        self._endpoints: Endpoints[Try] = Endpoints(
+        self._endpoints: ApplicationQueues[TryInProgress] = ApplicationQueues(
             settings.in_flight, settings.in_flight_per_application, has_slow_lane=has_slow_lane
         )
-        self._kept: dict[Key, Try] = {}
-        self._to_look = ToLook()
-        self._to_record = ToRecord(_BATCH)
+        self._kept: dict[TryKey, TryInProgress] = {}
+        self._to_look = LookupQueue()
+        self._to_record = RecordQueue(_BATCH)
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix=lane)
-        self._look: Stage[Try, list[tuple[Try, Verdict | SecretTrouble]]] = Stage(
-            f"{lane}, looking",
-            self._to_look,
-            looking.of,
-            batch=_BATCH,
-            threads=self._threads,
-            wake=sender.wake,
+        self._look: BatchStage[TryInProgress, list[tuple[TryInProgress, NextAction | SecretError]]] = (
+            BatchStage(
+                f"{lane}, looking",
+                self._to_look,
+                looking.of,
+                batch=_BATCH,
+                threads=self._threads,
+                wake=sender.wake,
+            )
         )
-        self._record: Stage[tuple[Try, Result], None] = Stage(
+        self._record: BatchStage[tuple[TryInProgress, RecordAction], None] = BatchStage(
             f"{lane}, recording",
             self._to_record,
             recording.of,
@@ -79,17 +85,17 @@ class Delivering:
         WAITING.labels(lane).set_function(lambda: self._endpoints.waiting)
 
     def room(self) -> int:
-        return max(0, MOST_KEPT - len(self._kept))
+        return max(0, MAX_TRIES - len(self._kept))
 
     def take(self, tasks: Sequence[Task]) -> None:
         for task, wanted in [(task, _wanted(task)) for task in tasks]:
-            key = key_of(wanted)
+            key = try_key(wanted)
             known = self._kept.get(key)
             if known is not None:  # a repeat of what is under way
                 known.tasks.append(task)
                 known.let_go = False  # its partition has come back
                 continue
-            one = self._kept[key] = Try(wanted, key, task)
+            one = self._kept[key] = TryInProgress(wanted, key, task)
             self._to_look.add(one)
 
     def turn(self, wait_s: float) -> bool:
@@ -128,7 +134,7 @@ class Delivering:
         self._look.start()
         now = monotonic()
         for one in self._endpoints.cut_lines(now):
-            self._to_record.add(one, Overflowed())
+            self._to_record.add(one, MoveToSlow())
         for place, one in self._endpoints.next_to_send(now):
             one.place = place
             if now - one.looked_at > _LOOK_AGAIN_S:
@@ -151,7 +157,7 @@ class Delivering:
         for one, verdict in judged:
             self._heed(one, verdict)
 
-    def _heed(self, one: Try, verdict: Verdict | SecretTrouble) -> None:
+    def _heed(self, one: TryInProgress, verdict: NextAction | SecretError) -> None:
         if one.let_go:
             self._forget(one)
         elif isinstance(verdict, Send):
@@ -171,17 +177,17 @@ class Delivering:
             self._leave_place(one)
             self._to_record.add(one, verdict)
 
-    def _send(self, one: Try) -> None:
+    def _send(self, one: TryInProgress) -> None:
         assert one.post is not None
-        one.span = begin_try(one)
+        one.span = start_try_span(one)
         self._sender.start(one, one.post, one.span.trace if one.span is not None else one.trace)
 
-    def _answered(self, one: Try, answer: Answer) -> None:
+    def _answered(self, one: TryInProgress, answer: TryResult) -> None:
         self._endpoints.ended(one.application_id, one.place, answer.duration_ms / 1000)
         one.place = 0
         if one.span is not None:
-            end_try(one, answer)
-        self._to_record.add(one, Answered(answer))
+            end_try_span(one, answer)
+        self._to_record.add(one, Completed(answer))
 
     def _finish_recorded(self) -> None:
         recorded = self._record.collect()
@@ -195,27 +201,27 @@ class Delivering:
             self._forget(one)
             one.done()
 
-    def _give_back(self, tries: Sequence[Try], error: Exception) -> None:
+    def _give_back(self, tries: Sequence[TryInProgress], error: Exception) -> None:
         for one in tries:
             self._forget(one)
             for task in one.tasks:
                 task.give_back(error)
 
-    def _forget(self, one: Try) -> None:
+    def _forget(self, one: TryInProgress) -> None:
         self._leave_place(one)
         if one.span is not None:
-            end_try(one, None)
+            end_try_span(one, None)
         if self._kept.get(one.key) is one:
             del self._kept[one.key]
 
-    def _leave_place(self, one: Try) -> None:
+    def _leave_place(self, one: TryInProgress) -> None:
         if one.place:
             self._endpoints.ended(one.application_id, one.place, None)
             one.place = 0
 
 
-def _wanted(task: Task) -> Wanted:
+def _wanted(task: Task) -> TryMessage:
     message = task.message
     if not isinstance(message, DeliveryDue | ResendRequested):
-        raise NotAWebhookError(f"{type(message).__name__} asks for no try")
+        raise UnexpectedDeliveryMessageError(f"{type(message).__name__} asks for no try")
     return message

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.webhooks.ladder import LAST_STEP, Decision, DeliveryStatus, decide
+from services.webhooks.retry_schedule import LAST_STEP, DeliveryStatus, RetryDecision, decide_after_try
 from shared.platform.settings import WebhookSettings
 
 DELAYS = WebhookSettings().retry_delays
@@ -25,15 +25,19 @@ AFTER_A_FAILURE = [
 def test_a_failure_leads_to_the_next_step(
     step: int, status: DeliveryStatus, next_step: int, wait_s: float | None
 ) -> None:
-    assert decide(step, is_success=False, retry_delays=DELAYS) == Decision(status, next_step, wait_s)
+    assert decide_after_try(step, is_success=False, retry_delays=DELAYS) == RetryDecision(
+        status, next_step, wait_s
+    )
 
 
 @pytest.mark.parametrize("step", range(1, LAST_STEP + 1))
 def test_a_success_ends_it_at_any_step(step: int) -> None:
-    assert decide(step, is_success=True, retry_delays=DELAYS) == Decision(DeliveryStatus.SUCCEEDED, step)
+    assert decide_after_try(step, is_success=True, retry_delays=DELAYS) == RetryDecision(
+        DeliveryStatus.SUCCEEDED, step
+    )
 
 
 @pytest.mark.parametrize("step", [-1, 0, LAST_STEP + 1])
 def test_there_is_no_other_step(step: int) -> None:
     with pytest.raises(ValueError, match="no step"):
-        decide(step, is_success=False, retry_delays=DELAYS)
+        decide_after_try(step, is_success=False, retry_delays=DELAYS)

@@ -13,8 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
-from shared.domain.deliveries.failures import Failure
-from services.webhooks.sending import Post, Sender
+from services.webhooks.http.client import WebhookClient, WebhookRequest
+from shared.domain.deliveries.try_results import TryFailure
 from tests.waiting import eventually
 from tests.webhooks.receivers import (
     Peer,
@@ -36,18 +36,18 @@ def nobody(host: str, _port: int) -> list[str]:
 
 
 @pytest.fixture
-def sending() -> Iterator[Sender[object]]:
-    with sender(look_up=nobody) as made:
+def sending() -> Iterator[WebhookClient[object]]:
+    with sender(resolve_host=nobody) as made:
         yield made
 
 
-def post(url: str, body: bytes = b"{}") -> Post:
-    return Post(url, body, SIGNATURE)
+def post(url: str, body: bytes = b"{}") -> WebhookRequest:
+    return WebhookRequest(url, body, SIGNATURE)
 
 
 class TestRequest:
     def test_the_receiver_gets_exactly_these_bytes_and_headers(
-        self, receiver: Receiver, sending: Sender[object]
+        self, receiver: Receiver, sending: WebhookClient[object]
     ) -> None:
         """§6.3: Content-Type, Service-Signature; nothing that asks for another encoding or for permission."""
         body = '{"id":"عربي","n":1.0}\r\n\x00'.encode()
@@ -66,7 +66,7 @@ class TestRequest:
 
     @pytest.mark.parametrize("size", [0, 1, 100_000, 3_000_000])
     def test_a_body_of_any_size_goes_out_whole_and_at_once(
-        self, receiver: Receiver, sending: Sender[object], size: int
+        self, receiver: Receiver, sending: WebhookClient[object], size: int
     ) -> None:
         """A large one would make curl ask first, with Expect: 100-continue."""
         assert answer_of(sending, receiver.url, b"x" * size).status_code == 200
@@ -74,7 +74,7 @@ class TestRequest:
         assert request.body == b"x" * size
         assert "expect" not in request.headers
 
-    def test_the_query_is_part_of_the_url(self, receiver: Receiver, sending: Sender[object]) -> None:
+    def test_the_query_is_part_of_the_url(self, receiver: Receiver, sending: WebhookClient[object]) -> None:
         answer_of(sending, receiver.url + "/a%20b?token=x&y=%2F")
         assert receiver.requests[0].path == "/hooks/a%20b?token=x&y=%2F"
 
@@ -106,14 +106,14 @@ class TestAnswer:
         ],
     )
     def test_2xx_is_success_and_nothing_else(
-        self, receiver: Receiver, sending: Sender[object], status: int, is_success: bool
+        self, receiver: Receiver, sending: WebhookClient[object], status: int, is_success: bool
     ) -> None:
         receiver.answer = Reply(status)
         answer = answer_of(sending, receiver.url)
         assert (answer.status_code, answer.failure, answer.is_success) == (status, None, is_success)
 
     def test_it_tells_when_the_try_began_and_how_long_it_took(
-        self, receiver: Receiver, sending: Sender[object]
+        self, receiver: Receiver, sending: WebhookClient[object]
     ) -> None:
         receiver.answer = Reply(200, b"thanks", delay_s=0.2)
         before = time()
@@ -122,14 +122,14 @@ class TestAnswer:
         assert 200 <= answer.duration_ms < 1000
         assert answer.body == b"thanks"
 
-    def test_nobody_listens(self, sending: Sender[object]) -> None:
+    def test_nobody_listens(self, sending: WebhookClient[object]) -> None:
         with listen() as listening:
             port = listening.getsockname()[1]
         answer = answer_of(sending, f"http://127.0.0.1:{port}/")
-        assert (answer.status_code, answer.failure, answer.is_success) == (None, Failure.REFUSED, False)
+        assert (answer.status_code, answer.failure, answer.is_success) == (None, TryFailure.REFUSED, False)
 
     def test_no_socket_left_is_not_the_receivers_refusal(
-        self, receiver: Receiver, sending: Sender[object]
+        self, receiver: Receiver, sending: WebhookClient[object]
     ) -> None:
         """And is over as soon as there is one again."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -141,23 +141,25 @@ class TestAnswer:
             ((_, poor),) = collect(sending, 1)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        assert poor.failure == Failure.UNREACHABLE
+        assert poor.failure == TryFailure.UNREACHABLE
         assert answer_of(sending, receiver.url).status_code == 200
 
     def test_a_hanging_receiver_is_given_up_at_the_limit(self, receiver: Receiver) -> None:
         receiver.answer = Reply(hangs=True)
         with sender(limit_s=0.3) as sending:
             answer = answer_of(sending, receiver.url)
-        assert answer.failure == Failure.TIMEOUT
+        assert answer.failure == TryFailure.TIMEOUT
         assert 290 <= answer.duration_ms < 700
 
 
 class TestConnections:
-    def test_a_connection_is_used_again(self, receiver: Receiver, sending: Sender[object]) -> None:
+    def test_a_connection_is_used_again(self, receiver: Receiver, sending: WebhookClient[object]) -> None:
         assert {answer_of(sending, receiver.url).status_code for _ in range(50)} == {200}
         assert receiver.connections == 1
 
-    def test_a_busy_connection_is_not_shared(self, receiver: Receiver, sending: Sender[object]) -> None:
+    def test_a_busy_connection_is_not_shared(
+        self, receiver: Receiver, sending: WebhookClient[object]
+    ) -> None:
         receiver.answer = Reply(delay_s=0.1)
         for _ in range(2):
             for ticket in range(20):
@@ -166,14 +168,14 @@ class TestConnections:
         assert receiver.connections == 20
 
     def test_a_receiver_that_hangs_up_after_each_answer_without_saying_so_misses_nothing(
-        self, receiver: Receiver, sending: Sender[object]
+        self, receiver: Receiver, sending: WebhookClient[object]
     ) -> None:
         receiver.answer = Reply(closes=True)
         assert {answer_of(sending, receiver.url).status_code for _ in range(100)} == {200}
 
     @pytest.mark.parametrize("how", [socket.socket.close, Peer.reset], ids=["closes", "resets"])
     def test_a_connection_that_breaks_at_its_second_request_is_replaced(
-        self, sending: Sender[object], how: Any
+        self, sending: WebhookClient[object], how: Any
     ) -> None:
         """As when the receiver's idle limit and our request cross each other."""
 
@@ -186,7 +188,9 @@ class TestConnections:
             assert {answer_of(sending, scripted.url).status_code for _ in range(20)} == {200}
             assert scripted.connections == 20
 
-    def test_idle_connections_that_the_receiver_closes_cost_nothing(self, sending: Sender[object]) -> None:
+    def test_idle_connections_that_the_receiver_closes_cost_nothing(
+        self, sending: WebhookClient[object]
+    ) -> None:
         """They are watched, but nobody waits for them: a ready one must not make turn spin."""
         with Receiver(Reply(delay_s=0.05)) as receiver:
             for ticket in range(50):
@@ -197,7 +201,7 @@ class TestConnections:
         assert thread_time() - spent < 0.1
 
     def test_only_so_many_are_kept(self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("services.webhooks.sending._MOST_CONNECTIONS", 10)
+        monkeypatch.setattr("services.webhooks.http.client._MOST_CONNECTIONS", 10)
         receiver.answer = Reply(delay_s=0.1)
         with sender() as sparing:
             for ticket in range(40):
@@ -216,7 +220,9 @@ class TestConnections:
 
 
 class TestNothingIsLeftOfTheLastPost:
-    def test_url_body_and_signature_are_its_own(self, receiver: Receiver, sending: Sender[object]) -> None:
+    def test_url_body_and_signature_are_its_own(
+        self, receiver: Receiver, sending: WebhookClient[object]
+    ) -> None:
         with Receiver(Reply(201)) as other:
             for number in range(20):
                 url = other.url if number % 3 else receiver.url
@@ -230,7 +236,7 @@ class TestNothingIsLeftOfTheLastPost:
         assert signatures == [f"{number:064x}" for number in range(20)]
 
     def test_no_body_and_no_status_is_another_answers(
-        self, receiver: Receiver, sending: Sender[object]
+        self, receiver: Receiver, sending: WebhookClient[object]
     ) -> None:
         replies = [
             Reply(200, b"long " * 100),
@@ -244,18 +250,18 @@ class TestNothingIsLeftOfTheLastPost:
             answer = answer_of(sending, receiver.url)
             assert (answer.status_code, answer.body) == (reply.status, reply.body)
         refused = answer_of(sending, "http://127.0.0.1:1/")
-        assert (refused.status_code, refused.failure, refused.body) == (None, Failure.REFUSED, b"")
+        assert (refused.status_code, refused.failure, refused.body) == (None, TryFailure.REFUSED, b"")
         unknown = answer_of(sending, "http://nobody.example/")
-        assert (unknown.status_code, unknown.failure, unknown.body) == (None, Failure.DNS, b"")
+        assert (unknown.status_code, unknown.failure, unknown.body) == (None, TryFailure.DNS, b"")
 
-    def test_half_an_answer_does_not_make_the_next_one_whole(self, sending: Sender[object]) -> None:
+    def test_half_an_answer_does_not_make_the_next_one_whole(self, sending: WebhookClient[object]) -> None:
         """All headers arrived the first time, only some the second time."""
         answers = iter([b"HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 1\r\n\r\nx", b"HTTP/1.1 200 OK\r\n"])
         with ScriptedReceiver(lambda peer: peer.say(next(answers))) as scripted:
             assert answer_of(sending, scripted.url).status_code == 200
-            assert answer_of(sending, scripted.url).failure == Failure.BROKEN_ANSWER
+            assert answer_of(sending, scripted.url).failure == TryFailure.BROKEN_ANSWER
 
-    def test_cookies_are_not_kept(self, sending: Sender[object]) -> None:
+    def test_cookies_are_not_kept(self, sending: WebhookClient[object]) -> None:
         seen: list[bytes] = []
 
         def script(peer: Peer) -> None:
@@ -270,7 +276,7 @@ class TestNothingIsLeftOfTheLastPost:
 
 
 class TestTurn:
-    def test_a_poll_does_not_wait(self, receiver: Receiver, sending: Sender[object]) -> None:
+    def test_a_poll_does_not_wait(self, receiver: Receiver, sending: WebhookClient[object]) -> None:
         receiver.answer = Reply(hangs=True)
         sending.start("hangs", post(receiver.url))
         began = monotonic()
@@ -288,12 +294,14 @@ class TestTurn:
                 assert sending.turn(0.2) == []
                 assert 0.19 <= monotonic() - began < 0.4
 
-    def test_without_anything_in_flight_it_waits_too(self, sending: Sender[object]) -> None:
+    def test_without_anything_in_flight_it_waits_too(self, sending: WebhookClient[object]) -> None:
         began = monotonic()
         assert sending.turn(0.2) == []
         assert 0.19 <= monotonic() - began < 0.5
 
-    def test_it_returns_as_soon_as_some_have_ended(self, receiver: Receiver, sending: Sender[object]) -> None:
+    def test_it_returns_as_soon_as_some_have_ended(
+        self, receiver: Receiver, sending: WebhookClient[object]
+    ) -> None:
         receiver.answer = Reply(delay_s=0.1)
         sending.start("soon", post(receiver.url))
         began = monotonic()
@@ -302,7 +310,7 @@ class TestTurn:
         assert monotonic() - began < 2
 
     def test_answers_come_as_they_end_not_as_they_began(
-        self, receiver: Receiver, sending: Sender[object]
+        self, receiver: Receiver, sending: WebhookClient[object]
     ) -> None:
         receiver.answer = lambda request: Reply(delay_s=float(request.body))
         for delay_s in (0.6, 0.1, 0.5, 0.2, 0.4, 0.3):
@@ -310,14 +318,14 @@ class TestTurn:
         assert [ticket for ticket, _ in collect(sending, 6)] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
 
     def test_tickets_need_not_be_hashable_or_different(
-        self, receiver: Receiver, sending: Sender[object]
+        self, receiver: Receiver, sending: WebhookClient[object]
     ) -> None:
         ticket: dict[str, list[int]] = {"a": []}
         for _ in range(3):
             sending.start(ticket, post(receiver.url))
         assert [one for one, _ in collect(sending, 3)] == [ticket] * 3
 
-    def test_each_of_many_comes_back_once(self, receiver: Receiver, sending: Sender[object]) -> None:
+    def test_each_of_many_comes_back_once(self, receiver: Receiver, sending: WebhookClient[object]) -> None:
         """Some with an answer, some without, some that were never sent."""
 
         def mixed(request: Received) -> Reply:
@@ -342,14 +350,14 @@ class TestTurn:
         assert all((answer.status_code is None) != (answer.failure is None) for answer in answers.values())
         assert [answers[number].status_code for number in (0, 1, 5, 6)] == [200, 201, 200, 201]
         assert [answers[number].failure for number in (2, 3, 4)] == [
-            Failure.REFUSED,
-            Failure.BLOCKED_ADDRESS,
-            Failure.DNS,
+            TryFailure.REFUSED,
+            TryFailure.BLOCKED_ADDRESS,
+            TryFailure.DNS,
         ]
 
 
 class TestWake:
-    def test_it_ends_a_wait(self, receiver: Receiver, sending: Sender[object]) -> None:
+    def test_it_ends_a_wait(self, receiver: Receiver, sending: WebhookClient[object]) -> None:
         receiver.answer = Reply(hangs=True)
         sending.start("hangs", post(receiver.url))
         timer = Timer(0.1, sending.wake)
@@ -359,7 +367,7 @@ class TestWake:
         assert monotonic() - began < 5
         timer.join()
 
-    def test_it_ends_the_next_wait_and_only_that(self, sending: Sender[object]) -> None:
+    def test_it_ends_the_next_wait_and_only_that(self, sending: WebhookClient[object]) -> None:
         sending.wake()
         sending.wake()
         began = monotonic()
@@ -369,7 +377,7 @@ class TestWake:
         assert sending.turn(0.2) == []
         assert monotonic() - began > 0.15
 
-    def test_none_is_lost_between_many(self, sending: Sender[object]) -> None:
+    def test_none_is_lost_between_many(self, sending: WebhookClient[object]) -> None:
         """Two threads hand a token back and forth; one wake that got lost would stop them."""
         token, done = Event(), Event()
 
@@ -392,7 +400,7 @@ class TestWake:
 
     def test_after_the_end_it_touches_nothing(self) -> None:
         """By then its descriptor may be somebody else's."""
-        made: Sender[object] = Sender(allow_private=True)
+        made: WebhookClient[object] = WebhookClient(allow_private=True)
         made.close()
         reader, writer = os.pipe()
         made.wake()
@@ -403,7 +411,7 @@ class TestWake:
 
 class TestAbandon:
     def test_those_end_without_an_answer_and_the_others_go_on(
-        self, receiver: Receiver, sending: Sender[object]
+        self, receiver: Receiver, sending: WebhookClient[object]
     ) -> None:
         receiver.answer = Reply(delay_s=0.2)
         for number in range(20):
@@ -421,7 +429,7 @@ class TestAbandon:
             may_answer.wait(10)
             return ["127.0.0.1"]
 
-        with sender(look_up=slow_look_up) as sending:
+        with sender(resolve_host=slow_look_up) as sending:
             sending.start("new", post(receiver.url))
             sending.start("refused", post("gopher://127.0.0.1/"))
             sending.start("waits for its name", post(f"http://shop.example:{receiver.port}/"))
@@ -432,7 +440,7 @@ class TestAbandon:
             assert sending.turn(0.2) == []
             assert answer_of(sending, f"http://shop.example:{receiver.port}/").status_code == 200
 
-    def test_the_receiver_of_an_abandoned_post_is_hung_up_on(self, sending: Sender[object]) -> None:
+    def test_the_receiver_of_an_abandoned_post_is_hung_up_on(self, sending: WebhookClient[object]) -> None:
         hung_up = Event()
 
         def script(peer: Peer) -> None:
@@ -464,24 +472,24 @@ class TestTrouble:
             sending.start(10, post(receiver.url))
             answers = dict(collect(sending, 11))
             assert sorted(answers) == list(range(11))  # type: ignore[type-var]
-            assert {answer.failure for answer in answers.values()} == {Failure.BROKEN_ANSWER}
+            assert {answer.failure for answer in answers.values()} == {TryFailure.BROKEN_ANSWER}
             receiver.answer = Reply(200)
             assert answer_of(sending, receiver.url).status_code == 200
         assert "boom" in capsys.readouterr().err
 
     def test_an_error_in_a_callback_costs_that_one_post(
-        self, receiver: Receiver, sending: Sender[object], monkeypatch: pytest.MonkeyPatch, capsys: Any
+        self, receiver: Receiver, sending: WebhookClient[object], monkeypatch: pytest.MonkeyPatch, capsys: Any
     ) -> None:
         def broken(*_: object) -> bool:
             raise RuntimeError("boom")
 
-        with sender(allow_private=False, look_up=lambda _host, _port: ["127.0.0.1"]) as strict:
-            monkeypatch.setattr("services.webhooks.connections.is_public_address", broken)
+        with sender(allow_private=False, resolve_host=lambda _host, _port: ["127.0.0.1"]) as strict:
+            monkeypatch.setattr("services.webhooks.http.curl_handle.is_public_address", broken)
             failed = answer_of(strict, f"https://shop.example:{receiver.port}/")
-            assert failed.failure == Failure.UNREACHABLE
+            assert failed.failure == TryFailure.UNREACHABLE
             monkeypatch.undo()
             blocked = answer_of(strict, f"https://shop.example:{receiver.port}/")
-            assert blocked.failure == Failure.BLOCKED_ADDRESS
+            assert blocked.failure == TryFailure.BLOCKED_ADDRESS
         assert "boom" in capsys.readouterr().err
         assert receiver.connections == 0
 
@@ -493,7 +501,7 @@ class TestTrouble:
             working = sending._sockets._epoll
             monkeypatch.setattr(sending._sockets, "_epoll", _Full(working))
             with Receiver() as other:
-                assert answer_of(sending, other.url).failure == Failure.TIMEOUT
+                assert answer_of(sending, other.url).failure == TryFailure.TIMEOUT
                 monkeypatch.undo()
                 assert answer_of(sending, other.url).status_code == 200
 
@@ -501,7 +509,7 @@ class TestTrouble:
         self, receiver: Receiver
     ) -> None:
         receiver.answer = Reply(hangs=True)
-        made: Sender[object] = Sender(allow_private=True)
+        made: WebhookClient[object] = WebhookClient(allow_private=True)
         for number in range(10):
             made.start(number, post(receiver.url))
         made.turn(0.05)
@@ -534,7 +542,7 @@ class TestCost:
             assert len(sending.abandon(lambda _: True)) == 2000
 
 
-def _cpu_of(sending: Sender[object], url: str, number: int) -> float:
+def _cpu_of(sending: WebhookClient[object], url: str, number: int) -> float:
     def run() -> None:
         for _ in range(number // 10):
             for ticket in range(10):

@@ -13,16 +13,16 @@ from typing import Any
 import msgspec
 from psycopg import Cursor
 
-from services.webhooks.answers import Answer
-from services.webhooks.ladder import Decision, DeliveryStatus
-from shared.domain.deliveries.failures import NO_URL
+from services.webhooks.http.client import TryResult
+from services.webhooks.retry_schedule import DeliveryStatus, RetryDecision
+from shared.domain.deliveries.try_results import NO_URL
 from shared.platform.database.prepared import Prepared, Row, array
 
 # Each month begins with empty tables.
-PLANNED_FOR_S = 30.0
+REPLAN_AFTER_S = 30.0
 _STATUSES = {str(status): status for status in DeliveryStatus}
 
-LOOK_SQL = f"""
+FETCH_DELIVERIES_SQL = f"""
 select d.id, d.application_id, d.intent_uuid, d.event, d.status, d.step, d.next_due_at, d.url, d.secret_version,
        a.webhook_url, a.webhook_secret_version, a.webhooks_paused_at is not null,
        extract(epoch from d.next_due_at - mizan_now()), d.last_failure = '{NO_URL}'
@@ -30,11 +30,11 @@ from webhook_deliveries as d
 cross join lateral (select webhook_url, webhook_secret_version, webhooks_paused_at
                     from applications where id = d.application_id offset 0) as a
 where d.id = any($1::uuid[])"""
-_LOOK = Prepared(LOOK_SQL, PLANNED_FOR_S)
+_LOOK = Prepared(FETCH_DELIVERIES_SQL, REPLAN_AFTER_S)
 
 # $1 the ids, in order; of each try: $2 step, $3 its age in milliseconds, $4 duration, $5 status code, $6 failure,
 # $7 the beginning of the answer; of its delivery: $8 status, $9 step, $10 seconds until that is due.
-RECORD_SQL = """
+RECORD_TRIES_SQL = """
 with advanced as (
     update webhook_deliveries
     set tries = tries + 1,
@@ -55,7 +55,7 @@ noted as (
     from advanced
 )
 select id, next_due_at from advanced"""
-_RECORD = Prepared(RECORD_SQL, PLANNED_FOR_S)
+_RECORD = Prepared(RECORD_TRIES_SQL, REPLAN_AFTER_S)
 
 # A resend counts as a try and can only make things better. $2 resend ids, $3 to $7 as above, $8 the URL that it
 # went to, as UTF-8 in hexadecimal, which needs no quotes.
@@ -84,36 +84,36 @@ noted as (
     from resent
 )
 select id from resent"""
-_RECORD_RESENDS = Prepared(RECORD_RESENDS_SQL, PLANNED_FOR_S)
+_RECORD_RESENDS = Prepared(RECORD_RESENDS_SQL, REPLAN_AFTER_S)
 
 _END_WITHOUT_URL = Prepared(
     f"""
 update webhook_deliveries
 set status = 'failed', next_due_at = null, last_status_code = null, last_failure = '{NO_URL}', updated_at = mizan_now()
 where id = any($1::uuid[]) and status = 'pending' returning id""",
-    PLANNED_FOR_S,
+    REPLAN_AFTER_S,
 )
 _PARK = Prepared(
     """
 update webhook_deliveries set parked_at = mizan_now()
 where id = any($1::uuid[]) and status = 'pending' and parked_at is null returning id""",
-    PLANNED_FOR_S,
+    REPLAN_AFTER_S,
 )
 _MET_RESENDS = Prepared(
     """
 select delivery_id, resend_id from webhook_tries where delivery_id = any($1::uuid[]) and resend_id = any($2::uuid[])""",
-    PLANNED_FOR_S,
+    REPLAN_AFTER_S,
 )
 
 
-class Target(msgspec.Struct, frozen=True):
+class DeliveryTarget(msgspec.Struct, frozen=True):
     """Where a try goes, and which of the application's secrets signs it."""
 
     url: str
     secret_version: int
 
 
-class Delivery(msgspec.Struct, frozen=True):
+class DeliveryState(msgspec.Struct, frozen=True):
     """As the database has it now."""
 
     id: str
@@ -124,9 +124,9 @@ class Delivery(msgspec.Struct, frozen=True):
     step: int
     due_at: bytes | None
     """As PostgreSQL writes it: hardly anybody wants to know."""
-    frozen: Target
+    frozen: DeliveryTarget
     """For its ladder: as it was when the event was taken in."""
-    current: Target | None
+    current: DeliveryTarget | None
     """As the application has it now; None when it has no URL."""
     is_paused: bool
     due_in_s: float
@@ -138,29 +138,29 @@ class Delivery(msgspec.Struct, frozen=True):
         return _moment(self.due_at)
 
 
-class LadderTry(msgspec.Struct, frozen=True):
+class ScheduledTry(msgspec.Struct, frozen=True):
     delivery_id: str
     step: int
-    answer: Answer
+    answer: TryResult
     age_ms: int
     """Since it began."""
-    decision: Decision
+    decision: RetryDecision
 
 
 class ResendTry(msgspec.Struct, frozen=True):
     delivery_id: str
     resend_id: str
-    answer: Answer
+    answer: TryResult
     age_ms: int
     url: str
 
 
-def look(cursor: Cursor[Any], ids: Iterable[str]) -> dict[str, Delivery]:
+def fetch_deliveries(cursor: Cursor[Any], ids: Iterable[str]) -> dict[str, DeliveryState]:
     """What the database knows of these deliveries, by id."""
     return {delivery.id: delivery for delivery in map(_delivery, _LOOK.all_rows(cursor, [array(ids)]))}
 
 
-def record_tries(cursor: Cursor[Any], tries: Sequence[LadderTry]) -> dict[str, datetime | None]:
+def record_tries(cursor: Cursor[Any], tries: Sequence[ScheduledTry]) -> dict[str, datetime | None]:
     """Writes down tries of different deliveries and moves those on that still stand at that step.
 
     Returns when each of those is due next; another process was faster with the rest.
@@ -189,24 +189,24 @@ def record_resends(cursor: Cursor[Any], tries: Sequence[ResendTry]) -> None:
     _RECORD_RESENDS.all_rows(cursor, values)
 
 
-def met_resends(cursor: Cursor[Any], resends: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+def find_recorded_resends(cursor: Cursor[Any], resends: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
     """Which of these (delivery, resend) have been sent and written down already."""
     deliveries, ids = zip(*resends, strict=True)
     rows = _MET_RESENDS.all_rows(cursor, [array(deliveries), array(ids)])
     return {(_text(row[0]), _text(row[1])) for row in rows}
 
 
-def end_without_url(cursor: Cursor[Any], ids: Iterable[str]) -> int:
+def fail_without_url(cursor: Cursor[Any], ids: Iterable[str]) -> int:
     """Nothing is sent any more where the URL was removed: these end as failed. Returns how many were pending."""
     return len(_END_WITHOUT_URL.all_rows(cursor, [array(sorted(ids))]))
 
 
-def park(cursor: Cursor[Any], ids: Iterable[str]) -> int:
+def set_aside(cursor: Cursor[Any], ids: Iterable[str]) -> int:
     """They stay pending; the scheduler puts them back once their application is resumed."""
     return len(_PARK.all_rows(cursor, [array(sorted(ids))]))
 
 
-def _answers(answers: Sequence[Answer], ages_ms: Sequence[int]) -> list[bytes]:
+def _answers(answers: Sequence[TryResult], ages_ms: Sequence[int]) -> list[bytes]:
     return [
         array(map(str, ages_ms)),
         array(str(answer.duration_ms) for answer in answers),
@@ -220,10 +220,10 @@ def _hexadecimal(data: bytes) -> str:
     return f'"\\\\x{data.hex()}"'
 
 
-def _delivery(row: Row) -> Delivery:
+def _delivery(row: Row) -> DeliveryState:
     delivery_id, application_id, intent_uuid, event, status, step, due_at, url, version, *now = row
     now_url, now_version, is_paused, due_in_s, ended_without_url = now
-    return Delivery(
+    return DeliveryState(
         _text(delivery_id),
         _text(application_id),
         _text(intent_uuid),
@@ -231,8 +231,8 @@ def _delivery(row: Row) -> Delivery:
         _STATUSES[_text(status)],
         int(step or 0),
         due_at,
-        Target(_text(url), int(version or 0)),
-        None if now_url is None else Target(_text(now_url), int(now_version or 0)),
+        DeliveryTarget(_text(url), int(version or 0)),
+        None if now_url is None else DeliveryTarget(_text(now_url), int(now_version or 0)),
         is_paused == b"t",
         float(due_in_s or 0),
         ended_without_url == b"t",

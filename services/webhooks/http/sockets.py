@@ -14,7 +14,7 @@ _EPOLL_MASKS = {pycurl.POLL_IN: EPOLLIN, pycurl.POLL_OUT: EPOLLOUT, pycurl.POLL_
 _log = logging.getLogger(__name__)
 
 
-class Sockets:
+class SocketPoller:
     """The epoll. A socket that curl has no use for at the moment stays in it, for it is mostly used again soon:
     to take it out and put it in again would be a tenth of what a request costs."""
 

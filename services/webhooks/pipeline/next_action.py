@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from services.webhooks.deliveries import Delivery, Target
-from services.webhooks.ladder import LAST_STEP, DeliveryStatus
+from services.webhooks.pipeline.queries import DeliveryState, DeliveryTarget
+from services.webhooks.retry_schedule import LAST_STEP, DeliveryStatus
 from shared.domain.messages import DeliveryDue
 
 
 class Send(msgspec.Struct, frozen=True):
-    target: Target
+    target: DeliveryTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,44 +24,44 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class PutBack:
+class Requeue:
     """It stands at another step, or is early: whoever moved it on may have died before it said so."""
 
 
 @dataclass(frozen=True, slots=True)
-class TellDead:
+class PublishExhausted:
     """Its ladder is used up: whoever saw that may have died before it said so."""
 
 
 @dataclass(frozen=True, slots=True)
-class EndWithoutUrl:
+class FailWithoutUrl:
     """The application's URL was removed: nothing is sent any more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Park:
+class SetAside:
     """The application is paused."""
 
 
-Verdict = Send | Drop | PutBack | TellDead | EndWithoutUrl | Park
+NextAction = Send | Drop | Requeue | PublishExhausted | FailWithoutUrl | SetAside
 
 
-def judge(due: DeliveryDue, delivery: Delivery | None) -> Verdict:
+def decide(due: DeliveryDue, delivery: DeliveryState | None) -> NextAction:
     if delivery is None:
         return Drop()
     if delivery.status is not DeliveryStatus.PENDING:
-        return TellDead() if _is_used_up(due, delivery) else Drop()
+        return PublishExhausted() if _is_used_up(due, delivery) else Drop()
     if delivery.step < due.step:
         return Drop()
     # A first try is due at once; if it seems early, the clock was set back.
     if delivery.step > due.step or (delivery.due_in_s > 0 and due.step > 1):
-        return PutBack()
+        return Requeue()
     if delivery.current is None:
-        return EndWithoutUrl()
-    return Park() if delivery.is_paused else Send(delivery.frozen)
+        return FailWithoutUrl()
+    return SetAside() if delivery.is_paused else Send(delivery.frozen)
 
 
-def judge_resend(delivery: Delivery | None, *, is_met: bool) -> Send | Drop:
+def decide_resend(delivery: DeliveryState | None, *, is_met: bool) -> Send | Drop:
     """`is_met`: this wish has been met already."""
     if delivery is None or is_met:
         return Drop()
@@ -72,7 +72,7 @@ def judge_resend(delivery: Delivery | None, *, is_met: bool) -> Send | Drop:
     return Send(delivery.current)
 
 
-def _is_used_up(due: DeliveryDue, delivery: Delivery) -> bool:
+def _is_used_up(due: DeliveryDue, delivery: DeliveryState) -> bool:
     return (
         delivery.status is DeliveryStatus.FAILED and due.step == LAST_STEP and not delivery.ended_without_url
     )

@@ -1,0 +1,1 @@
+"""The HTTP client: libcurl with our own DNS look-ups and our own epoll."""
