@@ -6,7 +6,7 @@ from uuid import UUID
 from bench.webhook_installation import WebhookInstallation
 from services.webhooks.outgoing import to_delay, to_deliver
 from shared.domain.messages import DeliveryDue
-from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, raise_after
 
 _FILL = """
 with made as (
@@ -49,7 +49,7 @@ def _fill(
     count: int,
     *,
     step: int,
-    to_topic: Callable[[DeliveryDue], Outgoing],
+    to_topic: Callable[[DeliveryDue], OutgoingRecord],
     in_s: float = 0,
     over_s: float = 0,
 ) -> list[DeliveryDue]:
@@ -67,6 +67,6 @@ def _fill(
     ]
     installation.connection.execute("checkpoint")
     producer = ConfirmingProducer(installation.kafka, "bench")
-    producer.send([to_topic(one) for one in due], patience=until(_KAFKA_PATIENCE_S))
+    producer.send([to_topic(one) for one in due], on_wait=raise_after(_KAFKA_PATIENCE_S))
     producer.close()
     return due

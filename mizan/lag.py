@@ -11,8 +11,8 @@ from mizan.installation import installation
 from mizan.output import json_option, show_table, timestamp
 from shared.domain.topics import ALL_TOPICS
 from shared.platform.kafka.clients import group_name, topic_name
-from shared.platform.kafka.inspection.inspector import KafkaWatcher
-from shared.platform.kafka.inspection.snapshot import GroupView, KafkaView, LagView
+from shared.platform.kafka.inspection.inspector import KafkaInspector
+from shared.platform.kafka.inspection.snapshot import GroupSnapshot, KafkaSnapshot, PartitionLag
 from shared.platform.settings import KafkaSettings
 
 TOO_FAR_BEHIND = 3
@@ -29,10 +29,10 @@ TOO_FAR_BEHIND = 3
 def lag_command(*, as_json: bool, partitions: bool, max_seconds: float | None) -> None:
     """How far each consumer group is behind. In a delay topic only what is due counts as late.
 
-    Exit codes: 0; 1 when Kafka cannot be looked at; 3 see --max-seconds.
+    Exit codes: 0; 1 when Kafka cannot be inspected; 3 see --max-seconds.
     """
-    with installation() as settings, closing(KafkaWatcher(settings.kafka, ALL_TOPICS)) as watcher:
-        view = watcher.look()
+    with installation() as settings, closing(KafkaInspector(settings.kafka, ALL_TOPICS)) as inspector:
+        view = inspector.inspect()
     if as_json:
         click.echo(json.dumps({"groups": [_as_json(settings.kafka, group) for group in view.groups]}))
     else:
@@ -42,7 +42,7 @@ def lag_command(*, as_json: bool, partitions: bool, max_seconds: float | None) -
         _judge(view, max_seconds)
 
 
-def _judge(view: KafkaView, max_seconds: float) -> None:
+def _judge(view: KafkaSnapshot, max_seconds: float) -> None:
     behind = [group.name for group in view.groups if group.lag_s > max_seconds]
     alone = [group.name for group in view.groups if group.lag and not group.members]
     if behind:
@@ -53,7 +53,7 @@ def _judge(view: KafkaView, max_seconds: float) -> None:
         raise click.exceptions.Exit(TOO_FAR_BEHIND)
 
 
-def _group_rows(view: KafkaView) -> Iterator[dict[str, Any]]:
+def _group_rows(view: KafkaSnapshot) -> Iterator[dict[str, Any]]:
     for group in view.groups:
         yield {
             "group": group.name,
@@ -66,7 +66,7 @@ def _group_rows(view: KafkaView) -> Iterator[dict[str, Any]]:
         }
 
 
-def _partition_rows(view: KafkaView) -> Iterator[dict[str, Any]]:
+def _partition_rows(view: KafkaSnapshot) -> Iterator[dict[str, Any]]:
     for group in view.groups:
         owners = {number: member.client_id for member in group.members for number in member.partitions}
         for lag in group.partitions:
@@ -83,7 +83,7 @@ def _partition_rows(view: KafkaView) -> Iterator[dict[str, Any]]:
             }
 
 
-def _as_json(settings: KafkaSettings, group: GroupView) -> dict[str, Any]:
+def _as_json(settings: KafkaSettings, group: GroupSnapshot) -> dict[str, Any]:
     """Names as Kafka knows them. `waiting` and `next_due` are there for delay topics."""
     delay = {"waiting": group.waiting, "next_due": timestamp(group.next_due_at)} if group.is_delay else {}
     return {
@@ -107,7 +107,7 @@ def _as_json(settings: KafkaSettings, group: GroupView) -> dict[str, Any]:
     }
 
 
-def _partition_as_json(lag: LagView, is_delay: bool) -> dict[str, Any]:
+def _partition_as_json(lag: PartitionLag, is_delay: bool) -> dict[str, Any]:
     due: dict[str, str | None] = {"due": timestamp(lag.due_at)} if is_delay else {}
     return {
         "partition": lag.partition,

@@ -10,7 +10,7 @@ from mizan.installation import installation_to_start
 from mizan.output import json_option, show_table, timestamp
 from shared.domain.topics import ALL_TOPICS
 from shared.platform.kafka.clients import topic_name
-from shared.platform.kafka.inspection.inspector import look_at_topics
+from shared.platform.kafka.inspection.inspector import inspect_topics
 from shared.platform.kafka.topic_setup import TopicsDifferError, ensure_topics
 
 
@@ -25,7 +25,7 @@ def topics_command(*, as_json: bool) -> None:
             raise click.ClickException(
                 f"{error}\nChange them with your Kafka tools, or remove them if nothing in them is needed."
             ) from error
-        views = look_at_topics(settings.kafka, ALL_TOPICS)
+        views = inspect_topics(settings.kafka, ALL_TOPICS)
     topics: list[Mapping[str, Any]] = [
         {
             "topic": topic_name(settings.kafka, topic.name),

@@ -5,13 +5,13 @@ import sys
 
 from services.checkout.verifying import AT_ONCE, Verifier
 from services.checkout.workshop import set_up
-from shared.domain.dead_letters.producer import KafkaDeadLetterBox
+from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
 from shared.domain.messages import decode
 from shared.domain.topics import CHECKOUT_VERIFY
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.encryption import NoSecretKeysError
-from shared.platform.kafka.consumer_loop import ConsumerLoop, RoleThread
+from shared.platform.kafka.consumer_loop import ConsumerLoop, ConsumerThread
 from shared.platform.kafka.handlers import BatchHandler
 from shared.platform.process import begin, refuse, stop_on_signal
 from shared.platform.settings import Settings
@@ -27,7 +27,7 @@ _log = logging.getLogger("services.checkout.verifier")
 def verifier_loop(settings: Settings, verifier: Verifier) -> ConsumerLoop:
     assert CHECKOUT_VERIFY.group is not None
     handler = BatchHandler(verifier.verify, AT_ONCE)
-    dead_letters = KafkaDeadLetterBox(settings.kafka)
+    dead_letters = KafkaDeadLetterProducer(settings.kafka)
     return ConsumerLoop(
         settings.kafka, CHECKOUT_VERIFY.group, [CHECKOUT_VERIFY.name], handler, dead_letters, decode=decode
     )
@@ -43,7 +43,7 @@ def main() -> None:
     except NoSecretKeysError as error:
         refuse(SERVICE, error)
     verifier = Verifier(database, workshop.accounts, workshop.following)
-    thread = RoleThread("verify", verifier_loop(settings, verifier), stop)
+    thread = ConsumerThread("verify", verifier_loop(settings, verifier), stop)
     server = serve_worker_pages(SERVICE, settings, database, {"verify": thread.loop.progress.check})
     thread.start()
     _log.info("started on port %d", server.port)

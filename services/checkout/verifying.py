@@ -18,7 +18,7 @@ from shared.domain.attempts.states import Answer, AnswerOutOfPlaceError
 from shared.domain.messages import VerificationDue
 from shared.platform.database.pool import Database
 from shared.platform.kafka.records import Record, Task
-from shared.platform.kafka.spans import processing_currently
+from shared.platform.kafka.spans import trace_current_record
 from shared.platform.logs import log_context
 from shared.platform.tracing.traceparent import trace_id_of
 from shared.platform.web.languages import DEFAULT
@@ -54,7 +54,7 @@ class Verifier:
         if record.trace is None:
             self._verify(question)
         else:
-            with log_context(trace_id=trace_id_of(record.trace)), processing_currently(record):
+            with log_context(trace_id=trace_id_of(record.trace)), trace_current_record(record):
                 self._verify(question)
 
     def _verify(self, question: Question) -> None:

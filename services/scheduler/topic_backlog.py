@@ -9,8 +9,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from shared.platform.kafka import clients
 from shared.platform.kafka.clients import Deadline
 from shared.platform.kafka.errors import KafkaUnavailableError
-from shared.platform.kafka.inspection.groups import GroupOffsets
-from shared.platform.kafka.inspection.topics import FIRST_RECORD_ONLY, Head, first_records
+from shared.platform.kafka.inspection.groups import CommittedOffsetReader
+from shared.platform.kafka.inspection.topics import FIRST_RECORD_ONLY, HeadRecord, read_first_records
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 
@@ -35,22 +35,24 @@ class TopicBacklog:
         try:
             with (
                 closing(
-                    GroupOffsets(self._settings, [_group(topic) for topic in self._topics.values()])
+                    CommittedOffsetReader(self._settings, [_group(topic) for topic in self._topics.values()])
                 ) as groups,
                 closing(clients.consumer(self._settings, "backlog", None, **FIRST_RECORD_ONLY)) as reader,
             ):
                 places = list(self._places(groups, reader, deadline))
                 return max(
                     (
-                        Head.of(self._topics[str(record.topic())], record).waits_s(at)
-                        for record in first_records(reader, places, deadline)
+                        HeadRecord.of(self._topics[str(record.topic())], record).waiting_s(at)
+                        for record in read_first_records(reader, places, deadline)
                     ),
                     default=0.0,
                 )
         except (KafkaException, KafkaUnavailableError) as error:
             raise KafkaUnavailableError(f"the backlog is not known: {error}") from error
 
-    def _places(self, groups: GroupOffsets, reader: Consumer, deadline: Deadline) -> Iterator[TopicPartition]:
+    def _places(
+        self, groups: CommittedOffsetReader, reader: Consumer, deadline: Deadline
+    ) -> Iterator[TopicPartition]:
         """Where each group would begin. A topic that does not exist has none."""
         for name, topic in self._topics.items():
             found = reader.list_topics(name, timeout=deadline.left()).topics[name]
@@ -58,7 +60,7 @@ class TopicBacklog:
                 if found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
                 raise KafkaException(found.error)
-            committed = groups.of(_group(topic), name, len(found.partitions), deadline)
+            committed = groups.fetch(_group(topic), name, len(found.partitions), deadline)
             for number, place in committed.items():
                 offset = OFFSET_BEGINNING if place.offset is None else place.offset
                 yield TopicPartition(name, number, offset)

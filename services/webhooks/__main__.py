@@ -12,7 +12,7 @@ from services.webhooks.consumers import ConsumerFactory, UnknownConsumerError, s
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.encryption import NoSecretKeysError
-from shared.platform.kafka.consumer_loop import RoleThread
+from shared.platform.kafka.consumer_loop import ConsumerThread
 from shared.platform.process import begin, refuse, stop_on_signal
 from shared.platform.tracing.setup import start_tracing
 from shared.platform.web.operations_server import serve_worker_pages
@@ -34,7 +34,7 @@ def main() -> None:
         workshop = ConsumerFactory(settings, database)
     except (UnknownConsumerError, NoSecretKeysError) as error:
         refuse(SERVICE, error)
-    threads = [RoleThread(role.name, workshop.loop(role), stop) for role in roles]
+    threads = [ConsumerThread(role.name, workshop.loop(role), stop) for role in roles]
     checks = {thread.name: thread.loop.progress.check for thread in threads}
     server = serve_worker_pages(SERVICE, settings, database, checks)
     _tune_the_interpreter()

@@ -10,7 +10,7 @@ from services.webhooks.intake import Intake
 from services.webhooks.pipeline.handler import DeliveryPipeline
 from services.webhooks.pipeline.lookup import DeliveryLookup, SigningKeys
 from services.webhooks.pipeline.recording import Recorder
-from shared.domain.dead_letters.producer import KafkaDeadLetterBox
+from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
 from shared.domain.messages import decode
 from shared.domain.topics import (
     PAYMENT_INTENT_EVENTS,
@@ -51,7 +51,7 @@ class ConsumerFactory:
         kafka = self._settings.kafka
         handler = role.make(self, role)
         return ConsumerLoop(
-            kafka, role.group, [role.topic.name], handler, KafkaDeadLetterBox(kafka), decode=decode
+            kafka, role.group, [role.topic.name], handler, KafkaDeadLetterProducer(kafka), decode=decode
         )
 
     def close(self) -> None:

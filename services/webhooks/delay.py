@@ -9,8 +9,8 @@ from shared.domain.messages import DeliveryDue
 from shared.platform.database.first_value import first_value
 from shared.platform.database.pool import Database
 from shared.platform.kafka.producer import ConfirmingProducer
-from shared.platform.kafka.records import Lane, Record, Task
-from shared.platform.kafka.spans import processing
+from shared.platform.kafka.records import AssignedPartition, Record, Task
+from shared.platform.kafka.spans import trace_processing
 
 CLOCK_REFRESH_S = 2.0
 
@@ -45,20 +45,20 @@ class DelayHandler:
     def move_due(self, tasks: Sequence[Task]) -> None:
         now = self._clock.now()
         due: list[tuple[DeliveryDue, Record]] = []
-        waiting: set[Lane] = set()
+        waiting: set[AssignedPartition] = set()
         for task in tasks:
             message = task.message
             if not isinstance(message, DeliveryDue):
                 raise UnexpectedDelayMessageError(f"{type(message).__name__} waits for nothing")
             wait_s = message.due_at.timestamp() - now
-            if wait_s > 0 or task.lane in waiting:
+            if wait_s > 0 or task.partition in waiting:
                 # Looked at again soon, for the database's clock may be set.
-                waiting.add(task.lane)
+                waiting.add(task.partition)
                 task.hold_until(time() + min(max(0.0, wait_s), CLOCK_REFRESH_S))
             else:
                 due.append((message, task.record))
         if due:
-            with processing([record for _, record in due]) as traces:
+            with trace_processing([record for _, record in due]) as traces:
                 moved = zip(due, traces, strict=True)
                 publish(self._producer, [to_deliver(message, trace) for (message, _), trace in moved])
             for message, _ in due:

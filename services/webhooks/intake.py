@@ -20,7 +20,7 @@ from shared.platform.database.pool import Database
 from shared.platform.database.prepared import Prepared, Row, array
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.kafka.records import Record, Task
-from shared.platform.kafka.spans import processing
+from shared.platform.kafka.spans import trace_processing
 
 WEBHOOK_EVENT_TYPES = frozenset({EventType.SUCCEEDED, EventType.CANCELED})
 
@@ -59,7 +59,7 @@ class Intake:
         told = _told(tasks)
         if not told:
             return
-        with processing([record for _, record in told]) as traces:
+        with trace_processing([record for _, record in told]) as traces:
             with self._database.cursor() as cursor:
                 due = create_deliveries(cursor, [event for event, _ in told])
             trace_of = {event.id: trace for (event, _), trace in zip(told, traces, strict=True)}

@@ -14,7 +14,7 @@ from shared.domain.intents.intent import Intent
 from shared.domain.messages import DeliveryDue, VerificationDue, decode, encode
 from shared.domain.payment_methods import PaymentMethod
 from shared.domain.topics import ALL_TOPICS, CHECKOUT_VERIFY, DEAD_LETTERS
-from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, raise_after
 from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.settings import SandboxSettings, Settings
 from tests.checkout.world import CheckoutWorld
@@ -177,7 +177,8 @@ def test_what_nobody_can_read_goes_to_the_dead_letters(world: CheckoutWorld) -> 
     key = str(question.attempt)
     records = [b"not json", encode(stray), encode(due)]
     producer.send(
-        [Outgoing(CHECKOUT_VERIFY.name, key, record.decode()) for record in records], patience=until(30)
+        [OutgoingRecord(CHECKOUT_VERIFY.name, key, record.decode()) for record in records],
+        on_wait=raise_after(30),
     )
     producer.close()
     with world.verifying():

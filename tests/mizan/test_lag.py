@@ -145,5 +145,5 @@ def test_kafka_that_does_not_answer_is_exit_code_1(run: Mizan, monkeypatch: pyte
     answer = run("lag", "--max-seconds", "1", KAFKA_BOOTSTRAP_SERVERS=nobody)
     assert answer.exit_code == 1
     assert len(answer.stderr.splitlines()) == 1
-    assert "Kafka cannot be looked at" in answer.stderr
+    assert "Kafka cannot be inspected" in answer.stderr
     assert answer.stdout == ""

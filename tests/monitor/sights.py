@@ -6,18 +6,18 @@ from datetime import UTC, datetime, timedelta
 from services.monitor.watch.figures import Attempts, Deliveries, Figures, Payments, Waiting
 from services.monitor.watch.seen import DeadLetters, KafkaSeen, Looked, Seen, ServiceSeen
 from shared.domain.topics import ALL_TOPICS
-from shared.platform.kafka.inspection.health import Judgement, Standing
+from shared.platform.kafka.inspection.health import GroupHealth, Health
 from shared.platform.kafka.inspection.snapshot import (
-    GroupView,
-    KafkaView,
-    LagView,
-    MemberView,
-    PartitionView,
-    TopicView,
+    GroupMember,
+    GroupSnapshot,
+    KafkaSnapshot,
+    PartitionLag,
+    PartitionOffsets,
+    TopicSnapshot,
 )
 
 NOW = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
-MEMBER = MemberView("worker-1", "mizan-worker", "10.0.0.7", (0,))
+MEMBER = GroupMember("worker-1", "mizan-worker", "10.0.0.7", (0,))
 
 
 def figures(
@@ -43,8 +43,10 @@ def figures(
     )
 
 
-def lag(partition: int = 0, *, records: int = 0, seconds: float = 0.0, committed: int | None = 10) -> LagView:
-    return LagView(
+def lag(
+    partition: int = 0, *, records: int = 0, seconds: float = 0.0, committed: int | None = 10
+) -> PartitionLag:
+    return PartitionLag(
         partition=partition,
         committed=committed,
         high=(committed or 0) + records,
@@ -58,36 +60,36 @@ def lag(partition: int = 0, *, records: int = 0, seconds: float = 0.0, committed
 
 def group(
     topic: str = "webhooks.deliver",
-    *partitions: LagView,
-    members: Sequence[MemberView] = (MEMBER,),
+    *partitions: PartitionLag,
+    members: Sequence[GroupMember] = (MEMBER,),
     name: str | None = None,
-) -> GroupView:
+) -> GroupSnapshot:
     is_delay = topic.startswith("webhooks.delay.")
-    return GroupView(name or topic, topic, "stable", tuple(members), partitions or (lag(),), is_delay)
+    return GroupSnapshot(name or topic, topic, "stable", tuple(members), partitions or (lag(),), is_delay)
 
 
-def view(*groups: GroupView, at: datetime = NOW, missing: Sequence[str] = ()) -> KafkaView:
+def view(*groups: GroupSnapshot, at: datetime = NOW, missing: Sequence[str] = ()) -> KafkaSnapshot:
     """All topics are there but those that are missing."""
     ends = {group.topic: [(one.partition, one.high) for one in group.partitions] for group in groups}
     topics = tuple(
-        TopicView(
+        TopicSnapshot(
             topic.name,
-            tuple(PartitionView(number, 0, high) for number, high in ends.get(topic.name, [(0, 0)])),
+            tuple(PartitionOffsets(number, 0, high) for number, high in ends.get(topic.name, [(0, 0)])),
             None,
             topic.name not in missing,
         )
         for topic in ALL_TOPICS
     )
-    return KafkaView(at, topics, groups, 1)
+    return KafkaSnapshot(at, topics, groups, 1)
 
 
 def kafka(
-    *groups: GroupView,
-    standing: Standing = Standing.FINE,
+    *groups: GroupSnapshot,
+    standing: Health = Health.HEALTHY,
     dead: Mapping[str, DeadLetters] | None = None,
     missing: Sequence[str] = (),
 ) -> KafkaSeen:
-    judgement = Judgement(standing, {0: standing})
+    judgement = GroupHealth(standing, {0: standing})
     return KafkaSeen(view(*groups, missing=missing), {one.name: judgement for one in groups}, {}, dead or {})
 
 

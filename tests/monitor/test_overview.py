@@ -10,7 +10,7 @@ import pytest
 from services.monitor.watch.figures import Attempts, Counted, Deliveries, Payments, Waiting
 from services.monitor.watch.looker import Looker
 from services.monitor.watch.seen import DeadLetters, Looked, ServiceSeen
-from shared.platform.kafka.inspection.health import Standing
+from shared.platform.kafka.inspection.health import Health
 from shared.platform.settings import MonitorSettings
 from stack.engines import Engines
 from tests.monitor.rows import make_attempt, make_delivery, make_event
@@ -54,7 +54,7 @@ def test_a_quiet_night_is_no_trouble(pages: MonitorWorld, operator: PageClient) 
 def test_what_is_wrong_is_said_with_where_to_look(pages: MonitorWorld, operator: PageClient) -> None:
     stuck = kafka(
         group("payment_intents.events", lag(records=7, seconds=99), name="webhooks.intake"),
-        standing=Standing.STALLED,
+        standing=Health.STALLED,
         dead={"dead_letters": DeadLetters(3, 2, 3)},
     )
     waiting = figures(attempts=Attempts({"sent": 1, "unknown": 0}, 400.0, Waiting(1, 9.0)))

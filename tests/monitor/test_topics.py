@@ -6,8 +6,8 @@ import pytest
 
 from services.monitor.watch.seen import Looked
 from shared.domain.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
-from shared.platform.kafka.inspection.health import Standing
-from shared.platform.kafka.inspection.snapshot import MemberView
+from shared.platform.kafka.inspection.health import Health
+from shared.platform.kafka.inspection.snapshot import GroupMember
 from shared.platform.settings import KafkaSettings
 from stack.engines import Engines
 from tests.monitor.sights import group, kafka, lag
@@ -52,7 +52,7 @@ def test_one_topic_with_its_partitions(pages: MonitorWorld, operator: PageClient
 
 def test_a_group_in_trouble_is_red_with_the_word(pages: MonitorWorld, operator: PageClient) -> None:
     groups = [group(topic.name, lag(records=5, seconds=99), name=topic.group) for topic in CONSUMED]
-    words = {Standing.STALLED: "Stalled", Standing.NOBODY: "Nobody consumes", Standing.BEHIND: "Behind"}
+    words = {Health.STALLED: "Stalled", Health.NO_MEMBERS: "Nobody consumes", Health.BEHIND: "Behind"}
     for standing, word in words.items():
         shows(pages, kafka=kafka(*groups, standing=standing))
         for path in ("/topics", "/topics/webhooks.deliver"):
@@ -82,7 +82,7 @@ def test_kafka_away_from_the_beginning(
 
 
 def test_names_of_clients_are_hostile(pages: MonitorWorld, operator: PageClient) -> None:
-    member = MemberView(HOSTILE, HOSTILE, HOSTILE, (0,))
+    member = GroupMember(HOSTILE, HOSTILE, HOSTILE, (0,))
     groups = [group(topic.name, members=[member], name=topic.group) for topic in CONSUMED]
     shows(pages, kafka=kafka(*groups))
     page = operator.open("/topics/webhooks.deliver")

@@ -9,7 +9,7 @@ from services.monitor.watch.figures import Attempts, Counted, Deliveries, Paymen
 from services.monitor.watch.judging import answer_questions, find_troubles
 from services.monitor.watch.seen import DeadLetters, Looked, Seen
 from services.monitor.watch.troubles import Kind, Level, Question
-from shared.platform.kafka.inspection.health import Standing
+from shared.platform.kafka.inspection.health import Health
 from tests.monitor.sights import NOW, figures, group, kafka, lag, seen, service
 
 MONEY, WEBHOOKS, STUCK = Question
@@ -94,15 +94,15 @@ def test_few_payments_that_succeed_are_worrying_once_there_are_enough_to_tell(
 
 GROUPS = [
     # Within its limit.
-    ("webhooks.deliver", lag(records=9, seconds=60.0), Standing.BEHIND, None),
+    ("webhooks.deliver", lag(records=9, seconds=60.0), Health.BEHIND, None),
     # Beyond it.
-    ("webhooks.deliver", lag(records=9, seconds=61.0), Standing.BEHIND, Kind.GROUP_BEHIND),
+    ("webhooks.deliver", lag(records=9, seconds=61.0), Health.BEHIND, Kind.GROUP_BEHIND),
     # Of retries less is allowed, and records that are not due are not late.
-    ("webhooks.delay.3", lag(records=9, seconds=31.0), Standing.BEHIND, Kind.RETRIES_LATE),
-    ("webhooks.delay.3", lag(records=9), Standing.FINE, None),
+    ("webhooks.delay.3", lag(records=9, seconds=31.0), Health.BEHIND, Kind.RETRIES_LATE),
+    ("webhooks.delay.3", lag(records=9), Health.HEALTHY, None),
     # One trouble says it all.
-    ("webhooks.deliver", lag(records=9, seconds=999.0), Standing.STALLED, Kind.GROUP_STALLED),
-    ("webhooks.deliver", lag(records=9, seconds=999.0), Standing.NOBODY, Kind.GROUP_UNATTENDED),
+    ("webhooks.deliver", lag(records=9, seconds=999.0), Health.STALLED, Kind.GROUP_STALLED),
+    ("webhooks.deliver", lag(records=9, seconds=999.0), Health.NO_MEMBERS, Kind.GROUP_UNATTENDED),
 ]
 
 

@@ -17,8 +17,8 @@ from services.monitor.watch.troubles import Kind
 from shared.domain.topics import ALL_TOPICS, DEAD_LETTERS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.inspection import health
-from shared.platform.kafka.inspection.health import Standing
-from shared.platform.kafka.inspection.inspector import KafkaWatcher
+from shared.platform.kafka.inspection.health import Health
+from shared.platform.kafka.inspection.inspector import KafkaInspector
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 from stack.engines import Engines
@@ -38,9 +38,9 @@ def records(world: MonitorWorld, all_topics: KafkaSettings) -> Records:
 
 def _are_led(world: MonitorWorld) -> bool:
     """A broker may not know yet that it leads what has just been made."""
-    with closing(KafkaWatcher(world.settings.kafka, ALL_TOPICS)) as watcher:
+    with closing(KafkaInspector(world.settings.kafka, ALL_TOPICS)) as inspector:
         try:
-            watcher.look()
+            inspector.inspect()
         except KafkaUnavailableError:
             return False
     return True
@@ -73,8 +73,8 @@ def consumer(world: MonitorWorld, root: Path, topic: Topic) -> Iterator["subproc
 def test_records_that_nobody_consumes(world: MonitorWorld, records: Records) -> None:
     records.put(WEBHOOKS_DELIVER, 3, ago=2 * MINUTES)
     found = look(world)
-    assert found.standing(DELIVER) is Standing.NOBODY
-    assert found.standing(WEBHOOKS_SLOW.name) is Standing.FINE
+    assert found.standing(DELIVER) is Health.NO_MEMBERS
+    assert found.standing(WEBHOOKS_SLOW.name) is Health.HEALTHY
     seen_group = found.group_of(DELIVER)
     assert seen_group is not None
     assert (seen_group.lag, seen_group.members) == (3, ())
@@ -93,16 +93,16 @@ def test_a_worker_that_stopped_while_all_looks_healthy(
         eventually(lambda: (one := look(world).group_of(DELIVER)) and one.members and one.lag == 0)
         process.send_signal(signal.SIGSTOP)
         records.put(WEBHOOKS_DELIVER, 5, ago=2 * MINUTES)
-        eventually(lambda: look(world).standing(DELIVER) is Standing.STALLED, every=0.3)
+        eventually(lambda: look(world).standing(DELIVER) is Health.STALLED, every=0.3)
         found = look(world)
-        assert found.judgements[DELIVER].partitions[0] is Standing.STALLED
-        assert found.judgements[DELIVER].partitions[1] is Standing.FINE
+        assert found.judgements[DELIVER].partitions[0] is Health.STALLED
+        assert found.judgements[DELIVER].partitions[1] is Health.HEALTHY
         stalled = found.group_of(DELIVER)
         assert stalled is not None
         assert (len(stalled.members), stalled.lag) == (1, 5)
         assert kinds(world)[Kind.GROUP_STALLED] == DELIVER
         process.send_signal(signal.SIGCONT)
-        eventually(lambda: look(world).standing(DELIVER) is Standing.FINE, every=0.3)
+        eventually(lambda: look(world).standing(DELIVER) is Health.HEALTHY, every=0.3)
     assert kinds(world) == {}
 
 

@@ -14,7 +14,7 @@ from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from shared.platform.kafka.consumer_loop import ConsumerLoop
-from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, raise_after
 from shared.platform.settings import KafkaSettings, Settings, WebhookSettings
 from tests.clock import Clock
 from tests.scheduler.running_jobs import running_jobs
@@ -39,10 +39,10 @@ class Webhooks:
         webhooks = replace(self.settings.webhooks, retry_delays=delays)
         return Webhooks(replace(self.settings, webhooks=webhooks))
 
-    def put(self, records: Sequence[Outgoing]) -> None:
+    def put(self, records: Sequence[OutgoingRecord]) -> None:
         """Into Kafka, by hand."""
         producer = ConfirmingProducer(self.settings.kafka, "test")
-        producer.send(records, patience=until(30))
+        producer.send(records, on_wait=raise_after(30))
         producer.close()
 
     @contextmanager

@@ -31,7 +31,7 @@ from shared.domain.topics import (
     WEBHOOKS_DELIVER,
 )
 from shared.platform.database.pool import Database
-from shared.platform.kafka.producer import Outgoing
+from shared.platform.kafka.producer import OutgoingRecord
 from stack.engines import Engines
 from tests.servers import ServiceProcess
 from tests.topics import TopicReader, delete_topic
@@ -306,9 +306,9 @@ class TestRecordsNobodyCanUse:
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
     ) -> None:
         exhausted = DeliveryExhausted(UUID(int=1), merchant.id, datetime.now(UTC))
-        wrong_place = Outgoing(WEBHOOKS_DELIVER.name, "x", encode(exhausted))
-        webhooks.put([Outgoing(WEBHOOKS_DELIVER.name, "x", b"garbage"), wrong_place])
-        webhooks.put([Outgoing(PAYMENT_INTENT_EVENTS.name, "x", b"\xff")])
+        wrong_place = OutgoingRecord(WEBHOOKS_DELIVER.name, "x", encode(exhausted))
+        webhooks.put([OutgoingRecord(WEBHOOKS_DELIVER.name, "x", b"garbage"), wrong_place])
+        webhooks.put([OutgoingRecord(PAYMENT_INTENT_EVENTS.name, "x", b"\xff")])
         happened = merchant.happens()
         with webhooks.whole(*FIRST_TRY):
             eventually(lambda: merchant.status(happened) == "succeeded")
@@ -335,7 +335,7 @@ class TestRecordsNobodyCanUse:
         with webhooks.running("deliver"):
             webhooks.put([to_deliver(one) for one in due])
             eventually(lambda: len(receiver.requests) == 10)
-            webhooks.put([Outgoing(WEBHOOKS_DELIVER.name, str(uuid4()), b"garbage") for _ in range(6)])
+            webhooks.put([OutgoingRecord(WEBHOOKS_DELIVER.name, str(uuid4()), b"garbage") for _ in range(6)])
             eventually(lambda: merchant.statuses() == {"succeeded": 10})
         assert sorted(ids_in(receiver)) == sorted(happened)
 

@@ -30,7 +30,7 @@ def waiting(count: int, *, first_in_s: float, over_s: float, step: int = 2) -> l
 
 
 def hold_something(loops: Sequence[ConsumerLoop]) -> bool:
-    return any(lane.backlog for loop in loops for lane in loop._lanes.all())
+    return any(partition.backlog for loop in loops for partition in loop._assignment.all())
 
 
 class Moved(TopicReader):
@@ -76,7 +76,9 @@ def test_waiting_is_not_busy(webhooks: Webhooks) -> None:
     moved = Moved(webhooks)
     with webhooks.running("delay") as loops:
         eventually(
-            lambda: all(sum(len(lane.backlog) for lane in loop._lanes.all()) == 1000 for loop in loops)
+            lambda: all(
+                sum(len(partition.backlog) for partition in loop._assignment.all()) == 1000 for loop in loops
+            )
         )
         began, wall = process_time(), time()
         sleep(2)  # the condition waited for is the passing of time itself
@@ -91,7 +93,11 @@ def test_the_databases_clock_decides(webhooks: Webhooks, quick_clock: Clock) -> 
     webhooks.put([to_delay(record) for record in records])
     moved = Moved(webhooks)
     with webhooks.running("delay.1") as loops:
-        eventually(lambda: sum(len(lane.backlog) for loop in loops for lane in loop._lanes.all()) == 50)
+        eventually(
+            lambda: (
+                sum(len(partition.backlog) for loop in loops for partition in loop._assignment.all()) == 50
+            )
+        )
         assert moved.read_to_end() == []
         quick_clock.advance(timedelta(hours=2))
         assert len(moved.read(50)) == 50
@@ -103,7 +109,9 @@ def test_a_clock_that_is_behind_makes_nothing_early(webhooks: Webhooks, clock: C
     webhooks.put([to_delay(record) for record in waiting(5, first_in_s=-1, over_s=0)])
     moved = Moved(webhooks)
     with webhooks.running("delay.1") as loops:
-        eventually(lambda: sum(len(lane.backlog) for loop in loops for lane in loop._lanes.all()) == 5)
+        eventually(
+            lambda: sum(len(partition.backlog) for loop in loops for partition in loop._assignment.all()) == 5
+        )
         assert moved.read_to_end() == []
     moved.close()
 

@@ -1,4 +1,4 @@
-"""A lane's handler by itself: what it keeps when partitions go away and come back."""
+"""A partition's handler by itself: what it keeps when partitions go away and come back."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from services.webhooks.pipeline.recording import RecordAction, Recorder
 from services.webhooks.pipeline.tries import TryInProgress, try_key
 from shared.domain.messages import DeliveryDue, decode, encode
 from shared.platform.database.pool import DatabaseUnavailableError
-from shared.platform.kafka.records import Lane, Record, Task
+from shared.platform.kafka.records import AssignedPartition, Record, Task
 from shared.platform.settings import WebhookSettings
 from tests.waiting import eventually
 
@@ -48,10 +48,12 @@ def due() -> DeliveryDue:
     return DeliveryDue(uuid4(), uuid4(), 1, datetime.now(UTC))
 
 
-def read(lane: Lane, offset: int, message: DeliveryDue) -> Task:
-    task = Task(lane, Record(lane.topic, lane.partition, offset, b"k", encode(message), 0.0), decode)
-    lane.add(task)
-    lane.backlog.popleft()
+def read(partition: AssignedPartition, offset: int, message: DeliveryDue) -> Task:
+    task = Task(
+        partition, Record(partition.topic, partition.partition, offset, b"k", encode(message), 0.0), decode
+    )
+    partition.add(task)
+    partition.backlog.popleft()
     return task
 
 
@@ -61,29 +63,29 @@ def test_a_partition_that_comes_back_while_the_database_is_away() -> None:
     handler = DeliveryPipeline(
         "test", looking, RecordsNothing(), sender, WebhookSettings(), has_slow_lane=True
     )
-    before, after, message = Lane("t", 0), Lane("t", 0), due()
-    handler.take([read(before, 7, message)])
+    before, after, message = AssignedPartition("t", 0), AssignedPartition("t", 0), due()
+    handler.handle([read(before, 7, message)])
 
     def looks() -> bool:
-        handler.turn(0.01)
+        handler.poll(0.01)
         return looking.asked > 0
 
     eventually(looks)
-    handler.drop([before])
-    before.ended = True
+    handler.discard([before])
+    before.revoked = True
     again = read(after, 7, message)
-    handler.take([again])
+    handler.handle([again])
     looking.is_away = False
-    eventually(lambda: not handler.turn(0.01))
+    eventually(lambda: not handler.poll(0.01))
     assert again.finished
     handler.close()
 
 
-def test_a_try_of_a_lane_that_has_ended_belongs_to_those_that_have_not() -> None:
-    ended, going = Lane("t", 0), Lane("t", 0)
+def test_a_try_of_a_revoked_partition_belongs_to_those_that_have_not() -> None:
+    ended, going = AssignedPartition("t", 0), AssignedPartition("t", 0)
     message = due()
     one = TryInProgress(message, try_key(message), read(ended, 1, message))
     one.tasks.append(read(going, 1, message))
-    ended.ended = True
+    ended.revoked = True
     assert one.is_of({going})
     assert not one.is_of(set())

@@ -17,8 +17,8 @@ from services.webhooks.pipeline.recording import Completed, Recorder
 from services.webhooks.pipeline.tries import TryInProgress, try_key
 from shared.domain.messages import DeliveryDue, decode, encode
 from shared.platform.database.pool import Database, DatabaseUnavailableError
-from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
-from shared.platform.kafka.records import Lane, Record, Task
+from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, OutgoingRecord
+from shared.platform.kafka.records import AssignedPartition, Record, Task
 from shared.platform.settings import WebhookSettings
 from tests.waiting import eventually
 from tests.webhooks.conftest import MakeMerchant
@@ -34,7 +34,7 @@ class Told(ConfirmingProducer):
         self.topics: list[str] = []
         self.refusals: list[Exception] = []
 
-    def send(self, records: Sequence[Outgoing], *, patience: object) -> None:
+    def send(self, records: Sequence[OutgoingRecord], *, on_wait: object) -> None:
         if self.refusals:
             raise self.refusals.pop(0)
         self.topics += [record.topic for record in records]
@@ -60,7 +60,11 @@ def tries(database: Database, merchant: Merchant, count: int) -> list[TryInProgr
 
 
 def task(due: DeliveryDue) -> Task:
-    return Task(Lane("webhooks.deliver", 0), Record("webhooks.deliver", 0, 1, b"k", encode(due), 0.0), decode)
+    return Task(
+        AssignedPartition("webhooks.deliver", 0),
+        Record("webhooks.deliver", 0, 1, b"k", encode(due), 0.0),
+        decode,
+    )
 
 
 def failed() -> Completed:

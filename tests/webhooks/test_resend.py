@@ -14,7 +14,7 @@ from shared.domain.deliveries.resend import DeliveryNotFoundError
 from shared.domain.messages import ResendRequested, encode
 from shared.domain.topics import WEBHOOKS_RESEND
 from shared.platform.database.pool import Database
-from shared.platform.kafka.producer import Outgoing
+from shared.platform.kafka.producer import OutgoingRecord
 from tests.clock import Clock
 from tests.waiting import eventually
 from tests.webhooks.conftest import ONE_RETRY, MakeReceiver, Webhooks
@@ -172,7 +172,7 @@ def test_a_url_that_is_removed_on_the_way_is_not_used(
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
         merchant.set_url(None)
         wish = ResendRequested(uuid4(), happened, merchant.id)
-        webhooks.put([Outgoing(WEBHOOKS_RESEND.name, str(happened), encode(wish))])
+        webhooks.put([OutgoingRecord(WEBHOOKS_RESEND.name, str(happened), encode(wish))])
         eventually(
             lambda: f"delivery {happened} is not resent: its application has no webhook URL" in caplog.text
         )

@@ -2,21 +2,21 @@
 
 from flask_babel import lazy_gettext as _
 
-from shared.platform.kafka.inspection.health import Standing
+from shared.platform.kafka.inspection.health import Health
 
 STANDINGS = {
-    Standing.FINE: _("Fine"),
-    Standing.BEHIND: _("Behind"),
-    Standing.STALLED: _("Stalled"),
-    Standing.NOBODY: _("Nobody consumes"),
-    Standing.AWAY: _("Away"),
+    Health.HEALTHY: _("Fine"),
+    Health.BEHIND: _("Behind"),
+    Health.STALLED: _("Stalled"),
+    Health.NO_MEMBERS: _("Nobody consumes"),
+    Health.UNKNOWN: _("Away"),
 }
 TONES = {
-    Standing.FINE: "good",
-    Standing.BEHIND: "bad",
-    Standing.STALLED: "bad",
-    Standing.NOBODY: "bad",
-    Standing.AWAY: "bad",
+    Health.HEALTHY: "good",
+    Health.BEHIND: "bad",
+    Health.STALLED: "bad",
+    Health.NO_MEMBERS: "bad",
+    Health.UNKNOWN: "bad",
 }
 STATES = {
     "stable": _("stable"),

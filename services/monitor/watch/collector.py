@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from services.monitor.watch.figures import Figures
 from services.monitor.watch.seen import KafkaSeen, ServiceSeen
 from services.monitor.watch.watch import Watch
-from shared.platform.kafka.inspection.health import Standing
+from shared.platform.kafka.inspection.health import Health
 
 Sample = tuple[tuple[str, ...], float]
 
@@ -61,13 +61,13 @@ _KAFKA: tuple[_Family, ...] = (
         "mizan_group_stalled",
         "1 if the group has members and lag but its offsets do not move",
         ("group",),
-        lambda kafka: _standing(kafka, Standing.STALLED),
+        lambda kafka: _standing(kafka, Health.STALLED),
     ),
     _Family(
         "mizan_group_unattended",
         "1 if the group has lag but no members",
         ("group",),
-        lambda kafka: _standing(kafka, Standing.NOBODY),
+        lambda kafka: _standing(kafka, Health.NO_MEMBERS),
     ),
     _Family(
         "mizan_delay_waiting_records",
@@ -191,7 +191,7 @@ def _by_partition(kafka: KafkaSeen, value: Callable[..., float]) -> Iterator[Sam
             yield (group.name, group.topic, str(view.partition)), value(view)
 
 
-def _standing(kafka: KafkaSeen, wanted: Standing) -> Iterator[Sample]:
+def _standing(kafka: KafkaSeen, wanted: Health) -> Iterator[Sample]:
     for group in kafka.view.groups:
         yield (group.name,), kafka.standing(group.name) is wanted
 

@@ -7,7 +7,7 @@ from time import monotonic
 from services.monitor.watch.seen import DeadLetters
 from shared.domain.dead_letters.topic_tail import looking_into
 from shared.domain.topics import DEAD_LETTERS, WEBHOOKS_DEAD
-from shared.platform.kafka.inspection.snapshot import KafkaView
+from shared.platform.kafka.inspection.snapshot import KafkaSnapshot
 from shared.platform.settings import KafkaSettings
 
 _TOPICS = (DEAD_LETTERS, WEBHOOKS_DEAD)
@@ -22,7 +22,7 @@ class DeadCounts:
         self._settings = settings
         self._known: dict[str, tuple[float, tuple[int, int], DeadLetters]] = {}
 
-    def of(self, view: KafkaView) -> Mapping[str, DeadLetters]:
+    def of(self, view: KafkaSnapshot) -> Mapping[str, DeadLetters]:
         """Kafka is asked only where something may have changed. Raises KafkaUnavailableError."""
         found = {topic.name: topic for topic in view.topics if topic.exists and topic.partitions}
         for topic in _TOPICS:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shared.platform.kafka.inspection.snapshot import KafkaView
+from shared.platform.kafka.inspection.snapshot import KafkaSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Flow:
     """None where no group consumes."""
 
 
-def flows_between(earlier: KafkaView | None, now: KafkaView) -> dict[str, Flow]:
+def flows_between(earlier: KafkaSnapshot | None, now: KafkaSnapshot) -> dict[str, Flow]:
     """Of each topic; none on the first look. Offsets that go back (a topic made again) count as nothing."""
     if earlier is None:
         return {}
@@ -36,14 +36,14 @@ def flows_between(earlier: KafkaView | None, now: KafkaView) -> dict[str, Flow]:
     }
 
 
-def _ends(view: KafkaView) -> dict[str, dict[int, int]]:
+def _ends(view: KafkaSnapshot) -> dict[str, dict[int, int]]:
     return {
         topic.name: {partition.partition: partition.high for partition in topic.partitions}
         for topic in view.topics
     }
 
 
-def _done(view: KafkaView) -> dict[str, dict[int, int]]:
+def _done(view: KafkaSnapshot) -> dict[str, dict[int, int]]:
     return {
         group.topic: {
             partition.partition: partition.committed

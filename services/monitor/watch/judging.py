@@ -8,8 +8,8 @@ from services.monitor.watch.seen import KafkaSeen, Seen, ServiceSeen
 from services.monitor.watch.thresholds import Thresholds
 from services.monitor.watch.troubles import Answer, Kind, Level, Question, Trouble
 from shared.domain.topics import CHECKOUT_VERIFY, DEAD_LETTERS, WEBHOOKS_DEAD
-from shared.platform.kafka.inspection.health import Standing
-from shared.platform.kafka.inspection.snapshot import GroupView
+from shared.platform.kafka.inspection.health import Health
+from shared.platform.kafka.inspection.snapshot import GroupSnapshot
 
 _MONEY, _WEBHOOKS, _STUCK = Question
 _ORDER = {kind: place for place, kind in enumerate(Kind)}
@@ -118,11 +118,11 @@ def _of_topics(kafka: KafkaSeen) -> Iterator[Trouble]:
             yield Trouble(kind, level, about, topic_name, count=dead.in_an_hour)
 
 
-def _of_group(group: GroupView, standing: Standing, limits: Thresholds) -> Iterator[Trouble]:
+def _of_group(group: GroupSnapshot, standing: Health, limits: Thresholds) -> Iterator[Trouble]:
     """One trouble at most: the one that says most."""
     kind = {
-        Standing.STALLED: Kind.GROUP_STALLED,
-        Standing.NOBODY: Kind.GROUP_UNATTENDED,
+        Health.STALLED: Kind.GROUP_STALLED,
+        Health.NO_MEMBERS: Kind.GROUP_UNATTENDED,
     }.get(standing)
     limit_s = limits.retry_late_s if group.is_delay else limits.lag_s
     if kind is None and group.lag_s > limit_s:

@@ -4,9 +4,9 @@ from services.monitor.watch.dead_counts import DeadCounts
 from services.monitor.watch.flows import flows_between
 from services.monitor.watch.seen import KafkaSeen
 from shared.domain.topics import ALL_TOPICS
-from shared.platform.kafka.inspection.health import Judge
-from shared.platform.kafka.inspection.inspector import KafkaWatcher
-from shared.platform.kafka.inspection.snapshot import KafkaView
+from shared.platform.kafka.inspection.health import GroupHealthTracker
+from shared.platform.kafka.inspection.inspector import KafkaInspector
+from shared.platform.kafka.inspection.snapshot import KafkaSnapshot
 from shared.platform.settings import KafkaSettings
 
 
@@ -15,22 +15,22 @@ class KafkaLooks:
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
-        self._watcher: KafkaWatcher | None = None
-        self._earlier: KafkaView | None = None
-        self._judge = Judge()
+        self._inspector: KafkaInspector | None = None
+        self._earlier: KafkaSnapshot | None = None
+        self._health = GroupHealthTracker()
         self._dead = DeadCounts(settings)
 
     def look(self) -> KafkaSeen:
         """Raises KafkaUnavailableError within seconds."""
-        if self._watcher is None:
-            self._watcher = KafkaWatcher(self._settings, ALL_TOPICS)
-        view = self._watcher.look()
+        if self._inspector is None:
+            self._inspector = KafkaInspector(self._settings, ALL_TOPICS)
+        view = self._inspector.inspect()
         dead = self._dead.of(view)
         flows = flows_between(self._earlier, view)
         self._earlier = view
-        return KafkaSeen(view, self._judge.judge(view), flows, dead)
+        return KafkaSeen(view, self._health.assess(view), flows, dead)
 
     def close(self) -> None:
-        if self._watcher is not None:
-            self._watcher.close()
-            self._watcher = None
+        if self._inspector is not None:
+            self._inspector.close()
+            self._inspector = None

@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 from services.monitor.watch.figures import Figures
 from services.monitor.watch.flows import Flow
-from shared.platform.kafka.inspection.health import Judgement, Standing
-from shared.platform.kafka.inspection.snapshot import GroupView, KafkaView, TopicView
+from shared.platform.kafka.inspection.health import GroupHealth, Health
+from shared.platform.kafka.inspection.snapshot import GroupSnapshot, KafkaSnapshot, TopicSnapshot
 
 T = TypeVar("T")
 STALE_AFTER_S = 30.0
@@ -49,21 +49,21 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class KafkaSeen:
-    view: KafkaView
-    judgements: Mapping[str, Judgement]
+    view: KafkaSnapshot
+    judgements: Mapping[str, GroupHealth]
     """Of each group."""
     flows: Mapping[str, Flow]
     """Of each topic."""
     dead: Mapping[str, DeadLetters]
     """Of each topic that nobody consumes."""
 
-    def standing(self, group: str) -> Standing:
-        return self.judgements[group].standing
+    def standing(self, group: str) -> Health:
+        return self.judgements[group].health
 
-    def topic(self, name: str) -> TopicView | None:
+    def topic(self, name: str) -> TopicSnapshot | None:
         return next((topic for topic in self.view.topics if topic.name == name), None)
 
-    def group_of(self, topic: str) -> GroupView | None:
+    def group_of(self, topic: str) -> GroupSnapshot | None:
         return next((group for group in self.view.groups if group.topic == topic), None)
 
 

@@ -18,8 +18,8 @@ from psycopg.rows import class_row
 from services.scheduler.quarantine import Quarantine
 from shared.platform.database.connections import connection_arguments, translate_outage
 from shared.platform.database.first_value import first_value
-from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
-from shared.platform.kafka.spans import publishing
+from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, OutgoingRecord
+from shared.platform.kafka.spans import trace_publishing
 from shared.platform.settings import DatabaseSettings
 
 _log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class OutboxRelay:
 
     def run_once(self) -> float:
         """Publishes a batch. Soon again while there is work; when idle, pauses grow to 40 ms."""
-        self._producer.serve()
+        self._producer.poll()
         with translate_outage():
             connection = self._connected()
             started = monotonic()
@@ -124,8 +124,8 @@ class OutboxRelay:
         self, rows: Sequence[OutboxRow], connection: psycopg.Connection[Any]
     ) -> Sequence[OutboxRow]:
         try:
-            with publishing(self._producer, [_outgoing(row) for row in rows]) as records:
-                self._producer.send(records, patience=_WaitGuard(connection, self._stop))
+            with trace_publishing(self._producer, [_outgoing(row) for row in rows]) as records:
+                self._producer.send(records, on_wait=_WaitGuard(connection, self._stop))
         except NotConfirmedError as error:
             for place, refusal in error.refused.items():
                 self._parked.park((rows[place].topic, rows[place].key), refusal.str())
@@ -161,8 +161,8 @@ class _WaitGuard:
             self._next_at = monotonic() + _KEEP_ALIVE_EVERY_S
 
 
-def _outgoing(row: OutboxRow) -> Outgoing:
-    return Outgoing(row.topic, row.key, row.payload, row.trace)
+def _outgoing(row: OutboxRow) -> OutgoingRecord:
+    return OutgoingRecord(row.topic, row.key, row.payload, row.trace)
 
 
 def _confirmed_in_order(rows: Sequence[OutboxRow], error: NotConfirmedError) -> list[OutboxRow]:

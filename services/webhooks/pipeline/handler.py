@@ -25,7 +25,7 @@ from services.webhooks.pipeline.tries import (
     try_key,
 )
 from shared.domain.messages import DeliveryDue, ResendRequested
-from shared.platform.kafka.records import Lane, Task
+from shared.platform.kafka.records import AssignedPartition, Task
 from shared.platform.settings import WebhookSettings
 
 MAX_TRIES = 2000
@@ -84,10 +84,10 @@ class DeliveryPipeline:
         IN_FLIGHT.labels(lane).set_function(lambda: self._sender.in_flight)
         WAITING.labels(lane).set_function(lambda: self._endpoints.waiting)
 
-    def room(self) -> int:
+    def capacity(self) -> int:
         return max(0, MAX_TRIES - len(self._kept))
 
-    def take(self, tasks: Sequence[Task]) -> None:
+    def handle(self, tasks: Sequence[Task]) -> None:
         for task, wanted in [(task, _wanted(task)) for task in tasks]:
             key = try_key(wanted)
             known = self._kept.get(key)
@@ -98,15 +98,15 @@ class DeliveryPipeline:
             one = self._kept[key] = TryInProgress(wanted, key, task)
             self._to_look.add(one)
 
-    def turn(self, wait_s: float) -> bool:
+    def poll(self, wait_s: float) -> bool:
         if self._kept:
             self._go_on(wait_s)
         return bool(self._kept)
 
-    def settle(self, lanes: Sequence[Lane]) -> None:
+    def drain(self, partitions: Sequence[AssignedPartition]) -> None:
         """No new sends for these; what is in flight may finish, and is written down."""
-        going = set(lanes)
-        self.drop(lanes)
+        going = set(partitions)
+        self.discard(partitions)
         deadline = monotonic() + _SETTLE_S
         while monotonic() < deadline and any(one.place and one.is_of(going) for one in self._kept.values()):
             self._go_on(0.05)
@@ -116,9 +116,9 @@ class DeliveryPipeline:
         while monotonic() < deadline and any(one.is_of(going) for one in self._kept.values()):
             self._go_on(0.01)
 
-    def drop(self, lanes: Sequence[Lane]) -> None:
+    def discard(self, partitions: Sequence[AssignedPartition]) -> None:
         """What is in flight may finish: whoever has the partition now may send it again, but only one is recorded."""
-        going = set(lanes)
+        going = set(partitions)
         for one in self._look.items:
             one.let_go = one.let_go or one.is_of(going)
         for waiting in (self._to_look, self._endpoints):
@@ -205,7 +205,7 @@ class DeliveryPipeline:
         for one in tries:
             self._forget(one)
             for task in one.tasks:
-                task.give_back(error)
+                task.requeue(error)
 
     def _forget(self, one: TryInProgress) -> None:
         self._leave_place(one)

@@ -42,7 +42,7 @@ from services.webhooks.retry_schedule import DeliveryStatus, RetryDecision, deci
 from shared.domain.deliveries.try_results import NO_URL, TryFailure
 from shared.domain.messages import DeliveryDue, DeliveryExhausted, ResendRequested
 from shared.platform.database.pool import Database
-from shared.platform.kafka.producer import ConfirmingProducer, Outgoing
+from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord
 from shared.platform.uuids import made_at
 
 
@@ -74,7 +74,7 @@ class Recorder:
     def of(self, results: Sequence[tuple[TryInProgress, RecordAction]]) -> Callable[[], None]:
         """Records one batch, with at most one try of each delivery. When it raises it can be called again, also by
         another batch or process: what was written and not told is told then."""
-        outgoing: list[Outgoing] | None = None
+        outgoing: list[OutgoingRecord] | None = None
 
         def record() -> None:
             nonlocal outgoing
@@ -88,7 +88,7 @@ class Recorder:
 
 def _write(
     database: Database, results: Sequence[tuple[TryInProgress, RecordAction]], retry_delays: tuple[float, ...]
-) -> Iterable[Outgoing]:
+) -> Iterable[OutgoingRecord]:
     """Returns what is to be put into Kafka."""
     answered = [(one, result.answer) for one, result in results if isinstance(result, Completed)]
     ladder = {
@@ -128,7 +128,7 @@ def _write(
     _count(advanced, [made for _, made in ladder.values()], resends)
 
 
-def _what_follows(one: TryInProgress, decision: RetryDecision, due_at: datetime | None) -> Iterable[Outgoing]:
+def _what_follows(one: TryInProgress, decision: RetryDecision, due_at: datetime | None) -> Iterable[OutgoingRecord]:
     if decision.status is DeliveryStatus.FAILED:
         yield _dead(one)
     elif due_at is not None:
@@ -140,7 +140,7 @@ def _what_follows(one: TryInProgress, decision: RetryDecision, due_at: datetime 
 
 def _what_is_told(
     one: TryInProgress, result: RecordAction | NextAction, retry_delays: tuple[float, ...]
-) -> Iterable[Outgoing]:
+) -> Iterable[OutgoingRecord]:
     delivery = one.delivery
     if isinstance(result, MoveToSlow):
         OVERFLOWED.inc()
@@ -152,7 +152,7 @@ def _what_is_told(
         yield to_requeue(due, delivery.due_in_s, retry_delays, one.trace)
 
 
-def _dead(one: TryInProgress) -> Outgoing:
+def _dead(one: TryInProgress) -> OutgoingRecord:
     exhausted = DeliveryExhausted(UUID(one.delivery_id), one.wanted.application_id, datetime.now(UTC))
     return to_dead(exhausted, one.trace)
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from services.webhooks.http.client import TryResult, WebhookRequest
 from services.webhooks.pipeline.queries import DeliveryState
 from shared.domain.messages import DeliveryDue, ResendRequested
-from shared.platform.kafka.records import Lane, Task
+from shared.platform.kafka.records import AssignedPartition, Task
 from shared.platform.tracing.spans import Attributes, Kind, Span, begin, is_on
 
 TryMessage = DeliveryDue | ResendRequested
@@ -57,9 +57,9 @@ class TryInProgress:
     def delivery_id(self) -> str:
         return self.key[0]
 
-    def is_of(self, lanes: set[Lane]) -> bool:
+    def is_of(self, partitions: set[AssignedPartition]) -> bool:
         """Of no other partition that this process still has."""
-        return all(task.lane in lanes or task.lane.ended for task in self.tasks)
+        return all(task.partition in partitions or task.partition.revoked for task in self.tasks)
 
     def done(self) -> None:
         for task in self.tasks:

@@ -1,4 +1,4 @@
-"""Puts records that nobody can process where operators find them, whole, with their origin and the reason."""
+"""Sends poison messages to the dead letters topic, whole, with their origin and the reason."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -7,37 +7,38 @@ import msgspec
 
 from shared.domain.messages import DeadLetter, encode
 from shared.domain.topics import DEAD_LETTERS
-from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing, until
+from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, OutgoingRecord, raise_after
 from shared.platform.kafka.records import Record
 from shared.platform.redaction import redact_text
 from shared.platform.settings import KafkaSettings
 
-_PATIENCE_S = 3  # whoever waits here does nothing else
+_PATIENCE_S = 3  # the consumer does nothing else meanwhile
 _LONGEST_REASON = 2000
 
 
-class KafkaDeadLetterBox:
-    """Makes a producer when one is needed: letters are rare, and an idle client is one more to look after."""
+class KafkaDeadLetterProducer:
+    """Creates a producer for each call: dead letters are rare, so an idle client is not worth keeping."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
 
-    def put(self, letters: Sequence[tuple[Record, str]], group: str) -> None:
+    def send(self, poison: Sequence[tuple[Record, str]], group: str) -> None:
+        """Send records with the reason for each. Raises KafkaUnavailableError when Kafka does not confirm in time."""
         producer = ConfirmingProducer(
             self._settings, "dead-letters", message_max_bytes=DEAD_LETTERS.max_message_bytes
         )
         try:
-            self._send(producer, [_letter(record, group, reason) for record, reason in letters])
+            self._send(producer, [_letter(record, group, reason) for record, reason in poison])
         finally:
             producer.close()
 
     def _send(self, producer: ConfirmingProducer, letters: Sequence[DeadLetter]) -> None:
         try:
-            producer.send([_outgoing(letter) for letter in letters], patience=until(_PATIENCE_S))
+            producer.send([_outgoing(letter) for letter in letters], on_wait=raise_after(_PATIENCE_S))
         except NotConfirmedError as error:
-            # Larger than the topic takes: what matters is where the whole record still is.
-            stripped = [_without_value(letters[place]) for place in error.refused]
-            producer.send([_outgoing(letter) for letter in stripped], patience=until(_PATIENCE_S))
+            # Too large for the topic: the origin still has the whole record.
+            stripped = [_without_value(letters[index]) for index in error.refused]
+            producer.send([_outgoing(letter) for letter in stripped], on_wait=raise_after(_PATIENCE_S))
 
 
 def _letter(record: Record, group: str, reason: str) -> DeadLetter:
@@ -63,5 +64,5 @@ def _without_value(letter: DeadLetter) -> DeadLetter:
     )
 
 
-def _outgoing(letter: DeadLetter) -> Outgoing:
-    return Outgoing(DEAD_LETTERS.name, letter.topic, encode(letter))
+def _outgoing(letter: DeadLetter) -> OutgoingRecord:
+    return OutgoingRecord(DEAD_LETTERS.name, letter.topic, encode(letter))

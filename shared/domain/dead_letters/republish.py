@@ -20,7 +20,7 @@ from shared.domain.dead_letters.topic_tail import Tail, looking_into, one_at
 from shared.domain.topics import ALL_TOPICS, DEAD_LETTERS
 from shared.platform.errors import RefusedError
 from shared.platform.kafka.errors import KafkaUnavailableError
-from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing, until
+from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, OutgoingRecord, raise_after
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 
@@ -62,23 +62,23 @@ class Postman:
         self._settings = settings
         self._producer = producer
 
-    def bring_back(self, found: Found) -> Outgoing:
+    def bring_back(self, found: Found) -> OutgoingRecord:
         """Returns once Kafka has it."""
         origin = origin_of(self._settings, found)
         outgoing = self._record_of(found, origin)
         try:
-            self._producer.send([outgoing], patience=until(_PATIENCE_S))
+            self._producer.send([outgoing], on_wait=raise_after(_PATIENCE_S))
         except KafkaUnavailableError:
             raise
         except NotConfirmedError as error:
             raise RecordRefusedError(origin.name, error.refused[0].str()) from error
         return outgoing
 
-    def _record_of(self, found: Found, origin: Topic) -> Outgoing:
+    def _record_of(self, found: Found, origin: Topic) -> OutgoingRecord:
         content = found.content
         size = found.too_large
         if size is None:
-            return Outgoing(origin.name, content.key, content.value)
+            return OutgoingRecord(origin.name, content.key, content.value)
         place = f"{origin.name}/{content.partition}/{content.offset}"
         if not 0 <= content.partition < origin.partitions:
             raise LetterLostError(place)
@@ -86,7 +86,7 @@ class Postman:
         # In a topic that was made again, another record has its place.
         if whole is None or len(whole.value or b"") != size or content.key not in (None, whole.key):
             raise LetterLostError(place)
-        return Outgoing(origin.name, whole.key, whole.value)
+        return OutgoingRecord(origin.name, whole.key, whole.value)
 
 
 @contextmanager

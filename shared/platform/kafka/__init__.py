@@ -1,1 +1,1 @@
-"""Kafka: clients, topics, sending with reports, and the loop that every consumer runs in."""
+"""Kafka: clients, topic set-up, a confirming producer, and the loop that every consumer runs in."""

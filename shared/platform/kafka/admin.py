@@ -1,69 +1,128 @@
-"""An admin client for a process that lives long.
+"""Admin clients for long-lived processes: one that reconnects, end offsets through it, and a readiness check."""
 
-The client of librdkafka 2.16 learns leaders by asking for topics, and then once: later it goes on asking them with an
-epoch that is over, and is refused. And it can lose all its brokers while one of them starts.
-"""
-
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from time import monotonic
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from shared.platform.kafka import clients
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.settings import KafkaSettings
 
-_PATIENCE_S = 30.0
+EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # these two alone are untyped
+LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_RECONNECT_AFTER_S = 30.0
+_OFFSETS_TIMEOUT_S = 5.0
+_READINESS_TIMEOUT_S = 1.5
+
+_OffsetAnswers = Mapping[TopicPartition, "Future[ListOffsetsResultInfo]"]
 
 
-class LastingAdmin:
-    """Makes its client anew when it has had no answer for long. For one thread."""
+class ReconnectingAdmin:
+    """Replaces its client when it has had no answer for 30 seconds. For one thread.
 
-    def __init__(self, settings: KafkaSettings, role: str) -> None:
+    The client of librdkafka 2.16 learns the leaders of partitions once. Later it keeps sending an old leader epoch and
+    is refused. It can also lose all its brokers while one of them starts.
+    """
+
+    def __init__(self, settings: KafkaSettings, name: str) -> None:
         self._settings = settings
-        self._role = role
+        self._name = name
         self._client: AdminClient | None = None
         self._answered_at = monotonic()
 
     def client(self) -> AdminClient:
-        """Not to be kept: the next call may give another one, and what the last one was asked stays unanswered."""
-        if self._client is None or monotonic() - self._answered_at > _PATIENCE_S:
-            self._client = clients.admin(self._settings, self._role)
+        """Return the client. Do not keep it: the next call may return another, and this one's answers never come."""
+        if self._client is None or monotonic() - self._answered_at > _RECONNECT_AFTER_S:
+            self._client = clients.admin(self._settings, self._name)
             self._answered_at = monotonic()
-        self._client.poll(0)  # lets it tell what it has to say, which would pile up otherwise
+        self._client.poll(0)  # handles its events, which would pile up otherwise
         return self._client
 
-    def answered(self) -> None:
+    def record_answer(self) -> None:
+        """Note that the client has just had an answer."""
         self._answered_at = monotonic()
 
-    def make_anew(self) -> None:
-        """It knows something that is no longer true."""
+    def reset(self) -> None:
+        """Replace the client at the next call, because what it knows about the cluster is outdated."""
         self._client = None
 
 
-_TIMEOUT_S = 1.5
+class EndOffsets:
+    """Fetches the first and the end offsets of partitions without waiting for the answer.
+
+    Not through the consumer: there the request would queue behind a fetch that waits for records.
+    """
+
+    def __init__(self, admin: ReconnectingAdmin) -> None:
+        self._admin = admin
+        self._firsts: _OffsetAnswers = {}
+        self._ends: _OffsetAnswers = {}
+
+    def request(self, partitions: Sequence[TopicPartition]) -> None:
+        """Send a request. Answers of an earlier one that have not come yet are ignored."""
+        client = self._admin.client()
+        self._firsts, self._ends = (
+            client.list_offsets(dict.fromkeys(partitions, which), request_timeout=_OFFSETS_TIMEOUT_S)
+            for which in (EARLIEST, LATEST)
+        )
+
+    def take_answers(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return (first, end) by (topic, partition) once all answers are there; {} before.
+
+        Partitions whose offsets are unknown are left out.
+        """
+        answers = [*self._firsts.values(), *self._ends.values()]
+        if not answers or not all(answer.done() for answer in answers):
+            return {}
+        offsets = {
+            (tp.topic, tp.partition): (first, end)
+            for tp in self._firsts
+            if (first := _offset(self._firsts[tp])) is not None
+            and (end := _offset(self._ends[tp])) is not None
+        }
+        if offsets:
+            self._admin.record_answer()
+        if len(offsets) < len(self._firsts):
+            self._admin.reset()
+        self._firsts, self._ends = {}, {}
+        return offsets
 
 
-class KafkaReachable:
-    """Keeps one client, so that asking often is cheap; one that gets no answer may be asking the only broker that
-    gives none, so another is asked in its place."""
+class KafkaReadiness:
+    """The readiness check for Kafka. It keeps one client, so that frequent checks are cheap.
+
+    A client without an answer may be stuck with the one broker that is down, so another client tries once more.
+    """
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._admin: AdminClient | None = None
 
     def check(self) -> None:
+        """Raise KafkaUnavailableError when the cluster does not answer."""
         if self._admin is not None:
             with suppress(KafkaUnavailableError):
-                return self._ask(self._admin)
+                return self._describe_cluster(self._admin)
         self._admin = clients.admin(self._settings, "readiness")
-        return self._ask(self._admin)
+        return self._describe_cluster(self._admin)
 
     @staticmethod
-    def _ask(admin: AdminClient) -> None:
-        admin.poll(0)  # lets it tell what it has to say, which would pile up otherwise
+    def _describe_cluster(admin: AdminClient) -> None:
+        admin.poll(0)  # handles its events, which would pile up otherwise
         try:
-            admin.describe_cluster(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S)
+            admin.describe_cluster(request_timeout=_READINESS_TIMEOUT_S).result(_READINESS_TIMEOUT_S)
         except (KafkaException, TimeoutError) as error:
             raise KafkaUnavailableError(f"no answer: {error}") from error
+
+
+def is_unknown(info: ListOffsetsResultInfo) -> bool:
+    """For a partition whose broker does not answer, librdkafka reports no error, but the offset -1001."""
+    return info.offset < 0
+
+
+def _offset(answer: "Future[ListOffsetsResultInfo]") -> int | None:
+    return None if answer.exception() is not None or is_unknown(answer.result()) else answer.result().offset

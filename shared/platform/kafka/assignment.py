@@ -1,4 +1,4 @@
-"""The partitions this process has now: hands out batches, and pauses those that have read far enough ahead."""
+"""The partitions assigned to this consumer: hands out batches, and pauses partitions that have read far ahead."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -8,110 +8,115 @@ from time import time
 
 from confluent_kafka import Consumer, TopicPartition
 
-from shared.platform.kafka.records import Lane, Task
+from shared.platform.kafka.records import AssignedPartition, Task
 
 # Far apart, because a pause makes the client throw away what it has fetched ahead.
 _PAUSE_AT = 4000
 _RESUME_AT = 1000
-# How far a partition may run ahead of its oldest unfinished record, such as a webhook that gets no answer for ten
-# seconds. It is also what a kill would repeat.
+# How far a partition may run ahead of its oldest unfinished record, such as a webhook without a response for ten
+# seconds. After a crash, up to this many records are processed again.
 _RUN_AHEAD = 100_000
 
 
-class Lanes:
+class Assignment:
     def __init__(self) -> None:
-        self._lanes: dict[tuple[str, int], Lane] = {}
+        self._partitions: dict[tuple[str, int], AssignedPartition] = {}
 
-    def open(self, partitions: Iterable[TopicPartition]) -> None:
+    def add(self, partitions: Iterable[TopicPartition]) -> None:
         for tp in partitions:
-            self._lanes[tp.topic, tp.partition] = Lane(tp.topic, tp.partition)
+            self._partitions[tp.topic, tp.partition] = AssignedPartition(tp.topic, tp.partition)
 
-    def close(self, partitions: Iterable[TopicPartition]) -> list[Lane]:
-        """Forgets these partitions with all that waits in them: whoever gets them reads it again."""
-        gone = [self._lanes.pop((tp.topic, tp.partition), None) for tp in partitions]
-        ended = [lane for lane in gone if lane is not None]
-        for lane in ended:
-            lane.ended = True
-        return ended
+    def remove(self, partitions: Iterable[TopicPartition]) -> list[AssignedPartition]:
+        """Remove revoked partitions with their backlogs, which the next owner reads again. Return them."""
+        found = [self._partitions.pop((tp.topic, tp.partition), None) for tp in partitions]
+        removed = [partition for partition in found if partition is not None]
+        for partition in removed:
+            partition.revoked = True
+        return removed
 
-    def of(self, topic: str, partition: int) -> Lane | None:
-        return self._lanes.get((topic, partition))
+    def get(self, topic: str, partition: int) -> AssignedPartition | None:
+        return self._partitions.get((topic, partition))
 
-    def all(self) -> list[Lane]:
-        return list(self._lanes.values())
+    def all(self) -> list[AssignedPartition]:
+        return list(self._partitions.values())
 
     def next_batch(self, limit: int) -> list[Task]:
-        """Up to `limit` records whose time has come, in order within each partition, each partition in turn."""
+        """Take up to `limit` tasks that are ready: in order within a partition, the partitions in turn."""
         batch: list[Task] = []
         now = time()
-        for key, lane in list(self._lanes.items()):
-            taken, backlog = len(batch), lane.backlog
-            # Once for all: handing out does not change how far the lane is done.
-            farthest = _farthest(lane)
+        for key, partition in list(self._partitions.items()):
+            taken, backlog = len(batch), partition.backlog
+            # Computed once: handing out does not change it.
+            last = _last_allowed_offset(partition)
             while (
                 backlog
                 and len(batch) < limit
                 and backlog[0].held_until <= now
-                and backlog[0].record.offset <= farthest
+                and backlog[0].record.offset <= last
             ):
                 batch.append(backlog.popleft())
             if len(batch) > taken:
-                self._lanes[key] = self._lanes.pop(key)  # to the end of the line
+                self._partitions[key] = self._partitions.pop(key)  # the next batch starts with another one
         return batch
 
-    def put_back(self, tasks: Iterable[Task]) -> None:
-        """Into their lanes, where their offsets belong; what belongs to an ended lane is let go."""
-        for lane, group in groupby(tasks, key=lambda task: task.lane):
+    def requeue(self, tasks: Iterable[Task]) -> None:
+        """Put tasks back into the backlogs of their partitions, by offset. Tasks of revoked partitions are dropped."""
+        for partition, group in groupby(tasks, key=lambda task: task.partition):
             returned = list(group)
-            if lane.ended:
+            if partition.revoked:
                 continue
-            if lane.backlog and returned[-1].record.offset > lane.backlog[0].record.offset:
-                lane.backlog = deque(sorted([*returned, *lane.backlog], key=lambda task: task.record.offset))
+            backlog = partition.backlog
+            if backlog and returned[-1].record.offset > backlog[0].record.offset:
+                partition.backlog = deque(sorted([*returned, *backlog], key=lambda task: task.record.offset))
             else:
-                lane.backlog.extendleft(reversed(returned))
+                backlog.extendleft(reversed(returned))
 
-    def take_given_back(self) -> list[tuple[Task, Exception | None]]:
-        returned: list[tuple[Task, Exception | None]] = []
-        for lane in self._lanes.values():
-            if lane.given_back:
-                returned.extend(sorted(lane.given_back, key=lambda pair: pair[0].record.offset))
-                lane.given_back.clear()
-        return returned
+    def take_requeued(self) -> list[tuple[Task, Exception | None]]:
+        """Collect the tasks that the handler requeued, each with its error."""
+        requeued: list[tuple[Task, Exception | None]] = []
+        for partition in self._partitions.values():
+            if partition.requeued:
+                requeued.extend(sorted(partition.requeued, key=lambda pair: pair[0].record.offset))
+                partition.requeued.clear()
+        return requeued
 
     def next_ready_at(self) -> float:
         """When the next waiting record can be handed out; infinite when none waits."""
         return min(
             (
-                lane.ready_at
-                for lane in self._lanes.values()
-                if lane.backlog and lane.backlog[0].record.offset <= _farthest(lane)
+                partition.ready_at
+                for partition in self._partitions.values()
+                if partition.backlog and partition.backlog[0].record.offset <= _last_allowed_offset(partition)
             ),
             default=inf,
         )
 
     def ready_count(self) -> int:
-        """How many records wait for nothing but the handler."""
+        """How many records wait only for the handler."""
         now = time()
-        return sum(len(lane.backlog) for lane in self._lanes.values() if lane.ready_at <= now)
+        return sum(
+            len(partition.backlog) for partition in self._partitions.values() if partition.ready_at <= now
+        )
 
     def set_pauses(self, consumer: Consumer) -> None:
-        to_pause: list[Lane] = []
-        to_resume: list[Lane] = []
-        for lane in self._lanes.values():
-            pause = len(lane.backlog) >= (_RESUME_AT if lane.paused else _PAUSE_AT)
-            if pause != lane.paused:
-                (to_pause if pause else to_resume).append(lane)
-                lane.paused = pause
+        """Pause partitions whose backlog is long, and resume those whose backlog has become short."""
+        to_pause: list[AssignedPartition] = []
+        to_resume: list[AssignedPartition] = []
+        for partition in self._partitions.values():
+            pause = len(partition.backlog) >= (_RESUME_AT if partition.paused else _PAUSE_AT)
+            if pause != partition.paused:
+                (to_pause if pause else to_resume).append(partition)
+                partition.paused = pause
         if to_pause:
-            consumer.pause(partitions_of(to_pause))
+            consumer.pause(topic_partitions(to_pause))
         if to_resume:
-            consumer.resume(partitions_of(to_resume))
+            consumer.resume(topic_partitions(to_resume))
 
 
-def partitions_of(lanes: Sequence[Lane]) -> list[TopicPartition]:
-    return [TopicPartition(lane.topic, lane.partition) for lane in lanes]
+def topic_partitions(partitions: Sequence[AssignedPartition]) -> list[TopicPartition]:
+    return [TopicPartition(partition.topic, partition.partition) for partition in partitions]
 
 
-def _farthest(lane: Lane) -> float:
-    """The last offset that may be handed out."""
-    return inf if lane.position is None else lane.position + _RUN_AHEAD
+def _last_allowed_offset(partition: AssignedPartition) -> float:
+    """The last offset that may be handed out now."""
+    return inf if partition.position is None else partition.position + _RUN_AHEAD

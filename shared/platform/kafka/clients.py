@@ -1,4 +1,4 @@
-"""How our Kafka clients are set up. Create them after fork; what the environment says wins over us."""
+"""The configuration of our Kafka clients. Create clients after fork; settings of the environment win over ours."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -17,17 +17,17 @@ ClientConfig = dict[str, str | int | float | bool]
 OnCommit = Callable[[KafkaError | None, list[TopicPartition]], None]
 
 
-def producer(settings: KafkaSettings, role: str, **special: str | int) -> confluent_kafka.Producer:
-    """An idempotent producer: a retry inside it neither doubles nor reorders."""
+def producer(settings: KafkaSettings, name: str, **special: str | int) -> confluent_kafka.Producer:
+    """Create an idempotent producer: its own retries neither duplicate nor reorder records."""
     config = {
-        **_common(settings, role),
+        **_common(settings, name),
         "enable.idempotence": True,
         "acks": "all",
         "linger.ms": 2,
         "compression.type": "lz4",
-        # A word for each record that arrived would cost as much as sending it.
+        # A report for each record that arrived would cost as much as sending it.
         "delivery.report.only.error": True,
-        # The partitioner of Kafka's own tools, so that a record put back by hand lands where ours do.
+        # The partitioner of Kafka's own tools, so that a record republished by hand gets the same partition.
         "partitioner": "murmur2_random",
         "queue.buffering.max.messages": 200_000,
         # A record for a topic that does not exist is refused after this long, and holds up its batch until then.
@@ -39,23 +39,23 @@ def producer(settings: KafkaSettings, role: str, **special: str | int) -> conflu
 
 
 def consumer(
-    settings: KafkaSettings, role: str, on_commit: OnCommit | None = None, **special: str | int
+    settings: KafkaSettings, group: str, on_commit: OnCommit | None = None, **special: str | int
 ) -> confluent_kafka.Consumer:
-    """A member of the group of `role`; offsets are committed by hand, last, and `on_commit` hears how it went."""
+    """Create a member of `group`. Offsets are committed by hand; `on_commit` is told the result of each commit."""
     config = {
-        **_common(settings, role),
+        **_common(settings, group),
         **({"on_commit": on_commit} if on_commit else {}),
-        "group.id": group_name(settings, role),
+        "group.id": group_name(settings, group),
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "auto.offset.reset": "earliest",
         "partition.assignment.strategy": "cooperative-sticky",
-        # A killed worker's partitions go to others after this long.
+        # After this long, the partitions of a killed worker go to others.
         "session.timeout.ms": 15_000,
-        # Soon told of a rebalance, during which commits can fail.
+        # Short, to learn quickly of a rebalance, during which commits can fail.
         "heartbeat.interval.ms": 1_000,
         "max.poll.interval.ms": 120_000,
-        # librdkafka reads ahead; these bound its memory and wake it up quickly after a full queue.
+        # librdkafka reads ahead: these limit its memory, and let it fetch again soon after its queue was full.
         "queued.max.messages.kbytes": 4_096,
         "queued.min.messages": 5_000,
         "fetch.queue.backoff.ms": 10,
@@ -66,22 +66,22 @@ def consumer(
     return confluent_kafka.Consumer(config, logger=_log)
 
 
-def admin(settings: KafkaSettings, role: str) -> AdminClient:
-    return AdminClient({**_common(settings, role), **settings.client}, logger=_log)
+def admin(settings: KafkaSettings, name: str) -> AdminClient:
+    return AdminClient({**_common(settings, name), **settings.client}, logger=_log)
 
 
-def group_name(settings: KafkaSettings, role: str) -> str:
-    return f"{settings.topic_prefix}{role}"
+def group_name(settings: KafkaSettings, group: str) -> str:
+    return f"{settings.topic_prefix}{group}"
 
 
-def topic_name(settings: KafkaSettings, name: str) -> str:
-    return f"{settings.topic_prefix}{name}"
+def topic_name(settings: KafkaSettings, topic: str) -> str:
+    return f"{settings.topic_prefix}{topic}"
 
 
-def _common(settings: KafkaSettings, role: str) -> ClientConfig:
+def _common(settings: KafkaSettings, name: str) -> ClientConfig:
     return {
         "bootstrap.servers": settings.bootstrap_servers,
-        "client.id": f"mizan-{role}",
+        "client.id": f"mizan-{name}",
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 1_000,
         "socket.keepalive.enable": True,
@@ -93,12 +93,14 @@ def _dotted(special: Mapping[str, str | int]) -> ClientConfig:
 
 
 class Deadline:
+    """One time limit for several requests that follow each other."""
+
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._at = monotonic() + seconds
 
     def left(self) -> float:
-        """For the next question; raises KafkaUnavailableError when nothing is left."""
+        """Return the seconds left for the next request; raises KafkaUnavailableError when none are."""
         left = self._at - monotonic()
         if left <= 0:
             raise KafkaUnavailableError(f"no answer within {self._seconds:g} s")

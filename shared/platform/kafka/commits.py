@@ -1,4 +1,4 @@
-"""The last step, always: tells Kafka how far each partition is done without a gap."""
+"""Commits offsets, always as the last step: up to where each partition is finished without a gap."""
 
 import logging
 from collections.abc import Sequence
@@ -7,52 +7,56 @@ from time import monotonic
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from shared.platform.kafka.assignment import Lanes
-from shared.platform.kafka.records import Lane
+from shared.platform.kafka.assignment import Assignment
+from shared.platform.kafka.records import AssignedPartition
 
 _log = logging.getLogger(__name__)
 _EVERY_S = 0.5
 _UNKNOWN = -1
-"""No offset, so it differs from whatever is to be committed. None would mean that nothing was read."""
+"""No real offset, so it differs from whatever is to be committed. None would mean that nothing was read."""
 
 
-class Commits:
-    def __init__(self, lanes: Lanes) -> None:
-        self._lanes = lanes
+class OffsetCommitter:
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
         self._next_at = 0.0
 
     def commit_when_due(self, consumer: Consumer) -> None:
+        """Twice a second, commit in the background what has changed."""
         if monotonic() < self._next_at:
             return
         self._next_at = monotonic() + _EVERY_S
-        behind = [lane for lane in self._lanes.all() if lane.position not in (None, lane.committed)]
+        behind = [each for each in self._assignment.all() if each.position not in (None, each.committed)]
         if behind:
             consumer.commit(offsets=_offsets(behind), asynchronous=True)
-            for lane in behind:
-                lane.committed = lane.position
+            for partition in behind:
+                partition.committed = partition.position
 
-    def reported(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        """How a commit went. One that failed, as some do during a rebalance, is sent again."""
-        for partition in partitions:
-            lane = self._lanes.of(partition.topic, partition.partition)
-            if lane is not None and (error is not None or partition.error is not None):
-                lane.committed = _UNKNOWN
+    def on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        """Note the result of a commit. A failed one, as happens during a rebalance, is sent again."""
+        for each in partitions:
+            partition = self._assignment.get(each.topic, each.partition)
+            if partition is not None and (error is not None or each.error is not None):
+                partition.committed = _UNKNOWN
 
-    def commit_now(self, consumer: Consumer, lanes: Sequence[Lane]) -> bool:
-        """Before partitions go away; whether it went well. If not, the next owner does some records again."""
-        started = [lane for lane in lanes if lane.position is not None]
+    def commit_now(self, consumer: Consumer, partitions: Sequence[AssignedPartition]) -> bool:
+        """Commit before partitions are revoked, and wait for the result. Return whether it succeeded.
+
+        If it did not, the next owner processes some records again.
+        """
+        started = [partition for partition in partitions if partition.position is not None]
         if not started:
             return True
         try:
-            answers = consumer.commit(offsets=_offsets(started), asynchronous=False)
+            committed = consumer.commit(offsets=_offsets(started), asynchronous=False)
         except KafkaException as error:
             _log.warning("offsets could not be committed: %s", error)
             return False
-        return not any(partition.error for partition in answers or [])
+        return not any(partition.error for partition in committed or [])
 
 
-def committed_at(metadata: str | None) -> datetime | None:
-    """When a commit was made, as whoever made it noted beside the offset; None where nobody did."""
+def parse_commit_time(metadata: str | None) -> datetime | None:
+    """Return when a commit was made, as its metadata says; None where they do not."""
     try:
         at = datetime.fromisoformat(metadata or "")
     except ValueError:
@@ -60,6 +64,8 @@ def committed_at(metadata: str | None) -> datetime | None:
     return at if at.tzinfo else None
 
 
-def _offsets(lanes: Sequence[Lane]) -> list[TopicPartition]:
+def _offsets(partitions: Sequence[AssignedPartition]) -> list[TopicPartition]:
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return [TopicPartition(lane.topic, lane.partition, lane.position or 0, metadata=now) for lane in lanes]
+    return [
+        TopicPartition(each.topic, each.partition, each.position or 0, metadata=now) for each in partitions
+    ]

@@ -1,4 +1,4 @@
-"""What can go wrong with Kafka, by what to do about it. Pure."""
+"""Errors of Kafka, by what to do about them. Pure."""
 
 
 class KafkaUnavailableError(Exception):
@@ -6,4 +6,4 @@ class KafkaUnavailableError(Exception):
 
 
 class UnreadableMessageError(Exception):
-    """A record's value is no message we know; trying again will not help."""
+    """A record's value is not a known message; a retry will not help."""

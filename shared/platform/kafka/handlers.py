@@ -1,56 +1,62 @@
-"""What a consumer does with its records. The loop owns everything else: reading, retries, commits."""
+"""What a consumer does with its records. The loop does everything else: reading, retries, dead letters, commits."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from shared.platform.kafka.records import Lane, Record, Task
+from shared.platform.kafka.records import AssignedPartition, Record, Task
 
 
 class Handler(Protocol):
-    """Finishes a task inside `take`, holds it there, or keeps it and finishes it or gives it back later."""
+    """Processes tasks. It finishes a task in `handle`, holds it, or keeps it to finish or requeue it later."""
 
-    def room(self) -> int:
-        """How many more tasks it can take now."""
+    def capacity(self) -> int:
+        """Return how many more tasks it can take now."""
 
-    def take(self, tasks: Sequence[Task]) -> None:
-        """Raising gives back every task of this call that is not done."""
+    def handle(self, tasks: Sequence[Task]) -> None:
+        """Take these tasks. An exception requeues every task of this call that is not done."""
 
-    def turn(self, wait_s: float) -> bool:
-        """Lets kept work go on, for at most `wait_s`. True: there is some, so do not wait for records."""
+    def poll(self, wait_s: float) -> bool:
+        """Continue work on kept tasks, for at most `wait_s`. Return whether there are any.
 
-    def settle(self, lanes: Sequence[Lane]) -> None:
-        """These partitions go away: finish what can be finished soon, let go of the rest."""
+        While there are, the loop does not wait for new records.
+        """
 
-    def drop(self, lanes: Sequence[Lane]) -> None:
-        """These partitions already belong to somebody else: let go of what is kept of them."""
+    def drain(self, partitions: Sequence[AssignedPartition]) -> None:
+        """Finish what can be finished soon and discard the rest: these partitions are about to be revoked."""
+
+    def discard(self, partitions: Sequence[AssignedPartition]) -> None:
+        """Discard what is kept of these partitions: they already belong to another consumer."""
 
 
-class DeadLetterBox(Protocol):
-    def put(self, letters: Sequence[tuple[Record, str]], group: str) -> None:
-        """Records and reasons. Returns when all are safe; raises KafkaUnavailableError when they are not."""
+class DeadLetterProducer(Protocol):
+    def send(self, poison: Sequence[tuple[Record, str]], group: str) -> None:
+        """Send records with the reason why `group` gave up on each.
+
+        Returns when Kafka has confirmed all of them; raises KafkaUnavailableError when it does not.
+        """
 
 
 class BatchHandler:
-    """The plain case: a function that handles a batch; when it returns, the batch is done."""
+    """The plain case: a function that handles a batch. When it returns, the batch is done."""
 
     def __init__(self, handle: Callable[[Sequence[Task]], None], size: int = 500) -> None:
         self._handle = handle
         self._size = size
 
-    def room(self) -> int:
+    def capacity(self) -> int:
         return self._size
 
-    def take(self, tasks: Sequence[Task]) -> None:
+    def handle(self, tasks: Sequence[Task]) -> None:
         self._handle(tasks)
         for task in tasks:
             if not task.held_until:
                 task.done()
 
-    def turn(self, wait_s: float) -> bool:  # noqa: ARG002  it keeps nothing
+    def poll(self, wait_s: float) -> bool:  # noqa: ARG002  it keeps nothing
         return False
 
-    def settle(self, lanes: Sequence[Lane]) -> None:
-        """Nothing is ever kept between two calls."""
+    def drain(self, partitions: Sequence[AssignedPartition]) -> None:
+        """Do nothing: no task is kept between two calls."""
 
-    def drop(self, lanes: Sequence[Lane]) -> None:
-        """Nothing is ever kept between two calls."""
+    def discard(self, partitions: Sequence[AssignedPartition]) -> None:
+        """Do nothing: no task is kept between two calls."""

@@ -1,4 +1,4 @@
-"""Sends a batch of records and comes back when Kafka has confirmed them: all, or it says which not."""
+"""A producer that sends a batch of records and waits until Kafka has confirmed them, or reports which it refused."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.settings import KafkaSettings
 from shared.platform.tracing.traceparent import HEADER
 
-_LOOK_EVERY_S = 0.5
+_WAIT_S = 0.5
 _Headers = list[tuple[str, str | bytes | None]] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingRecord:
     topic: str
     key: bytes | str | None
     value: bytes | str | None
     trace: str | None = None
-    """A traceparent, which goes into its headers."""
+    """A traceparent for its headers."""
 
 
 class NotConfirmedError(Exception):
-    """Kafka refused some records of a batch; `refused` are their places in it."""
+    """Kafka refused some records of a batch; `refused` has their indexes and errors."""
 
     def __init__(self, refused: dict[int, KafkaError], total: int) -> None:
         self.refused = refused
@@ -35,60 +35,60 @@ class NotConfirmedError(Exception):
 
 
 class NotConfirmedYetError(NotConfirmedError, KafkaUnavailableError):
-    """The same, but every refusal may be over when it is tried again."""
+    """The same, but each of the refused records may succeed when it is sent again."""
 
 
 class ConfirmingProducer:
-    """Not for several threads at once. Records wait inside for Kafka as long as the caller does."""
+    """Not for several threads at once. Records wait for Kafka for as long as the caller allows."""
 
-    def __init__(self, settings: KafkaSettings, role: str, **special: int) -> None:
+    def __init__(self, settings: KafkaSettings, name: str, **special: int) -> None:
         self._settings = settings
-        # The caller's patience decides; a time-out inside could let a later record overtake an earlier one.
-        self._new_client = partial(clients.producer, settings, role, message_timeout_ms=0, **special)
+        # The caller decides how long to wait: a time-out inside could let a later record overtake an earlier one.
+        self._new_client = partial(clients.producer, settings, name, message_timeout_ms=0, **special)
         self._client: Producer = self._new_client()
 
-    def send(self, records: Sequence[Outgoing], *, patience: Callable[[], None]) -> None:
-        """Returns once every record is confirmed.
+    def send(self, records: Sequence[OutgoingRecord], *, on_wait: Callable[[], None]) -> None:
+        """Return once every record is confirmed; raise NotConfirmedError when Kafka refuses some.
 
-        While it waits it calls `patience` about twice a second; when that raises, what is still waiting inside
-        is thrown away. Of that, only what was on the wire at that moment may still arrive.
+        While waiting, it calls `on_wait` about twice a second. If that raises, the records not yet sent are discarded;
+        those on the wire at that moment may still arrive.
         """
         refused: dict[int, KafkaError] = {}
         try:
             stopped: dict[tuple[str, object], KafkaError] = {}
-            for place, record in enumerate(records):
+            for index, record in enumerate(records):
                 key = (record.topic, record.key)
-                if key in stopped:  # behind a refused one of its key it would overtake it
-                    refused[place] = stopped[key]
+                if key in stopped:  # it would overtake a refused record of its key
+                    refused[index] = stopped[key]
                     continue
-                self._produce(record, partial(_report, refused, place), patience)
-                if place in refused:
-                    stopped[key] = refused[place]
-            while self._client.flush(_LOOK_EVERY_S):
-                patience()
+                self._produce(record, partial(_report, refused, index), on_wait)
+                if index in refused:
+                    stopped[key] = refused[index]
+            while self._client.flush(_WAIT_S):
+                on_wait()
         except BaseException:
-            self._start_afresh()
+            self._replace_client()
             raise
         if not refused:
             return
         if any(error.fatal() for error in refused.values()):
-            self._start_afresh()
-        passing = all(_may_pass(error) for error in refused.values())
-        raise (NotConfirmedYetError if passing else NotConfirmedError)(refused, len(records))
+            self._replace_client()
+        transient = all(_is_transient(error) for error in refused.values())
+        raise (NotConfirmedYetError if transient else NotConfirmedError)(refused, len(records))
 
     def topic_name(self, topic: str) -> str:
-        """As Kafka knows it."""
+        """Return the name of the topic with the installation's prefix."""
         return clients.topic_name(self._settings, topic)
 
-    def serve(self) -> None:
-        """To be called now and then while there is nothing to send: lets the client tell what it has to say."""
+    def poll(self) -> None:
+        """Handle the client's events. Call it now and then while there is nothing to send."""
         self._client.poll(0)
 
     def _produce(
         self,
-        record: Outgoing,
+        record: OutgoingRecord,
         report: Callable[[KafkaError | None, Message | None], None],
-        patience: Callable[[], None],
+        on_wait: Callable[[], None],
     ) -> None:
         topic = clients.topic_name(self._settings, record.topic)
         headers: _Headers = None if record.trace is None else [(HEADER, record.trace)]
@@ -96,15 +96,15 @@ class ConfirmingProducer:
             try:
                 self._client.produce(topic, record.value, record.key, on_delivery=report, headers=headers)
             except BufferError:  # its queue is full: let some records leave first
-                self._client.poll(_LOOK_EVERY_S)
-                patience()
+                self._client.poll(_WAIT_S)
+                on_wait()
             except KafkaException as error:  # refused without asking the broker: too large, unknown topic …
                 report(error.args[0], None)
                 return
             else:
                 return
 
-    def _start_afresh(self) -> None:
+    def _replace_client(self) -> None:
         self._client.purge(in_queue=True, in_flight=True, blocking=True)
         self._client = self._new_client()
 
@@ -112,23 +112,23 @@ class ConfirmingProducer:
         self._client.purge(in_queue=True, in_flight=True, blocking=True)
 
 
-def until(seconds: float) -> Callable[[], None]:
-    """Patience for so many seconds."""
+def raise_after(seconds: float) -> Callable[[], None]:
+    """Return an `on_wait` that raises KafkaUnavailableError after so many seconds."""
     deadline = monotonic() + seconds
 
-    def patience() -> None:
+    def check_deadline() -> None:
         if monotonic() > deadline:
             raise KafkaUnavailableError(f"Kafka did not confirm within {seconds:g} s")
 
-    return patience
+    return check_deadline
 
 
-def _may_pass(error: KafkaError) -> bool:
-    """A topic that is missing is made again by the scheduler; a fatal error is over with the client it befell."""
+def _is_transient(error: KafkaError) -> bool:
+    """A missing topic is recreated by the scheduler; a fatal error ends with the client that had it."""
     is_missing = error.code() in (KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
     return error.retriable() or error.fatal() or is_missing
 
 
-def _report(refused: dict[int, KafkaError], place: int, error: KafkaError | None, _: Message | None) -> None:
+def _report(refused: dict[int, KafkaError], index: int, error: KafkaError | None, _: Message | None) -> None:
     if error is not None:
-        refused[place] = error
+        refused[index] = error

@@ -1,4 +1,4 @@
-"""Tells whether a consumer lives: metrics of lag and age, and a heartbeat that notices when it stopped."""
+"""The progress of a consumer: metrics of lag and age, and a check that notices when it has stopped consuming."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -7,81 +7,8 @@ from time import monotonic, time
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from prometheus_client import Counter, Gauge
 
-from shared.platform.kafka.admin import LastingAdmin
-from shared.platform.kafka.end_offsets import AskedEnds
-from shared.platform.kafka.records import Lane
-
-ASK_EVERY_S = 10.0
-_PATIENCE_S = 0.2
-
-
-class WatchedLane:
-    def __init__(self, lane: Lane) -> None:
-        self.lane = lane
-        self.counted = 0
-        self.moved_at = monotonic()
-        """When it last got on, or had nothing to do."""
-        self.told_at = monotonic()
-        """When it was last known for sure what there is to do."""
-        self._watermark = lane.watermark
-        self._position: int | None = None
-        self._start: int | None = None
-        """Where it will begin to read, as long as it has read nothing."""
-        self._end: int | None = None
-
-    def __str__(self) -> str:
-        return f"{self.lane.topic}/{self.lane.partition}"
-
-    def look(self, consumer: Consumer) -> None:
-        """At what the client knows."""
-        if self._watermark is not self.lane.watermark:  # the topic was made again
-            self._watermark, self._start, self._end = self.lane.watermark, None, None
-        with suppress(KafkaException):  # it knows nothing of it yet
-            _, end = consumer.get_watermark_offsets(self.place, cached=True)
-            self._end = end if self._end is None else max(end, self._end)
-        if self._position != self.lane.position:
-            self.moved_at = self.told_at = monotonic()
-        elif self.lag == 0 or self._is_held:
-            self.moved_at = monotonic()
-        self._position = self.lane.position
-
-    @property
-    def is_unheard(self) -> bool:
-        return monotonic() - self.told_at > ASK_EVERY_S
-
-    def told(self, ends: tuple[int, int], consumer: Consumer) -> None:
-        """By Kafka itself."""
-        first, self._end = ends
-        if self.lane.position is None and self._start is None:
-            try:
-                (committed,) = consumer.committed([self.place], timeout=_PATIENCE_S)
-            except KafkaException:
-                return
-            is_there = committed.error is None and first <= committed.offset <= self._end
-            self._start = committed.offset if is_there else first
-        self.told_at = monotonic()
-
-    @property
-    def lag(self) -> int:
-        begin = self.lane.position if self.lane.position is not None else self._start
-        ahead = 0 if begin is None or self._end is None else self._end - begin
-        return max(ahead, self.lane.watermark.unfinished)
-
-    @property
-    def age_s(self) -> float:
-        oldest = self.lane.watermark.oldest_timestamp
-        return 0.0 if oldest is None else max(0.0, time() - oldest)
-
-    @property
-    def _is_held(self) -> bool:
-        """By its handler, until its time. What waits to be put into the dead letters is stuck."""
-        head = self.lane.backlog[0] if self.lane.backlog else None
-        return head is not None and head.hopeless is None and head.held_until > time()
-
-    @property
-    def place(self) -> TopicPartition:
-        return TopicPartition(self.lane.topic, self.lane.partition)
-
+from shared.platform.kafka.admin import EndOffsets, ReconnectingAdmin
+from shared.platform.kafka.records import AssignedPartition
 
 RECORDS = Counter("mizan_consumer_records", "Records processed, by outcome", ["group", "outcome"])
 RETRIES = Counter("mizan_consumer_retries", "Retries of a batch or record", ["group", "kind"])
@@ -106,93 +33,170 @@ LAST_POLL = Gauge(
 
 POLL_LIMIT_S = 30.0
 STALL_LIMIT_S = 60.0
-UNHEARD_LIMIT_S = 60.0
+STALE_LIMIT_S = 60.0
+_STALE_AFTER_S = 10.0
 _OBSERVE_EVERY_S = 1.0
-_ASK_EVERY_S = 10.0
+_REQUEST_EVERY_S = 10.0
+_COMMITTED_TIMEOUT_S = 0.2
 
 
 class ConsumerStalledError(Exception):
     """The process is alive, but this consumer no longer consumes."""
 
 
-class Progress:
-    def __init__(self, group: str, admin: LastingAdmin) -> None:
+class PartitionProgress:
+    """What is known about one assigned partition: how far it is, where it ends, and when either last changed."""
+
+    def __init__(self, partition: AssignedPartition) -> None:
+        self.partition = partition
+        self.counted = 0
+        """How many of its finished records the metric has counted."""
+        self.progressed_at = monotonic()
+        """When it last made progress, or had nothing to do."""
+        self.confirmed_at = monotonic()
+        """When its lag was last known for sure."""
+        self._watermark = partition.watermark
+        self._position: int | None = None
+        self._start: int | None = None
+        """Where it will start to read, as long as it has read nothing."""
+        self._end: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.partition.topic}/{self.partition.partition}"
+
+    def update(self, consumer: Consumer) -> None:
+        """Read the end offset that the client knows, and note whether the partition made progress."""
+        if self._watermark is not self.partition.watermark:  # the topic was recreated
+            self._watermark, self._start, self._end = self.partition.watermark, None, None
+        with suppress(KafkaException):  # the client does not know it yet
+            _, end = consumer.get_watermark_offsets(self.topic_partition, cached=True)
+            self._end = end if self._end is None else max(end, self._end)
+        if self._position != self.partition.position:
+            self.progressed_at = self.confirmed_at = monotonic()
+        elif self.lag == 0 or self._is_held:
+            self.progressed_at = monotonic()
+        self._position = self.partition.position
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether its end offset should be fetched from Kafka, because nothing has confirmed it for a while."""
+        return monotonic() - self.confirmed_at > _STALE_AFTER_S
+
+    def set_offsets(self, offsets: tuple[int, int], consumer: Consumer) -> None:
+        """Take over the first and the end offset that Kafka itself reports."""
+        first, self._end = offsets
+        if self.partition.position is None and self._start is None:
+            try:
+                (committed,) = consumer.committed([self.topic_partition], timeout=_COMMITTED_TIMEOUT_S)
+            except KafkaException:
+                return
+            exists = committed.error is None and first <= committed.offset <= self._end
+            self._start = committed.offset if exists else first
+        self.confirmed_at = monotonic()
+
+    @property
+    def lag(self) -> int:
+        position = self.partition.position if self.partition.position is not None else self._start
+        ahead = 0 if position is None or self._end is None else self._end - position
+        return max(ahead, self.partition.watermark.unfinished)
+
+    @property
+    def age_s(self) -> float:
+        oldest = self.partition.watermark.oldest_timestamp
+        return 0.0 if oldest is None else max(0.0, time() - oldest)
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether its handler holds it until a later time. A poison message that waits is no such hold: it is stuck."""
+        head = self.partition.backlog[0] if self.partition.backlog else None
+        return head is not None and head.poison_reason is None and head.held_until > time()
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.partition.topic, self.partition.partition)
+
+
+class ConsumerProgress:
+    def __init__(self, group: str, admin: ReconnectingAdmin) -> None:
         self._group = group
-        self._ends = AskedEnds(admin)
+        self._end_offsets = EndOffsets(admin)
         self._polled_at = monotonic()
-        self._trouble: str | None = None
+        self._problem: str | None = None
         self._next_at = 0.0
-        self._ask_not_before = 0.0
-        self._watched: dict[tuple[str, int], WatchedLane] = {}
+        self._request_not_before = 0.0
+        self._partitions: dict[tuple[str, int], PartitionProgress] = {}
 
     def check(self) -> None:
-        """For /readyz, from another thread: raises when the consumer has stopped consuming."""
+        """For /readyz, from another thread: raise ConsumerStalledError when the consumer has stopped consuming."""
         now = monotonic()
         silent = now - self._polled_at
         if silent > POLL_LIMIT_S:
             raise ConsumerStalledError(f"{self._group} has not polled for {silent:.0f} s")
-        if self._trouble is not None:
-            raise ConsumerStalledError(f"{self._group} has nothing to read from: {self._trouble}")
-        watched = list(self._watched.values())
-        stuck = [str(lane) for lane in watched if now - lane.moved_at > STALL_LIMIT_S]
-        if stuck:
+        if self._problem is not None:
+            raise ConsumerStalledError(f"{self._group} has nothing to read from: {self._problem}")
+        partitions = list(self._partitions.values())
+        stalled = [str(each) for each in partitions if now - each.progressed_at > STALL_LIMIT_S]
+        if stalled:
             raise ConsumerStalledError(
-                f"{self._group} has records waiting and finishes none in {', '.join(stuck)}"
+                f"{self._group} has records waiting and finishes none in {', '.join(stalled)}"
             )
-        unheard = [str(lane) for lane in watched if now - lane.told_at > UNHEARD_LIMIT_S]
-        if unheard:
+        stale = [str(each) for each in partitions if now - each.confirmed_at > STALE_LIMIT_S]
+        if stale:
             raise ConsumerStalledError(
-                f"{self._group} cannot learn whether records wait in {', '.join(unheard)}"
+                f"{self._group} cannot learn whether records wait in {', '.join(stale)}"
             )
 
-    def troubled(self, trouble: str | None) -> None:
-        """Its topic is missing, or is there after all."""
-        self._trouble = trouble
+    def set_problem(self, problem: str | None) -> None:
+        """Note that a topic is missing; None when it exists again."""
+        self._problem = problem
 
-    def polled(self) -> None:
+    def record_poll(self) -> None:
         self._polled_at = monotonic()
         LAST_POLL.labels(self._group).set(time())
 
-    def buried(self, count: int) -> None:
+    def count_dead_letters(self, count: int) -> None:
         RECORDS.labels(self._group, "dead").inc(count)
 
-    def retried(self, kind: str) -> None:
+    def count_retry(self, kind: str) -> None:
         RETRIES.labels(self._group, kind).inc()
 
-    def observe(self, consumer: Consumer, lanes: Sequence[Lane]) -> None:
-        """Once a second: sets lag and age, and notes of each partition whether it moved or did not have to."""
+    def observe(self, consumer: Consumer, assigned: Sequence[AssignedPartition]) -> None:
+        """Once a second: update the progress of each partition, and set the metrics of lag and age."""
         if monotonic() < self._next_at:
             return
         self._next_at = monotonic() + _OBSERVE_EVERY_S
-        watched = [
-            self._watched.setdefault((lane.topic, lane.partition), WatchedLane(lane)) for lane in lanes
+        partitions = [
+            self._partitions.setdefault((each.topic, each.partition), PartitionProgress(each))
+            for each in assigned
         ]
-        self._ask(consumer, watched)
-        for each in watched:
-            each.look(consumer)
-            labels = (self._group, each.lane.topic, str(each.lane.partition))
-            LAG.labels(*labels).set(each.lag)
-            AGE.labels(*labels).set(each.age_s)
-            self._count(each)
+        self._fetch_end_offsets(consumer, partitions)
+        for progress in partitions:
+            progress.update(consumer)
+            labels = (self._group, progress.partition.topic, str(progress.partition.partition))
+            LAG.labels(*labels).set(progress.lag)
+            AGE.labels(*labels).set(progress.age_s)
+            self._count_finished(progress)
 
-    def forget(self, lanes: Sequence[Lane]) -> None:
-        for lane in lanes:
-            self._count(self._watched.pop((lane.topic, lane.partition), WatchedLane(lane)))
+    def forget(self, revoked: Sequence[AssignedPartition]) -> None:
+        """Count the last records of revoked partitions, and remove their metrics."""
+        for each in revoked:
+            self._count_finished(self._partitions.pop((each.topic, each.partition), PartitionProgress(each)))
             for gauge in (LAG, AGE):
                 with suppress(KeyError):  # it was never set
-                    gauge.remove(self._group, lane.topic, str(lane.partition))
+                    gauge.remove(self._group, each.topic, str(each.partition))
 
-    def _ask(self, consumer: Consumer, watched: Sequence[WatchedLane]) -> None:
-        """What the last question brought, and a new one for those that are quiet."""
-        told = self._ends.take_answers()
-        for each in watched:
-            if (each.lane.topic, each.lane.partition) in told:
-                each.told(told[each.lane.topic, each.lane.partition], consumer)
-        unheard = [each.place for each in watched if each.is_unheard]
-        if unheard and monotonic() >= self._ask_not_before:
-            self._ask_not_before = monotonic() + _ASK_EVERY_S
-            self._ends.ask(unheard)
+    def _fetch_end_offsets(self, consumer: Consumer, partitions: Sequence[PartitionProgress]) -> None:
+        """Take over the answers to the last request, and send a new one for partitions that are stale."""
+        offsets = self._end_offsets.take_answers()
+        for progress in partitions:
+            key = (progress.partition.topic, progress.partition.partition)
+            if key in offsets:
+                progress.set_offsets(offsets[key], consumer)
+        stale = [progress.topic_partition for progress in partitions if progress.is_stale]
+        if stale and monotonic() >= self._request_not_before:
+            self._request_not_before = monotonic() + _REQUEST_EVERY_S
+            self._end_offsets.request(stale)
 
-    def _count(self, each: WatchedLane) -> None:
-        RECORDS.labels(self._group, "finished").inc(each.lane.finished - each.counted)
-        each.counted = each.lane.finished
+    def _count_finished(self, progress: PartitionProgress) -> None:
+        RECORDS.labels(self._group, "finished").inc(progress.partition.finished - progress.counted)
+        progress.counted = progress.partition.finished

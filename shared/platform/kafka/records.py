@@ -1,4 +1,4 @@
-"""A record on its way through a handler, and the lane (assigned partition) that it belongs to."""
+"""Records read from Kafka: the record, the task a handler gets for it, and the assigned partition it came from."""
 
 from collections import deque
 from collections.abc import Callable
@@ -8,7 +8,6 @@ import confluent_kafka
 import msgspec
 
 from shared.platform.kafka.errors import UnreadableMessageError
-from shared.platform.kafka.watermark import Watermark
 from shared.platform.tracing.traceparent import HEADER, sane
 
 Decode = Callable[[bytes | None], object]
@@ -16,7 +15,7 @@ Decode = Callable[[bytes | None], object]
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A struct, because it is made twenty times as fast as a frozen dataclass, and once for each record."""
+    """One record as Kafka has it. A struct, because it is created 20 times as fast as a frozen dataclass."""
 
     topic: str
     partition: int
@@ -26,7 +25,7 @@ class Record(msgspec.Struct, frozen=True):
     timestamp: float
     """When it was produced, in seconds since 1970."""
     trace: str | None = None
-    """The traceparent in its headers, if there is a sane one."""
+    """The valid traceparent in its headers, if there is one."""
 
     @classmethod
     def of(cls, message: confluent_kafka.Message) -> "Record":
@@ -49,25 +48,57 @@ class Record(msgspec.Struct, frozen=True):
         return f"{self.topic}/{self.partition}/{self.offset}"
 
 
-class Lane:
-    """One assigned partition: what was read and waits, what is being worked on, and how far all is done.
+class Watermark:
+    """Up to which offset a partition is finished without a gap, while its records finish in any order."""
 
-    A lane ends when its partition is taken away; tasks of an ended lane may still finish, and nobody minds.
+    def __init__(self) -> None:
+        self._order: deque[tuple[int, float]] = deque()
+        self._unfinished: set[int] = set()
+        self.position: int | None = None
+        """The offset to commit: everything before it is finished. None before the first record."""
+
+    def start(self, offset: int, timestamp: float = 0.0) -> None:
+        if self.position is None:
+            self.position = offset
+        self._order.append((offset, timestamp))
+        self._unfinished.add(offset)
+
+    def finish(self, offset: int) -> None:
+        """Mark an offset as finished. A second call, or an offset that was never started, changes nothing."""
+        self._unfinished.discard(offset)
+        while self._order and self._order[0][0] not in self._unfinished:
+            self.position = self._order.popleft()[0] + 1
+
+    @property
+    def unfinished(self) -> int:
+        return len(self._unfinished)
+
+    @property
+    def oldest_timestamp(self) -> float | None:
+        """The timestamp of the first unfinished record; None when all are finished."""
+        return self._order[0][1] if self._order else None
+
+
+class AssignedPartition:
+    """A partition that this consumer owns: its backlog of read records, and how far they are finished.
+
+    Once the partition is revoked, its tasks may still finish, but their offsets are no longer committed from here.
     """
 
     def __init__(self, topic: str, partition: int) -> None:
         self.topic = topic
         self.partition = partition
         self.backlog: deque[Task] = deque()
-        self.given_back: list[tuple[Task, Exception | None]] = []
+        self.requeued: list[tuple[Task, Exception | None]] = []
+        """Tasks that the handler requeued, with the error if one failed; the loop collects them."""
         self.watermark = Watermark()
         self.paused: bool | None = None
         """None right after assignment: a partition that comes back may still be paused inside the client."""
         self.committed: int | None = None
         self.topic_id: str | None = None
-        """Of the topic that it reads from; None until it is known."""
+        """The id of the topic it reads from; None until it is known."""
         self.finished = 0
-        self.ended = False
+        self.revoked = False
 
     def add(self, task: "Task") -> None:
         self.watermark.start(task.record.offset, task.record.timestamp)
@@ -75,8 +106,11 @@ class Lane:
             self.committed = task.record.offset
         self.backlog.append(task)
 
-    def begin_again(self, topic_id: str) -> None:
-        """In another topic of the same name. What is left of the old one is still done, and no offset tells of it."""
+    def restart(self, topic_id: str) -> None:
+        """Start over at the beginning of a recreated topic.
+
+        Tasks of the deleted topic are still handled, but their offsets no longer count.
+        """
         self.topic_id = topic_id
         self.watermark = Watermark()
         self.committed = None
@@ -93,47 +127,56 @@ class Lane:
 
 
 class Task:
-    """A record and its message, in the hands of a handler until it says `done`."""
+    """A record with its decoded message. It belongs to the handler until the handler calls `done`."""
 
-    __slots__ = ("_message", "_watermark", "failures", "finished", "held_until", "hopeless", "lane", "record")
+    __slots__ = (
+        "_message",
+        "_watermark",
+        "failures",
+        "finished",
+        "held_until",
+        "partition",
+        "poison_reason",
+        "record",
+    )
 
-    def __init__(self, lane: Lane, record: Record, decode: Decode) -> None:
-        self.lane = lane
+    def __init__(self, partition: AssignedPartition, record: Record, decode: Decode) -> None:
+        self.partition = partition
         self.record = record
-        self._watermark = lane.watermark  # of its own topic: the lane may begin again in another
+        self._watermark = partition.watermark  # kept, because a recreated topic gets a new one
         self.failures = 0
         self.finished = False
         self.held_until = 0.0
-        self.hopeless: str | None = None
-        """Why no handler should see it again: it goes to the dead letters."""
+        self.poison_reason: str | None = None
+        """Why no handler can process it; set, the task goes to the dead letters."""
         self._message: object = None
         try:
             self._message = decode(record.value)
         except UnreadableMessageError as error:
-            self.hopeless = f"unreadable: {error}"
+            self.poison_reason = f"unreadable: {error}"
 
     @property
     def message(self) -> object:
-        assert self._message is not None, "a hopeless task is never handed to a handler"
+        assert self._message is not None, "a poison message is never handed to a handler"
         return self._message
 
     def done(self) -> None:
-        """Nothing more is to be done for this record: its offset may be committed."""
+        """Mark the record as finished, so that its offset may be committed."""
         if not self.finished:
             self.finished = True
-            self.lane.finished += 1
+            self.partition.finished += 1
             self._watermark.finish(self.record.offset)
 
     def hold_until(self, when: float) -> None:
-        """Inside `take`: not now. It comes again at `when` (seconds since 1970); its partition waits behind it."""
+        """Inside `Handler.handle`: get it again at `when` (seconds since 1970). Its partition waits behind it."""
         self.held_until = when
 
-    def give_back(self, error: Exception | None = None) -> None:
-        """Outside `take`, for a task that was kept: it comes again, and `error` counts as its failure."""
-        self.lane.given_back.append((self, error))
+    def requeue(self, error: Exception | None = None) -> None:
+        """After `Handler.handle`, for a task that was kept: ask to get it again. `error` counts as a failure of it."""
+        self.partition.requeued.append((self, error))
 
 
 def _trace_in(headers: list[tuple[str, str | bytes | None]]) -> str | None:
-    """The first; whoever writes several, or nonsense, is not followed."""
+    """Return the first traceparent header, or None where it is invalid."""
     value = next((value for name, value in headers if name == HEADER), None)
     return sane(value.decode("ascii", "replace") if isinstance(value, bytes) else value)

@@ -1,20 +1,22 @@
-"""Spans of records: from when they are given to Kafka until it has them, and while somebody works on them.
+"""Trace spans of records: while they are sent, and while they are processed.
 
-Where tracing is off, records carry on whatever trace they came with.
+If tracing is off, records keep the trace they came with.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing
+from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, OutgoingRecord
 from shared.platform.kafka.records import Record
 from shared.platform.tracing.spans import Attributes, Kind, Span, begin, current, is_on
 
 
 @contextmanager
-def publishing(producer: ConfirmingProducer, records: Sequence[Outgoing]) -> Iterator[Sequence[Outgoing]]:
-    """What is to be sent inside: each record that has a trace is followed from its own span on."""
+def trace_publishing(
+    producer: ConfirmingProducer, records: Sequence[OutgoingRecord]
+) -> Iterator[Sequence[OutgoingRecord]]:
+    """Yield the records to send inside the block: those with a trace continue it from a span of their own."""
     if not is_on():
         yield records
         return
@@ -30,8 +32,8 @@ def publishing(producer: ConfirmingProducer, records: Sequence[Outgoing]) -> Ite
 
 
 @contextmanager
-def processing(records: Sequence[Record]) -> Iterator[Sequence[str | None]]:
-    """The traces of what follows from these records, one for each; None where one has none."""
+def trace_processing(records: Sequence[Record]) -> Iterator[Sequence[str | None]]:
+    """Yield, for each record, the trace to pass on to what follows from it; None for a record without a trace."""
     if not is_on():
         yield [record.trace for record in records]
         return
@@ -41,19 +43,19 @@ def processing(records: Sequence[Record]) -> Iterator[Sequence[str | None]]:
 
 
 @contextmanager
-def processing_currently(record: Record) -> Iterator[None]:
-    """What is called inside is part of it."""
+def trace_current_record(record: Record) -> Iterator[None]:
+    """Make the record's span the current one, so that calls inside the block become part of it."""
     span = _begin_processing(record)
     with current(span), _ended([span]):
         yield
 
 
 def _begin_processing(record: Record) -> Span | None:
-    place: Attributes = {
+    position: Attributes = {
         "messaging.destination.partition.id": str(record.partition),
         "messaging.kafka.offset": record.offset,
     }
-    return _begin("process", Kind.CONSUMER, record.topic, record.trace, place)
+    return _begin("process", Kind.CONSUMER, record.topic, record.trace, position)
 
 
 def _begin(operation: str, kind: Kind, topic: str, trace: str | None, more: Attributes) -> Span | None:
@@ -71,12 +73,12 @@ def _begin(operation: str, kind: Kind, topic: str, trace: str | None, more: Attr
 
 @contextmanager
 def _ended(spans: Sequence[Span | None]) -> Iterator[None]:
-    """Well, or with the error that the block ended with."""
+    """End the spans after the block, with its error if it raised one."""
     try:
         yield
     except NotConfirmedError as error:
-        _end((span for place, span in enumerate(spans) if place in error.refused), "not_confirmed")
-        _end((span for place, span in enumerate(spans) if place not in error.refused), None)
+        _end((span for index, span in enumerate(spans) if index in error.refused), "not_confirmed")
+        _end((span for index, span in enumerate(spans) if index not in error.refused), None)
         raise
     except BaseException as error:
         _end(spans, type(error).__name__)

@@ -1,4 +1,4 @@
-"""How a topic is defined. Pure."""
+"""The definition of a topic. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ class Topic:
     partitions: int
     retention: timedelta
     key: str
-    """What its records are keyed by, so what stays in order."""
+    """What its records are keyed by: records of one key stay in order."""
     group: str | None = None
-    """Who consumes it; None where nobody does, but people look into it."""
+    """The group that consumes it; None for a topic that only people read."""
     due_at: Callable[[bytes | None], datetime | None] | None = None
     """For a delay topic, whose consumer holds each record until it is due: reads that time from a record's value."""
     max_message_bytes: int = 1024 * 1024
@@ -23,7 +23,7 @@ class Topic:
             "max.message.bytes": str(self.max_message_bytes),
             "cleanup.policy": "delete",
             "retention.ms": str(int(self.retention.total_seconds() * 1000)),
-            # A write counts once a majority has it, and the loss of one broker stops nobody.
+            # A write counts once a majority has it, so the loss of one broker stops nothing.
             "min.insync.replicas": str(replication_factor // 2 + 1 if replication_factor > 2 else 1),
             "unclean.leader.election.enable": "false",
         }

@@ -1,4 +1,4 @@
-"""Makes the topics that are missing, and refuses those that differ from their definition."""
+"""Creates missing topics, and refuses existing ones that differ from their definition."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -16,7 +16,7 @@ from tenacity import (
 )
 
 from shared.platform.kafka import clients
-from shared.platform.kafka.end_offsets import LATEST
+from shared.platform.kafka.admin import LATEST
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
@@ -26,7 +26,7 @@ _TIMEOUT_S = 10.0
 
 
 class TopicsDifferError(Exception):
-    """Topics exist that are not as defined; an operator must decide, we use none of them silently."""
+    """Existing topics differ from their definitions. An operator must decide what to do."""
 
     def __init__(self, differences: Sequence[str]) -> None:
         self.differences = tuple(differences)
@@ -34,60 +34,60 @@ class TopicsDifferError(Exception):
 
 
 def ensure_topics(settings: KafkaSettings, topics: Sequence[Topic]) -> list[str]:
-    """Creates what is missing, returning those names; raises TopicsDifferError when what is there differs."""
+    """Create missing topics and return their names; raises TopicsDifferError or KafkaUnavailableError."""
     admin = clients.admin(settings, "topics")
     names = {clients.topic_name(settings, topic.name): topic for topic in topics}
     existing = _existing(admin)
-    made = _create(admin, settings, {name: topic for name, topic in names.items() if name not in existing})
-    if made:
+    created = _create(admin, settings, {name: topic for name, topic in names.items() if name not in existing})
+    if created:
         _await_leaders(
-            admin, [TopicPartition(name, n) for name in made for n in range(names[name].partitions)]
+            admin, [TopicPartition(name, n) for name in created for n in range(names[name].partitions)]
         )
     differences = list(_differences(admin, settings, names))
     if differences:
         raise TopicsDifferError(differences)
-    return made
+    return created
 
 
 def _create(admin: AdminClient, settings: KafkaSettings, missing: Mapping[str, Topic]) -> list[str]:
-    """All in one request, which takes hardly longer than one topic."""
+    """Create all in one request, which takes hardly longer than one topic."""
     copies = settings.replication_factor
     new = [
         NewTopic(name, topic.partitions, copies, config=dict(topic.config(copies)))
         for name, topic in missing.items()
     ]
     answers = admin.create_topics(new, operation_timeout=_TIMEOUT_S) if new else {}
-    return [name for name, answer in answers.items() if _was_made(name, answer)]
+    return [name for name, answer in answers.items() if _was_created(name, answer)]
 
 
-def _was_made(name: str, answer: Future[None]) -> bool:
+def _was_created(name: str, answer: Future[None]) -> bool:
     try:
-        _answer(answer)
+        _result(answer)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:  # another service was faster
             return False
-        raise KafkaUnavailableError(f"topic {name} could not be made: {error.args[0].str()}") from error
+        raise KafkaUnavailableError(f"topic {name} could not be created: {error.args[0].str()}") from error
     return True
 
 
-def _await_leaders(admin: AdminClient, places: Sequence[TopicPartition]) -> None:
-    """Metadata name the leader of a partition that was just made before that broker itself knows: it has to answer."""
-    ask = Retrying(
+def _await_leaders(admin: AdminClient, partitions: Sequence[TopicPartition]) -> None:
+    """Wait until the leaders answer: metadata name the leader of a new partition before that broker itself knows."""
+    retry = Retrying(
         wait=wait_fixed(0.05),
         stop=stop_after_delay(_TIMEOUT_S),
         retry=retry_if_exception_type(KafkaException),
         reraise=True,
     )
     try:
-        ask(_ask_ends, admin, places)
+        retry(_fetch_end_offsets, admin, partitions)
     except KafkaException as error:
-        raise KafkaUnavailableError(f"topics that were made have no leader: {error.args[0].str()}") from error
+        raise KafkaUnavailableError(f"new topics have no leader: {error.args[0].str()}") from error
 
 
-def _ask_ends(admin: AdminClient, places: Sequence[TopicPartition]) -> None:
-    admin.list_topics(timeout=_TIMEOUT_S)  # or the client would go by what it knew before
-    for answer in admin.list_offsets(dict.fromkeys(places, LATEST), request_timeout=_TIMEOUT_S).values():
-        _answer(answer)
+def _fetch_end_offsets(admin: AdminClient, partitions: Sequence[TopicPartition]) -> None:
+    admin.list_topics(timeout=_TIMEOUT_S)  # refreshes what the client knows of leaders
+    for answer in admin.list_offsets(dict.fromkeys(partitions, LATEST), request_timeout=_TIMEOUT_S).values():
+        _result(answer)
 
 
 def _differences(admin: AdminClient, settings: KafkaSettings, names: Mapping[str, Topic]) -> Iterable[str]:
@@ -95,7 +95,7 @@ def _differences(admin: AdminClient, settings: KafkaSettings, names: Mapping[str
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     for resource, answer in admin.describe_configs(resources, request_timeout=_TIMEOUT_S).items():
         topic, metadata = names[resource.name], existing[resource.name]
-        config = {entry.name: entry.value for entry in _answer(answer).values()}
+        config = {entry.name: entry.value for entry in _result(answer).values()}
         wanted: dict[str, object] = {
             "partitions": topic.partitions,
             "replication factor": settings.replication_factor,
@@ -112,18 +112,18 @@ def _differences(admin: AdminClient, settings: KafkaSettings, names: Mapping[str
 
 
 def _visible(admin: AdminClient, names: Iterable[str]) -> dict[str, TopicMetadata]:
-    """All topics, once these are among them: a topic that was just made takes a moment to be seen."""
-    look = Retrying(
+    """Return all topics once these are among them: a new topic takes a moment to be listed."""
+    retry = Retrying(
         wait=wait_fixed(0.05),
         stop=stop_after_delay(_TIMEOUT_S),
         retry=retry_if_result(lambda existing: not existing.keys() >= set(names)),
-        retry_error_callback=_never_seen,
+        retry_error_callback=_never_listed,
     )
-    return look(_existing, admin)
+    return retry(_existing, admin)
 
 
-def _never_seen(_state: RetryCallState) -> NoReturn:
-    raise KafkaUnavailableError(f"topics that were made did not show up within {_TIMEOUT_S:g} s")
+def _never_listed(_state: RetryCallState) -> NoReturn:
+    raise KafkaUnavailableError(f"new topics were not listed within {_TIMEOUT_S:g} s")
 
 
 def _existing(admin: AdminClient) -> dict[str, TopicMetadata]:
@@ -133,7 +133,7 @@ def _existing(admin: AdminClient) -> dict[str, TopicMetadata]:
         raise KafkaUnavailableError(f"Kafka does not answer: {error.args[0].str()}") from error
 
 
-def _answer(future: Future[_T]) -> _T:
+def _result(future: Future[_T]) -> _T:
     try:
         return future.result(_TIMEOUT_S)
     except TimeoutError as error:

@@ -9,7 +9,7 @@ from flask import Flask
 from waitress import wasyncore
 
 from shared.platform.database.pool import Database
-from shared.platform.kafka.admin import KafkaReachable
+from shared.platform.kafka.admin import KafkaReadiness
 from shared.platform.process import PortNotUsableError, listen, refuse
 from shared.platform.settings import Settings
 from shared.platform.web.app import create_app
@@ -53,7 +53,7 @@ def serve_worker_pages(
     """Ends the process with a clear word where the port cannot be used."""
     checks: dict[str, Check] = {
         **database_checks(settings, database),
-        "kafka": KafkaReachable(settings.kafka).check,
+        "kafka": KafkaReadiness(settings.kafka).check,
         **its_own,
     }
     try:

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from shared.domain.topics import WEBHOOKS_DELIVER
-from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, raise_after
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.browser import Visitors
 from tests.monitor.browser.watcher import Watcher, Watchers
@@ -206,5 +206,5 @@ def _spoil_secret(connection: "psycopg.Connection[Any]", application_id: str) ->
 
 def _put_nonsense(kafka: KafkaSettings) -> None:
     producer = ConfirmingProducer(kafka, "test")
-    producer.send([Outgoing(WEBHOOKS_DELIVER.name, b"nobody", NOT_OURS)], patience=until(30))
+    producer.send([OutgoingRecord(WEBHOOKS_DELIVER.name, b"nobody", NOT_OURS)], on_wait=raise_after(30))
     producer.close()

@@ -1,1 +1,1 @@
-"""One honest look at Kafka: topics, the groups that consume them, how far they are, and whether they get on."""
+"""Snapshots of Kafka: topics, the groups that consume them, their lag and their health."""

@@ -1,79 +1,80 @@
-"""Whether groups get on, judged from one look after another. Pure."""
+"""The health of consumer groups, judged from one snapshot after another. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from shared.platform.kafka.inspection.snapshot import GroupView, KafkaView, LagView
+from shared.platform.kafka.inspection.snapshot import GroupSnapshot, KafkaSnapshot, PartitionLag
 
 BEHIND_S = 30.0
 STALLED_S = 60.0
 
 
-class Standing(StrEnum):
+class Health(StrEnum):
     """From good to bad."""
 
-    FINE = "fine"
+    HEALTHY = "healthy"
     BEHIND = "behind"
-    """It works, but its oldest record has waited for long."""
+    """It makes progress, but its oldest record has waited for long."""
     STALLED = "stalled"
-    """Members are there, records wait, and nothing gets done."""
-    NOBODY = "nobody"
-    """Records wait, and there is no member."""
-    AWAY = "away"
-    """Kafka cannot be looked at, so nobody knows."""
+    """It has members and records wait, but none gets done."""
+    NO_MEMBERS = "no_members"
+    """Records wait, and the group has no member."""
+    UNKNOWN = "unknown"
+    """Kafka cannot be reached."""
 
     @property
-    def badness(self) -> int:
-        return list(Standing).index(self)
+    def severity(self) -> int:
+        return list(Health).index(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    standing: Standing
-    """The worst of its partitions': one stuck partition of six is a stuck group."""
-    partitions: Mapping[int, Standing]
+class GroupHealth:
+    health: Health
+    """The worst health of its partitions: one stalled partition of six is a stalled group."""
+    partitions: Mapping[int, Health]
 
 
-class Judge:
-    """Fed with every look; remembers since when each committed offset has not moved.
+class GroupHealthTracker:
+    """Assesses every snapshot, and remembers since when each committed offset has not moved.
 
-    What a delay topic holds until its time is no lag. Without a member it counts all the same: nobody will move it.
+    Records that a delay topic holds until they are due are no lag. Without a member they count all the same, because
+    nobody will move them.
     """
 
     def __init__(self) -> None:
         self._unmoved: dict[tuple[str, int], tuple[int | None, datetime]] = {}
 
-    def judge(self, view: KafkaView) -> dict[str, Judgement]:
-        """By group."""
-        return {group.name: self._judge_group(group, view.at) for group in view.groups}
+    def assess(self, snapshot: KafkaSnapshot) -> dict[str, GroupHealth]:
+        """Return the health of each group, by its name."""
+        return {group.name: self._assess_group(group, snapshot.at) for group in snapshot.groups}
 
-    def _judge_group(self, group: GroupView, now: datetime) -> Judgement:
-        partitions = {lag.partition: self._judge_partition(group, lag, now) for lag in group.partitions}
-        worst = max(partitions.values(), key=lambda standing: standing.badness, default=Standing.FINE)
-        return Judgement(worst, partitions)
+    def _assess_group(self, group: GroupSnapshot, now: datetime) -> GroupHealth:
+        partitions = {lag.partition: self._assess_partition(group, lag, now) for lag in group.partitions}
+        worst = max(partitions.values(), key=lambda health: health.severity, default=Health.HEALTHY)
+        return GroupHealth(worst, partitions)
 
-    def _judge_partition(self, group: GroupView, lag: LagView, now: datetime) -> Standing:
+    def _assess_partition(self, group: GroupSnapshot, lag: PartitionLag, now: datetime) -> Health:
         unmoved_s = self._unmoved_s((group.name, lag.partition), lag, now)
         if lag.lag and not group.members:
-            return Standing.NOBODY
+            return Health.NO_MEMBERS
         if lag.lag_s > STALLED_S and unmoved_s >= STALLED_S:
-            return Standing.STALLED
-        return Standing.BEHIND if lag.lag_s > BEHIND_S else Standing.FINE
+            return Health.STALLED
+        return Health.BEHIND if lag.lag_s > BEHIND_S else Health.HEALTHY
 
-    def _unmoved_s(self, place: tuple[str, int], lag: LagView, now: datetime) -> float:
-        """While something waited: a partition that was idle for an hour has not been stuck for an hour."""
-        offset, since = self._unmoved.get(place, (lag.committed, now))
+    def _unmoved_s(self, key: tuple[str, int], lag: PartitionLag, now: datetime) -> float:
+        """Return how long the offset has not moved while records waited. Idle time does not count."""
+        offset, since = self._unmoved.get(key, (lag.committed, now))
         if offset != lag.committed or lag.lag_s == 0:
             since = now
-        self._unmoved[place] = (lag.committed, since)
+        self._unmoved[key] = (lag.committed, since)
         return (now - since).total_seconds()
 
 
-def all_away(groups: Mapping[str, Judgement]) -> dict[str, Judgement]:
-    """While Kafka cannot be looked at, of the groups that were judged last."""
+def all_unknown(groups: Mapping[str, GroupHealth]) -> dict[str, GroupHealth]:
+    """Return the same groups with unknown health, for as long as Kafka cannot be reached."""
     return {
-        name: Judgement(Standing.AWAY, dict.fromkeys(judgement.partitions, Standing.AWAY))
-        for name, judgement in groups.items()
+        name: GroupHealth(Health.UNKNOWN, dict.fromkeys(group.partitions, Health.UNKNOWN))
+        for name, group in groups.items()
     }

@@ -12,120 +12,43 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 from shared.platform.kafka import clients
 from shared.platform.kafka.clients import Deadline
 from shared.platform.kafka.errors import KafkaUnavailableError
-from shared.platform.kafka.inspection.groups import Committed, GroupOffsets, Membership, memberships
-from shared.platform.kafka.inspection.snapshot import GroupView, KafkaView, LagView, PartitionView, TopicView
-from shared.platform.kafka.inspection.topics import Head, KnownHeads, Place, find_ends, find_topics
+from shared.platform.kafka.inspection.groups import (
+    CommittedOffset,
+    CommittedOffsetReader,
+    GroupMembership,
+    fetch_memberships,
+)
+from shared.platform.kafka.inspection.snapshot import (
+    GroupSnapshot,
+    KafkaSnapshot,
+    PartitionLag,
+    PartitionOffsets,
+    TopicSnapshot,
+)
+from shared.platform.kafka.inspection.topics import (
+    HeadRecord,
+    HeadRecordCache,
+    RecordPosition,
+    fetch_partition_offsets,
+    fetch_topics,
+)
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 
-Heads = Mapping[Place, Head]
-
-
-@dataclass(frozen=True, slots=True)
-class Sight:
-    topic: Topic
-    topic_id: str | None
-    """None where it does not exist."""
-    partitions: tuple[PartitionView, ...]
-    committed: Mapping[int, Committed]
-    """By partition; empty where there is no group, or nobody asks for it."""
-
-    def places(self) -> Iterator[Place]:
-        """Whose records tell how old the topic is, and for how long its group lets it wait."""
-        for partition in self.partitions:
-            if partition.records:
-                yield self._place(partition, partition.low)
-            if self.committed and self._next(partition) < partition.high:
-                yield self._place(partition, self._next(partition))
-
-    def topic_view(self, heads: Heads) -> TopicView:
-        oldest = (heads.get(self._place(partition, partition.low)) for partition in self.partitions)
-        return TopicView(
-            name=self.topic.name,
-            partitions=self.partitions,
-            oldest_at=min((head.at for head in oldest if head is not None), default=None),
-            exists=self.topic_id is not None,
-        )
-
-    def group_view(self, heads: Heads, membership: Membership, now: datetime) -> GroupView:
-        assert self.topic.group is not None
-        return GroupView(
-            name=self.topic.group,
-            topic=self.topic.name,
-            state=membership.state,
-            members=membership.members,
-            partitions=tuple(self._lag(partition, heads, now) for partition in self.partitions),
-            is_delay=self.topic.due_at is not None,
-        )
-
-    def _lag(self, partition: PartitionView, heads: Heads, now: datetime) -> LagView:
-        committed, next_offset = self.committed[partition.partition], self._next(partition)
-        head = heads.get(self._place(partition, next_offset)) if next_offset < partition.high else None
-        return LagView(
-            partition=partition.partition,
-            committed=committed.offset,
-            high=partition.high,
-            lag=partition.high - next_offset,
-            lag_s=0.0 if head is None else head.waits_s(now),
-            head_at=None if head is None else head.at,
-            due_at=None if head is None else head.due_at,
-            committed_at=committed.at,
-        )
-
-    def _next(self, partition: PartitionView) -> int:
-        """What the group does next. Where it never committed, or its place is gone, it begins at the first record:
-        retention took the place, or the topic was deleted and made again."""
-        committed = self.committed[partition.partition].offset
-        if committed is None or not partition.low <= committed <= partition.high:
-            return partition.low
-        return committed
-
-    def _place(self, partition: PartitionView, offset: int) -> Place:
-        return Place(self.topic, self.topic_id or "", partition.partition, offset)
-
-
-_LISTING_TIMEOUT_S = 10.0
-_LISTING_PATIENCE_S = 30.0
-
-
-def look_at_topics(settings: KafkaSettings, topics: Sequence[Topic]) -> tuple[TopicView, ...]:
-    """Tries again for a while: a topic that was just made may have no leader yet, and a broker may be coming back."""
-    look = Retrying(
-        wait=wait_fixed(0.1),
-        stop=stop_after_delay(_LISTING_PATIENCE_S),
-        retry=retry_if_exception_type((KafkaException, KafkaUnavailableError, TimeoutError)),
-        reraise=True,
-    )
-    try:
-        return look(_look, settings, topics)
-    except KafkaException as error:
-        raise KafkaUnavailableError(f"topics cannot be looked at: {error.args[0].str()}") from error
-    except TimeoutError as error:
-        raise KafkaUnavailableError("topics cannot be looked at: no answer") from error
-
-
-def _look(settings: KafkaSettings, wanted: Sequence[Topic]) -> tuple[TopicView, ...]:
-    deadline = Deadline(_LISTING_TIMEOUT_S)
-    topics = {clients.topic_name(settings, topic.name): topic for topic in wanted}
-    admin = clients.admin(settings, "watching")
-    _, found = find_topics(admin, list(topics), deadline)
-    ends = find_ends(admin, found, deadline)
-    sights = [
-        Sight(topic, found[name].id if name in found else None, ends.get(name, ()), {})
-        for name, topic in topics.items()
-    ]
-    with closing(KnownHeads(settings)) as heads:
-        oldest = heads.of({place for sight in sights for place in sight.places()}, deadline)
-    return tuple(sight.topic_view(oldest) for sight in sights)
-
-
 _TIMEOUT_S = 5.0
-# Then the clients are made anew, for librdkafka 2.16 can lose all its brokers while one of them starts.
-_PATIENCE_S = 30.0
+# After so long without an answer the clients are replaced: librdkafka 2.16 can lose all its brokers while one starts.
+_RECONNECT_AFTER_S = 30.0
+_LISTING_TIMEOUT_S = 10.0
+_LISTING_RETRY_S = 30.0
+
+Heads = Mapping[RecordPosition, HeadRecord]
 
 
-class KafkaWatcher:
-    """Keeps its clients between looks, which may follow each other within seconds. For one thread."""
+class KafkaInspector:
+    """Takes snapshots of topics and groups. It keeps its clients, so inspections may follow each other within seconds.
+
+    For one thread.
+    """
 
     def __init__(self, settings: KafkaSettings, topics: Sequence[Topic]) -> None:
         self._topics = {clients.topic_name(settings, topic.name): topic for topic in topics}
@@ -134,68 +57,174 @@ class KafkaWatcher:
             for name, topic in self._topics.items()
             if topic.group
         }
-        # A look that fails says why; all these clients would say it too, again and again.
+        # `inspect` reports why it failed; all these clients would log the same, again and again.
         self._settings = replace(settings, client={"log_level": "0", **settings.client})
         self._failing_since: float | None = None
         self._connect()
 
-    def look(self, now: datetime | None = None) -> KafkaView:
-        """`now` is given where another clock than this machine's decides. Raises KafkaUnavailableError in seconds."""
-        began = monotonic()
-        if self._failing_since is not None and began - self._failing_since > _PATIENCE_S:
+    def inspect(self, now: datetime | None = None) -> KafkaSnapshot:
+        """Take a snapshot; `now` replaces this machine's clock. Raises KafkaUnavailableError after a few seconds."""
+        started_at = monotonic()
+        if self._failing_since is not None and started_at - self._failing_since > _RECONNECT_AFTER_S:
             self.close()
             self._connect()
-            self._failing_since = began
+            self._failing_since = started_at
         try:
-            view = self._look(Deadline(_TIMEOUT_S), now)
+            snapshot = self._inspect(Deadline(_TIMEOUT_S), now)
         except (KafkaException, KafkaUnavailableError, TimeoutError) as error:
-            self._failing_since = began if self._failing_since is None else self._failing_since
+            self._failing_since = started_at if self._failing_since is None else self._failing_since
             reason = error.args[0].str() if isinstance(error, KafkaException) else error
-            raise KafkaUnavailableError(f"Kafka cannot be looked at: {reason}") from error
+            raise KafkaUnavailableError(f"Kafka cannot be inspected: {reason}") from error
         self._failing_since = None
-        return view
+        return snapshot
 
     def close(self) -> None:
         self._heads.close()
-        self._offsets.close()
+        self._committed.close()
 
     def _connect(self) -> None:
         self._admin = clients.admin(self._settings, "watching")
-        self._offsets = GroupOffsets(
+        self._committed = CommittedOffsetReader(
             self._settings, [topic.group for topic in self._topics.values() if topic.group]
         )
-        self._heads = KnownHeads(self._settings)
+        self._heads = HeadRecordCache(self._settings)
 
-    def _look(self, deadline: Deadline, now: datetime | None) -> KafkaView:
-        """Offsets before ends: the other way round, what is done in between would seem to be beyond the end.
+    def _inspect(self, deadline: Deadline, now: datetime | None) -> KafkaSnapshot:
+        """Fetch committed offsets before end offsets, or records finished in between would seem beyond the end.
 
-        And before members: a coordinator that has told its offsets has loaded its groups too, one that starts has not.
+        Fetch them before the members, too: a coordinator that is starting answers with its offsets only once it has
+        loaded its groups.
         """
-        self._admin.poll(0)  # lets it tell what it has to say, which would pile up otherwise
-        brokers, found = find_topics(self._admin, list(self._topics), deadline)
+        self._admin.poll(0)  # handles its events, which would pile up otherwise
+        brokers, found = fetch_topics(self._admin, list(self._topics), deadline)
         committed = {
-            name: self._offsets.of(topic.group, name, found[name].partitions, deadline)
+            name: self._committed.fetch(topic.group, name, found[name].partitions, deadline)
             for name, topic in self._topics.items()
             if topic.group and name in found
         }
-        people = memberships(self._admin, self._groups, deadline)
-        ends = find_ends(self._admin, found, deadline)
-        sights = [
-            Sight(
-                topic, found[name].id if name in found else None, ends.get(name, ()), committed.get(name, {})
+        memberships = fetch_memberships(self._admin, self._groups, deadline)
+        offsets = fetch_partition_offsets(self._admin, found, deadline)
+        topics = [
+            TopicOffsets(
+                topic,
+                found[name].id if name in found else None,
+                offsets.get(name, ()),
+                committed.get(name, {}),
             )
             for name, topic in self._topics.items()
         ]
-        heads = self._heads.of({place for sight in sights for place in sight.places()}, deadline)
+        heads = self._heads.fetch({head for topic in topics for head in topic.head_positions()}, deadline)
         at = now or datetime.now(UTC)
-        of_topic = {topic: people.get(group, Membership()) for group, topic in self._groups.items()}
-        return KafkaView(
+        by_topic = {topic: memberships.get(group, GroupMembership()) for group, topic in self._groups.items()}
+        return KafkaSnapshot(
             at=at,
-            topics=tuple(sight.topic_view(heads) for sight in sights),
+            topics=tuple(topic.topic_snapshot(heads) for topic in topics),
             groups=tuple(
-                sight.group_view(heads, of_topic[name], at)
-                for name, sight in zip(self._topics, sights, strict=True)
-                if sight.topic.group
+                topic.group_snapshot(heads, by_topic[name], at)
+                for name, topic in zip(self._topics, topics, strict=True)
+                if topic.topic.group
             ),
             brokers=brokers,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOffsets:
+    """The offsets of a topic's partitions and of its group, from which snapshots are made."""
+
+    topic: Topic
+    topic_id: str | None
+    """None if it does not exist."""
+    partitions: tuple[PartitionOffsets, ...]
+    committed: Mapping[int, CommittedOffset]
+    """By partition; empty without a group, or if the group is not inspected."""
+
+    def head_positions(self) -> Iterator[RecordPosition]:
+        """The positions whose records tell the age of the topic and of its group's lag."""
+        for partition in self.partitions:
+            if partition.records:
+                yield self._position(partition, partition.low)
+            if self.committed and self._next_offset(partition) < partition.high:
+                yield self._position(partition, self._next_offset(partition))
+
+    def topic_snapshot(self, heads: Heads) -> TopicSnapshot:
+        oldest = (heads.get(self._position(partition, partition.low)) for partition in self.partitions)
+        return TopicSnapshot(
+            name=self.topic.name,
+            partitions=self.partitions,
+            oldest_at=min((head.at for head in oldest if head is not None), default=None),
+            exists=self.topic_id is not None,
+        )
+
+    def group_snapshot(self, heads: Heads, membership: GroupMembership, now: datetime) -> GroupSnapshot:
+        assert self.topic.group is not None
+        return GroupSnapshot(
+            name=self.topic.group,
+            topic=self.topic.name,
+            state=membership.state,
+            members=membership.members,
+            partitions=tuple(self._lag(partition, heads, now) for partition in self.partitions),
+            is_delay=self.topic.due_at is not None,
+        )
+
+    def _lag(self, partition: PartitionOffsets, heads: Heads, now: datetime) -> PartitionLag:
+        committed, next_offset = self.committed[partition.partition], self._next_offset(partition)
+        head = heads.get(self._position(partition, next_offset)) if next_offset < partition.high else None
+        return PartitionLag(
+            partition=partition.partition,
+            committed=committed.offset,
+            high=partition.high,
+            lag=partition.high - next_offset,
+            lag_s=0.0 if head is None else head.waiting_s(now),
+            head_at=None if head is None else head.at,
+            due_at=None if head is None else head.due_at,
+            committed_at=committed.at,
+        )
+
+    def _next_offset(self, partition: PartitionOffsets) -> int:
+        """Return the offset that the group processes next.
+
+        That is the first record if it never committed, or if the committed offset no longer exists because retention
+        deleted it or the topic was recreated.
+        """
+        committed = self.committed[partition.partition].offset
+        if committed is None or not partition.low <= committed <= partition.high:
+            return partition.low
+        return committed
+
+    def _position(self, partition: PartitionOffsets, offset: int) -> RecordPosition:
+        return RecordPosition(self.topic, self.topic_id or "", partition.partition, offset)
+
+
+def inspect_topics(settings: KafkaSettings, topics: Sequence[Topic]) -> tuple[TopicSnapshot, ...]:
+    """Inspect topics without their groups; raises KafkaUnavailableError.
+
+    It retries for 30 seconds: a new topic may have no leader yet, and a broker may be coming back.
+    """
+    retry = Retrying(
+        wait=wait_fixed(0.1),
+        stop=stop_after_delay(_LISTING_RETRY_S),
+        retry=retry_if_exception_type((KafkaException, KafkaUnavailableError, TimeoutError)),
+        reraise=True,
+    )
+    try:
+        return retry(_inspect_topics, settings, topics)
+    except KafkaException as error:
+        raise KafkaUnavailableError(f"topics cannot be inspected: {error.args[0].str()}") from error
+    except TimeoutError as error:
+        raise KafkaUnavailableError("topics cannot be inspected: no answer") from error
+
+
+def _inspect_topics(settings: KafkaSettings, wanted: Sequence[Topic]) -> tuple[TopicSnapshot, ...]:
+    deadline = Deadline(_LISTING_TIMEOUT_S)
+    names = {clients.topic_name(settings, topic.name): topic for topic in wanted}
+    admin = clients.admin(settings, "watching")
+    _, found = fetch_topics(admin, list(names), deadline)
+    offsets = fetch_partition_offsets(admin, found, deadline)
+    topics = [
+        TopicOffsets(topic, found[name].id if name in found else None, offsets.get(name, ()), {})
+        for name, topic in names.items()
+    ]
+    with closing(HeadRecordCache(settings)) as cache:
+        heads = cache.fetch({head for topic in topics for head in topic.head_positions()}, deadline)
+    return tuple(topic.topic_snapshot(heads) for topic in topics)

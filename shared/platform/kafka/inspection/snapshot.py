@@ -1,14 +1,16 @@
-"""What one look at Kafka found. Names of topics and groups are without the installation's prefix. Pure."""
+"""What one inspection of Kafka found. Names of topics and groups are without the installation's prefix. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionView:
+class PartitionOffsets:
     partition: int
     low: int
+    """The offset of its first record."""
     high: int
+    """The offset that its next record will get."""
 
     @property
     def records(self) -> int:
@@ -16,9 +18,9 @@ class PartitionView:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicView:
+class TopicSnapshot:
     name: str
-    partitions: tuple[PartitionView, ...]
+    partitions: tuple[PartitionOffsets, ...]
     oldest_at: datetime | None
     """When the oldest record that is still in it was produced; None when it is empty."""
     exists: bool
@@ -29,15 +31,15 @@ class TopicView:
 
 
 @dataclass(frozen=True, slots=True)
-class LagView:
+class PartitionLag:
     """How far a group is in one partition."""
 
     partition: int
     committed: int | None
-    """As the group left it, even where that place is gone; None when it never committed."""
+    """As the group committed it, even if that offset no longer exists; None when it never committed."""
     high: int
     lag: int
-    """Records not yet done. Where the committed place is gone, the group begins anew: all that are there."""
+    """Records not yet done. If the committed offset no longer exists, all records: the group starts over."""
     lag_s: float
     """Age of the oldest record not yet done, 0 without one; in a delay topic, how late it is."""
     head_at: datetime | None
@@ -48,7 +50,7 @@ class LagView:
 
 
 @dataclass(frozen=True, slots=True)
-class MemberView:
+class GroupMember:
     id: str
     client_id: str
     host: str
@@ -56,13 +58,13 @@ class MemberView:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupView:
+class GroupSnapshot:
     name: str
     topic: str
     state: str
-    """As Kafka calls it, in lower case: stable, empty, dead (not even a name), preparing rebalance …"""
-    members: tuple[MemberView, ...]
-    partitions: tuple[LagView, ...]
+    """As Kafka calls it, in lower case: stable, empty, dead (Kafka does not know it), preparing rebalance …"""
+    members: tuple[GroupMember, ...]
+    partitions: tuple[PartitionLag, ...]
     is_delay: bool
     """Its records are held until they are due, and are late only from then on."""
 
@@ -81,17 +83,17 @@ class GroupView:
 
     @property
     def next_due_at(self) -> datetime | None:
-        return min((view.due_at for view in self.partitions if view.due_at is not None), default=None)
+        return min((each.due_at for each in self.partitions if each.due_at is not None), default=None)
 
     @property
     def committed_at(self) -> datetime | None:
-        """When it last committed anywhere; None when it never did, or did not say."""
-        return max((view.committed_at for view in self.partitions if view.committed_at), default=None)
+        """When it last committed in any partition; None when it never did, or the commit has no time."""
+        return max((each.committed_at for each in self.partitions if each.committed_at), default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaView:
+class KafkaSnapshot:
     at: datetime
-    topics: tuple[TopicView, ...]
-    groups: tuple[GroupView, ...]
+    topics: tuple[TopicSnapshot, ...]
+    groups: tuple[GroupSnapshot, ...]
     brokers: int

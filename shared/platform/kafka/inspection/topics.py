@@ -1,4 +1,4 @@
-"""Topics as they are now: their ids, and where each partition begins and ends."""
+"""Topics: their ids, the offsets of their partitions, and the records at given positions."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -10,77 +10,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, TopicDescription
 
 from shared.platform.kafka import clients
+from shared.platform.kafka.admin import EARLIEST, LATEST, is_unknown
 from shared.platform.kafka.clients import Deadline
-from shared.platform.kafka.end_offsets import EARLIEST, LATEST, is_unknown
 from shared.platform.kafka.errors import KafkaUnavailableError
-from shared.platform.kafka.inspection.snapshot import PartitionView
+from shared.platform.kafka.inspection.snapshot import PartitionOffsets
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    id: str
-    partitions: int
-
-
-def find_topics(admin: AdminClient, names: Sequence[str], deadline: Deadline) -> tuple[int, dict[str, Found]]:
-    """How many brokers there are, and those topics that exist.
-
-    Listing them lets the client learn the leaders anew: it would go on asking for ends with an epoch that is over.
-    """
-    metadata = admin.list_topics(timeout=deadline.left())
-    answers = admin.describe_topics(TopicCollection(list(names)), request_timeout=deadline.left())
-    found = {name: _description(answer, deadline) for name, answer in answers.items()}
-    return len(metadata.brokers), {
-        name: Found(str(topic.topic_id), len(topic.partitions))
-        for name, topic in found.items()
-        if topic is not None
-    }
-
-
-def find_ends(
-    admin: AdminClient, topics: Mapping[str, Found], deadline: Deadline
-) -> dict[str, tuple[PartitionView, ...]]:
-    places = [
-        TopicPartition(name, number) for name, topic in topics.items() for number in range(topic.partitions)
-    ]
-    if not places:
-        return {}
-    lows, highs = (
-        admin.list_offsets(dict.fromkeys(places, which), request_timeout=deadline.left())
-        for which in (EARLIEST, LATEST)
-    )
-    views: dict[str, list[PartitionView]] = {name: [] for name in topics}
-    for place in places:
-        low, high = (_offset(answers[place], deadline) for answers in (lows, highs))
-        views[place.topic].append(PartitionView(place.partition, low, max(low, high)))
-    return {name: tuple(partitions) for name, partitions in views.items()}
-
-
-def _offset(answer: Future[ListOffsetsResultInfo], deadline: Deadline) -> int:
-    found = _answer(answer, deadline)
-    if is_unknown(found):
-        raise KafkaUnavailableError("a broker tells nothing of its partitions")
-    return found.offset
-
-
-def _description(answer: Future[TopicDescription], deadline: Deadline) -> TopicDescription | None:
-    try:
-        return _answer(answer, deadline)
-    except KafkaException as error:
-        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return None
-        raise
-
-
-def _answer(future: Future[_T], deadline: Deadline) -> _T:
-    return future.result(deadline.left())
-
-
-# Only the first record of each partition is wanted, and the end of one that has none.
 FIRST_RECORD_ONLY: dict[str, str | int] = {
     "enable_partition_eof": "true",
     "queued_min_messages": 1,
@@ -88,49 +25,80 @@ FIRST_RECORD_ONLY: dict[str, str | int] = {
     "fetch_wait_max_ms": 10,
     "fetch_error_backoff_ms": 50,
 }
-_NOTHING_THERE = (KafkaError._PARTITION_EOF, KafkaError.UNKNOWN_TOPIC_OR_PART)  # noqa: SLF001
+"""Client settings for `read_first_records`: fetch little, and report the end of a partition."""
+_NO_RECORD = (KafkaError._PARTITION_EOF, KafkaError.UNKNOWN_TOPIC_OR_PART)  # noqa: SLF001
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
-    at: datetime
-    due_at: datetime | None
-
-    @classmethod
-    def of(cls, topic: Topic, message: Message) -> "Head":
-        return cls(_moment(message.timestamp()[1]), topic.due_at(message.value()) if topic.due_at else None)
-
-    def waits_s(self, now: datetime) -> float:
-        """How long it could have been done by now; what is not due does not wait yet."""
-        return max(0.0, (now - (self.due_at or self.at)).total_seconds())
+class TopicInfo:
+    id: str
+    partitions: int
 
 
-def first_records(
-    consumer: Consumer, places: Sequence[TopicPartition], deadline: Deadline
-) -> Iterator[Message]:
-    """From each place on, of each that has one. A place that is gone means the first record that is there.
+def fetch_topics(
+    admin: AdminClient, names: Sequence[str], deadline: Deadline
+) -> tuple[int, dict[str, TopicInfo]]:
+    """Return the number of brokers, and those of the topics that exist.
 
-    A consumer that was never subscribed joins no group by this.
+    Listing the topics also refreshes the client's leaders: otherwise it would send an old leader epoch.
     """
-    consumer.assign(list(places))
+    metadata = admin.list_topics(timeout=deadline.left())
+    answers = admin.describe_topics(TopicCollection(list(names)), request_timeout=deadline.left())
+    found = {name: _description(answer, deadline) for name, answer in answers.items()}
+    return len(metadata.brokers), {
+        name: TopicInfo(str(topic.topic_id), len(topic.partitions))
+        for name, topic in found.items()
+        if topic is not None
+    }
+
+
+def fetch_partition_offsets(
+    admin: AdminClient, topics: Mapping[str, TopicInfo], deadline: Deadline
+) -> dict[str, tuple[PartitionOffsets, ...]]:
+    """Return where each partition starts and ends, by topic; raises KafkaUnavailableError when one is unknown."""
+    wanted = [
+        TopicPartition(name, number) for name, topic in topics.items() for number in range(topic.partitions)
+    ]
+    if not wanted:
+        return {}
+    lows, highs = (
+        admin.list_offsets(dict.fromkeys(wanted, which), request_timeout=deadline.left())
+        for which in (EARLIEST, LATEST)
+    )
+    offsets: dict[str, list[PartitionOffsets]] = {name: [] for name in topics}
+    for tp in wanted:
+        low, high = (_offset(answers[tp], deadline) for answers in (lows, highs))
+        offsets[tp.topic].append(PartitionOffsets(tp.partition, low, max(low, high)))
+    return {name: tuple(partitions) for name, partitions in offsets.items()}
+
+
+def read_first_records(
+    consumer: Consumer, positions: Sequence[TopicPartition], deadline: Deadline
+) -> Iterator[Message]:
+    """Read the first record from each position on, where there is one.
+
+    If a position no longer exists, the first record of the partition counts. A consumer that never subscribed joins
+    no group by this.
+    """
+    consumer.assign(list(positions))
     answered: set[tuple[str, int | None]] = set()
-    while len(answered) < len(places):
+    while len(answered) < len(positions):
         message = consumer.poll(deadline.left())
         topic = None if message is None else message.topic()
         if message is None or topic is None or (topic, message.partition()) in answered:
-            continue  # silence, news of some broker, or more than was asked for
+            continue  # nothing yet, an event about a broker, or a further record
         error = message.error()
         if error is None:
             yield message
-        elif error.code() not in _NOTHING_THERE:
+        elif error.code() not in _NO_RECORD:
             raise KafkaException(error)
         answered.add((topic, message.partition()))
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """`topic_id` tells a topic from one of the same name that was there before."""
+class RecordPosition:
+    """`topic_id` distinguishes a topic from an earlier one of the same name."""
 
     topic: Topic
     topic_id: str
@@ -138,24 +106,44 @@ class Place:
     offset: int
 
 
-class KnownHeads:
-    """Reads a head once, for it stays what it is; those that nobody asks for any more are forgotten."""
+@dataclass(frozen=True, slots=True)
+class HeadRecord:
+    """The next record that a group has to process: when it was produced, and in a delay topic, when it is due."""
+
+    at: datetime
+    due_at: datetime | None
+
+    @classmethod
+    def of(cls, topic: Topic, message: Message) -> "HeadRecord":
+        return cls(
+            _to_datetime(message.timestamp()[1]), topic.due_at(message.value()) if topic.due_at else None
+        )
+
+    def waiting_s(self, now: datetime) -> float:
+        """Return for how long it could have been processed; 0 while it is not due."""
+        return max(0.0, (now - (self.due_at or self.at)).total_seconds())
+
+
+class HeadRecordCache:
+    """Reads the record at a position once, because it never changes. Positions no longer asked for are forgotten."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._consumer = clients.consumer(settings, "watching", None, **FIRST_RECORD_ONLY)
-        self._known: dict[Place, Head] = {}
+        self._known: dict[RecordPosition, HeadRecord] = {}
 
-    def of(self, places: Collection[Place], deadline: Deadline) -> dict[Place, Head]:
-        """One that vanished in this very moment has none."""
-        self._known = {place: self._known[place] for place in places if place in self._known}
-        unknown = {place for place in places if place not in self._known}
+    def fetch(
+        self, positions: Collection[RecordPosition], deadline: Deadline
+    ) -> dict[RecordPosition, HeadRecord]:
+        """Return the records at these positions. One that was deleted in this very moment is left out."""
+        self._known = {position: self._known[position] for position in positions if position in self._known}
+        unknown = {position for position in positions if position not in self._known}
         try:
             while unknown:
-                # A partition can be read at one place at a time.
-                each = {(place.topic.name, place.partition): place for place in unknown}
-                self._read(list(each.values()), deadline)
-                unknown -= set(each.values())
+                # A partition can be read at one position at a time.
+                batch = {(position.topic.name, position.partition): position for position in unknown}
+                self._read(list(batch.values()), deadline)
+                unknown -= set(batch.values())
         finally:
             self._consumer.unassign()
         return self._known
@@ -163,19 +151,40 @@ class KnownHeads:
     def close(self) -> None:
         self._consumer.close()
 
-    def _read(self, places: Sequence[Place], deadline: Deadline) -> None:
-        asked = {
-            (clients.topic_name(self._settings, place.topic.name), place.partition): place for place in places
+    def _read(self, positions: Sequence[RecordPosition], deadline: Deadline) -> None:
+        wanted = {
+            (clients.topic_name(self._settings, position.topic.name), position.partition): position
+            for position in positions
         }
-        positions = [TopicPartition(*key, place.offset) for key, place in asked.items()]
-        for message in first_records(self._consumer, positions, deadline):
-            place = asked[message.topic() or "", message.partition() or 0]
-            self._known[place] = Head.of(place.topic, message)
+        offsets = [TopicPartition(*key, position.offset) for key, position in wanted.items()]
+        for message in read_first_records(self._consumer, offsets, deadline):
+            position = wanted[message.topic() or "", message.partition() or 0]
+            self._known[position] = HeadRecord.of(position.topic, message)
 
 
-def _moment(milliseconds: int) -> datetime:
-    """Whoever produced the record chose it freely."""
+def _to_datetime(milliseconds: int) -> datetime:
+    """Whoever produced the record chose its timestamp, so it may be anything."""
     try:
         return datetime.fromtimestamp(max(0, milliseconds) / 1000, UTC)
     except (OverflowError, ValueError):
         return _LATEST
+
+
+def _offset(answer: Future[ListOffsetsResultInfo], deadline: Deadline) -> int:
+    info = _result(answer, deadline)
+    if is_unknown(info):
+        raise KafkaUnavailableError("a broker does not report the offsets of its partitions")
+    return info.offset
+
+
+def _description(answer: Future[TopicDescription], deadline: Deadline) -> TopicDescription | None:
+    try:
+        return _result(answer, deadline)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        raise
+
+
+def _result(future: Future[_T], deadline: Deadline) -> _T:
+    return future.result(deadline.left())

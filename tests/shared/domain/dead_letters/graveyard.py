@@ -22,7 +22,7 @@ from shared.domain.topics import (
 from shared.platform.database.pool import Database
 from shared.platform.kafka import clients
 from shared.platform.kafka.errors import KafkaUnavailableError
-from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, raise_after
 from shared.platform.kafka.records import Record
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
@@ -62,7 +62,9 @@ class Graveyard:
 
     def put(self, topic: Topic, records: Sequence[tuple[bytes | None, bytes | None]]) -> None:
         producer = ConfirmingProducer(self.kafka, "test", message_max_bytes=4 * 1024 * 1024)
-        producer.send([Outgoing(topic.name, key, value) for key, value in records], patience=until(30))
+        producer.send(
+            [OutgoingRecord(topic.name, key, value) for key, value in records], on_wait=raise_after(30)
+        )
         producer.close()
 
     def records(self, topic: Topic = WEBHOOKS_DELIVER) -> list[Record]:

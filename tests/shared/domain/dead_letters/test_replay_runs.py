@@ -25,7 +25,7 @@ from shared.domain.dead_letters.republish import OriginRefusedError, Postman, lo
 from shared.domain.topics import CHECKOUT_VERIFY, DEAD_LETTERS
 from shared.platform.errors import RefusedError
 from shared.platform.kafka.errors import KafkaUnavailableError
-from shared.platform.kafka.producer import Outgoing
+from shared.platform.kafka.producer import OutgoingRecord
 from stack.engines import Engines
 from tests.shared.domain.dead_letters.graveyard import AMAL, Graveyard
 from tests.waiting import eventually
@@ -279,7 +279,7 @@ def _fail_at(monkeypatch: pytest.MonkeyPatch, number: int, error: Exception) -> 
     """The so-manieth letter from now on, instead of going back."""
     calls: list[Any] = []
 
-    def bring_back(self: Postman, found: Found) -> Outgoing:
+    def bring_back(self: Postman, found: Found) -> OutgoingRecord:
         calls.append(found)
         if len(calls) == number:
             raise error

@@ -11,21 +11,21 @@ from uuid import UUID, uuid4
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from shared.domain.dead_letters.producer import KafkaDeadLetterBox
+from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
 from shared.domain.intents.states import EventType
 from shared.domain.messages import DeadLetter, IntentEvent, decode, encode
 from shared.domain.topics import DEAD_LETTERS
 from shared.platform.kafka import clients
 from shared.platform.kafka.consumer_loop import ConsumerLoop
 from shared.platform.kafka.handlers import Handler
-from shared.platform.kafka.producer import ConfirmingProducer, Outgoing, until
+from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, raise_after
 from shared.platform.kafka.records import Task
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 from tests.topics import TopicReader
 
 WORK = Topic("work", 4, timedelta(days=1), key="intent uuid")
-ROLE = "worker"
+GROUP = "worker"
 
 
 def event(seq: int, intent: UUID | None = None) -> IntentEvent:
@@ -67,22 +67,22 @@ class Kafka:
         self.settings = settings
         self._producer = ConfirmingProducer(settings, "test")
         self._admin = clients.admin(settings, "test")
-        self._onlooker = clients.consumer(settings, ROLE)
+        self._onlooker = clients.consumer(settings, GROUP)
 
     def put(self, messages: Sequence[IntentEvent | bytes], key: str | None = None) -> None:
         outgoing = [
-            Outgoing(
+            OutgoingRecord(
                 WORK.name,
                 key if key is not None or isinstance(message, bytes) else str(message.intent_uuid),
                 message if isinstance(message, bytes) else encode(message),
             )
             for message in messages
         ]
-        self._producer.send(outgoing, patience=until(30))
+        self._producer.send(outgoing, on_wait=raise_after(30))
 
     def loop(self, handler: Handler) -> ConsumerLoop:
         return ConsumerLoop(
-            self.settings, ROLE, [WORK.name], handler, KafkaDeadLetterBox(self.settings), decode=decode
+            self.settings, GROUP, [WORK.name], handler, KafkaDeadLetterProducer(self.settings), decode=decode
         )
 
     def committed(self) -> int:
@@ -98,7 +98,7 @@ class Kafka:
 
     def members(self) -> int:
         """How many consumers have partitions in the group, once it is stable; 0 while it is not."""
-        (future,) = self._admin.describe_consumer_groups([clients.group_name(self.settings, ROLE)]).values()
+        (future,) = self._admin.describe_consumer_groups([clients.group_name(self.settings, GROUP)]).values()
         try:
             group = future.result(10)
         except KafkaException:  # a fresh broker is still looking for the group's coordinator

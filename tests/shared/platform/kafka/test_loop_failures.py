@@ -5,7 +5,7 @@ from threading import Event
 
 import pytest
 
-from shared.domain.dead_letters.producer import KafkaDeadLetterBox
+from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
 from shared.platform.database.pool import DatabaseUnavailableError
 from shared.platform.kafka.handlers import BatchHandler
 from shared.platform.kafka.records import Record, Task
@@ -43,7 +43,7 @@ def test_a_letter_that_is_too_large_says_where_its_record_is(kafka: Kafka) -> No
     """Without the value, which is still at its origin; the other letters of the batch are whole."""
     huge = Record("elsewhere", 2, 7, b"key", b"x" * 3_000_000, 0.0)
     small = Record("elsewhere", 2, 8, b"key", b"bad", 0.0)
-    KafkaDeadLetterBox(kafka.settings).put([(small, "why"), (huge, "why")], "group")
+    KafkaDeadLetterProducer(kafka.settings).send([(small, "why"), (huge, "why")], "group")
     stripped, whole = kafka.dead_letters()
     assert (stripped.topic, stripped.partition, stripped.offset, stripped.key) == ("elsewhere", 2, 7, b"key")
     assert stripped.value is None

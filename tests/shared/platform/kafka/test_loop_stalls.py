@@ -7,18 +7,18 @@ from typing import NoReturn
 
 import pytest
 
-from shared.domain.dead_letters.producer import KafkaDeadLetterBox
+from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
 from shared.domain.messages import decode
 from shared.platform.database.pool import DatabaseUnavailableError
 from shared.platform.kafka import clients, progress
-from shared.platform.kafka.assignment import partitions_of
+from shared.platform.kafka.assignment import topic_partitions
 from shared.platform.kafka.consumer_loop import ConsumerLoop
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.handlers import BatchHandler
 from shared.platform.kafka.progress import ConsumerStalledError
 from shared.platform.kafka.records import Record, Task
 from stack.engines import Engines
-from tests.shared.platform.kafka.harness import ROLE, WORK, Collector, Kafka, event, running
+from tests.shared.platform.kafka.harness import GROUP, WORK, Collector, Kafka, event, running
 from tests.waiting import error_text, eventually
 
 
@@ -27,8 +27,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes a minute takes two seconds."""
     monkeypatch.setattr(progress, "STALL_LIMIT_S", 2.0)
     monkeypatch.setattr(progress, "_OBSERVE_EVERY_S", 0.1)
-    monkeypatch.setattr(progress, "ASK_EVERY_S", 0.5)
-    monkeypatch.setattr(progress, "_ASK_EVERY_S", 0.5)
+    monkeypatch.setattr(progress, "_STALE_AFTER_S", 0.5)
+    monkeypatch.setattr(progress, "_REQUEST_EVERY_S", 0.5)
 
 
 def says(loop: ConsumerLoop) -> str:
@@ -43,11 +43,11 @@ def stays_content(loop: ConsumerLoop, seconds: float = 3.0) -> None:
 
 def stop_fetching(loop: ConsumerLoop) -> None:
     """Inside the client, behind the loop's back: it goes on polling, and gets nothing."""
-    loop._consumer.pause(partitions_of(loop._lanes.all()))
+    loop._consumer.pause(topic_partitions(loop._assignment.all()))
 
 
 def fetch_again(loop: ConsumerLoop) -> None:
-    loop._consumer.resume(partitions_of(loop._lanes.all()))
+    loop._consumer.resume(topic_partitions(loop._assignment.all()))
 
 
 def test_a_consumer_that_stopped_polling_is_noticed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,10 +98,10 @@ def test_one_stuck_partition_is_noticed_though_the_others_get_on(kafka: Kafka) -
     class OneByOne(BatchHandler):
         """A handler that keeps what fails, so that only its own partition waits."""
 
-        def take(self, tasks: Sequence[Task]) -> None:
+        def handle(self, tasks: Sequence[Task]) -> None:
             for task in tasks:
                 if task.record.partition != 2:
-                    super().take([task])
+                    super().handle([task])
 
     kafka.put([event(n) for n in range(200)])
     loop = kafka.loop(OneByOne(kept))
@@ -123,7 +123,7 @@ def test_a_partition_that_is_held_is_fine(kafka: Kafka) -> None:
     kafka.put([event(n) for n in range(8)])
     loop = kafka.loop(BatchHandler(hold))
     with running(loop):
-        eventually(loop._lanes.all)
+        eventually(loop._assignment.all)
         stays_content(loop)
 
 
@@ -132,7 +132,7 @@ def test_one_that_has_nothing_to_do_is_fine(kafka: Kafka) -> None:
     """Whether it has read all, or there never was anything."""
     loop = kafka.loop(BatchHandler(Collector()))
     with running(loop):
-        eventually(loop._lanes.all)
+        eventually(loop._assignment.all)
         stays_content(loop)
         kafka.put([event(n) for n in range(8)])
         eventually(lambda: kafka.committed() == 8)
@@ -168,9 +168,9 @@ def test_a_client_that_never_fetched_is_noticed(kafka: Kafka, monkeypatch: pytes
         stop_fetching(loop)
 
     monkeypatch.setattr(loop, "_assigned", assigned_and_silent)
-    monkeypatch.setattr(loop._lanes, "set_pauses", lambda _consumer: None)
+    monkeypatch.setattr(loop._assignment, "set_pauses", lambda _consumer: None)
     with running(loop):
-        eventually(loop._lanes.all)
+        eventually(loop._assignment.all)
         stays_content(loop)
         kafka.put([event(n) for n in range(8)])
         eventually(lambda: "finishes none" in says(loop))
@@ -182,18 +182,20 @@ def test_a_record_that_not_even_the_dead_letters_take_is_noticed(
     kafka: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its partition is held until the next try, again and again: that is no progress."""
-    box = KafkaDeadLetterBox(kafka.settings)
-    put = box.put
+    dead_letters = KafkaDeadLetterProducer(kafka.settings)
+    send = dead_letters.send
 
     def refuse(_records: Sequence[tuple[Record, str]], _group: str) -> NoReturn:
         raise KafkaUnavailableError("full")
 
-    monkeypatch.setattr(box, "put", refuse)
-    loop = ConsumerLoop(kafka.settings, ROLE, [WORK.name], BatchHandler(Collector()), box, decode=decode)
+    monkeypatch.setattr(dead_letters, "send", refuse)
+    loop = ConsumerLoop(
+        kafka.settings, GROUP, [WORK.name], BatchHandler(Collector()), dead_letters, decode=decode
+    )
     kafka.put([b"nobody can read this"])
     with running(loop):
         eventually(lambda: "finishes none" in says(loop))
-        monkeypatch.setattr(box, "put", put)
+        monkeypatch.setattr(dead_letters, "send", send)
         eventually(lambda: not says(loop))
 
 
@@ -202,10 +204,10 @@ def test_one_that_cannot_learn_whether_records_wait_is_noticed(
     kafka: Kafka, killable_engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No lag that it knows of, and nobody to ask: that is not health. It is content again when Kafka answers."""
-    monkeypatch.setattr(progress, "UNHEARD_LIMIT_S", 2.0)
+    monkeypatch.setattr(progress, "STALE_LIMIT_S", 2.0)
     loop = kafka.loop(BatchHandler(Collector()))
     with running(loop):
-        eventually(loop._lanes.all)
+        eventually(loop._assignment.all)
         stays_content(loop)
         killable_engines.kafka.freeze()
         try:

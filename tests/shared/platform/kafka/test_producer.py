@@ -4,30 +4,30 @@ import pytest
 
 from shared.domain.messages import encode
 from shared.platform.kafka.errors import KafkaUnavailableError
-from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, Outgoing, until
+from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, OutgoingRecord, raise_after
 from shared.platform.settings import KafkaSettings
 from stack.engines import Engines
 from tests.shared.platform.kafka.harness import WORK, Kafka, event
 from tests.topics import TopicReader
 
 
-def _records(count: int) -> list[Outgoing]:
-    return [Outgoing(WORK.name, "k", encode(event(n))) for n in range(count)]
+def _records(count: int) -> list[OutgoingRecord]:
+    return [OutgoingRecord(WORK.name, "k", encode(event(n))) for n in range(count)]
 
 
 def test_it_comes_back_when_all_is_confirmed(kafka: Kafka, kafka_settings: KafkaSettings) -> None:
     """Then everything is in the topic, in order."""
-    ConfirmingProducer(kafka_settings, "test").send(_records(1000), patience=until(30))
+    ConfirmingProducer(kafka_settings, "test").send(_records(1000), on_wait=raise_after(30))
     sent = TopicReader(kafka_settings, WORK.name).events(1000)
     assert [message.seq for message in sent] == list(range(1000))
 
 
 def test_a_refused_record_is_named(kafka: Kafka, kafka_settings: KafkaSettings) -> None:
     """So are those behind it of its key, which must not overtake it; the others are confirmed all the same."""
-    records = [Outgoing(WORK.name, key, encode(event(n))) for n, key in enumerate(["a", "b", "a", "b"])]
-    records[1] = Outgoing(WORK.name, "b", b"x" * 3_000_000)
+    records = [OutgoingRecord(WORK.name, key, encode(event(n))) for n, key in enumerate(["a", "b", "a", "b"])]
+    records[1] = OutgoingRecord(WORK.name, "b", b"x" * 3_000_000)
     with pytest.raises(NotConfirmedError) as caught:
-        ConfirmingProducer(kafka_settings, "test").send(records, patience=until(30))
+        ConfirmingProducer(kafka_settings, "test").send(records, on_wait=raise_after(30))
     assert list(caught.value.refused) == [1, 3]
     assert not isinstance(caught.value, KafkaUnavailableError), "trying again would not help"
     assert [message.seq for message in TopicReader(kafka_settings, WORK.name).events(2)] == [0, 2]
@@ -39,12 +39,12 @@ def test_patience_has_an_end_and_then_nothing_comes_later(
 ) -> None:
     """What was given up stays given up when Kafka returns; the same producer goes on to work."""
     producer = ConfirmingProducer(kafka_settings, "test")
-    producer.send(_records(1), patience=until(30))
+    producer.send(_records(1), on_wait=raise_after(30))
     killable_engines.kafka.kill()
     with pytest.raises(KafkaUnavailableError, match="did not confirm"):
-        producer.send(_records(50), patience=until(1))
+        producer.send(_records(50), on_wait=raise_after(1))
     killable_engines.kafka.start()
-    producer.send(_records(2), patience=until(30))
+    producer.send(_records(2), on_wait=raise_after(30))
     assert len(TopicReader(kafka_settings, WORK.name).events(3)) == 3
 
 
@@ -52,5 +52,5 @@ def test_more_records_than_fit_into_the_queue(kafka: Kafka, kafka_settings: Kafk
     """A full queue makes it wait, not fail."""
     narrow = dict(kafka_settings.client) | {"queue.buffering.max.messages": "100"}
     settings = KafkaSettings(kafka_settings.bootstrap_servers, kafka_settings.topic_prefix, 1, narrow)
-    ConfirmingProducer(settings, "test").send(_records(1_000), patience=until(30))
+    ConfirmingProducer(settings, "test").send(_records(1_000), on_wait=raise_after(30))
     assert len(TopicReader(kafka_settings, WORK.name).events(1_000)) == 1_000

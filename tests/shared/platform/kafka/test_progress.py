@@ -8,13 +8,13 @@ from prometheus_client import REGISTRY
 from shared.platform.kafka import clients
 from shared.platform.kafka.handlers import BatchHandler
 from shared.platform.kafka.records import Task
-from tests.shared.platform.kafka.harness import ROLE, WORK, Kafka, event, running
+from tests.shared.platform.kafka.harness import GROUP, WORK, Kafka, event, running
 from tests.waiting import eventually
 
 
 def test_lag_and_age_grow_while_records_wait_and_vanish_when_they_are_done(kafka: Kafka) -> None:
     """Also those that this process has not even read yet."""
-    group = clients.group_name(kafka.settings, ROLE)
+    group = clients.group_name(kafka.settings, GROUP)
     topic = clients.topic_name(kafka.settings, WORK.name)
 
     def total(metric: str) -> float:

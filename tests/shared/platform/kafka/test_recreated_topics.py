@@ -1,4 +1,4 @@
-"""A topic is deleted and made again under a running consumer: it reads the new one from its first record on."""
+"""A topic is deleted and recreated under a running consumer: it reads the new one from its first record on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 from shared.domain.messages import decode, encode
 from shared.platform.kafka import recreated_topics
 from shared.platform.kafka.handlers import BatchHandler
-from shared.platform.kafka.records import Lane, Record, Task
+from shared.platform.kafka.records import AssignedPartition, Record, Task
 from shared.platform.kafka.topic_definition import Topic
 from tests.shared.platform.kafka.harness import WORK, Collector, Kafka, event, running
 from tests.topics import delete_topic
@@ -22,7 +22,7 @@ KEY = "same-partition"
 @pytest.fixture
 def patient(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> Kafka:
     """Its consumers, having found the topic missing, come back when the new one is full."""
-    monkeypatch.setattr(recreated_topics, "_LOOK_EVERY_S", 0.5)
+    monkeypatch.setattr(recreated_topics, "_CHECK_EVERY_S", 0.5)
     client = {**kafka.settings.client, "fetch.error.backoff.ms": "1500"}
     kafka.settings = replace(kafka.settings, client=client)
     return kafka
@@ -67,17 +67,19 @@ def test_before_it_has_read_anything(patient: Kafka, make_topics: MakeTopics) ->
 
 def test_what_is_left_of_the_old_one_moves_no_offset() -> None:
     """A record that was in flight is finished, and the one of the new topic that has its offset is not."""
-    lane = Lane("work", 0)
-    old = _read(lane)
-    lane.begin_again("another")
-    new = _read(lane)
+    partition = AssignedPartition("work", 0)
+    old = _read(partition)
+    partition.restart("another")
+    new = _read(partition)
     old.done()
-    assert lane.position == 0
+    assert partition.position == 0
     new.done()
-    assert lane.position == 1
+    assert partition.position == 1
 
 
-def _read(lane: Lane) -> Task:
-    task = Task(lane, Record(lane.topic, lane.partition, 0, None, encode(event(1)), 0.0), decode)
-    lane.add(task)
+def _read(partition: AssignedPartition) -> Task:
+    task = Task(
+        partition, Record(partition.topic, partition.partition, 0, None, encode(event(1)), 0.0), decode
+    )
+    partition.add(task)
     return task

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from shared.platform.database.pool import DatabaseUnavailableError
 from shared.platform.kafka.handlers import BatchHandler
-from shared.platform.kafka.records import Lane, Task
+from shared.platform.kafka.records import AssignedPartition, Task
 from tests.shared.platform.kafka.harness import Collector, Kafka, event, running, seq
 from tests.waiting import eventually
 
@@ -17,23 +17,23 @@ class InAnyOrder:
         self.finished: list[int] = []
         self._never = never
 
-    def room(self) -> int:
+    def capacity(self) -> int:
         return 100 - len(self.taken)
 
-    def take(self, tasks: Sequence[Task]) -> None:
+    def handle(self, tasks: Sequence[Task]) -> None:
         self.taken.extend(tasks)
 
-    def turn(self, wait_s: float) -> bool:
+    def poll(self, wait_s: float) -> bool:
         for task in reversed(self.taken[-3:]):
             self._finish(task)
         return any(seq(task) != self._never for task in self.taken)
 
-    def settle(self, lanes: Sequence[Lane]) -> None:
-        for task in [task for task in self.taken if task.lane in lanes]:
+    def drain(self, partitions: Sequence[AssignedPartition]) -> None:
+        for task in [task for task in self.taken if task.partition in partitions]:
             self._finish(task)
 
-    def drop(self, lanes: Sequence[Lane]) -> None:
-        self.taken = [task for task in self.taken if task.lane not in lanes]
+    def discard(self, partitions: Sequence[AssignedPartition]) -> None:
+        self.taken = [task for task in self.taken if task.partition not in partitions]
 
     def _finish(self, task: Task) -> None:
         if seq(task) == self._never:
@@ -78,11 +78,11 @@ def test_a_handler_without_room_is_not_overrun(kafka: Kafka) -> None:
     class Narrow(InAnyOrder):
         most = 0
 
-        def room(self) -> int:
+        def capacity(self) -> int:
             return 7 - len(self.taken)
 
-        def take(self, tasks: Sequence[Task]) -> None:
-            super().take(tasks)
+        def handle(self, tasks: Sequence[Task]) -> None:
+            super().handle(tasks)
             self.most = max(self.most, len(self.taken))
 
     kafka.put([event(n) for n in range(400)])
@@ -98,13 +98,13 @@ def test_a_kept_record_can_be_given_back(kafka: Kafka) -> None:
     class Clumsy(InAnyOrder):
         drops = 0
 
-        def turn(self, wait_s: float) -> bool:
+        def poll(self, wait_s: float) -> bool:
             for task in list(self.taken):
                 if seq(task) == 3:
                     self.taken.remove(task)
                     self.drops += 1
-                    task.give_back(ZeroDivisionError("slipped"))
-            return super().turn(wait_s)
+                    task.requeue(ZeroDivisionError("slipped"))
+            return super().poll(wait_s)
 
     kafka.put([event(n) for n in range(10)], key="same-partition")
     handler = Clumsy()
@@ -121,11 +121,11 @@ def test_an_outage_while_kept_work_goes_on(kafka: Kafka) -> None:
     class Unlucky(InAnyOrder):
         outages = 3
 
-        def turn(self, wait_s: float) -> bool:
+        def poll(self, wait_s: float) -> bool:
             if self.taken and self.outages:
                 self.outages -= 1
                 raise DatabaseUnavailableError("gone fishing")
-            return super().turn(wait_s)
+            return super().poll(wait_s)
 
     kafka.put([event(n) for n in range(20)])
     handler = Unlucky()
@@ -138,7 +138,7 @@ def test_a_handler_that_cannot_settle_still_lets_go(kafka: Kafka) -> None:
     """What was finished is committed; the rest is for the next owner."""
 
     class Stubborn(InAnyOrder):
-        def settle(self, lanes: Sequence[Lane]) -> None:
+        def drain(self, partitions: Sequence[AssignedPartition]) -> None:
             raise RuntimeError("never")
 
     kafka.put([event(n) for n in range(100)], key="same-partition")

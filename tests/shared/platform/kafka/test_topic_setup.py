@@ -10,7 +10,7 @@ from confluent_kafka.admin import NewPartitions
 
 from shared.domain.topics import ALL_TOPICS, WEBHOOKS_DELAY
 from shared.platform.kafka import clients
-from shared.platform.kafka.end_offsets import LATEST
+from shared.platform.kafka.admin import LATEST
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.kafka.topic_setup import TopicsDifferError, ensure_topics

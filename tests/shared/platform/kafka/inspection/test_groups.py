@@ -4,7 +4,7 @@ from struct import pack
 
 import pytest
 
-from shared.platform.kafka.inspection.groups import assigned
+from shared.platform.kafka.inspection.groups import decode_assignment
 
 
 def written(*topics: tuple[str, list[int]], tail: bytes = b"\x00\x00\x00\x00") -> bytes:
@@ -37,4 +37,4 @@ def test_an_assignment_is_read_and_what_is_no_assignment_means_none(
     assignment: bytes, partitions: tuple[int, ...]
 ) -> None:
     """A client may say what it likes there."""
-    assert assigned(assignment, "work") == partitions
+    assert decode_assignment(assignment, "work") == partitions

@@ -1,4 +1,4 @@
-"""What Kafka tells of the ends of partitions, and what it does not."""
+"""End offsets that Kafka reports, and those that it does not know."""
 
 from concurrent.futures import Future
 from typing import Any, cast
@@ -6,14 +6,13 @@ from typing import Any, cast
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import ListOffsetsResultInfo
 
-from shared.platform.kafka.admin import LastingAdmin
-from shared.platform.kafka.end_offsets import AskedEnds
+from shared.platform.kafka.admin import EndOffsets, ReconnectingAdmin
 
 
 class PartlySilent:
     """librdkafka while one broker of several is frozen: no error, but -1001 for the partitions it leads."""
 
-    made_anew = False
+    was_reset = False
 
     def client(self) -> "PartlySilent":
         return self
@@ -27,17 +26,17 @@ class PartlySilent:
         answer.set_result(ListOffsetsResultInfo(offset, -1, -1))
         return answer
 
-    def answered(self) -> None:
+    def record_answer(self) -> None:
         pass
 
-    def make_anew(self) -> None:
-        self.made_anew = True
+    def reset(self) -> None:
+        self.was_reset = True
 
 
-def test_a_broker_that_says_nothing_is_not_taken_at_its_word() -> None:
+def test_offsets_of_a_silent_broker_are_left_out() -> None:
     """An empty partition once had 1001 records waiting for ever, and its consumer was not ready for ever."""
     admin = PartlySilent()
-    ends = AskedEnds(cast("LastingAdmin", admin))
-    ends.ask([TopicPartition("work", 0), TopicPartition("work", 1)])
-    assert ends.take_answers() == {("work", 0): (7, 7)}
-    assert admin.made_anew, "the leader of the other may have changed"
+    offsets = EndOffsets(cast("ReconnectingAdmin", admin))
+    offsets.request([TopicPartition("work", 0), TopicPartition("work", 1)])
+    assert offsets.take_answers() == {("work", 0): (7, 7)}
+    assert admin.was_reset, "the leader of the other may have changed"
