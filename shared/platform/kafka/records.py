@@ -8,6 +8,7 @@ import confluent_kafka
 import msgspec
 
 from shared.platform.kafka.errors import UnreadableMessageError
+from shared.platform.kafka.watermark import Watermark
 from shared.platform.tracing.traceparent import HEADER, sane
 
 Decode = Callable[[bytes | None], object]
@@ -46,37 +47,6 @@ class Record(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.topic}/{self.partition}/{self.offset}"
-
-
-class Watermark:
-    """Up to which offset a partition is finished without a gap, while its records finish in any order."""
-
-    def __init__(self) -> None:
-        self._order: deque[tuple[int, float]] = deque()
-        self._unfinished: set[int] = set()
-        self.position: int | None = None
-        """The offset to commit: everything before it is finished. None before the first record."""
-
-    def start(self, offset: int, timestamp: float = 0.0) -> None:
-        if self.position is None:
-            self.position = offset
-        self._order.append((offset, timestamp))
-        self._unfinished.add(offset)
-
-    def finish(self, offset: int) -> None:
-        """Mark an offset as finished. A second call, or an offset that was never started, changes nothing."""
-        self._unfinished.discard(offset)
-        while self._order and self._order[0][0] not in self._unfinished:
-            self.position = self._order.popleft()[0] + 1
-
-    @property
-    def unfinished(self) -> int:
-        return len(self._unfinished)
-
-    @property
-    def oldest_timestamp(self) -> float | None:
-        """The timestamp of the first unfinished record; None when all are finished."""
-        return self._order[0][1] if self._order else None
 
 
 class AssignedPartition:

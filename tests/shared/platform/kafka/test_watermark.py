@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.platform.kafka.records import Watermark
+from shared.platform.kafka.watermark import Watermark
 
 
 @st.composite
