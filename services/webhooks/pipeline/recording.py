@@ -128,7 +128,9 @@ def _write(
     _count(advanced, [made for _, made in ladder.values()], resends)
 
 
-def _what_follows(one: TryInProgress, decision: RetryDecision, due_at: datetime | None) -> Iterable[OutgoingRecord]:
+def _what_follows(
+    one: TryInProgress, decision: RetryDecision, due_at: datetime | None
+) -> Iterable[OutgoingRecord]:
     if decision.status is DeliveryStatus.FAILED:
         yield _dead(one)
     elif due_at is not None:
