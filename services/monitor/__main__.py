@@ -1,7 +1,7 @@
 """The monitor's process."""
 
 from services.monitor.app import make_worker_app
-from services.monitor.workshop import SERVICE
+from services.monitor.dependencies import SERVICE
 from shared.platform.web.gunicorn_server import run_pages
 
 

@@ -1,23 +1,30 @@
-"""Puts the monitor's pages together."""
+"""Builds the monitor's Flask application and starts its background threads."""
 
 from dataclasses import replace
 
-from flask import Flask
+from flask import Flask, g, request
+from flask.typing import ResponseReturnValue
+from flask_babel import lazy_gettext as _
 
 from services.monitor.access import guard
-from services.monitor.applications.routes import applications_blueprint
-from services.monitor.attempts.routes import attempts_blueprint
-from services.monitor.dead.replayer import Replayer
-from services.monitor.dead.routes import dead_blueprint
-from services.monitor.layout import lay_out
-from services.monitor.overview.routes import overview_blueprint
-from services.monitor.people.routes import people_blueprint
-from services.monitor.topics.routes import topics_blueprint
-from services.monitor.troubles import answer_kafka_away, trouble_page
-from services.monitor.watch.collector import expose
-from services.monitor.watch.watch import Watch
-from services.monitor.workshop import SERVICE, set_up
-from shared.console.error_pages import is_for_program, too_many_passwords
+from services.monitor.applications.views import applications_blueprint
+from services.monitor.attempts.views import attempts_blueprint
+from services.monitor.dead_letters.replayer import Replayer
+from services.monitor.dead_letters.views import dead_letters_blueprint
+from services.monitor.dependencies import SERVICE, set_up
+from services.monitor.exhausted_deliveries.views import exhausted_deliveries_blueprint
+from services.monitor.inspection.inspector import Watch
+from services.monitor.inspection.metrics import expose
+from services.monitor.overview.views import overview_blueprint
+from services.monitor.people.views import people_blueprint
+from services.monitor.topics.views import topics_blueprint
+from shared.console.error_pages import (
+    AWAY_CHANGING,
+    is_for_program,
+    show_trouble,
+    too_many_passwords,
+    trouble_pages,
+)
 from shared.console.language import speak_languages
 from shared.console.ui import furnish
 from shared.domain.accounts.passwords import TooManyPasswordsError
@@ -32,6 +39,35 @@ from shared.platform.web.browser_security import protect_pages
 from shared.platform.web.errors import answer_errors_as_pages
 from shared.platform.web.readiness import database_checks
 from shared.platform.web.static_files import add_static_urls
+
+_KAFKA_AWAY = _("Kafka does not answer")
+_NOTHING_CHANGED = _("What needs it cannot be shown or done now. Nothing was changed.")
+
+trouble_page = trouble_pages(
+    away=(
+        _("The database does not answer"),
+        _("What needs it cannot be shown now. The overview still tells the rest."),
+    )
+)
+
+
+def answer_kafka_away(_error: KafkaUnavailableError) -> ResponseReturnValue:
+    if is_for_program():
+        return {"message": "Kafka does not answer."}, 503
+    # What was on the wire when our patience ended may still arrive.
+    text = _NOTHING_CHANGED if request.method == "GET" else AWAY_CHANGING[1]
+    return show_trouble((_KAFKA_AWAY, text)), 503
+
+
+def lay_out(app: Flask) -> None:
+    @app.context_processor
+    def surroundings() -> dict[str, object]:
+        who = g.get("signed_in")
+        return {
+            "signed_in": who is not None,
+            "operator": who.operator if who else None,
+            "section": request.blueprint,
+        }
 
 
 def make_worker_app() -> Flask:
@@ -65,7 +101,8 @@ def make_app(settings: Settings, database: Database, watch: Watch) -> Flask:
         people_blueprint(workshop),
         overview_blueprint(workshop),
         topics_blueprint(workshop),
-        dead_blueprint(workshop),
+        dead_letters_blueprint(workshop),
+        exhausted_deliveries_blueprint(workshop),
         attempts_blueprint(workshop),
         applications_blueprint(workshop),
     ):

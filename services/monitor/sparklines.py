@@ -1,10 +1,12 @@
-"""Small curves of the last quarter of an hour. Pure; templates draw them, style sheets colour them."""
+"""Small curves of the last 15 minutes, as SVG path data. Templates draw them; style sheets colour them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from services.monitor.watch.history import Point
+from services.monitor.inspection.history import History, Point
+from shared.console.language import current_language
+from shared.platform.web.languages import LANGUAGES
 
 SPAN = timedelta(minutes=15)
 WIDTH = 120.0
@@ -63,3 +65,13 @@ def _strokes(
 
 def _path(stroke: Sequence[tuple[float, float]]) -> str:
     return " L".join(f"{x:g},{y:g}" for x, y in stroke)
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    history: History
+    now: datetime
+
+    def draw(self, name: str) -> Sparkline | None:
+        is_mirrored = LANGUAGES[current_language()] == "rtl"
+        return sparkline(self.history.of(name), self.now, is_mirrored=is_mirrored)

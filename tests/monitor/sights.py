@@ -3,8 +3,18 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from services.monitor.watch.figures import Attempts, Deliveries, Figures, Payments, Waiting
-from services.monitor.watch.seen import DeadLetters, KafkaSeen, Looked, Seen, ServiceSeen
+from services.monitor.inspection.snapshots import (
+    Attempts,
+    DeadLetters,
+    Deliveries,
+    Figures,
+    KafkaSeen,
+    Looked,
+    Payments,
+    Seen,
+    ServiceSeen,
+    Waiting,
+)
 from shared.domain.topics import ALL_TOPICS
 from shared.platform.kafka.inspection.health import GroupHealth, Health
 from shared.platform.kafka.inspection.snapshot import (

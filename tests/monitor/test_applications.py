@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from services.monitor.applications.listing import PAGE
+from services.monitor.applications.queries import PAGE
 from shared.domain.audit_log import list_entries
 from tests.constants import UNKNOWN_ID
 from tests.dashboard.made_deliveries import Deliveries

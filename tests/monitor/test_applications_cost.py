@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from psycopg import Cursor
 
-from services.monitor.applications.listing import LIST_SQL, page_values
+from services.monitor.applications.queries import LIST_SQL, page_values
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import Settings

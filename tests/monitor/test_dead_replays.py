@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.monitor.dead.replayer import Replayer
+from services.monitor.dead_letters.replayer import Replayer
 from shared.domain.dead_letters import replays, topic_tail
 from shared.domain.topics import CHECKOUT_VERIFY
 from shared.platform.database.connections import DatabaseUnavailableError

@@ -9,9 +9,9 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from services.monitor.watch.collector import expose
-from services.monitor.watch.seen import Looked
-from services.monitor.watch.watch import Watch
+from services.monitor.inspection.inspector import Watch
+from services.monitor.inspection.metrics import expose
+from services.monitor.inspection.snapshots import Looked
 from shared.domain.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from shared.platform.kafka.inspection import inspector
 from shared.platform.settings import MonitorSettings

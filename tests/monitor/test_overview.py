@@ -7,9 +7,17 @@ from types import MappingProxyType
 
 import pytest
 
-from services.monitor.watch.figures import Attempts, Counted, Deliveries, Payments, Waiting
-from services.monitor.watch.looker import Looker
-from services.monitor.watch.seen import DeadLetters, Looked, ServiceSeen
+from services.monitor.inspection.poller import Looker
+from services.monitor.inspection.snapshots import (
+    Attempts,
+    Counted,
+    DeadLetters,
+    Deliveries,
+    Looked,
+    Payments,
+    ServiceSeen,
+    Waiting,
+)
 from shared.platform.kafka.inspection.health import Health
 from shared.platform.settings import MonitorSettings
 from stack.engines import Engines

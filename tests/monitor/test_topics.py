@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.monitor.watch.seen import Looked
+from services.monitor.inspection.snapshots import Looked
 from shared.domain.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from shared.platform.kafka.inspection.health import Health
 from shared.platform.kafka.inspection.snapshot import GroupMember

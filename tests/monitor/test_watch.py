@@ -6,9 +6,9 @@ from types import MappingProxyType
 
 import pytest
 
-from services.monitor.watch import looker as looker_module
-from services.monitor.watch.looker import Looker, LookerStoppedError
-from services.monitor.watch.watch import Watch
+from services.monitor.inspection import poller as looker_module
+from services.monitor.inspection.inspector import Watch
+from services.monitor.inspection.poller import Looker, LookerStoppedError
 from shared.platform.kafka.inspection import inspector
 from shared.platform.settings import MonitorSettings
 from tests.monitor.world import MonitorWorld

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from psycopg import Cursor
 
-from services.monitor.watch import counting
-from services.monitor.watch.counting import FAILED_AT_LEAST, MOST, look_at_database
-from services.monitor.watch.figures import Counted, Payments
+from services.monitor.inspection import database
+from services.monitor.inspection.database import FAILED_AT_LEAST, MOST, look_at_database
+from services.monitor.inspection.snapshots import Counted, Payments
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.settings import DatabaseSettings
@@ -71,7 +71,7 @@ def test_many_who_left_a_providers_page_do_not_hide_what_is_under_way(
     world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("UNDER_WAY_SQL",):
-        monkeypatch.setattr(counting, name, getattr(counting, name).replace(str(MOST + 1), "3"))
+        monkeypatch.setattr(database, name, getattr(database, name).replace(str(MOST + 1), "3"))
     for _ in range(5):
         make_attempt(world, "awaiting_redirect")
     make_attempt(world, "unknown", ago=7 * MINUTES)
@@ -81,8 +81,8 @@ def test_many_who_left_a_providers_page_do_not_hide_what_is_under_way(
 def test_that_more_are_undecided_than_were_counted_is_said(
     world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "UNDER_WAY_SQL", counting.UNDER_WAY_SQL.replace(str(MOST + 1), "3"))
-    monkeypatch.setattr(counting, "MOST", 2)
+    monkeypatch.setattr(database, "UNDER_WAY_SQL", database.UNDER_WAY_SQL.replace(str(MOST + 1), "3"))
+    monkeypatch.setattr(database, "MOST", 2)
     for ago in (50, 40, 30, 20):
         make_attempt(world, "unknown", ago=ago * MINUTES, can_be_asked=False)
     undecided = look_at_database(world.database).attempts.undecided
@@ -142,9 +142,9 @@ def test_an_endpoint_that_takes_nothing_is_failing(world: MonitorWorld) -> None:
 
 
 def test_more_than_is_counted_is_told_as_more(world: MonitorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "MOST", 2)
+    monkeypatch.setattr(database, "MOST", 2)
     for name in ("OUTBOX_SQL", "CREATED_SQL", "PENDING_SQL"):
-        monkeypatch.setattr(counting, name, getattr(counting, name).replace(str(MOST + 1), "3"))
+        monkeypatch.setattr(database, name, getattr(database, name).replace(str(MOST + 1), "3"))
     for _ in range(5):
         make_intent(world)
         make_delivery(world)
@@ -180,8 +180,8 @@ select uuidv7(uuid_extract_timestamp(uuid) - now()), uuid, application_id, 'paym
        'https://shop.example/', 1, 'succeeded', 1 from payment_intents
 where substr(reference, 2)::bigint > %(there)s"""
 _STATEMENTS = {
-    name: getattr(counting, name)
-    for name in dir(counting)
+    name: getattr(database, name)
+    for name in dir(database)
     if name.endswith("_SQL") and name not in ("BOUNDS_SQL", "PAUSED_SQL")
 }
 
@@ -217,7 +217,7 @@ def _fill(cursor: Cursor[Any], count: int, there: int, statistics: str) -> None:
 
 
 def _costs(cursor: Cursor[Any]) -> dict[str, int]:
-    row = cursor.execute(counting.BOUNDS_SQL).fetchone()
+    row = cursor.execute(database.BOUNDS_SQL).fetchone()
     assert row is not None
     values = dict(zip(("now", "hour", "five_minutes", "minute", "lately"), row, strict=True)) | {
         "suspects": [row[1]]

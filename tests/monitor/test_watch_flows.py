@@ -3,9 +3,10 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from services.monitor.inspection.history import Point, Recorder
+from services.monitor.inspection.kafka import flows_between
+from services.monitor.inspection.snapshots import Flow
 from services.monitor.sparklines import HEIGHT, SPAN, WIDTH, sparkline
-from services.monitor.watch.flows import Flow, flows_between
-from services.monitor.watch.history import Point, Recorder
 from tests.monitor.sights import NOW, group, lag, view
 
 LATER = NOW + timedelta(seconds=5)

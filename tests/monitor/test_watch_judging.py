@@ -5,10 +5,18 @@ from datetime import timedelta
 
 import pytest
 
-from services.monitor.watch.figures import Attempts, Counted, Deliveries, Payments, Waiting
-from services.monitor.watch.judging import answer_questions, find_troubles
-from services.monitor.watch.seen import DeadLetters, Looked, Seen
-from services.monitor.watch.troubles import Kind, Level, Question
+from services.monitor.inspection.problems import Kind, Level, Question
+from services.monitor.inspection.rules import answer_questions, find_troubles
+from services.monitor.inspection.snapshots import (
+    Attempts,
+    Counted,
+    DeadLetters,
+    Deliveries,
+    Looked,
+    Payments,
+    Seen,
+    Waiting,
+)
 from shared.platform.kafka.inspection.health import Health
 from tests.monitor.sights import NOW, figures, group, kafka, lag, seen, service
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from services.monitor.watch.judging import find_troubles
-from services.monitor.watch.numbers import into_name, lag_name
-from services.monitor.watch.seen import KafkaSeen
-from services.monitor.watch.troubles import Kind
+from services.monitor.inspection.history import into_name, lag_name
+from services.monitor.inspection.problems import Kind
+from services.monitor.inspection.rules import find_troubles
+from services.monitor.inspection.snapshots import KafkaSeen
 from shared.domain.topics import ALL_TOPICS, DEAD_LETTERS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.inspection import health

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from services.monitor.app import make_app
-from services.monitor.watch.watch import Watch
+from services.monitor.inspection.inspector import Watch
 from shared.domain.accounts.operators import add_operator
 from shared.domain.applications.merchants import make_merchant
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application

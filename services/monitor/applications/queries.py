@@ -1,0 +1,162 @@
+"""Queries for applications and the state of their webhooks. All counts are bounded."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from shared.domain.deliveries.try_results import FACET_SQL, ResponseClass, matching_facets
+from shared.platform.database.index_order import read_in_order
+from shared.platform.uuids import uuid_in
+
+PAGE = 25
+MAX_COUNTED_PER_ROW = 100
+LONGEST_SEARCH = 200
+IN_A_ROW = 3
+"""So many of the newest that were tried, and none was taken: the endpoint is in trouble. Fewer are a hiccup."""
+_LAST = UUID(int=(1 << 128) - 1)
+PENDING_SQL = f"{FACET_SQL} between 100 and 199"
+TRIED = [
+    one
+    for kind in ResponseClass
+    if kind is not ResponseClass.NOT_TRIED
+    for one in matching_facets(answered=kind)
+]
+
+# Only what was sent to the URL of today tells of it. Of each facet its newest, found by pairs in the index's order.
+FAILING_SQL = f"""
+select count(*) = {IN_A_ROW} and bool_and(status <> 'succeeded') from (
+    select status from unnest(%(tried)s::smallint[]) as wanted (facet)
+    cross join lateral (
+        select id, status, url from webhook_deliveries
+        where application_id = a.id
+          and ({FACET_SQL}, id) >= (wanted.facet, '00000000-0000-0000-0000-000000000000'::uuid)
+          and ({FACET_SQL}, id) <= (wanted.facet, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+        order by {FACET_SQL} desc, id desc limit {IN_A_ROW}) as newest
+    where newest.url = a.webhook_url order by newest.id desc limit {IN_A_ROW}) as tried"""
+LIST_SQL = f"""
+with found as materialized (
+    select a.*, m.name as merchant from applications as a join merchants as m on m.id = a.merchant_id
+    where a.id < %(before)s
+      and (%(text)s = '' or position(lower(%(text)s) in lower(a.name)) > 0
+           or position(lower(%(text)s) in lower(m.name)) > 0 or %(id)s in (a.id, m.id))
+    order by a.id desc limit {PAGE + 1}
+)
+select a.id, a.name, a.merchant, a.webhook_url, a.webhooks_paused_at as paused_at,
+       (select count(*) from (select from webhook_deliveries where application_id = a.id and {PENDING_SQL}
+                              limit {MAX_COUNTED_PER_ROW + 1}) as counted) as pending,
+       coalesce(({FAILING_SQL}), false) as is_failing
+from found as a order by a.id desc"""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    id: UUID
+    name: str
+    merchant: str
+    webhook_url: str | None
+    paused_at: datetime | None
+    pending: int
+    """At most one more than are counted."""
+    is_failing: bool
+
+    @property
+    def host(self) -> str | None:
+        return host_of(self.webhook_url)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    applications: list[Listed]
+    before: UUID | None
+    """Where the next page begins, if there is one."""
+
+
+def list_page(connection: Connection[Any], text: str, before: UUID | None) -> Page:
+    values = page_values(text, before)
+    read_in_order(connection)
+    with connection.cursor(row_factory=class_row(Listed)) as cursor:
+        found = cursor.execute(LIST_SQL.encode(), values).fetchall()
+    return Page(found[:PAGE], found[PAGE - 1].id if len(found) > PAGE else None)
+
+
+def page_values(text: str, before: UUID | None) -> dict[str, object]:
+    return {"text": text, "id": uuid_in(text), "before": before or _LAST, "tried": TRIED}
+
+
+def host_of(url: str | None) -> str | None:
+    """The rest of an address may hold a token."""
+    return urlsplit(url).hostname if url else None
+
+
+MAX_COUNTED = 10_000
+
+_GET = f"""
+select a.id, a.name, a.merchant_id, m.name as merchant, a.webhook_url, a.webhooks_paused_at as paused_at, a.created_at,
+       coalesce(({FAILING_SQL}), false) as is_failing
+from applications as a join merchants as m on m.id = a.merchant_id where a.id = %(application)s"""
+_STEPS = f"""
+select step, count(*) as count, min(next_due_at) as next_due_at
+from (select step, next_due_at from webhook_deliveries
+      where application_id = %(application)s and {PENDING_SQL} limit {MAX_COUNTED}) as pending
+group by step order by step"""
+_PARKED = f"""
+select count(*) from (select from webhook_deliveries where application_id = %(application)s and parked_at is not null
+                      limit {MAX_COUNTED}) as parked"""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    id: UUID
+    name: str
+    merchant_id: UUID
+    merchant: str
+    webhook_url: str | None
+    paused_at: datetime | None
+    created_at: datetime
+    is_failing: bool
+
+    @property
+    def host(self) -> str | None:
+        return host_of(self.webhook_url)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    step: int
+    count: int
+    next_due_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationInFull:
+    facts: Facts
+    steps: list[Step]
+    """Pending deliveries by the try that comes next."""
+    parked: int
+    """Fell due while it was paused."""
+
+    @property
+    def pending(self) -> int:
+        return sum(each.count for each in self.steps)
+
+    @property
+    def is_all(self) -> bool:
+        return self.pending < MAX_COUNTED
+
+
+def find_application(connection: Connection[Any], application_id: UUID) -> ApplicationInFull | None:
+    values = {"application": application_id, "tried": TRIED}
+    read_in_order(connection)
+    with connection.cursor(row_factory=class_row(Facts)) as cursor:
+        facts = cursor.execute(_GET.encode(), values).fetchone()
+    if facts is None:
+        return None
+    with connection.cursor(row_factory=class_row(Step)) as cursor:
+        steps = cursor.execute(_STEPS.encode(), values).fetchall()
+    (parked,) = connection.execute(_PARKED.encode(), values).fetchone() or (0,)
+    return ApplicationInFull(facts, steps, parked)

@@ -1,0 +1,109 @@
+"""Pages about applications: the list, one application, and pausing or resuming its webhooks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from flask import Blueprint, abort, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext as _
+from psycopg import Connection
+
+from services.monitor.access import add_route, note
+from services.monitor.applications.queries import (
+    LONGEST_SEARCH,
+    MAX_COUNTED_PER_ROW,
+    find_application,
+    list_page,
+)
+from services.monitor.dependencies import Workshop
+from shared.domain.applications.errors import ApplicationNotFoundError
+from shared.domain.attempts.notes import LONGEST, SHORTEST, ExplanationNotAllowedError, explanation_in
+from shared.domain.audit_log import Action
+from shared.domain.deliveries.pause import pause_webhooks, resume_webhooks
+from shared.platform.settings import RETRY_STEPS
+from shared.platform.uuids import uuid_in
+
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationPages:
+    workshop: Workshop
+
+    def listing(self) -> ResponseReturnValue:
+        text = request.args.get("search", "").replace("\0", "").strip()[:LONGEST_SEARCH]
+        before = uuid_in(request.args.get("before", ""))
+        with self.workshop.database.transaction() as connection:
+            page = list_page(connection, text, before)
+        return render_template(
+            "applications/list.html",
+            applications=page.applications,
+            most_counted=MAX_COUNTED_PER_ROW,
+            search=text,
+            newest_url=url_for(".listing", search=text or None) if before else None,
+            older_url=url_for(".listing", search=text or None, before=page.before) if page.before else None,
+        )
+
+    def show(self, application: UUID) -> ResponseReturnValue:
+        return self._page(application, "", None)
+
+    def pause(self, application: UUID) -> ResponseReturnValue:
+        said = _("Paused. What falls due is kept until the webhooks are resumed.")
+        before = _("They were paused before. Nothing was changed.")
+        return self._change(application, pause_webhooks, Action.WEBHOOKS_PAUSED, said, before)
+
+    def resume(self, application: UUID) -> ResponseReturnValue:
+        said = _("Resumed. What fell due meanwhile goes out first.")
+        before = _("They were not paused. Nothing was changed.")
+        return self._change(application, resume_webhooks, Action.WEBHOOKS_RESUMED, said, before)
+
+    def _change(
+        self,
+        application: UUID,
+        change: Callable[[Connection[Any], UUID], bool],
+        action: Action,
+        said: str,
+        before: str,
+    ) -> ResponseReturnValue:
+        given = request.form.get("reason", "")
+        try:
+            reason = explanation_in(given)
+        except ExplanationNotAllowedError:
+            error = _(
+                "Write %(least)d to %(most)d characters, for whoever looks at it later.",
+                least=SHORTEST,
+                most=LONGEST,
+            )
+            return self._page(application, given[: 2 * LONGEST], error), _UNPROCESSABLE
+        try:
+            with self.workshop.database.transaction() as connection:
+                is_new = change(connection, application)
+                if is_new:
+                    note(connection, action, application_id=application, details={"reason": reason})
+        except ApplicationNotFoundError:
+            abort(404)
+        flash(said if is_new else before, "good" if is_new else "info")
+        return redirect(url_for(".show", application=application), _SEE_OTHER)
+
+    def _page(self, application: UUID, reason: str, error: str | None) -> str:
+        with self.workshop.database.transaction() as connection:
+            found = find_application(connection, application) or abort(404)
+        return render_template(
+            "applications/show.html", found=found, steps=RETRY_STEPS + 1, reason=reason, error=error
+        )
+
+
+_POST = ("POST",)
+
+
+def applications_blueprint(workshop: Workshop) -> Blueprint:
+    blueprint = Blueprint("applications", __name__)
+    pages = ApplicationPages(workshop)
+    add_route(blueprint, "/applications", pages.listing)
+    add_route(blueprint, "/applications/<uuid:application>", pages.show)
+    add_route(blueprint, "/applications/<uuid:application>/pause", pages.pause, _POST)
+    add_route(blueprint, "/applications/<uuid:application>/resume", pages.resume, _POST)
+    return blueprint

@@ -1,1 +1,0 @@
-"""Records that nobody could process and deliveries that used up their tries: looked into and replayed."""

@@ -1,0 +1,1 @@
+"""Records that no consumer could process: shown to operators and replayed."""

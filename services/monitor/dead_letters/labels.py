@@ -1,0 +1,33 @@
+"""Labels of replays, and why a dead letter cannot be replayed."""
+
+from flask_babel import gettext
+from flask_babel import lazy_gettext as _
+
+from shared.domain.dead_letters.queries import LetterNotFoundError
+from shared.domain.dead_letters.replays import NothingToReplayError, ReplayingAlreadyError
+from shared.domain.dead_letters.republish import LetterLostError, OriginRefusedError, RecordRefusedError
+from shared.platform.errors import RefusedError
+
+OUTCOMES = {
+    "done": _("Done"),
+    "stopped": _("Stopped"),
+}
+OUTCOME_TONES = {"done": "good", "stopped": "quiet"}
+_CANNOT: dict[type[RefusedError], object] = {
+    LetterNotFoundError: _("There is no such dead letter any more. They are kept for 30 days."),
+    LetterLostError: _(
+        "The record is lost: it was too large for a dead letter, and its origin has it no longer."
+    ),
+    OriginRefusedError: _("Nobody consumes the topic that it came from, so it cannot be put back there."),
+    RecordRefusedError: _("Kafka does not take the record back into the topic that it came from."),
+    NothingToReplayError: _("There is no dead letter that could be replayed and has not been."),
+    ReplayingAlreadyError: _(
+        "Dead letters are being replayed already. Wait until that has ended, or stop it."
+    ),
+}
+
+
+def why_not(error: RefusedError) -> str:
+    """For whoever asked for it."""
+    found = (words for kind, words in _CANNOT.items() if isinstance(error, kind))
+    return str(next(found, None) or gettext("It could not be done: %(why)s", why=str(error)))

@@ -1,0 +1,179 @@
+"""Pages about dead letters: the list, one dead letter, replaying one, and replaying many."""
+
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+from flask import Blueprint, abort, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext as _
+
+from services.monitor.access import add_route, signed_in
+from services.monitor.dead_letters import labels
+from services.monitor.dead_letters.labels import why_not
+from services.monitor.dependencies import Workshop
+from shared.console.requests import wants_part
+from shared.domain.dead_letters.queries import Letter, LetterNotFoundError, get_letter, list_letters
+from shared.domain.dead_letters.replays import (
+    ReplayingAlreadyError,
+    Run,
+    RunNotFoundError,
+    begin_run,
+    get_run,
+    latest_run,
+    stop_run,
+)
+from shared.domain.dead_letters.republish import look_for_open, origins, replay
+from shared.platform.errors import RefusedError
+from shared.platform.uuids import uuid_in
+
+_PAGE = 25
+_MOST_DIGITS = 18
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, slots=True)
+class LetterPages:
+    workshop: Workshop
+
+    def listing(self) -> ResponseReturnValue:
+        origin, before = chosen_origin(), offset_in(request.args.get("before", ""))
+        with self.workshop.database.transaction() as connection:
+            page = list_letters(connection, self.workshop.settings.kafka, before, _PAGE, origin)
+            run = latest_run(connection)
+        older = page.next_before is not None
+        return render_template(
+            "dead_letters/list.html",
+            letters=page.letters,
+            origin=origin,
+            origins=[(name, name) for name in origins()],
+            under_way=run if is_under_way(run) else None,
+            newest_url=url_for(".listing", origin=origin) if before is not None else None,
+            older_url=url_for(".listing", origin=origin, before=page.next_before) if older else None,
+        )
+
+    def show(self, offset: int) -> ResponseReturnValue:
+        found = self._found(offset)
+        return render_template("dead_letters/show.html", letter=found, can_go_back=found.topic in origins())
+
+    def replay(self, offset: int) -> ResponseReturnValue:
+        """The form names the letter that it showed: another may lie there by now, where the topic was made anew."""
+        letter_id = uuid_in(request.form.get("letter", "")) or abort(_UNPROCESSABLE)
+        try:
+            if self._replay(offset, letter_id):
+                flash(_("The record is back where it came from, and is processed again."), "good")
+            else:
+                flash(_("It has been replayed before. Nothing was done."), "info")
+        except LetterNotFoundError:
+            abort(404)
+        except RefusedError as error:
+            flash(why_not(error), "bad")
+        return redirect(url_for(".show", offset=offset), _SEE_OTHER)
+
+    def _replay(self, offset: int, letter_id: UUID) -> bool:
+        kafka = self.workshop.settings.kafka
+        with self.workshop.database.transaction() as connection:
+            found = get_letter(connection, kafka, offset)
+            if found.id != letter_id:
+                raise LetterNotFoundError(letter_id)
+            return replay(connection, kafka, found, signed_in().actor)
+
+    def _found(self, offset: int) -> Letter:
+        try:
+            with self.workshop.database.transaction() as connection:
+                return get_letter(connection, self.workshop.settings.kafka, offset)
+        except LetterNotFoundError:
+            abort(404)
+
+
+def chosen_origin() -> str | None:
+    """A topic whose letters are wanted; None: all."""
+    wanted = request.values.get("origin", "")
+    return wanted if wanted in origins() else None
+
+
+def offset_in(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
+
+
+def is_under_way(run: Run | None) -> bool:
+    return run is not None and run.outcome is None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPages:
+    workshop: Workshop
+
+    def replay_form(self) -> ResponseReturnValue:
+        origin = chosen_origin()
+        with self.workshop.database.transaction() as connection:
+            latest = latest_run(connection)
+            count = look_for_open(connection, self.workshop.settings.kafka, origin).count
+        return render_template(
+            "dead_letters/replay_form.html",
+            origin=origin,
+            origins=[(name, name) for name in origins()],
+            count=count,
+            latest=latest,
+            under_way=is_under_way(latest),
+            run_id=uuid4(),
+            words=labels,
+        )
+
+    def start_replay(self) -> ResponseReturnValue:
+        """What the form hides names the wish: a second click leads to what the first one began."""
+        run_id = uuid_in(request.form.get("run", "")) or abort(_UNPROCESSABLE)
+        wanted = request.form.get("origin", "")
+        if wanted and wanted not in origins():
+            abort(_UNPROCESSABLE)
+        try:
+            with self.workshop.database.transaction() as connection:
+                kafka = self.workshop.settings.kafka
+                begin_run(connection, kafka, run_id, wanted or None, signed_in().actor)
+        except ReplayingAlreadyError as error:
+            flash(labels.why_not(error), "bad")
+            run_id = error.under_way
+        except RefusedError as error:
+            flash(labels.why_not(error), "info")
+            return redirect(url_for(".listing"), _SEE_OTHER)
+        return redirect(url_for(".replay_progress", run=run_id), _SEE_OTHER)
+
+    def replay_progress(self, run: UUID) -> ResponseReturnValue:
+        try:
+            with self.workshop.database.transaction() as connection:
+                found = get_run(connection, run)
+        except RunNotFoundError:
+            abort(404)
+        template = "dead_letters/replay_run_partial.html" if wants_part() else "dead_letters/replay_run.html"
+        done = found.replayed + found.refused
+        share = 1.0 if found.outcome == "done" else min(1.0, done / found.found)
+        return render_template(template, run=found, share=share, words=labels)
+
+    def stop_replay(self, run: UUID) -> ResponseReturnValue:
+        try:
+            with self.workshop.database.transaction() as connection:
+                is_new = stop_run(connection, run, signed_in().actor)
+        except RunNotFoundError:
+            abort(404)
+        if is_new:
+            flash(_("Stopped. What was replayed before stays replayed."), "good")
+        else:
+            flash(_("It had ended before."), "info")
+        return redirect(url_for(".replay_progress", run=run), _SEE_OTHER)
+
+
+_POST = ("POST",)
+
+
+def dead_letters_blueprint(workshop: Workshop) -> Blueprint:
+    blueprint = Blueprint("dead_letters", __name__)
+    letters = LetterPages(workshop)
+    add_route(blueprint, "/dead-letters", letters.listing)
+    add_route(blueprint, "/dead-letters/<int:offset>", letters.show)
+    add_route(blueprint, "/dead-letters/<int:offset>/replay", letters.replay, _POST)
+    replaying = ReplayPages(workshop)
+    add_route(blueprint, "/dead-letters/replay-all", replaying.replay_form)
+    add_route(blueprint, "/dead-letters/replays", replaying.start_replay, _POST)
+    add_route(blueprint, "/dead-letters/replays/<uuid:run>", replaying.replay_progress)
+    add_route(blueprint, "/dead-letters/replays/<uuid:run>/stop", replaying.stop_replay, _POST)
+    return blueprint

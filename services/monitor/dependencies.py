@@ -1,0 +1,26 @@
+"""What the rooms of the monitor work with."""
+
+from dataclasses import dataclass
+
+from services.monitor.inspection.inspector import Watch
+from shared.domain.accounts.throttles import Throttles
+from shared.platform.database.pool import Database
+from shared.platform.encryption import derived_key
+from shared.platform.settings import Settings
+
+SERVICE = "monitor"
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    settings: Settings
+    database: Database
+    throttles: Throttles
+    watch: Watch
+    """What is seen of Kafka, the database and the services, again and again."""
+
+
+def set_up(settings: Settings, database: Database, watch: Watch) -> Workshop:
+    # The oldest key stays longest while keys are rotated. Guesses here and at the dashboard are counted apart.
+    throttles = Throttles(derived_key(settings.secret_keys[-1], "operators' sign-in throttles"))
+    return Workshop(settings, database, throttles, watch)

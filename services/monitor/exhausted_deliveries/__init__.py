@@ -1,0 +1,1 @@
+"""Webhook deliveries that used up their tries: shown to operators and resent."""

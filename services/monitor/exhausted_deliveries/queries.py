@@ -1,0 +1,92 @@
+"""Queries for the tries of a delivery and for bulk resends of all applications."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row, dict_row
+
+from shared.domain.dead_letters.preview import readable, readable_line
+from shared.domain.deliveries.exhausted import without_query
+
+_COLUMNS = """
+select b.id, b.application_id, a.name as application, m.name as merchant, b.since, b.until, b.found, b.is_all, b.resent,
+       b.created_at, b.finished_at, b.outcome
+from bulk_resends as b
+join applications as a on a.id = b.application_id
+join merchants as m on m.id = a.merchant_id"""
+_LIST = f"{_COLUMNS} order by b.finished_at is not null, b.created_at desc, b.id limit %s"
+_GET = f"{_COLUMNS} where b.id = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class Resending:
+    id: UUID
+    application_id: UUID
+    application: str
+    merchant: str
+    since: datetime
+    until: datetime
+    found: int
+    is_all: bool
+    """False: there were more than were counted."""
+    resent: int
+    created_at: datetime
+    finished_at: datetime | None
+    outcome: str | None
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, of 1."""
+        return 1.0 if self.outcome == "done" else min(1.0, self.resent / self.found)
+
+
+def list_resends(connection: Connection[Any], most: int) -> list[Resending]:
+    """Those under way first, then the latest."""
+    with connection.cursor(row_factory=class_row(Resending)) as cursor:
+        return cursor.execute(_LIST, (most,)).fetchall()
+
+
+def find_resend(connection: Connection[Any], resend_id: UUID) -> Resending | None:
+    with connection.cursor(row_factory=class_row(Resending)) as cursor:
+        return cursor.execute(_GET, (resend_id,)).fetchone()
+
+
+_LONGEST_URL = 500
+_MOST = 50
+_TRIES = f"""
+select number, step, at, duration_ms, url, status_code, failure, coalesce(answer, '') as answer
+from webhook_tries where delivery_id = %s order by number desc limit {_MOST}"""
+_INTENT = "select intent_uuid from webhook_deliveries where id = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryTry:
+    number: int
+    step: int | None
+    """None: a resend."""
+    at: datetime
+    duration_ms: int
+    url: str
+    """Without its query string, which may hold a token."""
+    status_code: int | None
+    failure: str | None
+    answer: str
+
+
+def list_tries(connection: Connection[Any], delivery_id: UUID) -> list[DeliveryTry]:
+    """The latest first."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return [_try(row) for row in cursor.execute(_TRIES, (delivery_id,))]
+
+
+def intent_of(connection: Connection[Any], delivery_id: UUID) -> UUID | None:
+    row = connection.execute(_INTENT, (delivery_id,)).fetchone()
+    return None if row is None else row[0]
+
+
+def _try(row: dict[str, Any]) -> DeliveryTry:
+    url = readable_line(without_query(row["url"]), _LONGEST_URL)
+    return DeliveryTry(**{**row, "url": url, "answer": readable(bytes(row["answer"]))})

@@ -1,0 +1,256 @@
+"""Pages about deliveries that used up their tries: the list, one delivery, a resend, and bulk resends."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from flask import Blueprint, abort, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext as _
+from flask_babel import ngettext
+from psycopg import Connection
+
+from services.monitor.access import add_route, note, signed_in
+from services.monitor.dead_letters.views import offset_in
+from services.monitor.dependencies import Workshop
+from services.monitor.exhausted_deliveries import labels as words
+from services.monitor.exhausted_deliveries.queries import (
+    Resending,
+    find_resend,
+    intent_of,
+    list_resends,
+    list_tries,
+)
+from shared.console.requests import wants_part
+from shared.domain.applications.registry import names_of
+from shared.domain.audit_log import Action, Details
+from shared.domain.deliveries.bulk_resend import BulkResendSummary, resend_all_exhausted, stop_bulk_resend
+from shared.domain.deliveries.exhausted import ExhaustedDelivery, ExhaustedPage, get_exhausted, list_exhausted
+from shared.domain.deliveries.pause import SendingRefusedError, find_send_refusal
+from shared.domain.deliveries.resend import DeliveryNotFoundError, resend_exhausted
+from shared.domain.deliveries.signing import build_body
+from shared.platform.database.first_value import first_value
+from shared.platform.settings import RETRY_STEPS
+from shared.platform.uuids import uuid_in
+
+_PAGE = 25
+_LOOK = 100
+_MOST_LOOKS = 10
+"""For those of one application: so many times the newest are looked through before the page says how far it came."""
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, slots=True)
+class ExhaustedPages:
+    workshop: Workshop
+
+    def listing(self) -> ResponseReturnValue:
+        application = uuid_in(request.args.get("application", ""))
+        before = offset_in(request.args.get("before", ""))
+        with self.workshop.database.transaction() as connection:
+            page = self._page(connection, application, before)
+            names = names_of(connection, [application]) if application else {}
+        older = page.next_before is not None
+        return render_template(
+            "exhausted_deliveries/list.html",
+            deliveries=page.deliveries,
+            application=application,
+            name=names.get(application) if application else None,
+            words=words,
+            newest_url=url_for(".listing", application=application) if before is not None else None,
+            older_url=url_for(".listing", application=application, before=page.next_before)
+            if older
+            else None,
+        )
+
+    def show(self, delivery: UUID) -> ResponseReturnValue:
+        with self.workshop.database.transaction() as connection:
+            found = _get_exhausted_or_404(connection, delivery)
+            tries = list_tries(connection, delivery)
+            intent = intent_of(connection, delivery)
+            refusal = find_send_refusal(connection, found.application_id)
+        body = build_body(str(delivery), found.event or "", str(intent)).decode()
+        return render_template(
+            "exhausted_deliveries/show_partial.html" if wants_part() else "exhausted_deliveries/show.html",
+            delivery=found,
+            tries=tries,
+            body=body,
+            intent=intent,
+            refusal=refusal and words.REFUSALS[refusal],
+            resend_id=uuid4(),
+            steps=RETRY_STEPS + 1,
+            words=words,
+        )
+
+    def resend(self, delivery: UUID) -> ResponseReturnValue:
+        """What the form hides names the wish: a second click, or a reload, is the same one."""
+        resend_id = uuid_in(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
+        try:
+            with self.workshop.database.transaction() as connection:
+                status = _get_exhausted_or_404(connection, delivery).status
+                is_wanted = status == "failed"
+                is_new = is_wanted and resend_exhausted(connection, delivery, resend_id, signed_in().actor)
+            if is_new:
+                flash(_("The delivery is sent once more. Its try appears here in a moment."), "good")
+            elif is_wanted:
+                flash(_("This resend was asked for already."), "info")
+            else:
+                flash(_("Nothing was resent: this delivery no longer counts as failed."), "info")
+        except SendingRefusedError as error:
+            flash(str(words.REFUSALS[error.refusal]), "bad")
+        return redirect(url_for(".show", delivery=delivery), _SEE_OTHER)
+
+    def _page(
+        self, connection: Connection[Any], application: UUID | None, before: int | None
+    ) -> ExhaustedPage:
+        kafka = self.workshop.settings.kafka
+        if application is None:
+            return list_exhausted(connection, kafka, before, _PAGE)
+        found: list[ExhaustedDelivery] = []
+        for _look in range(_MOST_LOOKS):
+            page = list_exhausted(connection, kafka, before, _LOOK)
+            found.extend(one for one in page.deliveries if one.application_id == application)
+            before = page.next_before
+            if before is None or len(found) >= _PAGE:
+                break
+        return ExhaustedPage(found, before)
+
+
+def _get_exhausted_or_404(connection: Connection[Any], delivery_id: UUID) -> ExhaustedDelivery:
+    try:
+        return get_exhausted(connection, delivery_id)
+    except DeliveryNotFoundError:
+        abort(404)
+
+
+_MOST_LISTED = 100
+_MOST_NAMED = 5
+_BACK = {name: timedelta(days=int(name.removesuffix("d"))) for name in words.PERIODS}
+_USUAL = "3d"
+
+
+@dataclass(frozen=True, slots=True)
+class ResendPages:
+    workshop: Workshop
+
+    def bulk_resend_form(self) -> ResponseReturnValue:
+        return _form(None)
+
+    def start_bulk_resend(self) -> ResponseReturnValue:
+        """What the form hides names the wish: a second click begins nothing more."""
+        wish = uuid_in(request.form.get("wish", "")) or abort(_UNPROCESSABLE)
+        back = _BACK.get(request.form.get("back", ""))
+        if back is None:
+            return _form(_("Choose one of these periods.")), _UNPROCESSABLE
+        with self.workshop.database.transaction() as connection:
+            until = _now(connection)
+            outcome = resend_all_exhausted(connection, until - back, until, signed_in().actor, wish)
+        _tell(outcome)
+        return redirect(url_for(".bulk_resends"), _SEE_OTHER)
+
+    def bulk_resends(self) -> ResponseReturnValue:
+        with self.workshop.database.transaction() as connection:
+            found = list_resends(connection, _MOST_LISTED)
+        template = (
+            "exhausted_deliveries/bulk_resends_partial.html"
+            if wants_part()
+            else "exhausted_deliveries/bulk_resends.html"
+        )
+        return render_template(template, resends=found, words=words)
+
+    def bulk_resend_progress(self, resend: UUID) -> ResponseReturnValue:
+        with self.workshop.database.transaction() as connection:
+            found = _get_bulk_resend_or_404(connection, resend)
+        template = (
+            "exhausted_deliveries/bulk_resend_partial.html"
+            if wants_part()
+            else "exhausted_deliveries/bulk_resend.html"
+        )
+        return render_template(template, resend=found, words=words)
+
+    def stop_bulk_resend(self, resend: UUID) -> ResponseReturnValue:
+        with self.workshop.database.transaction() as connection:
+            application_id = _get_bulk_resend_or_404(connection, resend).application_id
+            is_new = stop_bulk_resend(connection, application_id, resend)
+            if is_new:
+                details: Details = {
+                    "resend": str(resend),
+                    "resent": _get_bulk_resend_or_404(connection, resend).resent,
+                }
+                note(connection, Action.RESENDING_STOPPED, application_id=application_id, details=details)
+        if is_new:
+            flash(_("Stopped. What was put in line before is still sent."), "good")
+        else:
+            flash(_("It had ended before."), "info")
+        return redirect(url_for(".bulk_resend_progress", resend=resend), _SEE_OTHER)
+
+
+def _form(error: str | None) -> str:
+    back = request.values.get("back", _USUAL)
+    return render_template(
+        "exhausted_deliveries/bulk_resend_form.html",
+        periods=words.PERIODS,
+        back=back if back in _BACK else _USUAL,
+        error=error,
+        wish=uuid4(),
+    )
+
+
+def _tell(outcome: BulkResendSummary) -> None:
+    if outcome.begun:
+        flash(
+            ngettext(
+                "Failed deliveries of %(num)d application are being resent.",
+                "Failed deliveries of %(num)d applications are being resent.",
+                len(outcome.begun),
+            ),
+            "good",
+        )
+    if not outcome.is_all:
+        flash(
+            _(
+                "There are more applications than could be begun with at once. Ask again to go on with the others."
+            ),
+            "bad",
+        )
+    elif not outcome.begun and not outcome.refused:
+        flash(_("No delivery of this period has failed, or all have been resent."), "info")
+    if outcome.refused:
+        named = [one.application for one in outcome.refused[:_MOST_NAMED]]
+        more = "…" if len(outcome.refused) > _MOST_NAMED else ""
+        flash(
+            _(
+                "Not resent, because they have no webhook URL, are paused, or are being resent already: %(names)s",
+                names=", ".join(named) + more,
+            ),
+            "bad",
+        )
+
+
+def _get_bulk_resend_or_404(connection: Connection[Any], resend: UUID) -> Resending:
+    return find_resend(connection, resend) or abort(404)
+
+
+def _now(connection: Connection[Any]) -> datetime:
+    now: datetime = first_value(connection.execute("select mizan_now()"))
+    return now
+
+
+_POST = ("POST",)
+
+
+def exhausted_deliveries_blueprint(workshop: Workshop) -> Blueprint:
+    blueprint = Blueprint("exhausted_deliveries", __name__)
+    exhausted = ExhaustedPages(workshop)
+    add_route(blueprint, "/exhausted", exhausted.listing)
+    add_route(blueprint, "/exhausted/<uuid:delivery>", exhausted.show)
+    add_route(blueprint, "/exhausted/<uuid:delivery>/resend", exhausted.resend, _POST)
+    resending = ResendPages(workshop)
+    add_route(blueprint, "/exhausted/resend-all", resending.bulk_resend_form)
+    add_route(blueprint, "/exhausted/resends", resending.bulk_resends)
+    add_route(blueprint, "/exhausted/resends", resending.start_bulk_resend, _POST)
+    add_route(blueprint, "/exhausted/resends/<uuid:resend>", resending.bulk_resend_progress)
+    add_route(blueprint, "/exhausted/resends/<uuid:resend>/stop", resending.stop_bulk_resend, _POST)
+    return blueprint
