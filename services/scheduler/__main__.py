@@ -41,8 +41,8 @@ def main() -> None:
         DeliveryRequeue(database, settings.kafka),
         EventRequeue(database, settings.kafka),
         BulkResends(database),
-        MonthPartitions(database, settings.kept),
-        ExpiredRowPurge(database, settings.kept),
+        MonthPartitions(database, settings.retention),
+        ExpiredRowPurge(database, settings.retention),
     ]
     runners = start_jobs(jobs, stop)
     checks: dict[str, Check] = {

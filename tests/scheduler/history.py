@@ -7,9 +7,9 @@ from prometheus_client import REGISTRY
 from psycopg import sql
 
 from shared.platform.database.pool import Database
-from shared.platform.settings import KeptSettings
+from shared.platform.settings import RetentionSettings
 
-KEPT = KeptSettings(events_months=3, deliveries_months=2)
+KEPT = RetentionSettings(events_months=3, deliveries_months=2)
 PARENTS = ("intent_events", "webhook_deliveries", "webhook_tries")
 KEYS = {"intent_events": "id", "webhook_deliveries": "id", "webhook_tries": "delivery_id"}
 

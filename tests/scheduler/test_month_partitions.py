@@ -8,7 +8,7 @@ import pytest
 from services.scheduler.jobs import month_partitions
 from services.scheduler.jobs.month_partitions import MonthMissingError, MonthPartitions
 from shared.platform.database.pool import Database
-from shared.platform.settings import DatabaseSettings, KeptSettings
+from shared.platform.settings import DatabaseSettings, RetentionSettings
 from tests.clock import Clock
 from tests.logs import capture_logs
 from tests.scheduler.history import MONTH, PARENTS, History, partition_metric
@@ -227,7 +227,7 @@ def test_a_month_left_between_detaching_and_dropping_is_dropped(
     history: History, steady: Database, database_settings: DatabaseSettings
 ) -> None:
     """A crash in between; also when somebody still looks at it, which is no failure."""
-    job = MonthPartitions(steady, KeptSettings(events_months=3, deliveries_months=3))
+    job = MonthPartitions(steady, RetentionSettings(events_months=3, deliveries_months=3))
     history.make(1, 2, 3, 4)
     for parent in PARENTS:
         history.detach(parent, 4)

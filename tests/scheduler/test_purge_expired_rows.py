@@ -16,11 +16,11 @@ from services.scheduler.jobs.purge_expired_rows import (
     ExpiredRowPurge,
 )
 from shared.platform.database.pool import Database
-from shared.platform.settings import DatabaseSettings, KeptSettings
+from shared.platform.settings import DatabaseSettings, RetentionSettings
 from tests.clock import Clock
 
 NOW = datetime(2031, 5, 17, 12, tzinfo=UTC)
-KEPT = KeptSettings(sessions_days=30, codes_days=7, throttles_days=1)
+KEPT = RetentionSettings(sessions_days=30, codes_days=7, throttles_days=1)
 KEPT_DAYS = {
     "sessions": 30,
     "one_time_codes": 7,

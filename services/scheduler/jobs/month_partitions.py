@@ -22,7 +22,7 @@ from services.scheduler.partition_tables import (
 )
 from shared.platform.database.first_value import first_value
 from shared.platform.database.pool import Database
-from shared.platform.settings import KeptSettings
+from shared.platform.settings import RetentionSettings
 
 AHEAD = Gauge(
     "mizan_partitions_months_ahead", "Months ahead that have a partition, for the table with the fewest"
@@ -54,7 +54,7 @@ class MonthMissingError(Exception):
 class MonthPartitions:
     name = "partitions"
 
-    def __init__(self, database: Database, kept: KeptSettings) -> None:
+    def __init__(self, database: Database, kept: RetentionSettings) -> None:
         self._database = database
         self._kept = {
             "intent_events": kept.events_months,

@@ -8,7 +8,7 @@ from prometheus_client import Counter
 from psycopg import sql
 
 from shared.platform.database.pool import Database
-from shared.platform.settings import KeptSettings
+from shared.platform.settings import RetentionSettings
 
 PURGED = Counter("mizan_expired_rows_purged", "Rows deleted some time after they expired", ["table"])
 
@@ -22,7 +22,7 @@ IDLE_PAUSE_S = 300.0
 class ExpiringTable:
     table: str
     """With a column expires_at, and an index on it."""
-    kept_days: Callable[[KeptSettings], int]
+    kept_days: Callable[[RetentionSettings], int]
 
 
 EXPIRING_TABLES = (
@@ -49,7 +49,7 @@ def purge_statement(table: str) -> sql.Composed:
 class ExpiredRowPurge:
     name = "purge-expired-rows"
 
-    def __init__(self, database: Database, kept: KeptSettings) -> None:
+    def __init__(self, database: Database, kept: RetentionSettings) -> None:
         self._database = database
         self._kept = kept
 

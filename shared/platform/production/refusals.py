@@ -2,12 +2,12 @@
 
 from shared.platform.production.demo_data import look_for_demo_data
 from shared.platform.production.rules import setting_problems
-from shared.platform.settings import Environment, Problems, Reading
+from shared.platform.settings import Environment, ParsedSettings, Problems
 
 _NEEDED_FOR_A_LOOK = {"DATABASE_URL", "DATABASE_CONNECT_TIMEOUT", "DATABASE_STATEMENT_TIMEOUT"}
 
 
-def refusals(reading: Reading) -> Problems:
+def refusals(reading: ParsedSettings) -> Problems:
     """Empty: start. In production this asks the database, where its address can be used."""
     settings = reading.settings
     problems = {**setting_problems(settings), **reading.problems}

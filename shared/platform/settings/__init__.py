@@ -1,6 +1,6 @@
-"""The settings: what they are (`model`), and the one place that reads the environment for them (`reading`)."""
+"""The settings: `definitions` has every setting with its default, `environment` and `parsers` read them."""
 
-from shared.platform.settings.model import (
+from shared.platform.settings.definitions import (
     RETRY_STEPS,
     ApiSettings,
     CheckoutSettings,
@@ -8,18 +8,18 @@ from shared.platform.settings.model import (
     DatabaseSettings,
     Environment,
     KafkaSettings,
-    KeptSettings,
     MailSettings,
     MonitorSettings,
     PublicUrls,
+    RetentionSettings,
     SandboxSettings,
     Settings,
     TracingSettings,
     WebhookSettings,
 )
-from shared.platform.settings.reading import (
+from shared.platform.settings.environment import (
+    ParsedSettings,
     Problems,
-    Reading,
     SettingsError,
     read_environment,
     read_operator_environment,
@@ -34,12 +34,12 @@ __all__ = [
     "DatabaseSettings",
     "Environment",
     "KafkaSettings",
-    "KeptSettings",
     "MailSettings",
     "MonitorSettings",
+    "ParsedSettings",
     "Problems",
     "PublicUrls",
-    "Reading",
+    "RetentionSettings",
     "SandboxSettings",
     "Settings",
     "SettingsError",

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from shared.platform.settings import Environment, KeptSettings, MailSettings, SettingsError, read_settings
+from shared.platform.settings import (
+    Environment,
+    MailSettings,
+    RetentionSettings,
+    SettingsError,
+    read_settings,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +95,7 @@ def test_how_long_things_are_kept_can_be_set(monkeypatch: pytest.MonkeyPatch) ->
     """Each on its own; what nobody sets is as the default says."""
     monkeypatch.setenv("KEEP_EVENTS_MONTHS", "2")
     monkeypatch.setenv("KEEP_SESSIONS_DAYS", "0")
-    assert read_settings().kept == KeptSettings(events_months=2, sessions_days=0)
+    assert read_settings().retention == RetentionSettings(events_months=2, sessions_days=0)
 
 
 def test_months_are_kept_until_the_work_in_them_is_surely_over(monkeypatch: pytest.MonkeyPatch) -> None:

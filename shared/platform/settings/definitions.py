@@ -1,4 +1,8 @@
-"""What settings are: frozen objects, read once. A room is given those that it needs."""
+"""Every setting: its type, its meaning and its default. No default stands anywhere else.
+
+Settings are frozen objects, read once at start. Each module is given only the group that it needs. docs/settings.md
+lists the environment variables, `parsers` maps them to these fields.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,6 +11,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from shared.platform.logs import LogFormat
+
+RETRY_STEPS = 8
+"""How many delays WEBHOOK_RETRY_DELAYS has (§6.6)."""
 
 
 class Environment(StrEnum):
@@ -18,58 +25,55 @@ class Environment(StrEnum):
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
     url: str = field(repr=False)
-    pool_size: int
+    pool_size: int = 8
     """Connections a process may hold."""
-    connect_timeout_s: int
-    pool_timeout_s: float
-    """How long a caller waits for a free connection before it is told to come back later."""
-    statement_timeout_s: int
+    connect_timeout_s: int = 3
+    pool_timeout_s: float = 2.0
+    """How long a caller waits for a free connection before it gets DatabaseUnavailableError."""
+    statement_timeout_s: int = 15
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
     bootstrap_servers: str
-    topic_prefix: str
+    topic_prefix: str = ""
     """Put before topic and group names, so that several installations can share one cluster."""
-    replication_factor: int
-    client: Mapping[str, str] = field(repr=False)
+    replication_factor: int = 1
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
     """librdkafka settings for every client: KAFKA_CLIENT_SASL_MECHANISM is sasl.mechanism."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicUrls:
-    """Where people and merchants' servers reach us; never taken from a request. Without a slash at the end."""
+    """Where people and merchants' servers reach us; never taken from a request. Without a trailing slash."""
 
-    api: str
-    checkout: str
+    api: str = "http://127.0.0.1:8001"
+    checkout: str = "http://127.0.0.1:8002"
     dashboard: str = "http://127.0.0.1:8003"
     monitor: str = "http://127.0.0.1:8004"
 
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
-    workers: int
+    workers: int = 2
     """Processes."""
-    threads: int
+    threads: int = 8
     """In each process; each holds one database connection while it answers."""
-    rate_limit: float
+    rate_limit: float = 0.0
     """Requests a second for each application in each process, on average; 0 means no limit."""
-    rate_burst: int
-    """How many may come at one moment."""
+    rate_burst: int = 100
+    """How many requests may come at one moment."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeptSettings:
-    """How long things are kept; docs/operations.md says what each means."""
+class RetentionSettings:
+    """How long rows are kept; docs/operations.md says what each means."""
 
     events_months: int = 24
     deliveries_months: int = 13
     sessions_days: int = 30
     codes_days: int = 7
     throttles_days: int = 1
-
-
-RETRY_STEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +83,9 @@ class WebhookSettings:
     allow_private: bool = False
     """Development only: webhooks may go to private addresses and without TLS."""
     ca_file: Path | None = None
-    """Certificates of authorities to trust besides the public ones."""
+    """Certificates of authorities to trust in addition to the public ones."""
     in_flight: int = 1000
-    """Requests at once in each lane of a process."""
+    """Concurrent requests in each delivery pipeline of a process."""
     in_flight_per_application: int = 100
 
 
@@ -90,9 +94,9 @@ class CheckoutSettings:
     workers: int = 2
     """Processes."""
     threads: int = 128
-    """In each process; one is taken while a provider is waited for, and others must not wait behind those."""
+    """In each process. A request that waits for a provider holds one, so there are many."""
     provider_timeout_s: float = 10.0
-    """How long a customer's request waits for a provider; after that, the provider is asked what became of it."""
+    """How long a customer's request waits for a provider. After that, a status inquiry finds out the result."""
     codes_per_phone: int = 10
     """How many one-time codes may be sent to one phone within an hour with nothing paid."""
     plutu_url: str = "https://api.plutus.ly/api/v1"
@@ -100,11 +104,12 @@ class CheckoutSettings:
 
 @dataclass(frozen=True, slots=True)
 class MailSettings:
-    """Invitations are mailed through this server; without one their links are only shown."""
+    """The server that sends invitations. Without one, their links are only shown."""
 
     host: str
-    port: int
-    sender: str
+    port: int = 587
+    sender: str = ""
+    """Empty: mizan@ and the host."""
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     tls: str = "starttls"
@@ -119,65 +124,65 @@ class DashboardSettings:
     """In each process."""
     mail: MailSettings | None = None
     trusted_proxies: int = 0
-    """How many proxies of ours a request comes through: each adds an address to X-Forwarded-For."""
+    """How many of our own proxies a request passes: each adds an address to X-Forwarded-For."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorSettings:
-    """One process: what it has seen is in its memory."""
+    """One process, because it keeps its observations in memory."""
 
     workers: ClassVar[int] = 1
     threads: int = 16
     targets: Mapping[str, str] = field(default_factory=dict)
-    """The services to look after: name → address, at which /readyz answers."""
+    """The services to monitor: name → address, where /readyz answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """The stand-in for the bank and the wallets. Never in production."""
+    """The simulated bank and wallets. Never in production."""
 
-    url: str
-    secret: str = field(repr=False)
-    """What its notifications are signed with."""
-    ledger: Path
-    """A file of its own, where it keeps what it has charged."""
+    url: str = "http://127.0.0.1:8007"
+    secret: str = field(default="", repr=False)
+    """What its notifications are signed with. Empty: there is no sandbox."""
+    ledger: Path = Path("sandbox.sqlite")
+    """The file where it records its charges."""
     silence_s: float = 60.0
-    """For how long it says nothing, where it is to give no answer."""
+    """How long it waits when it is scripted to give no response."""
     notify_url: str | None = None
     """Where it reaches the checkout, if not at its public address."""
 
 
 @dataclass(frozen=True, slots=True)
 class TracingSettings:
-    """Where spans go. The other settings of opentelemetry are its own: OTEL_TRACES_SAMPLER and the like."""
+    """Where spans are sent. OpenTelemetry reads its other settings itself: OTEL_TRACES_SAMPLER and the like."""
 
     endpoint: str = field(repr=False)
-    """The whole address that takes spans by OTLP, as protobuf over HTTP."""
+    """The full address that receives spans by OTLP, as protobuf over HTTP."""
     queue: int = 8192
     """How many spans may wait in a process; more are dropped."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    environment: Environment
+    environment: Environment = Environment.DEVELOPMENT
     database: DatabaseSettings
     kafka: KafkaSettings
     public_urls: PublicUrls
     api: ApiSettings
-    kept: KeptSettings
-    secret_keys: tuple[str, ...] = field(repr=False)
-    """What stored secrets are encrypted with: the first encrypts, all decrypt."""
+    retention: RetentionSettings
+    secret_keys: tuple[str, ...] = field(default=(), repr=False)
+    """The keys of stored secrets: the first encrypts, all decrypt."""
     webhooks: WebhookSettings
     checkout: CheckoutSettings
     dashboard: DashboardSettings
     monitor: MonitorSettings
     sandbox: SandboxSettings | None
-    """None: there is none, and every method needs an account of its own."""
-    http_host: str
-    http_port: int
-    log_format: LogFormat
-    log_level: str
-    metrics_dir: Path | None
+    """None: there is none, and every payment method needs a provider account."""
+    http_host: str = "127.0.0.1"
+    http_port: int = 8000
+    log_format: LogFormat = "auto"
+    log_level: str = "INFO"
+    metrics_dir: Path | None = None
     """Where the workers of one service share their metrics; None for a service of one process."""
     tracing: TracingSettings | None = None
     """None: nothing is traced."""

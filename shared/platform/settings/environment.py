@@ -1,0 +1,122 @@
+"""Reads all settings from the environment, and reports everything that is wrong with them at once."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import environs
+from environs import validate
+
+from shared.platform.logs import LogFormat
+from shared.platform.settings import parsers
+from shared.platform.settings.definitions import Environment, Settings
+
+Problems = Mapping[str, list[str]]
+"""What is wrong, by the name of the variable; never with a value that may be a secret."""
+
+_STACK_KEYS = {
+    "DATABASE_URL": "database_url",
+    "KAFKA_BOOTSTRAP_SERVERS": "kafka_bootstrap_servers",
+    "KAFKA_REPLICATION_FACTOR": "kafka_replication_factor",
+    "MIZAN_SECRET_KEYS_FILE": "secret_keys_file",
+    "WEBHOOK_ALLOW_PRIVATE": "webhook_allow_private",
+    "SANDBOX_URL": "sandbox_url",
+    "SANDBOX_SECRET_FILE": "sandbox_secret_file",
+}
+
+
+class SettingsError(Exception):
+    """Settings are wrong or missing; the text lists every problem."""
+
+    def __init__(self, problems: Problems) -> None:
+        self.problems = problems
+        lines = [f"  {name}: {' '.join(texts)}" for name, texts in sorted(problems.items())]
+        super().__init__("the environment has wrong or missing settings:\n" + "\n".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSettings:
+    """Settings, and what is wrong with them. A setting named in `problems` may be None, whatever its type."""
+
+    settings: Settings
+    problems: Problems
+
+
+def read_settings() -> Settings:
+    """Read the environment; raises SettingsError when something is wrong with it."""
+    parsed = read_environment()
+    if parsed.problems:
+        raise SettingsError(parsed.problems)
+    return parsed.settings
+
+
+def read_environment() -> ParsedSettings:
+    """Read the environment. A variable NAME can also be given as the path of a file in NAME_FILE."""
+    # A secret's file may end with a line break, which would become part of a password or a name.
+    default = parsers.defaults_of(Settings)
+    env = _Environment(eager=False, strip_whitespace=True)
+    settings = Settings(
+        environment=env.enum("MIZAN_ENV", default.environment, enum=Environment, by_value=True),
+        database=parsers.parse_database(env),
+        kafka=parsers.parse_kafka(env),
+        public_urls=parsers.parse_public_urls(env),
+        api=parsers.parse_api(env),
+        retention=parsers.parse_retention(env),
+        secret_keys=parsers.parse_secret_keys(env),
+        webhooks=parsers.parse_webhooks(env),
+        checkout=parsers.parse_checkout(env),
+        dashboard=parsers.parse_dashboard(env),
+        monitor=parsers.parse_monitor(env),
+        sandbox=parsers.parse_sandbox(env),
+        http_host=env.str("HTTP_HOST", default.http_host),
+        http_port=env.int("HTTP_PORT", default.http_port, validate=validate.Range(0, 65535)),
+        log_format=cast(
+            "LogFormat",
+            env.str("MIZAN_LOG_FORMAT", default.log_format, validate=validate.OneOf(get_args(LogFormat))),
+        ),
+        log_level=env.str(
+            "MIZAN_LOG_LEVEL",
+            default.log_level,
+            validate=validate.OneOf(["DEBUG", "INFO", "WARNING", "ERROR"]),
+        ),
+        metrics_dir=env.path("PROMETHEUS_MULTIPROC_DIR", default.metrics_dir),
+        tracing=parsers.parse_tracing(env),
+    )
+    try:
+        env.seal()
+    except environs.EnvValidationError as invalid:
+        return ParsedSettings(settings, _problems(invalid))
+    return ParsedSettings(settings, {})
+
+
+def read_operator_environment() -> ParsedSettings:
+    """Read the environment for the command line: what is missing there is taken from a running stack's stack.json."""
+    stack_file = Path(os.environ.get("STACK_DIR", ".run")) / "stack.json"
+    if stack_file.exists():
+        stack = json.loads(stack_file.read_text())
+        for name, key in _STACK_KEYS.items():
+            # NAME_FILE would win over NAME, also over a NAME that somebody has just set by hand.
+            if stack.get(key) and name.removesuffix("_FILE") not in os.environ:
+                os.environ.setdefault(name, str(stack[key]))
+    return read_environment()
+
+
+class _Environment(environs.FileAwareEnv):
+    """Reports a file that cannot be read together with all other problems, instead of raising at once."""
+
+    def _get_value(self, env_key: str, default: Any) -> Any:
+        try:
+            return super()._get_value(env_key, default)
+        except ValueError:
+            self._errors[env_key].append(f"{env_key}_FILE must be the path of a file that can be read.")
+            return default
+
+
+def _problems(invalid: environs.EnvValidationError) -> Problems:
+    messages = invalid.error_messages
+    if not isinstance(messages, Mapping):
+        return {"environment": [str(text) for text in messages]}
+    return {name: [str(text) for text in texts] for name, texts in messages.items()}
