@@ -11,7 +11,7 @@ from bench.http_load import Outcome
 from bench.merchant import CONNECTIONS, ROUND_S, Caller, Installation
 from bench.world import RunningService, World
 from shared.domain.intents.store import CREATE_SQL
-from stack.postgres import programs
+from stack.postgres import bin_directory
 
 ROUNDS = 5
 MANY = 1_000_000
@@ -82,7 +82,7 @@ def _pgbench(installation: Installation) -> float:
     finished = subprocess.run(
         [
             *(
-                str(programs() / "pgbench"),
+                str(bin_directory() / "pgbench"),
                 "--no-vacuum",
                 "--protocol=prepared",
                 "--file=-",

@@ -19,8 +19,8 @@ from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.migrations.runner import migrate
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines
-from stack.free_ports import find_free_ports
 from stack.options import read_options
+from stack.ports import find_free_ports
 from stack.services import SERVICES
 
 _WITH_WORKERS = {" ".join(service.command[2:]) for service in SERVICES if service.has_workers}

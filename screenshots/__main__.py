@@ -9,7 +9,7 @@ from playwright.sync_api import sync_playwright
 
 from screenshots.camera import Camera
 from screenshots.tour import Tour
-from stack.free_ports import is_free
+from stack.ports import is_free
 from tests.browser import find_chromium
 from tests.debian_packages import install
 from tests.stack.running_stack import PROJECT, RunningStack, free_port_base

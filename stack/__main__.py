@@ -2,11 +2,11 @@
 
 import sys
 
-from stack.cleaning import clean
-from stack.console import Console
 from stack.errors import StackError
-from stack.front import run
+from stack.launcher import run
 from stack.options import read_options
+from stack.output import Console
+from stack.state_directory import clean
 
 
 def main(arguments: list[str]) -> int:
@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
             clean(options)
             return 0
     except StackError as error:
-        Console(colour=False).complain(error)
+        Console(colour=False).print_error(error)
         return 1
     return run(options)
 

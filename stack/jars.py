@@ -1,20 +1,106 @@
-"""Kafka's jars in the per-user cache: those that are missing or damaged are fetched, checked and moved in."""
+"""The list of Kafka's jars that belong to this checkout: coordinate, SHA-256 and size of each."""
 
 import errno
 import hashlib
+import logging
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 
+from jgo.maven import MavenContext, PythonResolver
+
 from stack.errors import StackError
-from stack.jar_progress import show_progress
-from stack.lock_file import LockedJar, read_lock
-from stack.maven import fetch_jar
+from stack.output import show_progress
+
+LOCK_FILE = Path(__file__).with_name("kafka_jars.lock")
+HEADER = "# Written by `python -m stack.jars`: group:artifact:version  sha256  size"
+
+
+@dataclass(frozen=True)
+class LockedJar:
+    """One jar, as the repository knows it."""
+
+    coordinate: str
+    sha256: str
+    size: int
+
+    @property
+    def file_name(self) -> str:
+        _, artifact, version = self.coordinate.split(":")
+        return f"{artifact}-{version}.jar"
+
+
+def read_lock(path: Path = LOCK_FILE) -> list[LockedJar]:
+    jars = []
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            coordinate, sha256, size = line.split()
+            jars.append(LockedJar(coordinate, sha256, int(size)))
+    return jars
+
+
+def write_lock(jars: Iterable[LockedJar], path: Path = LOCK_FILE) -> None:
+    lines = [
+        f"{jar.coordinate}  {jar.sha256}  {jar.size}" for jar in sorted(jars, key=lambda jar: jar.coordinate)
+    ]
+    path.write_text("\n".join([HEADER, *lines]) + "\n")
+
+
+REQUEST_SECONDS = 60
+
+# jgo warns where it cannot compare checksums; ours are compared with the lock file instead.
+logging.getLogger("jgo").setLevel(logging.ERROR)
+
+
+def _context(directory: Path) -> MavenContext:
+    return MavenContext(resolver=PythonResolver(), repo_cache=directory, timeout=REQUEST_SECONDS)
+
+
+def fetch_jar(coordinate: str, directory: Path) -> Path:
+    """Download one jar below `directory` and return where it is. Nothing is checked here."""
+    return _context(directory).create_dependency(coordinate).artifact.resolve()
+
+
+def resolve_coordinates(root: str, directory: Path) -> list[str]:
+    """The coordinates of `root` and of everything it needs at run time."""
+    context = _context(directory)
+    inputs, transitive = context.resolver.resolve([context.create_dependency(root)])
+    return [
+        f"{dependency.groupId}:{dependency.artifactId}:{dependency.version}"
+        for dependency in [*inputs, *transitive]
+        if dependency.type == "jar" and not dependency.classifier
+    ]
+
+
+KAFKA = "org.apache.kafka:kafka_2.13:4.3.1"
+# Kafka 4 logs through slf4j 1.7 and brings log4j-core, but nothing that binds the one to the other. The
+# binding is not resolved together with Kafka: jgo would let log4j's managed versions override Kafka's own.
+LOGGING_BINDING = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
+
+
+def lock_jar(coordinate: str, directory: Path) -> LockedJar:
+    content = fetch_jar(coordinate, directory).read_bytes()
+    return LockedJar(coordinate, hashlib.sha256(content).hexdigest(), len(content))
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="mizan-lock-") as name, ThreadPoolExecutor(8) as pool:
+        directory = Path(name)
+        coordinates = [*resolve_coordinates(KAFKA, directory), LOGGING_BINDING]
+        jars = list(pool.map(lambda coordinate: lock_jar(coordinate, directory), coordinates))
+    write_lock(jars)
+    print(f"{len(jars)} jars, {sum(jar.size for jar in jars) / 1e6:.0f} MB, written to {LOCK_FILE}")
+
+
+if __name__ == "__main__":
+    main()
+
 
 Fetch = Callable[[str, Path], Path]
 PARALLEL_FETCHES = 6
-_OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO})
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO})
 
 
 def is_intact(path: Path, jar: LockedJar) -> bool:
@@ -47,14 +133,14 @@ def _fetch_all(missing: list[LockedJar], directory: Path, fetch: Fetch) -> None:
     # also when two checkouts start for the first time at once.
     with (
         tempfile.TemporaryDirectory(prefix=".fetch-", dir=directory) as name,
-        show_progress(missing) as arrived,
+        show_progress([jar.size for jar in missing]) as downloaded,
         ThreadPoolExecutor(PARALLEL_FETCHES) as pool,
     ):
         tasks = {pool.submit(_fetch_one, jar, Path(name), directory, fetch): jar for jar in missing}
         try:
             for task in as_completed(tasks):
                 task.result()
-                arrived(tasks[task])
+                downloaded(tasks[task].size)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -68,7 +154,7 @@ def _fetch_one(jar: LockedJar, private: Path, directory: Path, fetch: Fetch) -> 
             path = fetch(jar.coordinate, place)
         except (OSError, RuntimeError) as error:
             if last_try:
-                raise _not_downloaded(jar, directory, error) from error
+                raise _download_error(jar, directory, error) from error
             continue
         if is_intact(path, jar):
             path.replace(directory / jar.file_name)
@@ -79,8 +165,8 @@ def _fetch_one(jar: LockedJar, private: Path, directory: Path, fetch: Fetch) -> 
     )
 
 
-def _not_downloaded(jar: LockedJar, directory: Path, error: Exception) -> StackError:
-    if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+def _download_error(jar: LockedJar, directory: Path, error: Exception) -> StackError:
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
         return StackError(
             f"{jar.coordinate} could not be written to {directory}: {error.strerror}.",
             "Kafka needs 45 MB there. Make room, or name another directory with MIZAN_CACHE_DIR=/some/directory.",

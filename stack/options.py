@@ -49,7 +49,7 @@ def read_options() -> Options:
     try:
         env.seal()
     except environs.EnvValidationError as invalid:
-        raise _refusal(invalid) from None
+        raise _invalid_options(invalid) from None
     return Options(
         directory=Path(directory or ".run").expanduser().resolve(),
         cache=cache_directory(),
@@ -70,7 +70,7 @@ def cache_directory() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "mizan"
 
 
-def _refusal(invalid: environs.EnvValidationError) -> StackError:
+def _invalid_options(invalid: environs.EnvValidationError) -> StackError:
     assert isinstance(invalid.error_messages, Mapping)
     problems = [f"  {name}: {' '.join(texts)}" for name, texts in sorted(invalid.error_messages.items())]
     return StackError(

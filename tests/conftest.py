@@ -28,7 +28,7 @@ from shared.platform.settings import (
     Settings,
     WebhookSettings,
 )
-from stack import free_ports
+from stack import ports
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.constants import CHECKOUT_URL
@@ -47,7 +47,7 @@ _WORKER, _WORKERS = (
     int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")),
     int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")),
 )
-free_ports.CANDIDATES = free_ports.CANDIDATES[_WORKER::_WORKERS]
+ports.CANDIDATES = ports.CANDIDATES[_WORKER::_WORKERS]
 
 pytest_plugins = ["pytester", "tests.browser", "tests.progress", "tests.speedups"]
 

@@ -14,9 +14,9 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from stack.engines import Engines, embedded_engines
-from stack.free_ports import HOST, find_free_ports
 from stack.kafka import count_brokers
-from stack.postgres import answers
+from stack.ports import HOST, find_free_ports
+from stack.postgres import is_answering
 from tests.logs import attach_log
 from tests.waiting import eventually
 
@@ -97,7 +97,7 @@ def start_in_docker(postgres_image: str, kafka_image: str) -> Iterator[TestEngin
     with Network() as network, postgres.with_network(network), kafka.with_network(network):
         url = f"postgresql://mizan:mizan@{HOST}:{postgres_port}/mizan"
         servers = f"{HOST}:{kafka_port}"
-        eventually(lambda: answers(url), within=120)
+        eventually(lambda: is_answering(url), within=120)
         eventually(lambda: count_brokers(servers) == 1, within=120)
         yield TestEngines(url, servers)
 

@@ -14,7 +14,7 @@ from flask import Flask
 from werkzeug.serving import make_server
 
 from shared.platform.settings import DatabaseSettings, KafkaSettings
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 
 
 class ServiceProcess:

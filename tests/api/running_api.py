@@ -15,7 +15,7 @@ import psutil
 import requests
 
 from shared.platform.settings import DatabaseSettings
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.waiting import eventually
 
 

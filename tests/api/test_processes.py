@@ -122,7 +122,7 @@ def test_a_frozen_postgresql_does_not_hold_callers_for_long(
 ) -> None:
     """It keeps its connections and says nothing: callers are told after a few seconds, later ones at once."""
     assert api.create(headers).status_code == 201
-    killable_engines.postgres.freeze()
+    killable_engines.postgres.suspend()
     try:
         began = monotonic()
         with ThreadPoolExecutor(16) as callers:
@@ -130,7 +130,7 @@ def test_a_frozen_postgresql_does_not_hold_callers_for_long(
         assert {answer.status_code for answer in answers} == {503}
         assert monotonic() - began < 15
     finally:
-        killable_engines.postgres.thaw()
+        killable_engines.postgres.resume()
     eventually(lambda: api.create(headers, merchant_reference="after").status_code in (200, 201))
 
 

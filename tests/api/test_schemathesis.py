@@ -23,7 +23,7 @@ from schemathesis.engine.run import PhaseName
 from services.api.app import BASE_PATH, make_app
 from shared.platform.database.pool import Database
 from shared.platform.settings import Settings
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.api.conftest import MakeApplication, credentials_of
 from tests.api.running_api import running_api
 from tests.servers import serve

@@ -12,7 +12,7 @@ import pytest
 
 from services.checkout.providers import calling
 from services.checkout.providers.calling import NoAnswerError, NotSentError, ProviderClient, Reply
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.webhooks.certificates import Authority
 
 Behaviour = Callable[[socket.socket], None]

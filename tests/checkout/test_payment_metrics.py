@@ -15,7 +15,7 @@ from shared.domain.attempts.start import begin
 from shared.domain.attempts.states import Answer, AttemptState
 from shared.domain.intents.intent import Intent
 from shared.domain.payment_methods import PaymentMethod
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.checkout.world import CheckoutWorld
 from tests.clock import Clock
 from tests.waiting import eventually

@@ -23,7 +23,7 @@ from shared.platform.encryption import SecretBox
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.settings import CheckoutSettings, PublicUrls, SandboxSettings, Settings
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.checkout.customer import Customer
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox
 from tests.scheduler.running_jobs import running_jobs

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.compose.composes import Compose
 from tests.compose.surroundings import ProgramFailedError, run
 from tests.waiting import eventually

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from stack.jars import ensure_jars
-from stack.maven import fetch_jar
+from stack.jars import ensure_jars, fetch_jar
 from stack.options import cache_directory
 from tests.compose.base_image import IMAGE as BASE
 from tests.compose.base_image import ensure_base, pip_settings

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.compose.project import ROOT, Project
 from tests.compose.projects import Projects
 from tests.compose.surroundings import ProgramFailedError, run

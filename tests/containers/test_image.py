@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.containers.compose_files import PROJECT
 
 DOCKERFILE = (PROJECT / "Dockerfile").read_text()

@@ -15,7 +15,7 @@ from aiosmtpd.controller import Controller
 
 from shared.domain.accounts.roles import Role
 from shared.platform.settings import DashboardSettings, MailSettings
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.clock import Clock
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient

@@ -11,7 +11,7 @@ from uuid import uuid4
 import requests
 
 from shared.domain.deliveries.signing import build_body, sign_body, signing_key
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.merchants.document import copy_files
 from tests.merchants.languages import PATH, Language
 from tests.waiting import eventually

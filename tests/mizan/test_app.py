@@ -13,7 +13,7 @@ from shared.domain.applications.webhook_secrets import open_webhook_secret
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from shared.platform.tokens import hash_of
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.clock import Clock
 from tests.constants import UNKNOWN_ID
 from tests.mizan.conftest import KEY, Mizan

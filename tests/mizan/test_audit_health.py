@@ -15,7 +15,7 @@ from services.dashboard.applications.test_delivery import send_test_delivery
 from shared.domain.attempts.states import Answer
 from shared.domain.deliveries.pause import pause_webhooks
 from shared.platform.database.pool import Database
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.mizan.audited_life import URL, Life, WholeLife
 from tests.mizan.conftest import Mizan
 from tests.scheduler.history import History

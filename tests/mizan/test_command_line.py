@@ -9,7 +9,7 @@ import pytest
 
 from shared.platform.database.schema import head_revision
 from shared.platform.settings import DatabaseSettings, KafkaSettings
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.mizan.conftest import Mizan
 
 

@@ -14,7 +14,7 @@ from shared.platform.kafka import clients
 from shared.platform.kafka.inspection import inspector
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.mizan.conftest import Mizan
 from tests.scheduler.deliveries import Line
 from tests.waiting import eventually

@@ -11,7 +11,7 @@ from time import monotonic, sleep
 import pytest
 
 from services.monitor.inspection.services import LIMIT_S, look_at_services, reasons_in
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 
 DEEP = b'{"checks":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
 

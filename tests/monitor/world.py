@@ -15,7 +15,7 @@ from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from shared.platform.outbound_url import WebhookUrl
 from shared.platform.settings import Settings, WebhookSettings
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.page_client import PageClient
 from tests.servers import serve
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 import requests
 
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from stack.services import SERVICES
 from tests.checkout.customer import Customer
 from tests.databases import Databases
@@ -21,8 +21,7 @@ from tests.observability.exposed import read, texts
 from tests.observability.expressions import named_in
 from tests.observability.files import PROMETHEUS, alerts, all_expressions
 from tests.observability.prometheus_tools import find_tool
-from tests.stack.running_stack import RunningStack
-from tests.stack.whole_stack import whole_stack
+from tests.stack.running_stack import RunningStack, whole_stack
 from tests.waiting import eventually
 from tests.webhooks.receivers import Receiver
 

@@ -11,8 +11,7 @@ import pytest
 
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.readme.documents import README, commands
-from tests.stack.running_stack import PROJECT, RunningStack
-from tests.stack.whole_stack import whole_stack
+from tests.stack.running_stack import PROJECT, RunningStack, whole_stack
 
 _NOT_HERE = re.compile(r"make run|make test|docker[ -]compose ")
 """The stack of this test is what `make run` starts; this is `make test`; and containers have a proof of their own."""

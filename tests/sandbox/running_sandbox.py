@@ -13,7 +13,7 @@ from uuid import uuid4
 import psutil
 import requests
 
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.logs import attach_log
 from tests.waiting import eventually
 

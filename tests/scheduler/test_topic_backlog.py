@@ -156,14 +156,14 @@ def test_nobody_is_disturbed(line: Line) -> None:
 def test_with_kafka_away_it_says_so_within_seconds(killable_engines: Engines, line: Line, how: str) -> None:
     """Whether connections are refused or nobody answers; and it knows again once Kafka is back."""
     line.put(WEBHOOKS_DELIVER, b"x", age_s=100)
-    killable_engines.kafka.kill() if how == "killed" else killable_engines.kafka.freeze()
+    killable_engines.kafka.kill() if how == "killed" else killable_engines.kafka.suspend()
     began = monotonic()
     try:
         with pytest.raises(KafkaUnavailableError, match="the backlog is not known"):
             oldest_s(line)
         assert monotonic() - began < 8
     finally:
-        killable_engines.kafka.start() if how == "killed" else killable_engines.kafka.thaw()
+        killable_engines.kafka.start() if how == "killed" else killable_engines.kafka.resume()
     # It grew older while Kafka was away and came back.
     assert 100 <= eventually(lambda: _known(line)) < 100 + monotonic() - began + 10
 

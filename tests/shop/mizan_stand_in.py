@@ -9,7 +9,7 @@ from uuid import uuid4
 from flask import Flask, request
 from flask.typing import ResponseReturnValue
 
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.servers import serve
 
 

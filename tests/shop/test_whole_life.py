@@ -16,8 +16,7 @@ from tests.checkout.customer import Customer
 from tests.databases import Databases
 from tests.engines import TestEngines
 from tests.page_client import page_text
-from tests.stack.running_stack import RunningStack
-from tests.stack.whole_stack import whole_stack
+from tests.stack.running_stack import RunningStack, whole_stack
 from tests.stack_payments import GOOD_CARD
 from tests.waiting import eventually
 

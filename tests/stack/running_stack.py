@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from stack.free_ports import find_free_ports, is_free
-from stack.leftovers import find_leftovers, stop_leftovers
+from stack.orphans import find_orphans, stop_orphans
+from stack.ports import find_free_ports, is_free
 from tests.logs import attach_log
 from tests.waiting import eventually
 
@@ -99,10 +101,31 @@ class RunningStack:
         return answer
 
     def left_behind(self) -> list[str]:
-        return [" ".join(process.cmdline()) for process in find_leftovers(self.directory).all()]
+        return [" ".join(process.cmdline()) for process in find_orphans(self.directory).all()]
 
     def end(self) -> None:
         """For the end of a test, whatever happened in it."""
         if self._process.poll() is None:
             self.stop()
-        stop_leftovers(self.directory, print)
+        stop_orphans(self.directory, print)
+
+
+@contextmanager
+def whole_stack(
+    directory: Path, database_url: str, kafka_servers: str, topic_prefix: str, **environment: str
+) -> Iterator[RunningStack]:
+    """Ready, and ended afterwards, whatever happened meanwhile."""
+    running = RunningStack(
+        directory,
+        module="stack",
+        port_base=0,
+        DATABASE_URL=database_url,
+        KAFKA_BOOTSTRAP_SERVERS=kafka_servers,
+        KAFKA_TOPIC_PREFIX=topic_prefix,
+        **environment,
+    )
+    try:
+        running.wait_ready(within=150)
+        yield running
+    finally:
+        running.end()

@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-from stack.demo import no_demo
-from stack.front import run
+from stack.launcher import run
 from stack.options import read_options
 from stack.services import Job, Service
+from stack.startup_phases import no_demo
 
 SERVICE = str(Path(__file__).with_name("stand_in_service.py"))
 SERVICES = [

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from stack.class_cache import ensure_class_cache
+from stack.broker import class_cache_path, java_command
 from stack.jars import ensure_jars
-from stack.java import class_cache, java_command
+from stack.kafka import ensure_class_cache
 from stack.options import cache_directory
 
 
@@ -16,7 +16,7 @@ def jars(tmp_path: Path) -> Iterator[list[Path]]:
     """Kafka's, in another place, so that they have a cache of their own."""
     made = [tmp_path / jar.name for jar in ensure_jars(cache_directory())]
     yield made
-    for file in (class_cache(made), class_cache(made).with_suffix(".lock")):
+    for file in (class_cache_path(made), class_cache_path(made).with_suffix(".lock")):
         file.unlink(missing_ok=True)
 
 
@@ -26,7 +26,7 @@ def test_it_is_made_once_and_used(jars: list[Path], tmp_path: Path) -> None:
         jar.symlink_to(real)
     assert not any("AOTCache" in word for word in java_command(jars, tmp_path, "kafka.Kafka"))
     ensure_class_cache(jars)
-    made = class_cache(jars)
+    made = class_cache_path(jars)
     assert made.stat().st_size > 1_000_000
     assert f"-XX:AOTCache={made}" in java_command(jars, tmp_path, "kafka.Kafka")
     before = made.stat().st_mtime_ns
@@ -37,4 +37,4 @@ def test_it_is_made_once_and_used(jars: list[Path], tmp_path: Path) -> None:
 def test_where_it_cannot_be_made_there_is_none(jars: list[Path]) -> None:
     """Whoever starts Kafka finds out what is wrong, with a better message."""
     ensure_class_cache(jars)
-    assert not class_cache(jars).exists()
+    assert not class_cache_path(jars).exists()

@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from stack.broker import BrokerPorts
 from stack.engines import Engines, embedded_engines
 from stack.errors import StackError
-from stack.family import runs
 from stack.kafka import KafkaCluster, count_brokers
+from stack.processes import is_running
 from tests.waiting import eventually
 
 
@@ -95,9 +95,9 @@ def test_database_restarts_in_place(killable_engines: Engines) -> None:
 @pytest.mark.kills
 def test_frozen_broker_answers_again_after_thaw(killable_engines: Engines) -> None:
     """SIGSTOP makes a broker that accepts connections and answers nothing."""
-    killable_engines.kafka.freeze()
+    killable_engines.kafka.suspend()
     assert count_brokers(killable_engines.kafka_bootstrap_servers) == 0
-    killable_engines.kafka.thaw()
+    killable_engines.kafka.resume()
     assert eventually(lambda: count_brokers(killable_engines.kafka_bootstrap_servers)) == 1
 
 
@@ -115,9 +115,9 @@ def test_engines_die_with_the_process_that_made_them(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         servers = [psutil.Process(pid) for pid in json.loads(process.stdout.readline())]
-        assert all(runs(server) for server in servers)
+        assert all(is_running(server) for server in servers)
         os.kill(process.pid, signal.SIGKILL)
-    assert eventually(lambda: not any(runs(server) for server in servers))
+    assert eventually(lambda: not any(is_running(server) for server in servers))
 
 
 def test_directory_of_another_cluster_size_is_refused(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
-"""Kafka's jars: whole ones in the cache, whatever happened to the download."""
+"""The first start's download is seen to go on, and a full disk is told as such."""
 
+import errno
 import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,8 +10,39 @@ from threading import Barrier
 import pytest
 
 from stack.errors import StackError
-from stack.jars import ensure_jars
-from stack.lock_file import LockedJar, read_lock, write_lock
+from stack.jars import LockedJar, ensure_jars, read_lock, write_lock
+from stack.output import ProgressLines
+
+EXAMPLE_JARS = [LockedJar(f"org.example:jar{number}:1.0", "0" * 64, 1_000_000) for number in range(40)]
+
+
+def test_a_line_for_each_quarter_and_after_ten_silent_seconds() -> None:
+    """Not one for each of the jars, and not none on a slow line."""
+    now = [0.0]
+    lines: list[str] = []
+    progress = ProgressLines(len(EXAMPLE_JARS), 40_000_000, clock=lambda: now[0], write=lines.append)
+    for number, jar in enumerate(EXAMPLE_JARS):
+        now[0] += 11.0 if number == 2 else 0.1
+        progress.downloaded(jar.size)
+    assert lines == [
+        "Downloading Kafka, 40 jars, 40 MB (once per user)",
+        "  3 of 40 jars, 3 MB",
+        "  13 of 40 jars, 13 MB",
+        "  23 of 40 jars, 23 MB",
+        "  33 of 40 jars, 33 MB",
+        "  40 of 40 jars, 40 MB",
+    ]
+
+
+def test_a_full_disk_is_not_taken_for_a_broken_network(tmp_path: Path) -> None:
+    def full_disk(_coordinate: str, _directory: Path) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(StackError) as caught:
+        ensure_jars(tmp_path, jars=EXAMPLE_JARS[:1], fetch=full_disk)
+    assert "No space left on device" in caught.value.problem
+    assert "Make room" in caught.value.remedy
+
 
 CONTENT = {"org.example:one:1.0": b"one" * 1000, "org.example:two:2.0": b"two" * 1000}
 JARS = [

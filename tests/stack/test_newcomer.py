@@ -14,8 +14,7 @@ import requests
 
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.checkout.customer import Customer
-from tests.stack.running_stack import PROJECT, RunningStack
-from tests.stack.whole_stack import whole_stack
+from tests.stack.running_stack import PROJECT, RunningStack, whole_stack
 from tests.waiting import eventually
 from tests.webhooks.merchants import is_signed
 from tests.webhooks.receivers import Receiver

@@ -8,10 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from stack.engine_ports import EnginePorts
 from stack.errors import StackError
-from stack.free_ports import CANDIDATES, find_free_ports, is_free
-from stack.service_ports import check_service_ports
+from stack.ports import CANDIDATES, EnginePorts, check_service_ports, find_free_ports, is_free
 from stack.services import Service
 
 SERVICES = [Service("api", 1, ("api",)), Service("scheduler", 6, ("scheduler",))]
@@ -72,8 +70,6 @@ def test_taken_engine_port_is_replaced(tmp_path: Path) -> None:
 
 def test_engine_ports_keep_out_of_the_services_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Regression: a broker took a port that was free when it started, and meant for a service that starts later."""
-    monkeypatch.setattr(
-        "stack.engine_ports.find_free_ports", lambda count: list(range(20_000, 20_000 + count))
-    )
+    monkeypatch.setattr("stack.ports.find_free_ports", lambda count: list(range(20_000, 20_000 + count)))
     assert EnginePorts(tmp_path, 20_000).postgres() == 20_020
     assert EnginePorts(tmp_path, 20_010).postgres() not in range(20_010, 20_030), "also a remembered one"

@@ -9,13 +9,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from stack.child_process import ChildProcess
-from stack.data_directory import LONGEST_PATH
+from stack.engines import ChildProcess
 from stack.errors import StackError
-from stack.free_ports import find_free_ports
-from stack.guardian import Guardian
-from stack.postgres import Postgres
-from stack.postmaster import postmaster_of
+from stack.ports import find_free_ports
+from stack.postgres import Postgres, find_postmaster
+from stack.postgres_data import MAX_PATH_LENGTH
+from stack.watchdog import Watchdog
 
 
 @pytest.fixture(scope="module")
@@ -29,23 +28,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Postgres:
 
 
 @pytest.fixture
-def guardian() -> Iterator[Guardian]:
-    made = Guardian()
+def watchdog() -> Iterator[Watchdog]:
+    made = Watchdog()
     yield made
-    made.dismiss()
+    made.stop()
 
 
-def start(server: Postgres, guardian: Guardian, log: Path) -> ChildProcess:
-    process = ChildProcess(server.command(), log=log, guardian=guardian)
+def start(server: Postgres, watchdog: Watchdog, log: Path) -> ChildProcess:
+    process = ChildProcess(server.command(), log=log, watchdog=watchdog)
     process.start()
     server.wait_ready(log, process.running)
     return process
 
 
 @pytest.mark.kills
-def test_runs_in_a_deep_directory(server: Postgres, guardian: Guardian, tmp_path: Path) -> None:
+def test_runs_in_a_deep_directory(server: Postgres, watchdog: Watchdog, tmp_path: Path) -> None:
     """A path too long for a unix socket is no obstacle; the password is asked for and private."""
-    process = start(server, guardian, tmp_path / "log")
+    process = start(server, watchdog, tmp_path / "log")
     try:
         with psycopg.connect(server.url) as connection:
             row = connection.execute("select current_database(), current_user").fetchone()
@@ -58,7 +57,7 @@ def test_runs_in_a_deep_directory(server: Postgres, guardian: Guardian, tmp_path
 
 
 @pytest.mark.kills
-def test_stale_pid_file_of_a_living_program(server: Postgres, guardian: Guardian, tmp_path: Path) -> None:
+def test_stale_pid_file_of_a_living_program(server: Postgres, watchdog: Watchdog, tmp_path: Path) -> None:
     """After a crash the pid in postmaster.pid may belong to another program: it is left alone, we start."""
     owner = server.data.stat().st_uid if os.geteuid() == 0 else None
     with subprocess.Popen(["/bin/sleep", "60"], user=owner) as stranger:
@@ -66,7 +65,7 @@ def test_stale_pid_file_of_a_living_program(server: Postgres, guardian: Guardian
             pid_file = server.data / "postmaster.pid"
             pid_file.write_text(f"{stranger.pid}\n{server.data}\n")
             assert any("postmaster.pid" in note for note in server.prepare())
-            process = start(server, guardian, tmp_path / "log")
+            process = start(server, watchdog, tmp_path / "log")
             assert stranger.poll() is None
             process.kill()
         finally:
@@ -74,11 +73,11 @@ def test_stale_pid_file_of_a_living_program(server: Postgres, guardian: Guardian
 
 
 @pytest.mark.kills
-def test_running_server_is_not_doubled(server: Postgres, guardian: Guardian, tmp_path: Path) -> None:
+def test_running_server_is_not_doubled(server: Postgres, watchdog: Watchdog, tmp_path: Path) -> None:
     """A server that really runs on the directory is named with its pid, and its pid file stays."""
-    process = start(server, guardian, tmp_path / "log")
+    process = start(server, watchdog, tmp_path / "log")
     try:
-        found = postmaster_of(server.data)
+        found = find_postmaster(server.data)
         assert found is not None
         assert found.pid == process.pid
         with pytest.raises(StackError, match=f"already runs .*pid {process.pid}"):
@@ -110,18 +109,18 @@ def test_half_made_data_directory_is_made_again(tmp_path: Path) -> None:
 
 def test_too_deep_directory_is_refused(tmp_path: Path) -> None:
     """Beyond what PostgreSQL can hold, the length is told instead of a strange failure later."""
-    deep = tmp_path.joinpath(*["d" * 100] * (LONGEST_PATH // 100 + 1))
+    deep = tmp_path.joinpath(*["d" * 100] * (MAX_PATH_LENGTH // 100 + 1))
     with pytest.raises(StackError, match="too deep"):
         Postgres(deep, 1).prepare()
 
 
 @pytest.mark.kills
-def test_runs_below_a_closed_directory(tmp_path: Path, guardian: Guardian) -> None:
+def test_runs_below_a_closed_directory(tmp_path: Path, watchdog: Watchdog) -> None:
     """A directory nobody else may enter, like root's home, stays closed, and PostgreSQL runs below it."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     server = Postgres(closed / "postgres", find_free_ports(1)[0], durable=False)
     server.prepare()
-    start(server, guardian, tmp_path / "log").kill()
+    start(server, watchdog, tmp_path / "log").kill()
     if sys.platform == "linux":
         assert closed.stat().st_mode & 0o777 == 0o700

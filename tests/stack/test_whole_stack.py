@@ -15,9 +15,9 @@ import psutil
 import psycopg
 import pytest
 
-from stack.family import runs
-from stack.free_ports import is_free
 from stack.kafka import count_brokers
+from stack.ports import is_free
+from stack.processes import is_running
 from tests.engines import TestEngines
 from tests.stack.running_stack import PROJECT, RunningStack, free_port_base
 from tests.waiting import eventually
@@ -60,7 +60,7 @@ def get(port: int, path: str) -> Any:
 
 
 def all_gone(pids: dict[str, int]) -> bool:
-    return not any(psutil.pid_exists(pid) and runs(psutil.Process(pid)) for pid in pids.values())
+    return not any(psutil.pid_exists(pid) and is_running(psutil.Process(pid)) for pid in pids.values())
 
 
 def has_new_pid(stack: RunningStack, before: dict[str, Any], name: str) -> bool:

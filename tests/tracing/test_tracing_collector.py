@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from shared.domain.intents.intent import Intent
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.api.conftest import credentials_of
 from tests.api.running_api import RunningApi, running_api
 from tests.checkout.processes import checkout_processes

@@ -10,8 +10,7 @@ from playwright.sync_api import expect
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.browser import Visitors
 from tests.dashboard.browser.colleague import Colleague, Colleagues
-from tests.stack.running_stack import RunningStack
-from tests.stack.whole_stack import whole_stack
+from tests.stack.running_stack import RunningStack, whole_stack
 from tests.stack_payments import StackPayments
 from tests.waiting import eventually
 from tests.webhooks.receivers import Received, Receiver, Reply

@@ -18,8 +18,7 @@ from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, r
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.browser import Visitors
 from tests.monitor.browser.watcher import Watcher, Watchers
-from tests.stack.running_stack import RunningStack
-from tests.stack.whole_stack import whole_stack
+from tests.stack.running_stack import RunningStack, whole_stack
 from tests.stack_payments import BEING_CONFIRMED, SILENT_CARD, StackPayments
 from tests.waiting import eventually
 from tests.webhooks.receivers import Receiver

@@ -11,7 +11,7 @@ import pytest
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.waiting import error_text, eventually
 
 
@@ -125,14 +125,14 @@ def test_a_server_that_hangs_is_given_up(
     """Frozen, it keeps the connection and says nothing; its own time limit cannot end that, ours does."""
     database = Database(replace(database_settings, statement_timeout_s=1, connect_timeout_s=1), "test")
     database.check()
-    killable_engines.postgres.freeze()
+    killable_engines.postgres.suspend()
     try:
         started = monotonic()
         with pytest.raises(DatabaseUnavailableError):
             database.check()
         assert 1 < monotonic() - started < 10
     finally:
-        killable_engines.postgres.thaw()
+        killable_engines.postgres.resume()
     eventually(lambda: not error_text(database.check, DatabaseUnavailableError))
     database.close()
 
@@ -146,9 +146,9 @@ def test_a_transaction_on_a_server_that_hangs_is_given_up_too(
     try:
         with pytest.raises(DatabaseUnavailableError), database.transaction() as connection:
             connection.execute("insert into merchants (name) values ('frozen')")
-            killable_engines.postgres.freeze()
+            killable_engines.postgres.suspend()
     finally:
-        killable_engines.postgres.thaw()
+        killable_engines.postgres.resume()
     eventually(lambda: not error_text(database.check, DatabaseUnavailableError))
     database.close()
 

@@ -209,9 +209,9 @@ def test_one_that_cannot_learn_whether_records_wait_is_noticed(
     with running(loop):
         eventually(loop._assignment.all)
         stays_content(loop)
-        killable_engines.kafka.freeze()
+        killable_engines.kafka.suspend()
         try:
             eventually(lambda: "cannot learn" in says(loop))
         finally:
-            killable_engines.kafka.thaw()
+            killable_engines.kafka.resume()
         eventually(lambda: not says(loop))

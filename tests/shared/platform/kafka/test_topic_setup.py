@@ -15,7 +15,7 @@ from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.kafka.topic_setup import TopicsDifferError, ensure_topics
 from shared.platform.settings import KafkaSettings
-from stack.free_ports import find_free_ports
+from stack.ports import find_free_ports
 from tests.waiting import eventually
 
 WORK = Topic("work", 3, timedelta(days=2), key="x")

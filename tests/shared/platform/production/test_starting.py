@@ -18,8 +18,8 @@ from shared.domain.accounts.operators import add_operator
 from shared.platform.production.demo_data import OPERATOR
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.errors import StackError
-from stack.jobs import run_job
 from stack.services import JOBS
+from stack.startup_phases import run_job
 from tests.servers import ServiceProcess
 from tests.shared.platform.production.conftest import GOOD
 from tests.waiting import eventually

@@ -306,7 +306,7 @@ def test_with_kafka_away_it_says_so_within_seconds_and_sees_again_after(
     """With the same clients, whether connections are refused or nobody answers; and it can be closed meanwhile."""
     line.put(WEBHOOKS_SLOW, b"x", age_s=100)
     assert _seen(kafka_inspector) is not None
-    killable_engines.kafka.kill() if how == "killed" else killable_engines.kafka.freeze()
+    killable_engines.kafka.kill() if how == "killed" else killable_engines.kafka.suspend()
     try:
         KafkaInspector(line.settings, ALL_TOPICS).close()
         for _ in range(2):
@@ -315,7 +315,7 @@ def test_with_kafka_away_it_says_so_within_seconds_and_sees_again_after(
                 kafka_inspector.inspect()
             assert monotonic() - began < 8
     finally:
-        killable_engines.kafka.start() if how == "killed" else killable_engines.kafka.thaw()
+        killable_engines.kafka.start() if how == "killed" else killable_engines.kafka.resume()
     snapshot = eventually(lambda: _seen(kafka_inspector))
     assert snapshot is not None
     assert lag_in(snapshot, WEBHOOKS_SLOW).lag == 1

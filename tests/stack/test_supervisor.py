@@ -10,9 +10,9 @@ from typing import NoReturn
 
 import pytest
 
+from stack.launcher import StopRequested
 from stack.programs import Program
-from stack.stop_signals import StopRequested
-from stack.supervision import Supervision
+from stack.supervisor import Supervisor
 
 pytestmark = pytest.mark.stack
 
@@ -20,38 +20,38 @@ SLEEPER = Program("sleeper", "sleepers", ("/bin/sleep", "600"), stop_seconds=60)
 
 
 @pytest.fixture
-def supervision(tmp_path: Path) -> Iterator[Supervision]:
-    made = Supervision([SLEEPER], {}, directory=tmp_path, logs=tmp_path)
+def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    made = Supervisor([SLEEPER], {}, directory=tmp_path, logs=tmp_path)
     made.wait_ready()
     yield made
     made.shut_down()
 
 
-def test_one_that_has_hardly_been_started_is_stopped_at_once(supervision: Supervision) -> None:
+def test_one_that_has_hardly_been_started_is_stopped_at_once(supervisor: Supervisor) -> None:
     """It is a copy of supervisord for a moment, which would take the signal for its own and forget it."""
     for _ in range(60):
-        supervision.start("sleeper")
+        supervisor.start("sleeper")
         began = monotonic()
-        supervision.stop_group("sleepers")
+        supervisor.stop_group("sleepers")
         assert monotonic() - began < SLEEPER.stop_seconds / 2
 
 
 @pytest.mark.kills
-def test_a_question_that_a_signal_interrupted_spoils_none_after_it(supervision: Supervision) -> None:
+def test_a_question_that_a_signal_interrupted_spoils_none_after_it(supervisor: Supervisor) -> None:
     """A stop may come while supervisord has yet to answer."""
 
     def stop(*_: object) -> NoReturn:
         raise StopRequested
 
     before = signal.signal(signal.SIGUSR1, stop)
-    os.kill(supervision.pid, signal.SIGSTOP)
+    os.kill(supervisor.pid, signal.SIGSTOP)
     try:
         with pytest.raises(StopRequested):
             Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-            supervision.start("sleeper")
+            supervisor.start("sleeper")
     finally:
-        os.kill(supervision.pid, signal.SIGCONT)
+        os.kill(supervisor.pid, signal.SIGCONT)
         signal.signal(signal.SIGUSR1, before)
-    assert set(supervision.states()) == {"sleeper"}
-    supervision.stop_group("sleepers")
-    assert not supervision.states()["sleeper"].pid
+    assert set(supervisor.states()) == {"sleeper"}
+    supervisor.stop_group("sleepers")
+    assert not supervisor.states()["sleeper"].pid

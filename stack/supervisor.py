@@ -1,13 +1,16 @@
-"""supervisord as our child, driven through its public XML-RPC interface only."""
+"""The settings file of supervisord, written afresh at every start."""
 
 import contextlib
 import http.client
+import os
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, cast
@@ -19,13 +22,70 @@ from supervisor.states import ProcessStates
 from supervisor.xmlrpc import SupervisorTransport
 
 from stack.errors import StackError
+from stack.processes import POLL_SECONDS, wait_until
 from stack.programs import Program
-from stack.supervisord_conf import supervisord_conf
-from stack.waiting import POLL_SECONDS, wait_until
 
-START_SECONDS = 30
+
+def supervisord_conf(programs: Sequence[Program], *, directory: Path, logs: Path, socket: Path) -> str:
+    """The programs are in starting order; left to itself, supervisord stops the groups in reverse."""
+    sections = [
+        _section("unix_http_server", {"file": str(socket), "chmod": "0700"}),
+        _section("supervisord", _own_settings(directory, logs)),
+        _section(
+            "rpcinterface:supervisor",
+            {"supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"},
+        ),
+    ]
+    for priority, (group, members) in enumerate(groupby(programs, key=lambda program: program.group)):
+        names = []
+        for program in members:
+            names.append(program.name)
+            sections.append(_section(f"program:{program.name}", _program_settings(program, logs)))
+        sections.append(_section(f"group:{group}", {"programs": ",".join(names), "priority": str(priority)}))
+    return "\n".join(sections)
+
+
+def _own_settings(directory: Path, logs: Path) -> dict[str, str]:
+    settings = {
+        "nodaemon": "true",
+        "logfile": str(logs / "supervisor.log"),
+        "logfile_maxbytes": "5MB",
+        "logfile_backups": "1",
+        "pidfile": str(directory / "supervisord.pid"),
+    }
+    # Says that running as root is meant; without it supervisord warns at every start.
+    return settings | ({"user": "root"} if os.geteuid() == 0 else {})
+
+
+def _program_settings(program: Program, logs: Path) -> dict[str, str]:
+    return {
+        "command": shlex.join(program.command),
+        "directory": str(program.directory),
+        "environment": ",".join(f'{name}="{value}"' for name, value in program.environment.items()),
+        "autostart": "false",
+        "autorestart": "true",
+        "startretries": "5",
+        "stopsignal": program.stop_signal,
+        "stopwaitsecs": str(program.stop_seconds),
+        # A graceful stop is the main process's to organise; a kill has to reach its workers too.
+        "stopasgroup": "false",
+        "killasgroup": "true",
+        "redirect_stderr": "true",
+        "stdout_logfile": str(logs / f"{program.name}.log"),
+        "stdout_logfile_maxbytes": "20MB",
+        "stdout_logfile_backups": "3",
+    }
+
+
+def _section(name: str, settings: dict[str, str]) -> str:
+    # supervisord expands %(name)s in values.
+    lines: Iterable[str] = (f"{key}={value.replace('%', '%%')}\n" for key, value in settings.items() if value)
+    return f"[{name}]\n{''.join(lines)}"
+
+
+SUPERVISOR_START_SECONDS = 30
 # The path of a unix socket has room for about a hundred bytes, on some systems fewer.
-LONGEST_SOCKET_DIRECTORY = 60
+MAX_SOCKET_DIRECTORY_LENGTH = 60
 
 
 class SupervisorGoneError(Exception):
@@ -42,7 +102,7 @@ class ProcessState:
     """It ended too often right after its start, and is not started again."""
 
 
-class Supervision:
+class Supervisor:
     """A running supervisord with the programs it was given, none of them started yet."""
 
     def __init__(
@@ -66,7 +126,11 @@ class Supervision:
 
     def wait_ready(self) -> None:
         wait_until(
-            self._answers, name="supervisord", log=self._log, seconds=START_SECONDS, running=self.running
+            self._answers,
+            name="supervisord",
+            log=self._log,
+            seconds=SUPERVISOR_START_SECONDS,
+            running=self.running,
         )
 
     def running(self) -> bool:
@@ -85,7 +149,7 @@ class Supervision:
     def stop_group(self, group: str) -> None:
         """Stop all processes of a group together and wait until they have ended."""
         members = [name for name, its_group in self._groups.items() if its_group == group]
-        while any(self._is_copy(self.states()[name].pid) for name in members):
+        while any(self._is_forked_copy(self.states()[name].pid) for name in members):
             time.sleep(POLL_SECONDS)
         self._call("stopProcessGroup", group, False)
         # supervisord looks around once a second by itself, and at every call.
@@ -100,11 +164,11 @@ class Supervision:
         with contextlib.suppress(SupervisorGoneError, Fault):
             self._call("shutdown")
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(START_SECONDS)
+            self._process.wait(SUPERVISOR_START_SECONDS)
         self._rpc("close")()
-        _forget(self._socket_link)
+        _remove_socket_directory(self._socket_link)
 
-    def _is_copy(self, pid: int) -> bool:
+    def _is_forked_copy(self, pid: int) -> bool:
         """Just forked, it is not yet the program, and would take the signal for supervisord's, and forget it."""
         try:
             return bool(pid) and psutil.Process(pid).cmdline() == psutil.Process(self.pid).cmdline()
@@ -149,15 +213,15 @@ def _state(info: Mapping[str, Any]) -> ProcessState:
 
 def _short_temporary_directory(link: Path) -> Path:
     """A private place for the socket, and a link to it from the stack's own directory."""
-    _forget(link)
+    _remove_socket_directory(link)
     usual = Path(tempfile.gettempdir())
-    parent = usual if len(str(usual)) <= LONGEST_SOCKET_DIRECTORY else Path("/tmp")  # noqa: S108 - mkdtemp is private
+    parent = usual if len(str(usual)) <= MAX_SOCKET_DIRECTORY_LENGTH else Path("/tmp")  # noqa: S108 - mkdtemp is private
     made = Path(tempfile.mkdtemp(prefix="mizan-", dir=parent))
     link.symlink_to(made)
     return made
 
 
-def _forget(link: Path) -> None:
+def _remove_socket_directory(link: Path) -> None:
     """Remove the socket's directory, also that of an earlier run which was killed."""
     if link.is_symlink():
         rmtree(link.readlink(), ignore_errors=True)

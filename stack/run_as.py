@@ -1,4 +1,4 @@
-"""Becomes another program under another account: `as_account.py UID GID DIRECTORY PROGRAM ARGUMENTS…`.
+"""Becomes another program under another account: `run_as.py UID GID DIRECTORY PROGRAM ARGUMENTS…`.
 
 Enters DIRECTORY while it still may, so that the program can live below directories closed to its account.
 """

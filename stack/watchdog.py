@@ -10,31 +10,31 @@ import sys
 import psutil
 
 
-class Guardian:
+class Watchdog:
     """The side of the process whose children shall not outlive it."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "stack.guardian"], stdin=subprocess.PIPE, text=True, start_new_session=True
+            [sys.executable, "-m", "stack.watchdog"], stdin=subprocess.PIPE, text=True, start_new_session=True
         )
 
-    def guard(self, pid: int) -> None:
+    def watch(self, pid: int) -> None:
         assert self._process.stdin is not None
         print(pid, file=self._process.stdin, flush=True)
 
-    def dismiss(self) -> None:
+    def stop(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
 
 
 def main() -> None:
-    guarded: list[psutil.Process] = []
+    watched: list[psutil.Process] = []
     for line in sys.stdin:
         # A process object remembers when it began, so a pid given to another program later is left alone.
         with contextlib.suppress(psutil.NoSuchProcess):
-            guarded.append(psutil.Process(int(line)))
-    for process in guarded:
+            watched.append(psutil.Process(int(line)))
+    for process in watched:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
 

@@ -5,22 +5,22 @@ import socket
 import pytest
 
 from stack.errors import StackError
-from stack.free_ports import find_free_ports
-from stack.given_engines import check_given_database, check_given_kafka
+from stack.ports import find_free_ports
+from stack.startup_phases import check_external_database, check_external_kafka
 from tests.engines import TestEngines
 
 
 def test_reachable_engines_pass(engines: TestEngines) -> None:
     """A database that answers and a broker that accepts connections are taken as they are."""
-    check_given_database(engines.database_url)
-    check_given_kafka(engines.kafka_bootstrap_servers)
+    check_external_database(engines.database_url)
+    check_external_kafka(engines.kafka_bootstrap_servers)
 
 
 def test_unreachable_database_is_told_without_password() -> None:
     """Host and port are named, the password is not."""
     (port,) = find_free_ports(1)
     with pytest.raises(StackError) as caught:
-        check_given_database(f"postgresql://mizan:hunter2@127.0.0.1:{port}/mizan")
+        check_external_database(f"postgresql://mizan:hunter2@127.0.0.1:{port}/mizan")
     assert f"127.0.0.1:{port}/mizan" in caught.value.problem
     assert "hunter2" not in str(caught.value)
 
@@ -29,14 +29,14 @@ def test_wrong_password_is_told_without_password(engines: TestEngines) -> None:
     """A refusal by the server is passed on, without what was wrong."""
     url = engines.database_url.replace("://mizan:", "://mizan:hunter2")
     with pytest.raises(StackError, match="password authentication failed") as caught:
-        check_given_database(url)
+        check_external_database(url)
     assert "hunter2" not in str(caught.value)
 
 
 def test_unreadable_address_is_told_without_password() -> None:
     """An address that cannot be parsed is not quoted."""
     with pytest.raises(StackError) as caught:
-        check_given_database("postgresql://mizan:hunter2@[::1/mizan")
+        check_external_database("postgresql://mizan:hunter2@[::1/mizan")
     assert "hunter2" not in str(caught.value)
 
 
@@ -44,6 +44,6 @@ def test_one_reachable_broker_is_enough() -> None:
     """The list of servers is a choice; only when none answers is it an error."""
     dead, alive = find_free_ports(2)
     with socket.create_server(("127.0.0.1", alive)):
-        check_given_kafka(f"127.0.0.1:{dead},127.0.0.1:{alive}")
+        check_external_kafka(f"127.0.0.1:{dead},127.0.0.1:{alive}")
     with pytest.raises(StackError, match=f"127.0.0.1:{dead}"):
-        check_given_kafka(f"127.0.0.1:{dead}")
+        check_external_kafka(f"127.0.0.1:{dead}")

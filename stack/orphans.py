@@ -7,15 +7,16 @@ from pathlib import Path
 
 import psutil
 
-from stack.family import family_of, send, wait_gone
-from stack.postmaster import postmaster_of
-from stack.programs import MARK
+from stack.postgres import find_postmaster
+from stack.processes import process_tree, send_signal, wait_until_gone
 
-STOP_SECONDS = 60
+ORPHAN_STOP_SECONDS = 60
+STACK_DIR_VARIABLE = "MIZAN_STACK_DIR"
+"""The environment variable that identifies every process of a stack, also if nothing supervises it any more."""
 
 
 @dataclass
-class Leftovers:
+class OrphanProcesses:
     """What still runs of the stack in one directory."""
 
     supervisors: list[psutil.Process] = field(default_factory=list)
@@ -27,25 +28,25 @@ class Leftovers:
         return [*self.supervisors, *self.services, *self.brokers, *self.databases]
 
 
-def stop_leftovers(directory: Path, say: Callable[[str], None]) -> bool:
+def stop_orphans(directory: Path, say: Callable[[str], None]) -> bool:
     """Stop what runs under this directory's mark; says what it finds. Returns whether there was anything."""
-    found = find_leftovers(directory)
+    found = find_orphans(directory)
     if not found.all():
         return False
     say("Stopping processes that nobody watches over any more: " + ", ".join(map(_describe, found.all())))
     # A supervisord that lives stops its programs in the right order by itself, and must not restart any.
     for process in found.supervisors:
-        _stop(family_of(process.pid), [process], signal.SIGTERM)
-    rest = find_leftovers(directory)
+        _stop(process_tree(process.pid), [process], signal.SIGTERM)
+    rest = find_orphans(directory)
     _stop(rest.services, rest.services, signal.SIGTERM)
     _stop(rest.brokers, rest.brokers, signal.SIGTERM)
     for process in rest.databases:
-        _stop(family_of(process.pid), [process], signal.SIGINT)
+        _stop(process_tree(process.pid), [process], signal.SIGINT)
     return True
 
 
-def find_leftovers(directory: Path) -> Leftovers:
-    found = Leftovers()
+def find_orphans(directory: Path) -> OrphanProcesses:
+    found = OrphanProcesses()
     for process in _marked(directory):
         command = process.info["cmdline"] or []
         if "supervisor.supervisord" in command:
@@ -55,7 +56,7 @@ def find_leftovers(directory: Path) -> Leftovers:
         elif command and Path(command[0]).name != "postgres":
             found.services.append(process)
     # PostgreSQL writes its title over its environment, so its own pid file leads to it instead.
-    if server := postmaster_of(directory / "postgres" / "data"):
+    if server := find_postmaster(directory / "postgres" / "data"):
         found.databases.append(server)
     return found
 
@@ -65,18 +66,21 @@ def _marked(directory: Path) -> Iterator[psutil.Process]:
     own = {us.pid, *(parent.pid for parent in us.parents())}
     for process in psutil.process_iter(["cmdline", "environ", "status"]):
         environment = process.info["environ"] or {}
-        is_ours = environment.get(MARK) == str(directory) and process.info["status"] != psutil.STATUS_ZOMBIE
+        is_ours = (
+            environment.get(STACK_DIR_VARIABLE) == str(directory)
+            and process.info["status"] != psutil.STATUS_ZOMBIE
+        )
         if is_ours and process.pid not in own:
             yield process
 
 
 def _stop(family: list[psutil.Process], asked: list[psutil.Process], stop_signal: signal.Signals) -> None:
     """Ask `asked` to end, frozen or not; what is left of the whole family in the end is killed."""
-    send(signal.SIGCONT, family)
-    send(stop_signal, asked)
-    left = wait_gone(family, STOP_SECONDS)
-    send(signal.SIGKILL, left)
-    wait_gone(left, STOP_SECONDS)
+    send_signal(signal.SIGCONT, family)
+    send_signal(stop_signal, asked)
+    left = wait_until_gone(family, ORPHAN_STOP_SECONDS)
+    send_signal(signal.SIGKILL, left)
+    wait_until_gone(left, ORPHAN_STOP_SECONDS)
 
 
 def _describe(process: psutil.Process) -> str:

@@ -1,19 +1,85 @@
 """A PostgreSQL data directory: made once, whole or not at all, with its password and database."""
 
 import os
+import pwd
 import secrets
 import shutil
+import stat
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from stack.accounts import OWN_DIRECTORY, Account, open_the_way
 from stack.errors import StackError
+
+CANDIDATES = ("postgres", "nobody")
+CURRENT_DIRECTORY = Path("/proc/self/cwd")
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account other than the one that runs the stack."""
+
+    name: str
+    uid: int
+    gid: int
+
+    def command(self, program: Path, directory: Path, arguments: list[str]) -> list[str]:
+        """Runs `program` as this account, with `directory` as its working directory."""
+        wrapper = str(Path(__file__).with_name("run_as.py"))
+        become = [sys.executable, "-I", "-S", wrapper, str(self.uid), str(self.gid), str(directory)]
+        return [*become, str(program), *arguments]
+
+    def own(self, path: Path) -> None:
+        os.chown(path, self.uid, self.gid)
+
+
+def choose_account(data: Path) -> Account | None:
+    """The account to run PostgreSQL under; None means our own. Existing data stays with its owner."""
+    if os.geteuid() != 0:
+        return None
+    if data.exists() and data.stat().st_uid != 0:
+        return _account(pwd.getpwuid(data.stat().st_uid))
+    for name in CANDIDATES:
+        try:
+            return _account(pwd.getpwnam(name))
+        except KeyError:
+            continue
+    raise StackError(
+        "PostgreSQL refuses to run as root, and there is no account to lend it.",
+        f"Make one of the accounts {CANDIDATES}, or run as a user other than root.",
+    )
+
+
+def _account(entry: pwd.struct_passwd) -> Account:
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+
+
+def allow_traversal(path: Path) -> list[Path]:
+    """Let other accounts pass through the directories above `path`; returns those that were closed to them.
+
+    Only the search bit is added, and only where it is missing: names below stay unlistable.
+    """
+    opened = []
+    for directory in path.resolve().parents:
+        mode = directory.stat().st_mode
+        if mode & stat.S_IXOTH:
+            continue
+        try:
+            directory.chmod(stat.S_IMODE(mode) | stat.S_IXOTH)
+        except OSError as error:
+            raise StackError(
+                f"PostgreSQL cannot run as root, and no other account may pass through {directory}.",
+                f"Run `chmod o+x {directory}`, or run as a user other than root.",
+            ) from error
+        opened.append(directory)
+    return opened
+
 
 USER = "mizan"
 DATABASE = "mizan"
 # PostgreSQL cuts paths at 1024 bytes and appends its own file names.
-LONGEST_PATH = 900
+MAX_PATH_LENGTH = 900
 INITDB_OPTIONS = (
     f"--username={USER}",
     "--pwfile=../password",
@@ -54,13 +120,13 @@ class DataDirectory:
 
     def _as_seen_inside(self, data: Path) -> str:
         """The account may not be allowed to come to its data by the path; it is put there instead."""
-        return str(OWN_DIRECTORY if self.account and OWN_DIRECTORY.exists() else data)
+        return str(CURRENT_DIRECTORY if self.account and CURRENT_DIRECTORY.exists() else data)
 
     def prepare(self) -> list[str]:
         """Make the data directory if there is none; returns what a person should be told."""
-        if len(os.fsencode(self.path)) > LONGEST_PATH:
+        if len(os.fsencode(self.path)) > MAX_PATH_LENGTH:
             raise StackError(
-                f"{self.home} is too deep for PostgreSQL: its path may have {LONGEST_PATH} bytes.",
+                f"{self.home} is too deep for PostgreSQL: its path may have {MAX_PATH_LENGTH} bytes.",
                 "Choose a shorter one with STACK_DIR=/some/directory.",
             )
         self.home.mkdir(parents=True, exist_ok=True)
@@ -75,9 +141,9 @@ class DataDirectory:
         if self.account is None:
             return []
         self.home.chmod(0o755)
-        opened = open_the_way(self.programs / "postgres")
-        if not OWN_DIRECTORY.exists():
-            opened += open_the_way(self.path)
+        opened = allow_traversal(self.programs / "postgres")
+        if not CURRENT_DIRECTORY.exists():
+            opened += allow_traversal(self.path)
         return [f"Let the account {self.account.name} pass through {path} (chmod o+x)." for path in opened]
 
     def _check_version(self) -> None:

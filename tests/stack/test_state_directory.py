@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stack.cleaning import clean
-from stack.directory_lock import lock_directory
 from stack.errors import StackError
 from stack.options import Options, read_options
+from stack.state_directory import clean, lock_directory
 
 
 @pytest.fixture

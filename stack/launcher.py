@@ -1,0 +1,237 @@
+"""An interrupt that reached make alone: GNU make keeps it to itself, and waits for us for ever."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from stack.errors import StackError
+from stack.options import Options
+from stack.orphans import stop_orphans
+from stack.output import Console, banner
+from stack.ports import check_service_ports
+from stack.process_follower import ProcessFollower
+from stack.programs import common_environment
+from stack.services import JOBS, SERVICES, SHOP, Job, Service
+from stack.startup_phases import (
+    Demo,
+    Engine,
+    StartupPhase,
+    ensure_demo,
+    no_demo,
+    prepare_database,
+    prepare_kafka,
+    run_job,
+    services_phase,
+)
+from stack.state_directory import StackFile, lock_directory
+from stack.supervisor import ProcessState, Supervisor, SupervisorGoneError
+
+_INTERRUPT = 1 << (signal.SIGINT - 1)
+
+
+class MakeInterrupt:
+    """Make catches SIGINT until it has got one. Only where /proc tells; elsewhere it never happened."""
+
+    def __init__(self) -> None:
+        self._parent = os.getppid()
+        self._caught = _catches_interrupts(self._parent)
+
+    def received(self) -> bool:
+        return self._caught and not _catches_interrupts(self._parent)
+
+
+def _catches_interrupts(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    caught = next((line for line in status.splitlines() if line.startswith("SigCgt:")), "SigCgt: 0")
+    return bool(int(caught.split()[1], 16) & _INTERRUPT)
+
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StopRequested(BaseException):
+    """Somebody wants the stack to stop. Not an Exception, so that nobody mistakes it for a failure."""
+
+
+def _request_stop(_number: int, _frame: FrameType | None) -> None:
+    ignore_stop_signals()
+    raise StopRequested
+
+
+def ignore_stop_signals() -> None:
+    """From here on the signals change nothing: stopping is under way."""
+    for number in STOP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def stop_signals() -> Iterator[None]:
+    # Who starts us with nohup wants us to outlive the terminal.
+    wanted = [number for number in STOP_SIGNALS if number != signal.SIGHUP or not _is_ignored(number)]
+    before = {number: signal.signal(number, _request_stop) for number in wanted}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _is_ignored(number: signal.Signals) -> bool:
+    return signal.getsignal(number) == signal.SIG_IGN
+
+
+MakeDemo = Callable[[Path, Mapping[str, str]], Demo]
+# What `mizan` has to know of the services' environment; it reads it from stack.json.
+_SETTINGS_FOR_COMMANDS = {
+    "MIZAN_SECRET_KEYS_FILE": "secret_keys_file",
+    "WEBHOOK_ALLOW_PRIVATE": "webhook_allow_private",
+    "SANDBOX_SECRET_FILE": "sandbox_secret_file",
+}
+
+
+def run(
+    options: Options,
+    services: Sequence[Service] = (*SERVICES, SHOP),
+    jobs: Sequence[Job] = JOBS,
+    make_demo: MakeDemo = ensure_demo,
+) -> int:
+    """Run a stack until somebody stops it; returns the exit status."""
+    console = Console(colour=options.colour)
+    try:
+        with stop_signals(), lock_directory(options.directory, os.getpid()):
+            wanted = [service for service in services if service.in_production or not options.is_production]
+            Launcher(options, wanted, jobs, no_demo if options.is_production else make_demo, console).run()
+    except StopRequested:
+        return 0
+    except StackError as error:
+        console.print_error(error)
+        return 1
+    return 0
+
+
+class Launcher:
+    """One run of the stack in one directory."""
+
+    def __init__(
+        self,
+        options: Options,
+        services: Sequence[Service],
+        jobs: Sequence[Job],
+        make_demo: MakeDemo,
+        console: Console,
+    ) -> None:
+        self._options = options
+        self._services = services
+        self._jobs = jobs
+        self._make_demo = make_demo
+        self._console = console
+        self._logs = options.directory / "logs"
+        self._stack_file = StackFile(options)
+        self._make = MakeInterrupt()
+        self._supervisor: Supervisor | None = None
+        self._started: list[StartupPhase] = []
+        self._began = time.monotonic()
+
+    def run(self) -> None:
+        self._stack_file.remove()
+        stop_orphans(self._options.directory, self._console.info)
+        check_service_ports(self._services, self._options.port_base)
+        try:
+            self._start_and_follow()
+        except SupervisorGoneError:
+            raise StackError(
+                "supervisord, which watches over the processes, has died; everything was stopped.",
+                f"Start again. Its log is {self._logs / 'supervisor.log'}.",
+            ) from None
+        finally:
+            ignore_stop_signals()
+            self._stop()
+
+    def _start_and_follow(self) -> None:
+        database, kafka = prepare_database(self._options), prepare_kafka(self._options)
+        for note in (*database.notes, *kafka.notes):
+            self._console.info(note)
+        engine_phases = [engine.phase for engine in (database, kafka) if engine.phase]
+        services = services_phase(self._services, self._options)
+        environment = common_environment(self._options, database.address, kafka.address)
+        supervisor = self._supervise([*engine_phases, services], environment)
+        for phase in engine_phases:
+            self._start(phase, supervisor)
+        for job in self._jobs:
+            run_job(job, environment, self._logs / f"{job.name}.log")
+            self._console.info(f"{job.name} done")
+        demo = self._make_demo(self._options.directory, environment)
+        self._start(services, supervisor)
+        phases = [*engine_phases, services]
+        self._follow(supervisor, phases, self._addresses(database, kafka), environment, demo)
+
+    def _supervise(self, phases: Sequence[StartupPhase], environment: Mapping[str, str]) -> Supervisor:
+        programs = [program for phase in phases for program in phase.programs]
+        self._console.name_processes(program.name for program in programs)
+        self._supervisor = Supervisor(
+            programs, environment, directory=self._options.directory, logs=self._logs
+        )
+        self._supervisor.wait_ready()
+        return self._supervisor
+
+    def _start(self, phase: StartupPhase, supervisor: Supervisor) -> None:
+        began = time.monotonic()
+        self._started.append(phase)
+        running = {program.name: supervisor.start(program.name) for program in phase.programs}
+        for program in phase.programs:
+            phase.wait_ready(program, self._logs / f"{program.name}.log", running[program.name])
+        self._console.info(f"{phase.title} ready in {time.monotonic() - began:.1f} s")
+
+    def _addresses(self, database: Engine, kafka: Engine) -> dict[str, str]:
+        addresses: dict[str, str] = {}
+        for service in self._services:
+            addresses |= service.addresses(self._options.port_base)
+        return addresses | {"database_url": database.address, "kafka_bootstrap_servers": kafka.address}
+
+    def _follow(
+        self,
+        supervisor: Supervisor,
+        phases: Sequence[StartupPhase],
+        addresses: Mapping[str, str],
+        environment: Mapping[str, str],
+        demo: Demo,
+    ) -> None:
+        for_operators = {
+            key: environment[name] for name, key in _SETTINGS_FOR_COMMANDS.items() if name in environment
+        }
+
+        def write_pids(states: Mapping[str, ProcessState]) -> None:
+            pids = {name: state.pid for name, state in states.items() if state.pid}
+            own = {"supervisor": supervisor.pid, "stack": os.getpid()}
+            self._stack_file.write({**addresses, **for_operators}, {**pids, **own}, demo)
+
+        programs = [program for phase in phases for program in phase.programs]
+        seconds = time.monotonic() - self._began
+        self._console.print(banner(addresses, demo, self._stack_file.path, self._logs, seconds))
+        # Writes the file, for which scripts wait: whoever sees it can count on all before it.
+        watch = ProcessFollower(supervisor, programs, self._logs, self._console, write_pids)
+        watch.follow(self._make.received)
+
+    def _stop(self) -> None:
+        self._stack_file.remove()
+        if self._supervisor is not None:
+            try:
+                self._stop_in_order(self._supervisor)
+            except SupervisorGoneError:
+                self._console.warn("supervisord does not answer; stopping its processes one by one")
+            self._supervisor.shut_down()
+        stop_orphans(self._options.directory, self._console.info)
+        self._console.info("Everything is stopped")
+
+    def _stop_in_order(self, supervisor: Supervisor) -> None:
+        programs = [program for phase in self._started for program in phase.programs]
+        for group in dict.fromkeys(program.group for program in reversed(programs)):
+            self._console.info(f"Stopping {group}")
+            supervisor.stop_group(group)

@@ -1,0 +1,68 @@
+"""Waiting for something to become true, with a deadline and an eye on the process it depends on."""
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import psutil
+
+from stack.errors import StackError
+
+POLL_SECONDS = 0.05
+
+
+def last_lines(log: Path, count: int = 20) -> str:
+    try:
+        return "\n".join(log.read_text(errors="replace").splitlines()[-count:])
+    except OSError:
+        return ""
+
+
+def wait_until(
+    ready: Callable[[], bool], *, name: str, log: Path, seconds: float, running: Callable[[], bool]
+) -> None:
+    """Return once `ready()`. A process that ended or is too slow becomes an error with the end of its log."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if not running():
+            problem = f"{name} ended while it was starting."
+        elif time.monotonic() > deadline:
+            problem = f"{name} is not ready after {seconds:.0f} seconds."
+        else:
+            time.sleep(POLL_SECONDS)
+            continue
+        raise StackError(f"{problem} The end of its log:\n{last_lines(log)}", f"The whole log is in {log}.")
+
+
+def process_tree(pid: int) -> list[psutil.Process]:
+    try:
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def send_signal(number: signal.Signals, family: Iterable[psutil.Process]) -> None:
+    for process in family:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+
+
+def is_running(process: psutil.Process) -> bool:
+    """A zombie runs no more, even where nobody collects it (containers without an init process)."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until_gone(family: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Wait until nobody of the family runs; returns those that still do when the time is over."""
+    deadline = time.monotonic() + seconds
+    left = [process for process in family if is_running(process)]
+    while left and time.monotonic() < deadline:
+        time.sleep(0.02)
+        left = [process for process in left if is_running(process)]
+    return left

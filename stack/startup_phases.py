@@ -1,0 +1,211 @@
+"""A database or a Kafka given from outside: is it there? Asked at the start, without telling secrets."""
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from shared.platform.process import EX_CONFIG
+from stack.errors import StackError
+from stack.kafka import KafkaCluster, install_kafka
+from stack.options import Options
+from stack.ports import EnginePorts
+from stack.postgres import Postgres
+from stack.processes import process_tree, send_signal, wait_until
+from stack.programs import DEMO_FILE, PROJECT, Program, broker_program, postgres_program, service_program
+from stack.services import Job, Service
+
+CONNECT_SECONDS = 5
+
+
+def check_external_database(url: str) -> None:
+    try:
+        with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
+            connection.execute("select 1")
+    except psycopg.Error as error:
+        raise StackError(
+            f"The database of DATABASE_URL ({_address(url)}) cannot be used: {_without_password(url, error)}",
+            "Start that server or correct DATABASE_URL; without DATABASE_URL, PostgreSQL is embedded.",
+        ) from None
+
+
+def check_external_kafka(bootstrap_servers: str) -> None:
+    """One reachable server is enough. How to sign in to it (SASL, TLS) is for the services to know."""
+    reasons = []
+    for server in bootstrap_servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+        except OSError as error:
+            reasons.append(f"{server}: {error}")
+        else:
+            return
+    raise StackError(
+        f"No server of KAFKA_BOOTSTRAP_SERVERS can be reached ({'; '.join(reasons)}).",
+        "Start one or correct KAFKA_BOOTSTRAP_SERVERS; without it, Kafka is embedded.",
+    )
+
+
+def _parts(url: str) -> dict[str, str]:
+    try:
+        return {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+    except psycopg.Error:
+        return {}
+
+
+def _address(url: str) -> str:
+    parts = _parts(url)
+    return f"{parts.get('host', 'default host')}:{parts.get('port', '5432')}/{parts.get('dbname', '')}"
+
+
+def _without_password(url: str, error: psycopg.Error) -> str:
+    password = _parts(url).get("password")
+    text = " ".join(str(error).split())
+    # An address that cannot even be parsed is quoted in the message, password and all.
+    if not password:
+        return "the address cannot be read or the server refuses it" if "@" in text else text
+    return text.replace(password, "***")
+
+
+SERVICE_SECONDS = 60
+Running = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class StartupPhase:
+    """Programs that start together, and how to wait for the real readiness of each."""
+
+    title: str
+    programs: tuple[Program, ...]
+    wait_ready: Callable[[Program, Path, Running], None]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """PostgreSQL or Kafka as the services see it; `phase` is None when it was given from outside."""
+
+    address: str
+    phase: StartupPhase | None
+    notes: tuple[str, ...] = ()
+
+
+def prepare_database(options: Options) -> Engine:
+    if options.database_url is not None:
+        check_external_database(options.database_url)
+        return Engine(options.database_url, None)
+    ports = EnginePorts(options.directory, options.port_base)
+    server = Postgres(options.directory / "postgres", ports.postgres())
+    notes = server.prepare()
+    phase = StartupPhase(
+        "PostgreSQL", (postgres_program(server),), lambda _, log, running: server.wait_ready(log, running)
+    )
+    return Engine(server.url, phase, tuple(notes))
+
+
+def prepare_kafka(options: Options) -> Engine:
+    if options.kafka_bootstrap_servers is not None:
+        check_external_kafka(options.kafka_bootstrap_servers)
+        return Engine(options.kafka_bootstrap_servers, None)
+    ports = EnginePorts(options.directory, options.port_base).brokers(options.brokers)
+    cluster = KafkaCluster(options.directory / "kafka", ports, install_kafka(options.cache))
+    cluster.prepare()
+    phase = StartupPhase(
+        "Kafka",
+        tuple(broker_program(broker) for broker in cluster.brokers),
+        lambda _, log, running: cluster.wait_ready(log, running),
+    )
+    return Engine(cluster.bootstrap_servers, phase)
+
+
+def services_phase(services: Sequence[Service], options: Options) -> StartupPhase:
+    programs = tuple(service_program(service, options.port_base, options.directory) for service in services)
+    return StartupPhase("Services", programs, _wait_for_service)
+
+
+def _wait_for_service(program: Program, log: Path, running: Running) -> None:
+    port = int(program.environment["HTTP_PORT"])
+    wait_until(lambda: is_ready(port), name=program.name, log=log, seconds=SERVICE_SECONDS, running=running)
+
+
+def is_ready(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def run_job(job: Job, environment: Mapping[str, str], log: Path) -> None:
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            job.command,
+            env=dict(environment),
+            cwd=PROJECT,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        status = process.wait()
+    except BaseException:
+        send_signal(signal.SIGKILL, process_tree(process.pid))
+        process.wait()
+        raise
+    if status == EX_CONFIG:
+        raise StackError(
+            log.read_text(errors="replace").strip(),
+            "Put these right in the environment, and start again.",
+        )
+    if status != 0:
+        output_text = log.read_text(errors="replace").strip()
+        raise StackError(
+            f"{job.name} failed with exit status {status}. It said:\n{output_text}",
+            f"Run it by itself once the cause is removed, or start again. Its output is in {log}.",
+        )
+
+
+Demo = Mapping[str, str]
+_DEMO_KEYS = (
+    "application_id",
+    "api_key",
+    "access_token",
+    "webhook_secret",
+    "owner_email",
+    "owner_password",
+    "operator_email",
+    "operator_password",
+)
+"""What stack.json says of it."""
+
+
+def ensure_demo(directory: Path, environment: Mapping[str, str]) -> Demo:
+    """Its credentials and its people's passwords, which only the file of `mizan demo` knows."""
+    path = directory / DEMO_FILE
+    webhook_url = f"{environment['SHOP_PUBLIC_URL']}/webhooks/mizan"
+    command = (sys.executable, "-m", "mizan", "demo", "--file", str(path), "--webhook-url", webhook_url)
+    made = subprocess.run(
+        command, env=dict(environment), cwd=PROJECT, capture_output=True, text=True, check=False
+    )
+    if made.returncode != 0:
+        raise StackError(
+            f"The demo application could not be made. It said:\n{made.stderr.strip()}",
+            "Start again once the cause is removed.",
+        )
+    known: dict[str, str] = json.loads(path.read_text())
+    return {name: known[name] for name in _DEMO_KEYS}
+
+
+def no_demo(_directory: Path, _environment: Mapping[str, str]) -> Demo:
+    return {}

@@ -1,0 +1,165 @@
+"""What the front notices while the stack is up, told by supervisord's words about it."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from stack.output import Console
+from stack.process_follower import LogTail, ProcessFollower, format_log_line
+from stack.programs import Program
+from stack.supervisor import ProcessState, Supervisor
+
+PROGRAM = Program("api", "api", ("api",))
+
+
+class Told:
+    """Stands in for supervisord."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+
+    def states(self) -> dict[str, ProcessState]:
+        return state(self._pid)
+
+
+def state(pid: int, *, given_up: bool = False) -> dict[str, ProcessState]:
+    return {"api": ProcessState("api", pid, given_up)}
+
+
+@pytest.fixture
+def written() -> list[int]:
+    """The pids that went to stack.json, one after the other."""
+    return []
+
+
+@pytest.fixture
+def watch(tmp_path: Path, written: list[int]) -> ProcessFollower:
+    def write(states: Mapping[str, ProcessState]) -> None:
+        written.append(states["api"].pid)
+
+    supervisor = cast("Supervisor", Told(100))
+    return ProcessFollower(supervisor, [PROGRAM], tmp_path, Console(colour=False), write)
+
+
+def test_nothing_new_is_not_told(
+    watch: ProcessFollower, written: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A process that just goes on is no news."""
+    watch.report_changes(state(100))
+    assert capsys.readouterr().out == ""
+    assert written == [100]
+
+
+def test_restart_is_told_with_both_pids(
+    watch: ProcessFollower, written: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The end and the new start are told, also when a look falls between them, and stack.json follows."""
+    watch.report_changes(state(0))
+    watch.report_changes(state(200))
+    out = capsys.readouterr().out
+    assert "api (pid 100) has ended" in out
+    assert "api was restarted (pid 100 → 200)" in out
+    assert written == [100, 0, 200]
+
+
+def test_given_up_is_told_once_with_the_log(
+    watch: ProcessFollower, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A process that cannot be restarted is told loudly, with the end of its log, and the rest goes on."""
+    (tmp_path / "api.log").write_text("cannot read the key file\n")
+    watch.report_changes(state(0, given_up=True))
+    watch.report_changes(state(0, given_up=True))
+    out = capsys.readouterr().out
+    assert out.count("not restarted any more") == 1
+    assert "cannot read the key file" in out
+    assert "Everything else runs on" in out
+
+
+def test_log_lines_carry_the_name(
+    watch: ProcessFollower, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each new line of a log is printed under its process's name."""
+    (tmp_path / "api.log").write_text("hello\n")
+    watch.print_new_lines()
+    watch.close()
+    assert capsys.readouterr().out == "api | hello\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def follow(log: Path) -> Iterator[Callable[[], LogTail]]:
+    """Starts to follow the log."""
+    tails: list[LogTail] = []
+
+    def make() -> LogTail:
+        tails.append(LogTail(log))
+        return tails[-1]
+
+    yield make
+    for tail in tails:
+        tail.close()
+
+
+def test_only_new_whole_lines(log: Path, follow: Callable[[], LogTail]) -> None:
+    """What was there before is not repeated, and a line is told once it is whole."""
+    log.write_text("old\n")
+    tail = follow()
+    with log.open("a") as file:
+        file.write("new\nha")
+        file.flush()
+        assert tail.new_lines() == ["new"]
+        file.write("lf\n")
+        file.flush()
+        assert tail.new_lines() == ["half"]
+    assert tail.new_lines() == []
+
+
+def test_goes_on_after_rotation(log: Path, follow: Callable[[], LogTail]) -> None:
+    """The end of the rotated file comes first, then the new file from its beginning."""
+    log.write_text("")
+    tail = follow()
+    log.write_text("last of the old\n")
+    log.rename(log.with_name("log.1"))
+    log.write_text("first of the new\n")
+    assert [line for _ in range(3) for line in tail.new_lines()] == ["last of the old", "first of the new"]
+
+
+def test_file_that_comes_later(log: Path, follow: Callable[[], LogTail]) -> None:
+    """A log that does not exist yet is read from its first line once it does."""
+    tail = follow()
+    assert tail.new_lines() == []
+    log.write_text("hello\n")
+    assert tail.new_lines() == ["hello"]
+
+
+def test_json_line_becomes_words() -> None:
+    """Time of day, level and what happened come first, then the rest; the service is the prefix's business."""
+    line = json.dumps(
+        {
+            "timestamp": "2026-11-15T02:37:01.587588Z",
+            "level": "warning",
+            "service": "api",
+            "event": "slow answer",
+            "request_id": "r-1",
+        }
+    )
+    assert format_log_line(line) == "02:37:01.587 WARNING slow answer request_id=r-1"
+
+
+def test_traceback_stands_on_its_own_lines() -> None:
+    """An exception is not squeezed into one line."""
+    line = json.dumps({"event": "failed", "level": "error", "exception": "Traceback:\n  here"})
+    assert format_log_line(line).endswith("failed\nTraceback:\n  here")
+
+
+@pytest.mark.parametrize("line", ["plain words", "{not json", "[1]", '{"no": "event"}', ""])
+def test_other_lines_stay(line: str) -> None:
+    """What is not a log record of ours is shown as it is."""
+    assert format_log_line(line) == line
