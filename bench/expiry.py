@@ -10,7 +10,7 @@ from bench.due_intents import DUE, fill_due
 from bench.figures import Figure, percentile, ratio
 from bench.world import World
 from services.scheduler.jobs.expiry import POLL_INTERVAL_S, IntentExpiry
-from shared.domain.intents.store import DUE as IS_DUE
+from shared.domain.intents.store import DUE_CONDITION as IS_DUE
 from shared.domain.intents.store import expire_sql
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database

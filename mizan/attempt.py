@@ -8,8 +8,8 @@ from mizan.installation import installation, transaction_in
 from mizan.operator_account import operator
 from mizan.output import json_option, show_table, timestamp
 from shared.domain.attempts.duplicates import list_open_duplicates, mark_handled
-from shared.domain.attempts.operator_decision import Decision, decide
-from shared.domain.attempts.states import Answer
+from shared.domain.attempts.operator_decision import OperatorDecision, apply_decision
+from shared.domain.attempts.states import ProviderAnswer
 from shared.domain.attempts.undecided import list_undecided
 from shared.platform.uuids import uuid_in
 
@@ -58,14 +58,14 @@ def undecided_command(as_json: bool) -> None:
 
 @attempt_group.command("decide")
 @attempt_argument
-@click.argument("outcome", type=click.Choice([Answer.PAID.value, Answer.DECLINED.value]))
+@click.argument("outcome", type=click.Choice([ProviderAnswer.PAID.value, ProviderAnswer.DECLINED.value]))
 @click.option("--reason", required=True, help="How you know, for whoever looks at it later.")
 @click.option("--reference", help="The provider's own name for the payment, if it was paid.")
 def decide_command(attempt: UUID, outcome: str, reason: str, reference: str | None) -> None:
     """Say what became of an attempt, once you know it from the provider. A payment can never be taken back here."""
-    decision = Decision(outcome == Answer.PAID, reason, reference or "")
+    decision = OperatorDecision(outcome == ProviderAnswer.PAID, reason, reference or "")
     with installation() as settings, transaction_in(settings) as connection:
-        settled = decide(connection, attempt, decision, operator())
+        settled = apply_decision(connection, attempt, decision, operator())
     click.echo(f"the attempt is {settled.attempt}, its intent {settled.intent}")
 
 

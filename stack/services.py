@@ -73,7 +73,7 @@ SERVICES = (
     Service(
         "checkout-verifier",
         9,
-        (sys.executable, "-m", "services.checkout.verifier"),
+        (sys.executable, "-m", "services.checkout.verification"),
         MappingProxyType({"checkout_verifier_url": "http://127.0.0.1:{port}"}),
     ),
     Service(

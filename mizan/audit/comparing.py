@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from mizan.audit.checks import CHECKS, Finding
-from shared.domain.attempts.states import CHARGED, UNDER_WAY, AttemptState
+from shared.domain.attempts.states import CHARGED, IN_FLIGHT, AttemptState
 
 _PAID = "paid"
 _MADE_HERE = 7
@@ -82,7 +82,7 @@ def _judge_known(attempt: Attempt, paid: Sequence[Charge], charges: Sequence[Cha
     if is_paid and not paid:
         said = charges[0].status if charges else "knows nothing of it"
         return _finding("payments_charged", attempt.id, f"{stands}; the sandbox: {said}")
-    if paid and not is_paid and attempt.state not in UNDER_WAY:
+    if paid and not is_paid and attempt.state not in IN_FLIGHT:
         return _finding("charges_paid", attempt.id, f"{stands}; charge {paid[0].id} is paid")
     if is_paid and _as_told(paid[0]) != _as_known(attempt):
         detail = f"charge {paid[0].id}: {_as_told(paid[0])}; here: {_as_known(attempt)}"

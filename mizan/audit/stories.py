@@ -7,7 +7,7 @@ from psycopg import Connection
 from mizan.audit.asking import look_for
 from mizan.audit.checks import Found
 from mizan.audit.kept import Kept
-from shared.domain.intents.states import TRANSITIONS, State, event_of
+from shared.domain.intents.states import TRANSITIONS, IntentStatus, event_type_for
 from shared.platform.uuids import moment_of
 
 # An intent whose first months are dropped is told of from some event on. One that has changed since, a day of grace
@@ -57,7 +57,7 @@ def look_at_stories(connection: Connection[Any], kept: Kept) -> Found:
 def steps() -> set[str]:
     """Which event may follow which."""
     return {
-        f"{told_before} then {event_of(before, after)}"
+        f"{told_before} then {event_type_for(before, after)}"
         for (before, _), after in TRANSITIONS.items()
         if before is not None and before is not after
         for told_before in _events_of(before)
@@ -66,13 +66,13 @@ def steps() -> set[str]:
 
 def endings() -> set[str]:
     """Which event may be the last of an intent in which status."""
-    return {f"{state}: {told}" for state in State for told in _events_of(state)}
+    return {f"{state}: {told}" for state in IntentStatus for told in _events_of(state)}
 
 
-def _events_of(state: State) -> set[str]:
+def _events_of(state: IntentStatus) -> set[str]:
     """By which an intent comes to stand so."""
     return {
         str(event)
         for (before, _), after in TRANSITIONS.items()
-        if after is state and (event := event_of(before, after)) is not None
+        if after is state and (event := event_type_for(before, after)) is not None
     }

@@ -72,7 +72,7 @@ class PaymentIntents:
         intent = None
         if known := uuid_in(uuid):
             with self._database.cursor() as cursor:
-                intent = store.find(cursor, known)
+                intent = store.find_intent(cursor, known)
         if intent is None:
             raise NotFound("There is no payment intent with this uuid.")
         if intent.application_id != application_id:

@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Meta
 
 from shared.domain.intents.intent import Intent
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 
 Moment = Annotated[datetime, Meta(tz=True)]
 Uri = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
-Status = Annotated[str, Meta(extra_json_schema={"enum": [state.value for state in State]})]
+Status = Annotated[str, Meta(extra_json_schema={"enum": [state.value for state in IntentStatus]})]
 
 
 class Customer(msgspec.Struct, frozen=True):

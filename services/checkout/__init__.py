@@ -1,1 +1,1 @@
-"""Customers: the hosted payment page, payment attempts, provider adapters, payment verification."""
+"""Checkout: the hosted payment page, payments, payment providers, and the verification of unknown outcomes."""

@@ -1,7 +1,7 @@
 """The checkout's process."""
 
 from services.checkout.app import make_worker_app
-from services.checkout.workshop import SERVICE
+from services.checkout.dependencies import SERVICE
 from shared.platform.web.gunicorn_server import run_pages
 
 

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 from flask import Flask
 
-from services.checkout.language import speak_languages
-from services.checkout.news import News
-from services.checkout.pages import pages_blueprint
-from services.checkout.provider_routes import provider_blueprint
-from services.checkout.rendering import sentence_for
-from services.checkout.troubles import is_for_program, trouble_page
-from services.checkout.workshop import SERVICE, set_up
+from services.checkout.dependencies import SERVICE, build_dependencies
+from services.checkout.pages.error_pages import is_api_request, render_error_page
+from services.checkout.pages.labels import error_message
+from services.checkout.pages.language import register_languages
+from services.checkout.pages.views import pages_blueprint
+from services.checkout.providers.notification_routes import NotificationHandler, provider_blueprint
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.process import begin_worker
@@ -47,14 +46,16 @@ def make_app(settings: Settings, database: Database) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = _MOST_FORM_BYTES
     app.config["MAX_FORM_MEMORY_SIZE"] = _MOST_FORM_BYTES
     app.config["MAX_FORM_PARTS"] = 20
-    workshop = set_up(settings, database)
+    workshop = build_dependencies(settings, database)
     guard = protect_pages(app, settings.public_urls.checkout, settings.secret_keys)
     add_static_urls(app)
-    speak_languages(app)
-    app.jinja_env.globals["sentence"] = sentence_for
+    register_languages(app)
+    app.jinja_env.globals["sentence"] = error_message
     app.register_blueprint(pages_blueprint(database, workshop.accounts, workshop.payments))
-    providers = provider_blueprint(News(database, workshop.following), workshop.accounts, settings.sandbox)
+    providers = provider_blueprint(
+        NotificationHandler(database, workshop.following), workshop.accounts, settings.sandbox
+    )
     guard.exempt(providers)
     app.register_blueprint(providers)
-    answer_errors_as_pages(app, is_for_program=is_for_program, page_of=trouble_page)
+    answer_errors_as_pages(app, is_for_program=is_api_request, page_of=render_error_page)
     return app

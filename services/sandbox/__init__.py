@@ -1,1 +1,1 @@
-"""A stand-in bank and two wallets behind HTTP, with a ledger of its own. Never in production."""
+"""The sandbox: a simulated bank and two simulated wallets behind HTTP, with a ledger. Never runs in production."""

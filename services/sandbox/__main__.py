@@ -3,7 +3,7 @@
 from functools import partial
 
 from services.sandbox.app import SERVICE, make_app
-from services.sandbox.ledger import Ledger, LedgerNotUsableError
+from services.sandbox.ledger import Ledger, LedgerUnavailableError
 from shared.platform.process import begin, refuse
 from shared.platform.settings import SandboxSettings, Settings
 from shared.platform.web.gunicorn_server import gunicorn_config, serve
@@ -23,7 +23,7 @@ def main() -> None:
     try:
         sandbox = _sandbox_in(settings)
         Ledger(sandbox.ledger).close()
-    except (NotWantedError, LedgerNotUsableError) as error:
+    except (NotWantedError, LedgerUnavailableError) as error:
         refuse(SERVICE, error)
     config = gunicorn_config(
         settings.http_host, settings.http_port, settings.metrics_dir, workers=1, threads=_THREADS

@@ -1,17 +1,78 @@
 """Puts the sandbox together."""
 
 from pathlib import Path
+from time import sleep
 
-from flask import Flask
+from flask import Blueprint, Flask, request
 from flask.typing import ResponseReturnValue
 
-from services.sandbox.bank import Bank, OtherChargeError, UnknownChargeError
+from services.sandbox.bank import Bank, ChargeNotFoundError, ConflictingChargeError
+from services.sandbox.charges import Charge
 from services.sandbox.ledger import Ledger
-from services.sandbox.notifying import Notifier
-from services.sandbox.routes import charges_blueprint
-from services.sandbox.shapes import WrongShapeError
+from services.sandbox.notifications import NotificationSender
+from services.sandbox.request_schemas import (
+    InvalidRequestError,
+    parse_charge_request,
+    parse_code_submission,
+    parse_settlement_outcome,
+)
+from services.sandbox.scripted_outcomes import SILENT_OUTCOMES
 from shared.platform.settings import SandboxSettings
+from shared.platform.uuids import uuid_in
 from shared.platform.web.app import create_app
+
+
+def charges_blueprint(bank: Bank, notifier: NotificationSender, silence_s: float) -> Blueprint:
+    charges = Blueprint("charges", __name__, url_prefix="/charges")
+
+    @charges.post("")
+    def charge() -> ResponseReturnValue:
+        made, is_new = bank.charge(parse_charge_request(request.get_data()))
+        if is_new and made.script in SILENT_OUTCOMES:
+            sleep(silence_s)
+        return made.as_json(), 201 if is_new else 200
+
+    @charges.get("")
+    def find() -> ResponseReturnValue:
+        return {"charges": [found.as_json() for found in _found(bank)]}
+
+    @charges.get("/<charge_id>")
+    def show(charge_id: str) -> ResponseReturnValue:
+        return bank.find(charge_id).as_json()
+
+    @charges.post("/<charge_id>/confirm")
+    def confirm(charge_id: str) -> ResponseReturnValue:
+        return bank.confirm(charge_id, parse_code_submission(request.get_data())).as_json()
+
+    @charges.post("/<charge_id>/settle")
+    def settle(charge_id: str) -> ResponseReturnValue:
+        settled, notification = bank.settle(charge_id, parse_settlement_outcome(request.get_data()))
+        return {**settled.as_json(), "notified": notifier.send(notification)}
+
+    return charges
+
+
+def _found(bank: Bank) -> list[Charge]:
+    intent, attempt = _asked("intent"), _asked("attempt")
+    if attempt:
+        return [found for found in bank.find_of_attempt(attempt) if intent in (None, found.intent)]
+    if intent:
+        return bank.find_of_intent(intent)
+    after = _asked("after")
+    if after:
+        return bank.list_after(after)
+    raise InvalidRequestError("intent, attempt or after: one of them must say which charges.")
+
+
+def _asked(name: str) -> str | None:
+    given = request.args.get(name)
+    if given is None:
+        return None
+    uuid = uuid_in(given)
+    if uuid is None:
+        raise InvalidRequestError(f"{name}: Not a valid UUID.")
+    return str(uuid)
+
 
 SERVICE = "sandbox"
 
@@ -19,7 +80,7 @@ SERVICE = "sandbox"
 def make_app(settings: SandboxSettings, metrics_dir: Path | None) -> Flask:
     """In the process that answers: the ledger's connection must not cross a fork."""
     ledger = Ledger(settings.ledger)
-    notifier = Notifier(ledger, settings.secret)
+    notifier = NotificationSender(ledger, settings.secret)
     app = create_app(SERVICE, {"ledger": ledger.check}, metrics_dir)
     app.register_blueprint(charges_blueprint(Bank(ledger), notifier, settings.silence_s))
     _answer_refusals(app)
@@ -28,14 +89,14 @@ def make_app(settings: SandboxSettings, metrics_dir: Path | None) -> Flask:
 
 
 def _answer_refusals(app: Flask) -> None:
-    @app.errorhandler(WrongShapeError)
-    def wrong_shape(error: WrongShapeError) -> ResponseReturnValue:
+    @app.errorhandler(InvalidRequestError)
+    def wrong_shape(error: InvalidRequestError) -> ResponseReturnValue:
         return {"message": str(error)}, 422
 
-    @app.errorhandler(UnknownChargeError)
-    def unknown(error: UnknownChargeError) -> ResponseReturnValue:
+    @app.errorhandler(ChargeNotFoundError)
+    def unknown(error: ChargeNotFoundError) -> ResponseReturnValue:
         return {"message": str(error)}, 404
 
-    @app.errorhandler(OtherChargeError)
-    def other(error: OtherChargeError) -> ResponseReturnValue:
+    @app.errorhandler(ConflictingChargeError)
+    def other(error: ConflictingChargeError) -> ResponseReturnValue:
         return {"message": str(error)}, 409

@@ -12,8 +12,8 @@ from werkzeug.test import TestResponse
 
 from services.api.app import make_app
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
-from shared.domain.intents.states import Trigger
-from shared.domain.intents.store import apply
+from shared.domain.intents.states import IntentTrigger
+from shared.domain.intents.store import apply_trigger
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from shared.platform.settings import (
@@ -126,8 +126,8 @@ def written(database: Database) -> tuple[int, int, int]:
     return row[0], row[1], row[2]
 
 
-def move_intent(database: Database, uuid: str, *triggers: Trigger) -> None:
+def move_intent(database: Database, uuid: str, *triggers: IntentTrigger) -> None:
     """What the checkout and the scheduler do to an intent."""
     for trigger in triggers:
         with database.transaction() as connection:
-            apply(connection, UUID(uuid), trigger)
+            apply_trigger(connection, UUID(uuid), trigger)

@@ -16,7 +16,7 @@ from werkzeug.test import TestResponse
 from services.api.app import BASE_PATH, make_app
 from services.api.openapi.document import make_document
 from services.api.openapi.examples import WEBHOOK_SECRET, raw
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from shared.platform.settings import PublicUrls, Settings
 from shared.platform.web.app import MAX_BODY_BYTES
@@ -85,7 +85,7 @@ def test_limits_are_those_of_the_spec(document: Document) -> None:  # §4.1, §8
 def test_all_fields_of_an_intent_are_always_present(document: Document) -> None:  # §2.1
     intent = document["components"]["schemas"]["PaymentIntent"]
     assert intent["required"] == list(intent["properties"])
-    assert intent["properties"]["status"]["enum"] == [state.value for state in State]
+    assert intent["properties"]["status"]["enum"] == [state.value for state in IntentStatus]
 
 
 def test_both_credentials_are_needed_together(document: Document) -> None:  # §5

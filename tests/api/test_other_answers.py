@@ -95,7 +95,7 @@ def test_our_own_trouble_is_told_without_details(
         raise error
 
     monkeypatch.setattr(store, "create_or_find", fail)
-    monkeypatch.setattr(store, "find", fail)
+    monkeypatch.setattr(store, "find_intent", fail)
     for answer in (merchant.create(), merchant.get(uuid4())):
         _assert_json_message(answer, status)
         assert "payment_intents" not in answer.text

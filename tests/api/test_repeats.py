@@ -8,7 +8,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from shared.domain.applications.credentials import CredentialKind, issue_credential
-from shared.domain.intents.states import Trigger
+from shared.domain.intents.states import IntentTrigger
 from shared.platform.database.pool import Database
 from tests.api.conftest import Merchant, data_of, errors_of, merchant_of, move_intent, written
 
@@ -28,15 +28,18 @@ def test_the_first_create_answers_201_with_a_new_intent(merchant: Merchant, data
     ("triggers", "status"),
     [
         ((), "requires_payment_method"),
-        ((Trigger.ATTEMPT_SENT,), "processing"),
-        ((Trigger.ATTEMPT_SENT, Trigger.ATTEMPT_FAILED), "requires_payment_method"),  # a failed attempt
-        ((Trigger.ATTEMPT_SENT, Trigger.PAYMENT_CONFIRMED), "succeeded"),
-        ((Trigger.EXPIRE,), "canceled"),
-        ((Trigger.EXPIRE, Trigger.PAYMENT_CONFIRMED), "succeeded"),  # paid late
+        ((IntentTrigger.ATTEMPT_SENT,), "processing"),
+        (
+            (IntentTrigger.ATTEMPT_SENT, IntentTrigger.ATTEMPT_FAILED),
+            "requires_payment_method",
+        ),  # a failed attempt
+        ((IntentTrigger.ATTEMPT_SENT, IntentTrigger.PAYMENT_CONFIRMED), "succeeded"),
+        ((IntentTrigger.EXPIRE,), "canceled"),
+        ((IntentTrigger.EXPIRE, IntentTrigger.PAYMENT_CONFIRMED), "succeeded"),  # paid late
     ],
 )
 def test_a_repeat_answers_200_with_the_intent_as_it_is(
-    merchant: Merchant, database: Database, triggers: tuple[Trigger, ...], status: str
+    merchant: Merchant, database: Database, triggers: tuple[IntentTrigger, ...], status: str
 ) -> None:
     """§4.1 rule 2: whatever its status; §3: and leaves that unchanged."""
     made = data_of(merchant.create(), 201)
@@ -157,7 +160,7 @@ def test_the_window_applies_only_on_creation(merchant: Merchant, subtests: pytes
 def test_a_second_payment_needs_a_new_reference(merchant: Merchant, database: Database) -> None:
     """§4.1 rule 6: a paid intent is never made payable again by its own reference, only by another."""
     paid = data_of(merchant.create(merchant_reference="order-1"), 201)
-    move_intent(database, paid["uuid"], Trigger.PAYMENT_CONFIRMED)
+    move_intent(database, paid["uuid"], IntentTrigger.PAYMENT_CONFIRMED)
     assert data_of(merchant.create(merchant_reference="order-1"), 200)["status"] == "succeeded"
     second = data_of(merchant.create(merchant_reference="order-1-again"), 201)
     assert second["uuid"] != paid["uuid"]

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from shared.domain.intents.states import Trigger
+from shared.domain.intents.states import IntentTrigger
 from shared.platform.database.pool import Database
 from tests.api.conftest import PATH, Merchant, data_of, move_intent, written
 from tests.clock import Clock
@@ -32,14 +32,19 @@ def test_an_intent_is_retrieved_as_it_was_created(merchant: Merchant) -> None:
     ("triggers", "statuses"),
     [
         (
-            [Trigger.ATTEMPT_SENT, Trigger.ATTEMPT_FAILED, Trigger.ATTEMPT_SENT, Trigger.PAYMENT_CONFIRMED],
+            [
+                IntentTrigger.ATTEMPT_SENT,
+                IntentTrigger.ATTEMPT_FAILED,
+                IntentTrigger.ATTEMPT_SENT,
+                IntentTrigger.PAYMENT_CONFIRMED,
+            ],
             ["processing", "requires_payment_method", "processing", "succeeded"],
         ),
-        ([Trigger.EXPIRE, Trigger.PAYMENT_CONFIRMED], ["canceled", "succeeded"]),  # paid late
+        ([IntentTrigger.EXPIRE, IntentTrigger.PAYMENT_CONFIRMED], ["canceled", "succeeded"]),  # paid late
     ],
 )
 def test_it_tells_the_current_state(
-    merchant: Merchant, database: Database, clock: Clock, triggers: list[Trigger], statuses: list[str]
+    merchant: Merchant, database: Database, clock: Clock, triggers: list[IntentTrigger], statuses: list[str]
 ) -> None:
     """§4.2: the source of truth after every move; only status and updated_at change."""
     before = data_of(merchant.create(), 201)

@@ -10,8 +10,8 @@ from time import monotonic
 
 import pytest
 
-from services.checkout.providers import calling
-from services.checkout.providers.calling import NoAnswerError, NotSentError, ProviderClient, Reply
+from services.checkout.providers import http_client
+from services.checkout.providers.http_client import HttpReply, NoResponseError, NotSentError, ProviderClient
 from stack.ports import find_free_ports
 from tests.webhooks.certificates import Authority
 
@@ -53,13 +53,13 @@ def with_body(body: bytes, status: str = "200 OK") -> Behaviour:
     return says(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(body), body))
 
 
-def call(url: str, timeout_s: float = 5.0) -> Reply:
+def call(url: str, timeout_s: float = 5.0) -> HttpReply:
     return ProviderClient(url, timeout_s).post_json("/charges", {"card": "4242424242424242"})
 
 
 def test_an_answer() -> None:
     with listening(with_body(b'{"status": "paid"}')) as url:
-        assert call(url) == Reply(200, {"status": "paid"})
+        assert call(url) == HttpReply(200, {"status": "paid"})
 
 
 def test_a_redirect_is_an_answer_and_not_followed() -> None:
@@ -77,7 +77,7 @@ class TestSurelyNotSent:
             call("http://nobody.invalid")
 
     def test_a_connection_that_is_not_made_in_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(calling, "_CONNECT_S", 0.3)
+        monkeypatch.setattr(http_client, "_CONNECT_S", 0.3)
         with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
             address = server.getsockname()
             # Those who knock fill its line, and nobody opens.
@@ -124,7 +124,7 @@ class TestNobodyKnows:
         ids=range(11),
     )
     def test_whatever_it_answers(self, behave: Behaviour) -> None:
-        with listening(behave) as url, pytest.raises(NoAnswerError):
+        with listening(behave) as url, pytest.raises(NoResponseError):
             call(url)
 
     def test_silence(self) -> None:
@@ -133,7 +133,7 @@ class TestNobodyKnows:
             line.recv(1)  # until the caller hangs up
 
         began = monotonic()
-        with listening(behave) as url, pytest.raises(NoAnswerError):
+        with listening(behave) as url, pytest.raises(NoResponseError):
             call(url, timeout_s=0.3)
         assert monotonic() - began < 5
 
@@ -163,7 +163,7 @@ class TestNobodyKnows:
                     continue
 
         began = monotonic()
-        with listening(behave) as url, pytest.raises(NoAnswerError):
+        with listening(behave) as url, pytest.raises(NoResponseError):
             call(url, timeout_s=0.25)
         assert monotonic() - began < 5
 
@@ -185,17 +185,17 @@ class TestNobodyKnows:
             with socket.socket(fileno=line.detach()) as bare:
                 bare.sendall(b"this is no TLS")
 
-        with listening(behave, authority.receiver("localhost")) as url, pytest.raises(NoAnswerError):
+        with listening(behave, authority.receiver("localhost")) as url, pytest.raises(NoResponseError):
             call(url)
 
     def test_a_server_that_speaks_no_tls(self) -> None:
         """Nobody can say what it made of the bytes it got."""
-        with listening(says(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as url, pytest.raises(NoAnswerError):
+        with listening(says(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as url, pytest.raises(NoResponseError):
             call(url.replace("http:", "https:"))
 
 
 def test_errors_never_say_what_was_sent() -> None:
-    with listening(says(b"")) as url, pytest.raises(NoAnswerError) as caught:
+    with listening(says(b"")) as url, pytest.raises(NoResponseError) as caught:
         call(url)
     assert "4242" not in str(caught.value)
     assert caught.value.__cause__ is None

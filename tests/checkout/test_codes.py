@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography.fernet import Fernet
 
-from services.checkout.codes import SEND_AGAIN_AFTER_S, TRIES, VALID_S
-from services.checkout.limits import CODES_PER_INTENT
-from services.checkout.providers.calling import ProviderClient, Reply
-from services.checkout.verifying import Verifier
-from shared.domain.attempts.provider_exchange import Question
+from services.checkout.payments.limits import CODES_PER_INTENT
+from services.checkout.payments.one_time_codes import MAX_TRIES, RESEND_AFTER_S, VALID_S
+from services.checkout.providers.http_client import HttpReply, ProviderClient
+from services.checkout.verification.verifier import Verifier
+from shared.domain.attempts.provider_exchange import StatusInquiry
 from shared.platform.encryption import SecretBox
 from shared.platform.settings import SandboxSettings
 from tests.checkout.test_paying import CODE, FORM, PAID
@@ -56,7 +56,7 @@ def test_five_tries_also_when_they_come_at_once(pages: CheckoutWorld) -> None:
     with ThreadPoolExecutor(20) as pool:
         list(pool.map(lambda tab: tab.enter_code("2222"), tabs))
     (tried,) = pages.rows("select codes_tried from code_challenges")[0]
-    assert 1 <= tried <= TRIES
+    assert 1 <= tried <= MAX_TRIES
     assert pages.rows("select max(sendings) from payment_attempts")[0][0] == tried
 
 
@@ -80,7 +80,7 @@ def test_sent_again_after_a_pause(pages: CheckoutWorld, still: Clock) -> None:
     customer.pay_by_wallet("sadad", "0913632323")
     assert customer.send_again().status_code == 429
     assert "sent a moment ago" in customer.text
-    still.stop_at(NOW + timedelta(seconds=SEND_AGAIN_AFTER_S))
+    still.stop_at(NOW + timedelta(seconds=RESEND_AFTER_S))
     assert customer.send_again().status_code == 200
     assert customer.title == CODE
     assert pages.rows("select codes_sent from code_challenges") == [(2,)]
@@ -92,7 +92,7 @@ def test_sent_again_after_a_pause(pages: CheckoutWorld, still: Clock) -> None:
 def test_sent_again_once_when_asked_twice_at_once(pages: CheckoutWorld, still: Clock) -> None:
     intent = pages.make_intent(expires_at=NOW + timedelta(hours=2))
     pages.customer(intent).pay_by_wallet("sadad", "0913632323")
-    still.stop_at(NOW + timedelta(seconds=SEND_AGAIN_AFTER_S))
+    still.stop_at(NOW + timedelta(seconds=RESEND_AFTER_S))
     tabs = [pages.customer(intent) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda tab: tab.send_again().status_code, tabs))
@@ -104,9 +104,9 @@ def test_a_try_does_not_come_back_with_a_new_code(pages: CheckoutWorld, still: C
     intent = pages.make_intent(expires_at=NOW + timedelta(hours=2))
     customer = pages.customer(intent)
     customer.pay_by_wallet("adfali", "0921234567")
-    for _ in range(TRIES - 1):
+    for _ in range(MAX_TRIES - 1):
         customer.enter_code("2222")
-    still.stop_at(NOW + timedelta(seconds=SEND_AGAIN_AFTER_S))
+    still.stop_at(NOW + timedelta(seconds=RESEND_AFTER_S))
     customer.send_again()
     customer.enter_code("2222")
     assert pages.attempts(intent) == [("declined", "too_many_codes")]
@@ -236,7 +236,7 @@ def test_no_code_is_promised_when_none_was_sent(
     pages: CheckoutWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the wallet's answer was: at the start, and when it is to be sent again."""
-    monkeypatch.setattr(ProviderClient, "post_json", lambda *_: Reply(503, {"message": "later"}))
+    monkeypatch.setattr(ProviderClient, "post_json", lambda *_: HttpReply(503, {"message": "later"}))
     customer = pages.customer(pages.make_intent())
     customer.pay_by_wallet("adfali", "0921234567")
     assert customer.title == FORM
@@ -249,9 +249,9 @@ def test_a_code_that_was_not_sent_again_can_be_asked_for_at_once(
     """And the one from before is still good."""
     customer = pages.customer(pages.make_intent(expires_at=NOW + timedelta(hours=2)))
     customer.pay_by_wallet("adfali", "0921234567")
-    still.stop_at(NOW + timedelta(seconds=SEND_AGAIN_AFTER_S))
+    still.stop_at(NOW + timedelta(seconds=RESEND_AFTER_S))
     with monkeypatch.context() as broken:
-        broken.setattr(ProviderClient, "post_json", lambda *_: Reply(503, {}))
+        broken.setattr(ProviderClient, "post_json", lambda *_: HttpReply(503, {}))
         assert customer.send_again().status_code == 502
         assert "could not be sent" in customer.text
     assert customer.send_again().status_code == 200
@@ -274,6 +274,6 @@ def test_the_fifth_codes_answer_is_lost(pages: CheckoutWorld) -> None:
         )
         connection.execute("update payment_intents set status = 'processing'")
     verifier = Verifier(pages.database, pages.workshop.accounts, pages.workshop.following)
-    verifier._verify(Question(attempt, 5, surely_arrived=True))
+    verifier._verify(StatusInquiry(attempt, 5, surely_arrived=True))
     verifier.close()
     assert pages.attempts(intent) == [("declined", "too_many_codes")]

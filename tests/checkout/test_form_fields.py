@@ -6,28 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.checkout.digits import digits_in
-from services.checkout.form_fields import (
-    FieldTrouble,
+from services.checkout.pages.form_fields import (
+    FieldError,
     InvalidFieldsError,
-    card_in,
-    code_in,
-    method_in,
-    wallet_in,
+    normalize_digits,
+    parse_card,
+    parse_code,
+    parse_method,
+    parse_wallet,
 )
-from services.checkout.providers.port import Card, Wallet
+from services.checkout.providers.interface import Card, Wallet
 from shared.domain.payment_methods import PaymentMethod, is_card_number
 
 TODAY = date(2026, 11, 15)
 CARD = {"card_number": "4242424242424242", "expiry": "12/30", "security_code": "123"}
 
 
-def _troubles(fields: dict[str, str], method: PaymentMethod | None = None) -> dict[str, FieldTrouble]:
+def _troubles(fields: dict[str, str], method: PaymentMethod | None = None) -> dict[str, FieldError]:
     with pytest.raises(InvalidFieldsError) as caught:
         if method is None:
-            card_in(fields, TODAY)
+            parse_card(fields, TODAY)
         else:
-            wallet_in(fields, method, TODAY)
+            parse_wallet(fields, method, TODAY)
     return dict(caught.value.troubles)
 
 
@@ -45,12 +45,12 @@ def _troubles(fields: dict[str, str], method: PaymentMethod | None = None) -> di
     ],
 )
 def test_digits_however_they_are_typed(text: str, digits: str | None) -> None:
-    assert digits_in(text) == digits
+    assert normalize_digits(text) == digits
 
 
 @given(st.text(max_size=40))
 def test_digits_are_digits_whatever_is_typed(text: str) -> None:
-    found = digits_in(text)
+    found = normalize_digits(text)
     assert found is None or found == "" or (found.isascii() and found.isdecimal())
 
 
@@ -59,37 +59,37 @@ def test_digits_are_digits_whatever_is_typed(text: str) -> None:
 )
 def test_a_card(spelling: str) -> None:
     fields = {**CARD, "card_number": "٤٢٤٢ 4242-4242 4242", "expiry": spelling, "security_code": "١٢٣"}
-    assert card_in(fields, TODAY) == Card("4242424242424242", 12, 2030, "123")
+    assert parse_card(fields, TODAY) == Card("4242424242424242", 12, 2030, "123")
 
 
 @pytest.mark.parametrize(
     ("field", "text", "trouble"),
     [
-        ("card_number", "", FieldTrouble.CARD_NUMBER_MISSING),
-        ("card_number", "4242424242424241", FieldTrouble.CARD_NUMBER_WRONG),
-        ("card_number", "4242", FieldTrouble.CARD_NUMBER_WRONG),
-        ("card_number", "0" * 40, FieldTrouble.CARD_NUMBER_WRONG),
-        ("card_number", "4242x4242424242424", FieldTrouble.CARD_NUMBER_WRONG),
-        ("expiry", "", FieldTrouble.EXPIRY_MISSING),
-        ("expiry", "13/30", FieldTrouble.EXPIRY_WRONG),
-        ("expiry", "00/30", FieldTrouble.EXPIRY_WRONG),
-        ("expiry", "12", FieldTrouble.EXPIRY_WRONG),
-        ("expiry", "12/3", FieldTrouble.EXPIRY_WRONG),
-        ("expiry", "1/2/30", FieldTrouble.EXPIRY_WRONG),
-        ("expiry", "12/99", FieldTrouble.EXPIRY_WRONG),
-        ("expiry", "soon", FieldTrouble.EXPIRY_WRONG),
-        ("expiry", "10/26", FieldTrouble.EXPIRY_PAST),
-        ("security_code", "", FieldTrouble.SECURITY_CODE_WRONG),
-        ("security_code", "12", FieldTrouble.SECURITY_CODE_WRONG),
-        ("security_code", "12345", FieldTrouble.SECURITY_CODE_WRONG),
+        ("card_number", "", FieldError.CARD_NUMBER_MISSING),
+        ("card_number", "4242424242424241", FieldError.CARD_NUMBER_WRONG),
+        ("card_number", "4242", FieldError.CARD_NUMBER_WRONG),
+        ("card_number", "0" * 40, FieldError.CARD_NUMBER_WRONG),
+        ("card_number", "4242x4242424242424", FieldError.CARD_NUMBER_WRONG),
+        ("expiry", "", FieldError.EXPIRY_MISSING),
+        ("expiry", "13/30", FieldError.EXPIRY_WRONG),
+        ("expiry", "00/30", FieldError.EXPIRY_WRONG),
+        ("expiry", "12", FieldError.EXPIRY_WRONG),
+        ("expiry", "12/3", FieldError.EXPIRY_WRONG),
+        ("expiry", "1/2/30", FieldError.EXPIRY_WRONG),
+        ("expiry", "12/99", FieldError.EXPIRY_WRONG),
+        ("expiry", "soon", FieldError.EXPIRY_WRONG),
+        ("expiry", "10/26", FieldError.EXPIRY_PAST),
+        ("security_code", "", FieldError.SECURITY_CODE_WRONG),
+        ("security_code", "12", FieldError.SECURITY_CODE_WRONG),
+        ("security_code", "12345", FieldError.SECURITY_CODE_WRONG),
     ],
 )
-def test_what_is_wrong_with_a_card(field: str, text: str, trouble: FieldTrouble) -> None:
+def test_what_is_wrong_with_a_card(field: str, text: str, trouble: FieldError) -> None:
     assert _troubles({**CARD, field: text}) == {field: trouble}
 
 
 def test_a_card_is_good_through_its_month() -> None:
-    assert card_in({**CARD, "expiry": "11/26"}, TODAY).expiry_month == 11
+    assert parse_card({**CARD, "expiry": "11/26"}, TODAY).expiry_month == 11
 
 
 def test_all_troubles_at_once() -> None:
@@ -134,71 +134,71 @@ def test_any_single_wrong_digit_is_noticed(digits: str) -> None:
 )
 def test_phones_are_normalised(text: str) -> None:
     fields = {"phone": text, "birth_year": "١٩٩٩"}
-    assert wallet_in(fields, PaymentMethod.SADAD, TODAY) == Wallet("0913632323", 1999)
+    assert parse_wallet(fields, PaymentMethod.SADAD, TODAY) == Wallet("0913632323", 1999)
 
 
 @pytest.mark.parametrize(
     ("method", "text", "trouble"),
     [
-        (PaymentMethod.SADAD, "0923632323", FieldTrouble.PHONE_WRONG),  # not a network of this wallet's
-        (PaymentMethod.ADFALI, "0973632323", FieldTrouble.PHONE_WRONG),
-        (PaymentMethod.ADFALI, "091363232", FieldTrouble.PHONE_WRONG),
-        (PaymentMethod.ADFALI, "09136323233", FieldTrouble.PHONE_WRONG),
-        (PaymentMethod.ADFALI, "+216913632323", FieldTrouble.PHONE_WRONG),
-        (PaymentMethod.ADFALI, "0913632323+", FieldTrouble.PHONE_WRONG),
-        (PaymentMethod.ADFALI, "++218913632323", FieldTrouble.PHONE_WRONG),
-        (PaymentMethod.ADFALI, "call me", FieldTrouble.PHONE_WRONG),
-        (PaymentMethod.ADFALI, " ", FieldTrouble.PHONE_MISSING),
+        (PaymentMethod.SADAD, "0923632323", FieldError.PHONE_WRONG),  # not a network of this wallet's
+        (PaymentMethod.ADFALI, "0973632323", FieldError.PHONE_WRONG),
+        (PaymentMethod.ADFALI, "091363232", FieldError.PHONE_WRONG),
+        (PaymentMethod.ADFALI, "09136323233", FieldError.PHONE_WRONG),
+        (PaymentMethod.ADFALI, "+216913632323", FieldError.PHONE_WRONG),
+        (PaymentMethod.ADFALI, "0913632323+", FieldError.PHONE_WRONG),
+        (PaymentMethod.ADFALI, "++218913632323", FieldError.PHONE_WRONG),
+        (PaymentMethod.ADFALI, "call me", FieldError.PHONE_WRONG),
+        (PaymentMethod.ADFALI, " ", FieldError.PHONE_MISSING),
     ],
 )
-def test_what_is_wrong_with_a_phone(method: PaymentMethod, text: str, trouble: FieldTrouble) -> None:
+def test_what_is_wrong_with_a_phone(method: PaymentMethod, text: str, trouble: FieldError) -> None:
     assert _troubles({"phone": text, "birth_year": "1999"}, method) == {"phone": trouble}
 
 
 @pytest.mark.parametrize(("text", "year"), [("1940", 1940), ("2014", 2014), ("١٩٩٩", 1999)])
 def test_birth_years(text: str, year: int) -> None:
     fields = {"phone": "0913632323", "birth_year": text}
-    assert wallet_in(fields, PaymentMethod.SADAD, TODAY).birth_year == year
+    assert parse_wallet(fields, PaymentMethod.SADAD, TODAY).birth_year == year
 
 
 @pytest.mark.parametrize("text", ["1939", "2015", "99", "", "year"])
 def test_birth_years_that_cannot_be(text: str) -> None:
     fields = {"phone": "0913632323", "birth_year": text}
-    assert _troubles(fields, PaymentMethod.SADAD) == {"birth_year": FieldTrouble.BIRTH_YEAR_WRONG}
+    assert _troubles(fields, PaymentMethod.SADAD) == {"birth_year": FieldError.BIRTH_YEAR_WRONG}
 
 
 def test_only_sadad_asks_for_a_birth_year() -> None:
-    assert wallet_in({"phone": "0921234567"}, PaymentMethod.ADFALI, TODAY) == Wallet("0921234567", None)
+    assert parse_wallet({"phone": "0921234567"}, PaymentMethod.ADFALI, TODAY) == Wallet("0921234567", None)
 
 
 @pytest.mark.parametrize(
     ("method", "text", "trouble"),
     [
-        (PaymentMethod.SADAD, "", FieldTrouble.CODE_MISSING),
-        (PaymentMethod.SADAD, "abc", FieldTrouble.CODE_MISSING),
-        (PaymentMethod.SADAD, "1111", FieldTrouble.CODE_WRONG_LENGTH),
-        (PaymentMethod.ADFALI, "111111", FieldTrouble.CODE_WRONG_LENGTH),
+        (PaymentMethod.SADAD, "", FieldError.CODE_MISSING),
+        (PaymentMethod.SADAD, "abc", FieldError.CODE_MISSING),
+        (PaymentMethod.SADAD, "1111", FieldError.CODE_WRONG_LENGTH),
+        (PaymentMethod.ADFALI, "111111", FieldError.CODE_WRONG_LENGTH),
     ],
 )
-def test_what_is_wrong_with_a_code(method: PaymentMethod, text: str, trouble: FieldTrouble) -> None:
+def test_what_is_wrong_with_a_code(method: PaymentMethod, text: str, trouble: FieldError) -> None:
     with pytest.raises(InvalidFieldsError) as caught:
-        code_in({"code": text}, method)
+        parse_code({"code": text}, method)
     assert caught.value.troubles == {"code": trouble}
 
 
 def test_codes() -> None:
-    assert code_in({"code": " ١١١-111 "}, PaymentMethod.CARD) == "111111"
+    assert parse_code({"code": " ١١١-111 "}, PaymentMethod.CARD) == "111111"
 
 
 @pytest.mark.parametrize("text", ["", "cash", "CARD"])
 def test_methods_there_are_not(text: str) -> None:
     with pytest.raises(InvalidFieldsError):
-        method_in({"method": text})
+        parse_method({"method": text})
 
 
 def test_troubles_never_say_what_was_entered() -> None:
     with pytest.raises(InvalidFieldsError) as caught:
-        card_in({**CARD, "card_number": "4242424242424241"}, TODAY)
+        parse_card({**CARD, "card_number": "4242424242424241"}, TODAY)
     assert "4242" not in str(caught.value)
     assert "4242" not in repr(Card("4242424242424242", 12, 2030, "123"))
     assert "0913632323" not in repr(Wallet("0913632323", 1999))

@@ -7,12 +7,13 @@ from uuid import UUID
 import pytest
 from prometheus_client import REGISTRY
 
-from services.checkout.news import News, known_attempt
+from services.checkout.payments.settlement import find_attempt_context
+from services.checkout.providers.notification_routes import NotificationHandler
 from services.scheduler.jobs.verification_requests import VerificationRequests
-from shared.domain.attempts.provider_exchange import Outcome
-from shared.domain.attempts.settlement import settle_answered
-from shared.domain.attempts.start import begin
-from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.attempts.provider_exchange import AttemptOutcome
+from shared.domain.attempts.settlement import settle_response
+from shared.domain.attempts.start import start_attempt
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.intents.intent import Intent
 from shared.domain.payment_methods import PaymentMethod
 from stack.ports import find_free_ports
@@ -110,14 +111,14 @@ def test_a_provider_that_is_away(world: CheckoutWorld) -> None:
 
 def test_the_same_news_twice_counts_once(world: CheckoutWorld) -> None:
     attempt = _sent(world, world.make_intent())
-    news = News(world.database, world.workshop.following)
+    news = NotificationHandler(world.database, world.workshop.following)
     with world.database.cursor() as cursor:
-        known = known_attempt(cursor, attempt)
+        known = find_attempt_context(cursor, attempt)
     assert known is not None
     counted = Counted()
     for _ in range(3):
-        news.take_in(known, Outcome(Answer.PAID))
-    news.take_in(known, Outcome(Answer.DECLINED))
+        news.take_in(known, AttemptOutcome(ProviderAnswer.PAID))
+    news.take_in(known, AttemptOutcome(ProviderAnswer.DECLINED))
     assert counted.settled("paid", **CARD) == counted.timed(**CARD) == 1
     assert counted.settled("declined", **CARD) == 0
 
@@ -127,13 +128,13 @@ def test_the_time_to_the_providers_word_is_the_databases(world: CheckoutWorld) -
     clock = Clock(world.database)
     clock.stop_at(NOW)
     with world.database.transaction() as connection:
-        sending = begin(connection, world.make_intent().uuid, "card", "sandbox", AttemptState.SENT)
+        sending = start_attempt(connection, world.make_intent().uuid, "card", "sandbox", AttemptState.SENT)
     clock.stop_at(NOW + timedelta(seconds=90))
     with world.database.transaction() as connection:
-        unknown = settle_answered(connection, sending, Outcome(Answer.UNKNOWN))
-        again = settle_answered(connection, sending, Outcome(Answer.UNKNOWN))
-        paid = settle_answered(connection, sending, Outcome(Answer.PAID))
-        repeat = settle_answered(connection, sending, Outcome(Answer.PAID))
+        unknown = settle_response(connection, sending, AttemptOutcome(ProviderAnswer.UNKNOWN))
+        again = settle_response(connection, sending, AttemptOutcome(ProviderAnswer.UNKNOWN))
+        paid = settle_response(connection, sending, AttemptOutcome(ProviderAnswer.PAID))
+        repeat = settle_response(connection, sending, AttemptOutcome(ProviderAnswer.PAID))
     assert [settled.is_new for settled in (unknown, again, paid, repeat)] == [True, False, True, False]
     assert paid.since_sent_s == pytest.approx(90)
 
@@ -144,12 +145,12 @@ def test_what_only_an_operator_can_decide_is_not_stuck(world: CheckoutWorld) -> 
     clock.stop_at(NOW)
     intent = world.make_intent(expires_at=NOW + timedelta(days=2))
     with world.database.transaction() as connection:
-        sending = begin(connection, intent.uuid, "card", "plutu", AttemptState.SENT)
+        sending = start_attempt(connection, intent.uuid, "card", "plutu", AttemptState.SENT)
     clock.stop_at(NOW + timedelta(seconds=20))
     VerificationRequests(world.database).run_once()
     assert REGISTRY.get_sample_value("mizan_attempts_in_progress_oldest_age_seconds") == 20
     with world.database.transaction() as connection:
-        settle_answered(connection, sending, Outcome(Answer.UNKNOWN, can_be_asked=False))
+        settle_response(connection, sending, AttemptOutcome(ProviderAnswer.UNKNOWN, can_be_asked=False))
     VerificationRequests(world.database).run_once()
     assert REGISTRY.get_sample_value("mizan_attempts_in_progress_oldest_age_seconds") == 0
 
@@ -167,4 +168,6 @@ def test_every_outcome_is_shown_before_it_has_happened(world: CheckoutWorld) -> 
 
 def _sent(world: CheckoutWorld, intent: Intent) -> UUID:
     with world.database.transaction() as connection:
-        return begin(connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT).attempt
+        return start_attempt(
+            connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT
+        ).attempt

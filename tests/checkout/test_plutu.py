@@ -7,20 +7,20 @@ from uuid import UUID
 
 import pytest
 
-from services.checkout.providers.plutu import Plutu, PlutuCredentials, UnusableCredentialsError
-from services.checkout.providers.plutu_returns import invoice_of, outcome_of, read_return
-from services.checkout.providers.port import (
+from services.checkout.providers.interface import (
     Card,
-    CodeEntered,
-    Payment,
+    FailureReason,
+    PaymentRequest,
     Provider,
-    ProviderAnswer,
-    Reason,
+    ProviderResponse,
+    SubmittedCode,
     Wallet,
-    said,
+    build_response,
 )
-from shared.domain.attempts.provider_exchange import Outcome
-from shared.domain.attempts.states import Answer, AttemptState
+from services.checkout.providers.plutu import PlutuCredentials, PlutuProvider, UnusableCredentialsError
+from services.checkout.providers.plutu_notifications import invoice_number, outcome_of, read_notification
+from shared.domain.attempts.provider_exchange import AttemptOutcome
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.payment_methods import PaymentMethod
 from tests.checkout.plutu_stand_in import (
     ACCESS_TOKEN,
@@ -41,8 +41,8 @@ CREDENTIALS = PlutuCredentials(API_KEY, ACCESS_TOKEN, SECRET_KEY)
 WALLET = Wallet("0913632323", 1999)
 RIGHT_CODE = {PaymentMethod.SADAD: "123456", PaymentMethod.ADFALI: "1234"}
 WRONG_CODE = {PaymentMethod.SADAD: "654321", PaymentMethod.ADFALI: "4321"}
-NOBODY_KNOWS = said(Answer.UNKNOWN, can_be_asked=False)
-AWAY = said(Answer.DECLINED, Reason.PROVIDER_AWAY)
+NOBODY_KNOWS = build_response(ProviderAnswer.UNKNOWN, can_be_asked=False)
+AWAY = build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
 
 wallets = pytest.mark.parametrize("method", [PaymentMethod.SADAD, PaymentMethod.ADFALI])
 
@@ -60,31 +60,31 @@ def plutu(stand_in: PlutuStandIn) -> Provider:
 
 
 def plutu_at(url: str, credentials: PlutuCredentials = CREDENTIALS, timeout_s: float = 5.0) -> Provider:
-    return Plutu(url, credentials, return_url_base="https://pay.mizan.example/", timeout_s=timeout_s)
+    return PlutuProvider(url, credentials, return_url_base="https://pay.mizan.example/", timeout_s=timeout_s)
 
 
-def payment(method: PaymentMethod = PaymentMethod.SADAD, amount: int = 12500) -> Payment:
-    return Payment(ATTEMPT, UUID(int=7), method, amount, "LYD", "ar", lambda: False)
+def payment(method: PaymentMethod = PaymentMethod.SADAD, amount: int = 12500) -> PaymentRequest:
+    return PaymentRequest(ATTEMPT, UUID(int=7), method, amount, "LYD", "ar", lambda: False)
 
 
-def entered(code: str, continuation: str | None = "7001", number: int = 1) -> CodeEntered:
-    return CodeEntered(code, continuation, number)
+def entered(code: str, continuation: str | None = "7001", number: int = 1) -> SubmittedCode:
+    return SubmittedCode(code, continuation, number)
 
 
-def start(plutu: Provider, paid: Payment) -> ProviderAnswer:
+def start(plutu: Provider, paid: PaymentRequest) -> ProviderResponse:
     return plutu.start(paid, None if paid.method is PaymentMethod.CARD else WALLET)
 
 
-def started(plutu: Provider, paid: Payment) -> str:
+def started(plutu: Provider, paid: PaymentRequest) -> str:
     """A code was sent; gives what has to be shown beside it."""
     answer = start(plutu, paid)
-    assert answer.outcome == Outcome(Answer.NEEDS_CODE)
+    assert answer.outcome == AttemptOutcome(ProviderAnswer.NEEDS_CODE)
     assert answer.continuation is not None
     return answer.continuation
 
 
-def needs_code(reason: Reason, continuation: str = "7001") -> ProviderAnswer:
-    return ProviderAnswer(Outcome(Answer.NEEDS_CODE, reason), continuation=continuation)
+def needs_code(reason: FailureReason, continuation: str = "7001") -> ProviderResponse:
+    return ProviderResponse(AttemptOutcome(ProviderAnswer.NEEDS_CODE, reason), continuation=continuation)
 
 
 def test_how_attempts_begin(plutu: Provider) -> None:
@@ -107,7 +107,7 @@ def test_a_wallet_is_charged_once_its_code_is_confirmed(
     answer = plutu.confirm(payment(method), entered(RIGHT_CODE[method], continuation))
     (charge,) = stand_in.charges
     assert charge == Charge(gateway, f"{ATTEMPT}.1", "12.50", charge.transaction_id)
-    assert answer == said(Answer.PAID, reference=charge.transaction_id)
+    assert answer == build_response(ProviderAnswer.PAID, reference=charge.transaction_id)
     year = {"birth_year": "1999"} if method is PaymentMethod.SADAD else {}
     assert [dict(request.fields) for request in stand_in.requests] == [
         {"mobile_number": "0913632323", "amount": "12.50", **year},
@@ -126,16 +126,16 @@ def test_a_wrong_code_is_asked_for_again_and_the_next_one_has_an_invoice_of_its_
 ) -> None:
     continuation = started(plutu, payment(method))
     wrong = plutu.confirm(payment(method), entered(WRONG_CODE[method], continuation, 1))
-    assert wrong == needs_code(Reason.WRONG_CODE, continuation)
+    assert wrong == needs_code(FailureReason.WRONG_CODE, continuation)
     right = plutu.confirm(payment(method), entered(RIGHT_CODE[method], continuation, 2))
-    assert right.outcome.answer is Answer.PAID
+    assert right.outcome.answer is ProviderAnswer.PAID
     assert [charge.invoice_no for charge in stand_in.charges] == [f"{ATTEMPT}.2"]
 
 
 @pytest.mark.parametrize("lang", ["ar", "en"])
 def test_a_card_is_paid_on_their_page(plutu: Provider, stand_in: PlutuStandIn, lang: str) -> None:
     answer = plutu.start(replace(payment(PaymentMethod.CARD), lang=lang), None)
-    assert answer.outcome == Outcome(Answer.NEEDS_REDIRECT)
+    assert answer.outcome == AttemptOutcome(ProviderAnswer.NEEDS_REDIRECT)
     assert answer.redirect_url in stand_in.pages
     assert stand_in.requests[0].path == "/api/v1/transaction/localbankcards/confirm"
     assert dict(stand_in.requests[0].fields) == {
@@ -150,17 +150,19 @@ def test_a_card_is_paid_on_their_page(plutu: Provider, stand_in: PlutuStandIn, l
 def test_the_return_of_a_customer_who_paid_says_so(plutu: Provider, stand_in: PlutuStandIn) -> None:
     page = plutu.start(payment(PaymentMethod.CARD), None).redirect_url
     assert page is not None
-    returned = read_return(parse_qsl(urlsplit(stand_in.pay(page)).query), [SECRET_KEY])
+    returned = read_notification(parse_qsl(urlsplit(stand_in.pay(page)).query), [SECRET_KEY])
     assert (returned.attempt, returned.amount) == (ATTEMPT, 12500)
     (charge,) = stand_in.charges
-    assert outcome_of(returned) == Outcome(Answer.PAID, provider_reference=charge.transaction_id)
+    assert outcome_of(returned) == AttemptOutcome(
+        ProviderAnswer.PAID, provider_reference=charge.transaction_id
+    )
 
 
 def test_the_return_of_a_customer_who_left_says_so(plutu: Provider, stand_in: PlutuStandIn) -> None:
     page = plutu.start(payment(PaymentMethod.CARD), None).redirect_url
     assert page is not None
-    returned = read_return(parse_qsl(urlsplit(stand_in.cancel(page)).query), [SECRET_KEY])
-    assert outcome_of(returned) == Outcome(Answer.DECLINED, Reason.LEFT_BY_CUSTOMER)
+    returned = read_notification(parse_qsl(urlsplit(stand_in.cancel(page)).query), [SECRET_KEY])
+    assert outcome_of(returned) == AttemptOutcome(ProviderAnswer.DECLINED, FailureReason.LEFT_BY_CUSTOMER)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,7 @@ def test_numbers_may_come_as_text_and_the_other_way_round(
 ) -> None:
     stand_in.misbehaviour = saying(200, {**status, "result": {"process_id": value, "transaction_id": value}})
     assert started(plutu, payment()) == kept
-    assert plutu.confirm(payment(), entered("123456")) == said(Answer.PAID, reference=kept)
+    assert plutu.confirm(payment(), entered("123456")) == build_response(ProviderAnswer.PAID, reference=kept)
 
 
 def test_a_hanging_provider_is_given_up_on_in_time(stand_in: PlutuStandIn) -> None:
@@ -294,7 +296,9 @@ def test_where_nobody_listens_nothing_has_left(stand_in: PlutuStandIn) -> None:
         plutu = plutu_at(gone.url)
     for method in PaymentMethod:
         assert start(plutu, payment(method)) == AWAY
-    assert plutu.confirm(payment(), entered("123456", "815")) == needs_code(Reason.PROVIDER_AWAY, "815")
+    assert plutu.confirm(payment(), entered("123456", "815")) == needs_code(
+        FailureReason.PROVIDER_AWAY, "815"
+    )
 
 
 @wallets
@@ -315,7 +319,7 @@ def test_a_code_cannot_be_confirmed_without_what_came_with_it(
 ) -> None:
     """The process that had sent it was killed before it could keep it."""
     answer = plutu.confirm(payment(), entered("123456", continuation=None))
-    assert answer == said(Answer.DECLINED, Reason.CODE_EXPIRED)
+    assert answer == build_response(ProviderAnswer.DECLINED, FailureReason.CODE_EXPIRED)
     assert stand_in.requests == []
 
 
@@ -325,23 +329,23 @@ def test_they_cannot_be_asked(plutu: Provider, stand_in: PlutuStandIn) -> None:
 
 
 REFUSALS = {
-    "NOT_SUBSCRIBED": Reason.NOT_SUBSCRIBED,
-    "INVALID_MOBILE_NUMBER": Reason.WRONG_PHONE,
-    "INVALID_MOBILE_NUMBER_OR_BIRTH_YEAR": Reason.WRONG_PHONE_OR_BIRTH_YEAR,
-    "OTP_WAIT_BEFORE_RESNED": Reason.WAIT_BEFORE_NEXT_CODE,
-    "OTP_WAIT_BEFORE_RESEND": Reason.WAIT_BEFORE_NEXT_CODE,
-    "INSUFFICIENT_BALANCE": Reason.INSUFFICIENT_FUNDS,
-    "AMOUNT_EXCEEDED_MAXIMUM": Reason.AMOUNT_NOT_ALLOWED,
-    "NOT_ALLOWED_AMOUNT": Reason.AMOUNT_NOT_ALLOWED,
-    "CHECK_BANK_ACCOUNT": Reason.ACCOUNT_TROUBLE,
-    "CONFIRMATION_ERROR": Reason.DECLINED,
-    "SOMETHING_NEW": Reason.DECLINED,
+    "NOT_SUBSCRIBED": FailureReason.NOT_SUBSCRIBED,
+    "INVALID_MOBILE_NUMBER": FailureReason.WRONG_PHONE,
+    "INVALID_MOBILE_NUMBER_OR_BIRTH_YEAR": FailureReason.WRONG_PHONE_OR_BIRTH_YEAR,
+    "OTP_WAIT_BEFORE_RESNED": FailureReason.WAIT_BEFORE_NEXT_CODE,
+    "OTP_WAIT_BEFORE_RESEND": FailureReason.WAIT_BEFORE_NEXT_CODE,
+    "INSUFFICIENT_BALANCE": FailureReason.INSUFFICIENT_FUNDS,
+    "AMOUNT_EXCEEDED_MAXIMUM": FailureReason.AMOUNT_NOT_ALLOWED,
+    "NOT_ALLOWED_AMOUNT": FailureReason.AMOUNT_NOT_ALLOWED,
+    "CHECK_BANK_ACCOUNT": FailureReason.ACCOUNT_TROUBLE,
+    "CONFIRMATION_ERROR": FailureReason.DECLINED,
+    "SOMETHING_NEW": FailureReason.DECLINED,
 }
 CONFIRM_CODES = {
-    **{code: said(Answer.DECLINED, reason) for code, reason in REFUSALS.items()},
-    "INVLIAD_OTP": needs_code(Reason.WRONG_CODE),
-    "INVALID_OTP": needs_code(Reason.WRONG_CODE),
-    "OTP_EXPIRED": needs_code(Reason.CODE_EXPIRED),
+    **{code: build_response(ProviderAnswer.DECLINED, reason) for code, reason in REFUSALS.items()},
+    "INVLIAD_OTP": needs_code(FailureReason.WRONG_CODE),
+    "INVALID_OTP": needs_code(FailureReason.WRONG_CODE),
+    "OTP_EXPIRED": needs_code(FailureReason.CODE_EXPIRED),
     # Nobody says that nothing was charged.
     "CONFIRMATION_ERROR": NOBODY_KNOWS,
     "SOMETHING_NEW": NOBODY_KNOWS,
@@ -350,10 +354,10 @@ CONFIRM_CODES = {
     "BACKEND_SERVER_ERROR": NOBODY_KNOWS,
 }
 START_CODES = {
-    **{code: said(Answer.DECLINED, reason) for code, reason in REFUSALS.items()},
+    **{code: build_response(ProviderAnswer.DECLINED, reason) for code, reason in REFUSALS.items()},
     # There is no code yet that could be wrong.
-    "INVLIAD_OTP": said(Answer.DECLINED, Reason.DECLINED),
-    "OTP_EXPIRED": said(Answer.DECLINED, Reason.DECLINED),
+    "INVLIAD_OTP": build_response(ProviderAnswer.DECLINED, FailureReason.DECLINED),
+    "OTP_EXPIRED": build_response(ProviderAnswer.DECLINED, FailureReason.DECLINED),
     "DUPLICATED_INVOICE_NUMBER": AWAY,
     "BACKEND_SERVER_ERROR": AWAY,
 }
@@ -361,7 +365,7 @@ START_CODES = {
 
 @pytest.mark.parametrize(("code", "expected"), CONFIRM_CODES.items(), ids=CONFIRM_CODES)
 def test_what_their_error_codes_mean_at_a_confirmation(
-    plutu: Provider, stand_in: PlutuStandIn, code: str, expected: ProviderAnswer
+    plutu: Provider, stand_in: PlutuStandIn, code: str, expected: ProviderResponse
 ) -> None:
     stand_in.misbehaviour = failing(400, code)
     for method in (PaymentMethod.SADAD, PaymentMethod.ADFALI):
@@ -372,7 +376,7 @@ def test_what_their_error_codes_mean_at_a_confirmation(
 
 @pytest.mark.parametrize(("code", "expected"), START_CODES.items(), ids=START_CODES)
 def test_what_their_error_codes_mean_at_a_start(
-    plutu: Provider, stand_in: PlutuStandIn, code: str, expected: ProviderAnswer
+    plutu: Provider, stand_in: PlutuStandIn, code: str, expected: ProviderResponse
 ) -> None:
     stand_in.misbehaviour = failing(400, code)
     assert [start(plutu, payment(method)) for method in PaymentMethod] == [expected] * 3
@@ -381,15 +385,15 @@ def test_what_their_error_codes_mean_at_a_start(
 @pytest.mark.parametrize(
     ("method", "wallet", "reason"),
     [
-        (PaymentMethod.SADAD, Wallet("0921234567", 1999), Reason.WRONG_PHONE_OR_BIRTH_YEAR),
-        (PaymentMethod.SADAD, Wallet("0911234567", 1939), Reason.WRONG_PHONE_OR_BIRTH_YEAR),
-        (PaymentMethod.ADFALI, Wallet("0971234567"), Reason.WRONG_PHONE),
+        (PaymentMethod.SADAD, Wallet("0921234567", 1999), FailureReason.WRONG_PHONE_OR_BIRTH_YEAR),
+        (PaymentMethod.SADAD, Wallet("0911234567", 1939), FailureReason.WRONG_PHONE_OR_BIRTH_YEAR),
+        (PaymentMethod.ADFALI, Wallet("0971234567"), FailureReason.WRONG_PHONE),
     ],
 )
 def test_a_wallet_they_do_not_know_is_told_apart(
-    plutu: Provider, method: PaymentMethod, wallet: Wallet, reason: Reason
+    plutu: Provider, method: PaymentMethod, wallet: Wallet, reason: FailureReason
 ) -> None:
-    assert plutu.start(payment(method), wallet) == said(Answer.DECLINED, reason)
+    assert plutu.start(payment(method), wallet) == build_response(ProviderAnswer.DECLINED, reason)
 
 
 @pytest.mark.parametrize(
@@ -402,8 +406,12 @@ def test_wrong_credentials_are_trouble_of_the_account_and_told_to_operators(
 ) -> None:
     plutu = plutu_at(stand_in.url, credentials)
     with capture_logs() as log:
-        assert start(plutu, payment()) == said(Answer.DECLINED, Reason.ACCOUNT_TROUBLE)
-        assert plutu.confirm(payment(), entered("1")) == said(Answer.DECLINED, Reason.ACCOUNT_TROUBLE)
+        assert start(plutu, payment()) == build_response(
+            ProviderAnswer.DECLINED, FailureReason.ACCOUNT_TROUBLE
+        )
+        assert plutu.confirm(payment(), entered("1")) == build_response(
+            ProviderAnswer.DECLINED, FailureReason.ACCOUNT_TROUBLE
+        )
     assert log.getvalue().count('"level": "error"') == 2
     assert str(ATTEMPT) in log.getvalue()
 
@@ -412,7 +420,9 @@ def test_a_403_is_trouble_of_the_account_unless_its_code_says_more(
     plutu: Provider, stand_in: PlutuStandIn
 ) -> None:
     stand_in.misbehaviour = saying(403, {"message": "Forbidden"})
-    assert plutu.confirm(payment(), entered("1")) == said(Answer.DECLINED, Reason.ACCOUNT_TROUBLE)
+    assert plutu.confirm(payment(), entered("1")) == build_response(
+        ProviderAnswer.DECLINED, FailureReason.ACCOUNT_TROUBLE
+    )
     stand_in.misbehaviour = failing(403, "DUPLICATED_INVOICE_NUMBER")
     assert plutu.confirm(payment(), entered("1")) == NOBODY_KNOWS
 
@@ -465,5 +475,5 @@ def test_nothing_that_is_secret_is_logged_or_repeated(stand_in: PlutuStandIn) ->
 
 
 def test_each_request_that_may_charge_has_an_invoice_of_its_own() -> None:
-    numbers = [invoice_of(ATTEMPT, number) for number in range(20)]
+    numbers = [invoice_number(ATTEMPT, number) for number in range(20)]
     assert len(set(numbers)) == 20

@@ -12,15 +12,20 @@ import requests
 from cryptography.fernet import Fernet
 from psycopg import Connection
 
-from services.checkout import payments
 from services.checkout.app import make_app
-from services.checkout.verifying import Verifier
+from services.checkout.payments import payment_service
+from services.checkout.verification.verifier import Verifier
 from services.scheduler.jobs.verification_requests import VerificationRequests
 from shared.domain.applications.provider_accounts import Adapter, set_provider
 from shared.domain.applications.registry import NewApplication
-from shared.domain.attempts.provider_exchange import Outcome, Question, Sending, Settled
-from shared.domain.attempts.settlement import settle_answered, settle_decided
-from shared.domain.attempts.states import Answer
+from shared.domain.attempts.provider_exchange import (
+    AttemptOutcome,
+    ProviderRequest,
+    SettlementResult,
+    StatusInquiry,
+)
+from shared.domain.attempts.settlement import settle_decision, settle_response
+from shared.domain.attempts.states import ProviderAnswer
 from shared.domain.attempts.undecided import list_undecided
 from shared.domain.intents.intent import Intent
 from shared.domain.payment_methods import PaymentMethod
@@ -230,7 +235,9 @@ def test_an_unknown_outcome_waits_for_an_operator(shop: CheckoutWorld, plutu: Pl
     assert second_tab.title == PROCESSING
     assert shop.rows("select state, next_verify_at from payment_attempts") == [("unknown", None)]
     with shop.database.transaction() as connection:
-        settle_decided(connection, shop.attempt_ids(intent)[0], Outcome(Answer.PAID, "seen in their list"))
+        settle_decision(
+            connection, shop.attempt_ids(intent)[0], AttemptOutcome(ProviderAnswer.PAID, "seen in their list")
+        )
     customer.open()
     assert customer.title == PAID
 
@@ -249,7 +256,7 @@ def test_a_crash_after_the_code_was_sent_on(shop: CheckoutWorld) -> None:
     Clock(shop.database).advance(timedelta(seconds=26))
     VerificationRequests(shop.database).run_once()
     verifier = Verifier(shop.database, shop.workshop.accounts, shop.workshop.following)
-    verifier._verify(Question(attempt, 1, surely_arrived=True))
+    verifier._verify(StatusInquiry(attempt, 1, surely_arrived=True))
     assert shop.rows("select state, next_verify_at from payment_attempts") == [("unknown", None)]
     assert shop.status(intent) == "processing"
 
@@ -356,13 +363,15 @@ def test_the_database_goes_away_between_their_yes_and_our_commit(
     customer.pay_by_wallet("adfali", "0941234567")
     tries: list[int] = []
 
-    def away_at_first(connection: Connection[Any], sending: Sending, outcome: Outcome) -> Settled:
+    def away_at_first(
+        connection: Connection[Any], sending: ProviderRequest, outcome: AttemptOutcome
+    ) -> SettlementResult:
         tries.append(1)
         if len(tries) < 3:
             raise DatabaseUnavailableError("it is being restarted")
-        return settle_answered(connection, sending, outcome)
+        return settle_response(connection, sending, outcome)
 
-    monkeypatch.setattr(payments, "settle_answered", away_at_first)
+    monkeypatch.setattr(payment_service, "settle_response", away_at_first)
     customer.enter_code("1234")
     assert customer.title == PAID
     assert shop.rows("select provider_reference from payment_attempts") == [

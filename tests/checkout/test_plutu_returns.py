@@ -7,17 +7,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from services.checkout.providers.plutu_returns import (
-    PlutuReturn,
-    ReturnRefusedError,
+from services.checkout.providers.interface import FailureReason
+from services.checkout.providers.plutu_notifications import (
+    PlutuNotification,
+    UntrustedNotificationError,
     attempt_in,
-    invoice_of,
+    invoice_number,
     outcome_of,
-    read_return,
+    read_notification,
 )
-from services.checkout.providers.port import Reason
-from shared.domain.attempts.provider_exchange import Outcome
-from shared.domain.attempts.states import Answer
+from shared.domain.attempts.provider_exchange import AttemptOutcome
+from shared.domain.attempts.states import ProviderAnswer
 from tests.checkout.plutu_stand_in import SECRET_KEY, Pairs, signed
 
 ATTEMPT = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
@@ -47,17 +47,19 @@ def without(parameters: Pairs, name: str) -> Pairs:
 
 
 def test_an_approved_payment_is_paid() -> None:
-    returned = read_return(signed(APPROVED), [SECRET_KEY])
-    assert returned == PlutuReturn(
+    returned = read_notification(signed(APPROVED), [SECRET_KEY])
+    assert returned == PlutuNotification(
         ATTEMPT, approved=True, canceled=False, amount=12500, transaction_id="T7002"
     )
-    assert outcome_of(returned) == Outcome(Answer.PAID, provider_reference="T7002")
+    assert outcome_of(returned) == AttemptOutcome(ProviderAnswer.PAID, provider_reference="T7002")
 
 
 def test_a_canceled_payment_is_declined() -> None:
-    returned = read_return(signed(CANCELED), [SECRET_KEY])
-    assert returned == PlutuReturn(ATTEMPT, approved=False, canceled=True, amount=12500, transaction_id=None)
-    assert outcome_of(returned) == Outcome(Answer.DECLINED, Reason.LEFT_BY_CUSTOMER)
+    returned = read_notification(signed(CANCELED), [SECRET_KEY])
+    assert returned == PlutuNotification(
+        ATTEMPT, approved=False, canceled=True, amount=12500, transaction_id=None
+    )
+    assert outcome_of(returned) == AttemptOutcome(ProviderAnswer.DECLINED, FailureReason.LEFT_BY_CUSTOMER)
 
 
 def test_a_signature_made_by_others() -> None:
@@ -66,21 +68,21 @@ def test_a_signature_made_by_others() -> None:
         f"gateway=localbankcards&approved=1&invoice_no={ATTEMPT}.0&amount=12.50&transaction_id=T+7%2F002%3D"
         "&hashed=6BE7CF47465AA9DE805CA0F56D9E0D9E68DF41D583EAAE4A02E952231AA0226E"
     )
-    assert read_return(parse_qsl(query), ["another key"]).transaction_id == "T 7/002="
+    assert read_notification(parse_qsl(query), ["another key"]).transaction_id == "T 7/002="
 
 
 @given(order=ORDERS, at=st.integers(0, 5))
 def test_the_order_received_is_the_order_signed(order: Pairs, at: int) -> None:
     """Wherever hashed itself stands."""
     *rest, hashed = signed(order)
-    assert read_return([*rest[:at], hashed, *rest[at:]], [SECRET_KEY]).approved
+    assert read_notification([*rest[:at], hashed, *rest[at:]], [SECRET_KEY]).approved
 
 
 @given(order=ORDERS)
 def test_another_order_than_the_one_signed_is_refused(order: Pairs) -> None:
     assume(order != APPROVED)
-    with pytest.raises(ReturnRefusedError, match="not signed"):
-        read_return([*order, signed(APPROVED)[-1]], [SECRET_KEY])
+    with pytest.raises(UntrustedNotificationError, match="not signed"):
+        read_notification([*order, signed(APPROVED)[-1]], [SECRET_KEY])
 
 
 @given(at=st.integers(0, len(APPROVED)), value=ANY_TEXT)
@@ -88,27 +90,27 @@ def test_a_changed_value_is_refused(at: int, value: str) -> None:
     genuine = signed(APPROVED)
     name, old = genuine[at]
     assume(value != old)
-    with pytest.raises(ReturnRefusedError):
-        read_return(with_value(genuine, name, value), [SECRET_KEY])
+    with pytest.raises(UntrustedNotificationError):
+        read_notification(with_value(genuine, name, value), [SECRET_KEY])
 
 
 @pytest.mark.parametrize("genuine", [APPROVED, CANCELED], ids=["approved", "canceled"])
 def test_a_missing_parameter_is_refused(genuine: Pairs) -> None:
     for name, _ in signed(genuine):
-        with pytest.raises(ReturnRefusedError):
-            read_return(without(signed(genuine), name), [SECRET_KEY])
+        with pytest.raises(UntrustedNotificationError):
+            read_notification(without(signed(genuine), name), [SECRET_KEY])
 
 
 def test_a_missing_parameter_is_refused_even_where_it_is_signed() -> None:
     for name, _ in APPROVED:
-        with pytest.raises(ReturnRefusedError, match=r"missing|neither|without"):
-            read_return(signed(without(APPROVED, name)), [SECRET_KEY])
+        with pytest.raises(UntrustedNotificationError, match=r"missing|neither|without"):
+            read_notification(signed(without(APPROVED, name)), [SECRET_KEY])
 
 
 def test_an_empty_parameter_is_as_good_as_missing() -> None:
     for name in ("gateway", "invoice_no", "amount"):
-        with pytest.raises(ReturnRefusedError, match=f"{name} is missing"):
-            read_return(signed(with_value(APPROVED, name, "")), [SECRET_KEY])
+        with pytest.raises(UntrustedNotificationError, match=f"{name} is missing"):
+            read_notification(signed(with_value(APPROVED, name, "")), [SECRET_KEY])
 
 
 @pytest.mark.parametrize("name", [name for name, _ in signed(APPROVED)])
@@ -118,26 +120,26 @@ def test_a_parameter_given_twice_is_refused(name: str, *, first: bool) -> None:
     genuine = signed(APPROVED)
     for value in ("1", dict(genuine)[name]):
         doubled = [(name, value), *genuine] if first else [*genuine, (name, value)]
-        with pytest.raises(ReturnRefusedError, match="twice"):
-            read_return(doubled, [SECRET_KEY])
+        with pytest.raises(UntrustedNotificationError, match="twice"):
+            read_notification(doubled, [SECRET_KEY])
 
 
 def test_doubled_is_refused_even_where_it_is_signed() -> None:
-    with pytest.raises(ReturnRefusedError, match="twice"):
-        read_return(signed([*APPROVED, ("amount", "99.00")]), [SECRET_KEY])
+    with pytest.raises(UntrustedNotificationError, match="twice"):
+        read_notification(signed([*APPROVED, ("amount", "99.00")]), [SECRET_KEY])
 
 
 @given(given_in=st.permutations(signed(CANCELED)), value=st.sampled_from(["1", "true", ""]))
 def test_a_canceled_return_cannot_be_turned_into_an_approved_one(given_in: Pairs, value: str) -> None:
     for name in ("approved", "transaction_id"):
-        with pytest.raises(ReturnRefusedError):
-            read_return([*given_in, (name, value)], [SECRET_KEY])
+        with pytest.raises(UntrustedNotificationError):
+            read_notification([*given_in, (name, value)], [SECRET_KEY])
 
 
 def test_what_is_not_signed_says_nothing() -> None:
     """A parameter of somebody else's is passed over."""
     extended = [("utm_source", "x"), *signed(APPROVED), ("Approved", "0")]
-    assert read_return(extended, [SECRET_KEY]) == read_return(signed(APPROVED), [SECRET_KEY])
+    assert read_notification(extended, [SECRET_KEY]) == read_notification(signed(APPROVED), [SECRET_KEY])
 
 
 @pytest.mark.parametrize(
@@ -156,19 +158,19 @@ def test_what_is_not_signed_says_nothing() -> None:
     ids=ascii,
 )
 def test_a_wrong_signature_is_refused(hashed: str) -> None:
-    with pytest.raises(ReturnRefusedError):
-        read_return([*APPROVED, ("hashed", hashed)], [SECRET_KEY])
+    with pytest.raises(UntrustedNotificationError):
+        read_notification([*APPROVED, ("hashed", hashed)], [SECRET_KEY])
 
 
 def test_an_account_without_a_key_believes_nobody() -> None:
-    with pytest.raises(ReturnRefusedError, match="no key"):
-        read_return(signed(APPROVED, ""), [""])
+    with pytest.raises(UntrustedNotificationError, match="no key"):
+        read_notification(signed(APPROVED, ""), [""])
 
 
 @given(received=st.lists(st.tuples(st.sampled_from([name for name, _ in signed(APPROVED)]), ANY_TEXT)))
 def test_whatever_strangers_send_is_refused_and_never_repeated(received: Pairs) -> None:
-    with pytest.raises(ReturnRefusedError) as refused:
-        read_return(received, [SECRET_KEY])
+    with pytest.raises(UntrustedNotificationError) as refused:
+        read_notification(received, [SECRET_KEY])
     for _, value in received:
         assert len(value) < 12 or value not in str(refused.value)
 
@@ -201,10 +203,10 @@ def test_approved_must_say_1(approved: str | None, canceled: str | None, expecte
     verdict = [(n, v) for n, v in (("approved", approved), ("canceled", canceled)) if v is not None]
     received = signed([*without(APPROVED, "approved"), *verdict])
     if expected is None:
-        with pytest.raises(ReturnRefusedError):
-            read_return(received, [SECRET_KEY])
+        with pytest.raises(UntrustedNotificationError):
+            read_notification(received, [SECRET_KEY])
     else:
-        assert read_return(received, [SECRET_KEY]).approved is expected
+        assert read_notification(received, [SECRET_KEY]).approved is expected
 
 
 @pytest.mark.parametrize(
@@ -212,13 +214,13 @@ def test_approved_must_say_1(approved: str | None, canceled: str | None, expecte
     [("12.50", 12500), ("12.5", 12500), ("12", 12000), ("0.001", 1), ("12.345", 12345), ("007.10", 7100)],
 )
 def test_amounts_are_read_exactly(amount: str, minor: int) -> None:
-    assert read_return(signed(with_value(APPROVED, "amount", amount)), [SECRET_KEY]).amount == minor
+    assert read_notification(signed(with_value(APPROVED, "amount", amount)), [SECRET_KEY]).amount == minor
 
 
 @given(minor=st.integers(0, 10**14))
 def test_every_amount_comes_back_as_it_was(minor: int) -> None:
     amount = f"{minor // 1000}.{minor % 1000:03}"
-    assert read_return(signed(with_value(APPROVED, "amount", amount)), [SECRET_KEY]).amount == minor
+    assert read_notification(signed(with_value(APPROVED, "amount", amount)), [SECRET_KEY]).amount == minor
 
 
 @pytest.mark.parametrize(
@@ -227,19 +229,19 @@ def test_every_amount_comes_back_as_it_was(minor: int) -> None:
      "0x10", "12.50 LYD", "9" * 13],
 )  # fmt: skip
 def test_an_amount_that_is_no_plain_decimal_is_refused(amount: str) -> None:
-    with pytest.raises(ReturnRefusedError, match="amount"):
-        read_return(signed(with_value(APPROVED, "amount", amount)), [SECRET_KEY])
+    with pytest.raises(UntrustedNotificationError, match="amount"):
+        read_notification(signed(with_value(APPROVED, "amount", amount)), [SECRET_KEY])
 
 
 @pytest.mark.parametrize("transaction_id", ["", "  ", "a\x00b", "a\nb", "9" * 256])
 def test_an_approved_payment_needs_a_reference_that_can_be_kept(transaction_id: str) -> None:
-    with pytest.raises(ReturnRefusedError, match="transaction_id"):
-        read_return(signed(with_value(APPROVED, "transaction_id", transaction_id)), [SECRET_KEY])
+    with pytest.raises(UntrustedNotificationError, match="transaction_id"):
+        read_notification(signed(with_value(APPROVED, "transaction_id", transaction_id)), [SECRET_KEY])
 
 
 @given(attempt=st.uuids(), number=st.integers(0, 10**6))
 def test_an_invoice_names_its_attempt(attempt: UUID, number: int) -> None:
-    assert attempt_in(invoice_of(attempt, number)) == attempt
+    assert attempt_in(invoice_number(attempt, number)) == attempt
 
 
 @pytest.mark.parametrize(
@@ -249,5 +251,5 @@ def test_an_invoice_names_its_attempt(attempt: UUID, number: int) -> None:
 )  # fmt: skip
 def test_an_invoice_that_is_not_ours_names_nothing(invoice_no: str) -> None:
     assert attempt_in(invoice_no) is None
-    with pytest.raises(ReturnRefusedError, match="invoice_no"):
-        read_return(signed(with_value(APPROVED, "invoice_no", invoice_no)), [SECRET_KEY])
+    with pytest.raises(UntrustedNotificationError, match="invoice_no"):
+        read_notification(signed(with_value(APPROVED, "invoice_no", invoice_no)), [SECRET_KEY])

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from services.checkout.verifying import Verifier
+from services.checkout.verification.verifier import Verifier
 from services.scheduler.jobs.expiry import IntentExpiry
-from shared.domain.attempts.provider_exchange import Question
+from shared.domain.attempts.provider_exchange import StatusInquiry
 from shared.domain.intents.intent import Intent
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
@@ -115,7 +115,9 @@ def test_notification_against_verification_against_the_customers_own_request(pag
         tabs = [pages.customer(intent) for intent in intents]
         paying = [pool.submit(tab.pay_by_card, "4000000000000077") for tab in tabs]
         charges = [eventually(partial(pages.charges, intent))[0] for intent in intents]
-        questions = [Question(pages.attempt_ids(intent)[0], 1, surely_arrived=True) for intent in intents]
+        questions = [
+            StatusInquiry(pages.attempt_ids(intent)[0], 1, surely_arrived=True) for intent in intents
+        ]
         at_once(
             [
                 *[partial(pages.bank.settle, charge, "paid") for charge in charges],

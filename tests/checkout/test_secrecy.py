@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from itsdangerous import base64_decode
 
-from services.checkout.providers.sandbox import Sandbox
+from services.checkout.providers.sandbox import SandboxProvider
 from shared.domain.topics import ALL_TOPICS
 from shared.platform.kafka import clients
 from shared.platform.kafka.topic_setup import ensure_topics
@@ -150,10 +150,10 @@ def test_not_in_the_log_when_something_breaks_in_the_middle(
 ) -> None:
     """An error of ours, with the card in hand: the page says sorry, the log says where, and neither says more."""
 
-    def breaks(_self: Sandbox, _payment: object, details: object) -> None:
+    def breaks(_self: SandboxProvider, _payment: object, details: object) -> None:
         raise RuntimeError(f"could not send {details} {CARDS[0]}")
 
-    monkeypatch.setattr(Sandbox, "start", breaks)
+    monkeypatch.setattr(SandboxProvider, "start", breaks)
     intent = pages.make_intent()
     with capture_logs(level="debug") as stream:
         customer = pages.customer(intent)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from services.checkout.showing import Showing, what_to_show
+from services.checkout.pages.view_models import PageKind, select_page
 from shared.domain.attempts.states import AttemptState
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 
 ATTEMPTS = [None, *AttemptState]
 
@@ -15,51 +15,51 @@ ATTEMPTS = [None, *AttemptState]
 @pytest.mark.parametrize(
     ("status", "showing"),
     [
-        (State.SUCCEEDED, Showing.PAID),
-        (State.PROCESSING, Showing.PROCESSING),
-        (State.CANCELED, Showing.EXPIRED),
+        (IntentStatus.SUCCEEDED, PageKind.PAID),
+        (IntentStatus.PROCESSING, PageKind.PROCESSING),
+        (IntentStatus.CANCELED, PageKind.EXPIRED),
     ],
 )
 def test_the_intent_decides_first(
-    status: State, showing: Showing, is_over: bool, wants_change: bool, attempt: AttemptState | None
+    status: IntentStatus, showing: PageKind, is_over: bool, wants_change: bool, attempt: AttemptState | None
 ) -> None:
-    shown = what_to_show(status, is_over=is_over, attempt=attempt, can_go_on=True, wants_change=wants_change)
+    shown = select_page(status, is_over=is_over, attempt=attempt, can_go_on=True, wants_change=wants_change)
     assert shown is showing
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_from_its_time_on_nothing_is_taken(attempt: AttemptState | None) -> None:
     """Whether or not the scheduler has come by."""
-    shown = what_to_show(
-        State.REQUIRES_PAYMENT_METHOD, is_over=True, attempt=attempt, can_go_on=True, wants_change=True
+    shown = select_page(
+        IntentStatus.REQUIRES_PAYMENT_METHOD, is_over=True, attempt=attempt, can_go_on=True, wants_change=True
     )
-    assert shown is Showing.EXPIRED
+    assert shown is PageKind.EXPIRED
 
 
 @pytest.mark.parametrize(
     ("attempt", "can_go_on", "wants_change", "showing"),
     [
-        (None, False, False, Showing.READY),
-        (AttemptState.DECLINED, False, False, Showing.READY),
-        (AttemptState.ABANDONED, True, False, Showing.READY),
-        (AttemptState.AWAITING_CODE, True, False, Showing.CODE),
-        (AttemptState.AWAITING_CODE, True, True, Showing.READY),
-        (AttemptState.AWAITING_CODE, False, False, Showing.READY),  # a crash: no code was sent
-        (AttemptState.AWAITING_REDIRECT, True, False, Showing.REDIRECT_OPEN),
-        (AttemptState.AWAITING_REDIRECT, True, True, Showing.READY),
+        (None, False, False, PageKind.READY),
+        (AttemptState.DECLINED, False, False, PageKind.READY),
+        (AttemptState.ABANDONED, True, False, PageKind.READY),
+        (AttemptState.AWAITING_CODE, True, False, PageKind.CODE),
+        (AttemptState.AWAITING_CODE, True, True, PageKind.READY),
+        (AttemptState.AWAITING_CODE, False, False, PageKind.READY),  # a crash: no code was sent
+        (AttemptState.AWAITING_REDIRECT, True, False, PageKind.REDIRECT_OPEN),
+        (AttemptState.AWAITING_REDIRECT, True, True, PageKind.READY),
         (
             AttemptState.AWAITING_REDIRECT,
             False,
             False,
-            Showing.READY,
+            PageKind.READY,
         ),  # a crash: nobody knows the page's address
     ],
 )
 def test_the_last_attempt_decides_then(
-    attempt: AttemptState | None, can_go_on: bool, wants_change: bool, showing: Showing
+    attempt: AttemptState | None, can_go_on: bool, wants_change: bool, showing: PageKind
 ) -> None:
-    shown = what_to_show(
-        State.REQUIRES_PAYMENT_METHOD,
+    shown = select_page(
+        IntentStatus.REQUIRES_PAYMENT_METHOD,
         is_over=False,
         attempt=attempt,
         can_go_on=can_go_on,

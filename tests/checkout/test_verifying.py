@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.checkout.verifying import Verifier
+from services.checkout.verification.verifier import Verifier
 from services.scheduler.jobs.verification_requests import VerificationRequests
-from shared.domain.attempts.provider_exchange import Question
-from shared.domain.attempts.start import begin
+from shared.domain.attempts.provider_exchange import StatusInquiry
+from shared.domain.attempts.start import start_attempt
 from shared.domain.attempts.states import AttemptState
 from shared.domain.intents.intent import Intent
 from shared.domain.messages import DeliveryDue, VerificationDue, decode, encode
@@ -25,11 +25,11 @@ from tests.waiting import eventually
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
 
-def _sent(world: CheckoutWorld, intent: Intent) -> Question:
+def _sent(world: CheckoutWorld, intent: Intent) -> StatusInquiry:
     """An attempt whose request was lost on its way."""
     with world.database.transaction() as connection:
-        sending = begin(connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT)
-    return Question(sending.attempt, sending.number, surely_arrived=False)
+        sending = start_attempt(connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT)
+    return StatusInquiry(sending.attempt, sending.number, surely_arrived=False)
 
 
 def _queued(world: CheckoutWorld) -> list[VerificationDue]:
@@ -99,7 +99,7 @@ class TestVerifier:
         verifier._verify(question)
         assert world.attempts(intent) == [("unknown", None)]
         assert world.status(intent) == "processing"
-        verifier._verify(Question(question.attempt, 1, surely_arrived=True))
+        verifier._verify(StatusInquiry(question.attempt, 1, surely_arrived=True))
         assert world.attempts(intent) == [("declined", None)]
         assert world.status(intent) == "requires_payment_method"
 
@@ -108,7 +108,7 @@ class TestVerifier:
         verifier = Verifier(world.database, world.workshop.accounts, world.workshop.following)
         intent = world.make_intent()
         question = _sent(world, intent)
-        verifier._verify(Question(question.attempt, 1, surely_arrived=True))
+        verifier._verify(StatusInquiry(question.attempt, 1, surely_arrived=True))
         assert world.attempts(intent) == [("unknown", None)]
         assert world.rows("select next_verify_at is not null from payment_attempts") == [(True,)]
 
@@ -117,17 +117,17 @@ class TestVerifier:
         question = _sent(world, intent)
         world.settings = replace(world.settings, sandbox=None)
         verifier = Verifier(world.database, world.workshop.accounts, world.workshop.following)
-        verifier._verify(Question(question.attempt, 1, surely_arrived=True))
+        verifier._verify(StatusInquiry(question.attempt, 1, surely_arrived=True))
         assert world.attempts(intent) == [("unknown", None)]
 
     def test_a_question_about_an_earlier_code_is_old(self, world: CheckoutWorld, verifier: Verifier) -> None:
         intent = world.make_intent()
         question = _sent(world, intent)
-        verifier._verify(Question(question.attempt, 7, surely_arrived=True))
+        verifier._verify(StatusInquiry(question.attempt, 7, surely_arrived=True))
         assert world.attempts(intent) == [("sent", None)]
 
     def test_an_attempt_that_nobody_knows(self, world: CheckoutWorld, verifier: Verifier) -> None:
-        verifier._verify(Question(world.make_intent().uuid, 1, surely_arrived=True))
+        verifier._verify(StatusInquiry(world.make_intent().uuid, 1, surely_arrived=True))
 
     def test_a_code_that_was_asked_for_is_asked_for_again(self, pages: CheckoutWorld) -> None:
         """The bank's wish for a code got lost on its way to us: the customer sees the form for it after all."""
@@ -143,7 +143,7 @@ class TestVerifier:
             )
             connection.execute("update payment_intents set status = 'processing'")
         verifier = Verifier(pages.database, pages.workshop.accounts, pages.workshop.following)
-        verifier._verify(Question(attempt, 1, surely_arrived=True))
+        verifier._verify(StatusInquiry(attempt, 1, surely_arrived=True))
         customer.open()
         customer.enter_code("111111")
         assert pages.status(intent) == "succeeded"

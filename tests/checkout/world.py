@@ -8,9 +8,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from services.checkout.app import make_app
-from services.checkout.verifier import verifier_loop
-from services.checkout.verifying import Verifier
-from services.checkout.workshop import Workshop, set_up
+from services.checkout.dependencies import Dependencies, build_dependencies
+from services.checkout.verification.verifier import Verifier, verifier_loop
 from services.scheduler.jobs.relay import OutboxRelay
 from services.scheduler.jobs.verification_requests import VerificationRequests
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
@@ -53,8 +52,8 @@ class CheckoutWorld:
         self.application = self.make_application(NewApplication("shop", "Tripoli Coffee"))
 
     @property
-    def workshop(self) -> Workshop:
-        return set_up(self.settings, self.database)
+    def workshop(self) -> Dependencies:
+        return build_dependencies(self.settings, self.database)
 
     def wait_briefly_for_providers(self) -> None:
         """For payments that no provider answers. Call it before the pages are served."""
@@ -85,7 +84,7 @@ class CheckoutWorld:
 
     def status(self, intent: Intent) -> str:
         with self.database.cursor() as cursor:
-            found = store.find(cursor, intent.uuid)
+            found = store.find_intent(cursor, intent.uuid)
         assert found is not None
         return found.status
 
@@ -126,7 +125,7 @@ class CheckoutWorld:
         kafka = self.settings.kafka
         ensure_topics(kafka, [CHECKOUT_VERIFY, DEAD_LETTERS, PAYMENT_INTENT_EVENTS])
         database = Database(self.settings.database, "verifier", **STEADY_PLANS)
-        workshop = set_up(self.settings, database)
+        workshop = build_dependencies(self.settings, database)
         verifier = Verifier(database, workshop.accounts, workshop.following)
         loop = verifier_loop(self.settings, verifier)
         thread = Thread(target=loop.run, daemon=True)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.payment_rows import make_attempt, make_intent
 from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
@@ -54,15 +54,17 @@ def open_busy_shop(world: DashboardWorld, merchant_id: UUID, name: str = "مكت
 
 def _paid_twice(world: DashboardWorld, application_id: UUID) -> UUID:
     now = datetime.now(UTC)
-    for number, status in enumerate((State.CANCELED, State.REQUIRES_PAYMENT_METHOD, State.SUCCEEDED)):
+    for number, status in enumerate(
+        (IntentStatus.CANCELED, IntentStatus.REQUIRES_PAYMENT_METHOD, IntentStatus.SUCCEEDED)
+    ):
         ago = now - timedelta(days=3 * number)
         other = make_intent(world, f"order-{number}", status, at=ago, application_id=application_id)
-        if status is State.SUCCEEDED:
+        if status is IntentStatus.SUCCEEDED:
             make_attempt(world, other, "paid", method="adfali")
     payment = make_intent(
         world,
         "طلب ORDER-77",
-        State.SUCCEEDED,
+        IntentStatus.SUCCEEDED,
         application_id=application_id,
         description="قهوة عربية، كيلوغرامان",
         customer="customer-5",

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 from shared.domain.intents.intent import new_reference
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.platform.database.first_value import first_value
 from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
 
@@ -61,13 +61,15 @@ with made as (
 insert into webhook_tries (delivery_id, number, step, at, duration_ms, url, status_code)
 select id, 1, 1, created_at, 150, 'https://shop.example.ly/hooks', 200 from made"""
 
-MOSTLY_PAID = (State.SUCCEEDED,) * 6 + (State.CANCELED,) * 3 + (State.REQUIRES_PAYMENT_METHOD,)
+MOSTLY_PAID = (
+    (IntentStatus.SUCCEEDED,) * 6 + (IntentStatus.CANCELED,) * 3 + (IntentStatus.REQUIRES_PAYMENT_METHOD,)
+)
 
 
 def make_intent(
     world: DashboardWorld,
     merchant_reference: str,
-    status: State = State.REQUIRES_PAYMENT_METHOD,
+    status: IntentStatus = IntentStatus.REQUIRES_PAYMENT_METHOD,
     *,
     amount: int = 25_500,
     at: datetime | None = None,
@@ -120,7 +122,7 @@ def make_many(
     *,
     apart: timedelta = timedelta(seconds=1),
     applications: Sequence[UUID] | None = None,
-    statuses: Sequence[State] = MOSTLY_PAID,
+    statuses: Sequence[IntentStatus] = MOSTLY_PAID,
     one_duplicate_in: int = 50,
 ) -> None:
     """Evenly of these applications and statuses, paid ones with their attempts and some of them twice."""

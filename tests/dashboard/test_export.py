@@ -18,7 +18,7 @@ from services.dashboard.payments.export_places import Places
 from services.dashboard.payments.exporting import EXPORT_PAGE
 from services.dashboard.payments.listing import Page, Payment
 from shared.domain.accounts.roles import Role
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.dashboard.payment_rows import make_attempt, make_intent, make_many
 from tests.dashboard.world import PASSWORD, DashboardWorld
@@ -69,7 +69,7 @@ def test_a_payment_is_a_line(pages: DashboardWorld) -> None:
     intent = make_intent(
         pages,
         "طلب, 7",
-        State.SUCCEEDED,
+        IntentStatus.SUCCEEDED,
         amount=1_234_567,
         at=at,
         description='say "hi"\r\nthere',
@@ -125,7 +125,7 @@ def test_a_cell_that_a_spreadsheet_would_calculate_is_made_harmless(pages: Dashb
 
 def test_the_filters_of_the_list_are_those_of_the_export_and_are_noted(pages: DashboardWorld) -> None:
     make_many(pages, 60)
-    wanted = make_intent(pages, "=order 77", State.PROCESSING)
+    wanted = make_intent(pages, "=order 77", IntentStatus.PROCESSING)
     person = pages.person(Role.DEVELOPER)
     assert [row["uuid"] for row in rows_of(person.open(path(pages, "?status=processing")).content)] == [
         str(wanted)
@@ -145,7 +145,9 @@ def test_the_filters_of_the_list_are_those_of_the_export_and_are_noted(pages: Da
 
 def test_thousands_come_once_each_in_order_whatever_happens_meanwhile(pages: DashboardWorld) -> None:
     """Pages of one statement each: new payments and moves to another status neither repeat nor lose a line."""
-    make_many(pages, 3 * EXPORT_PAGE + 10, statuses=[State.SUCCEEDED, State.REQUIRES_PAYMENT_METHOD])
+    make_many(
+        pages, 3 * EXPORT_PAGE + 10, statuses=[IntentStatus.SUCCEEDED, IntentStatus.REQUIRES_PAYMENT_METHOD]
+    )
     expected = [str(row[0]) for row in pages.rows("select uuid from payment_intents order by uuid desc")]
     person = pages.person(Role.VIEWER)
     with person.session.get(f"{pages.url}{path(pages)}", stream=True, timeout=30) as answer:

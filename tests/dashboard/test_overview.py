@@ -10,7 +10,7 @@ from services.dashboard.overview import counting
 from shared.domain.accounts.roles import Role
 from shared.domain.applications.registry import set_webhook_url
 from shared.domain.deliveries.pause import pause_webhooks
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from tests.clock import Clock
 from tests.dashboard.payment_rows import deliver_all, make_delivery, make_intent, make_many
 from tests.dashboard.world import DashboardWorld
@@ -51,14 +51,14 @@ def test_a_new_application_shows_everybody_the_first_steps(pages: DashboardWorld
 def test_money_and_payments_of_the_last_fourteen_days(pages: DashboardWorld) -> None:
     """By the day of creation in Libya; whatever is older or another's does not count."""
     first = begin_of(day_of(datetime.now(UTC)) - timedelta(days=13))
-    make_intent(pages, "a", State.SUCCEEDED, amount=10_000, at=first + timedelta(seconds=2))
-    make_intent(pages, "b", State.SUCCEEDED, amount=2_500)
-    make_intent(pages, "c", State.CANCELED, amount=7_000)
-    make_intent(pages, "d", State.REQUIRES_PAYMENT_METHOD)
-    make_intent(pages, "e", State.PROCESSING)
-    make_intent(pages, "too old", State.SUCCEEDED, amount=99_000, at=first - timedelta(seconds=2))
+    make_intent(pages, "a", IntentStatus.SUCCEEDED, amount=10_000, at=first + timedelta(seconds=2))
+    make_intent(pages, "b", IntentStatus.SUCCEEDED, amount=2_500)
+    make_intent(pages, "c", IntentStatus.CANCELED, amount=7_000)
+    make_intent(pages, "d", IntentStatus.REQUIRES_PAYMENT_METHOD)
+    make_intent(pages, "e", IntentStatus.PROCESSING)
+    make_intent(pages, "too old", IntentStatus.SUCCEEDED, amount=99_000, at=first - timedelta(seconds=2))
     other = pages.make_merchant("Other").application.id
-    make_intent(pages, "not ours", State.SUCCEEDED, amount=99_000, application_id=other)
+    make_intent(pages, "not ours", IntentStatus.SUCCEEDED, amount=99_000, application_id=other)
     person = overview(pages)
     shown = figures(person)
     assert shown["Amount paid"] == "LYD 12.500"
@@ -71,7 +71,7 @@ def test_money_and_payments_of_the_last_fourteen_days(pages: DashboardWorld) -> 
 
 
 def test_deliveries_by_outcome_do_not_count_tests(pages: DashboardWorld) -> None:
-    intent = make_intent(pages, "a", State.SUCCEEDED)
+    intent = make_intent(pages, "a", IntentStatus.SUCCEEDED)
     for status, code in (("succeeded", 200), ("succeeded", 200), ("pending", 500), ("failed", 404)):
         make_delivery(pages, intent, status, status_code=code)
     make_delivery(pages, None, "failed", status_code=500, is_test=True)
@@ -82,7 +82,7 @@ def test_deliveries_by_outcome_do_not_count_tests(pages: DashboardWorld) -> None
 
 
 def test_time_to_delivery_is_from_the_event_to_the_first_success(pages: DashboardWorld) -> None:
-    intent = make_intent(pages, "a", State.SUCCEEDED)
+    intent = make_intent(pages, "a", IntentStatus.SUCCEEDED)
     at = datetime.now(UTC) - timedelta(hours=1)
     for seconds in (0.25, 5, 90):
         made = make_delivery(pages, intent, at=at, took=timedelta(seconds=seconds))
@@ -99,7 +99,7 @@ def test_time_to_delivery_is_from_the_event_to_the_first_success(pages: Dashboar
 
 def test_a_failing_endpoint_is_told_until_it_answers_again(pages: DashboardWorld) -> None:
     """Since when, with what, and where to look; a test that arrives is enough to end it."""
-    intent = make_intent(pages, "a", State.SUCCEEDED)
+    intent = make_intent(pages, "a", IntentStatus.SUCCEEDED)
     now = datetime.now(UTC)
     make_delivery(pages, intent, at=now - timedelta(minutes=9))
     for minutes in (3, 2):
@@ -120,7 +120,7 @@ def test_a_failing_endpoint_is_told_until_it_answers_again(pages: DashboardWorld
 
 
 def test_a_corrected_url_has_a_clean_sheet(pages: DashboardWorld) -> None:
-    intent = make_intent(pages, "a", State.SUCCEEDED)
+    intent = make_intent(pages, "a", IntentStatus.SUCCEEDED)
     for _ in range(4):
         make_delivery(pages, intent, "failed", status_code=500, url="https://old.example.ly/hooks")
     assert _FAILING not in overview(pages).text
@@ -128,7 +128,7 @@ def test_a_corrected_url_has_a_clean_sheet(pages: DashboardWorld) -> None:
 
 def test_many_that_wait_untried_do_not_hide_a_failing_endpoint(pages: DashboardWorld) -> None:
     """As when a great many fall due at once."""
-    make_many(pages, 3_000, apart=timedelta(milliseconds=10), statuses=[State.SUCCEEDED])
+    make_many(pages, 3_000, apart=timedelta(milliseconds=10), statuses=[IntentStatus.SUCCEEDED])
     deliver_all(pages)
     pages.run(
         """update webhook_deliveries set status = 'pending', tries = 0, last_status_code = null, next_due_at = now()"""
@@ -153,14 +153,14 @@ def test_no_url_and_paused_are_told(pages: DashboardWorld) -> None:
 
 
 def test_days_are_those_of_the_database_clock(pages: DashboardWorld, clock: Clock) -> None:
-    make_intent(pages, "a", State.SUCCEEDED)
+    make_intent(pages, "a", IntentStatus.SUCCEEDED)
     assert figures(overview(pages))["Payments paid"] == "1"
     clock.advance(timedelta(days=20))
     assert figures(overview(pages))["Payments paid"] == "0"
 
 
 def test_what_is_not_counted_any_more_is_told(pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_many(pages, 50, statuses=[State.SUCCEEDED])
+    make_many(pages, 50, statuses=[IntentStatus.SUCCEEDED])
     for name in ("PAYMENTS_SQL", "DELIVERIES_SQL"):
         monkeypatch.setattr(counting, name, getattr(counting, name).replace("limit 100001", "limit 21"))
     monkeypatch.setattr(counting, "MOST_A_DAY", 20)
@@ -170,7 +170,7 @@ def test_what_is_not_counted_any_more_is_told(pages: DashboardWorld, monkeypatch
 
 
 def test_what_is_counted_whole_is_not_excused(pages: DashboardWorld) -> None:
-    make_many(pages, 50, statuses=[State.SUCCEEDED])
+    make_many(pages, 50, statuses=[IntentStatus.SUCCEEDED])
     person = overview(pages)
     assert figures(person)["Payments paid"] == "50"
     assert "more than is counted" not in person.text

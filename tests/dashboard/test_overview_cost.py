@@ -12,7 +12,7 @@ from psycopg import Cursor
 from services.dashboard.days import begin_of, day_of, floor_of
 from services.dashboard.overview.counting import PAYMENTS_SQL
 from services.dashboard.overview.endpoint import NEWEST_TRIED_SQL, SUCCEEDED, TIMES_SQL, TRIED
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import Settings
@@ -87,7 +87,7 @@ def test_payments_are_counted_without_looking_at_them(patient: DashboardWorld) -
     days = [day_of(datetime.now(UTC)) - timedelta(days=back) for back in range(14)]
     values = {
         "application": patient.application.id,
-        "statuses": list(State),
+        "statuses": list(IntentStatus),
         "begins": [begin_of(day) for day in days],
         "ends": [begin_of(day + timedelta(days=1)) for day in days],
     }

@@ -12,7 +12,7 @@ from psycopg import Cursor
 from services.dashboard.days import day_of
 from services.dashboard.payments.filters import Filters
 from services.dashboard.payments.listing import PAGE, page_statement
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import Settings
@@ -49,11 +49,11 @@ def filters_of(world: DashboardWorld) -> dict[str, Filters]:
     )[0]
     return {
         "all": Filters(),
-        **{status: Filters(status=status) for status in State},
+        **{status: Filters(status=status) for status in IntentStatus},
         "duplicates": Filters(duplicates=True),
-        "duplicates that are paid": Filters(duplicates=True, status=State.SUCCEEDED),
+        "duplicates that are paid": Filters(duplicates=True, status=IntentStatus.SUCCEEDED),
         "a few days": Filters(since=today - timedelta(days=8), until=today - timedelta(days=4)),
-        "since": Filters(since=today - timedelta(days=10), status=State.SUCCEEDED),
+        "since": Filters(since=today - timedelta(days=10), status=IntentStatus.SUCCEEDED),
         "uuid": Filters(search=str(middle[0])),
         "reference": Filters(search=middle[1].upper()),
         "merchant's reference": Filters(search=middle[2]),

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from shared.domain.accounts.roles import Role
-from shared.domain.attempts.provider_exchange import Outcome
-from shared.domain.attempts.settlement import settle_answered, settle_notified
-from shared.domain.attempts.start import begin
-from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.attempts.provider_exchange import AttemptOutcome
+from shared.domain.attempts.settlement import settle_notification, settle_response
+from shared.domain.attempts.start import start_attempt
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.store import create_or_find, expire_due
 from tests.clock import Clock
@@ -69,11 +69,11 @@ def test_facts_are_shown_as_they_were_sent(pages: DashboardWorld) -> None:
 
 def test_the_timeline_of_a_payment_that_was_declined_and_then_paid(pages: DashboardWorld) -> None:
     intent = new_intent(pages)
-    for answer, reason in ((Answer.DECLINED, "insufficient_funds"), (Answer.PAID, None)):
+    for answer, reason in ((ProviderAnswer.DECLINED, "insufficient_funds"), (ProviderAnswer.PAID, None)):
         with pages.database.transaction() as connection:
-            sending = begin(connection, intent, "card", "sandbox", AttemptState.SENT)
+            sending = start_attempt(connection, intent, "card", "sandbox", AttemptState.SENT)
         with pages.database.transaction() as connection:
-            settle_answered(connection, sending, Outcome(answer, reason, f"sandbox-{answer}"))
+            settle_response(connection, sending, AttemptOutcome(answer, reason, f"sandbox-{answer}"))
     make_delivery(pages, intent, "pending", tries=2, status_code=503)
     person = open_payment(pages, intent)
     in_order(
@@ -98,8 +98,8 @@ def test_the_timeline_of_a_payment_that_was_declined_and_then_paid(pages: Dashbo
 def test_a_late_payment_and_a_second_one_are_explained(pages: DashboardWorld, clock: Clock) -> None:
     intent = new_intent(pages)
     with pages.database.transaction() as connection:
-        first = begin(connection, intent, "card", "plutu", AttemptState.AWAITING_REDIRECT)
-        second = begin(
+        first = start_attempt(connection, intent, "card", "plutu", AttemptState.AWAITING_REDIRECT)
+        second = start_attempt(
             connection, intent, "sadad", "plutu", AttemptState.AWAITING_REDIRECT, leave_redirect=True
         )
     clock.advance(timedelta(days=2))
@@ -107,8 +107,10 @@ def test_a_late_payment_and_a_second_one_are_explained(pages: DashboardWorld, cl
         assert expire_due(cursor) == 1
     for attempt in (first, second):
         with pages.database.transaction() as connection:
-            settle_notified(
-                connection, attempt.attempt, Outcome(Answer.PAID, None, f"plutu-{attempt.attempt}")
+            settle_notification(
+                connection,
+                attempt.attempt,
+                AttemptOutcome(ProviderAnswer.PAID, None, f"plutu-{attempt.attempt}"),
             )
     person = open_payment(pages, intent)
     in_order(

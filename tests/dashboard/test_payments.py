@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from services.dashboard.days import begin_of, day_of
 from shared.domain.accounts.roles import Role
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from tests.constants import UNKNOWN_ID
 from tests.dashboard.payment_rows import make_attempt, make_intent, make_many
 from tests.dashboard.world import DashboardWorld
@@ -29,7 +29,7 @@ def listed(person: PageClient, address: str) -> list[UUID]:
 def test_everybody_of_the_merchant_sees_its_payments_newest_first(pages: DashboardWorld) -> None:
     now = datetime.now(UTC)
     older = make_intent(pages, "order 1", at=now - timedelta(minutes=2))
-    newer = make_intent(pages, "طلب 2", State.SUCCEEDED, amount=1_234_567, at=now)
+    newer = make_intent(pages, "طلب 2", IntentStatus.SUCCEEDED, amount=1_234_567, at=now)
     make_attempt(pages, newer, "declined", method="card")
     make_attempt(pages, newer, "paid", method="sadad")
     reference = pages.rows("select reference from payment_intents where uuid = %s", newer)[0][0]
@@ -50,7 +50,7 @@ def test_everybody_of_the_merchant_sees_its_payments_newest_first(pages: Dashboa
 
 
 def test_a_duplicate_is_marked(pages: DashboardWorld) -> None:
-    intent = make_intent(pages, "order 1", State.SUCCEEDED)
+    intent = make_intent(pages, "order 1", IntentStatus.SUCCEEDED)
     make_attempt(pages, intent, "paid")
     duplicate = make_attempt(pages, intent, "awaiting_redirect")
     person = pages.person(Role.VIEWER)
@@ -63,7 +63,7 @@ def test_a_duplicate_is_marked(pages: DashboardWorld) -> None:
 
 def test_pages_follow_each_other_without_a_gap(pages: DashboardWorld) -> None:
     """50 each; what is created meanwhile does not shift them."""
-    make_many(pages, 120, statuses=list(State))
+    make_many(pages, 120, statuses=list(IntentStatus))
     expected = [row[0] for row in pages.rows("select uuid from payment_intents order by uuid desc")]
     person = pages.person(Role.VIEWER)
     address, seen = path(pages), []
@@ -81,9 +81,13 @@ def test_filters_choose(pages: DashboardWorld) -> None:
     """Each alone, and together; days are Libyan."""
     today = day_of(datetime.now(UTC))
     midnight = begin_of(today)
-    last_of_yesterday = make_intent(pages, "a", State.CANCELED, at=midnight - timedelta(milliseconds=1500))
-    first_of_today = make_intent(pages, "b", State.SUCCEEDED, at=midnight + timedelta(milliseconds=1500))
-    twice = make_intent(pages, "c", State.SUCCEEDED, at=midnight - timedelta(days=3))
+    last_of_yesterday = make_intent(
+        pages, "a", IntentStatus.CANCELED, at=midnight - timedelta(milliseconds=1500)
+    )
+    first_of_today = make_intent(
+        pages, "b", IntentStatus.SUCCEEDED, at=midnight + timedelta(milliseconds=1500)
+    )
+    twice = make_intent(pages, "c", IntentStatus.SUCCEEDED, at=midnight - timedelta(days=3))
     for state in ("paid", "duplicate", "duplicate"):
         make_attempt(pages, twice, state)
     open_one = make_intent(pages, "d", at=midnight - timedelta(days=5))
@@ -108,7 +112,7 @@ def test_filters_choose(pages: DashboardWorld) -> None:
 
 def test_search_finds_a_uuid_a_reference_in_any_case_and_the_merchants_own(pages: DashboardWorld) -> None:
     make_many(pages, 5)
-    intent = make_intent(pages, "order 7/ب", State.SUCCEEDED)
+    intent = make_intent(pages, "order 7/ب", IntentStatus.SUCCEEDED)
     reference = pages.rows("select reference from payment_intents where uuid = %s", intent)[0][0]
     person = pages.person(Role.VIEWER)
     for text in (str(intent), str(intent).upper(), reference, reference.upper(), "order 7/ب", " order 7/ب "):
@@ -149,7 +153,7 @@ def test_odd_addresses_are_harmless(pages: DashboardWorld) -> None:
 def test_others_payments_do_not_exist(pages: DashboardWorld) -> None:
     """Neither another merchant's, nor another application's of the same merchant under this one's address."""
     other = pages.make_merchant("Benghazi Books")
-    theirs = make_intent(pages, "secret order", State.SUCCEEDED, application_id=other.application.id)
+    theirs = make_intent(pages, "secret order", IntentStatus.SUCCEEDED, application_id=other.application.id)
     make_attempt(pages, theirs, "duplicate")
     reference = pages.rows("select reference from payment_intents where uuid = %s", theirs)[0][0]
     person = pages.person(Role.OWNER)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.domain.intents.states import Trigger
+from shared.domain.intents.states import IntentTrigger
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from shared.platform.settings import Settings
@@ -89,14 +89,14 @@ def test_life_of_orders(
     ] == paid  # a second click finds the same intent
     with webhooks.whole():
         for uuid in paid:
-            move_intent(database, uuid, Trigger.PAYMENT_CONFIRMED)
+            move_intent(database, uuid, IntentTrigger.PAYMENT_CONFIRMED)
         for uuid in late:
-            move_intent(database, uuid, Trigger.EXPIRE)
+            move_intent(database, uuid, IntentTrigger.EXPIRE)
         for business in businesses:
             business.wait_for(PAID_ORDER, deliveries=2)
             assert business.shop.page(LATE_ORDER) == "canceled"
         for uuid in late:
-            move_intent(database, uuid, Trigger.PAYMENT_CONFIRMED)
+            move_intent(database, uuid, IntentTrigger.PAYMENT_CONFIRMED)
         for business in businesses:
             business.wait_for(PAID_ORDER, LATE_ORDER, deliveries=3)
     for business in businesses:

@@ -8,10 +8,10 @@ from services.webhooks.intake import WEBHOOK_EVENT_TYPES, create_deliveries
 from services.webhooks.pipeline.queries import ResendTry, ScheduledTry, record_resends, record_tries
 from services.webhooks.retry_schedule import LAST_STEP, decide_after_try
 from shared.domain.applications.registry import NewApplication, create_application
-from shared.domain.attempts.provider_exchange import Outcome
-from shared.domain.attempts.settlement import settle_answered, settle_notified
-from shared.domain.attempts.start import begin
-from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.attempts.provider_exchange import AttemptOutcome
+from shared.domain.attempts.settlement import settle_notification, settle_response
+from shared.domain.attempts.start import start_attempt
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.store import create_or_find, expire_due
 from shared.domain.messages import IntentEvent, decode
@@ -39,23 +39,23 @@ class Life:
             new = NewIntent(self.application, uuid4().hex, 25_000, "LYD")
             return create_or_find(cursor, new)[0].uuid
 
-    def attempt(self, intent: UUID, *said: Answer, can_be_asked: bool = True) -> UUID:
+    def attempt(self, intent: UUID, *said: ProviderAnswer, can_be_asked: bool = True) -> UUID:
         """Sent, and answered so, if at all."""
         with self.database.transaction() as connection:
-            sending = begin(connection, intent, "card", "sandbox", AttemptState.SENT)
+            sending = start_attempt(connection, intent, "card", "sandbox", AttemptState.SENT)
         for answer in said:
             with self.database.transaction() as connection:
-                settle_answered(connection, sending, Outcome(answer, can_be_asked=can_be_asked))
+                settle_response(connection, sending, AttemptOutcome(answer, can_be_asked=can_be_asked))
         return sending.attempt
 
-    def hear(self, attempt: UUID, answer: Answer) -> None:
+    def hear(self, attempt: UUID, answer: ProviderAnswer) -> None:
         """The provider says it by itself."""
         with self.database.transaction() as connection:
-            settle_notified(connection, attempt, Outcome(answer))
+            settle_notification(connection, attempt, AttemptOutcome(answer))
 
     def pay(self) -> UUID:
         intent = self.create()
-        self.attempt(intent, Answer.PAID)
+        self.attempt(intent, ProviderAnswer.PAID)
         return intent
 
     def expire(self, intent: UUID) -> None:
@@ -98,21 +98,21 @@ class WholeLife(Life):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.open, self.declined, self.paid = self.create(), self.create(), self.pay()
-        self.attempt(self.declined, Answer.DECLINED)
+        self.attempt(self.declined, ProviderAnswer.DECLINED)
         self.asked_about = self.create()
-        self.attempt(self.asked_about, Answer.UNKNOWN)
+        self.attempt(self.asked_about, ProviderAnswer.UNKNOWN)
         self.undecided = self.create()
-        self.attempt(self.undecided, Answer.UNKNOWN, can_be_asked=False)
+        self.attempt(self.undecided, ProviderAnswer.UNKNOWN, can_be_asked=False)
         self.failed, self.resent, self.pending = self.pay(), self.pay(), self.create()
         self.expire(self.pending)
         self.paid_late = self.create()
-        late = self.attempt(self.paid_late, Answer.DECLINED)
+        late = self.attempt(self.paid_late, ProviderAnswer.DECLINED)
         self.expire(self.paid_late)
-        self.hear(late, Answer.PAID)
+        self.hear(late, ProviderAnswer.PAID)
         self.paid_twice = self.create()
-        first = self.attempt(self.paid_twice, Answer.DECLINED)
-        self.attempt(self.paid_twice, Answer.PAID)
-        self.hear(first, Answer.PAID)
+        first = self.attempt(self.paid_twice, ProviderAnswer.DECLINED)
+        self.attempt(self.paid_twice, ProviderAnswer.PAID)
+        self.hear(first, ProviderAnswer.PAID)
         self.publish()
         self.try_to_deliver(self.delivery(self.paid), 500, 200)
         self.try_to_deliver(self.delivery(self.failed), *[503] * LAST_STEP)

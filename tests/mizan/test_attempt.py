@@ -6,25 +6,25 @@ from uuid import UUID
 
 import pytest
 
-from shared.domain.attempts.provider_exchange import Outcome, Sending
-from shared.domain.attempts.settlement import settle_answered, settle_notified
-from shared.domain.attempts.start import begin
-from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.attempts.provider_exchange import AttemptOutcome, ProviderRequest
+from shared.domain.attempts.settlement import settle_notification, settle_response
+from shared.domain.attempts.start import start_attempt
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.intents.intent import NewIntent
-from shared.domain.intents.store import create_or_find, find
+from shared.domain.intents.store import create_or_find, find_intent
 from shared.platform.database.pool import Database
 from tests.constants import UNKNOWN_ID
 from tests.mizan.conftest import Mizan
 
 
 @pytest.fixture
-def sending(database: Database, application_id: UUID) -> Sending:
+def sending(database: Database, application_id: UUID) -> ProviderRequest:
     """A request to a provider that cannot be asked, and that has not answered within a minute."""
     with database.cursor() as cursor:
         intent, _ = create_or_find(cursor, NewIntent(application_id, "order-1", 25_000, "LYD"))
     with database.transaction() as connection:
-        made = begin(connection, intent.uuid, "adfali", "plutu", AttemptState.SENT)
-        settle_answered(connection, made, Outcome(Answer.UNKNOWN, can_be_asked=False))
+        made = start_attempt(connection, intent.uuid, "adfali", "plutu", AttemptState.SENT)
+        settle_response(connection, made, AttemptOutcome(ProviderAnswer.UNKNOWN, can_be_asked=False))
         connection.execute("update payment_attempts set sent_at = sent_at - interval '1 minute'")
     return made
 
@@ -33,7 +33,7 @@ def _status(database: Database) -> str:
     with database.cursor() as cursor:
         row = cursor.execute("select uuid from payment_intents").fetchone()
         assert row is not None
-        intent = find(cursor, row[0])
+        intent = find_intent(cursor, row[0])
     assert intent is not None
     return intent.status
 
@@ -45,7 +45,7 @@ def _logged(database: Database, action: str) -> list[Any]:
         ).fetchall()
 
 
-def test_undecided_attempts_are_listed(run: Mizan, sending: Sending) -> None:
+def test_undecided_attempts_are_listed(run: Mizan, sending: ProviderRequest) -> None:
     (row,) = json.loads(run("attempt", "undecided", "--json").stdout)
     assert row["attempt_id"] == str(sending.attempt)
     assert (row["amount"], row["provider"], row["asked_next_at"]) == (25_000, "plutu", None)
@@ -59,7 +59,7 @@ def test_when_all_is_known(run: Mizan) -> None:
     ("outcome", "status"), [("paid", "succeeded"), ("declined", "requires_payment_method")]
 )
 def test_an_operator_decides(
-    run: Mizan, database: Database, sending: Sending, outcome: str, status: str
+    run: Mizan, database: Database, sending: ProviderRequest, outcome: str, status: str
 ) -> None:
     """Once: the same again is refused, and that what was paid was not."""
     words = ("attempt", "decide", str(sending.attempt))
@@ -95,12 +95,12 @@ def test_money_that_arrived_counts_from_any_state(
     with database.cursor() as cursor:
         intent, _ = create_or_find(cursor, NewIntent(application_id, "order-2", 25_000, "LYD"))
     with database.transaction() as connection:
-        sending = begin(connection, intent.uuid, "card", "plutu", AttemptState.AWAITING_REDIRECT)
+        sending = start_attempt(connection, intent.uuid, "card", "plutu", AttemptState.AWAITING_REDIRECT)
     answer = run("attempt", "decide", str(sending.attempt), "paid", "--reason", "seen in their list")
     assert answer.stdout == "the attempt is paid, its intent succeeded\n"
 
 
-def test_a_decision_needs_words(run: Mizan, sending: Sending) -> None:
+def test_a_decision_needs_words(run: Mizan, sending: ProviderRequest) -> None:
     answer = run("attempt", "decide", str(sending.attempt), "paid", "--reason", "yes")
     assert (answer.exit_code, answer.stderr) == (1, "Error: the reason must have 5 to 500 characters\n")
     (row,) = json.loads(run("attempt", "undecided", "--json").stdout)
@@ -108,13 +108,15 @@ def test_a_decision_needs_words(run: Mizan, sending: Sending) -> None:
 
 
 def test_a_payment_made_twice_is_listed_until_it_is_handled(
-    run: Mizan, database: Database, sending: Sending
+    run: Mizan, database: Database, sending: ProviderRequest
 ) -> None:
     """Once: the second time nothing is changed."""
     assert "have been handled" in run("attempt", "duplicates").stdout
     with database.transaction() as connection:
         for reference in ("T-1", "T-2"):
-            settle_notified(connection, sending.attempt, Outcome(Answer.PAID, provider_reference=reference))
+            settle_notification(
+                connection, sending.attempt, AttemptOutcome(ProviderAnswer.PAID, provider_reference=reference)
+            )
     (row,) = json.loads(run("attempt", "duplicates", "--json").stdout)
     assert (row["amount"], row["provider_reference"], row["first_reference"]) == (25_000, "T-2", "T-1")
     words = ("attempt", "handled", row["attempt_id"], "--note")
@@ -126,6 +128,6 @@ def test_a_payment_made_twice_is_listed_until_it_is_handled(
     assert (actor.startswith("operator "), details["note"]) == (True, "paid back as R-7")
 
 
-def test_what_is_no_second_payment_cannot_be_handled(run: Mizan, sending: Sending) -> None:
+def test_what_is_no_second_payment_cannot_be_handled(run: Mizan, sending: ProviderRequest) -> None:
     answer = run("attempt", "handled", str(sending.attempt), "--note", "paid back")
     assert (answer.exit_code, answer.stderr) == (1, "Error: it is no duplicate payment: it is unknown\n")

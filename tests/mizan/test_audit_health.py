@@ -12,7 +12,7 @@ from mizan.audit.again import still_there
 from mizan.audit.checks import CHECKS, Finding, found
 from mizan.audit.looking import audit
 from services.dashboard.applications.test_delivery import send_test_delivery
-from shared.domain.attempts.states import Answer
+from shared.domain.attempts.states import ProviderAnswer
 from shared.domain.deliveries.pause import pause_webhooks
 from shared.platform.database.pool import Database
 from stack.ports import find_free_ports
@@ -94,9 +94,9 @@ def test_paid_by_another_attempt_while_one_is_under_way(run: Mizan, database: Da
     """The intent is succeeded, and the other one is settled when its provider answers."""
     life = Life(database)
     intent = life.create()
-    first = life.attempt(intent, Answer.DECLINED)
+    first = life.attempt(intent, ProviderAnswer.DECLINED)
     life.attempt(intent)
-    life.hear(first, Answer.PAID)
+    life.hear(first, ProviderAnswer.PAID)
     assert audited(run)["waiting"]["attempts_under_way"] == 1
 
 
@@ -281,9 +281,9 @@ def test_while_others_are_at_work(run: Mizan, database: Database) -> None:
             life = Life(database)
             while not stop.is_set():
                 paid, expired, waiting = life.pay(), life.create(), life.create()
-                life.attempt(waiting, Answer.DECLINED)
+                life.attempt(waiting, ProviderAnswer.DECLINED)
                 life.expire(expired)
-                life.attempt(waiting, Answer.UNKNOWN, Answer.PAID)
+                life.attempt(waiting, ProviderAnswer.UNKNOWN, ProviderAnswer.PAID)
                 for intent in (paid, expired, waiting):
                     eventually(partial(is_published, life, intent))  # the other worker may have its event
                     delivery = life.delivery(intent)

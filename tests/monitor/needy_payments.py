@@ -2,10 +2,10 @@
 
 from uuid import UUID, uuid4
 
-from shared.domain.attempts.provider_exchange import Outcome, Sending
-from shared.domain.attempts.settlement import settle_answered, settle_notified
-from shared.domain.attempts.start import begin
-from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.attempts.provider_exchange import AttemptOutcome, ProviderRequest
+from shared.domain.attempts.settlement import settle_notification, settle_response
+from shared.domain.attempts.start import start_attempt
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.store import create_or_find
 from tests.monitor.world import MonitorWorld
@@ -23,15 +23,17 @@ class NeedyPayments:
 
     def begin(
         self, intent: UUID, state: AttemptState = AttemptState.SENT, provider: str = "plutu"
-    ) -> Sending:
+    ) -> ProviderRequest:
         with self._database.transaction() as connection:
-            return begin(connection, intent, "adfali", provider, state)
+            return start_attempt(connection, intent, "adfali", provider, state)
 
     def unknown(self, intent: UUID | None = None, *, can_be_asked: bool = False) -> UUID:
         """The provider was asked so long ago that nothing can be on its way any more."""
         sending = self.begin(intent or self.intent())
         with self._database.transaction() as connection:
-            settle_answered(connection, sending, Outcome(Answer.UNKNOWN, can_be_asked=can_be_asked))
+            settle_response(
+                connection, sending, AttemptOutcome(ProviderAnswer.UNKNOWN, can_be_asked=can_be_asked)
+            )
         self._world.run(
             "update payment_attempts set sent_at = sent_at - interval '1 minute' where id = %s",
             sending.attempt,
@@ -41,14 +43,16 @@ class NeedyPayments:
     def notify_paid(self, attempt: UUID, reference: str = "T-1") -> None:
         """As a provider does by itself."""
         with self._database.transaction() as connection:
-            settle_notified(connection, attempt, Outcome(Answer.PAID, provider_reference=reference))
+            settle_notification(
+                connection, attempt, AttemptOutcome(ProviderAnswer.PAID, provider_reference=reference)
+            )
 
     def declined_then_paid(self, reference: str | None = None) -> UUID:
         """The attempt that was declined; another one has paid."""
         intent = self.intent(reference=reference)
         first = self.begin(intent)
         with self._database.transaction() as connection:
-            settle_answered(connection, first, Outcome(Answer.DECLINED))
+            settle_response(connection, first, AttemptOutcome(ProviderAnswer.DECLINED))
         self.notify_paid(self.begin(intent).attempt, "T-first")
         return first.attempt
 

@@ -5,27 +5,29 @@ from datetime import date
 
 import pytest
 
-from services.sandbox.scripts import (
-    SILENT,
+from services.sandbox.scripted_outcomes import (
+    SILENT_OUTCOMES,
     Card,
-    Reason,
-    Standing,
-    Status,
+    ChargeResult,
+    ChargeStatus,
+    DeclineReason,
     Wallet,
-    after_code,
-    beginning,
-    script_of,
+    initial_result,
+    result_after_code,
+    scripted_outcome,
 )
 from shared.domain.payment_methods import PaymentMethod
 from tests.readme.documents import ROOT, Document
 
 _TODAY = date(2026, 11, 1)
 _OUTCOMES = {
-    "paid": Standing(Status.PAID),
-    "declined": Standing(Status.DECLINED, Reason.DECLINED),
-    "declined: insufficient funds": Standing(Status.DECLINED, Reason.INSUFFICIENT_FUNDS),
-    "refused: not subscribed": Standing(Status.DECLINED, Reason.NOT_SUBSCRIBED),
-    "refused: wrong phone or birth year": Standing(Status.DECLINED, Reason.WRONG_PHONE_OR_BIRTH_YEAR),
+    "paid": ChargeResult(ChargeStatus.PAID),
+    "declined": ChargeResult(ChargeStatus.DECLINED, DeclineReason.DECLINED),
+    "declined: insufficient funds": ChargeResult(ChargeStatus.DECLINED, DeclineReason.INSUFFICIENT_FUNDS),
+    "refused: not subscribed": ChargeResult(ChargeStatus.DECLINED, DeclineReason.NOT_SUBSCRIBED),
+    "refused: wrong phone or birth year": ChargeResult(
+        ChargeStatus.DECLINED, DeclineReason.WRONG_PHONE_OR_BIRTH_YEAR
+    ),
 }
 ROWS = Document(ROOT / "docs" / "sandbox.md").rows()
 
@@ -34,16 +36,16 @@ ROWS = Document(ROOT / "docs" / "sandbox.md").rows()
 def test_each_number_does_what_the_page_says(methods: str, number: str, what_happens: str) -> None:
     first, _, then = what_happens.partition("; ")
     for method in map(PaymentMethod, methods.lower().split(", ")):
-        script = script_of(method, _details(method, number), _TODAY)
-        assert (first == "times out") == (script in SILENT)
+        script = scripted_outcome(method, _details(method, number), _TODAY)
+        assert (first == "times out") == (script in SILENT_OUTCOMES)
         if first == "asks for a code":
-            assert beginning(script) == Standing(Status.NEEDS_CODE)
+            assert initial_result(script) == ChargeResult(ChargeStatus.NEEDS_CODE)
             code = then.removesuffix(" is right") if then.endswith(" is right") else "111111"
             told = "paid" if then.endswith(" is right") else then.removeprefix("any code is ")
-            assert after_code(script, method, code) == _OUTCOMES[told]
+            assert result_after_code(script, method, code) == _OUTCOMES[told]
         else:
             told = then.removeprefix("turns out ") if then else first.partition(", until")[0]
-            assert beginning(script) == _OUTCOMES[told]
+            assert initial_result(script) == _OUTCOMES[told]
 
 
 def _details(method: PaymentMethod, number: str) -> Card | Wallet:

@@ -12,12 +12,12 @@ from uuid import UUID
 
 import pytest
 
-from services.sandbox import notifying
+from services.sandbox import notifications
 from services.sandbox.bank import Bank
 from services.sandbox.ledger import Ledger
-from services.sandbox.notifying import REPEATS, Notifier
-from services.sandbox.scripts import Status
-from services.sandbox.shapes import charge_asked
+from services.sandbox.notifications import MAX_RETRIES, NotificationSender
+from services.sandbox.request_schemas import parse_charge_request
+from services.sandbox.scripted_outcomes import ChargeStatus
 from shared.platform.backoff import FIRST_S
 from tests.logs import capture_logs
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox, card, charge_body, kill
@@ -130,22 +130,22 @@ def test_a_restart_takes_up_what_was_not_delivered(tmp_path: Path, receiver: Rec
     ledger.close()
 
 
-@pytest.mark.parametrize("refused", [REPEATS, REPEATS + 1])
+@pytest.mark.parametrize("refused", [MAX_RETRIES, MAX_RETRIES + 1])
 def test_after_eight_repeats_it_is_given_up_aloud(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, refused: int
 ) -> None:
     """Nine tries in all, and a line that says so; one that is taken at the ninth is delivered."""
-    monkeypatch.setattr(notifying, "growing_pause", lambda _failures: 0.0)
+    monkeypatch.setattr(notifications, "growing_pause", lambda _failures: 0.0)
     receiver.answer = lambda _: Reply(200 if len(receiver.requests) > refused else 500)
     ledger = Ledger(tmp_path / "ledger.sqlite")
     bank = Bank(ledger)
-    charge, _ = bank.charge(charge_asked(json.dumps(charge_body(notify_url=receiver.url)).encode()))
-    _, notification = bank.settle(charge.id, Status.PAID)
+    charge, _ = bank.charge(parse_charge_request(json.dumps(charge_body(notify_url=receiver.url)).encode()))
+    _, notification = bank.settle(charge.id, ChargeStatus.PAID)
     with capture_logs() as log:
-        assert Notifier(ledger, SECRET).send(notification) is False
+        assert NotificationSender(ledger, SECRET).send(notification) is False
         eventually(lambda: not _pending(ledger))
-        assert ("notification given up" in log.getvalue()) is (refused > REPEATS)
-    assert len(receiver.requests) == REPEATS + 1
+        assert ("notification given up" in log.getvalue()) is (refused > MAX_RETRIES)
+    assert len(receiver.requests) == MAX_RETRIES + 1
     ledger.close()
 
 

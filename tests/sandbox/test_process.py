@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from services.sandbox.bank import Bank
-from services.sandbox.ledger import Ledger, LedgerNotUsableError
+from services.sandbox.ledger import Ledger, LedgerUnavailableError
 from tests.sandbox.running_sandbox import RunningSandbox, card, charge_body, kill
 from tests.waiting import eventually
 
@@ -101,6 +101,6 @@ def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
     """It is somebody's, and stays as it is."""
     somebodys = tmp_path / "letters"
     somebodys.write_text("Dear bank, " * 100)
-    with pytest.raises(LedgerNotUsableError, match="letters cannot be used: file is not a database"):
+    with pytest.raises(LedgerUnavailableError, match="letters cannot be used: file is not a database"):
         Ledger(somebodys)
     assert somebodys.read_text() == "Dear bank, " * 100

@@ -13,9 +13,9 @@ import pytest
 import requests
 
 from services.sandbox.bank import Bank
-from services.sandbox.charge import Charge
+from services.sandbox.charges import Charge
 from services.sandbox.ledger import Ledger
-from services.sandbox.shapes import charge_asked
+from services.sandbox.request_schemas import parse_charge_request
 from tests.sandbox.running_sandbox import RunningSandbox, card, charge_body, wallet
 
 AT_ONCE = 20
@@ -112,7 +112,7 @@ def test_a_charge_that_was_settled_is_told_as_it_stands(sandbox: RunningSandbox)
 
 def test_two_processes_on_one_ledger_take_turns(tmp_path: Path) -> None:
     """One that was told to end may still answer while the next has begun."""
-    asked = [charge_asked(json.dumps(charge_body()).encode()) for _ in range(50)]
+    asked = [parse_charge_request(json.dumps(charge_body()).encode()) for _ in range(50)]
     together = Barrier(4)
 
     def charge_all(bank: Bank) -> list[tuple[Charge, bool]]:

@@ -4,30 +4,30 @@ from datetime import date
 
 import pytest
 
-from services.sandbox.scripts import (
-    SILENT,
+from services.sandbox.scripted_outcomes import (
+    SILENT_OUTCOMES,
     Card,
-    Reason,
-    Script,
-    Standing,
-    Status,
+    ChargeResult,
+    ChargeStatus,
+    DeclineReason,
+    ScriptedOutcome,
     Wallet,
-    after_code,
-    after_settling,
-    beginning,
-    script_of,
+    initial_result,
+    result_after_code,
+    result_after_settlement,
+    scripted_outcome,
 )
 from shared.domain.payment_methods import PaymentMethod
 
 TODAY = date(2026, 11, 15)
 
-PAID = Standing(Status.PAID)
-DECLINED = Standing(Status.DECLINED, Reason.DECLINED)
-NO_FUNDS = Standing(Status.DECLINED, Reason.INSUFFICIENT_FUNDS)
-NOT_SUBSCRIBED = Standing(Status.DECLINED, Reason.NOT_SUBSCRIBED)
-WRONG_PHONE = Standing(Status.DECLINED, Reason.WRONG_PHONE_OR_BIRTH_YEAR)
-NEEDS_CODE = Standing(Status.NEEDS_CODE)
-WRONG_CODE = Standing(Status.NEEDS_CODE, Reason.WRONG_CODE)
+PAID = ChargeResult(ChargeStatus.PAID)
+DECLINED = ChargeResult(ChargeStatus.DECLINED, DeclineReason.DECLINED)
+NO_FUNDS = ChargeResult(ChargeStatus.DECLINED, DeclineReason.INSUFFICIENT_FUNDS)
+NOT_SUBSCRIBED = ChargeResult(ChargeStatus.DECLINED, DeclineReason.NOT_SUBSCRIBED)
+WRONG_PHONE = ChargeResult(ChargeStatus.DECLINED, DeclineReason.WRONG_PHONE_OR_BIRTH_YEAR)
+NEEDS_CODE = ChargeResult(ChargeStatus.NEEDS_CODE)
+WRONG_CODE = ChargeResult(ChargeStatus.NEEDS_CODE, DeclineReason.WRONG_CODE)
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,11 @@ WRONG_CODE = Standing(Status.NEEDS_CODE, Reason.WRONG_CODE)
         ("card", DECLINED, False),
     ],
 )
-def test_what_a_card_comes_to(number: str, standing: Standing, is_silent: bool) -> None:
+def test_what_a_card_comes_to(number: str, standing: ChargeResult, is_silent: bool) -> None:
     """The whole number decides, where it can be one."""
-    script = script_of(PaymentMethod.CARD, Card(number, 12, 2030), TODAY)
-    assert beginning(script) == standing
-    assert (script in SILENT) is is_silent
+    script = scripted_outcome(PaymentMethod.CARD, Card(number, 12, 2030), TODAY)
+    assert initial_result(script) == standing
+    assert (script in SILENT_OUTCOMES) is is_silent
 
 
 @pytest.mark.parametrize(
@@ -69,15 +69,18 @@ def test_what_a_card_comes_to(number: str, standing: Standing, is_silent: bool) 
         (1, 2027, PAID),
     ],
 )
-def test_an_expired_card_is_declined(month: int, year: int, standing: Standing) -> None:
+def test_an_expired_card_is_declined(month: int, year: int, standing: ChargeResult) -> None:
     """Any future expiry will do."""
-    assert beginning(script_of(PaymentMethod.CARD, Card("4242424242424242", month, year), TODAY)) == standing
+    assert (
+        initial_result(scripted_outcome(PaymentMethod.CARD, Card("4242424242424242", month, year), TODAY))
+        == standing
+    )
 
 
 @pytest.mark.parametrize("number", ["4000000000000077", "6395043835180860"])
 def test_an_expired_card_follows_no_script_of_its_own(number: str) -> None:
     """It is declined at once, whatever its number."""
-    assert script_of(PaymentMethod.CARD, Card(number, 1, 2020), TODAY) is Script.DECLINES
+    assert scripted_outcome(PaymentMethod.CARD, Card(number, 1, 2020), TODAY) is ScriptedOutcome.DECLINES
 
 
 @pytest.mark.parametrize(
@@ -109,9 +112,13 @@ def test_an_expired_card_follows_no_script_of_its_own(number: str) -> None:
         ("adfali", "0921234567\n", None, WRONG_PHONE),
     ],
 )
-def test_what_a_wallet_comes_to(method: str, phone: str, birth_year: int | None, standing: Standing) -> None:
+def test_what_a_wallet_comes_to(
+    method: str, phone: str, birth_year: int | None, standing: ChargeResult
+) -> None:
     """The phone decides, and for one subscriber the birth year."""
-    assert beginning(script_of(PaymentMethod(method), Wallet(phone, birth_year), TODAY)) == standing
+    assert (
+        initial_result(scripted_outcome(PaymentMethod(method), Wallet(phone, birth_year), TODAY)) == standing
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,34 +137,34 @@ def test_what_a_wallet_comes_to(method: str, phone: str, birth_year: int | None,
         ("adfali", Wallet("0921234995", None), "2222", NO_FUNDS),
     ],
 )
-def test_what_a_code_comes_to(method: str, details: Card | Wallet, code: str, standing: Standing) -> None:
+def test_what_a_code_comes_to(method: str, details: Card | Wallet, code: str, standing: ChargeResult) -> None:
     """Each method has one right code; where funds are lacking, none is asked whether it is right."""
-    script = script_of(PaymentMethod(method), details, TODAY)
-    assert beginning(script) == NEEDS_CODE
-    assert after_code(script, PaymentMethod(method), code) == standing
+    script = scripted_outcome(PaymentMethod(method), details, TODAY)
+    assert initial_result(script) == NEEDS_CODE
+    assert result_after_code(script, PaymentMethod(method), code) == standing
 
 
 @pytest.mark.parametrize(
     ("before", "outcome", "after"),
     [
-        (DECLINED, Status.PAID, PAID),
-        (NO_FUNDS, Status.PAID, PAID),
-        (WRONG_CODE, Status.PAID, PAID),
-        (PAID, Status.PAID, PAID),
-        (PAID, Status.DECLINED, PAID),
-        (NEEDS_CODE, Status.DECLINED, DECLINED),
-        (WRONG_CODE, Status.DECLINED, DECLINED),
-        (NO_FUNDS, Status.DECLINED, NO_FUNDS),
+        (DECLINED, ChargeStatus.PAID, PAID),
+        (NO_FUNDS, ChargeStatus.PAID, PAID),
+        (WRONG_CODE, ChargeStatus.PAID, PAID),
+        (PAID, ChargeStatus.PAID, PAID),
+        (PAID, ChargeStatus.DECLINED, PAID),
+        (NEEDS_CODE, ChargeStatus.DECLINED, DECLINED),
+        (WRONG_CODE, ChargeStatus.DECLINED, DECLINED),
+        (NO_FUNDS, ChargeStatus.DECLINED, NO_FUNDS),
     ],
 )
-def test_settling(before: Standing, outcome: Status, after: Standing) -> None:
+def test_settling(before: ChargeResult, outcome: ChargeStatus, after: ChargeResult) -> None:
     """Whatever it was before, except that paid stays paid."""
-    assert after_settling(before, outcome) == after
+    assert result_after_settlement(before, outcome) == after
 
 
 def test_no_script_quotes_what_led_to_it() -> None:
     """Its name is what the ledger keeps."""
-    assert not any(character.isdecimal() for script in Script for character in script)
+    assert not any(character.isdecimal() for script in ScriptedOutcome for character in script)
 
 
 def test_neither_card_nor_wallet_shows_itself() -> None:

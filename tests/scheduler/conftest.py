@@ -12,8 +12,8 @@ from services.scheduler.job_runner import JobRunner
 from services.scheduler.jobs.month_partitions import MonthPartitions
 from services.scheduler.jobs.relay import OutboxRelay
 from shared.domain.intents.intent import NewIntent
-from shared.domain.intents.states import Trigger
-from shared.domain.intents.store import apply, create_or_find
+from shared.domain.intents.states import IntentTrigger
+from shared.domain.intents.store import apply_trigger, create_or_find
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.kafka.producer import ConfirmingProducer
@@ -48,7 +48,7 @@ class Outbox:
 
     def pay(self, uuid: UUID) -> None:
         with self._database.transaction() as connection:
-            apply(connection, uuid, Trigger.PAYMENT_CONFIRMED)
+            apply_trigger(connection, uuid, IntentTrigger.PAYMENT_CONFIRMED)
 
     def waiting(self) -> int:
         with self._database.transaction() as connection:

@@ -3,8 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from shared.domain.intents.states import State, Trigger
-from shared.domain.intents.store import apply
+from shared.domain.intents.states import IntentStatus, IntentTrigger
+from shared.domain.intents.store import apply_trigger
 from shared.domain.messages import IntentEvent, decode
 from shared.platform.database.pool import Database
 
@@ -28,26 +28,28 @@ class Intents:
     def make(self, count: int = 1, *, due_in_s: float = 0) -> list[UUID]:
         return [uuid for (uuid,) in self._query(_FILL, due_in_s, count)]
 
-    def move(self, uuid: UUID, trigger: Trigger) -> None:
+    def move(self, uuid: UUID, trigger: IntentTrigger) -> None:
         with self._database.transaction() as connection:
-            apply(connection, uuid, trigger)
+            apply_trigger(connection, uuid, trigger)
 
     def change_expiry(self, uuid: UUID, due_in_s: float) -> None:
         self._query(_CHANGE_EXPIRY, due_in_s, uuid)
 
-    def count_events(self, uuid: UUID, event_seq: int, status: State = State.REQUIRES_PAYMENT_METHOD) -> None:
+    def count_events(
+        self, uuid: UUID, event_seq: int, status: IntentStatus = IntentStatus.REQUIRES_PAYMENT_METHOD
+    ) -> None:
         """As nobody should: by hand. No event can follow the greatest number there is."""
         self._query(
             "update payment_intents set event_seq = %s, status = %s where uuid = %s", event_seq, status, uuid
         )
 
-    def count(self, status: State) -> int:
+    def count(self, status: IntentStatus) -> int:
         ((count,),) = self._query("select count(*) from payment_intents where status = %s", status)
         return int(count)
 
-    def status(self, uuid: UUID) -> State:
+    def status(self, uuid: UUID) -> IntentStatus:
         ((status,),) = self._query("select status from payment_intents where uuid = %s", uuid)
-        return State(status)
+        return IntentStatus(status)
 
     def cancellations(self) -> list[UUID]:
         """Of which intents, as the event log and the outbox tell it alike; nothing may have been published yet."""

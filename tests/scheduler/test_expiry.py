@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 from services.scheduler.job_runner import JobFailingError
 from services.scheduler.jobs.expiry import IntentExpiry
 from services.scheduler.quarantine import QuarantineNotEmptyError
-from shared.domain.intents.states import State, Trigger
+from shared.domain.intents.states import IntentStatus, IntentTrigger
 from shared.domain.intents.store import EXPIRY_BATCH, expire_due
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
@@ -26,8 +26,8 @@ from tests.waiting import error_text, eventually
 def test_what_is_due_is_canceled_with_its_event_and_nothing_else(steady: Database, intents: Intents) -> None:
     """§3: requires_payment_method and expires_at reached. Processing waits for its attempt; what is final is final."""
     due, later, processing, succeeded = intents.make(4, due_in_s=60)
-    intents.move(processing, Trigger.ATTEMPT_SENT)
-    intents.move(succeeded, Trigger.PAYMENT_CONFIRMED)
+    intents.move(processing, IntentTrigger.ATTEMPT_SENT)
+    intents.move(succeeded, IntentTrigger.PAYMENT_CONFIRMED)
     for uuid in (due, processing, succeeded):
         intents.change_expiry(uuid, -1)
     with steady.cursor() as cursor:
@@ -35,10 +35,10 @@ def test_what_is_due_is_canceled_with_its_event_and_nothing_else(steady: Databas
         assert expire_due(cursor) == 0
     assert intents.cancellations() == [due]
     assert [intents.status(uuid) for uuid in (due, later, processing, succeeded)] == [
-        State.CANCELED,
-        State.REQUIRES_PAYMENT_METHOD,
-        State.PROCESSING,
-        State.SUCCEEDED,
+        IntentStatus.CANCELED,
+        IntentStatus.REQUIRES_PAYMENT_METHOD,
+        IntentStatus.PROCESSING,
+        IntentStatus.SUCCEEDED,
     ]
 
 
@@ -55,7 +55,7 @@ def test_it_wakes_for_the_next_due_moment_and_looks_at_least_every_second(
     eventually(lambda: job.run_once() == pytest.approx(0.2))
     intents.change_expiry(intent, 0)
     job.run_once()
-    assert intents.status(intent) is State.CANCELED
+    assert intents.status(intent) is IntentStatus.CANCELED
 
 
 def test_the_databases_clock_decides(steady: Database, intents: Intents, clock: Clock) -> None:
@@ -74,8 +74,8 @@ def test_many_go_in_batches_the_longest_overdue_first(steady: Database, intents:
     later = intents.make(1, due_in_s=-5)
     job = IntentExpiry(steady)
     job.run_once()
-    assert intents.count(State.CANCELED) == EXPIRY_BATCH
-    assert intents.status(later[0]) is State.REQUIRES_PAYMENT_METHOD
+    assert intents.count(IntentStatus.CANCELED) == EXPIRY_BATCH
+    assert intents.status(later[0]) is IntentStatus.REQUIRES_PAYMENT_METHOD
     job.run_once()
     assert sorted(intents.cancellations()) == sorted(late + later)
 
@@ -111,7 +111,7 @@ def test_an_intent_that_somebody_holds_holds_up_no_other(
         assert REGISTRY.get_sample_value("mizan_expiry_late_seconds") >= 1  # type: ignore[operator]
     job.run_once()
     job.run_once()
-    assert intents.status(held) is State.CANCELED
+    assert intents.status(held) is IntentStatus.CANCELED
     assert REGISTRY.get_sample_value("mizan_expiry_late_seconds") == 0
 
 
@@ -122,7 +122,7 @@ def test_several_schedulers_share_the_work_without_doubling_it(
     uuids = intents.make(8 * EXPIRY_BATCH, due_in_s=-1)
     databases = [Database(database_settings, "scheduler", **STEADY_PLANS) for _ in range(4)]
     with running_jobs(*(IntentExpiry(database) for database in databases)):
-        eventually(lambda: intents.count(State.CANCELED) == len(uuids))
+        eventually(lambda: intents.count(IntentStatus.CANCELED) == len(uuids))
     for database in databases:
         database.close()
     assert sorted(intents.cancellations()) == sorted(uuids)
@@ -133,7 +133,7 @@ def test_a_time_that_is_changed_in_the_database_is_noticed(steady: Database, int
     (intent,) = intents.make(due_in_s=3600)
     with running_jobs(IntentExpiry(steady)):
         intents.change_expiry(intent, -1)
-        eventually(lambda: intents.status(intent) is State.CANCELED)
+        eventually(lambda: intents.status(intent) is IntentStatus.CANCELED)
 
 
 @pytest.mark.kills
@@ -146,7 +146,7 @@ def test_postgres_killed_and_back(killable_engines: Engines, steady: Database, i
         assert REGISTRY.get_sample_value("mizan_scheduled_job_failing", {"job_name": "expiry"}) == 1
         killable_engines.postgres.start()
         eventually(lambda: not error_text(runner.check, JobFailingError))
-        eventually(lambda: intents.count(State.CANCELED) == len(uuids))
+        eventually(lambda: intents.count(IntentStatus.CANCELED) == len(uuids))
     assert sorted(intents.cancellations()) == sorted(uuids)
 
 
@@ -157,13 +157,13 @@ def test_one_that_cannot_be_canceled_holds_up_no_other(steady: Database, intents
     intents.count_events(bad, 2**31 - 1)
     job = IntentExpiry(steady)
     with running_jobs(job) as (runner,):
-        eventually(lambda: intents.count(State.CANCELED) == len(uuids) - 1)
+        eventually(lambda: intents.count(IntentStatus.CANCELED) == len(uuids) - 1)
         eventually(lambda: not error_text(runner.check, JobFailingError))
         # The last of all to be looked at, perhaps.
         told = eventually(lambda: error_text(job.check, QuarantineNotEmptyError))
         assert told == f"1 intents cannot be canceled, such as {bad}: integer out of range"
         intents.count_events(bad, 1)
-        eventually(lambda: intents.status(bad) is State.CANCELED)
+        eventually(lambda: intents.status(bad) is IntentStatus.CANCELED)
         eventually(lambda: not error_text(job.check, QuarantineNotEmptyError))
     assert sorted(intents.cancellations()) == sorted(uuids)
 
@@ -175,7 +175,7 @@ def test_one_that_cannot_be_canceled_and_is_paid_is_forgotten(steady: Database, 
     job = IntentExpiry(steady)
     with running_jobs(job):
         eventually(lambda: error_text(job.check, QuarantineNotEmptyError))
-        intents.count_events(bad, 1, status=State.SUCCEEDED)
+        intents.count_events(bad, 1, status=IntentStatus.SUCCEEDED)
         eventually(lambda: not error_text(job.check, QuarantineNotEmptyError))
 
 
@@ -194,6 +194,6 @@ def test_a_batch_that_takes_too_long_is_tried_in_smaller_steps(
         )
     impatient = Database(replace(database_settings, statement_timeout_s=1), "scheduler", **STEADY_PLANS)
     with running_jobs(IntentExpiry(impatient)):
-        eventually(lambda: intents.count(State.CANCELED) == len(uuids))
+        eventually(lambda: intents.count(IntentStatus.CANCELED) == len(uuids))
     impatient.close()
     assert sorted(intents.cancellations()) == sorted(uuids)

@@ -3,7 +3,7 @@
 import pytest
 import requests
 
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from tests.scheduler.conftest import MakeScheduler, Outbox
 from tests.scheduler.due_intents import Intents
@@ -24,10 +24,10 @@ def test_one_of_two_schedulers_killed_in_the_middle_of_a_wave(
     uuids = intents.make(count, due_in_s=-1)
     first, second = make_scheduler(), make_scheduler()
     with first.running() as doomed:
-        eventually(lambda: intents.count(State.CANCELED) > 0, every=0.001)
+        eventually(lambda: intents.count(IntentStatus.CANCELED) > 0, every=0.001)
         with second.running():
             doomed.kill()
-            eventually(lambda: intents.count(State.CANCELED) == count, within=120)
+            eventually(lambda: intents.count(IntentStatus.CANCELED) == count, within=120)
             eventually(lambda: outbox.waiting() == 0, within=120)
     assert sorted(intents.logged_cancellations()) == sorted(uuids)
     events = {event.id: event for event in reader.events(count, within=60)}
@@ -50,7 +50,7 @@ def test_a_failing_expiry_is_seen_and_stops_nothing_else(
         eventually(lambda: outbox.waiting() == 0)
         assert process.poll() is None
         _rename(database, "intent_event_message_gone", "intent_event_message")
-        eventually(lambda: intents.count(State.CANCELED) == 1, within=60)
+        eventually(lambda: intents.count(IntentStatus.CANCELED) == 1, within=60)
         eventually(lambda: scheduler.status() == 200)
         assert "mizan_intents_expired_total 1.0" in scheduler.page("metrics")
 

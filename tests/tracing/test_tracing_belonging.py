@@ -8,10 +8,10 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from services.scheduler.jobs.expiry import IntentExpiry
 from services.scheduler.jobs.verification_requests import VerificationRequests
-from shared.domain.attempts.provider_exchange import Outcome
-from shared.domain.attempts.settlement import settle_decided
-from shared.domain.attempts.start import begin
-from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.attempts.provider_exchange import AttemptOutcome
+from shared.domain.attempts.settlement import settle_decision
+from shared.domain.attempts.start import start_attempt
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.deliveries.resend import request_resend
 from shared.domain.intents.intent import Intent
 from shared.domain.payment_methods import PaymentMethod
@@ -30,7 +30,9 @@ CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 def _sent(shop: TracedWorld, intent: Intent) -> UUID:
     """An attempt whose request was lost on its way."""
     with shop.database.transaction() as connection:
-        return begin(connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT).attempt
+        return start_attempt(
+            connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT
+        ).attempt
 
 
 def test_an_intent_has_the_trace_of_the_call_that_made_it(shop: TracedWorld, spans: Recorded) -> None:
@@ -67,7 +69,7 @@ def test_an_operators_decision_stays_in_the_intents_trace(shop: TracedWorld, spa
     attempt = _sent(shop, intent)
     deciding = begin_span("POST /decisions", Kind.SERVER, None, {})
     with current(deciding), shop.database.transaction() as connection:
-        settle_decided(connection, attempt, Outcome(Answer.PAID))
+        settle_decision(connection, attempt, AttemptOutcome(ProviderAnswer.PAID))
     own, in_outbox = shop.traces_of(intent)
     assert in_outbox == [own] * 3
     assert own == traceparent_of(spans.named(CREATE)[0])

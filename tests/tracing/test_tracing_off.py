@@ -19,7 +19,7 @@ CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 PROCESSES = (
     "services.api.app",
     "services.checkout.app",
-    "services.checkout.verifier",
+    "services.checkout.verification.__main__",
     "services.dashboard.app",
     "services.scheduler.__main__",
     "services.webhooks.__main__",

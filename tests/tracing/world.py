@@ -47,7 +47,7 @@ class TracedWorld:
         uuid = uuid_in(answer.get_json()["data"]["uuid"])
         assert uuid is not None
         with self.database.cursor() as cursor:
-            intent = store.find(cursor, uuid)
+            intent = store.find_intent(cursor, uuid)
         assert intent is not None
         return intent
 

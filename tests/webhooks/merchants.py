@@ -21,8 +21,8 @@ from shared.domain.applications.registry import (
 from shared.domain.applications.webhook_secrets import roll_webhook_secret
 from shared.domain.deliveries.resend import request_resend
 from shared.domain.intents.intent import NewIntent
-from shared.domain.intents.states import Trigger
-from shared.domain.intents.store import apply, create_or_find, expire_due
+from shared.domain.intents.states import IntentTrigger
+from shared.domain.intents.store import apply_trigger, create_or_find, expire_due
 from shared.domain.messages import IntentEvent, decode
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
@@ -78,12 +78,12 @@ class Merchant:
     def id(self) -> UUID:
         return self.application.id
 
-    def happens(self, trigger: Trigger = Trigger.PAYMENT_CONFIRMED) -> UUID:
+    def happens(self, trigger: IntentTrigger = IntentTrigger.PAYMENT_CONFIRMED) -> UUID:
         """An intent is made and changes; returns the id of that change, which is its delivery's too."""
         new = NewIntent(self.id, f"order-{next(_orders)}", 1_000, "LYD")
         with self._database.transaction() as connection:
             intent = create_or_find(connection.cursor(), new)[0].uuid
-            apply(connection, intent, trigger)
+            apply_trigger(connection, intent, trigger)
             row = connection.execute(
                 "select id from intent_events where intent_uuid = %s order by seq desc limit 1", (intent,)
             ).fetchone()

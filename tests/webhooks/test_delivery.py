@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from services.webhooks.pipeline import handler
-from shared.domain.intents.states import Trigger
+from shared.domain.intents.states import IntentTrigger
 from shared.domain.messages import DeliveryExhausted
 from shared.domain.topics import WEBHOOKS_DEAD
 from tests.clock import Clock
@@ -33,12 +33,12 @@ from tests.webhooks.receivers import Received, Receiver, Reply
 @pytest.mark.parametrize(
     ("trigger", "event"),
     [
-        (Trigger.PAYMENT_CONFIRMED, "payment_intent.succeeded"),
-        (Trigger.EXPIRE, "payment_intent.canceled"),
+        (IntentTrigger.PAYMENT_CONFIRMED, "payment_intent.succeeded"),
+        (IntentTrigger.EXPIRE, "payment_intent.canceled"),
     ],
 )
 def test_a_merchant_is_told(
-    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, trigger: Trigger, event: str
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, trigger: IntentTrigger, event: str
 ) -> None:
     """§2.2, §6.3, §6.4: a POST with this body, these headers, and a signature over the bytes that were sent."""
     receiver.answer = Reply(202, b"thanks")
@@ -58,7 +58,9 @@ def test_a_merchant_is_told(
 
 def test_other_changes_are_not_told(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
     """§6.2: no event for a failed attempt; and none for one under way."""
-    happened = [merchant.happens(trigger) for trigger in (Trigger.ATTEMPT_SENT, Trigger.PAYMENT_CONFIRMED)]
+    happened = [
+        merchant.happens(trigger) for trigger in (IntentTrigger.ATTEMPT_SENT, IntentTrigger.PAYMENT_CONFIRMED)
+    ]
     with webhooks.whole(*FIRST_TRY):
         eventually(lambda: merchant.status(happened[1]) == "succeeded")
     assert ids_in(receiver) == [happened[1]]

@@ -23,7 +23,7 @@ from services.webhooks.pipeline.queries import (
 )
 from services.webhooks.retry_schedule import DeliveryStatus, RetryDecision, decide_after_try
 from shared.domain.deliveries.try_results import TryFailure
-from shared.domain.intents.states import Trigger
+from shared.domain.intents.states import IntentTrigger
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings, WebhookSettings
@@ -120,7 +120,7 @@ class TestTakingIn:
         happened = [
             (shop, shop.happens(trigger))
             for shop in shops
-            for trigger in (Trigger.EXPIRE, Trigger.PAYMENT_CONFIRMED)
+            for trigger in (IntentTrigger.EXPIRE, IntentTrigger.PAYMENT_CONFIRMED)
         ]
         due = create_deliveries(cursor, told_events(database))
         assert {(d.application_id, d.id) for d in due} == {

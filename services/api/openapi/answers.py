@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from services.api.openapi import examples
 from services.api.representation import Envelope
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.platform.web.app import MAX_BODY_BYTES
 
 JSON = "application/json"
@@ -109,7 +109,7 @@ def refusals() -> dict[str, Any]:
     }
 
 
-def intent_answer(description: str, checkout_public_url: str, status: State) -> dict[str, Any]:
+def intent_answer(description: str, checkout_public_url: str, status: IntentStatus) -> dict[str, Any]:
     body = examples.intent_body(checkout_public_url, status)
     return _answer(description, _ref("Envelope"), {status.value: body})
 

@@ -9,7 +9,7 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from services.api.create_schema import CreateSchema, CustomerSchema
 from services.api.openapi import answers, examples, webhooks
 from services.api.openapi.field_schemas import describe_field
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.platform.settings import PublicUrls
 
 Document = dict[str, Any]
@@ -80,7 +80,7 @@ def _add_components(spec: APISpec, plugin: MarshmallowPlugin) -> None:
 
 
 def _create(public_urls: PublicUrls) -> dict[str, Any]:
-    def answer(description: str, status: State) -> dict[str, Any]:
+    def answer(description: str, status: IntentStatus) -> dict[str, Any]:
         link = {
             "operationId": "retrievePaymentIntent",
             "parameters": {"paymentIntent": "$response.body#/data/uuid"},
@@ -112,10 +112,10 @@ def _create(public_urls: PublicUrls) -> dict[str, Any]:
             },
         },
         "responses": {
-            "201": answer("The intent was created.", State.REQUIRES_PAYMENT_METHOD),
+            "201": answer("The intent was created.", IntentStatus.REQUIRES_PAYMENT_METHOD),
             "200": answer(
                 "This `merchant_reference` has an intent already: here it is, unchanged, whatever its status.",
-                State.SUCCEEDED,
+                IntentStatus.SUCCEEDED,
             ),
             **_refusals("Unauthorized", "BodyTooLarge", "Invalid"),
         },
@@ -141,7 +141,7 @@ def _retrieve(public_urls: PublicUrls) -> dict[str, Any]:
             }
         ],
         "responses": {
-            "200": answers.intent_answer(found, public_urls.checkout, State.SUCCEEDED),
+            "200": answers.intent_answer(found, public_urls.checkout, IntentStatus.SUCCEEDED),
             **_refusals("Unauthorized", "Forbidden", "NotFound"),
         },
     }

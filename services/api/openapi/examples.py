@@ -12,7 +12,7 @@ from services.api.create_schema import CreateSchema
 from services.api.representation import Representation
 from services.api.validation import InvalidRequestError, new_intent
 from shared.domain.intents.intent import Intent
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 
 UUID_OF_INTENT = UUID("019b3c5e-6f1a-7c40-9d27-5b8e0c4a1f63")
 REQUEST_ID = "6f1c2a9be0d44c1c9a5be2f3a7d81e04"
@@ -37,7 +37,7 @@ def smallest_create_body() -> dict[str, Any]:
     return {name: value for name, value in create_body().items() if name in required}
 
 
-def intent_body(checkout_public_url: str, status: State) -> dict[str, Any]:
+def intent_body(checkout_public_url: str, status: IntentStatus) -> dict[str, Any]:
     new = new_intent(_APPLICATION, create_body())
     intent = Intent(
         uuid=UUID_OF_INTENT,
@@ -46,7 +46,7 @@ def intent_body(checkout_public_url: str, status: State) -> dict[str, Any]:
         reference="k7m2xq9rtb",
         amount=new.amount,
         currency=new.currency,
-        status=State.REQUIRES_PAYMENT_METHOD,
+        status=IntentStatus.REQUIRES_PAYMENT_METHOD,
         description=new.description,
         customer_external_id=new.customer_external_id,
         return_url=new.return_url,
@@ -55,7 +55,7 @@ def intent_body(checkout_public_url: str, status: State) -> dict[str, Any]:
         created_at=_CREATED_AT,
         updated_at=_CREATED_AT,
     )
-    if status is not State.REQUIRES_PAYMENT_METHOD:
+    if status is not IntentStatus.REQUIRES_PAYMENT_METHOD:
         intent = replace(intent, status=status, updated_at=_CREATED_AT + timedelta(minutes=4))
     body: dict[str, Any] = json.loads(Representation(checkout_public_url).of(intent))
     return body

@@ -1,1 +1,1 @@
-"""Those who take the money: one port, an adapter for each of them."""
+"""Payment providers: one interface, an implementation for each provider, and the routes that providers call."""

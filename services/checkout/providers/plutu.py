@@ -9,11 +9,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from services.checkout.providers.calling import NoAnswerError, NotSentError, ProviderClient, Reply
-from services.checkout.providers.plutu_returns import can_be_kept, invoice_of
-from services.checkout.providers.port import Card, CodeEntered, Payment, ProviderAnswer, Reason, Wallet, said
-from shared.domain.attempts.provider_exchange import Outcome
-from shared.domain.attempts.states import Answer, AttemptState
+from services.checkout.providers.http_client import HttpReply, NoResponseError, NotSentError, ProviderClient
+from services.checkout.providers.interface import (
+    Card,
+    FailureReason,
+    PaymentRequest,
+    ProviderResponse,
+    SubmittedCode,
+    Wallet,
+    build_response,
+)
+from services.checkout.providers.plutu_notifications import invoice_number, is_storable_reference
+from shared.domain.attempts.provider_exchange import AttemptOutcome
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.payment_methods import PaymentMethod
 
 _log = logging.getLogger(__name__)
@@ -22,20 +30,20 @@ _GATEWAYS = {PaymentMethod.SADAD: "sadadapi", PaymentMethod.ADFALI: "edfali"}
 
 # Some are misspelt by Plutu; the right spelling is there for the day when they correct it.
 _ASK_AGAIN = {
-    "INVLIAD_OTP": Reason.WRONG_CODE,
-    "INVALID_OTP": Reason.WRONG_CODE,
-    "OTP_EXPIRED": Reason.CODE_EXPIRED,
+    "INVLIAD_OTP": FailureReason.WRONG_CODE,
+    "INVALID_OTP": FailureReason.WRONG_CODE,
+    "OTP_EXPIRED": FailureReason.CODE_EXPIRED,
 }
 _REFUSED = {
-    "NOT_SUBSCRIBED": Reason.NOT_SUBSCRIBED,
-    "INVALID_MOBILE_NUMBER": Reason.WRONG_PHONE,
-    "INVALID_MOBILE_NUMBER_OR_BIRTH_YEAR": Reason.WRONG_PHONE_OR_BIRTH_YEAR,
-    "OTP_WAIT_BEFORE_RESNED": Reason.WAIT_BEFORE_NEXT_CODE,
-    "OTP_WAIT_BEFORE_RESEND": Reason.WAIT_BEFORE_NEXT_CODE,
-    "INSUFFICIENT_BALANCE": Reason.INSUFFICIENT_FUNDS,
-    "AMOUNT_EXCEEDED_MAXIMUM": Reason.AMOUNT_NOT_ALLOWED,
-    "NOT_ALLOWED_AMOUNT": Reason.AMOUNT_NOT_ALLOWED,
-    "CHECK_BANK_ACCOUNT": Reason.ACCOUNT_TROUBLE,
+    "NOT_SUBSCRIBED": FailureReason.NOT_SUBSCRIBED,
+    "INVALID_MOBILE_NUMBER": FailureReason.WRONG_PHONE,
+    "INVALID_MOBILE_NUMBER_OR_BIRTH_YEAR": FailureReason.WRONG_PHONE_OR_BIRTH_YEAR,
+    "OTP_WAIT_BEFORE_RESNED": FailureReason.WAIT_BEFORE_NEXT_CODE,
+    "OTP_WAIT_BEFORE_RESEND": FailureReason.WAIT_BEFORE_NEXT_CODE,
+    "INSUFFICIENT_BALANCE": FailureReason.INSUFFICIENT_FUNDS,
+    "AMOUNT_EXCEEDED_MAXIMUM": FailureReason.AMOUNT_NOT_ALLOWED,
+    "NOT_ALLOWED_AMOUNT": FailureReason.AMOUNT_NOT_ALLOWED,
+    "CHECK_BANK_ACCOUNT": FailureReason.ACCOUNT_TROUBLE,
 }
 # Nobody looks at a request whose sender, shape or pace is wrong. Of any other trouble while it charges nobody can say
 # that nothing was charged, CONFIRMATION_ERROR included: its name promises nothing.
@@ -43,7 +51,7 @@ _NOTHING_DONE = frozenset({401, 403, 422, 429})
 # The first: an earlier request with this invoice may have charged.
 _LEAVES_IN_DOUBT = frozenset({"DUPLICATED_INVOICE_NUMBER", "BACKEND_SERVER_ERROR"})
 
-_NOBODY_KNOWS = said(Answer.UNKNOWN, can_be_asked=False)
+_NOBODY_KNOWS = build_response(ProviderAnswer.UNKNOWN, can_be_asked=False)
 
 _ERROR_CODE = re.compile(r"[A-Z_]{1,64}")
 _HEADER_VALUE = re.compile(r"[!-~]+")
@@ -71,7 +79,7 @@ class PlutuCredentials:
             raise UnusableCredentialsError("the secret_key is empty")
 
 
-class Plutu:
+class PlutuProvider:
     name = "plutu"
 
     def __init__(
@@ -92,41 +100,41 @@ class Plutu:
     def takes(self, amount: int) -> bool:
         return amount % 10 == 0
 
-    def start(self, payment: Payment, details: Card | Wallet | None) -> ProviderAnswer:
+    def start(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
         """Charges nothing: whatever goes wrong here, the customer can begin again."""
         try:
             if payment.method in _GATEWAYS:
                 return self._send_code(payment, details)
             return self._open_page(payment)
-        except (NotSentError, NoAnswerError) as error:
+        except (NotSentError, NoResponseError) as error:
             _log.warning("plutu gave no answer to the start of attempt %s: %s", payment.attempt, error)
-            return said(Answer.DECLINED, Reason.PROVIDER_AWAY)
+            return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
 
-    def confirm(self, payment: Payment, entered: CodeEntered) -> ProviderAnswer:
+    def confirm(self, payment: PaymentRequest, entered: SubmittedCode) -> ProviderResponse:
         """Charges, or may have charged where the answer is lost."""
         if entered.continuation is None:
             # The answer that brought it was lost, and without it no code can be confirmed.
-            return said(Answer.DECLINED, Reason.CODE_EXPIRED)
+            return build_response(ProviderAnswer.DECLINED, FailureReason.CODE_EXPIRED)
         fields = {
             "process_id": entered.continuation,
             "code": entered.code,
             "amount": _dinars(payment.amount),
-            "invoice_no": invoice_of(payment.attempt, entered.number),
+            "invoice_no": invoice_number(payment.attempt, entered.number),
         }
         try:
             reply = self._call(payment, _GATEWAYS[payment.method], "confirm", fields)
         except NotSentError as error:
             _log.warning("plutu could not be asked to charge attempt %s: %s", payment.attempt, error)
-            return _needs_code(Reason.PROVIDER_AWAY, entered.continuation)
-        except NoAnswerError as error:
+            return _needs_code(FailureReason.PROVIDER_AWAY, entered.continuation)
+        except NoResponseError as error:
             _log.warning("plutu may have charged attempt %s: %s", payment.attempt, error)
             return _NOBODY_KNOWS
         return _confirmed(reply, payment, entered.continuation)
 
-    def status(self, payment: Payment) -> ProviderAnswer:  # noqa: ARG002  there is no such call
+    def status(self, payment: PaymentRequest) -> ProviderResponse:  # noqa: ARG002  there is no such call
         return _NOBODY_KNOWS
 
-    def _send_code(self, payment: Payment, details: Card | Wallet | None) -> ProviderAnswer:
+    def _send_code(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
         if not isinstance(details, Wallet):
             raise TypeError(f"{payment.method} needs a wallet, not {type(details).__name__}")
         fields = {"mobile_number": details.phone, "amount": _dinars(payment.amount)}
@@ -136,12 +144,12 @@ class Plutu:
             fields["birth_year"] = str(details.birth_year)
         reply = self._call(payment, _GATEWAYS[payment.method], "verify", fields)
         process = _result(reply, "process_id")
-        return _needs_code(None, process) if can_be_kept(process) else _not_started(reply, payment)
+        return _needs_code(None, process) if is_storable_reference(process) else _not_started(reply, payment)
 
-    def _open_page(self, payment: Payment) -> ProviderAnswer:
+    def _open_page(self, payment: PaymentRequest) -> ProviderResponse:
         fields = {
             "amount": _dinars(payment.amount),
-            "invoice_no": invoice_of(payment.attempt, 0),
+            "invoice_no": invoice_number(payment.attempt, 0),
             # Without a query of its own: Plutu adds what it signs.
             "return_url": f"{self._return_url_base}/providers/plutu/returns/{payment.lang}/{payment.attempt}",
             "lang": payment.lang,
@@ -149,35 +157,37 @@ class Plutu:
         reply = self._call(payment, "localbankcards", "confirm", fields)
         url = _result(reply, "redirect_url")
         if _leads_somewhere(url, self._schemes):
-            return ProviderAnswer(Outcome(Answer.NEEDS_REDIRECT), redirect_url=url)
+            return ProviderResponse(AttemptOutcome(ProviderAnswer.NEEDS_REDIRECT), redirect_url=url)
         return _not_started(reply, payment)
 
-    def _call(self, payment: Payment, gateway: str, action: str, fields: Mapping[str, str]) -> Reply:
+    def _call(
+        self, payment: PaymentRequest, gateway: str, action: str, fields: Mapping[str, str]
+    ) -> HttpReply:
         return self._client.post_form(f"/transaction/{gateway}/{action}", fields, payment.is_too_late)
 
 
-def _confirmed(reply: Reply, payment: Payment, continuation: str) -> ProviderAnswer:
+def _confirmed(reply: HttpReply, payment: PaymentRequest, continuation: str) -> ProviderResponse:
     reference = _result(reply, "transaction_id")
-    if can_be_kept(reference):
-        return said(Answer.PAID, reference=reference)
+    if is_storable_reference(reference):
+        return build_response(ProviderAnswer.PAID, reference=reference)
     again = _ASK_AGAIN.get(_error_code(reply))
     if again:
         return _needs_code(again, continuation)
     reason = _refusal(reply, payment)
     if reason and (_error_code(reply) in _REFUSED or _error_status(reply) in _NOTHING_DONE):
-        return said(Answer.DECLINED, reason)
+        return build_response(ProviderAnswer.DECLINED, reason)
     _log.warning("plutu may have charged attempt %s: %s", payment.attempt, _in_words(reply))
     return _NOBODY_KNOWS
 
 
-def _not_started(reply: Reply, payment: Payment) -> ProviderAnswer:
+def _not_started(reply: HttpReply, payment: PaymentRequest) -> ProviderResponse:
     reason = _refusal(reply, payment)
     if reason is None:
         _log.warning("plutu did not start attempt %s: %s", payment.attempt, _in_words(reply))
-    return said(Answer.DECLINED, reason or Reason.PROVIDER_AWAY)
+    return build_response(ProviderAnswer.DECLINED, reason or FailureReason.PROVIDER_AWAY)
 
 
-def _refusal(reply: Reply, payment: Payment) -> Reason | None:
+def _refusal(reply: HttpReply, payment: PaymentRequest) -> FailureReason | None:
     """Why they will not; None where they may yet."""
     code, status = _error_code(reply), _error_status(reply)
     if code in _LEAVES_IN_DOUBT:
@@ -186,12 +196,12 @@ def _refusal(reply: Reply, payment: Payment) -> Reason | None:
         return _REFUSED[code]
     if status in (401, 403):
         _log.error("plutu refuses the credentials of the account of attempt %s (%d)", payment.attempt, status)
-        return Reason.ACCOUNT_TROUBLE
-    return Reason.DECLINED if code and 400 <= status < 500 else None
+        return FailureReason.ACCOUNT_TROUBLE
+    return FailureReason.DECLINED if code and 400 <= status < 500 else None
 
 
-def _needs_code(reason: Reason | None, continuation: str) -> ProviderAnswer:
-    return ProviderAnswer(Outcome(Answer.NEEDS_CODE, reason), continuation=continuation)
+def _needs_code(reason: FailureReason | None, continuation: str) -> ProviderResponse:
+    return ProviderResponse(AttemptOutcome(ProviderAnswer.NEEDS_CODE, reason), continuation=continuation)
 
 
 def _dinars(amount: int) -> str:
@@ -200,7 +210,7 @@ def _dinars(amount: int) -> str:
     return f"{amount // 1000}.{amount % 1000 // 10:02}"
 
 
-def _result(reply: Reply, name: str) -> str:
+def _result(reply: HttpReply, name: str) -> str:
     """What a success says under that name; empty where it is no success, or says nothing."""
     result = reply.body.get("result")
     if not _is_success(reply) or not isinstance(result, dict):
@@ -209,26 +219,26 @@ def _result(reply: Reply, name: str) -> str:
     return str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
 
 
-def _is_success(reply: Reply) -> bool:
+def _is_success(reply: HttpReply) -> bool:
     statuses = (reply.status, reply.body.get("status", reply.status))
     return not reply.body.get("error") and all(re.fullmatch("2[0-9]{2}", str(status)) for status in statuses)
 
 
-def _error_code(reply: Reply) -> str:
+def _error_code(reply: HttpReply) -> str:
     """Empty where there is none."""
     error = reply.body.get("error")
     code = error.get("code") if isinstance(error, dict) else None
     return code if isinstance(code, str) else ""
 
 
-def _error_status(reply: Reply) -> int:
+def _error_status(reply: HttpReply) -> int:
     """The worse of the two, where the error's own status differs from that of the answer."""
     error = reply.body.get("error")
     own = str(error.get("status")) if isinstance(error, dict) else ""
     return max(reply.status, int(own)) if re.fullmatch("[45][0-9]{2}", own) else reply.status
 
 
-def _in_words(reply: Reply) -> str:
+def _in_words(reply: HttpReply) -> str:
     """Without its message, which may quote what was sent."""
     code = _error_code(reply)
     return f"it answered {reply.status} {code if _ERROR_CODE.fullmatch(code) else 'with no code we know'}"

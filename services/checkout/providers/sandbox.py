@@ -9,26 +9,30 @@ from uuid import UUID
 import msgspec
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_fixed
 
-from services.checkout.providers.calling import NoAnswerError, NotSentError, ProviderClient, Reply
-from services.checkout.providers.port import (
+from services.checkout.providers.http_client import HttpReply, NoResponseError, NotSentError, ProviderClient
+from services.checkout.providers.interface import (
     Card,
-    CodeEntered,
-    Payment,
-    ProviderAnswer,
-    Reason,
+    FailureReason,
+    PaymentRequest,
+    ProviderResponse,
+    SubmittedCode,
     Wallet,
-    said,
+    build_response,
 )
-from shared.domain.attempts.provider_exchange import Outcome
-from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.attempts.provider_exchange import AttemptOutcome
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.settings import SandboxSettings
 
 NAME = "sandbox"
-_ANSWERS = {"paid": Answer.PAID, "declined": Answer.DECLINED, "needs_code": Answer.NEEDS_CODE}
+_ANSWERS = {
+    "paid": ProviderAnswer.PAID,
+    "declined": ProviderAnswer.DECLINED,
+    "needs_code": ProviderAnswer.NEEDS_CODE,
+}
 
 
-class Sandbox:
+class SandboxProvider:
     name = NAME
 
     def __init__(self, settings: SandboxSettings, notify_url: str, timeout_s: float) -> None:
@@ -41,7 +45,7 @@ class Sandbox:
     def takes(self, amount: int) -> bool:
         return amount > 0
 
-    def start(self, payment: Payment, details: Card | Wallet | None) -> ProviderAnswer:
+    def start(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
         body = {
             "attempt": str(payment.attempt),
             "intent": str(payment.intent),
@@ -54,40 +58,42 @@ class Sandbox:
         try:
             answer = _answer(self._client.post_json("/charges", body, payment.is_too_late))
         except NotSentError:
-            return said(Answer.DECLINED, Reason.PROVIDER_AWAY)
-        except NoAnswerError:
-            answer = said(Answer.UNKNOWN)
-        if answer.outcome.answer is Answer.UNKNOWN and payment.method is not PaymentMethod.CARD:
-            return said(Answer.DECLINED, Reason.PROVIDER_AWAY)  # no wallet is charged before its code
+            return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
+        except NoResponseError:
+            answer = build_response(ProviderAnswer.UNKNOWN)
+        if answer.outcome.answer is ProviderAnswer.UNKNOWN and payment.method is not PaymentMethod.CARD:
+            return build_response(
+                ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY
+            )  # no wallet is charged before its code
         return answer
 
-    def confirm(self, payment: Payment, entered: CodeEntered) -> ProviderAnswer:
+    def confirm(self, payment: PaymentRequest, entered: SubmittedCode) -> ProviderResponse:
         body = {"number": entered.number, "code": entered.code}
         try:
             path = f"/charges/{entered.continuation}/confirm"
             return _answer(self._client.post_json(path, body, payment.is_too_late))
         except NotSentError:
-            return said(Answer.NEEDS_CODE, Reason.PROVIDER_AWAY)
-        except NoAnswerError:
-            return said(Answer.UNKNOWN)
+            return build_response(ProviderAnswer.NEEDS_CODE, FailureReason.PROVIDER_AWAY)
+        except NoResponseError:
+            return build_response(ProviderAnswer.UNKNOWN)
 
-    def status(self, payment: Payment) -> ProviderAnswer:
+    def status(self, payment: PaymentRequest) -> ProviderResponse:
         """Asking changes nothing, so it is asked again when the first word gets lost."""
         asking = Retrying(
-            retry=retry_if_exception_type((NotSentError, NoAnswerError)),
+            retry=retry_if_exception_type((NotSentError, NoResponseError)),
             stop=stop_after_attempt(3),
             wait=wait_fixed(0.2),
             reraise=True,
         )
         try:
             reply = asking(self._client.get, "/charges", {"attempt": str(payment.attempt)})
-        except (NotSentError, NoAnswerError):
-            return said(Answer.UNKNOWN)
+        except (NotSentError, NoResponseError):
+            return build_response(ProviderAnswer.UNKNOWN)
         charges = reply.body.get("charges")
         if reply.status != 200 or not isinstance(charges, list):
-            return said(Answer.UNKNOWN)
+            return build_response(ProviderAnswer.UNKNOWN)
         if not charges:
-            return said(Answer.NOT_FOUND)
+            return build_response(ProviderAnswer.NOT_FOUND)
         return _charge(charges[0])
 
 
@@ -108,30 +114,30 @@ def _details(details: Card | Wallet | None) -> dict[str, Any]:
             return {}
 
 
-def _answer(reply: Reply) -> ProviderAnswer:
+def _answer(reply: HttpReply) -> ProviderResponse:
     if reply.status in (200, 201):
         return _charge(reply.body)
     if reply.status >= 500:
-        return said(Answer.UNKNOWN)
-    return said(Answer.DECLINED, Reason.DECLINED)
+        return build_response(ProviderAnswer.UNKNOWN)
+    return build_response(ProviderAnswer.DECLINED, FailureReason.DECLINED)
 
 
-def _charge(charge: object) -> ProviderAnswer:
+def _charge(charge: object) -> ProviderResponse:
     if not isinstance(charge, Mapping) or charge.get("status") not in _ANSWERS:
-        return said(Answer.UNKNOWN)
+        return build_response(ProviderAnswer.UNKNOWN)
     answer = _ANSWERS[charge["status"]]
     reference = str(charge.get("id"))
-    return ProviderAnswer(
-        Outcome(answer, _reason(charge.get("reason")), reference),
-        continuation=reference if answer is Answer.NEEDS_CODE else None,
+    return ProviderResponse(
+        AttemptOutcome(answer, _reason(charge.get("reason")), reference),
+        continuation=reference if answer is ProviderAnswer.NEEDS_CODE else None,
     )
 
 
-def _reason(text: object) -> Reason | None:
+def _reason(text: object) -> FailureReason | None:
     if text is None:
         return None
-    known = {reason.value: reason for reason in Reason}
-    return known.get(str(text), Reason.DECLINED)
+    known = {reason.value: reason for reason in FailureReason}
+    return known.get(str(text), FailureReason.DECLINED)
 
 
 class SandboxNotification(msgspec.Struct, frozen=True):
@@ -144,24 +150,24 @@ class SandboxNotification(msgspec.Struct, frozen=True):
     currency: str
     status: str
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> AttemptOutcome | None:
         """None: nothing that settles anything."""
         if self.status == "paid":
-            return Outcome(Answer.PAID, provider_reference=self.charge)
+            return AttemptOutcome(ProviderAnswer.PAID, provider_reference=self.charge)
         if self.status == "declined":
-            return Outcome(Answer.DECLINED, Reason.DECLINED, self.charge)
+            return AttemptOutcome(ProviderAnswer.DECLINED, FailureReason.DECLINED, self.charge)
         return None
 
 
-class NotificationRefusedError(Exception):
+class UntrustedNotificationError(Exception):
     """It is not from the sandbox, or says something that cannot be."""
 
 
 def read_notification(body: bytes, signature: str, secret: str) -> SandboxNotification:
     expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     if not hmac.compare_digest(expected.encode(), signature.encode()):
-        raise NotificationRefusedError("the signature is not right")
+        raise UntrustedNotificationError("the signature is not right")
     try:
         return msgspec.json.decode(body, type=SandboxNotification)
     except msgspec.MsgspecError as error:
-        raise NotificationRefusedError("this is no notification") from error
+        raise UntrustedNotificationError("this is no notification") from error

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from services.dashboard.days import begin_of
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 
 DAYS = 14
 MOST_A_DAY = 100_000
@@ -44,10 +44,10 @@ cross join lateral (
 ) as counted"""
 
 OUTCOMES = {
-    State.SUCCEEDED: "paid",
-    State.CANCELED: "expired",
-    State.REQUIRES_PAYMENT_METHOD: "open",
-    State.PROCESSING: "open",
+    IntentStatus.SUCCEEDED: "paid",
+    IntentStatus.CANCELED: "expired",
+    IntentStatus.REQUIRES_PAYMENT_METHOD: "open",
+    IntentStatus.PROCESSING: "open",
 }
 
 
@@ -102,7 +102,7 @@ def count(connection: Connection[Any], application_id: UUID, today: date) -> Cou
     days = [today - timedelta(days=back) for back in reversed(range(DAYS))]
     values = {
         "application": application_id,
-        "statuses": list(State),
+        "statuses": list(IntentStatus),
         "begins": [begin_of(day) for day in days],
         "ends": [begin_of(day + timedelta(days=1)) for day in days],
     }
@@ -114,7 +114,7 @@ def count(connection: Connection[Any], application_id: UUID, today: date) -> Cou
         deliveries=[
             DayOfDeliveries(day, **_of_day(number, deliveries)) for number, day in enumerate(days, 1)
         ],
-        paid_amount=sum(amount for _, status, _, amount in by_status if status == State.SUCCEEDED),
+        paid_amount=sum(amount for _, status, _, amount in by_status if status == IntentStatus.SUCCEEDED),
         is_cut=_is_cut(payments, deliveries),
     )
 

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from services.dashboard.days import begin_of, day_in
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 
 LONGEST_SEARCH = 255
 _SURROGATES = range(0xD800, 0xE000)
@@ -24,7 +24,7 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    status: State | None = None
+    status: IntentStatus | None = None
     since: date | None = None
     """The first day, in Libya."""
     until: date | None = None
@@ -38,8 +38,8 @@ class Filters:
         return self != Filters()
 
     @property
-    def statuses(self) -> list[State]:
-        return list(State) if self.status is None else [self.status]
+    def statuses(self) -> list[IntentStatus]:
+        return list(IntentStatus) if self.status is None else [self.status]
 
     @property
     def begin(self) -> datetime | None:
@@ -66,7 +66,7 @@ def read_filters(given: Mapping[str, str]) -> tuple[Filters, dict[str, Trouble]]
     """What can be used, and by its name what cannot."""
     troubles: dict[str, Trouble] = {}
     status = given.get("status", "")
-    if status and status not in set(State):
+    if status and status not in set(IntentStatus):
         troubles["status"] = Trouble.NO_STATUS
     since, until = (_day(given, name, troubles) for name in ("from", "to"))
     if since and until and until < since:
@@ -77,7 +77,7 @@ def read_filters(given: Mapping[str, str]) -> tuple[Filters, dict[str, Trouble]]
     elif "\0" in search or any(ord(character) in _SURROGATES for character in search):
         troubles["search"] = Trouble.NO_TEXT
     return Filters(
-        status=State(status) if status and "status" not in troubles else None,
+        status=IntentStatus(status) if status and "status" not in troubles else None,
         since=since,
         until=until if "to" not in troubles else None,
         duplicates=bool(given.get("duplicates")),

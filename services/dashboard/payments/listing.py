@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg import Cursor
 
 from services.dashboard.payments.filters import Filters
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.platform.uuids import uuid_in
 
 PAGE = 50
@@ -33,7 +33,7 @@ order by newest.uuid desc limit {{most}}"""
 _DUPLICATES = f"""
 select distinct intent_uuid as uuid from payment_attempts
 where application_id = %(application)s and state = 'duplicate' and {_IN_RANGE.format("intent_uuid")}
-  and '{State.SUCCEEDED}' = any(%(statuses)s::text[])
+  and '{IntentStatus.SUCCEEDED}' = any(%(statuses)s::text[])
 order by intent_uuid desc limit {{most}}"""
 _SEARCHED = """
 select uuid from payment_intents where uuid = %(uuid)s
@@ -81,7 +81,7 @@ class Payment:
     @property
     def paid_at(self) -> datetime | None:
         """Nothing changes a payment any more once it is paid."""
-        return self.updated_at if self.status == State.SUCCEEDED else None
+        return self.updated_at if self.status == IntentStatus.SUCCEEDED else None
 
 
 @dataclass(frozen=True, slots=True)

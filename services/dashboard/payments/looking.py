@@ -10,7 +10,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from shared.domain.attempts.states import AttemptState
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 
 MOST = 200
 """Of each kind: nobody reads more, and a robot at the checkout must not make a page endless."""
@@ -109,7 +109,7 @@ class PaymentInFull:
 
     @property
     def is_open(self) -> bool:
-        return self.facts.status in (State.REQUIRES_PAYMENT_METHOD, State.PROCESSING)
+        return self.facts.status in (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentStatus.PROCESSING)
 
     @property
     def is_cut(self) -> bool:

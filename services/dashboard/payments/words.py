@@ -4,19 +4,19 @@ from flask_babel import lazy_gettext as _
 
 from services.dashboard.payments.filters import LONGEST_SEARCH, Trouble
 from shared.domain.attempts.states import AttemptState
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 
 STATUSES = {
-    State.SUCCEEDED: _("Paid"),
-    State.REQUIRES_PAYMENT_METHOD: _("Waiting for payment"),
-    State.PROCESSING: _("Processing"),
-    State.CANCELED: _("Expired"),
+    IntentStatus.SUCCEEDED: _("Paid"),
+    IntentStatus.REQUIRES_PAYMENT_METHOD: _("Waiting for payment"),
+    IntentStatus.PROCESSING: _("Processing"),
+    IntentStatus.CANCELED: _("Expired"),
 }
 TONES = {
-    State.SUCCEEDED: "good",
-    State.REQUIRES_PAYMENT_METHOD: "waiting",
-    State.PROCESSING: "waiting",
-    State.CANCELED: "quiet",
+    IntentStatus.SUCCEEDED: "good",
+    IntentStatus.REQUIRES_PAYMENT_METHOD: "waiting",
+    IntentStatus.PROCESSING: "waiting",
+    IntentStatus.CANCELED: "quiet",
 }
 ATTEMPTS = {
     AttemptState.AWAITING_CODE: _("Waiting for the customer's code"),

@@ -19,7 +19,7 @@ from services.monitor.applications.queries import (
 )
 from services.monitor.dependencies import Workshop
 from shared.domain.applications.errors import ApplicationNotFoundError
-from shared.domain.attempts.notes import LONGEST, SHORTEST, ExplanationNotAllowedError, explanation_in
+from shared.domain.attempts.notes import MAX_NOTE_LENGTH, MIN_NOTE_LENGTH, InvalidNoteError, clean_note
 from shared.domain.audit_log import Action
 from shared.domain.deliveries.pause import pause_webhooks, resume_webhooks
 from shared.platform.settings import RETRY_STEPS
@@ -70,14 +70,14 @@ class ApplicationPages:
     ) -> ResponseReturnValue:
         given = request.form.get("reason", "")
         try:
-            reason = explanation_in(given)
-        except ExplanationNotAllowedError:
+            reason = clean_note(given)
+        except InvalidNoteError:
             error = _(
                 "Write %(least)d to %(most)d characters, for whoever looks at it later.",
-                least=SHORTEST,
-                most=LONGEST,
+                least=MIN_NOTE_LENGTH,
+                most=MAX_NOTE_LENGTH,
             )
-            return self._page(application, given[: 2 * LONGEST], error), _UNPROCESSABLE
+            return self._page(application, given[: 2 * MAX_NOTE_LENGTH], error), _UNPROCESSABLE
         try:
             with self.workshop.database.transaction() as connection:
                 is_new = change(connection, application)

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from flask_babel import gettext as _
 
 from shared.domain.attempts.notes import (
-    LONGEST,
-    LONGEST_REFERENCE,
-    SHORTEST,
-    ExplanationNotAllowedError,
-    ReferenceNotAllowedError,
-    explanation_in,
-    reference_in,
+    MAX_NOTE_LENGTH,
+    MAX_REFERENCE_LENGTH,
+    MIN_NOTE_LENGTH,
+    InvalidNoteError,
+    InvalidReferenceError,
+    clean_note,
+    clean_reference,
 )
-from shared.domain.attempts.operator_decision import Decision, Seen
+from shared.domain.attempts.operator_decision import AttemptSnapshot, OperatorDecision
 from shared.domain.attempts.states import AttemptState
 
 PAID = "paid"
 NOT_PAID = "not_paid"
-_MOST_SHOWN = 2 * LONGEST
+_MOST_SHOWN = 2 * MAX_NOTE_LENGTH
 _MOST_DIGITS = 6
 
 
@@ -31,9 +31,9 @@ class Given:
     errors: Mapping[str, str]
 
     @property
-    def decision(self) -> Decision:
+    def decision(self) -> OperatorDecision:
         is_paid = self.values["outcome"] == PAID
-        return Decision(is_paid, self.values["reason"], self.values["reference"] if is_paid else "")
+        return OperatorDecision(is_paid, self.values["reason"], self.values["reference"] if is_paid else "")
 
 
 NOTHING_GIVEN = Given({}, {})
@@ -46,11 +46,11 @@ def read_decision(form: Mapping[str, str]) -> Given:
         errors["outcome"] = _("Say whether it was paid.")
     _check_explanation(values, "reason", errors)
     try:
-        reference_in(values["reference"])
-    except ReferenceNotAllowedError:
+        clean_reference(values["reference"])
+    except InvalidReferenceError:
         errors["reference"] = _(
             "Enter the provider's reference: at most %(most)d characters, and no card or phone number.",
-            most=LONGEST_REFERENCE,
+            most=MAX_REFERENCE_LENGTH,
         )
     return Given(values, errors)
 
@@ -62,13 +62,13 @@ def read_note(form: Mapping[str, str]) -> Given:
     return Given(values, errors)
 
 
-def read_seen(form: Mapping[str, str]) -> Seen | None:
+def read_seen(form: Mapping[str, str]) -> AttemptSnapshot | None:
     """How the attempt stood when the form was made; None where the form is none of ours."""
     state, sendings = form.get("state", ""), form.get("sendings", "")
     is_number = sendings.isascii() and sendings.isdecimal() and len(sendings) <= _MOST_DIGITS
     if state not in set(AttemptState) or not is_number:
         return None
-    return Seen(AttemptState(state), int(sendings))
+    return AttemptSnapshot(AttemptState(state), int(sendings))
 
 
 def _values(form: Mapping[str, str], *names: str) -> dict[str, str]:
@@ -77,10 +77,10 @@ def _values(form: Mapping[str, str], *names: str) -> dict[str, str]:
 
 def _check_explanation(values: Mapping[str, str], name: str, errors: dict[str, str]) -> None:
     try:
-        explanation_in(values[name], name)
-    except ExplanationNotAllowedError:
+        clean_note(values[name], name)
+    except InvalidNoteError:
         errors[name] = _(
             "Write %(least)d to %(most)d characters, for whoever looks at it later.",
-            least=SHORTEST,
-            most=LONGEST,
+            least=MIN_NOTE_LENGTH,
+            most=MAX_NOTE_LENGTH,
         )

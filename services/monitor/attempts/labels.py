@@ -4,9 +4,13 @@ from flask_babel import gettext
 from flask_babel import lazy_gettext as _
 
 from shared.domain.attempts.duplicates import NotDuplicateError
-from shared.domain.attempts.operator_decision import AttemptMovedError, OutcomeKnownError, StillOnItsWayError
+from shared.domain.attempts.operator_decision import (
+    AttemptChangedError,
+    OutcomeKnownError,
+    StillInFlightError,
+)
 from shared.domain.attempts.states import AttemptState
-from shared.domain.intents.states import EventType, State
+from shared.domain.intents.states import EventType, IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.errors import RefusedError
 
@@ -33,16 +37,16 @@ TONES = {
     AttemptState.UNKNOWN: "bad",
 }
 INTENTS = {
-    State.SUCCEEDED: _("Paid"),
-    State.REQUIRES_PAYMENT_METHOD: _("Waiting for payment"),
-    State.PROCESSING: _("Processing"),
-    State.CANCELED: _("Expired"),
+    IntentStatus.SUCCEEDED: _("Paid"),
+    IntentStatus.REQUIRES_PAYMENT_METHOD: _("Waiting for payment"),
+    IntentStatus.PROCESSING: _("Processing"),
+    IntentStatus.CANCELED: _("Expired"),
 }
 INTENT_TONES = {
-    State.SUCCEEDED: "good",
-    State.REQUIRES_PAYMENT_METHOD: "waiting",
-    State.PROCESSING: "waiting",
-    State.CANCELED: "quiet",
+    IntentStatus.SUCCEEDED: "good",
+    IntentStatus.REQUIRES_PAYMENT_METHOD: "waiting",
+    IntentStatus.PROCESSING: "waiting",
+    IntentStatus.CANCELED: "quiet",
 }
 EVENTS = {
     EventType.CREATED: _("Created"),
@@ -65,12 +69,12 @@ def _why_not(error: RefusedError) -> object:
                 "Nothing was changed: its outcome is known by now. It is: %(state)s.",
                 state=STATES[error.state],
             )
-        case AttemptMovedError():
+        case AttemptChangedError():
             return gettext(
                 "Nothing was changed: it has gone on since you opened the page. It is: %(state)s. Look again.",
                 state=STATES[error.state],
             )
-        case StillOnItsWayError():
+        case StillInFlightError():
             return gettext("Nothing was changed: the provider was asked a moment ago and may still answer.")
         case NotDuplicateError():
             return gettext(

@@ -8,8 +8,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.domain.attempts.operator_decision import Seen, can_decide
-from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.attempts.operator_decision import AttemptSnapshot, can_decide
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 
 _MOST = 100
 _EARLIER_MS = 3_600_000
@@ -63,16 +63,16 @@ class Attempt:
         object.__setattr__(self, "state", AttemptState(self.state))
 
     @property
-    def seen(self) -> Seen:
-        return Seen(self.state, self.sendings)
+    def seen(self) -> AttemptSnapshot:
+        return AttemptSnapshot(self.state, self.sendings)
 
     @property
     def can_be_paid(self) -> bool:
-        return can_decide(self.state, Answer.PAID)
+        return can_decide(self.state, ProviderAnswer.PAID)
 
     @property
     def can_be_declined(self) -> bool:
-        return can_decide(self.state, Answer.DECLINED)
+        return can_decide(self.state, ProviderAnswer.DECLINED)
 
     @property
     def is_open_duplicate(self) -> bool:

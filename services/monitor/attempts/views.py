@@ -13,8 +13,8 @@ from services.monitor.attempts.forms import NOTHING_GIVEN, Given, read_decision,
 from services.monitor.attempts.queries import find_attempt
 from services.monitor.dependencies import Workshop
 from shared.domain.attempts.duplicates import list_open_duplicates, mark_handled
-from shared.domain.attempts.operator_decision import NoSuchAttemptError, decide
-from shared.domain.attempts.provider_exchange import Settled
+from shared.domain.attempts.operator_decision import NoSuchAttemptError, apply_decision
+from shared.domain.attempts.provider_exchange import SettlementResult
 from shared.domain.attempts.states import AttemptState
 from shared.domain.attempts.undecided import list_undecided
 from shared.platform.errors import RefusedError
@@ -52,7 +52,7 @@ class AttemptPages:
             return self._page(attempt, given), _UNPROCESSABLE
         try:
             with self.workshop.database.transaction() as connection:
-                settled = decide(connection, attempt, given.decision, signed_in().actor, seen)
+                settled = apply_decision(connection, attempt, given.decision, signed_in().actor, seen)
             flash(_said(settled), "good")
         except NoSuchAttemptError:
             abort(404)
@@ -91,7 +91,7 @@ class AttemptPages:
         )
 
 
-def _said(settled: Settled) -> str:
+def _said(settled: SettlementResult) -> str:
     if settled.attempt is AttemptState.DUPLICATE:
         return str(_("Decided: it was paid, and it is a second payment. Settle it with the customer."))
     if settled.attempt is AttemptState.PAID:

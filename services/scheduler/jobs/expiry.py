@@ -9,10 +9,10 @@ import psycopg
 from prometheus_client import Counter, Gauge
 
 from services.scheduler.quarantine import Quarantine
-from shared.domain.intents.states import Trigger
+from shared.domain.intents.states import IntentTrigger
 from shared.domain.intents.store import (
     EXPIRY_BATCH,
-    apply,
+    apply_trigger,
     expire_due,
     lock_first_due,
     seconds_to_next_due,
@@ -114,7 +114,7 @@ class IntentExpiry:
             with self._database.transaction() as connection:
                 intent = lock_first_due(connection, self._parked.waiting())
                 if intent is not None:
-                    apply(connection, intent, Trigger.EXPIRE)
+                    apply_trigger(connection, intent, IntentTrigger.EXPIRE)
         except psycopg.Error as error:
             if intent is None:
                 raise

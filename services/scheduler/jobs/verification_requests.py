@@ -9,8 +9,8 @@ from uuid import UUID
 from prometheus_client import Counter, Gauge
 from psycopg import Cursor
 
-from shared.domain.attempts.provider_exchange import Question
-from shared.domain.attempts.states import ASK_AGAIN_AFTER_S, SURELY_ARRIVED_AFTER
+from shared.domain.attempts.provider_exchange import StatusInquiry
+from shared.domain.attempts.states import IN_FLIGHT_WINDOW, INQUIRY_INTERVALS_S
 from shared.domain.messages import VerificationDue, encode
 from shared.domain.topics import CHECKOUT_VERIFY
 from shared.platform.database.first_value import first_value
@@ -31,10 +31,10 @@ select coalesce(extract(epoch from mizan_now() - min(sent_at))::float8, 0) from 
 where state in ('sent', 'unknown') and next_verify_at is not null"""
 
 
-def claim_verifications(cursor: Cursor[Any], limit: int) -> list[Question]:
+def claim_verifications(cursor: Cursor[Any], limit: int) -> list[StatusInquiry]:
     """Requests that it is time to ask the provider about; their next time is set, with growing pauses."""
-    values = {"pauses": list(ASK_AGAIN_AFTER_S), "limit": limit, "arrives_after": SURELY_ARRIVED_AFTER}
-    return [Question(UUID(str(attempt)), *rest) for attempt, *rest in cursor.execute(_CLAIM, values)]
+    values = {"pauses": list(INQUIRY_INTERVALS_S), "limit": limit, "arrives_after": IN_FLIGHT_WINDOW}
+    return [StatusInquiry(UUID(str(attempt)), *rest) for attempt, *rest in cursor.execute(_CLAIM, values)]
 
 
 def oldest_unsettled_age_s(cursor: Cursor[Any]) -> float:
@@ -90,5 +90,5 @@ class VerificationRequests:
         """The database belongs to the process."""
 
 
-def _message(question: Question) -> str:
+def _message(question: StatusInquiry) -> str:
     return encode(VerificationDue(question.attempt, question.number, question.surely_arrived)).decode()

@@ -1,1 +1,1 @@
-"""Attempts to pay an intent: their states, what a provider can say, and the one room that moves them."""
+"""Payment attempts: their state machine, how they start and settle, and what operators decide about them."""

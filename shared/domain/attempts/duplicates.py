@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.domain.attempts.notes import explanation_in
+from shared.domain.attempts.notes import clean_note
 from shared.domain.attempts.operator_decision import NoSuchAttemptError
 from shared.domain.attempts.states import AttemptState
 from shared.domain.audit_log import Action, Actor, Details, record
@@ -35,7 +35,7 @@ _HANDLE = "update payment_attempts set handled_at = mizan_now(), handled_note = 
 
 
 @dataclass(frozen=True, slots=True)
-class Duplicate:
+class DuplicatePayment:
     attempt: UUID
     intent: UUID
     reference: str
@@ -62,9 +62,9 @@ class NotDuplicateError(RefusedError):
         self.state = state
 
 
-def list_open_duplicates(connection: Connection[Any], limit: int = 1000) -> list[Duplicate]:
+def list_open_duplicates(connection: Connection[Any], limit: int = 1000) -> list[DuplicatePayment]:
     """Those that nobody has handled; the oldest first."""
-    with connection.cursor(row_factory=class_row(Duplicate)) as cursor:
+    with connection.cursor(row_factory=class_row(DuplicatePayment)) as cursor:
         return cursor.execute(OPEN_DUPLICATES_SQL, {"limit": limit}).fetchall()
 
 
@@ -78,7 +78,7 @@ def mark_handled(connection: Connection[Any], attempt: UUID, note: str, actor: A
         raise NotDuplicateError(AttemptState(state))
     if handled_at is not None:
         return False
-    words = explanation_in(note, "note")
+    words = clean_note(note, "note")
     connection.execute(_HANDLE, (words, attempt))
     application_id, reference = connection.execute(_OWNER, (intent,)).fetchone() or (None, None)
     details: Details = {

@@ -5,39 +5,39 @@ import unicodedata
 from shared.platform.errors import RefusedError
 from shared.platform.redaction import redact_text
 
-SHORTEST = 5
-LONGEST = 500
-LONGEST_REFERENCE = 255
+MIN_NOTE_LENGTH = 5
+MAX_NOTE_LENGTH = 500
+MAX_REFERENCE_LENGTH = 255
 # Control characters, lone surrogates, line and paragraph separators: a database or a page may not take them.
 _NOT_IN_TEXT = {"Cc", "Cs", "Zl", "Zp"}
 
 
-class ExplanationNotAllowedError(RefusedError):
+class InvalidNoteError(RefusedError):
     def __init__(self, name: str) -> None:
-        super().__init__(f"the {name} must have {SHORTEST} to {LONGEST} characters")
+        super().__init__(f"the {name} must have {MIN_NOTE_LENGTH} to {MAX_NOTE_LENGTH} characters")
 
 
-class ReferenceNotAllowedError(RefusedError):
+class InvalidReferenceError(RefusedError):
     def __init__(self) -> None:
         super().__init__(
-            f"the reference must be the provider's own name for the payment, of at most {LONGEST_REFERENCE} "
+            f"the reference must be the provider's own name for the payment, of at most {MAX_REFERENCE_LENGTH} "
             "characters, and no card or phone number"
         )
 
 
-def explanation_in(text: str, name: str = "reason") -> str:
+def clean_note(text: str, name: str = "reason") -> str:
     """In one line; a card number, a code or a phone number that somebody pasted into it is taken out."""
     line = _in_one_line(text)
-    if len(line) > LONGEST or _seen_in(line) < SHORTEST:
-        raise ExplanationNotAllowedError(name)
+    if len(line) > MAX_NOTE_LENGTH or _seen_in(line) < MIN_NOTE_LENGTH:
+        raise InvalidNoteError(name)
     return redact_text(line)
 
 
-def reference_in(text: str) -> str | None:
+def clean_reference(text: str) -> str | None:
     """None where nothing was given."""
     line = _in_one_line(text)
-    if len(line) > LONGEST_REFERENCE or redact_text(line) != line:
-        raise ReferenceNotAllowedError
+    if len(line) > MAX_REFERENCE_LENGTH or redact_text(line) != line:
+        raise InvalidReferenceError
     return line or None
 
 

@@ -6,21 +6,21 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from shared.domain.attempts.notes import explanation_in, reference_in
-from shared.domain.attempts.provider_exchange import Outcome, Settled
+from shared.domain.attempts.notes import clean_note, clean_reference
+from shared.domain.attempts.provider_exchange import AttemptOutcome, SettlementResult
 from shared.domain.attempts.settlement import (
     AttemptNotFoundError,
     LockedAttempt,
     lock_attempt,
-    settle_decided,
+    settle_decision,
 )
 from shared.domain.attempts.states import (
-    AWAITING,
+    AWAITING_CUSTOMER,
     CHARGED,
-    SURELY_ARRIVED_AFTER,
-    UNDER_WAY,
-    Answer,
+    IN_FLIGHT,
+    IN_FLIGHT_WINDOW,
     AttemptState,
+    ProviderAnswer,
 )
 from shared.domain.audit_log import Action, Actor, Details, record
 from shared.platform.database.first_value import first_value
@@ -43,7 +43,7 @@ class OutcomeKnownError(RefusedError):
         self.state = state
 
 
-class AttemptMovedError(RefusedError):
+class AttemptChangedError(RefusedError):
     """It is not as whoever decided saw it: the customer goes on. Nothing was changed."""
 
     def __init__(self, state: AttemptState) -> None:
@@ -51,16 +51,16 @@ class AttemptMovedError(RefusedError):
         self.state = state
 
 
-class StillOnItsWayError(RefusedError):
+class StillInFlightError(RefusedError):
     """Nobody can know yet that nothing was charged."""
 
     def __init__(self) -> None:
-        seconds = int(SURELY_ARRIVED_AFTER.total_seconds())
+        seconds = int(IN_FLIGHT_WINDOW.total_seconds())
         super().__init__(f"the provider was asked less than {seconds} seconds ago; wait for its answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class AttemptSnapshot:
     """The attempt as it was shown to whoever decides."""
 
     state: AttemptState
@@ -68,12 +68,12 @@ class Seen:
 
     def still_holds(self, found: LockedAttempt) -> bool:
         """That an answer has failed to come is no news to somebody who decides."""
-        is_same_state = found.state is self.state or {found.state, self.state} <= UNDER_WAY
+        is_same_state = found.state is self.state or {found.state, self.state} <= IN_FLIGHT
         return is_same_state and found.sendings == self.sendings
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class OperatorDecision:
     is_paid: bool
     reason: str
     """How they know."""
@@ -81,20 +81,24 @@ class Decision:
     """The provider's own name for the payment."""
 
     @property
-    def answer(self) -> Answer:
-        return Answer.PAID if self.is_paid else Answer.DECLINED
+    def answer(self) -> ProviderAnswer:
+        return ProviderAnswer.PAID if self.is_paid else ProviderAnswer.DECLINED
 
 
-def can_decide(state: AttemptState, answer: Answer) -> bool:
+def can_decide(state: AttemptState, answer: ProviderAnswer) -> bool:
     """Money that arrived counts whatever we thought; that none did is only worth saying where it is in doubt."""
     if state in CHARGED:
         return False
-    return answer is Answer.PAID or state in UNDER_WAY | AWAITING
+    return answer is ProviderAnswer.PAID or state in IN_FLIGHT | AWAITING_CUSTOMER
 
 
-def decide(
-    connection: Connection[Any], attempt: UUID, decision: Decision, actor: Actor, seen: Seen | None = None
-) -> Settled:
+def apply_decision(
+    connection: Connection[Any],
+    attempt: UUID,
+    decision: OperatorDecision,
+    actor: Actor,
+    seen: AttemptSnapshot | None = None,
+) -> SettlementResult:
     """With `seen` only as long as that is how it is. Raises a RefusedError where it cannot be decided so."""
     try:
         found = lock_attempt(connection, attempt)
@@ -103,11 +107,11 @@ def decide(
     if not can_decide(found.state, decision.answer):
         raise OutcomeKnownError(found.state)
     if seen is not None and not seen.still_holds(found):
-        raise AttemptMovedError(found.state)
+        raise AttemptChangedError(found.state)
     if not decision.is_paid and _is_on_its_way(connection, found):
-        raise StillOnItsWayError
-    reason, reference = explanation_in(decision.reason), reference_in(decision.reference)
-    settled = settle_decided(connection, attempt, Outcome(decision.answer, reason, reference))
+        raise StillInFlightError
+    reason, reference = clean_note(decision.reason), clean_reference(decision.reference)
+    settled = settle_decision(connection, attempt, AttemptOutcome(decision.answer, reason, reference))
     details: Details = {
         "attempt": str(attempt),
         "payment": str(found.intent),
@@ -122,6 +126,6 @@ def decide(
 
 def _is_on_its_way(connection: Connection[Any], found: LockedAttempt) -> bool:
     """While we do not know what became of it, too: whoever was to ask may have stalled, and ask now."""
-    if found.state not in UNDER_WAY:
+    if found.state not in IN_FLIGHT:
         return False
-    return bool(first_value(connection.execute(_ON_ITS_WAY, (SURELY_ARRIVED_AFTER, found.id))))
+    return bool(first_value(connection.execute(_ON_ITS_WAY, (IN_FLIGHT_WINDOW, found.id))))

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from time import monotonic
 from uuid import UUID
 
-from shared.domain.attempts.states import Answer, AttemptState
-from shared.domain.intents.states import State
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
+from shared.domain.intents.states import IntentStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class ProviderRequest:
     """One request to the provider. Its answer goes back with it: what is said of an earlier one is old news."""
 
     attempt: UUID
@@ -24,7 +24,7 @@ class Sending:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class StatusInquiry:
     """Somebody asks the provider what became of a request."""
 
     attempt: UUID
@@ -34,10 +34,10 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AttemptOutcome:
     """What a provider, or an operator in its place, says of an attempt."""
 
-    answer: Answer
+    answer: ProviderAnswer
     reason: str | None = None
     """Why it was declined, or why a code is asked for once more."""
     provider_reference: str | None = None
@@ -46,11 +46,11 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettlementResult:
     """How things stand afterwards."""
 
     attempt: AttemptState
-    intent: State
+    intent: IntentStatus
     is_new: bool = field(default=False, compare=False)
     """Whether this brought the attempt into its state; a repeat does not."""
     since_sent_s: float | None = field(default=None, compare=False)

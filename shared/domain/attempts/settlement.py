@@ -6,19 +6,24 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from shared.domain.attempts.provider_exchange import Outcome, Question, Sending, Settled
+from shared.domain.attempts.provider_exchange import (
+    AttemptOutcome,
+    ProviderRequest,
+    SettlementResult,
+    StatusInquiry,
+)
 from shared.domain.attempts.states import (
     CHARGED,
-    UNDER_WAY,
-    Answer,
+    IN_FLIGHT,
     AttemptState,
-    answered,
-    believed,
-    still_of_use,
-    trigger_of,
+    ProviderAnswer,
+    abandon_if_unpayable,
+    intent_trigger,
+    state_after,
+    trusted_answer,
 )
 from shared.domain.intents import store as intents
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.platform.database.first_value import first_value
 
 _FIND_INTENT = "select intent_uuid from payment_attempts where id = %s"
@@ -38,7 +43,7 @@ class LockedAttempt:
     sendings: int
     """How many requests that may charge there were."""
     intent: UUID
-    intent_status: State
+    intent_status: IntentStatus
 
 
 def lock_attempt(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
@@ -46,7 +51,7 @@ def lock_attempt(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
     if row is None:
         raise AttemptNotFoundError(str(attempt))
     intent = UUID(str(row[0]))
-    status = intents.lock(connection, intent)
+    status = intents.lock_intent(connection, intent)
     found = connection.execute(_FIND, (attempt,)).fetchone()
     assert found is not None
     return LockedAttempt(attempt, AttemptState(found[0]), found[1], intent, status)
@@ -76,55 +81,61 @@ where id = %(attempt)s
                   and known.provider_reference = %(provider_reference)s)"""
 
 
-def settle_answered(connection: Connection[Any], sending: Sending, outcome: Outcome) -> Settled:
+def settle_response(
+    connection: Connection[Any], sending: ProviderRequest, outcome: AttemptOutcome
+) -> SettlementResult:
     """The provider's answer to that request, or that there was none in time."""
     found = lock_attempt(connection, sending.attempt)
     if _is_old_news(found, sending.number, outcome):
-        return Settled(found.state, found.intent_status)
+        return SettlementResult(found.state, found.intent_status)
     return _take_in(connection, found, outcome)
 
 
-def settle_asked(connection: Connection[Any], question: Question, outcome: Outcome) -> Settled:
+def settle_inquiry(
+    connection: Connection[Any], question: StatusInquiry, outcome: AttemptOutcome
+) -> SettlementResult:
     """What the provider said when it was asked."""
     found = lock_attempt(connection, question.attempt)
     if _is_old_news(found, question.number, outcome):
-        return Settled(found.state, found.intent_status)
-    answer = believed(
+        return SettlementResult(found.state, found.intent_status)
+    answer = trusted_answer(
         outcome.answer, surely_arrived=question.surely_arrived, first_request=question.number <= 1
     )
     return _take_in(connection, found, replace(outcome, answer=answer))
 
 
-def settle_notified(connection: Connection[Any], attempt: UUID, outcome: Outcome) -> Settled:
+def settle_notification(
+    connection: Connection[Any], attempt: UUID, outcome: AttemptOutcome
+) -> SettlementResult:
     """What the provider says by itself, paid or declined: a signed notification, the customer's return."""
     found = lock_attempt(connection, attempt)
-    if outcome.answer is Answer.DECLINED and found.state in UNDER_WAY and found.sendings > 1:
+    if outcome.answer is ProviderAnswer.DECLINED and found.state in IN_FLIGHT and found.sendings > 1:
         # Of which of the requests, nobody knows, and the last one may be charging: the provider is asked at once.
-        outcome = replace(outcome, answer=Answer.UNKNOWN)
+        outcome = replace(outcome, answer=ProviderAnswer.UNKNOWN)
     return _take_in(connection, found, outcome)
 
 
-def settle_decided(connection: Connection[Any], attempt: UUID, outcome: Outcome) -> Settled:
+def settle_decision(connection: Connection[Any], attempt: UUID, outcome: AttemptOutcome) -> SettlementResult:
     """An operator's decision, paid or declined."""
     return _take_in(connection, lock_attempt(connection, attempt), outcome)
 
 
-def _is_old_news(found: LockedAttempt, number: int, outcome: Outcome) -> bool:
+def _is_old_news(found: LockedAttempt, number: int, outcome: AttemptOutcome) -> bool:
     """About an earlier request than the last one. Money that arrived is never old."""
-    return found.sendings != number and outcome.answer is not Answer.PAID
+    return found.sendings != number and outcome.answer is not ProviderAnswer.PAID
 
 
-def _take_in(connection: Connection[Any], found: LockedAttempt, outcome: Outcome) -> Settled:
+def _take_in(connection: Connection[Any], found: LockedAttempt, outcome: AttemptOutcome) -> SettlementResult:
     before, status = found.state, found.intent_status
-    after = answered(before, outcome.answer, status)
+    after = state_after(before, outcome.answer, status)
     if before in CHARGED:
         _keep_reference(connection, found.id, outcome)
-    if after is before and after not in UNDER_WAY:
-        return Settled(after, status)
-    trigger = trigger_of(before, after)
+    if after is before and after not in IN_FLIGHT:
+        return SettlementResult(after, status)
+    trigger = intent_trigger(before, after)
     if trigger is not None:
-        status = intents.apply(connection, found.intent, trigger)
-        after = still_of_use(after, status)
+        status = intents.apply_trigger(connection, found.intent, trigger)
+        after = abandon_if_unpayable(after, status)
     values = {
         "attempt": found.id,
         "state": after,
@@ -133,12 +144,12 @@ def _take_in(connection: Connection[Any], found: LockedAttempt, outcome: Outcome
         "can_be_asked": outcome.can_be_asked,
     }
     since_sent_s = first_value(connection.execute(_SETTLE, values))
-    return Settled(after, status, is_new=after is not before, since_sent_s=since_sent_s)
+    return SettlementResult(after, status, is_new=after is not before, since_sent_s=since_sent_s)
 
 
-def _keep_reference(connection: Connection[Any], attempt: UUID, outcome: Outcome) -> None:
+def _keep_reference(connection: Connection[Any], attempt: UUID, outcome: AttemptOutcome) -> None:
     """Whoever has to pay money back needs every reference under which it was taken."""
-    if outcome.answer is Answer.PAID and outcome.provider_reference is not None:
+    if outcome.answer is ProviderAnswer.PAID and outcome.provider_reference is not None:
         values = {"attempt": attempt, "provider_reference": outcome.provider_reference}
         if not connection.execute(_FILL_REFERENCE, values).rowcount:
             connection.execute(_KEEP_DUPLICATE, values)

@@ -9,11 +9,11 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from shared.domain.attempts.provider_exchange import Sending
+from shared.domain.attempts.provider_exchange import ProviderRequest
 from shared.domain.attempts.settlement import LockedAttempt, lock_attempt
-from shared.domain.attempts.states import ANSWER_LIMIT, FIRST_ASKED_AFTER, AttemptState
+from shared.domain.attempts.states import ANSWER_TIMEOUT, FIRST_INQUIRY_AFTER, AttemptState
 from shared.domain.intents import store as intents
-from shared.domain.intents.states import State, Trigger
+from shared.domain.intents.states import IntentStatus, IntentTrigger
 from shared.platform.database.first_value import first_value
 
 
@@ -29,7 +29,7 @@ class IntentExpiredError(AttemptRefusedError):
     """Show the way back to the merchant: its time is over."""
 
 
-class AttemptUnderWayError(AttemptRefusedError):
+class AttemptInFlightError(AttemptRefusedError):
     """Show that the payment is being confirmed: another attempt may be charging at this moment."""
 
 
@@ -62,7 +62,7 @@ set state = 'sent', sendings = sendings + 1, sent_at = mizan_now(), next_verify_
 where id = %(attempt)s returning sendings"""
 
 
-def begin(
+def start_attempt(
     connection: Connection[Any],
     intent: UUID,
     method: str,
@@ -71,12 +71,12 @@ def begin(
     *,
     account: UUID | None = None,
     leave_redirect: bool = False,
-) -> Sending:
+) -> ProviderRequest:
     """A new attempt: sent, where starting it may charge; awaiting, where that only asks the customer for more.
 
     It takes the place of one that awaits a code, and, only if `leave_redirect`, of one on a provider's page.
     """
-    _refuse_unless_payable(connection, intent, intents.lock(connection, intent))
+    _refuse_unless_payable(connection, intent, intents.lock_intent(connection, intent))
     awaiting = connection.execute(_FIND_AWAITING, (intent,)).fetchall()
     if (AttemptState.AWAITING_REDIRECT,) in awaiting and not leave_redirect:
         raise RedirectOpenError
@@ -88,29 +88,29 @@ def begin(
         "provider": provider,
         "account": account,
         "state": state,
-        "asked_after": FIRST_ASKED_AFTER,
+        "asked_after": FIRST_INQUIRY_AFTER,
     }
     leave_by = _leave_by()
     row = connection.execute(_INSERT, values).fetchone()
     assert row is not None
     if state is AttemptState.SENT:
-        intents.apply(connection, intent, Trigger.ATTEMPT_SENT)
-    return Sending(UUID(str(row[0])), row[1], leave_by)
+        intents.apply_trigger(connection, intent, IntentTrigger.ATTEMPT_SENT)
+    return ProviderRequest(UUID(str(row[0])), row[1], leave_by)
 
 
-def send(connection: Connection[Any], attempt: UUID) -> Sending:
+def submit_code(connection: Connection[Any], attempt: UUID) -> ProviderRequest:
     """The customer has entered a code: commit this, then give the code to the provider."""
     found = _lock_awaiting_code(connection, attempt)
     leave_by = _leave_by()
-    number = first_value(connection.execute(_SEND, {"attempt": attempt, "asked_after": FIRST_ASKED_AFTER}))
-    intents.apply(connection, found.intent, Trigger.ATTEMPT_SENT)
-    return Sending(attempt, number, leave_by)
+    number = first_value(connection.execute(_SEND, {"attempt": attempt, "asked_after": FIRST_INQUIRY_AFTER}))
+    intents.apply_trigger(connection, found.intent, IntentTrigger.ATTEMPT_SENT)
+    return ProviderRequest(attempt, number, leave_by)
 
 
-def repeat_start(connection: Connection[Any], attempt: UUID) -> Sending:
+def repeat_start(connection: Connection[Any], attempt: UUID) -> ProviderRequest:
     """The customer has received no code: commit this, then start once more, which charges nothing."""
     found = _lock_awaiting_code(connection, attempt)
-    return Sending(attempt, found.sendings, _leave_by())
+    return ProviderRequest(attempt, found.sendings, _leave_by())
 
 
 def _lock_awaiting_code(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
@@ -121,15 +121,15 @@ def _lock_awaiting_code(connection: Connection[Any], attempt: UUID) -> LockedAtt
     return found
 
 
-def _refuse_unless_payable(connection: Connection[Any], intent: UUID, status: State) -> None:
-    if status is State.SUCCEEDED:
+def _refuse_unless_payable(connection: Connection[Any], intent: UUID, status: IntentStatus) -> None:
+    if status is IntentStatus.SUCCEEDED:
         raise AlreadyPaidError
-    if status is State.PROCESSING:
-        raise AttemptUnderWayError
-    if status is State.CANCELED or intents.is_over(connection, intent):
+    if status is IntentStatus.PROCESSING:
+        raise AttemptInFlightError
+    if status is IntentStatus.CANCELED or intents.is_expired(connection, intent):
         raise IntentExpiredError
 
 
 def _leave_by() -> float:
     """Taken before the database says when it was sent, so that it is never later than others believe."""
-    return monotonic() + ANSWER_LIMIT.total_seconds()
+    return monotonic() + ANSWER_TIMEOUT.total_seconds()

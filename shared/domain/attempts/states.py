@@ -3,7 +3,7 @@
 from datetime import timedelta
 from enum import StrEnum
 
-from shared.domain.intents.states import State, Trigger
+from shared.domain.intents.states import IntentStatus, IntentTrigger
 
 
 class AttemptState(StrEnum):
@@ -18,7 +18,7 @@ class AttemptState(StrEnum):
     """Paid too, on an intent that was paid already."""
 
 
-class Answer(StrEnum):
+class ProviderAnswer(StrEnum):
     """What a provider says of an attempt: to our request, when asked, or in a notification of its own."""
 
     PAID = "paid"
@@ -30,10 +30,10 @@ class Answer(StrEnum):
     """The provider has never heard of it."""
 
 
-UNDER_WAY = frozenset({AttemptState.SENT, AttemptState.UNKNOWN})
+IN_FLIGHT = frozenset({AttemptState.SENT, AttemptState.UNKNOWN})
 """The provider may be charging: its intent is processing, and no other attempt may begin."""
 
-AWAITING = frozenset({AttemptState.AWAITING_CODE, AttemptState.AWAITING_REDIRECT})
+AWAITING_CUSTOMER = frozenset({AttemptState.AWAITING_CODE, AttemptState.AWAITING_REDIRECT})
 """The customer's turn."""
 
 CHARGED = frozenset({AttemptState.PAID, AttemptState.DUPLICATE})
@@ -41,83 +41,94 @@ CHARGED = frozenset({AttemptState.PAID, AttemptState.DUPLICATE})
 _ENDED = CHARGED | {AttemptState.DECLINED, AttemptState.ABANDONED}
 
 
-class AnswerOutOfPlaceError(Exception):
+class UnexpectedAnswerError(Exception):
     """A provider gave an answer that makes no sense for the attempt as it is."""
 
-    def __init__(self, state: AttemptState, answer: Answer) -> None:
+    def __init__(self, state: AttemptState, answer: ProviderAnswer) -> None:
         super().__init__(f"{answer} is no answer to an attempt that is {state}")
 
 
 # A pair that is missing here makes no sense. A pair that leads to its own state changes nothing.
-ANSWERED: dict[tuple[AttemptState, Answer], AttemptState] = {
+TRANSITIONS: dict[tuple[AttemptState, ProviderAnswer], AttemptState] = {
     # Money that arrived counts, whatever we thought; the same news again changes nothing.
-    **{(state, Answer.PAID): AttemptState.PAID for state in AttemptState},
-    (AttemptState.DUPLICATE, Answer.PAID): AttemptState.DUPLICATE,
+    **{(state, ProviderAnswer.PAID): AttemptState.PAID for state in AttemptState},
+    (AttemptState.DUPLICATE, ProviderAnswer.PAID): AttemptState.DUPLICATE,
     # A late refusal never undoes what has ended; nor does any other late answer.
-    **{(state, Answer.DECLINED): AttemptState.DECLINED for state in UNDER_WAY | AWAITING},
-    **{(state, Answer.NOT_FOUND): AttemptState.DECLINED for state in UNDER_WAY},
-    **{(state, answer): state for state in _ENDED for answer in Answer if answer is not Answer.PAID},
+    **{(state, ProviderAnswer.DECLINED): AttemptState.DECLINED for state in IN_FLIGHT | AWAITING_CUSTOMER},
+    **{(state, ProviderAnswer.NOT_FOUND): AttemptState.DECLINED for state in IN_FLIGHT},
+    **{
+        (state, answer): state
+        for state in _ENDED
+        for answer in ProviderAnswer
+        if answer is not ProviderAnswer.PAID
+    },
     # Back to the customer: a first code, another one after a wrong one, or a page of the provider's.
-    **{(state, Answer.NEEDS_CODE): AttemptState.AWAITING_CODE for state in UNDER_WAY},
-    (AttemptState.AWAITING_CODE, Answer.NEEDS_CODE): AttemptState.AWAITING_CODE,
-    **{(state, Answer.NEEDS_REDIRECT): AttemptState.AWAITING_REDIRECT for state in UNDER_WAY},
-    (AttemptState.AWAITING_REDIRECT, Answer.NEEDS_REDIRECT): AttemptState.AWAITING_REDIRECT,
+    **{(state, ProviderAnswer.NEEDS_CODE): AttemptState.AWAITING_CODE for state in IN_FLIGHT},
+    (AttemptState.AWAITING_CODE, ProviderAnswer.NEEDS_CODE): AttemptState.AWAITING_CODE,
+    **{(state, ProviderAnswer.NEEDS_REDIRECT): AttemptState.AWAITING_REDIRECT for state in IN_FLIGHT},
+    (AttemptState.AWAITING_REDIRECT, ProviderAnswer.NEEDS_REDIRECT): AttemptState.AWAITING_REDIRECT,
     # Somebody has to ask again. While it is the customer's turn nothing has been charged.
-    **{(state, Answer.UNKNOWN): AttemptState.UNKNOWN for state in UNDER_WAY},
-    **{(state, answer): state for state in AWAITING for answer in (Answer.UNKNOWN, Answer.NOT_FOUND)},
+    **{(state, ProviderAnswer.UNKNOWN): AttemptState.UNKNOWN for state in IN_FLIGHT},
+    **{
+        (state, answer): state
+        for state in AWAITING_CUSTOMER
+        for answer in (ProviderAnswer.UNKNOWN, ProviderAnswer.NOT_FOUND)
+    },
 }
 
 
-def answered(state: AttemptState, answer: Answer, intent: State) -> AttemptState:
+def state_after(state: AttemptState, answer: ProviderAnswer, intent: IntentStatus) -> AttemptState:
     """The state after `answer`; the same state when nothing changes. `intent` is how the intent stands before."""
     try:
-        after = ANSWERED[state, answer]
+        after = TRANSITIONS[state, answer]
     except KeyError:
-        raise AnswerOutOfPlaceError(state, answer) from None
-    if after is AttemptState.PAID and after is not state and intent is State.SUCCEEDED:
+        raise UnexpectedAnswerError(state, answer) from None
+    if after is AttemptState.PAID and after is not state and intent is IntentStatus.SUCCEEDED:
         return AttemptState.DUPLICATE
     return after
 
 
-def trigger_of(before: AttemptState, after: AttemptState) -> Trigger | None:
+def intent_trigger(before: AttemptState, after: AttemptState) -> IntentTrigger | None:
     """What this move of an attempt means to its intent; None when nothing."""
     if after in CHARGED:
-        return Trigger.PAYMENT_CONFIRMED
-    if before not in UNDER_WAY or after in UNDER_WAY:
+        return IntentTrigger.PAYMENT_CONFIRMED
+    if before not in IN_FLIGHT or after in IN_FLIGHT:
         return None
-    return Trigger.ATTEMPT_WAITS if after in AWAITING else Trigger.ATTEMPT_FAILED
+    return IntentTrigger.ATTEMPT_WAITS if after in AWAITING_CUSTOMER else IntentTrigger.ATTEMPT_FAILED
 
 
-def still_of_use(after: AttemptState, intent: State) -> AttemptState:
+def abandon_if_unpayable(after: AttemptState, intent: IntentStatus) -> AttemptState:
     """What awaits the customer is abandoned where the intent, by now, can no longer be paid by them."""
-    if after in AWAITING and intent is not State.REQUIRES_PAYMENT_METHOD:
+    if after in AWAITING_CUSTOMER and intent is not IntentStatus.REQUIRES_PAYMENT_METHOD:
         return AttemptState.ABANDONED
     return after
 
 
-ANSWER_LIMIT = timedelta(seconds=20)
+ANSWER_TIMEOUT = timedelta(seconds=20)
 """How long a request may take to leave, and how long the provider may take to answer; then it is unknown."""
 
-SURELY_ARRIVED_AFTER = 2 * ANSWER_LIMIT
+IN_FLIGHT_WINDOW = 2 * ANSWER_TIMEOUT
 """From when it was sent: before that, our request may still be on its way."""
 
-FIRST_ASKED_AFTER = ANSWER_LIMIT + timedelta(seconds=5)
+FIRST_INQUIRY_AFTER = ANSWER_TIMEOUT + timedelta(seconds=5)
 """From when it was sent, where nobody said that it is unknown: whoever waited for the answer is gone."""
 
-ASK_AGAIN_AFTER_S = (10, 20, 60, 300, 900, 3600)
+INQUIRY_INTERVALS_S = (10, 20, 60, 300, 900, 3600)
 """After the first question, the second and so on; the last one for ever, for nobody knows how long it takes."""
 
-_NOT_CHARGED_SO_FAR = frozenset({Answer.NOT_FOUND, Answer.NEEDS_CODE, Answer.NEEDS_REDIRECT})
+_NOT_CHARGED_SO_FAR = frozenset(
+    {ProviderAnswer.NOT_FOUND, ProviderAnswer.NEEDS_CODE, ProviderAnswer.NEEDS_REDIRECT}
+)
 
 
-def believed(answer: Answer, *, surely_arrived: bool, first_request: bool) -> Answer:
+def trusted_answer(answer: ProviderAnswer, *, surely_arrived: bool, first_request: bool) -> ProviderAnswer:
     """What counts of an answer that may be about an earlier request than the one under way.
 
     "Not charged" counts once the request must have arrived; and so does "declined" where an earlier request of the
     same attempt may be meant.
     """
-    if surely_arrived or answer in (Answer.PAID, Answer.UNKNOWN):
+    if surely_arrived or answer in (ProviderAnswer.PAID, ProviderAnswer.UNKNOWN):
         return answer
     if answer in _NOT_CHARGED_SO_FAR or not first_request:
-        return Answer.UNKNOWN
+        return ProviderAnswer.UNKNOWN
     return answer

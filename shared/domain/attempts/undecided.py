@@ -30,7 +30,7 @@ order by t.id"""
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided:
+class UndecidedAttempt:
     attempt: UUID
     intent: UUID
     reference: str
@@ -51,7 +51,7 @@ class Undecided:
     merchant: str | None
 
 
-def list_undecided(connection: Connection[Any], limit: int = 1000) -> list[Undecided]:
+def list_undecided(connection: Connection[Any], limit: int = 1000) -> list[UndecidedAttempt]:
     """The longest waiting first."""
-    with connection.cursor(row_factory=class_row(Undecided)) as cursor:
+    with connection.cursor(row_factory=class_row(UndecidedAttempt)) as cursor:
         return cursor.execute(UNDECIDED_SQL, {"limit": limit}).fetchall()

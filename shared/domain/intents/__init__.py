@@ -1,1 +1,1 @@
-"""Payment intents: their states, their events, and the one room that writes them."""
+"""Payment intents: their state machine, their events, and the only module that writes them."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.platform.database.prepared import Row
 
 
@@ -35,7 +35,7 @@ class Intent:
     reference: str
     amount: int
     currency: str
-    status: State
+    status: IntentStatus
     description: str | None
     customer_external_id: str | None
     return_url: str | None
@@ -45,11 +45,11 @@ class Intent:
     updated_at: datetime
 
 
-COLUMNS = """uuid, application_id, merchant_reference, reference, amount, currency, status, description,
+INTENT_COLUMNS = """uuid, application_id, merchant_reference, reference, amount, currency, status, description,
     customer_external_id, return_url, metadata, expires_at, created_at, updated_at"""
 
 
-def intent_of(row: Row) -> Intent:
+def parse_intent(row: Row) -> Intent:
     """Reads PostgreSQL's text, in the order of COLUMNS."""
     uuid, application, merchant_reference, reference, amount, currency, status = map(_required, row[:7])
     expires_at, created_at, updated_at = (datetime.fromisoformat(_required(text)) for text in row[11:])
@@ -60,7 +60,7 @@ def intent_of(row: Row) -> Intent:
         reference=reference,
         amount=int(amount),
         currency=currency,
-        status=State(status),
+        status=IntentStatus(status),
         description=_string(row[7]),
         customer_external_id=_string(row[8]),
         return_url=_string(row[9]),

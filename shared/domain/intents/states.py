@@ -3,14 +3,14 @@
 from enum import StrEnum
 
 
-class State(StrEnum):
+class IntentStatus(StrEnum):
     REQUIRES_PAYMENT_METHOD = "requires_payment_method"
     PROCESSING = "processing"
     SUCCEEDED = "succeeded"
     CANCELED = "canceled"
 
 
-class Trigger(StrEnum):
+class IntentTrigger(StrEnum):
     CREATE = "create"
     ATTEMPT_SENT = "attempt_sent"
     ATTEMPT_FAILED = "attempt_failed"
@@ -27,60 +27,63 @@ class EventType(StrEnum):
     CANCELED = "payment_intent.canceled"
 
 
-class MoveNotAllowedError(Exception):
+class TransitionNotAllowedError(Exception):
     """This trigger has no business in this state; whoever pulled it must look at the intent again."""
 
-    def __init__(self, state: State | None, trigger: Trigger) -> None:
+    def __init__(self, state: IntentStatus | None, trigger: IntentTrigger) -> None:
         self.state = state
         self.trigger = trigger
         super().__init__(f"{trigger} is not allowed from {state or 'nothing'}")
 
 
 # A pair that is missing here is not allowed. A pair that leads to its own state changes nothing.
-TRANSITIONS: dict[tuple[State | None, Trigger], State] = {
-    (None, Trigger.CREATE): State.REQUIRES_PAYMENT_METHOD,
+TRANSITIONS: dict[tuple[IntentStatus | None, IntentTrigger], IntentStatus] = {
+    (None, IntentTrigger.CREATE): IntentStatus.REQUIRES_PAYMENT_METHOD,
     # A repeated create finds the intent as it is, whatever its state (§4.1 rule 2).
-    (State.REQUIRES_PAYMENT_METHOD, Trigger.CREATE): State.REQUIRES_PAYMENT_METHOD,
-    (State.PROCESSING, Trigger.CREATE): State.PROCESSING,
-    (State.SUCCEEDED, Trigger.CREATE): State.SUCCEEDED,
-    (State.CANCELED, Trigger.CREATE): State.CANCELED,
+    (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentTrigger.CREATE): IntentStatus.REQUIRES_PAYMENT_METHOD,
+    (IntentStatus.PROCESSING, IntentTrigger.CREATE): IntentStatus.PROCESSING,
+    (IntentStatus.SUCCEEDED, IntentTrigger.CREATE): IntentStatus.SUCCEEDED,
+    (IntentStatus.CANCELED, IntentTrigger.CREATE): IntentStatus.CANCELED,
     # One attempt at a time, and none once the intent is paid or expired.
-    (State.REQUIRES_PAYMENT_METHOD, Trigger.ATTEMPT_SENT): State.PROCESSING,
+    (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentTrigger.ATTEMPT_SENT): IntentStatus.PROCESSING,
     # A wallet can refuse before anything was sent; a late refusal never undoes what is final.
-    (State.REQUIRES_PAYMENT_METHOD, Trigger.ATTEMPT_FAILED): State.REQUIRES_PAYMENT_METHOD,
-    (State.PROCESSING, Trigger.ATTEMPT_FAILED): State.REQUIRES_PAYMENT_METHOD,
-    (State.SUCCEEDED, Trigger.ATTEMPT_FAILED): State.SUCCEEDED,
-    (State.CANCELED, Trigger.ATTEMPT_FAILED): State.CANCELED,
+    (
+        IntentStatus.REQUIRES_PAYMENT_METHOD,
+        IntentTrigger.ATTEMPT_FAILED,
+    ): IntentStatus.REQUIRES_PAYMENT_METHOD,
+    (IntentStatus.PROCESSING, IntentTrigger.ATTEMPT_FAILED): IntentStatus.REQUIRES_PAYMENT_METHOD,
+    (IntentStatus.SUCCEEDED, IntentTrigger.ATTEMPT_FAILED): IntentStatus.SUCCEEDED,
+    (IntentStatus.CANCELED, IntentTrigger.ATTEMPT_FAILED): IntentStatus.CANCELED,
     # The provider asks the customer for a code or sends them elsewhere: nothing is under way until they answer.
-    (State.PROCESSING, Trigger.ATTEMPT_WAITS): State.REQUIRES_PAYMENT_METHOD,
-    (State.SUCCEEDED, Trigger.ATTEMPT_WAITS): State.SUCCEEDED,
+    (IntentStatus.PROCESSING, IntentTrigger.ATTEMPT_WAITS): IntentStatus.REQUIRES_PAYMENT_METHOD,
+    (IntentStatus.SUCCEEDED, IntentTrigger.ATTEMPT_WAITS): IntentStatus.SUCCEEDED,
     # Money that arrived counts from any state; on a paid intent it is a duplicate and changes nothing.
-    (State.REQUIRES_PAYMENT_METHOD, Trigger.PAYMENT_CONFIRMED): State.SUCCEEDED,
-    (State.PROCESSING, Trigger.PAYMENT_CONFIRMED): State.SUCCEEDED,
-    (State.SUCCEEDED, Trigger.PAYMENT_CONFIRMED): State.SUCCEEDED,
-    (State.CANCELED, Trigger.PAYMENT_CONFIRMED): State.SUCCEEDED,
+    (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentTrigger.PAYMENT_CONFIRMED): IntentStatus.SUCCEEDED,
+    (IntentStatus.PROCESSING, IntentTrigger.PAYMENT_CONFIRMED): IntentStatus.SUCCEEDED,
+    (IntentStatus.SUCCEEDED, IntentTrigger.PAYMENT_CONFIRMED): IntentStatus.SUCCEEDED,
+    (IntentStatus.CANCELED, IntentTrigger.PAYMENT_CONFIRMED): IntentStatus.SUCCEEDED,
     # An intent in processing waits until its attempt is settled.
-    (State.REQUIRES_PAYMENT_METHOD, Trigger.EXPIRE): State.CANCELED,
-    (State.CANCELED, Trigger.EXPIRE): State.CANCELED,
+    (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentTrigger.EXPIRE): IntentStatus.CANCELED,
+    (IntentStatus.CANCELED, IntentTrigger.EXPIRE): IntentStatus.CANCELED,
 }
 
 _EVENT_ON_REACHING = {
-    State.REQUIRES_PAYMENT_METHOD: EventType.REQUIRES_PAYMENT_METHOD,
-    State.PROCESSING: EventType.PROCESSING,
-    State.SUCCEEDED: EventType.SUCCEEDED,
-    State.CANCELED: EventType.CANCELED,
+    IntentStatus.REQUIRES_PAYMENT_METHOD: EventType.REQUIRES_PAYMENT_METHOD,
+    IntentStatus.PROCESSING: EventType.PROCESSING,
+    IntentStatus.SUCCEEDED: EventType.SUCCEEDED,
+    IntentStatus.CANCELED: EventType.CANCELED,
 }
 
 
-def move(state: State | None, trigger: Trigger) -> State:
+def next_status(state: IntentStatus | None, trigger: IntentTrigger) -> IntentStatus:
     """The state after `trigger`; the same state when nothing changes."""
     try:
         return TRANSITIONS[state, trigger]
     except KeyError:
-        raise MoveNotAllowedError(state, trigger) from None
+        raise TransitionNotAllowedError(state, trigger) from None
 
 
-def event_of(before: State | None, after: State) -> EventType | None:
+def event_type_for(before: IntentStatus | None, after: IntentStatus) -> EventType | None:
     """The event that a change is written down as; None when there was no change."""
     if before is None:
         return EventType.CREATED

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from psycopg import Connection, Cursor
 
-from shared.domain.intents.intent import COLUMNS, Intent, NewIntent, intent_of, new_reference
-from shared.domain.intents.states import EventType, State, Trigger, event_of, move
+from shared.domain.intents.intent import INTENT_COLUMNS, Intent, NewIntent, new_reference, parse_intent
+from shared.domain.intents.states import EventType, IntentStatus, IntentTrigger, event_type_for, next_status
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
 from shared.platform.database.first_value import first_value
 from shared.platform.database.prepared import Prepared
@@ -53,21 +53,21 @@ with made as (
            coalesce($10::timestamptz, mizan_now() + interval '24 hours'), $11::text
     where {_WITHIN_WINDOW.format("$10")}
     on conflict do nothing
-    returning {COLUMNS}, event_seq, trace
+    returning {INTENT_COLUMNS}, event_seq, trace
 ),
 changed as (
-    select uuid, application_id, event_seq, '{event_of(None, move(None, Trigger.CREATE))}' as event_type, updated_at,
-           trace
+    select uuid, application_id, event_seq,
+           '{event_type_for(None, next_status(None, IntentTrigger.CREATE))}' as event_type, updated_at, trace
     from made
 ),
 {_RECORD_CHANGES}
-select {COLUMNS} from made"""
+select {INTENT_COLUMNS} from made"""
 _CREATE = Prepared(CREATE_SQL)
 
 _FIND_REPEATED = Prepared(
-    f"select {COLUMNS} from payment_intents where application_id = $1 and merchant_reference = $2"
+    f"select {INTENT_COLUMNS} from payment_intents where application_id = $1 and merchant_reference = $2"
 )
-_FIND = Prepared(f"select {COLUMNS} from payment_intents where uuid = $1")
+_FIND = Prepared(f"select {INTENT_COLUMNS} from payment_intents where uuid = $1")
 
 _MAY_EXPIRE_AT = f"""
 select {_WITHIN_WINDOW.format("%(expires_at)s")}
@@ -96,7 +96,7 @@ def expire_sql(which: str) -> str:
     return f"""
 with changed as (
     update payment_intents
-    set status = '{move(State.REQUIRES_PAYMENT_METHOD, Trigger.EXPIRE)}', event_seq = event_seq + 1,
+    set status = '{next_status(IntentStatus.REQUIRES_PAYMENT_METHOD, IntentTrigger.EXPIRE)}', event_seq = event_seq + 1,
         updated_at = mizan_now()
     where {which}
     returning uuid, application_id, event_seq, '{EventType.CANCELED}' as event_type, updated_at, trace
@@ -105,11 +105,13 @@ with changed as (
 select count(*) from changed"""
 
 
-DUE = f"status = '{State.REQUIRES_PAYMENT_METHOD}' and expires_at <= mizan_now()"
+DUE_CONDITION = f"status = '{IntentStatus.REQUIRES_PAYMENT_METHOD}' and expires_at <= mizan_now()"
 NEXT_DUE_SQL = f"""
 select extract(epoch from expires_at - mizan_now())::float8 from payment_intents
-where status = '{State.REQUIRES_PAYMENT_METHOD}' and uuid <> all(%s) order by expires_at limit 1"""
-_FIRST_DUE = f"{{0}} from payment_intents where {DUE} and uuid <> all(%s) order by expires_at limit {{1}}"
+where status = '{IntentStatus.REQUIRES_PAYMENT_METHOD}' and uuid <> all(%s) order by expires_at limit 1"""
+_FIRST_DUE = (
+    f"{{0}} from payment_intents where {DUE_CONDITION} and uuid <> all(%s) order by expires_at limit {{1}}"
+)
 _LOCK_FIRST_DUE = _FIRST_DUE.format("select uuid", 1) + " for no key update skip locked"
 # Found by place (ctid), so that there is no join to plan badly: one plan from an empty to a huge table. The batch is
 # written out for the planner's sake: of an unknown limit it assumes a tenth of the table. Rows that somebody else
@@ -138,10 +140,10 @@ def create_or_find(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
     while True:
         made = _CREATE.first_row(cursor, [*key, new_reference().encode(), *rest])
         if made is not None:
-            return intent_of(made), True
+            return parse_intent(made), True
         found = _FIND_REPEATED.first_row(cursor, key)
         if found is not None:
-            return intent_of(found), False
+            return parse_intent(found), False
         if not may_expire_at(cursor, new.application_id, new.merchant_reference, new.expires_at):
             raise ExpiryOutsideWindowError
         # Neither made nor found, and it may be made: the short reference was taken. Draw another.
@@ -162,42 +164,42 @@ def may_expire_at(
     return cursor.execute(_MAY_EXPIRE_AT, values).fetchone() == (True,)
 
 
-def find(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
+def find_intent(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
     row = _FIND.first_row(cursor, [str(uuid).encode()])
-    return None if row is None else intent_of(row)
+    return None if row is None else parse_intent(row)
 
 
 def _text(string: str | None) -> bytes | None:
     return None if string is None else string.encode()
 
 
-def lock(connection: Connection[Any], uuid: UUID) -> State:
+def lock_intent(connection: Connection[Any], uuid: UUID) -> IntentStatus:
     """Nobody else changes it until the transaction ends."""
     row = connection.execute(_LOCK, (uuid,)).fetchone()
     if row is None:
         raise IntentNotFoundError(str(uuid))
-    return State(row[0])
+    return IntentStatus(row[0])
 
 
-def is_over(connection: Connection[Any], uuid: UUID) -> bool:
+def is_expired(connection: Connection[Any], uuid: UUID) -> bool:
     """From `expires_at` on, whether or not the scheduler has come by. Ask after locking: that may have taken long."""
     return bool(first_value(connection.execute(_IS_OVER, (uuid,))))
 
 
-def apply(connection: Connection[Any], uuid: UUID, trigger: Trigger) -> State:
+def apply_trigger(connection: Connection[Any], uuid: UUID, trigger: IntentTrigger) -> IntentStatus:
     """Moves an intent and returns its new state; raises MoveNotAllowedError where the table has no such move.
 
     One that comes back to requires_payment_method after its time is canceled at once.
     """
-    before = lock(connection, uuid)
-    after = move(before, trigger)
-    event_type = event_of(before, after)
+    before = lock_intent(connection, uuid)
+    after = next_status(before, trigger)
+    event_type = event_type_for(before, after)
     if event_type is None:
         return after
     values = {"uuid": uuid, "status": after, "event_type": event_type, "trace": current_trace()}
     connection.execute(_CHANGE, values)
-    if after is State.REQUIRES_PAYMENT_METHOD and is_over(connection, uuid):
-        return apply(connection, uuid, Trigger.EXPIRE)
+    if after is IntentStatus.REQUIRES_PAYMENT_METHOD and is_expired(connection, uuid):
+        return apply_trigger(connection, uuid, IntentTrigger.EXPIRE)
     return after
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from shared.domain.applications.registry import NewApplication
-from shared.domain.attempts.provider_exchange import Outcome
-from shared.domain.attempts.settlement import settle_notified
-from shared.domain.attempts.start import begin
-from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.attempts.provider_exchange import AttemptOutcome
+from shared.domain.attempts.settlement import settle_notification
+from shared.domain.attempts.start import start_attempt
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.intents.intent import Intent
 from tests.checkout.browser import words
 from tests.checkout.browser.shopper import BANK
@@ -43,7 +43,7 @@ def processing(world: CheckoutWorld) -> Intent:
     """For as long as nobody settles it."""
     intent = world.make_intent()
     with world.database.transaction() as connection:
-        begin(connection, intent.uuid, "card", "sandbox", AttemptState.SENT)
+        start_attempt(connection, intent.uuid, "card", "sandbox", AttemptState.SENT)
     return intent
 
 
@@ -55,7 +55,7 @@ def paid(world: CheckoutWorld) -> Intent:
 
 def settle_as_paid(world: CheckoutWorld, intent: Intent) -> None:
     with world.database.transaction() as connection:
-        settle_notified(connection, world.attempt_ids(intent)[-1], Outcome(Answer.PAID))
+        settle_notification(connection, world.attempt_ids(intent)[-1], AttemptOutcome(ProviderAnswer.PAID))
 
 
 def expired(world: CheckoutWorld) -> Intent:
@@ -75,7 +75,7 @@ def without_method(world: CheckoutWorld) -> Intent:
 def on_the_banks_page(world: CheckoutWorld) -> Intent:
     intent = world.make_intent()
     with world.database.transaction() as connection:
-        sending = begin(connection, intent.uuid, "card", "plutu", AttemptState.AWAITING_REDIRECT)
+        sending = start_attempt(connection, intent.uuid, "card", "plutu", AttemptState.AWAITING_REDIRECT)
         connection.execute(
             "insert into provider_pages (attempt_id, url) values (%s, %s)",
             (sending.attempt, f"{BANK}pay/7?step=1"),

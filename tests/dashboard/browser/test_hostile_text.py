@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from shared.domain.accounts.roles import Role
 from shared.domain.audit_log import Action, Actor, record
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.dashboard.browser.words import DIRECTIONS, LANGUAGES
 from tests.dashboard.busy_shop import BusyShop, open_busy_shop
@@ -51,7 +51,7 @@ def _poison(pages: DashboardWorld) -> tuple[Merchant, BusyShop, list[str]]:
     payment = make_intent(
         pages,
         HOSTILE,
-        State.SUCCEEDED,
+        IntentStatus.SUCCEEDED,
         application_id=shop.application_id,
         description=HOSTILE,
         customer=HOSTILE,

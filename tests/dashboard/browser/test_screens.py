@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from shared.domain.accounts.roles import Role
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from tests.accessibility import SCREENS, unreachable_content_on
 from tests.browser import SMALL_PHONE
 from tests.dashboard.browser.colleague import Colleagues
@@ -50,7 +50,7 @@ def _long_payment(pages: DashboardWorld, application_id: UUID) -> UUID:
     return make_intent(
         pages,
         "r" * 255,
-        State.SUCCEEDED,
+        IntentStatus.SUCCEEDED,
         amount=1_000_000_000,
         application_id=application_id,
         description="قهوة " * 50,

@@ -8,16 +8,16 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from shared.domain.intents.states import TRANSITIONS, EventType, State
+from shared.domain.intents.states import TRANSITIONS, EventType, IntentStatus
 from shared.domain.messages import IntentEvent, decode
 from shared.platform.database.pool import Database
 
 _STATE_OF_EVENT = {
-    EventType.CREATED: State.REQUIRES_PAYMENT_METHOD,
-    EventType.REQUIRES_PAYMENT_METHOD: State.REQUIRES_PAYMENT_METHOD,
-    EventType.PROCESSING: State.PROCESSING,
-    EventType.SUCCEEDED: State.SUCCEEDED,
-    EventType.CANCELED: State.CANCELED,
+    EventType.CREATED: IntentStatus.REQUIRES_PAYMENT_METHOD,
+    EventType.REQUIRES_PAYMENT_METHOD: IntentStatus.REQUIRES_PAYMENT_METHOD,
+    EventType.PROCESSING: IntentStatus.PROCESSING,
+    EventType.SUCCEEDED: IntentStatus.SUCCEEDED,
+    EventType.CANCELED: IntentStatus.CANCELED,
 }
 _STEPS = {(before, after) for (before, _), after in TRANSITIONS.items() if before != after}
 
@@ -67,7 +67,7 @@ class Books:
 
     def open_intents(self) -> list[UUID]:
         """Those that can still be paid in time."""
-        over = (State.SUCCEEDED, State.CANCELED)
+        over = (IntentStatus.SUCCEEDED, IntentStatus.CANCELED)
         return [intent.uuid for intent in self.intents if intent.status not in over]
 
     def in_state(self, *states: str, intent: UUID | None = None) -> list[AttemptRow]:
@@ -103,11 +103,11 @@ class Books:
             states = [attempt.state for attempt in self.attempts if attempt.intent_uuid == intent.uuid]
             under_way = sum(state in ("sent", "unknown") for state in states)
             awaiting = sum(state.startswith("awaiting") for state in states)
-            succeeded = intent.status == State.SUCCEEDED
+            succeeded = intent.status == IntentStatus.SUCCEEDED
             assert under_way + awaiting <= 1
             assert states.count("paid") == succeeded
             assert "duplicate" not in states or succeeded
-            assert under_way == (intent.status == State.PROCESSING) or succeeded
+            assert under_way == (intent.status == IntentStatus.PROCESSING) or succeeded
 
     def _query(self, query: str) -> list[Any]:
         with self._database.cursor() as cursor:
@@ -121,5 +121,5 @@ def _check_story(intent: IntentRow, events: list[Any]) -> None:
     assert set(zip([None, *states], states, strict=False)) <= _STEPS
     times = [at for *_, at in events]
     assert times == sorted(times)
-    if intent.status == State.REQUIRES_PAYMENT_METHOD:
+    if intent.status == IntentStatus.REQUIRES_PAYMENT_METHOD:
         assert times[-1] < intent.expires_at, "came back after its time, and was not canceled at once"

@@ -10,12 +10,22 @@ from psycopg import Connection
 
 from services.scheduler.jobs.expiry import IntentExpiry
 from services.scheduler.jobs.verification_requests import claim_verifications
-from shared.domain.attempts.provider_exchange import Outcome, Question, Sending, Settled
-from shared.domain.attempts.settlement import settle_answered, settle_asked, settle_decided, settle_notified
-from shared.domain.attempts.start import begin, send
-from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.attempts.provider_exchange import (
+    AttemptOutcome,
+    ProviderRequest,
+    SettlementResult,
+    StatusInquiry,
+)
+from shared.domain.attempts.settlement import (
+    settle_decision,
+    settle_inquiry,
+    settle_notification,
+    settle_response,
+)
+from shared.domain.attempts.start import start_attempt, submit_code
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.intents.intent import NewIntent
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.domain.intents.store import create_or_find
 from shared.platform.database.pool import Database
 from tests.clock import Clock
@@ -45,32 +55,47 @@ class Checkout:
     def later(self, by: timedelta) -> None:
         self.at(self.now + by)
 
-    def begin(self, state: AttemptState = AttemptState.SENT, *, leave_redirect: bool = False) -> Sending:
+    def begin(
+        self, state: AttemptState = AttemptState.SENT, *, leave_redirect: bool = False
+    ) -> ProviderRequest:
         return self.commit(
-            lambda c: begin(c, self.intent, "card", "sandbox", state, leave_redirect=leave_redirect)
+            lambda c: start_attempt(c, self.intent, "card", "sandbox", state, leave_redirect=leave_redirect)
         )
 
-    def send(self, attempt: UUID) -> Sending:
-        return self.commit(lambda c: send(c, attempt))
+    def send(self, attempt: UUID) -> ProviderRequest:
+        return self.commit(lambda c: submit_code(c, attempt))
 
     def answer(
-        self, sending: Sending, answer: Answer, *, reason: str | None = None, reference: str | None = None
-    ) -> Settled:
-        return self.commit(lambda c: settle_answered(c, sending, Outcome(answer, reason, reference)))
+        self,
+        sending: ProviderRequest,
+        answer: ProviderAnswer,
+        *,
+        reason: str | None = None,
+        reference: str | None = None,
+    ) -> SettlementResult:
+        return self.commit(lambda c: settle_response(c, sending, AttemptOutcome(answer, reason, reference)))
 
-    def claim(self) -> list[Question]:
+    def claim(self) -> list[StatusInquiry]:
         with self._database.cursor() as cursor:
             return claim_verifications(cursor, 100)
 
-    def answer_question(self, question: Question, answer: Answer, *, can_be_asked: bool = True) -> Settled:
-        return self.commit(lambda c: settle_asked(c, question, Outcome(answer, can_be_asked=can_be_asked)))
+    def answer_question(
+        self, question: StatusInquiry, answer: ProviderAnswer, *, can_be_asked: bool = True
+    ) -> SettlementResult:
+        return self.commit(
+            lambda c: settle_inquiry(c, question, AttemptOutcome(answer, can_be_asked=can_be_asked))
+        )
 
-    def notify(self, attempt: UUID, answer: Answer, *, reference: str | None = None) -> Settled:
-        outcome = Outcome(answer, provider_reference=reference)
-        return self.commit(lambda c: settle_notified(c, attempt, outcome))
+    def notify(
+        self, attempt: UUID, answer: ProviderAnswer, *, reference: str | None = None
+    ) -> SettlementResult:
+        outcome = AttemptOutcome(answer, provider_reference=reference)
+        return self.commit(lambda c: settle_notification(c, attempt, outcome))
 
-    def decide(self, attempt: UUID, answer: Answer) -> Settled:
-        return self.commit(lambda c: settle_decided(c, attempt, Outcome(answer, "an operator's decision")))
+    def decide(self, attempt: UUID, answer: ProviderAnswer) -> SettlementResult:
+        return self.commit(
+            lambda c: settle_decision(c, attempt, AttemptOutcome(answer, "an operator's decision"))
+        )
 
     def expire(self) -> None:
         IntentExpiry(self._database).run_once()
@@ -79,9 +104,9 @@ class Checkout:
         with self._database.transaction() as connection:
             return move(connection)
 
-    def status(self) -> State:
+    def status(self) -> IntentStatus:
         self.books.read()
-        return State(self.books.intents[0].status)
+        return IntentStatus(self.books.intents[0].status)
 
     def references(self) -> list[tuple[str, str | None]]:
         """What each attempt is, and under which reference the provider knows it."""

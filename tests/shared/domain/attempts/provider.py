@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from shared.domain.attempts.provider_exchange import Outcome, Sending
-from shared.domain.attempts.states import SURELY_ARRIVED_AFTER, Answer
+from shared.domain.attempts.provider_exchange import AttemptOutcome, ProviderRequest
+from shared.domain.attempts.states import IN_FLIGHT_WINDOW, ProviderAnswer
 
 
 @dataclass
@@ -13,7 +13,7 @@ class Entry:
     """What the provider knows of an attempt."""
 
     intent: UUID
-    answer: Answer
+    answer: ProviderAnswer
     said_declined: bool = False
 
 
@@ -21,10 +21,10 @@ class Entry:
 class Underway:
     """A request that the caller gave up on, and that may still arrive."""
 
-    sending: Sending
+    sending: ProviderRequest
     intent: UUID
     sent_at: datetime
-    answer: Answer
+    answer: ProviderAnswer
 
 
 @dataclass
@@ -32,17 +32,17 @@ class Provider:
     ledger: dict[UUID, Entry] = field(default_factory=dict)
     underway: list[Underway] = field(default_factory=list)
 
-    def process(self, attempt: UUID, intent: UUID, answer: Answer) -> Outcome:
+    def process(self, attempt: UUID, intent: UUID, answer: ProviderAnswer) -> AttemptOutcome:
         """The attempt's id is the idempotency key: one that is paid is not charged again."""
         known = self.ledger.get(attempt)
-        if known is None or known.answer is not Answer.PAID:
-            said_declined = answer is Answer.DECLINED or (known is not None and known.said_declined)
+        if known is None or known.answer is not ProviderAnswer.PAID:
+            said_declined = answer is ProviderAnswer.DECLINED or (known is not None and known.said_declined)
             self.ledger[attempt] = Entry(intent, answer, said_declined)
         return self.status(attempt)
 
-    def status(self, attempt: UUID) -> Outcome:
+    def status(self, attempt: UUID) -> AttemptOutcome:
         known = self.ledger.get(attempt)
-        return Outcome(known.answer if known else Answer.NOT_FOUND)
+        return AttemptOutcome(known.answer if known else ProviderAnswer.NOT_FOUND)
 
     def lose(self, request: Underway) -> None:
         self.underway.append(request)
@@ -50,23 +50,23 @@ class Provider:
     def arrive(self, request: Underway, now: datetime) -> None:
         """A request never arrives later than we believe it can."""
         self.underway.remove(request)
-        if now < request.sent_at + SURELY_ARRIVED_AFTER:
+        if now < request.sent_at + IN_FLIGHT_WINDOW:
             self.process(request.sending.attempt, request.intent, request.answer)
 
     def pay_late(self, attempt: UUID) -> None:
         """What was declined is paid after all."""
-        self.ledger[attempt].answer = Answer.PAID
+        self.ledger[attempt].answer = ProviderAnswer.PAID
 
     def can_still_charge(self, intent: UUID, but: UUID, now: datetime) -> set[UUID]:
         """Other attempts of this intent that are paid or on their way, and that it did not call declined."""
         paid = {
             attempt
             for attempt, entry in self.ledger.items()
-            if entry.intent == intent and entry.answer is Answer.PAID and not entry.said_declined
+            if entry.intent == intent and entry.answer is ProviderAnswer.PAID and not entry.said_declined
         }
         coming = {
             request.sending.attempt
             for request in self.underway
-            if request.intent == intent and now < request.sent_at + SURELY_ARRIVED_AFTER
+            if request.intent == intent and now < request.sent_at + IN_FLIGHT_WINDOW
         }
         return (paid | coming) - {but}

@@ -5,11 +5,11 @@ from threading import Thread
 
 import pytest
 
-from shared.domain.attempts.provider_exchange import Settled
+from shared.domain.attempts.provider_exchange import SettlementResult
 from shared.domain.attempts.start import AttemptRefusedError, IntentExpiredError
-from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.intents import store as intents
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from tests.clock import Clock
 from tests.postgres_statistics import count_lock_waits
@@ -49,8 +49,10 @@ def test_processing_outlives_its_time_and_is_canceled_when_its_attempt_fails(che
     sending = checkout.begin()
     checkout.at(checkout.expires_at + timedelta(hours=1))
     checkout.expire()
-    assert checkout.status() is State.PROCESSING
-    assert checkout.answer(sending, Answer.DECLINED) == Settled(AttemptState.DECLINED, State.CANCELED)
+    assert checkout.status() is IntentStatus.PROCESSING
+    assert checkout.answer(sending, ProviderAnswer.DECLINED) == SettlementResult(
+        AttemptState.DECLINED, IntentStatus.CANCELED
+    )
     assert checkout.events() == ["processing", "requires_payment_method", "canceled"]
 
 
@@ -59,7 +61,9 @@ def test_processing_outlives_its_time_and_succeeds_when_it_is_paid(checkout: Che
     sending = checkout.begin()
     checkout.at(checkout.expires_at + timedelta(hours=1))
     checkout.expire()
-    assert checkout.answer(sending, Answer.PAID) == Settled(AttemptState.PAID, State.SUCCEEDED)
+    assert checkout.answer(sending, ProviderAnswer.PAID) == SettlementResult(
+        AttemptState.PAID, IntentStatus.SUCCEEDED
+    )
     assert checkout.events() == ["processing", "succeeded"]
 
 
@@ -67,7 +71,9 @@ def test_no_code_is_asked_for_after_the_time(checkout: Checkout) -> None:
     """Nobody could confirm it any more."""
     sending = checkout.begin()
     checkout.at(checkout.expires_at)
-    assert checkout.answer(sending, Answer.NEEDS_CODE) == Settled(AttemptState.ABANDONED, State.CANCELED)
+    assert checkout.answer(sending, ProviderAnswer.NEEDS_CODE) == SettlementResult(
+        AttemptState.ABANDONED, IntentStatus.CANCELED
+    )
     assert checkout.events() == ["processing", "requires_payment_method", "canceled"]
 
 
@@ -84,7 +90,7 @@ def test_time_goes_on_while_an_attempt_waits_for_the_lock(
             refused.append(error)
 
     with database.transaction() as connection:
-        intents.lock(connection, checkout.intent)
+        intents.lock_intent(connection, checkout.intent)
         customer = Thread(target=begin)
         customer.start()
         eventually(lambda: count_lock_waits(database))

@@ -6,16 +6,16 @@ from uuid import uuid4
 
 import pytest
 
-from shared.domain.attempts.provider_exchange import Question, Settled
+from shared.domain.attempts.provider_exchange import SettlementResult, StatusInquiry
 from shared.domain.attempts.settlement import AttemptNotFoundError
 from shared.domain.attempts.start import (
     AlreadyPaidError,
-    AttemptUnderWayError,
+    AttemptInFlightError,
     NotAwaitingCodeError,
     RedirectOpenError,
 )
-from shared.domain.attempts.states import ANSWER_LIMIT, Answer, AttemptState
-from shared.domain.intents.states import State
+from shared.domain.attempts.states import ANSWER_TIMEOUT, AttemptState, ProviderAnswer
+from shared.domain.intents.states import IntentStatus
 from tests.shared.domain.attempts.conftest import Checkout
 
 CODE, REDIRECT, SENT, UNKNOWN, PAID, DECLINED, ABANDONED, DUPLICATE = AttemptState
@@ -24,28 +24,32 @@ CODE, REDIRECT, SENT, UNKNOWN, PAID, DECLINED, ABANDONED, DUPLICATE = AttemptSta
 def test_a_payment_goes_through_processing_to_succeeded(checkout: Checkout) -> None:
     """Sent is committed before the provider is called; paid settles both."""
     sending = checkout.begin()
-    assert (checkout.status(), checkout.states()) == (State.PROCESSING, [SENT])
-    assert checkout.answer(sending, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+    assert (checkout.status(), checkout.states()) == (IntentStatus.PROCESSING, [SENT])
+    assert checkout.answer(sending, ProviderAnswer.PAID) == SettlementResult(PAID, IntentStatus.SUCCEEDED)
     assert checkout.events() == ["processing", "succeeded"]
 
 
 def test_a_declined_payment_leads_back_and_can_be_tried_again(checkout: Checkout) -> None:
     """§3: a failed attempt leads back to requires_payment_method."""
     first = checkout.begin()
-    assert checkout.answer(first, Answer.DECLINED) == Settled(DECLINED, State.REQUIRES_PAYMENT_METHOD)
-    checkout.answer(checkout.begin(), Answer.PAID)
+    assert checkout.answer(first, ProviderAnswer.DECLINED) == SettlementResult(
+        DECLINED, IntentStatus.REQUIRES_PAYMENT_METHOD
+    )
+    checkout.answer(checkout.begin(), ProviderAnswer.PAID)
     assert checkout.states() == [DECLINED, PAID]
     assert checkout.events() == ["processing", "requires_payment_method", "processing", "succeeded"]
 
 
-@pytest.mark.parametrize("answer", [None, Answer.UNKNOWN])
-def test_nothing_begins_while_an_attempt_may_be_charging(checkout: Checkout, answer: Answer | None) -> None:
+@pytest.mark.parametrize("answer", [None, ProviderAnswer.UNKNOWN])
+def test_nothing_begins_while_an_attempt_may_be_charging(
+    checkout: Checkout, answer: ProviderAnswer | None
+) -> None:
     """A double click, a second tab, an impatient customer: also while the outcome is unknown."""
     sending = checkout.begin()
     if answer:
         checkout.answer(sending, answer)
     for state in (SENT, CODE, REDIRECT):
-        with pytest.raises(AttemptUnderWayError):
+        with pytest.raises(AttemptInFlightError):
             checkout.begin(state)
     assert checkout.events() == ["processing"]
 
@@ -53,7 +57,7 @@ def test_nothing_begins_while_an_attempt_may_be_charging(checkout: Checkout, ans
 def test_nothing_begins_on_a_paid_intent(checkout: Checkout) -> None:
     """It shows the receipt instead."""
     code = checkout.begin(CODE)
-    checkout.notify(code.attempt, Answer.PAID)
+    checkout.notify(code.attempt, ProviderAnswer.PAID)
     with pytest.raises(AlreadyPaidError):
         checkout.begin()
     with pytest.raises(AlreadyPaidError):
@@ -63,15 +67,15 @@ def test_nothing_begins_on_a_paid_intent(checkout: Checkout) -> None:
 def test_a_code_is_asked_for_sent_wrong_and_sent_again(checkout: Checkout) -> None:
     """The intent is processing only while the provider has a code to judge."""
     code = checkout.begin(CODE)
-    checkout.answer(code, Answer.NEEDS_CODE)
-    assert checkout.status() is State.REQUIRES_PAYMENT_METHOD
+    checkout.answer(code, ProviderAnswer.NEEDS_CODE)
+    assert checkout.status() is IntentStatus.REQUIRES_PAYMENT_METHOD
     wrong = checkout.send(code.attempt)
-    assert checkout.status() is State.PROCESSING
-    checkout.answer(wrong, Answer.NEEDS_CODE, reason="wrong_code")
-    assert (checkout.status(), checkout.states()) == (State.REQUIRES_PAYMENT_METHOD, [CODE])
+    assert checkout.status() is IntentStatus.PROCESSING
+    checkout.answer(wrong, ProviderAnswer.NEEDS_CODE, reason="wrong_code")
+    assert (checkout.status(), checkout.states()) == (IntentStatus.REQUIRES_PAYMENT_METHOD, [CODE])
     right = checkout.send(code.attempt)
     assert (wrong.number, right.number) == (1, 2)
-    checkout.answer(right, Answer.PAID)
+    checkout.answer(right, ProviderAnswer.PAID)
     assert checkout.events() == ["processing", "requires_payment_method", "processing", "succeeded"]
 
 
@@ -79,7 +83,7 @@ def test_a_code_is_taken_once(checkout: Checkout) -> None:
     """The second tab's confirmation finds it under way, or no longer waiting."""
     code = checkout.begin(CODE)
     checkout.send(code.attempt)
-    with pytest.raises(AttemptUnderWayError):
+    with pytest.raises(AttemptInFlightError):
         checkout.send(code.attempt)
 
 
@@ -90,8 +94,8 @@ def test_a_new_attempt_takes_the_place_of_one_that_awaits_a_code(checkout: Check
     assert checkout.states() == [ABANDONED, CODE]
     with pytest.raises(NotAwaitingCodeError):
         checkout.send(old.attempt)
-    assert checkout.answer(old, Answer.NEEDS_CODE).attempt is ABANDONED  # its own answer comes late
-    checkout.answer(checkout.send(new.attempt), Answer.PAID)
+    assert checkout.answer(old, ProviderAnswer.NEEDS_CODE).attempt is ABANDONED  # its own answer comes late
+    checkout.answer(checkout.send(new.attempt), ProviderAnswer.PAID)
     assert checkout.states() == [ABANDONED, PAID]
 
 
@@ -102,32 +106,38 @@ def test_a_providers_page_is_left_only_when_the_customer_says_so(checkout: Check
         checkout.begin()
     checkout.begin(leave_redirect=True)
     assert checkout.states() == [ABANDONED, SENT]
-    assert checkout.notify(page.attempt, Answer.DECLINED).attempt is ABANDONED
-    assert checkout.status() is State.PROCESSING  # the other attempt's
+    assert checkout.notify(page.attempt, ProviderAnswer.DECLINED).attempt is ABANDONED
+    assert checkout.status() is IntentStatus.PROCESSING  # the other attempt's
 
 
 def test_a_page_that_was_left_is_paid_after_all(checkout: Checkout) -> None:
     """It settles the intent, and what the other attempt brings then is a duplicate, without a second event."""
     page = checkout.begin(REDIRECT)
     card = checkout.begin(leave_redirect=True)
-    assert checkout.notify(page.attempt, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
-    assert checkout.answer(card, Answer.PAID) == Settled(DUPLICATE, State.SUCCEEDED)
+    assert checkout.notify(page.attempt, ProviderAnswer.PAID) == SettlementResult(
+        PAID, IntentStatus.SUCCEEDED
+    )
+    assert checkout.answer(card, ProviderAnswer.PAID) == SettlementResult(DUPLICATE, IntentStatus.SUCCEEDED)
     assert checkout.states() == [PAID, DUPLICATE]
     assert checkout.events() == ["processing", "succeeded"]
 
 
 @pytest.mark.parametrize(
     ("answer", "state"),
-    [(Answer.DECLINED, DECLINED), (Answer.NEEDS_CODE, ABANDONED), (Answer.UNKNOWN, UNKNOWN)],
+    [
+        (ProviderAnswer.DECLINED, DECLINED),
+        (ProviderAnswer.NEEDS_CODE, ABANDONED),
+        (ProviderAnswer.UNKNOWN, UNKNOWN),
+    ],
 )
 def test_what_else_comes_on_a_paid_intent_changes_only_the_attempt(
-    checkout: Checkout, answer: Answer, state: AttemptState
+    checkout: Checkout, answer: ProviderAnswer, state: AttemptState
 ) -> None:
     """Nobody is asked for a code on an intent that is paid."""
     page = checkout.begin(REDIRECT)
     card = checkout.begin(leave_redirect=True)
-    checkout.notify(page.attempt, Answer.PAID)
-    assert checkout.answer(card, answer) == Settled(state, State.SUCCEEDED)
+    checkout.notify(page.attempt, ProviderAnswer.PAID)
+    assert checkout.answer(card, answer) == SettlementResult(state, IntentStatus.SUCCEEDED)
     assert checkout.events() == ["processing", "succeeded"]
 
 
@@ -135,21 +145,29 @@ def test_the_same_news_again_is_harmless(checkout: Checkout) -> None:
     """Notifications are repeated, and verification and return say the same."""
     sending = checkout.begin()
     for _ in range(3):
-        assert checkout.notify(sending.attempt, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
-        assert checkout.answer(sending, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
-        question = Question(sending.attempt, sending.number, surely_arrived=False)
-        assert checkout.answer_question(question, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
-    assert checkout.notify(sending.attempt, Answer.DECLINED) == Settled(PAID, State.SUCCEEDED)
+        assert checkout.notify(sending.attempt, ProviderAnswer.PAID) == SettlementResult(
+            PAID, IntentStatus.SUCCEEDED
+        )
+        assert checkout.answer(sending, ProviderAnswer.PAID) == SettlementResult(PAID, IntentStatus.SUCCEEDED)
+        question = StatusInquiry(sending.attempt, sending.number, surely_arrived=False)
+        assert checkout.answer_question(question, ProviderAnswer.PAID) == SettlementResult(
+            PAID, IntentStatus.SUCCEEDED
+        )
+    assert checkout.notify(sending.attempt, ProviderAnswer.DECLINED) == SettlementResult(
+        PAID, IntentStatus.SUCCEEDED
+    )
     assert checkout.events() == ["processing", "succeeded"]
 
 
 def test_a_declined_payment_that_is_paid_after_all_counts(checkout: Checkout) -> None:
     """By a signed notification; here after the intent has expired (§3: a verified late payment)."""
     sending = checkout.begin()
-    checkout.answer(sending, Answer.DECLINED)
+    checkout.answer(sending, ProviderAnswer.DECLINED)
     checkout.at(checkout.expires_at)
     checkout.expire()
-    assert checkout.notify(sending.attempt, Answer.PAID) == Settled(PAID, State.SUCCEEDED)
+    assert checkout.notify(sending.attempt, ProviderAnswer.PAID) == SettlementResult(
+        PAID, IntentStatus.SUCCEEDED
+    )
     assert checkout.events() == ["processing", "requires_payment_method", "canceled", "succeeded"]
 
 
@@ -159,22 +177,31 @@ def test_old_news_is_not_taken_for_new(checkout: Checkout) -> None:
     first = checkout.send(code.attempt)
     checkout.later(timedelta(minutes=1))
     (question,) = checkout.claim()
-    checkout.answer_question(question, Answer.NEEDS_CODE)
+    checkout.answer_question(question, ProviderAnswer.NEEDS_CODE)
     checkout.send(code.attempt)
     checkout.later(timedelta(minutes=1))
-    for answer in (Answer.NEEDS_CODE, Answer.DECLINED, Answer.UNKNOWN, Answer.NOT_FOUND):
-        assert checkout.answer(first, answer) == Settled(SENT, State.PROCESSING)
-        assert checkout.answer_question(question, answer) == Settled(SENT, State.PROCESSING)
-    assert checkout.answer(first, Answer.PAID) == Settled(PAID, State.SUCCEEDED)  # money always counts
+    for answer in (
+        ProviderAnswer.NEEDS_CODE,
+        ProviderAnswer.DECLINED,
+        ProviderAnswer.UNKNOWN,
+        ProviderAnswer.NOT_FOUND,
+    ):
+        assert checkout.answer(first, answer) == SettlementResult(SENT, IntentStatus.PROCESSING)
+        assert checkout.answer_question(question, answer) == SettlementResult(SENT, IntentStatus.PROCESSING)
+    assert checkout.answer(first, ProviderAnswer.PAID) == SettlementResult(
+        PAID, IntentStatus.SUCCEEDED
+    )  # money always counts
 
 
 def test_a_refusal_that_may_be_of_an_earlier_code_is_looked_into(checkout: Checkout) -> None:
     """A notification names the attempt, not the request; the last one may be charging, so the provider is asked."""
     code = checkout.begin(CODE)
-    checkout.answer(checkout.send(code.attempt), Answer.NEEDS_CODE, reason="wrong_code")
+    checkout.answer(checkout.send(code.attempt), ProviderAnswer.NEEDS_CODE, reason="wrong_code")
     second = checkout.send(code.attempt)
     checkout.later(timedelta(minutes=5))
-    assert checkout.notify(code.attempt, Answer.DECLINED) == Settled(UNKNOWN, State.PROCESSING)
+    assert checkout.notify(code.attempt, ProviderAnswer.DECLINED) == SettlementResult(
+        UNKNOWN, IntentStatus.PROCESSING
+    )
     assert [(question.attempt, question.number) for question in checkout.claim()] == [
         (second.attempt, second.number)
     ]
@@ -183,20 +210,20 @@ def test_a_refusal_that_may_be_of_an_earlier_code_is_looked_into(checkout: Check
 def test_a_refusal_of_the_only_request_counts(checkout: Checkout) -> None:
     """Nothing else can be meant."""
     sending = checkout.begin()
-    declined = Settled(DECLINED, State.REQUIRES_PAYMENT_METHOD)
-    assert checkout.notify(sending.attempt, Answer.DECLINED) == declined
+    declined = SettlementResult(DECLINED, IntentStatus.REQUIRES_PAYMENT_METHOD)
+    assert checkout.notify(sending.attempt, ProviderAnswer.DECLINED) == declined
 
 
 def test_money_taken_twice_in_one_attempt_is_kept_as_a_duplicate(checkout: Checkout) -> None:
     """Each code is a charge of its own at some providers; whoever pays back needs both references."""
     code = checkout.begin(CODE)
     first = checkout.send(code.attempt)
-    checkout.answer(first, Answer.NEEDS_CODE)
+    checkout.answer(first, ProviderAnswer.NEEDS_CODE)
     second = checkout.send(code.attempt)
-    checkout.answer(second, Answer.PAID, reference="tx-2")
+    checkout.answer(second, ProviderAnswer.PAID, reference="tx-2")
     for _ in range(2):
-        checkout.answer(first, Answer.PAID, reference="tx-1")
-        checkout.notify(code.attempt, Answer.PAID, reference="tx-2")
+        checkout.answer(first, ProviderAnswer.PAID, reference="tx-1")
+        checkout.notify(code.attempt, ProviderAnswer.PAID, reference="tx-2")
     assert checkout.references() == [(PAID, "tx-2"), (DUPLICATE, "tx-1")]
     assert checkout.events()[-1:] == ["succeeded"]
 
@@ -204,8 +231,8 @@ def test_money_taken_twice_in_one_attempt_is_kept_as_a_duplicate(checkout: Check
 def test_a_reference_that_comes_later_is_kept(checkout: Checkout) -> None:
     """Asked, the provider said paid; its notification names the reference."""
     sending = checkout.begin()
-    checkout.answer(sending, Answer.PAID)
-    checkout.notify(sending.attempt, Answer.PAID, reference="tx-1")
+    checkout.answer(sending, ProviderAnswer.PAID)
+    checkout.notify(sending.attempt, ProviderAnswer.PAID, reference="tx-1")
     assert checkout.references() == [(PAID, "tx-1")]
 
 
@@ -213,9 +240,11 @@ def test_no_answer_while_it_is_the_customers_turn_changes_nothing(checkout: Chec
     """Not even the reason that they were told."""
     code = checkout.begin(CODE)
     sending = checkout.send(code.attempt)
-    checkout.answer(sending, Answer.NEEDS_CODE, reason="wrong_code")
-    for answer in (Answer.UNKNOWN, Answer.NOT_FOUND):
-        assert checkout.answer(sending, answer) == Settled(CODE, State.REQUIRES_PAYMENT_METHOD)
+    checkout.answer(sending, ProviderAnswer.NEEDS_CODE, reason="wrong_code")
+    for answer in (ProviderAnswer.UNKNOWN, ProviderAnswer.NOT_FOUND):
+        assert checkout.answer(sending, answer) == SettlementResult(
+            CODE, IntentStatus.REQUIRES_PAYMENT_METHOD
+        )
     assert checkout.reason() == "wrong_code"
 
 
@@ -225,7 +254,7 @@ def test_a_process_that_stalls_must_not_call_any_more(
     """By then others may have asked the provider, heard that it knows nothing, and let the customer pay again."""
     sending = checkout.begin()
     assert not sending.is_too_late()
-    later = monotonic() + ANSWER_LIMIT.total_seconds() + 1
+    later = monotonic() + ANSWER_TIMEOUT.total_seconds() + 1
     monkeypatch.setattr("shared.domain.attempts.provider_exchange.monotonic", lambda: later)
     assert sending.is_too_late()
 
@@ -233,6 +262,6 @@ def test_a_process_that_stalls_must_not_call_any_more(
 def test_an_attempt_nobody_knows_is_an_error(checkout: Checkout) -> None:
     """Not silence, and not somebody else's attempt."""
     with pytest.raises(AttemptNotFoundError):
-        checkout.notify(uuid4(), Answer.PAID)
+        checkout.notify(uuid4(), ProviderAnswer.PAID)
     with pytest.raises(AttemptNotFoundError):
         checkout.send(uuid4())

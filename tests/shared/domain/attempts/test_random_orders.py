@@ -19,18 +19,23 @@ from psycopg import Connection
 
 from services.scheduler.jobs.expiry import IntentExpiry
 from services.scheduler.jobs.verification_requests import claim_verifications
-from shared.domain.attempts.provider_exchange import Outcome, Question, Sending
-from shared.domain.attempts.settlement import settle_answered, settle_asked, settle_decided, settle_notified
-from shared.domain.attempts.start import AttemptRefusedError, begin, send
+from shared.domain.attempts.provider_exchange import AttemptOutcome, ProviderRequest, StatusInquiry
+from shared.domain.attempts.settlement import (
+    settle_decision,
+    settle_inquiry,
+    settle_notification,
+    settle_response,
+)
+from shared.domain.attempts.start import AttemptRefusedError, start_attempt, submit_code
 from shared.domain.attempts.states import (
-    ANSWER_LIMIT,
-    FIRST_ASKED_AFTER,
-    SURELY_ARRIVED_AFTER,
-    Answer,
+    ANSWER_TIMEOUT,
+    FIRST_INQUIRY_AFTER,
+    IN_FLIGHT_WINDOW,
     AttemptState,
+    ProviderAnswer,
 )
 from shared.domain.intents.intent import NewIntent
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.domain.intents.store import create_or_find
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
@@ -40,12 +45,14 @@ from tests.shared.domain.attempts.books import Books
 from tests.shared.domain.attempts.provider import Provider, Underway
 
 T = TypeVar("T")
-Move = Callable[[Connection[Any]], Sending]
+Move = Callable[[Connection[Any]], ProviderRequest]
 
 picks = st.integers(min_value=0, max_value=63)
 """Which of those there are; the same everywhere, so that examples shrink well."""
 
-answers = st.sampled_from([Answer.NEEDS_CODE, Answer.NEEDS_CODE, Answer.DECLINED, Answer.PAID])
+answers = st.sampled_from(
+    [ProviderAnswer.NEEDS_CODE, ProviderAnswer.NEEDS_CODE, ProviderAnswer.DECLINED, ProviderAnswer.PAID]
+)
 """How the provider takes a request that may charge; paid ends the story, so it is rarer."""
 
 fates = st.sampled_from(
@@ -54,7 +61,7 @@ fates = st.sampled_from(
 """What becomes of the request and of the process that makes it."""
 
 moments = st.sampled_from(
-    [timedelta(seconds=1), ANSWER_LIMIT, FIRST_ASKED_AFTER, SURELY_ARRIVED_AFTER, timedelta(minutes=3)]
+    [timedelta(seconds=1), ANSWER_TIMEOUT, FIRST_INQUIRY_AFTER, IN_FLIGHT_WINDOW, timedelta(minutes=3)]
 )
 """Chosen where something changes."""
 
@@ -67,9 +74,9 @@ class CrashError(Exception):
 class News:
     """What the provider has said, and the database has not yet heard."""
 
-    about: Sending | Question
+    about: ProviderRequest | StatusInquiry
     """The answer to a request, or to a question."""
-    outcome: Outcome
+    outcome: AttemptOutcome
 
 
 class Payments(RuleBasedStateMachine):
@@ -117,35 +124,39 @@ class Payments(RuleBasedStateMachine):
         self.expiry.run_once()
         self.books.read()
         for intent in self.books.intents:
-            assert intent.status != State.REQUIRES_PAYMENT_METHOD or intent.expires_at > self.now
+            assert intent.status != IntentStatus.REQUIRES_PAYMENT_METHOD or intent.expires_at > self.now
 
     # What customers do.
 
     @rule(pick=picks, answer=answers, fate=fates)
-    def pay(self, pick: int, answer: Answer, fate: str) -> None:
+    def pay(self, pick: int, answer: ProviderAnswer, fate: str) -> None:
         """With the code that was asked for, or else by card."""
         intent = self._an_intent(pick)
         asked = self.books.in_state("awaiting_code", intent=intent)
         if asked:
-            self._send(intent, lambda c: send(c, asked[0].id), answer, fate)
+            self._send(intent, lambda c: submit_code(c, asked[0].id), answer, fate)
         else:
             by_card = AttemptState.SENT
-            self._send(intent, lambda c: begin(c, intent, "card", "sandbox", by_card), answer, fate)
+            self._send(intent, lambda c: start_attempt(c, intent, "card", "sandbox", by_card), answer, fate)
 
     @precondition(lambda self: self.books.attempts)
     @rule(pick=picks, answer=answers, fate=fates)
-    def use_an_old_form(self, pick: int, answer: Answer, fate: str) -> None:
+    def use_an_old_form(self, pick: int, answer: ProviderAnswer, fate: str) -> None:
         """Of another tab, whatever became of its attempt."""
         attempt = _one_of(self.books.attempts, pick)
-        self._send(attempt.intent_uuid, lambda c: send(c, attempt.id), answer, fate)
+        self._send(attempt.intent_uuid, lambda c: submit_code(c, attempt.id), answer, fate)
 
     @rule(pick=picks, refused=st.booleans())
     def ask_for_a_code(self, pick: int, refused: bool) -> None:
         intent = self._an_intent(pick)
         by_wallet = AttemptState.AWAITING_CODE
-        started = self._unless_refused(lambda c: begin(c, intent, "sadad", "sandbox", by_wallet))
+        started = self._unless_refused(lambda c: start_attempt(c, intent, "sadad", "sandbox", by_wallet))
         if started:
-            outcome = Outcome(Answer.DECLINED, "not_subscribed") if refused else Outcome(Answer.NEEDS_CODE)
+            outcome = (
+                AttemptOutcome(ProviderAnswer.DECLINED, "not_subscribed")
+                if refused
+                else AttemptOutcome(ProviderAnswer.NEEDS_CODE)
+            )
             self._tell([News(started, outcome)])
 
     @rule(pick=picks, leave=st.booleans())
@@ -156,13 +167,13 @@ class Payments(RuleBasedStateMachine):
                 attempt.id for attempt in self.books.in_state("awaiting_redirect", intent=intent)
             )
         there = AttemptState.AWAITING_REDIRECT
-        self._unless_refused(lambda c: begin(c, intent, "card", "plutu", there, leave_redirect=leave))
+        self._unless_refused(lambda c: start_attempt(c, intent, "card", "plutu", there, leave_redirect=leave))
 
     @precondition(lambda self: self._on_the_providers_page())
     @rule(pick=picks, paid=st.booleans(), told=st.booleans())
     def act_on_the_providers_page(self, pick: int, paid: bool, told: bool) -> None:
         attempt = _one_of(self._on_the_providers_page(), pick)
-        answer = Answer.PAID if paid else Answer.DECLINED
+        answer = ProviderAnswer.PAID if paid else ProviderAnswer.DECLINED
         outcome = self.provider.process(attempt, self.books.intent_of(attempt), answer)
         if told:
             self._notify(attempt, outcome)
@@ -174,15 +185,15 @@ class Payments(RuleBasedStateMachine):
     def a_late_request_arrives(self, pick: int) -> None:
         self.provider.arrive(_one_of(self.provider.underway, pick), self.now)
 
-    @precondition(lambda self: self._in_ledger(Answer.DECLINED))
+    @precondition(lambda self: self._in_ledger(ProviderAnswer.DECLINED))
     @rule(pick=picks)
     def a_declined_payment_is_paid_after_all(self, pick: int) -> None:
-        self.provider.pay_late(_one_of(self._in_ledger(Answer.DECLINED), pick))
+        self.provider.pay_late(_one_of(self._in_ledger(ProviderAnswer.DECLINED), pick))
 
-    @precondition(lambda self: self._in_ledger(Answer.PAID, Answer.DECLINED))
+    @precondition(lambda self: self._in_ledger(ProviderAnswer.PAID, ProviderAnswer.DECLINED))
     @rule(pick=picks, times=st.integers(1, 2))
     def notify(self, pick: int, times: int) -> None:
-        attempt = _one_of(self._in_ledger(Answer.PAID, Answer.DECLINED), pick)
+        attempt = _one_of(self._in_ledger(ProviderAnswer.PAID, ProviderAnswer.DECLINED), pick)
         for _ in range(times):
             self._notify(attempt, self.provider.status(attempt))
 
@@ -208,8 +219,8 @@ class Payments(RuleBasedStateMachine):
     def a_provider_cannot_be_asked(self, pick: int) -> None:
         attempt = _one_of(self.books.in_state("unknown"), pick)
         self.cannot_be_asked.add(attempt.id)
-        question = Question(attempt.id, attempt.sendings, surely_arrived=False)
-        self._tell([News(question, Outcome(Answer.UNKNOWN, can_be_asked=False))])
+        question = StatusInquiry(attempt.id, attempt.sendings, surely_arrived=False)
+        self._tell([News(question, AttemptOutcome(ProviderAnswer.UNKNOWN, can_be_asked=False))])
 
     # What must hold, always.
 
@@ -221,14 +232,14 @@ class Payments(RuleBasedStateMachine):
 
     @invariant()
     def succeeded_never_changes(self) -> None:
-        succeeded = {intent.uuid for intent in self.books.intents if intent.status == State.SUCCEEDED}
+        succeeded = {intent.uuid for intent in self.books.intents if intent.status == IntentStatus.SUCCEEDED}
         assert succeeded >= self.succeeded
         self.succeeded = succeeded
 
     @invariant()
     def we_call_paid_only_what_the_provider_calls_paid(self) -> None:
         for attempt in self.books.in_state("paid", "duplicate"):
-            assert self.provider.ledger[attempt.id].answer is Answer.PAID
+            assert self.provider.ledger[attempt.id].answer is ProviderAnswer.PAID
 
     @invariant()
     def somebody_will_ask_about_every_attempt_under_way(self) -> None:
@@ -244,24 +255,32 @@ class Payments(RuleBasedStateMachine):
         self.books.read()
         for attempt in self.books.in_state("sent", "unknown"):
             assert attempt.id in self.cannot_be_asked
-            paid = self.provider.status(attempt.id).answer is Answer.PAID
+            paid = self.provider.status(attempt.id).answer is ProviderAnswer.PAID
             with self.database.transaction() as connection:
-                settle_decided(connection, attempt.id, Outcome(Answer.PAID if paid else Answer.DECLINED))
-        for paid_one in self._in_ledger(Answer.PAID):
+                settle_decision(
+                    connection,
+                    attempt.id,
+                    AttemptOutcome(ProviderAnswer.PAID if paid else ProviderAnswer.DECLINED),
+                )
+        for paid_one in self._in_ledger(ProviderAnswer.PAID):
             self._notify(paid_one, self.provider.status(paid_one))
         self.expire()
         self.the_books_add_up()
         self.succeeded_never_changes()
-        paid_intents = {self.provider.ledger[attempt].intent for attempt in self._in_ledger(Answer.PAID)}
+        paid_intents = {
+            self.provider.ledger[attempt].intent for attempt in self._in_ledger(ProviderAnswer.PAID)
+        }
         for intent in self.books.intents:
-            assert intent.status == (State.SUCCEEDED if intent.uuid in paid_intents else State.CANCELED)
-        assert set(self._in_ledger(Answer.PAID)) == {
+            assert intent.status == (
+                IntentStatus.SUCCEEDED if intent.uuid in paid_intents else IntentStatus.CANCELED
+            )
+        assert set(self._in_ledger(ProviderAnswer.PAID)) == {
             attempt.id for attempt in self.books.in_state("paid", "duplicate")
         }
 
     # How it is done.
 
-    def _send(self, intent: UUID, move: Move, answer: Answer, fate: str) -> None:
+    def _send(self, intent: UUID, move: Move, answer: ProviderAnswer, fate: str) -> None:
         """Commit that it is sent, call the provider, settle; or come to grief in between."""
         sending = self._unless_refused(move, crash=fate == "crash in between")
         if sending is None:
@@ -272,16 +291,16 @@ class Payments(RuleBasedStateMachine):
             return
         if fate == "on its way":
             self.provider.lose(Underway(sending, intent, self.now, answer))
-            outcome = Outcome(Answer.UNKNOWN)
+            outcome = AttemptOutcome(ProviderAnswer.UNKNOWN)
         else:
             outcome = self.provider.process(sending.attempt, intent, answer)
-        news = News(sending, Outcome(Answer.UNKNOWN) if fate == "no answer" else outcome)
+        news = News(sending, AttemptOutcome(ProviderAnswer.UNKNOWN) if fate == "no answer" else outcome)
         if fate == "told late":
             self.late_news.append(news)
         elif fate != "crash after":
             self._tell([news])
 
-    def _unless_refused(self, move: Move, *, crash: bool = False) -> Sending | None:
+    def _unless_refused(self, move: Move, *, crash: bool = False) -> ProviderRequest | None:
         try:
             with self.database.transaction() as connection:
                 sending = move(connection)
@@ -298,21 +317,21 @@ class Payments(RuleBasedStateMachine):
     def _tell(self, all_news: list[News]) -> None:
         for news in all_news:
             with self.database.transaction() as connection:
-                if isinstance(news.about, Sending):
-                    settle_answered(connection, news.about, news.outcome)
+                if isinstance(news.about, ProviderRequest):
+                    settle_response(connection, news.about, news.outcome)
                 else:
-                    settle_asked(connection, news.about, news.outcome)
+                    settle_inquiry(connection, news.about, news.outcome)
 
-    def _notify(self, attempt: UUID, outcome: Outcome) -> None:
+    def _notify(self, attempt: UUID, outcome: AttemptOutcome) -> None:
         with self.database.transaction() as connection:
-            settle_notified(connection, attempt, outcome)
+            settle_notification(connection, attempt, outcome)
 
     def _an_intent(self, pick: int) -> UUID:
         """Mostly one that can still be paid."""
         open_intents = self.books.open_intents() if pick % 8 else []
         return _one_of(open_intents or [intent.uuid for intent in self.books.intents], pick)
 
-    def _in_ledger(self, *wanted: Answer) -> list[UUID]:
+    def _in_ledger(self, *wanted: ProviderAnswer) -> list[UUID]:
         return [attempt for attempt, entry in self.provider.ledger.items() if entry.answer in wanted]
 
     def _on_the_providers_page(self) -> list[UUID]:

@@ -5,15 +5,15 @@ from itertools import product
 import pytest
 
 from shared.domain.attempts.states import (
-    Answer,
-    AnswerOutOfPlaceError,
     AttemptState,
-    answered,
-    believed,
-    still_of_use,
-    trigger_of,
+    ProviderAnswer,
+    UnexpectedAnswerError,
+    abandon_if_unpayable,
+    intent_trigger,
+    state_after,
+    trusted_answer,
 )
-from shared.domain.intents.states import State, Trigger
+from shared.domain.intents.states import IntentStatus, IntentTrigger
 
 CODE, REDIRECT, SENT, UNKNOWN, PAID, DECLINED, ABANDONED, DUPLICATE = AttemptState
 
@@ -33,68 +33,73 @@ EXPECTED: dict[AttemptState, tuple[AttemptState | None, ...]] = {
 }
 
 
-@pytest.mark.parametrize(("state", "answer"), list(product(AttemptState, Answer)))
-def test_every_pair(state: AttemptState, answer: Answer) -> None:
+@pytest.mark.parametrize(("state", "answer"), list(product(AttemptState, ProviderAnswer)))
+def test_every_pair(state: AttemptState, answer: ProviderAnswer) -> None:
     """A new state or answer has no row above, and fails here."""
-    expected = EXPECTED[state][list(Answer).index(answer)]
+    expected = EXPECTED[state][list(ProviderAnswer).index(answer)]
     if expected is None:
-        with pytest.raises(AnswerOutOfPlaceError):
-            answered(state, answer, State.PROCESSING)
+        with pytest.raises(UnexpectedAnswerError):
+            state_after(state, answer, IntentStatus.PROCESSING)
     else:
-        assert answered(state, answer, State.PROCESSING) is expected
+        assert state_after(state, answer, IntentStatus.PROCESSING) is expected
 
 
 @pytest.mark.parametrize(
     ("before", "after", "trigger"),
     [
-        (SENT, PAID, Trigger.PAYMENT_CONFIRMED),
-        (ABANDONED, DUPLICATE, Trigger.PAYMENT_CONFIRMED),
-        (SENT, DECLINED, Trigger.ATTEMPT_FAILED),
-        (UNKNOWN, DECLINED, Trigger.ATTEMPT_FAILED),
-        (SENT, CODE, Trigger.ATTEMPT_WAITS),
-        (UNKNOWN, REDIRECT, Trigger.ATTEMPT_WAITS),
+        (SENT, PAID, IntentTrigger.PAYMENT_CONFIRMED),
+        (ABANDONED, DUPLICATE, IntentTrigger.PAYMENT_CONFIRMED),
+        (SENT, DECLINED, IntentTrigger.ATTEMPT_FAILED),
+        (UNKNOWN, DECLINED, IntentTrigger.ATTEMPT_FAILED),
+        (SENT, CODE, IntentTrigger.ATTEMPT_WAITS),
+        (UNKNOWN, REDIRECT, IntentTrigger.ATTEMPT_WAITS),
         (SENT, UNKNOWN, None),  # still processing
         (CODE, DECLINED, None),  # its intent was not processing
         (REDIRECT, DECLINED, None),
     ],
 )
 def test_what_a_move_means_to_the_intent(
-    before: AttemptState, after: AttemptState, trigger: Trigger | None
+    before: AttemptState, after: AttemptState, trigger: IntentTrigger | None
 ) -> None:
     """Only an attempt that was under way can take its intent out of processing."""
-    assert trigger_of(before, after) is trigger
+    assert intent_trigger(before, after) is trigger
 
 
 @pytest.mark.parametrize("state", AttemptState)
 def test_money_on_a_paid_intent_is_a_duplicate(state: AttemptState) -> None:
     """Unless it is the very attempt that paid."""
     expected = PAID if state is PAID else DUPLICATE
-    assert answered(state, Answer.PAID, State.SUCCEEDED) is expected
+    assert state_after(state, ProviderAnswer.PAID, IntentStatus.SUCCEEDED) is expected
 
 
-@pytest.mark.parametrize("intent", State)
+@pytest.mark.parametrize("intent", IntentStatus)
 @pytest.mark.parametrize("state", AttemptState)
-def test_nobody_is_kept_waiting_for_nothing(state: AttemptState, intent: State) -> None:
+def test_nobody_is_kept_waiting_for_nothing(state: AttemptState, intent: IntentStatus) -> None:
     """What awaits the customer is abandoned where the intent cannot be paid any more."""
-    awaits_in_vain = state in (CODE, REDIRECT) and intent is not State.REQUIRES_PAYMENT_METHOD
-    assert still_of_use(state, intent) is (ABANDONED if awaits_in_vain else state)
+    awaits_in_vain = state in (CODE, REDIRECT) and intent is not IntentStatus.REQUIRES_PAYMENT_METHOD
+    assert abandon_if_unpayable(state, intent) is (ABANDONED if awaits_in_vain else state)
 
 
 # What is believed of an answer that came early: to the first request of an attempt, and to a later one.
-EARLY: dict[Answer, tuple[Answer, Answer]] = {
-    Answer.PAID: (Answer.PAID, Answer.PAID),
-    Answer.DECLINED: (Answer.DECLINED, Answer.UNKNOWN),  # it may be what became of the request before
-    Answer.NEEDS_CODE: (Answer.UNKNOWN, Answer.UNKNOWN),
-    Answer.NEEDS_REDIRECT: (Answer.UNKNOWN, Answer.UNKNOWN),
-    Answer.UNKNOWN: (Answer.UNKNOWN, Answer.UNKNOWN),
-    Answer.NOT_FOUND: (Answer.UNKNOWN, Answer.UNKNOWN),
+EARLY: dict[ProviderAnswer, tuple[ProviderAnswer, ProviderAnswer]] = {
+    ProviderAnswer.PAID: (ProviderAnswer.PAID, ProviderAnswer.PAID),
+    ProviderAnswer.DECLINED: (
+        ProviderAnswer.DECLINED,
+        ProviderAnswer.UNKNOWN,
+    ),  # it may be what became of the request before
+    ProviderAnswer.NEEDS_CODE: (ProviderAnswer.UNKNOWN, ProviderAnswer.UNKNOWN),
+    ProviderAnswer.NEEDS_REDIRECT: (ProviderAnswer.UNKNOWN, ProviderAnswer.UNKNOWN),
+    ProviderAnswer.UNKNOWN: (ProviderAnswer.UNKNOWN, ProviderAnswer.UNKNOWN),
+    ProviderAnswer.NOT_FOUND: (ProviderAnswer.UNKNOWN, ProviderAnswer.UNKNOWN),
 }
 
 
-@pytest.mark.parametrize("answer", Answer)
-def test_how_much_of_an_answer_is_believed(answer: Answer) -> None:
+@pytest.mark.parametrize("answer", ProviderAnswer)
+def test_how_much_of_an_answer_is_believed(answer: ProviderAnswer) -> None:
     """A provider that has not heard of a request yet may hear of it in a moment, and charge."""
     for first in (True, False):
-        assert believed(answer, surely_arrived=True, first_request=first) is answer
-    early = tuple(believed(answer, surely_arrived=False, first_request=first) for first in (True, False))
+        assert trusted_answer(answer, surely_arrived=True, first_request=first) is answer
+    early = tuple(
+        trusted_answer(answer, surely_arrived=False, first_request=first) for first in (True, False)
+    )
     assert early == EARLY[answer]

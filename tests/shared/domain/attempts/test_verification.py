@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain.attempts.provider_exchange import Question, Settled
+from shared.domain.attempts.provider_exchange import SettlementResult, StatusInquiry
 from shared.domain.attempts.states import (
-    ASK_AGAIN_AFTER_S,
-    FIRST_ASKED_AFTER,
-    SURELY_ARRIVED_AFTER,
-    Answer,
+    FIRST_INQUIRY_AFTER,
+    IN_FLIGHT_WINDOW,
+    INQUIRY_INTERVALS_S,
     AttemptState,
+    ProviderAnswer,
 )
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from tests.postgres_statistics import rows_read_sequentially
 from tests.shared.domain.attempts.conftest import Checkout
@@ -23,13 +23,13 @@ INSTANT = timedelta(microseconds=1)
 def test_an_attempt_whose_process_is_gone_is_asked_about(checkout: Checkout) -> None:
     """After a kill -9 between the commit and the provider's answer; never while the answer may still come."""
     sending = checkout.begin()
-    checkout.later(FIRST_ASKED_AFTER - INSTANT)
+    checkout.later(FIRST_INQUIRY_AFTER - INSTANT)
     assert checkout.claim() == []
     checkout.later(INSTANT)
     (question,) = checkout.claim()
-    assert question == Question(sending.attempt, 1, surely_arrived=False)
-    checkout.answer_question(question, Answer.PAID)
-    assert checkout.status() is State.SUCCEEDED
+    assert question == StatusInquiry(sending.attempt, 1, surely_arrived=False)
+    checkout.answer_question(question, ProviderAnswer.PAID)
+    assert checkout.status() is IntentStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told that it is unknown", "whoever waited is gone"])
@@ -37,17 +37,17 @@ def test_an_unknown_outcome_is_asked_for_with_growing_pauses(checkout: Checkout,
     """The last pause stays: an outage of the provider may be long, and one answer ends it."""
     sending = checkout.begin()
     if told:
-        checkout.answer(sending, Answer.UNKNOWN)
+        checkout.answer(sending, ProviderAnswer.UNKNOWN)
     else:
-        checkout.later(FIRST_ASKED_AFTER)
-    for pause in (0, *ASK_AGAIN_AFTER_S, ASK_AGAIN_AFTER_S[-1]):
+        checkout.later(FIRST_INQUIRY_AFTER)
+    for pause in (0, *INQUIRY_INTERVALS_S, INQUIRY_INTERVALS_S[-1]):
         if pause:
             checkout.later(timedelta(seconds=pause) - INSTANT)
             assert checkout.claim() == []
             checkout.later(INSTANT)
         (question,) = checkout.claim()
-        checkout.answer_question(question, Answer.UNKNOWN)
-    assert checkout.status() is State.PROCESSING
+        checkout.answer_question(question, ProviderAnswer.UNKNOWN)
+    assert checkout.status() is IntentStatus.PROCESSING
 
 
 def test_each_sending_is_asked_about_from_the_start(checkout: Checkout) -> None:
@@ -56,81 +56,83 @@ def test_each_sending_is_asked_about_from_the_start(checkout: Checkout) -> None:
     checkout.send(code.attempt)
     checkout.later(timedelta(minutes=5))
     (first,) = checkout.claim()
-    checkout.answer_question(first, Answer.NEEDS_CODE)
+    checkout.answer_question(first, ProviderAnswer.NEEDS_CODE)
     checkout.send(code.attempt)
-    checkout.later(FIRST_ASKED_AFTER)
+    checkout.later(FIRST_INQUIRY_AFTER)
     assert [question.number for question in checkout.claim()] == [2]
-    checkout.later(timedelta(seconds=ASK_AGAIN_AFTER_S[0]))
+    checkout.later(timedelta(seconds=INQUIRY_INTERVALS_S[0]))
     assert [question.number for question in checkout.claim()] == [2]
 
 
 def test_not_charged_counts_only_once_the_request_must_have_arrived(checkout: Checkout) -> None:
     """Twice the time limit; until then it may be on its way, and charge."""
     sending = checkout.begin()
-    checkout.later(SURELY_ARRIVED_AFTER - INSTANT)
+    checkout.later(IN_FLIGHT_WINDOW - INSTANT)
     (early,) = checkout.claim()
-    checkout.later(INSTANT + timedelta(seconds=ASK_AGAIN_AFTER_S[0]))
-    for answer in (Answer.NOT_FOUND, Answer.NEEDS_CODE, Answer.NEEDS_REDIRECT):
-        unknown = Settled(AttemptState.UNKNOWN, State.PROCESSING)
+    checkout.later(INSTANT + timedelta(seconds=INQUIRY_INTERVALS_S[0]))
+    for answer in (ProviderAnswer.NOT_FOUND, ProviderAnswer.NEEDS_CODE, ProviderAnswer.NEEDS_REDIRECT):
+        unknown = SettlementResult(AttemptState.UNKNOWN, IntentStatus.PROCESSING)
         assert checkout.answer_question(early, answer) == unknown
     (late,) = checkout.claim()
-    assert late == Question(sending.attempt, 1, surely_arrived=True)
-    declined = Settled(AttemptState.DECLINED, State.REQUIRES_PAYMENT_METHOD)
-    assert checkout.answer_question(late, Answer.NOT_FOUND) == declined
+    assert late == StatusInquiry(sending.attempt, 1, surely_arrived=True)
+    declined = SettlementResult(AttemptState.DECLINED, IntentStatus.REQUIRES_PAYMENT_METHOD)
+    assert checkout.answer_question(late, ProviderAnswer.NOT_FOUND) == declined
 
 
 def test_what_counts_is_when_the_provider_was_asked_not_when_its_answer_is_told(checkout: Checkout) -> None:
     """A slow verifier: the request arrived, and was paid, between the question and the telling."""
     sending = checkout.begin()
-    checkout.later(FIRST_ASKED_AFTER)
+    checkout.later(FIRST_INQUIRY_AFTER)
     (question,) = checkout.claim()
     checkout.later(timedelta(minutes=5))
-    unknown = Settled(AttemptState.UNKNOWN, State.PROCESSING)
-    assert checkout.answer_question(question, Answer.NOT_FOUND) == unknown
+    unknown = SettlementResult(AttemptState.UNKNOWN, IntentStatus.PROCESSING)
+    assert checkout.answer_question(question, ProviderAnswer.NOT_FOUND) == unknown
     (again,) = checkout.claim()
-    assert checkout.answer_question(again, Answer.PAID).attempt is AttemptState.PAID
+    assert checkout.answer_question(again, ProviderAnswer.PAID).attempt is AttemptState.PAID
     assert sending.attempt == again.attempt
 
 
 def test_an_early_refusal_may_be_the_last_codes(checkout: Checkout) -> None:
     """What the provider shows before the second request arrives is what it made of the first."""
     code = checkout.begin(AttemptState.AWAITING_CODE)
-    checkout.answer(checkout.send(code.attempt), Answer.NEEDS_CODE)
+    checkout.answer(checkout.send(code.attempt), ProviderAnswer.NEEDS_CODE)
     checkout.send(code.attempt)
-    checkout.later(FIRST_ASKED_AFTER)
+    checkout.later(FIRST_INQUIRY_AFTER)
     (early,) = checkout.claim()
-    assert checkout.answer_question(early, Answer.DECLINED).attempt is AttemptState.UNKNOWN
-    checkout.later(SURELY_ARRIVED_AFTER)
+    assert checkout.answer_question(early, ProviderAnswer.DECLINED).attempt is AttemptState.UNKNOWN
+    checkout.later(IN_FLIGHT_WINDOW)
     (late,) = checkout.claim()
-    assert checkout.answer_question(late, Answer.DECLINED).attempt is AttemptState.DECLINED
+    assert checkout.answer_question(late, ProviderAnswer.DECLINED).attempt is AttemptState.DECLINED
 
 
 def test_a_provider_that_cannot_be_asked_leaves_it_to_an_operator(checkout: Checkout) -> None:
     """It stays processing, nobody asks in vain, and the operator's word settles it."""
     sending = checkout.begin()
-    checkout.answer(sending, Answer.UNKNOWN)
+    checkout.answer(sending, ProviderAnswer.UNKNOWN)
     (question,) = checkout.claim()
-    checkout.answer_question(question, Answer.UNKNOWN, can_be_asked=False)
+    checkout.answer_question(question, ProviderAnswer.UNKNOWN, can_be_asked=False)
     checkout.later(timedelta(days=3))
     assert checkout.claim() == []
-    assert checkout.status() is State.PROCESSING
-    assert checkout.decide(sending.attempt, Answer.PAID) == Settled(AttemptState.PAID, State.SUCCEEDED)
+    assert checkout.status() is IntentStatus.PROCESSING
+    assert checkout.decide(sending.attempt, ProviderAnswer.PAID) == SettlementResult(
+        AttemptState.PAID, IntentStatus.SUCCEEDED
+    )
 
 
 def test_a_provider_that_can_be_asked_after_all_is_asked(checkout: Checkout) -> None:
     """Its status call was switched off for a while."""
     checkout.begin()
-    checkout.later(FIRST_ASKED_AFTER)
+    checkout.later(FIRST_INQUIRY_AFTER)
     (question,) = checkout.claim()
-    checkout.answer_question(question, Answer.UNKNOWN, can_be_asked=False)
-    checkout.answer_question(question, Answer.UNKNOWN)
+    checkout.answer_question(question, ProviderAnswer.UNKNOWN, can_be_asked=False)
+    checkout.answer_question(question, ProviderAnswer.UNKNOWN)
     assert checkout.claim() == [question]
 
 
 def test_what_has_ended_is_asked_about_no_more(checkout: Checkout) -> None:
     """Whoever brought the news."""
     sending = checkout.begin()
-    checkout.notify(sending.attempt, Answer.DECLINED)
+    checkout.notify(sending.attempt, ProviderAnswer.DECLINED)
     checkout.later(timedelta(days=1))
     assert checkout.claim() == []
 
@@ -138,7 +140,7 @@ def test_what_has_ended_is_asked_about_no_more(checkout: Checkout) -> None:
 def test_two_at_once_do_not_ask_twice(checkout: Checkout, database: Database) -> None:
     """One that is being claimed, or settled, by somebody else is left to them."""
     sending = checkout.begin()
-    checkout.later(FIRST_ASKED_AFTER)
+    checkout.later(FIRST_INQUIRY_AFTER)
     with database.transaction() as connection:
         connection.execute("select from payment_attempts for update")
         assert checkout.claim() == []
@@ -156,7 +158,7 @@ def test_claiming_uses_the_index(checkout: Checkout, database: Database) -> None
             (checkout.intent,),
         )
     sending = checkout.begin()
-    checkout.later(FIRST_ASKED_AFTER)
+    checkout.later(FIRST_INQUIRY_AFTER)
     with database.cursor() as cursor:
         before = rows_read_sequentially(cursor, "payment_attempts")
     assert [question.attempt for question in checkout.claim()] == [sending.attempt]

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from shared.domain.intents.intent import NewIntent
-from shared.domain.intents.store import create_or_find, find
+from shared.domain.intents.store import create_or_find, find_intent
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings
@@ -38,10 +38,10 @@ def test_the_hot_statements_never_read_the_whole_table(
         intent, _ = create_or_find(cursor, new)
         for _ in range(10):
             create_or_find(cursor, new)
-            find(cursor, intent.uuid)
+            find_intent(cursor, intent.uuid)
         cursor.execute(_FILL, (rows,))
         before = rows_read_sequentially(cursor, "payment_intents")
         assert create_or_find(cursor, new) == (intent, False)
-        assert find(cursor, intent.uuid) == intent
+        assert find_intent(cursor, intent.uuid) == intent
         assert rows_read_sequentially(cursor, "payment_intents") == before
     database.close()

@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from shared.domain.intents.intent import Intent, NewIntent
-from shared.domain.intents.states import EventType, MoveNotAllowedError, State, Trigger
-from shared.domain.intents.store import IntentNotFoundError, apply, create_or_find
+from shared.domain.intents.states import EventType, IntentStatus, IntentTrigger, TransitionNotAllowedError
+from shared.domain.intents.store import IntentNotFoundError, apply_trigger, create_or_find
 from shared.domain.messages import IntentEvent, decode, encode
 from shared.platform.database.pool import Database
 
@@ -33,7 +33,7 @@ def test_a_new_intent_waits_for_payment_and_lasts_a_day(database: Database, appl
     """§3 and §4.1: initial state, default expiry, metadata as sent."""
     intent, created = _create(database, _new(application_id))
     assert created
-    assert intent.status is State.REQUIRES_PAYMENT_METHOD
+    assert intent.status is IntentStatus.REQUIRES_PAYMENT_METHOD
     assert intent.expires_at - intent.created_at == timedelta(hours=24)
     assert list(intent.metadata or {}) == ["size", "a"]
     assert intent.reference == intent.reference.lower()
@@ -64,11 +64,18 @@ def test_every_change_has_one_event_in_order_and_one_message(
 ) -> None:
     """create → sent → failed → expired → paid late: five changes, five events, five outbox rows."""
     intent, _ = _create(database, _new(application_id))
-    for trigger in (Trigger.ATTEMPT_SENT, Trigger.ATTEMPT_FAILED, Trigger.EXPIRE, Trigger.PAYMENT_CONFIRMED):
+    for trigger in (
+        IntentTrigger.ATTEMPT_SENT,
+        IntentTrigger.ATTEMPT_FAILED,
+        IntentTrigger.EXPIRE,
+        IntentTrigger.PAYMENT_CONFIRMED,
+    ):
         with database.transaction() as connection:
-            apply(connection, intent.uuid, trigger)
+            apply_trigger(connection, intent.uuid, trigger)
     with database.transaction() as connection:  # a duplicate payment changes nothing
-        assert apply(connection, intent.uuid, Trigger.PAYMENT_CONFIRMED) is State.SUCCEEDED
+        assert (
+            apply_trigger(connection, intent.uuid, IntentTrigger.PAYMENT_CONFIRMED) is IntentStatus.SUCCEEDED
+        )
     logged = _rows(database, "select id, seq, type, at from intent_events order by seq")
     assert [(seq, type_) for _, seq, type_, _ in logged] == [
         (1, EventType.CREATED),
@@ -107,31 +114,33 @@ def test_a_move_that_is_not_allowed_changes_nothing(database: Database, applicat
     """Expiry leaves an intent in processing alone."""
     intent, _ = _create(database, _new(application_id))
     with database.transaction() as connection:
-        apply(connection, intent.uuid, Trigger.ATTEMPT_SENT)
-    with pytest.raises(MoveNotAllowedError), database.transaction() as connection:
-        apply(connection, intent.uuid, Trigger.EXPIRE)
+        apply_trigger(connection, intent.uuid, IntentTrigger.ATTEMPT_SENT)
+    with pytest.raises(TransitionNotAllowedError), database.transaction() as connection:
+        apply_trigger(connection, intent.uuid, IntentTrigger.EXPIRE)
     assert _rows(database, "select status, event_seq from payment_intents") == [("processing", 2)]
 
 
 def test_an_unknown_intent_is_named(database: Database) -> None:
     """Moving what does not exist is an error, not silence."""
     with pytest.raises(IntentNotFoundError), database.transaction() as connection:
-        apply(connection, uuid4(), Trigger.EXPIRE)
+        apply_trigger(connection, uuid4(), IntentTrigger.EXPIRE)
 
 
 def test_racing_moves_happen_one_after_the_other(database: Database, application_id: UUID) -> None:
     """Expiry against confirmation, many times: paid always wins in the end, seq has no gap and no double."""
     intents = [_create(database, _new(application_id, f"order-{n}"))[0] for n in range(40)]
 
-    def pull(job: tuple[Intent, Trigger]) -> None:
+    def pull(job: tuple[Intent, IntentTrigger]) -> None:
         with database.transaction() as connection:
             try:
-                apply(connection, job[0].uuid, job[1])
-            except MoveNotAllowedError:
-                assert job[1] is Trigger.EXPIRE
+                apply_trigger(connection, job[0].uuid, job[1])
+            except TransitionNotAllowedError:
+                assert job[1] is IntentTrigger.EXPIRE
 
     jobs = [
-        (intent, trigger) for intent in intents for trigger in (Trigger.EXPIRE, Trigger.PAYMENT_CONFIRMED)
+        (intent, trigger)
+        for intent in intents
+        for trigger in (IntentTrigger.EXPIRE, IntentTrigger.PAYMENT_CONFIRMED)
     ]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(pull, jobs))

@@ -27,7 +27,7 @@ from tests.waiting import eventually
 SERVICES = [
     "services.api.__main__",
     "services.checkout.__main__",
-    "services.checkout.verifier",
+    "services.checkout.verification.__main__",
     "services.dashboard.__main__",
     "services.monitor.__main__",
     "services.sandbox.__main__",

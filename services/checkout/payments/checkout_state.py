@@ -7,9 +7,9 @@ from uuid import UUID
 
 from psycopg import Cursor
 
-from services.checkout.codes import COLUMNS, Challenge, challenge_in
+from services.checkout.payments.one_time_codes import COLUMNS, CodeChallenge, parse_challenge
 from shared.domain.attempts.states import AttemptState
-from shared.domain.intents.states import State
+from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 
 # Of the attempts, the one that was paid, or the newest: a new one ends all that wait for the customer.
@@ -58,7 +58,7 @@ class LastAttempt:
     account: UUID | None
     updated_at: datetime
     provider_url: str | None
-    challenge: Challenge | None
+    challenge: CodeChallenge | None
 
     @property
     def can_go_on(self) -> bool:
@@ -67,7 +67,7 @@ class LastAttempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class CheckoutState:
     """An intent as its customer finds it."""
 
     intent: UUID
@@ -80,7 +80,7 @@ class Visit:
     return_url: str | None
     trace: str | None
     """The traceparent that it was made under."""
-    status: State
+    status: IntentStatus
     is_over: bool
     seconds_left: int
     now: datetime
@@ -90,23 +90,23 @@ class Visit:
     attempt: LastAttempt | None
 
 
-def look(cursor: Cursor[Any], intent: UUID) -> Visit | None:
+def load_checkout_state(cursor: Cursor[Any], intent: UUID) -> CheckoutState | None:
     row = cursor.execute(_LOOK, (intent,)).fetchone()
     if row is None or cursor.description is None:
         return None
     found = dict(zip((column.name for column in cursor.description), row, strict=True))
     facts = {name: found[name] for name in _FACTS}
-    return Visit(
+    return CheckoutState(
         **facts,
-        status=State(found["status"]),
+        status=IntentStatus(found["status"]),
         methods=frozenset(map(PaymentMethod, found["methods"])),
         attempt=None if found["attempt"] is None else _attempt(found),
     )
 
 
-def state_of(cursor: Cursor[Any], intent: UUID) -> State | None:
+def find_intent_status(cursor: Cursor[Any], intent: UUID) -> IntentStatus | None:
     row = cursor.execute(_STATE, (intent,)).fetchone()
-    return None if row is None else State(row[0])
+    return None if row is None else IntentStatus(row[0])
 
 
 def _attempt(found: dict[str, Any]) -> LastAttempt:
@@ -118,5 +118,5 @@ def _attempt(found: dict[str, Any]) -> LastAttempt:
         account=found["account"],
         updated_at=found["updated_at"],
         provider_url=found["provider_url"],
-        challenge=challenge_in(found),
+        challenge=parse_challenge(found),
     )

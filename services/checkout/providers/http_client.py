@@ -30,12 +30,12 @@ class NotSentError(Exception):
     """It surely never left: there was nobody to send it to, or it was too late."""
 
 
-class NoAnswerError(Exception):
+class NoResponseError(Exception):
     """It may have arrived, and nobody knows what came of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     status: int
     body: Mapping[str, Any]
 
@@ -55,20 +55,20 @@ class ProviderClient:
         self._timeout_s = timeout_s
         self._headers = {"Accept": "application/json", "Connection": "close", **(headers or {})}
 
-    def get(self, path: str, query: Mapping[str, str]) -> Reply:
+    def get(self, path: str, query: Mapping[str, str]) -> HttpReply:
         return self._request("GET", path, _never, params=query)
 
     def post_json(
         self, path: str, body: Mapping[str, Any], is_too_late: Callable[[], bool] = _never
-    ) -> Reply:
+    ) -> HttpReply:
         return self._request("POST", path, is_too_late, json=body)
 
     def post_form(
         self, path: str, fields: Mapping[str, str], is_too_late: Callable[[], bool] = _never
-    ) -> Reply:
+    ) -> HttpReply:
         return self._request("POST", path, is_too_late, data=fields)
 
-    def _request(self, method: str, path: str, is_too_late: Callable[[], bool], **content: Any) -> Reply:
+    def _request(self, method: str, path: str, is_too_late: Callable[[], bool], **content: Any) -> HttpReply:
         span = begin_within(f"{method} provider", Kind.CLIENT, self._attributes(method))
         if span is None:
             return self._ask(method, path, is_too_late, **content)
@@ -85,7 +85,7 @@ class ProviderClient:
         """Of the address, only the host: paths and queries may name somebody."""
         return {"http.request.method": method, "server.address": urlsplit(self._base_url).hostname or ""}
 
-    def _ask(self, method: str, path: str, is_too_late: Callable[[], bool], **content: Any) -> Reply:
+    def _ask(self, method: str, path: str, is_too_late: Callable[[], bool], **content: Any) -> HttpReply:
         watch = _Watch(_WHOLE * self._timeout_s, is_too_late)
         with _Session() as session, watch:
             session.mount("http://", _Adapter(watch))
@@ -100,12 +100,12 @@ class ProviderClient:
                     stream=True,
                     **content,
                 ) as answer:
-                    return Reply(answer.status_code, _object_in(answer))
+                    return HttpReply(answer.status_code, _object_in(answer))
             except (RequestException, HTTPError, OSError, ValueError) as error:
                 # Never the error's own text: it may quote what was sent.
                 if _never_left(error):
                     raise NotSentError(type(error).__name__) from None
-                raise NoAnswerError(type(error).__name__) from None
+                raise NoResponseError(type(error).__name__) from None
 
 
 class _Session(Session):
@@ -192,11 +192,11 @@ def _object_in(answer: requests.Response) -> Mapping[str, Any]:
     for piece in answer.iter_content(4096):
         read += piece
         if len(read) > _MOST_BYTES:
-            raise NoAnswerError("its answer is too long")
+            raise NoResponseError("its answer is too long")
     try:
         body = json.loads(bytes(read))
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        raise NoAnswerError(f"it answered {answer.status_code} with something that is no JSON object")
+        raise NoResponseError(f"it answered {answer.status_code} with something that is no JSON object")
     return body

@@ -10,16 +10,16 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import dict_row
 
-from services.checkout.providers.port import ProviderAnswer, Reason, Wallet
-from shared.domain.attempts.provider_exchange import Outcome
-from shared.domain.attempts.states import Answer
+from services.checkout.providers.interface import FailureReason, ProviderResponse, Wallet
+from shared.domain.attempts.provider_exchange import AttemptOutcome
+from shared.domain.attempts.states import ProviderAnswer
 from shared.platform.encryption import CannotOpenSealError, SecretBox
 
 _log = logging.getLogger(__name__)
 
-TRIES = 5
+MAX_TRIES = 5
 VALID_S = 600
-SEND_AGAIN_AFTER_S = 60
+RESEND_AFTER_S = 60
 _HINT_DIGITS = 3
 
 _OPEN = """
@@ -28,7 +28,7 @@ values (%(attempt)s, %(continuation)s, %(hint)s, %(sealed)s, mizan_now() + make_
 on conflict (attempt_id) do nothing"""
 COLUMNS = f"""c.attempt_id as challenged, c.continuation, c.phone_hint, c.sealed_phone is not null as can_send_again,
        c.codes_tried as tried, c.expires_at <= mizan_now() as is_expired,
-       greatest(0, ceil(extract(epoch from c.sent_at - mizan_now()) + {SEND_AGAIN_AFTER_S}))::integer
+       greatest(0, ceil(extract(epoch from c.sent_at - mizan_now()) + {RESEND_AFTER_S}))::integer
            as send_again_in_s"""
 _FIND = f"select {COLUMNS} from code_challenges as c where attempt_id = %s"
 _TRY = "update code_challenges set codes_tried = codes_tried + 1 where attempt_id = %s"
@@ -52,13 +52,13 @@ _FORGET_PHONE = "update code_challenges set sealed_phone = null where attempt_id
 class CodeRefusedError(Exception):
     """The code does not go to the provider."""
 
-    def __init__(self, reason: Reason) -> None:
+    def __init__(self, reason: FailureReason) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
-class Challenge:
+class CodeChallenge:
     attempt: UUID
     continuation: str | None
     phone_hint: str | None
@@ -69,14 +69,14 @@ class Challenge:
 
     @property
     def tries_left(self) -> int:
-        return max(0, TRIES - self.tried)
+        return max(0, MAX_TRIES - self.tried)
 
 
-def challenge_in(found: Mapping[str, Any]) -> Challenge | None:
+def parse_challenge(found: Mapping[str, Any]) -> CodeChallenge | None:
     """In a row with COLUMNS; None where there is none."""
     if found.get("challenged") is None:
         return None
-    return Challenge(
+    return CodeChallenge(
         attempt=found["challenged"],
         continuation=found["continuation"],
         phone_hint=found["phone_hint"],
@@ -87,15 +87,18 @@ def challenge_in(found: Mapping[str, Any]) -> Challenge | None:
     )
 
 
-def within_tries(answer: ProviderAnswer, challenge: Challenge | None) -> ProviderAnswer:
+def enforce_try_limit(answer: ProviderResponse, challenge: CodeChallenge | None) -> ProviderResponse:
     """The fifth wrong code ends the attempt."""
-    needs_code = answer.outcome.answer is Answer.NEEDS_CODE and answer.outcome.reason != Reason.PROVIDER_AWAY
+    needs_code = (
+        answer.outcome.answer is ProviderAnswer.NEEDS_CODE
+        and answer.outcome.reason != FailureReason.PROVIDER_AWAY
+    )
     if not needs_code or challenge is None or challenge.tries_left > 0:
         return answer
-    return replace(answer, outcome=Outcome(Answer.DECLINED, Reason.TOO_MANY_CODES))
+    return replace(answer, outcome=AttemptOutcome(ProviderAnswer.DECLINED, FailureReason.TOO_MANY_CODES))
 
 
-class Codes:
+class CodeChallenges:
     def __init__(self, box: SecretBox) -> None:
         self._box = box
 
@@ -114,17 +117,17 @@ class Codes:
             },
         )
 
-    def find(self, connection: Connection[Any], attempt: UUID) -> Challenge | None:
+    def find(self, connection: Connection[Any], attempt: UUID) -> CodeChallenge | None:
         with connection.cursor(row_factory=dict_row) as cursor:
-            return challenge_in(cursor.execute(_FIND, (attempt,)).fetchone() or {})
+            return parse_challenge(cursor.execute(_FIND, (attempt,)).fetchone() or {})
 
-    def count_try(self, connection: Connection[Any], attempt: UUID) -> Challenge:
+    def count_try(self, connection: Connection[Any], attempt: UUID) -> CodeChallenge:
         """Counted before the code is sent, and the attempt is locked by the caller: five at most, whoever races."""
         found = self.find(connection, attempt)
         if found is None or found.is_expired:
-            raise CodeRefusedError(Reason.CODE_EXPIRED)
+            raise CodeRefusedError(FailureReason.CODE_EXPIRED)
         if found.tries_left == 0:
-            raise CodeRefusedError(Reason.TOO_MANY_CODES)
+            raise CodeRefusedError(FailureReason.TOO_MANY_CODES)
         connection.execute(_TRY, (attempt,))
         return replace(found, tried=found.tried + 1)
 
@@ -134,13 +137,13 @@ class Codes:
 
     def claim_sending(self, connection: Connection[Any], attempt: UUID) -> Wallet | None:
         """Whom to send it to again; None when it is too soon, or there is nobody."""
-        values = {"attempt": attempt, "pause": SEND_AGAIN_AFTER_S}
+        values = {"attempt": attempt, "pause": RESEND_AFTER_S}
         row = connection.execute(_CLAIM_SENDING, values).fetchone()
         return None if row is None else self._unseal(attempt, row[0])
 
     def give_back_sending(self, connection: Connection[Any], attempt: UUID) -> None:
         """Nothing was sent, so nobody has to wait for it."""
-        connection.execute(_GIVE_BACK_SENDING, (SEND_AGAIN_AFTER_S, attempt))
+        connection.execute(_GIVE_BACK_SENDING, (RESEND_AFTER_S, attempt))
 
     def sent_again(self, connection: Connection[Any], attempt: UUID, continuation: str | None) -> None:
         values = {"attempt": attempt, "continuation": continuation, "valid": VALID_S}

@@ -9,9 +9,9 @@ from decimal import Decimal
 from urllib.parse import urlencode
 from uuid import UUID
 
-from services.checkout.providers.port import Reason
-from shared.domain.attempts.provider_exchange import Outcome
-from shared.domain.attempts.states import Answer
+from services.checkout.providers.interface import FailureReason
+from shared.domain.attempts.provider_exchange import AttemptOutcome
+from shared.domain.attempts.states import ProviderAnswer
 
 _SIGNED = frozenset({"gateway", "approved", "canceled", "invoice_no", "amount", "transaction_id"})
 _ALWAYS_THERE = ("gateway", "invoice_no", "amount", "hashed")
@@ -22,12 +22,12 @@ _MINOR_UNITS = 1000
 _LONGEST_REFERENCE = 255
 
 
-class ReturnRefusedError(Exception):
+class UntrustedNotificationError(Exception):
     """Nothing of it is to be believed. The text repeats nothing of what was received."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlutuReturn:
+class PlutuNotification:
     attempt: UUID
     approved: bool
     canceled: bool
@@ -38,7 +38,7 @@ class PlutuReturn:
     """Always there where it was approved."""
 
 
-def invoice_of(attempt: UUID, number: int) -> str:
+def invoice_number(attempt: UUID, number: int) -> str:
     """Plutu takes each only once: `number` counts the requests of the attempt that may charge."""
     return f"{attempt}.{number}"
 
@@ -49,40 +49,43 @@ def attempt_in(invoice_no: str) -> UUID | None:
     return UUID(found[1]) if found else None
 
 
-def can_be_kept(reference: str) -> bool:
+def is_storable_reference(reference: str) -> bool:
     """As Plutu's name for a payment: text that a database takes and a person can read."""
     return bool(reference.strip()) and reference.isprintable() and len(reference) <= _LONGEST_REFERENCE
 
 
-def read_return(received: Sequence[tuple[str, str]], secret_keys: Sequence[str]) -> PlutuReturn:
+def read_notification(received: Sequence[tuple[str, str]], secret_keys: Sequence[str]) -> PlutuNotification:
     """`received` in the order received: it is part of what is signed, with one of these keys."""
     given = dict(received)
     if len(given) != len(received):
-        raise ReturnRefusedError("a parameter is there twice")
+        raise UntrustedNotificationError("a parameter is there twice")
     for name in _ALWAYS_THERE:
         if not given.get(name):
-            raise ReturnRefusedError(f"{name} is missing")
+            raise UntrustedNotificationError(f"{name} is missing")
     hashed = _bytes(given["hashed"])
     fits = [hmac.compare_digest(_signature(received, key), hashed) for key in secret_keys]
     if not any(fits):
-        raise ReturnRefusedError("it was not signed with this account's key, or changed afterwards")
+        raise UntrustedNotificationError("it was not signed with this account's key, or changed afterwards")
     approved, transaction_id = _is_approved(given), _transaction_in(given)
     canceled = given.get("canceled") == "1"
     if approved and transaction_id is None:
-        raise ReturnRefusedError("it is approved without a transaction_id")
+        raise UntrustedNotificationError("it is approved without a transaction_id")
     amount = _minor_units(given["amount"])
-    return PlutuReturn(_attempt(given), approved, canceled, amount, transaction_id)
+    return PlutuNotification(_attempt(given), approved, canceled, amount, transaction_id)
 
 
-def outcome_of(returned: PlutuReturn) -> Outcome:
+def outcome_of(returned: PlutuNotification) -> AttemptOutcome:
     if returned.approved:
-        return Outcome(Answer.PAID, provider_reference=returned.transaction_id)
-    return Outcome(Answer.DECLINED, Reason.LEFT_BY_CUSTOMER if returned.canceled else Reason.DECLINED)
+        return AttemptOutcome(ProviderAnswer.PAID, provider_reference=returned.transaction_id)
+    return AttemptOutcome(
+        ProviderAnswer.DECLINED,
+        FailureReason.LEFT_BY_CUSTOMER if returned.canceled else FailureReason.DECLINED,
+    )
 
 
 def _signature(received: Sequence[tuple[str, str]], secret_key: str) -> bytes:
     if not secret_key:
-        raise ReturnRefusedError("there is no key to check it with")
+        raise UntrustedNotificationError("there is no key to check it with")
     signed = [(name, _bytes(value)) for name, value in received if name in _SIGNED]
     digest = hmac.new(_bytes(secret_key), urlencode(signed).encode(), hashlib.sha256)
     return digest.hexdigest().upper().encode()
@@ -96,29 +99,29 @@ def _bytes(text: str) -> bytes:
 def _is_approved(given: Mapping[str, str]) -> bool:
     approved, canceled = given.get("approved"), given.get("canceled")
     if approved is None and canceled is None:
-        raise ReturnRefusedError("it says neither approved nor canceled")
+        raise UntrustedNotificationError("it says neither approved nor canceled")
     if not {approved or "", canceled or ""} <= _YES_OR_NO:
-        raise ReturnRefusedError("approved or canceled is neither 0 nor 1")
+        raise UntrustedNotificationError("approved or canceled is neither 0 nor 1")
     if approved == canceled == "1":
-        raise ReturnRefusedError("it says approved and canceled")
+        raise UntrustedNotificationError("it says approved and canceled")
     return approved == "1"
 
 
 def _transaction_in(given: Mapping[str, str]) -> str | None:
     found = given.get("transaction_id") or None
-    if found and not can_be_kept(found):
-        raise ReturnRefusedError("its transaction_id cannot be one")
+    if found and not is_storable_reference(found):
+        raise UntrustedNotificationError("its transaction_id cannot be one")
     return found
 
 
 def _attempt(given: Mapping[str, str]) -> UUID:
     attempt = attempt_in(given["invoice_no"])
     if attempt is None:
-        raise ReturnRefusedError("its invoice_no is none of ours")
+        raise UntrustedNotificationError("its invoice_no is none of ours")
     return attempt
 
 
 def _minor_units(amount: str) -> int:
     if not _AMOUNT.fullmatch(amount):
-        raise ReturnRefusedError("its amount is no plain decimal with at most 3 decimals")
+        raise UntrustedNotificationError("its amount is no plain decimal with at most 3 decimals")
     return int(Decimal(amount) * _MINOR_UNITS)

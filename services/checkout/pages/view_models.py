@@ -1,14 +1,54 @@
-"""What the templates are given: values ready to be shown, and nothing else of an intent."""
+"""Which page a customer sees, from how the intent and its last attempt stand. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from uuid import UUID
 
+from shared.domain.attempts.states import AttemptState
+from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 
 
+class PageKind(StrEnum):
+    READY = "ready"
+    CODE = "code"
+    REDIRECT_OPEN = "redirect_open"
+    PROCESSING = "processing"
+    PAID = "paid"
+    EXPIRED = "expired"
+
+
+_WHEN = {
+    IntentStatus.SUCCEEDED: PageKind.PAID,
+    IntentStatus.PROCESSING: PageKind.PROCESSING,
+    IntentStatus.CANCELED: PageKind.EXPIRED,
+}
+
+_TO_GO_ON_WITH = {
+    AttemptState.AWAITING_CODE: PageKind.CODE,
+    AttemptState.AWAITING_REDIRECT: PageKind.REDIRECT_OPEN,
+}
+
+
+def select_page(
+    status: IntentStatus, *, is_over: bool, attempt: AttemptState | None, can_go_on: bool, wants_change: bool
+) -> PageKind:
+    """`can_go_on`: a code was sent, or the address of the provider's page is known; a crash can come before that.
+
+    `wants_change`: the customer would rather pay in another way.
+    """
+    if status in _WHEN:
+        return _WHEN[status]
+    if is_over:
+        return PageKind.EXPIRED
+    if attempt is None or wants_change or not can_go_on:
+        return PageKind.READY
+    return _TO_GO_ON_WITH.get(attempt, PageKind.READY)
+
+
 @dataclass(frozen=True, slots=True)
-class Page:
+class IntentSummary:
     """What every page of an intent shows."""
 
     merchant: str
@@ -27,7 +67,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MethodChoice:
     method: PaymentMethod
     label: str
     has_fields: bool
@@ -36,7 +76,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class PaymentForm:
-    choices: Sequence[Choice]
+    choices: Sequence[MethodChoice]
     chosen: PaymentMethod
     errors: Mapping[str, str] = field(default_factory=dict)
     """Field → sentence: method, card_number, expiry, security_code, phone, birth_year."""
@@ -78,7 +118,7 @@ class OpenRedirect:
 
 
 @dataclass(frozen=True, slots=True)
-class Expired:
+class ExpiredNotice:
     may_be_paid: bool
     """The customer was sent to a provider's page, and may have paid there."""
 
@@ -93,7 +133,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ErrorPage:
     """A page for what is no payment: an unknown link, an error, a server that does not answer."""
 
     title: str

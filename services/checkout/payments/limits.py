@@ -5,12 +5,12 @@ What is counted stands there only as a keyed hash.
 
 import hashlib
 import hmac
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 
-from services.checkout.sentences import Refusal
 from shared.platform.database.first_value import first_value
 
 INTENT_WINDOW_S = 600
@@ -31,7 +31,16 @@ _COUNTED = "select count from checkout_limits where key = %s and expires_at > mi
 _FORGET = "delete from checkout_limits where key = %s"
 
 
-class TooMuchError(Exception):
+class Refusal(StrEnum):
+    """Why we ourselves go no further for now."""
+
+    TOO_MANY_ATTEMPTS = "too_many_attempts"
+    TOO_MANY_CODES_SENT = "too_many_codes_sent"
+    SEND_AGAIN_TOO_SOON = "send_again_too_soon"
+    CODE_NOT_SENT = "code_not_sent"
+
+
+class LimitExceededError(Exception):
     """The customer has to wait; nothing was done."""
 
     def __init__(self, refusal: Refusal) -> None:
@@ -39,7 +48,7 @@ class TooMuchError(Exception):
         self.refusal = refusal
 
 
-class Limits:
+class PaymentLimits:
     """Counts in the transaction of the caller, who holds the intent's lock: what is rolled back was not counted."""
 
     def __init__(self, key: bytes, codes_per_phone: int) -> None:
@@ -55,7 +64,7 @@ class Limits:
     def count_code_sent(self, connection: Connection[Any], intent: UUID, phone: str) -> None:
         refusal = Refusal.TOO_MANY_CODES_SENT
         if self._counted(connection, f"wrong codes/{phone}") >= self._wrong_codes_per_phone:
-            raise TooMuchError(refusal)
+            raise LimitExceededError(refusal)
         self._count(connection, f"codes/{intent}", CODES_PER_INTENT, INTENT_WINDOW_S, refusal)
         self._count(connection, f"phone/{phone}", self._codes_per_phone, PHONE_WINDOW_S, refusal)
 
@@ -79,7 +88,7 @@ class Limits:
     ) -> None:
         values = {"key": self._hash(what), "window": window_s}
         if int(first_value(connection.execute(_COUNT, values))) > most:
-            raise TooMuchError(refusal)
+            raise LimitExceededError(refusal)
 
     def _counted(self, connection: Connection[Any], what: str) -> int:
         row = connection.execute(_COUNTED, (self._hash(what),)).fetchone()

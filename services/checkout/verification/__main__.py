@@ -3,34 +3,20 @@
 import logging
 import sys
 
-from services.checkout.verifying import AT_ONCE, Verifier
-from services.checkout.workshop import set_up
-from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
-from shared.domain.messages import decode
-from shared.domain.topics import CHECKOUT_VERIFY
+from services.checkout.dependencies import build_dependencies
+from services.checkout.verification.verifier import Verifier, verifier_loop
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.encryption import NoSecretKeysError
-from shared.platform.kafka.consumer_loop import ConsumerLoop, ConsumerThread
-from shared.platform.kafka.handlers import BatchHandler
+from shared.platform.kafka.consumer_loop import ConsumerThread
 from shared.platform.process import begin, refuse, stop_on_signal
-from shared.platform.settings import Settings
 from shared.platform.tracing.setup import start_tracing
 from shared.platform.web.operations_server import serve_worker_pages
 
 SERVICE = "checkout-verifier"
 _STOP_PATIENCE_S = 30
 
-_log = logging.getLogger("services.checkout.verifier")
-
-
-def verifier_loop(settings: Settings, verifier: Verifier) -> ConsumerLoop:
-    assert CHECKOUT_VERIFY.group is not None
-    handler = BatchHandler(verifier.verify, AT_ONCE)
-    dead_letters = KafkaDeadLetterProducer(settings.kafka)
-    return ConsumerLoop(
-        settings.kafka, CHECKOUT_VERIFY.group, [CHECKOUT_VERIFY.name], handler, dead_letters, decode=decode
-    )
+_log = logging.getLogger("services.checkout.verification")
 
 
 def main() -> None:
@@ -39,7 +25,7 @@ def main() -> None:
     stop = stop_on_signal()
     database = Database(settings.database, SERVICE, **STEADY_PLANS)
     try:
-        workshop = set_up(settings, database)
+        workshop = build_dependencies(settings, database)
     except NoSecretKeysError as error:
         refuse(SERVICE, error)
     verifier = Verifier(database, workshop.accounts, workshop.following)

@@ -13,32 +13,31 @@ from uuid import UUID
 from psycopg import Connection
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
-from services.checkout.accounts import Account, Accounts
-from services.checkout.codes import Codes, within_tries
-from services.checkout.following import Following
-from services.checkout.limits import Limits, TooMuchError
-from services.checkout.metrics import BEGUN, count_settled
-from services.checkout.providers.port import (
+from services.checkout.metrics import ATTEMPTS_STARTED, count_settled
+from services.checkout.payments.checkout_state import CheckoutState, LastAttempt
+from services.checkout.payments.limits import LimitExceededError, PaymentLimits, Refusal
+from services.checkout.payments.one_time_codes import CodeChallenges, enforce_try_limit
+from services.checkout.payments.settlement import SettlementSideEffects
+from services.checkout.providers.interface import (
     Card,
-    CodeEntered,
-    Payment,
-    ProviderAnswer,
-    Reason,
+    FailureReason,
+    PaymentRequest,
+    ProviderResponse,
+    SubmittedCode,
     Wallet,
 )
-from services.checkout.sentences import Refusal
-from services.checkout.visit import LastAttempt, Visit
-from shared.domain.attempts.provider_exchange import Outcome, Sending, Settled
-from shared.domain.attempts.settlement import lock_attempt, settle_answered
-from shared.domain.attempts.start import begin, repeat_start, send
-from shared.domain.attempts.states import Answer, AnswerOutOfPlaceError
+from services.checkout.providers.registry import ConfiguredProvider, ProviderRegistry
+from shared.domain.attempts.provider_exchange import AttemptOutcome, ProviderRequest, SettlementResult
+from shared.domain.attempts.settlement import lock_attempt, settle_response
+from shared.domain.attempts.start import repeat_start, start_attempt, submit_code
+from shared.domain.attempts.states import ProviderAnswer, UnexpectedAnswerError
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 
 _log = logging.getLogger(__name__)
 
 _SETTLING_S = 25.0
-_NOT_SENT_AGAIN = (Reason.PROVIDER_AWAY, Reason.WAIT_BEFORE_NEXT_CODE)
+_NOT_SENT_AGAIN = (FailureReason.PROVIDER_AWAY, FailureReason.WAIT_BEFORE_NEXT_CODE)
 
 
 class CodeNotSentError(Exception):
@@ -46,27 +45,27 @@ class CodeNotSentError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Payments:
+class PaymentService:
     database: Database
-    accounts: Accounts
-    codes: Codes
-    limits: Limits
+    accounts: ProviderRegistry
+    codes: CodeChallenges
+    limits: PaymentLimits
 
     def pay(
         self,
-        visit: Visit,
+        visit: CheckoutState,
         method: PaymentMethod,
-        account: Account,
+        account: ConfiguredProvider,
         details: Card | Wallet | None,
         *,
         lang: str,
         leave_redirect: bool = False,
-    ) -> Settled:
+    ) -> SettlementResult:
         """Raises AttemptRefusedError or TooMuchError, and has done nothing then."""
         provider = account.provider
         wallet = details if isinstance(details, Wallet) else None
         with self.database.transaction() as connection:
-            sending = begin(
+            sending = start_attempt(
                 connection,
                 visit.intent,
                 method,
@@ -78,46 +77,48 @@ class Payments:
             self.limits.count_attempt(connection, visit.intent)
             if wallet is not None:
                 self.limits.count_code_sent(connection, visit.intent, wallet.phone)
-        BEGUN.labels(method, provider.name).inc()
+        ATTEMPTS_STARTED.labels(method, provider.name).inc()
         answer = provider.start(_payment(visit, sending, method, lang), details)
 
-        def settle(connection: Connection[Any]) -> Settled:
+        def settle(connection: Connection[Any]) -> SettlementResult:
             settled = _taken_in(connection, sending, answer.outcome)
             self._following.keep(connection, sending.attempt, settled, answer, wallet)
-            if wallet is not None and answer.outcome.reason == Reason.PROVIDER_AWAY:
+            if wallet is not None and answer.outcome.reason == FailureReason.PROVIDER_AWAY:
                 self.limits.give_back_code(connection, visit.intent, wallet.phone)
             return settled
 
         return count_settled(self._settle(sending, answer, settle), method, provider.name)
 
-    def confirm(self, visit: Visit, attempt: LastAttempt, code: str, *, lang: str) -> Settled:
+    def confirm(
+        self, visit: CheckoutState, attempt: LastAttempt, code: str, *, lang: str
+    ) -> SettlementResult:
         """Raises AttemptRefusedError or CodeRefusedError, and has done nothing then."""
         with self.database.transaction() as connection:
-            sending = send(connection, attempt.id)
+            sending = submit_code(connection, attempt.id)
             challenge = self.codes.count_try(connection, attempt.id)
             account = self.accounts.of_attempt(connection.cursor(), attempt.account)
-        entered = CodeEntered(code, challenge.continuation, sending.number)
+        entered = SubmittedCode(code, challenge.continuation, sending.number)
         said_so = account.provider.confirm(_payment(visit, sending, attempt.method, lang), entered)
-        answer = within_tries(said_so, challenge)
+        answer = enforce_try_limit(said_so, challenge)
 
-        def settle(connection: Connection[Any]) -> Settled:
+        def settle(connection: Connection[Any]) -> SettlementResult:
             settled = _taken_in(connection, sending, answer.outcome)
             self._following.keep(connection, sending.attempt, settled, answer)
-            if answer.outcome.reason == Reason.PROVIDER_AWAY:
+            if answer.outcome.reason == FailureReason.PROVIDER_AWAY:
                 self.codes.give_back_try(connection, sending.attempt)
-            elif said_so.outcome.reason == Reason.WRONG_CODE:
+            elif said_so.outcome.reason == FailureReason.WRONG_CODE:
                 self._count_wrong_code(connection, sending.attempt)
             return settled
 
         return count_settled(self._settle(sending, answer, settle), attempt.method, account.provider.name)
 
-    def send_again(self, visit: Visit, attempt: LastAttempt, *, lang: str) -> Settled:
+    def send_again(self, visit: CheckoutState, attempt: LastAttempt, *, lang: str) -> SettlementResult:
         """Raises AttemptRefusedError, TooMuchError or CodeNotSentError."""
         with self.database.transaction() as connection:
             sending = repeat_start(connection, attempt.id)
             wallet = self.codes.claim_sending(connection, attempt.id)
             if wallet is None:
-                raise TooMuchError(Refusal.SEND_AGAIN_TOO_SOON)
+                raise LimitExceededError(Refusal.SEND_AGAIN_TOO_SOON)
             self.limits.count_code_sent(connection, visit.intent, wallet.phone)
             account = self.accounts.of_attempt(connection.cursor(), attempt.account)
         answer = account.provider.start(_payment(visit, sending, attempt.method, lang), wallet)
@@ -128,17 +129,17 @@ class Payments:
                 self.limits.give_back_code(connection, visit.intent, wallet.phone)
             raise CodeNotSentError
 
-        def settle(connection: Connection[Any]) -> Settled:
+        def settle(connection: Connection[Any]) -> SettlementResult:
             settled = _taken_in(connection, sending, answer.outcome)
-            if answer.outcome.answer is Answer.NEEDS_CODE:
+            if answer.outcome.answer is ProviderAnswer.NEEDS_CODE:
                 self.codes.sent_again(connection, attempt.id, answer.continuation)
             return settled
 
         return count_settled(self._settle(sending, answer, settle), attempt.method, account.provider.name)
 
     @property
-    def _following(self) -> Following:
-        return Following(self.codes, self.limits)
+    def _following(self) -> SettlementSideEffects:
+        return SettlementSideEffects(self.codes, self.limits)
 
     def _count_wrong_code(self, connection: Connection[Any], attempt: UUID) -> None:
         phone = self.codes.phone(connection, attempt)
@@ -146,8 +147,11 @@ class Payments:
             self.limits.count_wrong_code(connection, phone)
 
     def _settle(
-        self, sending: Sending, answer: ProviderAnswer, settle: Callable[[Connection[Any]], Settled]
-    ) -> Settled:
+        self,
+        sending: ProviderRequest,
+        answer: ProviderResponse,
+        settle: Callable[[Connection[Any]], SettlementResult],
+    ) -> SettlementResult:
         """What a provider has said exists nowhere else: a database that is away for a moment must not lose it."""
         keep_trying = Retrying(
             retry=retry_if_exception_type(DatabaseUnavailableError),
@@ -156,7 +160,7 @@ class Payments:
             reraise=True,
         )
 
-        def settle_once() -> Settled:
+        def settle_once() -> SettlementResult:
             with self.database.transaction() as connection:
                 return settle(connection)
 
@@ -174,16 +178,20 @@ class Payments:
             raise
 
 
-def _taken_in(connection: Connection[Any], sending: Sending, outcome: Outcome) -> Settled:
+def _taken_in(
+    connection: Connection[Any], sending: ProviderRequest, outcome: AttemptOutcome
+) -> SettlementResult:
     try:
-        return settle_answered(connection, sending, outcome)
-    except AnswerOutOfPlaceError as error:
+        return settle_response(connection, sending, outcome)
+    except UnexpectedAnswerError as error:
         # Whatever it meant: somebody has to ask again.
         _log.error("attempt %s: %s", sending.attempt, error)
-        return settle_answered(connection, sending, Outcome(Answer.UNKNOWN))
+        return settle_response(connection, sending, AttemptOutcome(ProviderAnswer.UNKNOWN))
 
 
-def _payment(visit: Visit, sending: Sending, method: PaymentMethod, lang: str) -> Payment:
-    return Payment(
+def _payment(
+    visit: CheckoutState, sending: ProviderRequest, method: PaymentMethod, lang: str
+) -> PaymentRequest:
+    return PaymentRequest(
         sending.attempt, visit.intent, method, visit.amount, visit.currency, lang, sending.is_too_late
     )

@@ -9,10 +9,19 @@ import structlog
 from flask import Blueprint, abort, redirect, request
 from flask.typing import ResponseReturnValue
 
-from services.checkout.accounts import Accounts
-from services.checkout.language import page_url
-from services.checkout.news import Known, News, NewsRefusedError, known_attempt, refuse_unless
-from services.checkout.providers import plutu_returns, sandbox
+from services.checkout.metrics import PROVIDER_NOTIFICATIONS, count_settled
+from services.checkout.pages.language import page_url
+from services.checkout.payments.settlement import (
+    AttemptContext,
+    SettlementSideEffects,
+    find_attempt_context,
+)
+from services.checkout.providers import plutu_notifications, sandbox
+from services.checkout.providers.interface import ProviderResponse
+from services.checkout.providers.registry import ProviderRegistry
+from shared.domain.attempts.provider_exchange import AttemptOutcome, SettlementResult
+from shared.domain.attempts.settlement import settle_notification
+from shared.platform.database.pool import Database
 from shared.platform.settings import SandboxSettings
 from shared.platform.web.languages import DEFAULT, LANGUAGES
 from shared.platform.web.request_context import join_trace
@@ -25,7 +34,40 @@ _UNPROCESSABLE = 422
 _PLUTU = "plutu"
 
 
-def provider_blueprint(news: News, accounts: Accounts, sandbox_settings: SandboxSettings | None) -> Blueprint:
+class NotificationMismatchError(Exception):
+    """It does not fit what we know; nothing was changed."""
+
+
+def require_match(fits: bool, provider: str, why: str) -> None:
+    if not fits:
+        PROVIDER_NOTIFICATIONS.labels(provider, "refused").inc()
+        raise NotificationMismatchError(why)
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationHandler:
+    database: Database
+    following: SettlementSideEffects
+
+    def take_in(self, known: AttemptContext, outcome: AttemptOutcome) -> SettlementResult:
+        """The same news again changes nothing."""
+        with self.database.transaction() as connection:
+            settled = settle_notification(connection, known.attempt, outcome)
+            self.following.keep(connection, known.attempt, settled, ProviderResponse(outcome))
+        PROVIDER_NOTIFICATIONS.labels(known.provider, "accepted").inc()
+        count_settled(settled, known.method, known.provider)
+        log.info(
+            "provider notification settled",
+            attempt=str(known.attempt),
+            provider=known.provider,
+            answer=outcome.answer,
+        )
+        return settled
+
+
+def provider_blueprint(
+    news: NotificationHandler, accounts: ProviderRegistry, sandbox_settings: SandboxSettings | None
+) -> Blueprint:
     blueprint = Blueprint("providers", __name__, url_prefix="/providers")
     plutu = PlutuRoutes(news, accounts)
     blueprint.add_url_rule(
@@ -38,8 +80,8 @@ def provider_blueprint(news: News, accounts: Accounts, sandbox_settings: Sandbox
         routes = SandboxRoutes(news, sandbox_settings)
         blueprint.add_url_rule("/sandbox/notifications", view_func=routes.notification, methods=["POST"])
 
-    @blueprint.errorhandler(NewsRefusedError)
-    def refused(error: NewsRefusedError) -> ResponseReturnValue:
+    @blueprint.errorhandler(NotificationMismatchError)
+    def refused(error: NotificationMismatchError) -> ResponseReturnValue:
         log.error("news of a provider refused", reason=str(error))
         return {"message": str(error)}, _UNPROCESSABLE
 
@@ -48,21 +90,21 @@ def provider_blueprint(news: News, accounts: Accounts, sandbox_settings: Sandbox
 
 @dataclass(frozen=True, slots=True)
 class SandboxRoutes:
-    news: News
+    news: NotificationHandler
     settings: SandboxSettings
 
     def notification(self) -> ResponseReturnValue:
         signature = request.headers.get("Sandbox-Signature", "")
         try:
             told = sandbox.read_notification(request.get_data(), signature, self.settings.secret)
-        except sandbox.NotificationRefusedError as error:
+        except sandbox.UntrustedNotificationError as error:
             log.warning("notification of the sandbox refused", reason=str(error))
             return {"message": str(error)}, _UNAUTHORISED
         known = _known(self.news, told.attempt, sandbox.NAME)
-        refuse_unless(told.intent == known.intent, sandbox.NAME, "it is of another intent")
-        refuse_unless(told.amount == known.amount, sandbox.NAME, "the amount is another one")
-        refuse_unless(told.currency == known.currency, sandbox.NAME, "the currency is another one")
-        refuse_unless(known.reference in (None, told.charge), sandbox.NAME, "it is of another charge")
+        require_match(told.intent == known.intent, sandbox.NAME, "it is of another intent")
+        require_match(told.amount == known.amount, sandbox.NAME, "the amount is another one")
+        require_match(told.currency == known.currency, sandbox.NAME, "the currency is another one")
+        require_match(known.reference in (None, told.charge), sandbox.NAME, "it is of another charge")
         outcome = told.outcome()
         if outcome is not None:
             self.news.take_in(known, outcome)
@@ -71,15 +113,15 @@ class SandboxRoutes:
 
 @dataclass(frozen=True, slots=True)
 class PlutuRoutes:
-    news: News
-    accounts: Accounts
+    news: NotificationHandler
+    accounts: ProviderRegistry
 
     def customer_returns(self, lang: str, attempt: UUID) -> ResponseReturnValue:
         """Whatever it says, the customer ends on their page, which shows how things stand."""
         known = self._known(attempt)
         try:
             self._take_in(known, _received(request.query_string))
-        except (plutu_returns.ReturnRefusedError, NewsRefusedError) as error:
+        except (plutu_notifications.UntrustedNotificationError, NotificationMismatchError) as error:
             log.warning("a customer's return was not believed", attempt=str(attempt), reason=str(error))
         spoken = lang if lang in LANGUAGES else DEFAULT
         return redirect(page_url("pages.show", spoken, intent=known.intent), _SEE_OTHER)
@@ -87,34 +129,34 @@ class PlutuRoutes:
     def callback(self, account: UUID) -> ResponseReturnValue:
         """At the address of any account of the attempt's application: Plutu may know of one only."""
         received = _received_by_callback()
-        named = plutu_returns.attempt_in(dict(received).get("invoice_no", ""))
+        named = plutu_notifications.attempt_in(dict(received).get("invoice_no", ""))
         known = self._known(named) if named is not None else abort(404)
         if not self._is_of_same_application(known, account):
             abort(404)
         try:
             self._take_in(known, received)
-        except plutu_returns.ReturnRefusedError as error:
+        except plutu_notifications.UntrustedNotificationError as error:
             log.warning("a callback was not believed", attempt=str(known.attempt), reason=str(error))
             return {"message": str(error)}, _UNAUTHORISED
         return {"status": "taken in"}
 
-    def _known(self, attempt: UUID) -> Known:
+    def _known(self, attempt: UUID) -> AttemptContext:
         known = _known(self.news, attempt, _PLUTU)
         return known if known.account is not None else abort(404)
 
-    def _is_of_same_application(self, known: Known, account: UUID) -> bool:
+    def _is_of_same_application(self, known: AttemptContext, account: UUID) -> bool:
         assert known.account is not None
         with self.news.database.transaction() as connection:
             cursor = connection.cursor()
             applications = {self.accounts.application_of(cursor, one) for one in (known.account, account)}
         return len(applications) == 1
 
-    def _take_in(self, known: Known, received: Sequence[tuple[str, str]]) -> None:
+    def _take_in(self, known: AttemptContext, received: Sequence[tuple[str, str]]) -> None:
         assert known.account is not None
         with self.news.database.transaction() as connection:
             secrets = self.accounts.plutu_secrets(connection.cursor(), known.account)
-        returned = plutu_returns.read_return(received, secrets)
-        refuse_unless(returned.attempt == known.attempt, _PLUTU, "it is of another attempt")
+        returned = plutu_notifications.read_notification(received, secrets)
+        require_match(returned.attempt == known.attempt, _PLUTU, "it is of another attempt")
         if returned.approved and returned.amount != known.amount:
             # Money may have moved, and nobody else knows of it.
             log.error(
@@ -125,14 +167,14 @@ class PlutuRoutes:
                 transaction=returned.transaction_id,
             )
         fits = not returned.approved or returned.amount == known.amount
-        refuse_unless(fits, _PLUTU, "the amount is another one")
-        self.news.take_in(known, plutu_returns.outcome_of(returned))
+        require_match(fits, _PLUTU, "the amount is another one")
+        self.news.take_in(known, plutu_notifications.outcome_of(returned))
 
 
-def _known(news: News, attempt: UUID, provider: str) -> Known:
+def _known(news: NotificationHandler, attempt: UUID, provider: str) -> AttemptContext:
     """An attempt of this provider's; nobody else may speak of it."""
     with news.database.cursor() as cursor:
-        known = known_attempt(cursor, attempt)
+        known = find_attempt_context(cursor, attempt)
     if known is None or known.provider != provider:
         abort(404)
     join_trace(known.trace, {"mizan.intent": str(known.intent), "mizan.attempt": str(known.attempt)})

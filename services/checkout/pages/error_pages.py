@@ -5,39 +5,39 @@ from flask_babel import gettext as _
 from flask_wtf.csrf import CSRFError
 from werkzeug import exceptions
 
-from services.checkout.language import page_url
-from services.checkout.page import Trouble
+from services.checkout.pages.language import page_url
+from services.checkout.pages.view_models import ErrorPage
 from shared.platform.web.operations import OPERATIONS_PATHS
 
 _FOR_PROGRAMS = ("/providers/sandbox/", "/providers/plutu/callbacks/", *OPERATIONS_PATHS)
 
 
-def is_for_program() -> bool:
+def is_api_request() -> bool:
     return request.path.startswith(_FOR_PROGRAMS)
 
 
-def trouble_page(error: exceptions.HTTPException | None) -> str:
+def render_error_page(error: exceptions.HTTPException | None) -> str:
     """None: we cannot answer at the moment."""
     return render_template("trouble.html", trouble=_away() if error is None else _trouble_of(error))
 
 
-def _trouble_of(error: exceptions.HTTPException) -> Trouble:
+def _trouble_of(error: exceptions.HTTPException) -> ErrorPage:
     if isinstance(error, CSRFError):
-        return Trouble(
+        return ErrorPage(
             _("This page was open for too long"),
             _("What you entered was not sent. Open the payment page again, and allow cookies for it."),
             _again_url(),
         )
     if isinstance(error, exceptions.NotFound):
-        return Trouble(
+        return ErrorPage(
             _("We do not know this link"),
             _("It may be incomplete. Open it again as you received it, or go back to the shop."),
         )
-    return Trouble(_("This did not work"), _("Open the payment page again."), _again_url())
+    return ErrorPage(_("This did not work"), _("Open the payment page again."), _again_url())
 
 
-def _away() -> Trouble:
-    return Trouble(
+def _away() -> ErrorPage:
+    return ErrorPage(
         _("We cannot answer at the moment"),
         _("If you have just paid, do not pay again: open this page again in a moment to see how it went."),
         _again_url(),

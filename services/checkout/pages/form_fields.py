@@ -3,17 +3,32 @@
 The page checks the same while they type; this is what counts.
 """
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
-from services.checkout.digits import digits_in
-from services.checkout.providers.port import Card, Wallet
+from services.checkout.providers.interface import Card, Wallet
 from shared.domain.payment_methods import PaymentMethod, is_card_number
 
+_BETWEEN = frozenset("-‐‑‒–—−./\u00ad")  # noqa: RUF001  dashes that look alike
 
-class FieldTrouble(StrEnum):
+
+def normalize_digits(text: str, *, also: str = "") -> str | None:
+    """The digits alone, as 0 to 9, and the characters of `also`; None when anything else was typed."""
+    kept = []
+    for character in text:
+        if character in also:
+            kept.append(character)
+        elif character.isdecimal():
+            kept.append(str(unicodedata.decimal(character)))
+        elif not (character in _BETWEEN or character.isspace() or unicodedata.category(character) == "Cf"):
+            return None
+    return "".join(kept)
+
+
+class FieldError(StrEnum):
     """The page has a sentence for each."""
 
     METHOD_MISSING = "method_missing"
@@ -33,7 +48,7 @@ class FieldTrouble(StrEnum):
 class InvalidFieldsError(Exception):
     """Field → what is wrong with it. Never what was entered."""
 
-    def __init__(self, troubles: Mapping[str, FieldTrouble]) -> None:
+    def __init__(self, troubles: Mapping[str, FieldError]) -> None:
         super().__init__(", ".join(f"{name}: {trouble}" for name, trouble in troubles.items()))
         self.troubles = troubles
 
@@ -53,12 +68,12 @@ class _Reading:
     """Collects the troubles of all fields, so that a customer is told of them at once."""
 
     fields: Mapping[str, str]
-    troubles: dict[str, FieldTrouble]
+    troubles: dict[str, FieldError]
 
     def text(self, name: str) -> str:
         return self.fields.get(name, "").strip()
 
-    def wrong(self, name: str, trouble: FieldTrouble) -> None:
+    def wrong(self, name: str, trouble: FieldError) -> None:
         self.troubles.setdefault(name, trouble)
 
     def finish(self) -> None:
@@ -66,25 +81,25 @@ class _Reading:
             raise InvalidFieldsError(self.troubles)
 
 
-def method_in(fields: Mapping[str, str]) -> PaymentMethod:
+def parse_method(fields: Mapping[str, str]) -> PaymentMethod:
     try:
         return PaymentMethod(fields.get("method", ""))
     except ValueError:
-        raise InvalidFieldsError({"method": FieldTrouble.METHOD_MISSING}) from None
+        raise InvalidFieldsError({"method": FieldError.METHOD_MISSING}) from None
 
 
-def card_in(fields: Mapping[str, str], today: date) -> Card:
+def parse_card(fields: Mapping[str, str], today: date) -> Card:
     reading = _Reading(fields, {})
     number = _card_number(reading)
     month, year = _expiry(reading, today)
-    security_code = digits_in(reading.text("security_code")) or ""
+    security_code = normalize_digits(reading.text("security_code")) or ""
     if len(security_code) not in (3, 4):
-        reading.wrong("security_code", FieldTrouble.SECURITY_CODE_WRONG)
+        reading.wrong("security_code", FieldError.SECURITY_CODE_WRONG)
     reading.finish()
     return Card(number, month, year, security_code)
 
 
-def wallet_in(fields: Mapping[str, str], method: PaymentMethod, today: date) -> Wallet:
+def parse_wallet(fields: Mapping[str, str], method: PaymentMethod, today: date) -> Wallet:
     reading = _Reading(fields, {})
     phone = _phone(reading, method)
     birth_year = _birth_year(reading, today) if method is PaymentMethod.SADAD else None
@@ -92,23 +107,23 @@ def wallet_in(fields: Mapping[str, str], method: PaymentMethod, today: date) -> 
     return Wallet(phone, birth_year)
 
 
-def code_in(fields: Mapping[str, str], method: PaymentMethod) -> str:
+def parse_code(fields: Mapping[str, str], method: PaymentMethod) -> str:
     text = fields.get("code", "").strip()
-    code = digits_in(text) if text else None
+    code = normalize_digits(text) if text else None
     if not text or code is None:
-        raise InvalidFieldsError({"code": FieldTrouble.CODE_MISSING})
+        raise InvalidFieldsError({"code": FieldError.CODE_MISSING})
     if len(code) != CODE_LENGTHS[method]:
-        raise InvalidFieldsError({"code": FieldTrouble.CODE_WRONG_LENGTH})
+        raise InvalidFieldsError({"code": FieldError.CODE_WRONG_LENGTH})
     return code
 
 
 def _card_number(reading: _Reading) -> str:
     text = reading.text("card_number")
-    digits = digits_in(text) or ""
+    digits = normalize_digits(text) or ""
     if not text:
-        reading.wrong("card_number", FieldTrouble.CARD_NUMBER_MISSING)
+        reading.wrong("card_number", FieldError.CARD_NUMBER_MISSING)
     elif not is_card_number(digits):
-        reading.wrong("card_number", FieldTrouble.CARD_NUMBER_WRONG)
+        reading.wrong("card_number", FieldError.CARD_NUMBER_WRONG)
     return digits
 
 
@@ -116,20 +131,20 @@ def _expiry(reading: _Reading, today: date) -> tuple[int, int]:
     """08/29, 8/2029, 0829, in any digits."""
     text = reading.text("expiry")
     if not text:
-        reading.wrong("expiry", FieldTrouble.EXPIRY_MISSING)
+        reading.wrong("expiry", FieldError.EXPIRY_MISSING)
         return 0, 0
-    digits = digits_in(text, also="/") or ""
+    digits = normalize_digits(text, also="/") or ""
     month_text, _, year_text = digits.partition("/") if "/" in digits else (digits[:2], "/", digits[2:])
     lengths = len(month_text), len(year_text)
     if not (month_text.isdecimal() and year_text.isdecimal() and lengths in _EXPIRY_LENGTHS):
-        reading.wrong("expiry", FieldTrouble.EXPIRY_WRONG)
+        reading.wrong("expiry", FieldError.EXPIRY_WRONG)
         return 0, 0
     month = int(month_text)
     year = int(year_text) if len(year_text) == 4 else 2000 + int(year_text)
     if not 1 <= month <= 12 or year > today.year + _FURTHEST_EXPIRY_YEARS or year < 2000:
-        reading.wrong("expiry", FieldTrouble.EXPIRY_WRONG)
+        reading.wrong("expiry", FieldError.EXPIRY_WRONG)
     elif (year, month) < (today.year, today.month):
-        reading.wrong("expiry", FieldTrouble.EXPIRY_PAST)
+        reading.wrong("expiry", FieldError.EXPIRY_PAST)
     return month, year
 
 
@@ -137,9 +152,9 @@ def _phone(reading: _Reading, method: PaymentMethod) -> str:
     """09xxxxxxxx, +2189xxxxxxxx or 002189xxxxxxxx."""
     text = reading.text("phone")
     if not text:
-        reading.wrong("phone", FieldTrouble.PHONE_MISSING)
+        reading.wrong("phone", FieldError.PHONE_MISSING)
         return ""
-    typed = digits_in(text, also="+") or ""
+    typed = normalize_digits(text, also="+") or ""
     digits = typed.lstrip("+")
     for prefix in ("00218", "218"):
         if digits.startswith(prefix):
@@ -151,13 +166,13 @@ def _phone(reading: _Reading, method: PaymentMethod) -> str:
         and digits.startswith("09")
         and digits[2] in _NETWORKS[method]
     ):
-        reading.wrong("phone", FieldTrouble.PHONE_WRONG)
+        reading.wrong("phone", FieldError.PHONE_WRONG)
     return digits
 
 
 def _birth_year(reading: _Reading, today: date) -> int:
-    digits = digits_in(reading.text("birth_year")) or ""
+    digits = normalize_digits(reading.text("birth_year")) or ""
     year = int(digits) if len(digits) == 4 else 0
     if not _OLDEST_BIRTH_YEAR <= year <= today.year - _YOUNGEST_AGE:
-        reading.wrong("birth_year", FieldTrouble.BIRTH_YEAR_WRONG)
+        reading.wrong("birth_year", FieldError.BIRTH_YEAR_WRONG)
     return year

@@ -8,19 +8,19 @@ from uuid import UUID
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate, validates_schema
 
-from services.sandbox.scripts import Card, Status, Wallet
+from services.sandbox.scripted_outcomes import Card, ChargeStatus, Wallet
 from shared.domain.payment_methods import PaymentMethod
 
 _LONGEST_TEXT = 100
 _LONGEST_URL = 2000
 
 
-class WrongShapeError(Exception):
+class InvalidRequestError(Exception):
     """The text names each wrong field."""
 
 
 @dataclass(frozen=True, slots=True)
-class ChargeAsked:
+class ChargeRequest:
     attempt: UUID
     intent: UUID
     method: PaymentMethod
@@ -32,15 +32,15 @@ class ChargeAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeGiven:
+class CodeSubmission:
     number: int
     """Counts the codes given for this charge: a repeat of one number is the same request."""
     code: str = field(repr=False)
 
 
-def charge_asked(body: bytes) -> ChargeAsked:
+def parse_charge_request(body: bytes) -> ChargeRequest:
     valid = _load(_ChargeSchema(), body)
-    return ChargeAsked(
+    return ChargeRequest(
         attempt=valid["attempt"],
         intent=valid["intent"],
         method=valid["method"],
@@ -51,12 +51,12 @@ def charge_asked(body: bytes) -> ChargeAsked:
     )
 
 
-def code_given(body: bytes) -> CodeGiven:
-    return CodeGiven(**_load(_CodeSchema(), body))
+def parse_code_submission(body: bytes) -> CodeSubmission:
+    return CodeSubmission(**_load(_CodeSchema(), body))
 
 
-def outcome_told(body: bytes) -> Status:
-    return Status(_load(_OutcomeSchema(), body)["outcome"])
+def parse_settlement_outcome(body: bytes) -> ChargeStatus:
+    return ChargeStatus(_load(_OutcomeSchema(), body)["outcome"])
 
 
 def _details(valid: Mapping[str, Any]) -> Card | Wallet:
@@ -126,14 +126,16 @@ class _CodeSchema(_Shape):
 
 
 class _OutcomeSchema(_Shape):
-    outcome = fields.String(required=True, validate=validate.OneOf([Status.PAID, Status.DECLINED]))
+    outcome = fields.String(
+        required=True, validate=validate.OneOf([ChargeStatus.PAID, ChargeStatus.DECLINED])
+    )
 
 
 def _load(schema: Schema, body: bytes) -> dict[str, Any]:
     try:
         valid = schema.load(_object_in(body))
     except ValidationError as error:
-        raise WrongShapeError(" ".join(_problems(error.messages))) from None
+        raise InvalidRequestError(" ".join(_problems(error.messages))) from None
     assert isinstance(valid, dict)
     return valid
 
@@ -144,7 +146,7 @@ def _object_in(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise WrongShapeError("The body must be a JSON object.")
+        raise InvalidRequestError("The body must be a JSON object.")
     return value
 
 

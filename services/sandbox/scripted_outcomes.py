@@ -8,13 +8,13 @@ from enum import StrEnum
 from shared.domain.payment_methods import PaymentMethod, is_card_number
 
 
-class Status(StrEnum):
+class ChargeStatus(StrEnum):
     PAID = "paid"
     DECLINED = "declined"
     NEEDS_CODE = "needs_code"
 
 
-class Reason(StrEnum):
+class DeclineReason(StrEnum):
     DECLINED = "declined"
     INSUFFICIENT_FUNDS = "insufficient_funds"
     NOT_SUBSCRIBED = "not_subscribed"
@@ -22,7 +22,7 @@ class Reason(StrEnum):
     WRONG_PHONE_OR_BIRTH_YEAR = "wrong_phone_or_birth_year"
 
 
-class Script(StrEnum):
+class ScriptedOutcome(StrEnum):
     """What a charge follows. Of all that led to it, this name is what the ledger keeps."""
 
     PAYS = "pays"
@@ -54,39 +54,41 @@ class Wallet:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ChargeResult:
     """How things are with a charge."""
 
-    status: Status
-    reason: Reason | None = None
+    status: ChargeStatus
+    reason: DeclineReason | None = None
 
 
-SILENT = frozenset({Script.PAYS_IN_SILENCE, Script.DECLINES_IN_SILENCE})
+SILENT_OUTCOMES = frozenset({ScriptedOutcome.PAYS_IN_SILENCE, ScriptedOutcome.DECLINES_IN_SILENCE})
 """What these write down is not told for a while."""
 
-_PAID = Standing(Status.PAID)
-_DECLINED = Standing(Status.DECLINED, Reason.DECLINED)
-_INSUFFICIENT_FUNDS = Standing(Status.DECLINED, Reason.INSUFFICIENT_FUNDS)
-_NEEDS_CODE = Standing(Status.NEEDS_CODE)
+_PAID = ChargeResult(ChargeStatus.PAID)
+_DECLINED = ChargeResult(ChargeStatus.DECLINED, DeclineReason.DECLINED)
+_INSUFFICIENT_FUNDS = ChargeResult(ChargeStatus.DECLINED, DeclineReason.INSUFFICIENT_FUNDS)
+_NEEDS_CODE = ChargeResult(ChargeStatus.NEEDS_CODE)
 
 _BEGINNINGS = {
-    Script.PAYS: _PAID,
-    Script.DECLINES: _DECLINED,
-    Script.LACKS_FUNDS: _INSUFFICIENT_FUNDS,
-    Script.PAYS_IN_SILENCE: _PAID,
-    Script.DECLINES_IN_SILENCE: _DECLINED,
-    Script.ASKS_FOR_CODE: _NEEDS_CODE,
-    Script.ASKS_FOR_CODE_AND_LACKS_FUNDS: _NEEDS_CODE,
-    Script.NOT_SUBSCRIBED: Standing(Status.DECLINED, Reason.NOT_SUBSCRIBED),
-    Script.WRONG_PHONE_OR_BIRTH_YEAR: Standing(Status.DECLINED, Reason.WRONG_PHONE_OR_BIRTH_YEAR),
+    ScriptedOutcome.PAYS: _PAID,
+    ScriptedOutcome.DECLINES: _DECLINED,
+    ScriptedOutcome.LACKS_FUNDS: _INSUFFICIENT_FUNDS,
+    ScriptedOutcome.PAYS_IN_SILENCE: _PAID,
+    ScriptedOutcome.DECLINES_IN_SILENCE: _DECLINED,
+    ScriptedOutcome.ASKS_FOR_CODE: _NEEDS_CODE,
+    ScriptedOutcome.ASKS_FOR_CODE_AND_LACKS_FUNDS: _NEEDS_CODE,
+    ScriptedOutcome.NOT_SUBSCRIBED: ChargeResult(ChargeStatus.DECLINED, DeclineReason.NOT_SUBSCRIBED),
+    ScriptedOutcome.WRONG_PHONE_OR_BIRTH_YEAR: ChargeResult(
+        ChargeStatus.DECLINED, DeclineReason.WRONG_PHONE_OR_BIRTH_YEAR
+    ),
 }
 _CARDS = {
-    "4000000000000002": Script.DECLINES,
-    "4000000000009995": Script.LACKS_FUNDS,
-    "6395043835180860": Script.ASKS_FOR_CODE,
-    "4000000000000077": Script.PAYS_IN_SILENCE,
-    "4000000000000341": Script.DECLINES_IN_SILENCE,
-    "4000000000000259": Script.DECLINES,
+    "4000000000000002": ScriptedOutcome.DECLINES,
+    "4000000000009995": ScriptedOutcome.LACKS_FUNDS,
+    "6395043835180860": ScriptedOutcome.ASKS_FOR_CODE,
+    "4000000000000077": ScriptedOutcome.PAYS_IN_SILENCE,
+    "4000000000000341": ScriptedOutcome.DECLINES_IN_SILENCE,
+    "4000000000000259": ScriptedOutcome.DECLINES,
 }
 _PHONES = {
     PaymentMethod.SADAD: re.compile(r"09[13][0-9]{7}"),
@@ -97,45 +99,49 @@ _SADAD_SUBSCRIBER = Wallet("0913632323", 1999)
 _RIGHT_CODES = {PaymentMethod.CARD: "111111", PaymentMethod.SADAD: "111111", PaymentMethod.ADFALI: "1111"}
 
 
-def script_of(method: PaymentMethod, details: Card | Wallet, today: date) -> Script:
+def scripted_outcome(method: PaymentMethod, details: Card | Wallet, today: date) -> ScriptedOutcome:
     if isinstance(details, Card):
         return _script_of_card(details, today)
     return _script_of_wallet(method, details)
 
 
-def beginning(script: Script) -> Standing:
+def initial_result(script: ScriptedOutcome) -> ChargeResult:
     return _BEGINNINGS[script]
 
 
-def after_code(script: Script, method: PaymentMethod, code: str) -> Standing:
+def result_after_code(script: ScriptedOutcome, method: PaymentMethod, code: str) -> ChargeResult:
     """Where a charge stands that asked for a code and was given this one."""
-    if script is Script.ASKS_FOR_CODE_AND_LACKS_FUNDS:
+    if script is ScriptedOutcome.ASKS_FOR_CODE_AND_LACKS_FUNDS:
         return _INSUFFICIENT_FUNDS
-    return _PAID if code == _RIGHT_CODES[method] else Standing(Status.NEEDS_CODE, Reason.WRONG_CODE)
+    return (
+        _PAID
+        if code == _RIGHT_CODES[method]
+        else ChargeResult(ChargeStatus.NEEDS_CODE, DeclineReason.WRONG_CODE)
+    )
 
 
-def after_settling(before: Standing, outcome: Status) -> Standing:
+def result_after_settlement(before: ChargeResult, outcome: ChargeStatus) -> ChargeResult:
     """Whatever it was before, except that paid stays paid."""
-    if before.status is Status.PAID or outcome is Status.PAID:
+    if before.status is ChargeStatus.PAID or outcome is ChargeStatus.PAID:
         return _PAID
-    return before if before.status is Status.DECLINED else _DECLINED
+    return before if before.status is ChargeStatus.DECLINED else _DECLINED
 
 
-def _script_of_card(card: Card, today: date) -> Script:
+def _script_of_card(card: Card, today: date) -> ScriptedOutcome:
     is_expired = (card.expiry_year, card.expiry_month) < (today.year, today.month)
     if is_expired or not is_card_number(card.number):
-        return Script.DECLINES
-    return _CARDS.get(card.number, Script.PAYS)
+        return ScriptedOutcome.DECLINES
+    return _CARDS.get(card.number, ScriptedOutcome.PAYS)
 
 
-def _script_of_wallet(method: PaymentMethod, wallet: Wallet) -> Script:
+def _script_of_wallet(method: PaymentMethod, wallet: Wallet) -> ScriptedOutcome:
     if not _PHONES[method].fullmatch(wallet.phone):
-        return Script.WRONG_PHONE_OR_BIRTH_YEAR
+        return ScriptedOutcome.WRONG_PHONE_OR_BIRTH_YEAR
     if wallet.phone.endswith("000"):
-        return Script.NOT_SUBSCRIBED
+        return ScriptedOutcome.NOT_SUBSCRIBED
     if wallet.phone.endswith("995"):
-        return Script.ASKS_FOR_CODE_AND_LACKS_FUNDS
+        return ScriptedOutcome.ASKS_FOR_CODE_AND_LACKS_FUNDS
     is_known = method is PaymentMethod.SADAD and wallet.phone == _SADAD_SUBSCRIBER.phone
     if is_known and wallet.birth_year != _SADAD_SUBSCRIBER.birth_year:
-        return Script.WRONG_PHONE_OR_BIRTH_YEAR
-    return Script.ASKS_FOR_CODE
+        return ScriptedOutcome.WRONG_PHONE_OR_BIRTH_YEAR
+    return ScriptedOutcome.ASKS_FOR_CODE

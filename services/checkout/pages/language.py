@@ -21,7 +21,7 @@ def page_url(endpoint: str, lang: str | None = None, **values: Any) -> str:
     return url_for(endpoint, **values)
 
 
-def speak_languages(app: Flask) -> None:
+def register_languages(app: Flask) -> None:
     Babel(app, default_locale=DEFAULT, locale_selector=current_language)
 
     @app.context_processor

@@ -6,12 +6,12 @@ from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
 
-from shared.domain.attempts.provider_exchange import Outcome
-from shared.domain.attempts.states import Answer, AttemptState
+from shared.domain.attempts.provider_exchange import AttemptOutcome
+from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.payment_methods import PaymentMethod
 
 
-class Reason(StrEnum):
+class FailureReason(StrEnum):
     """Why money was not taken, or why a code is asked for once more. The page has a sentence for each."""
 
     DECLINED = "declined"
@@ -30,7 +30,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Payment:
+class PaymentRequest:
     """What is paid. The attempt's id is the idempotency key: a provider that sees it twice charges once."""
 
     attempt: UUID
@@ -63,8 +63,8 @@ class Wallet:
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderAnswer:
-    outcome: Outcome
+class ProviderResponse:
+    outcome: AttemptOutcome
     continuation: str | None = None
     """What it wants to see again beside the code; only with needs_code."""
     redirect_url: str | None = None
@@ -72,7 +72,7 @@ class ProviderAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeEntered:
+class SubmittedCode:
     code: str = field(repr=False)
     continuation: str | None
     number: int
@@ -90,16 +90,20 @@ class Provider(Protocol):
     def takes(self, amount: int) -> bool:
         """Whether it can charge exactly that much."""
 
-    def start(self, payment: Payment, details: Card | Wallet | None) -> ProviderAnswer:
+    def start(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
         """Charges a card, sends a code to a phone (again, where it was before), or opens a page of its own."""
 
-    def confirm(self, payment: Payment, entered: CodeEntered) -> ProviderAnswer: ...
+    def confirm(self, payment: PaymentRequest, entered: SubmittedCode) -> ProviderResponse: ...
 
-    def status(self, payment: Payment) -> ProviderAnswer:
+    def status(self, payment: PaymentRequest) -> ProviderResponse:
         """What became of it."""
 
 
-def said(
-    answer: Answer, reason: Reason | None = None, reference: str | None = None, *, can_be_asked: bool = True
-) -> ProviderAnswer:
-    return ProviderAnswer(Outcome(answer, reason, reference, can_be_asked))
+def build_response(
+    answer: ProviderAnswer,
+    reason: FailureReason | None = None,
+    reference: str | None = None,
+    *,
+    can_be_asked: bool = True,
+) -> ProviderResponse:
+    return ProviderResponse(AttemptOutcome(answer, reason, reference, can_be_asked))

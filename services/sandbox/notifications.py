@@ -7,22 +7,22 @@ import structlog
 from requests import RequestException, Session
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt
 
+from services.sandbox.charges import SIGNATURE_HEADER, ChargeNotification, sign
 from services.sandbox.ledger import Ledger
-from services.sandbox.notification import SIGNATURE_HEADER, Notification, signature_of
 from shared.platform.backoff import growing_pause
 
-LIMIT_S = 5.0
-REPEATS = 8
+TIMEOUT_S = 5.0
+MAX_RETRIES = 8
 
 log = structlog.get_logger(__name__)
 
 
-class Notifier:
+class NotificationSender:
     def __init__(self, ledger: Ledger, secret: str) -> None:
         self._ledger = ledger
         self._secret = secret
 
-    def send(self, notification: Notification) -> bool:
+    def send(self, notification: ChargeNotification) -> bool:
         """Whether it was taken at the first try; if not, it is repeated."""
         if self._deliver(notification):
             return True
@@ -36,20 +36,20 @@ class Notifier:
         for notification in pending:
             self._repeat_in_background(notification)
 
-    def _repeat_in_background(self, notification: Notification) -> None:
+    def _repeat_in_background(self, notification: ChargeNotification) -> None:
         Thread(target=self._repeat, args=(notification,), name="notification", daemon=True).start()
 
-    def _repeat(self, notification: Notification) -> None:
+    def _repeat(self, notification: ChargeNotification) -> None:
         sleep(growing_pause(1))
         repeating = Retrying(
-            stop=stop_after_attempt(REPEATS),
+            stop=stop_after_attempt(MAX_RETRIES),
             wait=_pause,
             retry=retry_if_result(lambda is_delivered: not is_delivered),
             retry_error_callback=lambda _: self._give_up(notification),
         )
         repeating(self._deliver, notification)
 
-    def _deliver(self, notification: Notification) -> bool:
+    def _deliver(self, notification: ChargeNotification) -> bool:
         trouble = self._post(notification)
         if trouble:
             log.warning(
@@ -63,13 +63,13 @@ class Notifier:
             books.mark_delivered(notification.id)
         return True
 
-    def _post(self, notification: Notification) -> str | None:
+    def _post(self, notification: ChargeNotification) -> str | None:
         """What went wrong, if anything did."""
         body = notification.body.encode()
         headers = {
             "Content-Type": "application/json",
             "Connection": "close",
-            SIGNATURE_HEADER: signature_of(body, self._secret),
+            SIGNATURE_HEADER: sign(body, self._secret),
         }
         with Session() as session:
             # Neither a proxy nor credentials out of somebody's home directory.
@@ -79,7 +79,7 @@ class Notifier:
                     notification.url,
                     data=body,
                     headers=headers,
-                    timeout=LIMIT_S,
+                    timeout=TIMEOUT_S,
                     allow_redirects=False,
                     stream=True,
                 ) as answer:
@@ -87,7 +87,7 @@ class Notifier:
             except RequestException as error:
                 return type(error).__name__
 
-    def _give_up(self, notification: Notification) -> None:
+    def _give_up(self, notification: ChargeNotification) -> None:
         log.error("notification given up", notification=notification.id, charge=notification.charge)
         with self._ledger.transaction() as books:
             books.mark_given_up(notification.id)

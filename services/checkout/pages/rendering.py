@@ -5,14 +5,22 @@ from dataclasses import replace
 
 from flask import render_template, session
 
-from services.checkout.accounts import Account
-from services.checkout.codes import Challenge
-from services.checkout.form_fields import CODE_LENGTHS
-from services.checkout.language import current_language, page_url
-from services.checkout.page import Choice, CodeForm, Expired, OpenRedirect, Page, PaymentForm, Receipt
-from services.checkout.providers.port import Reason
-from services.checkout.sentences import DEFAULT_FAILURE, METHODS, SENTENCES
-from services.checkout.visit import LastAttempt, Visit
+from services.checkout.pages.form_fields import CODE_LENGTHS
+from services.checkout.pages.labels import METHOD_LABELS, error_message
+from services.checkout.pages.language import current_language, page_url
+from services.checkout.pages.view_models import (
+    CodeForm,
+    ExpiredNotice,
+    IntentSummary,
+    MethodChoice,
+    OpenRedirect,
+    PaymentForm,
+    Receipt,
+)
+from services.checkout.payments.checkout_state import CheckoutState, LastAttempt
+from services.checkout.payments.one_time_codes import CodeChallenge
+from services.checkout.providers.interface import FailureReason
+from services.checkout.providers.registry import ConfiguredProvider
 from shared.domain.attempts.states import AttemptState
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.web.languages import amount_text, moment_text
@@ -21,21 +29,21 @@ _PAYING = "paying"
 """In the browser's cookie: the intent that it has just paid, or tried to."""
 _SENT_AGAIN = "sent_again"
 
-Offered = Mapping[PaymentMethod, Account]
+Offered = Mapping[PaymentMethod, ConfiguredProvider]
 
 
-def remember_paying(visit: Visit) -> None:
+def remember_paying(visit: CheckoutState) -> None:
     session[_PAYING] = str(visit.intent)
 
 
-def ready_page(visit: Visit, offered: Offered, form: PaymentForm | None = None) -> str:
+def ready_page(visit: CheckoutState, offered: Offered, form: PaymentForm | None = None) -> str:
     """`form` holds what a customer has entered, to be shown again with what is wrong with it."""
     page = _page(visit)
     if not offered:
         return render_template("no_method.html", page=page)
     made = form or PaymentForm((), _last_method(visit, offered), failure=_failure(visit.attempt))
     choices = [
-        Choice(method, str(METHODS[method]), has_fields=_has_fields(method, account))
+        MethodChoice(method, str(METHOD_LABELS[method]), has_fields=_has_fields(method, account))
         for method, account in offered.items()
     ]
     leaves = visit.attempt is not None and visit.attempt.state is AttemptState.AWAITING_REDIRECT
@@ -44,9 +52,9 @@ def ready_page(visit: Visit, offered: Offered, form: PaymentForm | None = None) 
 
 
 def code_page(
-    visit: Visit,
+    visit: CheckoutState,
     attempt: LastAttempt,
-    challenge: Challenge,
+    challenge: CodeChallenge,
     *,
     error: str | None = None,
     notice: str | None = None,
@@ -55,7 +63,7 @@ def code_page(
     form = CodeForm(
         url=page_url("pages.confirm", intent=visit.intent),
         attempt=attempt.id,
-        method_label=str(METHODS[attempt.method]),
+        method_label=str(METHOD_LABELS[attempt.method]),
         length=CODE_LENGTHS[attempt.method],
         phone_hint=challenge.phone_hint,
         send_again_url=page_url("pages.send_again", intent=visit.intent) if can_send_again else None,
@@ -68,7 +76,7 @@ def code_page(
     return render_template("code.html", page=_page(visit), code=form)
 
 
-def redirect_page(visit: Visit) -> str:
+def redirect_page(visit: CheckoutState) -> str:
     redirect = OpenRedirect(
         provider_url=page_url("pages.leave", intent=visit.intent),
         change_url=page_url("pages.show", intent=visit.intent, change=1),
@@ -76,46 +84,44 @@ def redirect_page(visit: Visit) -> str:
     return render_template("redirect_open.html", page=_page(visit), redirect=redirect)
 
 
-def leaving_page(visit: Visit, provider_url: str) -> str:
+def leaving_page(visit: CheckoutState, provider_url: str) -> str:
     return render_template("leave.html", page=_page(visit), redirect_url=provider_url)
 
 
-def processing_page(visit: Visit) -> str:
+def processing_page(visit: CheckoutState) -> str:
     return render_template("processing.html", page=_page(visit))
 
 
-def receipt_page(visit: Visit) -> str:
+def receipt_page(visit: CheckoutState) -> str:
     assert visit.attempt is not None
     receipt = Receipt(
         paid_at=moment_text(visit.attempt.updated_at, current_language()),
-        method_label=str(METHODS[visit.attempt.method]),
+        method_label=str(METHOD_LABELS[visit.attempt.method]),
         goes_on=session.pop(_PAYING, None) == str(visit.intent),
     )
     return render_template("receipt.html", page=_page(visit), receipt=receipt)
 
 
-def expired_page(visit: Visit) -> str:
+def expired_page(visit: CheckoutState) -> str:
     attempt = visit.attempt
-    expired = Expired(may_be_paid=attempt is not None and attempt.state is AttemptState.AWAITING_REDIRECT)
+    expired = ExpiredNotice(
+        may_be_paid=attempt is not None and attempt.state is AttemptState.AWAITING_REDIRECT
+    )
     return render_template("expired.html", page=_page(visit), expired=expired)
 
 
-def remember_sent_again(visit: Visit) -> None:
+def remember_sent_again(visit: CheckoutState) -> None:
     session[_SENT_AGAIN] = str(visit.intent)
 
 
-def was_sent_again(visit: Visit) -> bool:
+def was_sent_again(visit: CheckoutState) -> bool:
     """Once: it is said on the page that follows."""
     return bool(session.pop(_SENT_AGAIN, None) == str(visit.intent))
 
 
-def sentence_for(reason: str | None) -> str:
-    return str(next((text for known, text in SENTENCES.items() if known == reason), DEFAULT_FAILURE))
-
-
-def _page(visit: Visit) -> Page:
+def _page(visit: CheckoutState) -> IntentSummary:
     lang = current_language()
-    return Page(
+    return IntentSummary(
         merchant=visit.merchant,
         description=visit.description,
         amount=amount_text(visit.amount, visit.currency, lang),
@@ -127,11 +133,11 @@ def _page(visit: Visit) -> Page:
     )
 
 
-def _has_fields(method: PaymentMethod, account: Account) -> bool:
+def _has_fields(method: PaymentMethod, account: ConfiguredProvider) -> bool:
     return account.provider.beginning(method) is not AttemptState.AWAITING_REDIRECT
 
 
-def _last_method(visit: Visit, offered: Offered) -> PaymentMethod:
+def _last_method(visit: CheckoutState, offered: Offered) -> PaymentMethod:
     if visit.attempt is not None and visit.attempt.method in offered:
         return visit.attempt.method
     return next(iter(offered))
@@ -140,10 +146,10 @@ def _last_method(visit: Visit, offered: Offered) -> PaymentMethod:
 def _failure(attempt: LastAttempt | None) -> str | None:
     if attempt is None or attempt.state is not AttemptState.DECLINED:
         return None
-    return sentence_for(attempt.reason)
+    return error_message(attempt.reason)
 
 
-def _code_trouble(attempt: LastAttempt, challenge: Challenge) -> str | None:
+def _code_trouble(attempt: LastAttempt, challenge: CodeChallenge) -> str | None:
     if challenge.is_expired:
-        return sentence_for(Reason.CODE_EXPIRED)
-    return sentence_for(attempt.reason) if attempt.reason else None
+        return error_message(FailureReason.CODE_EXPIRED)
+    return error_message(attempt.reason) if attempt.reason else None

@@ -1,17 +1,26 @@
-"""Which provider an application's customers pay through, method by method."""
+"""A provider whose answers are timed and counted, whichever it is."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 from uuid import UUID
 
 from psycopg import Cursor
 
-from services.checkout.providers.plutu import Plutu, PlutuCredentials
-from services.checkout.providers.port import Provider
-from services.checkout.providers.sandbox import Sandbox
-from services.checkout.providers.timed import Timed
+from services.checkout.metrics import PROVIDER_CALLS
+from services.checkout.providers.interface import (
+    Card,
+    FailureReason,
+    PaymentRequest,
+    Provider,
+    ProviderResponse,
+    SubmittedCode,
+    Wallet,
+)
+from services.checkout.providers.plutu import PlutuCredentials, PlutuProvider
+from services.checkout.providers.sandbox import SandboxProvider
 from shared.domain.applications.provider_accounts import (
     Adapter,
     ProviderAccount,
@@ -19,15 +28,46 @@ from shared.domain.applications.provider_accounts import (
     find_account,
     get_account,
 )
+from shared.domain.attempts.states import AttemptState
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.encryption import CannotOpenSealError, SecretBox
 from shared.platform.settings import Settings
+
+
+class TimedProvider:
+    def __init__(self, provider: Provider) -> None:
+        self.name = provider.name
+        self._provider = provider
+
+    def beginning(self, method: PaymentMethod) -> AttemptState:
+        return self._provider.beginning(method)
+
+    def takes(self, amount: int) -> bool:
+        return self._provider.takes(amount)
+
+    def start(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
+        return self._timed("start", lambda: self._provider.start(payment, details))
+
+    def confirm(self, payment: PaymentRequest, entered: SubmittedCode) -> ProviderResponse:
+        return self._timed("confirm", lambda: self._provider.confirm(payment, entered))
+
+    def status(self, payment: PaymentRequest) -> ProviderResponse:
+        return self._timed("status", lambda: self._provider.status(payment))
+
+    def _timed(self, verb: str, ask: Callable[[], ProviderResponse]) -> ProviderResponse:
+        began = perf_counter()
+        answer = ask()
+        is_away = answer.outcome.reason == FailureReason.PROVIDER_AWAY
+        said = "unreachable" if is_away else answer.outcome.answer
+        PROVIDER_CALLS.labels(self.name, verb, said).observe(perf_counter() - began)
+        return answer
+
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ConfiguredProvider:
     """A provider with its credentials."""
 
     id: UUID | None
@@ -35,18 +75,18 @@ class Account:
     provider: Provider
 
 
-class AccountUnusableError(Exception):
+class ProviderNotConfiguredError(Exception):
     """The provider of an attempt cannot be talked to here: its adapter is not configured any more."""
 
 
-class Accounts:
+class ProviderRegistry:
     def __init__(self, settings: Settings, box: SecretBox) -> None:
         self._settings = settings
         self._box = box
 
     def offered(
         self, cursor: Cursor[Any], application_id: UUID, methods: Iterable[PaymentMethod], amount: int
-    ) -> dict[PaymentMethod, Account]:
+    ) -> dict[PaymentMethod, ConfiguredProvider]:
         """The enabled methods through which exactly this much can be paid, in the order of the page."""
         enabled = set(methods)
         own = current_accounts(cursor, application_id)
@@ -57,11 +97,11 @@ class Accounts:
             if account is not None and account.provider.takes(amount)
         }
 
-    def of_attempt(self, cursor: Cursor[Any], account_id: UUID | None) -> Account:
+    def of_attempt(self, cursor: Cursor[Any], account_id: UUID | None) -> ConfiguredProvider:
         """The one that it began with."""
         account = self._account(None if account_id is None else get_account(cursor, account_id))
         if account is None:
-            raise AccountUnusableError(f"account {account_id or 'of the sandbox'} cannot be used here")
+            raise ProviderNotConfiguredError(f"account {account_id or 'of the sandbox'} cannot be used here")
         return account
 
     def plutu_secrets(self, cursor: Cursor[Any], account_id: UUID) -> list[str]:
@@ -86,22 +126,26 @@ class Accounts:
             _log.error("%s", error)
             return None
 
-    def _account(self, own: ProviderAccount | None) -> Account | None:
+    def _account(self, own: ProviderAccount | None) -> ConfiguredProvider | None:
         if own is not None and own.adapter is Adapter.PLUTU:
             credentials = self._opened(own)
-            return None if credentials is None else Account(own.id, Timed(self._plutu(credentials)))
+            return (
+                None
+                if credentials is None
+                else ConfiguredProvider(own.id, TimedProvider(self._plutu(credentials)))
+            )
         sandbox = self._settings.sandbox
         if sandbox is None:
             return None
         checkout_url = sandbox.notify_url or self._settings.public_urls.checkout
         notify_url = f"{checkout_url}/providers/sandbox/notifications"
         timeout_s = self._settings.checkout.provider_timeout_s
-        provider = Timed(Sandbox(sandbox, notify_url, timeout_s))
-        return Account(None if own is None else own.id, provider)
+        provider = TimedProvider(SandboxProvider(sandbox, notify_url, timeout_s))
+        return ConfiguredProvider(None if own is None else own.id, provider)
 
-    def _plutu(self, credentials: Mapping[str, str]) -> Plutu:
+    def _plutu(self, credentials: Mapping[str, str]) -> PlutuProvider:
         checkout = self._settings.checkout
-        return Plutu(
+        return PlutuProvider(
             checkout.plutu_url,
             PlutuCredentials(**credentials),
             return_url_base=self._settings.public_urls.checkout,

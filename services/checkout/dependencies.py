@@ -1,0 +1,37 @@
+"""What the pages and the verifier are both made of."""
+
+from dataclasses import dataclass
+
+from services.checkout.metrics import initialize_series
+from services.checkout.payments.limits import PaymentLimits
+from services.checkout.payments.one_time_codes import CodeChallenges
+from services.checkout.payments.payment_service import PaymentService
+from services.checkout.payments.settlement import SettlementSideEffects
+from services.checkout.providers.registry import ProviderRegistry
+from shared.domain.applications.provider_accounts import Adapter
+from shared.platform.database.pool import Database
+from shared.platform.encryption import SecretBox, derived_key
+from shared.platform.settings import Settings
+
+SERVICE = "checkout"
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    accounts: ProviderRegistry
+    payments: PaymentService
+    following: SettlementSideEffects
+
+
+def build_dependencies(settings: Settings, database: Database) -> Dependencies:
+    """Raises NoSecretKeysError where there is nothing to seal with."""
+    box = SecretBox(settings.secret_keys)
+    initialize_series([Adapter.PLUTU] if settings.sandbox is None else [Adapter.PLUTU, Adapter.SANDBOX])
+    accounts = ProviderRegistry(settings, box)
+    codes = CodeChallenges(box)
+    # The oldest key stays longest while keys are rotated: all processes have it.
+    key = derived_key(settings.secret_keys[-1], "checkout limits")
+    limits = PaymentLimits(key, settings.checkout.codes_per_phone)
+    return Dependencies(
+        accounts, PaymentService(database, accounts, codes, limits), SettlementSideEffects(codes, limits)
+    )

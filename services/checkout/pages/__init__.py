@@ -1,0 +1,1 @@
+"""What customers see: views, forms, texts, languages and error pages."""

@@ -1,0 +1,63 @@
+"""What the page says for each thing that can be wrong; the catalogues have the same in Arabic."""
+
+from flask_babel import lazy_gettext as _
+
+from services.checkout.pages.form_fields import FieldError
+from services.checkout.payments.limits import Refusal
+from services.checkout.providers.interface import FailureReason
+from shared.domain.payment_methods import PaymentMethod
+
+CODE_SENT_AGAIN = _("A new code was sent.")
+
+
+METHOD_LABELS = {
+    PaymentMethod.CARD: _("Bank card"),
+    PaymentMethod.SADAD: _("Sadad"),
+    PaymentMethod.ADFALI: _("Adfali"),
+}
+
+ERROR_MESSAGES = {
+    FailureReason.DECLINED: _("The payment was declined. Try again, or pay in another way."),
+    FailureReason.INSUFFICIENT_FUNDS: _("There is not enough money in this account. Nothing was taken."),
+    FailureReason.NOT_SUBSCRIBED: _("This phone number is not registered with the wallet."),
+    FailureReason.WRONG_PHONE: _("The wallet does not know this phone number."),
+    FailureReason.WRONG_PHONE_OR_BIRTH_YEAR: _(
+        "The wallet does not know this phone number with this birth year."
+    ),
+    FailureReason.WRONG_CODE: _("This code is not right. Check the message and try again."),
+    FailureReason.CODE_EXPIRED: _("This code is no longer valid. Have a new one sent."),
+    FailureReason.TOO_MANY_CODES: _("Too many wrong codes. Begin again to receive a new one."),
+    FailureReason.WAIT_BEFORE_NEXT_CODE: _(
+        "A code was sent a moment ago. Wait a little before asking for another one."
+    ),
+    FailureReason.AMOUNT_NOT_ALLOWED: _("This amount cannot be paid in this way. Choose another way to pay."),
+    FailureReason.ACCOUNT_TROUBLE: _("This way to pay does not work at the moment. Choose another one."),
+    FailureReason.LEFT_BY_CUSTOMER: _("The payment was canceled on the bank's page. Nothing was taken."),
+    FailureReason.PROVIDER_AWAY: _(
+        "The payment provider does not answer. Nothing was taken; try again in a moment."
+    ),
+    Refusal.TOO_MANY_ATTEMPTS: _("There were too many attempts. Wait a while and try again."),
+    Refusal.TOO_MANY_CODES_SENT: _("Too many codes were sent. Wait a while and try again."),
+    Refusal.SEND_AGAIN_TOO_SOON: _("The code was sent a moment ago. Wait a little before asking again."),
+    Refusal.CODE_NOT_SENT: _("The code could not be sent. Try again in a moment."),
+    FieldError.METHOD_MISSING: _("Choose how to pay."),
+    FieldError.CARD_NUMBER_MISSING: _("Enter the number on your card."),
+    FieldError.CARD_NUMBER_WRONG: _("This card number is not right. Check its digits."),
+    FieldError.EXPIRY_MISSING: _("Enter the expiry date of your card: month and year."),
+    FieldError.EXPIRY_WRONG: _("Enter the month and the year as on your card, for example 08/29."),
+    FieldError.EXPIRY_PAST: _("This card has expired."),
+    FieldError.SECURITY_CODE_WRONG: _("Enter the 3 or 4 digits of the security code."),
+    FieldError.PHONE_MISSING: _("Enter the phone number of your wallet."),
+    FieldError.PHONE_WRONG: _("This phone number is not right. Enter it as 0912345678."),
+    FieldError.BIRTH_YEAR_WRONG: _("Enter your birth year in four digits."),
+    FieldError.CODE_MISSING: _("Enter the code that you received."),
+    FieldError.CODE_WRONG_LENGTH: _("The code has another number of digits. Check the message."),
+}
+
+DEFAULT_ERROR_MESSAGE = ERROR_MESSAGES[FailureReason.DECLINED]
+
+
+def error_message(reason: str | None) -> str:
+    return str(
+        next((text for known, text in ERROR_MESSAGES.items() if known == reason), DEFAULT_ERROR_MESSAGE)
+    )

@@ -1,0 +1,1 @@
+"""Payments of customers: start, confirm with a one-time code, limits, settlement."""

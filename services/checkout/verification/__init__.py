@@ -1,0 +1,1 @@
+"""The verifier: asks providers for the outcome of attempts that are still unknown."""
