@@ -101,7 +101,7 @@ def test_a_later_statement_of_the_batch_fails(
         raise DatabaseUnavailableError("connection lost")
 
     with monkeypatch.context() as broken:
-        broken.setattr(recording, "park", fails)
+        broken.setattr(recording, "set_aside", fails)
         with pytest.raises(DatabaseUnavailableError):
             record()
     record()
