@@ -1,1 +1,1 @@
-"""Webhooks: signs what happened, sends it to the merchants, records and retries (§6)."""
+"""The webhook service: signs events, sends them to merchants, records each try and retries (§6)."""

@@ -1,6 +1,7 @@
-"""The webhook service's process: its consumers in threads, and its operations pages.
+"""Runs the webhook service: its consumers, each in a thread, and its health and metrics pages.
 
-Usage: python -m services.webhooks [intake] [deliver] [slow] [resend] [delay]; without a name, all of them.
+Usage: python -m services.webhooks [intake] [deliver] [slow] [resend] [delay]
+Without a name, all consumers run.
 """
 
 import gc
@@ -18,7 +19,7 @@ from shared.platform.tracing.setup import start_tracing
 from shared.platform.web.operations_server import serve_worker_pages
 
 SERVICE = "webhooks"
-_STOP_PATIENCE_S = 30
+_STOP_TIMEOUT_S = 30
 
 _log = logging.getLogger("services.webhooks")
 
@@ -30,14 +31,14 @@ def main() -> None:
     _allow_many_connections()
     database = Database(settings.database, SERVICE, **STEADY_PLANS)
     try:
-        roles = select_consumers(sys.argv[1:])
-        workshop = ConsumerFactory(settings, database)
+        consumers = select_consumers(sys.argv[1:])
+        factory = ConsumerFactory(settings, database)
     except (UnknownConsumerError, NoSecretKeysError) as error:
         refuse(SERVICE, error)
-    threads = [ConsumerThread(role.name, workshop.loop(role), stop) for role in roles]
+    threads = [ConsumerThread(consumer.name, factory.build_loop(consumer), stop) for consumer in consumers]
     checks = {thread.name: thread.loop.progress.check for thread in threads}
     server = serve_worker_pages(SERVICE, settings, database, checks)
-    _tune_the_interpreter()
+    _tune_interpreter()
     for thread in threads:
         thread.start()
     _log.info("started on port %d", server.port)
@@ -46,24 +47,24 @@ def main() -> None:
     for thread in threads:
         thread.loop.stop()
     for thread in threads:
-        thread.join(_STOP_PATIENCE_S)
-    workshop.close()
+        thread.join(_STOP_TIMEOUT_S)
+    factory.close()
     server.close()
     database.close()
     sys.exit(any(thread.failed for thread in threads))
 
 
-def _tune_the_interpreter() -> None:
+def _tune_interpreter() -> None:
     gc.freeze()
-    # Thousands of tries are alive at once and nothing refers back to itself: looking through them is in vain.
+    # Thousands of tries are alive at once, and none is part of a reference cycle, so collecting often is useless.
     gc.set_threshold(20_000, 50, 100)
-    # The threads of a lane take turns often: requests in flight must not wait for a batch to be put together.
+    # Switch threads often: requests in flight must not wait while another thread prepares a batch.
     sys.setswitchinterval(0.001)
 
 
 def _allow_many_connections() -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The parts that a process of this service can play, each a consumer with a group and a thread of its own."""
+"""The consumers that a process of this service can run, each with a consumer group and a thread of its own."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -32,57 +32,62 @@ _DELAY_BATCH = 500
 
 
 class UnknownConsumerError(Exception):
-    """Asked for a part that nobody here can play."""
+    """The command line names a consumer that does not exist."""
 
 
 class ConsumerFactory:
-    """Makes the consumers of one process, out of what they share."""
+    """Builds the consumer loops of one process from what they share."""
 
-    def __init__(self, settings: Settings, database: Database, answer_within_s: float = 10.0) -> None:
-        """§6.6 says how long receivers have to answer; tests may not want to wait as long."""
-        self._answer_within_s = answer_within_s
+    def __init__(self, settings: Settings, database: Database, response_limit_s: float = 10.0) -> None:
+        """`response_limit_s` is how long receivers have to respond (§6.6); tests shorten it."""
+        self._response_limit_s = response_limit_s
         self._settings = settings
         self._database = database
         self._keys = SigningKeys(SecretBox(settings.secret_keys))
         self._clock = DatabaseClock(database)
         self._to_close = ExitStack()
 
-    def loop(self, role: "ConsumerDefinition") -> ConsumerLoop:
+    def build_loop(self, definition: "ConsumerDefinition") -> ConsumerLoop:
         kafka = self._settings.kafka
-        handler = role.make(self, role)
+        handler = definition.build_handler(self, definition)
         return ConsumerLoop(
-            kafka, role.group, [role.topic.name], handler, KafkaDeadLetterProducer(kafka), decode=decode
+            kafka,
+            definition.group,
+            [definition.topic.name],
+            handler,
+            KafkaDeadLetterProducer(kafka),
+            decode=decode,
         )
 
     def close(self) -> None:
-        """Once the loops have ended."""
+        """Close what the loops used. Call it once they have ended."""
         self._to_close.close()
 
-    def intake(self, role: "ConsumerDefinition") -> Handler:
-        return BatchHandler(Intake(self._database, self._producer(role)).handle, _INTAKE_BATCH)
+    def build_intake(self, definition: "ConsumerDefinition") -> Handler:
+        return BatchHandler(Intake(self._database, self._producer(definition)).handle, _INTAKE_BATCH)
 
-    def delay(self, role: "ConsumerDefinition") -> Handler:
-        return BatchHandler(DelayHandler(self._clock, self._producer(role)).move_due, _DELAY_BATCH)
+    def build_delay(self, definition: "ConsumerDefinition") -> Handler:
+        return BatchHandler(DelayHandler(self._clock, self._producer(definition)).move_due, _DELAY_BATCH)
 
-    def deliver(self, role: "ConsumerDefinition") -> Handler:
+    def build_pipeline(self, definition: "ConsumerDefinition") -> Handler:
         webhooks = self._settings.webhooks
         handler = DeliveryPipeline(
-            role.name,
+            definition.name,
             DeliveryLookup(self._database, self._keys),
-            Recorder(self._database, self._producer(role), webhooks.retry_delays),
+            Recorder(self._database, self._producer(definition), webhooks.retry_delays),
             WebhookClient(
                 allow_private=webhooks.allow_private,
                 ca_file=webhooks.ca_file,
-                limit_s=self._answer_within_s,
+                limit_s=self._response_limit_s,
             ),
             webhooks,
-            has_slow_lane=role.topic is not WEBHOOKS_SLOW,
+            has_slow_pipeline=definition.topic is not WEBHOOKS_SLOW,
         )
         self._to_close.callback(handler.close)
         return handler
 
-    def _producer(self, role: "ConsumerDefinition") -> ConfirmingProducer:
-        producer = ConfirmingProducer(self._settings.kafka, role.group)
+    def _producer(self, definition: "ConsumerDefinition") -> ConfirmingProducer:
+        producer = ConfirmingProducer(self._settings.kafka, definition.group)
         self._to_close.callback(producer.close)
         return producer
 
@@ -91,7 +96,7 @@ class ConsumerFactory:
 class ConsumerDefinition:
     name: str
     topic: Topic
-    make: Callable[[ConsumerFactory, "ConsumerDefinition"], Handler]
+    build_handler: Callable[[ConsumerFactory, "ConsumerDefinition"], Handler]
 
     @property
     def group(self) -> str:
@@ -100,21 +105,24 @@ class ConsumerDefinition:
 
 
 CONSUMERS = (
-    ConsumerDefinition("intake", PAYMENT_INTENT_EVENTS, ConsumerFactory.intake),
-    ConsumerDefinition("deliver", WEBHOOKS_DELIVER, ConsumerFactory.deliver),
-    ConsumerDefinition("slow", WEBHOOKS_SLOW, ConsumerFactory.deliver),
-    ConsumerDefinition("resend", WEBHOOKS_RESEND, ConsumerFactory.deliver),
+    ConsumerDefinition("intake", PAYMENT_INTENT_EVENTS, ConsumerFactory.build_intake),
+    ConsumerDefinition("deliver", WEBHOOKS_DELIVER, ConsumerFactory.build_pipeline),
+    ConsumerDefinition("slow", WEBHOOKS_SLOW, ConsumerFactory.build_pipeline),
+    ConsumerDefinition("resend", WEBHOOKS_RESEND, ConsumerFactory.build_pipeline),
     *(
-        ConsumerDefinition(topic.name.removeprefix("webhooks."), topic, ConsumerFactory.delay)
+        ConsumerDefinition(topic.name.removeprefix("webhooks."), topic, ConsumerFactory.build_delay)
         for topic in WEBHOOKS_DELAY
     ),
 )
 
 
 def select_consumers(names: Sequence[str]) -> list[ConsumerDefinition]:
-    """All, or those named; `delay` means all eight."""
-    known = {role.name.partition(".")[0] for role in CONSUMERS}
+    """Return the named consumers, or all if none is named. `delay` selects all eight delay topics.
+
+    Raises UnknownConsumerError for a name that does not exist.
+    """
+    known = {consumer.name.partition(".")[0] for consumer in CONSUMERS}
     for name in names:
         if name not in known:
-            raise UnknownConsumerError(f"there is no part {name!r}; there are {', '.join(sorted(known))}")
-    return [role for role in CONSUMERS if not names or role.name.partition(".")[0] in names]
+            raise UnknownConsumerError(f"unknown consumer {name!r}; choose from {', '.join(sorted(known))}")
+    return [consumer for consumer in CONSUMERS if not names or consumer.name.partition(".")[0] in names]

@@ -1,9 +1,13 @@
-"""The database's clock, read without asking it each time: what is due is decided by it, not by this machine's."""
+"""Delay topics: a record waits until it is due, first in, first out, and is then published to webhooks.deliver.
+
+While the first record of a partition is not due, this process holds it and keeps polling. It needs no sleep and no
+thread per record.
+"""
 
 from collections.abc import Sequence
 from time import monotonic, time
 
-from services.webhooks.metrics import LATENESS
+from services.webhooks.metrics import RETRY_LATENESS
 from services.webhooks.outgoing import publish, to_deliver
 from shared.domain.messages import DeliveryDue
 from shared.platform.database.first_value import first_value
@@ -15,44 +19,53 @@ from shared.platform.kafka.spans import trace_processing
 CLOCK_REFRESH_S = 2.0
 
 
+class UnexpectedDelayMessageError(Exception):
+    """A record on a delay topic has a message without a due time."""
+
+
 class DatabaseClock:
-    """Never ahead of the database: the way of the answer makes it a moment late. Threads may share it."""
+    """The database's clock, queried every CLOCK_REFRESH_S only. It decides what is due, not this machine's clock.
+
+    It is never ahead of the database: it lags by the time that the query's response took. Threads may share it.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._ahead = 0.0
-        """Of the monotonic clock."""
-        self._asked_at = float("-inf")
+        self._offset = 0.0
+        """What to add to the monotonic clock."""
+        self._refreshed_at = float("-inf")
 
     def now(self) -> float:
-        """Seconds since 1970."""
-        if monotonic() - self._asked_at > CLOCK_REFRESH_S:
+        """Return the seconds since 1970."""
+        if monotonic() - self._refreshed_at > CLOCK_REFRESH_S:
             with self._database.cursor() as cursor:
-                told = float(first_value(cursor.execute("select extract(epoch from mizan_now())::float8")))
-            self._ahead, self._asked_at = told - monotonic(), monotonic()
-        return monotonic() + self._ahead
-
-
-class UnexpectedDelayMessageError(Exception):
-    """A record in a delay topic that waits for nothing."""
+                now = float(first_value(cursor.execute("select extract(epoch from mizan_now())::float8")))
+            self._offset, self._refreshed_at = now - monotonic(), monotonic()
+        return monotonic() + self._offset
 
 
 class DelayHandler:
+    """Handles batches of one delay topic."""
+
     def __init__(self, clock: DatabaseClock, producer: ConfirmingProducer) -> None:
         self._clock = clock
         self._producer = producer
 
     def move_due(self, tasks: Sequence[Task]) -> None:
+        """Publish the records that are due, and hold each partition at its first record that is not.
+
+        Raises UnexpectedDelayMessageError for a message without a due time.
+        """
         now = self._clock.now()
         due: list[tuple[DeliveryDue, Record]] = []
         waiting: set[AssignedPartition] = set()
         for task in tasks:
             message = task.message
             if not isinstance(message, DeliveryDue):
-                raise UnexpectedDelayMessageError(f"{type(message).__name__} waits for nothing")
+                raise UnexpectedDelayMessageError(f"{type(message).__name__} has no due time")
             wait_s = message.due_at.timestamp() - now
             if wait_s > 0 or task.partition in waiting:
-                # Looked at again soon, for the database's clock may be set.
+                # Checked again soon, because somebody may set the database's clock.
                 waiting.add(task.partition)
                 task.hold_until(time() + min(max(0.0, wait_s), CLOCK_REFRESH_S))
             else:
@@ -62,4 +75,4 @@ class DelayHandler:
                 moved = zip(due, traces, strict=True)
                 publish(self._producer, [to_deliver(message, trace) for (message, _), trace in moved])
             for message, _ in due:
-                LATENESS.labels(str(message.step)).observe(max(0.0, now - message.due_at.timestamp()))
+                RETRY_LATENESS.labels(str(message.step)).observe(max(0.0, now - message.due_at.timestamp()))

@@ -1,7 +1,7 @@
-"""Intake: each event that merchants are told of becomes a delivery, once, and is put on its way.
+"""Intake: creates one delivery for each event that merchants receive, and publishes it for its first try.
 
-Delivery row and `taken_in_at` are written in one statement. A crash before the record is out repeats the event, which
-finds its delivery still at the first step and puts it on its way again.
+One statement writes the delivery and `taken_in_at`. After a crash before the delivery is published, the event is read
+again. Its delivery is still at the first step then, and is published again.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from psycopg import Cursor
 
-from services.webhooks.metrics import TAKEN_IN
+from services.webhooks.metrics import QUEUED
 from services.webhooks.outgoing import publish, to_deliver
 from services.webhooks.pipeline.queries import REPLAN_AFTER_S
 from shared.domain.intents.states import EventType
@@ -24,7 +24,8 @@ from shared.platform.kafka.spans import trace_processing
 
 WEBHOOK_EVENT_TYPES = frozenset({EventType.SUCCEEDED, EventType.CANCELED})
 
-# Only for an event that was not taken in before: where there was no URL then, none that is set later counts (§6.1).
+# Only for events that were not taken in before. If the application had no URL then, a URL that is set later does not
+# count (§6.1).
 CREATE_DELIVERIES_SQL = """
 with taken as (
     update intent_events set taken_in_at = mizan_now()
@@ -39,7 +40,7 @@ cross join lateral (select webhook_url, webhook_secret_version from applications
                     where id = taken.application_id and webhook_url is not null offset 0) as a
 on conflict (id) do nothing
 returning id, application_id, next_due_at"""
-_TAKE_IN = Prepared(CREATE_DELIVERIES_SQL, REPLAN_AFTER_S)
+_CREATE_DELIVERIES = Prepared(CREATE_DELIVERIES_SQL, REPLAN_AFTER_S)
 _AT_FIRST_STEP = Prepared(
     """
 select id, application_id, next_due_at from webhook_deliveries
@@ -56,34 +57,39 @@ class Intake:
         self._producer = producer
 
     def handle(self, tasks: Sequence[Task]) -> None:
-        told = _told(tasks)
-        if not told:
+        events = _webhook_events(tasks)
+        if not events:
             return
-        with trace_processing([record for _, record in told]) as traces:
+        with trace_processing([record for _, record in events]) as traces:
             with self._database.cursor() as cursor:
-                due = create_deliveries(cursor, [event for event, _ in told])
-            trace_of = {event.id: trace for (event, _), trace in zip(told, traces, strict=True)}
+                due = create_deliveries(cursor, [event for event, _ in events])
+            trace_of = {event.id: trace for (event, _), trace in zip(events, traces, strict=True)}
             publish(self._producer, [to_deliver(delivery, trace_of[delivery.id]) for delivery in due])
-        TAKEN_IN.inc(len(due))
+        QUEUED.inc(len(due))
 
 
 def create_deliveries(cursor: Cursor[Any], events: Sequence[IntentEvent]) -> list[DeliveryDue]:
-    """Makes the deliveries of these events; returns those that wait for their first try."""
+    """Create the deliveries of these events, which must be sorted by id.
+
+    Returns all deliveries of these events that wait for their first try, also those that were created before.
+    """
     ids = [str(event.id) for event in events]
-    made = _TAKE_IN.all_rows(cursor, [array(ids), array(str(event.application_id) for event in events)])
-    if len(made) < len(events):  # repeats, or applications without a URL
-        made = _AT_FIRST_STEP.all_rows(cursor, [array(ids)])
-    return [_due(row) for row in made]
+    rows = _CREATE_DELIVERIES.all_rows(
+        cursor, [array(ids), array(str(event.application_id) for event in events)]
+    )
+    if len(rows) < len(events):  # duplicates, or applications without a URL
+        rows = _AT_FIRST_STEP.all_rows(cursor, [array(ids)])
+    return [_due(row) for row in rows]
 
 
-def _told(tasks: Sequence[Task]) -> list[tuple[IntentEvent, Record]]:
-    """The events that merchants are told of, each once, in the order of their ids."""
-    told: dict[UUID, tuple[IntentEvent, Record]] = {}
+def _webhook_events(tasks: Sequence[Task]) -> list[tuple[IntentEvent, Record]]:
+    """Return the events that merchants receive, each once, sorted by id."""
+    events: dict[UUID, tuple[IntentEvent, Record]] = {}
     for task in tasks:
         event = task.message
         if isinstance(event, IntentEvent) and event.type in WEBHOOK_EVENT_TYPES:
-            told[event.id] = event, task.record
-    return [told[event_id] for event_id in sorted(told)]
+            events[event.id] = event, task.record
+    return [events[event_id] for event_id in sorted(events)]
 
 
 def _due(row: Row) -> DeliveryDue:

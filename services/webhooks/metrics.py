@@ -1,8 +1,8 @@
-"""What operators see of the webhooks."""
+"""Prometheus metrics of the webhook service."""
 
 from prometheus_client import Counter, Gauge, Histogram
 
-TAKEN_IN = Counter("mizan_webhook_queued", "Deliveries queued for their first try")
+QUEUED = Counter("mizan_webhook_queued", "Deliveries queued for their first try")
 TRIES = Counter(
     "mizan_webhook_tries",
     "Tries, by step of the retry schedule (or resend) and outcome",
@@ -14,16 +14,16 @@ RETRIED = Counter(
     "mizan_webhook_retried", "Deliveries scheduled for another try, by the step that failed", ["step"]
 )
 BLOCKED = Counter("mizan_webhook_blocked", "Tries not sent because the address is not public")
-PARKED = Counter("mizan_webhook_set_aside", "Deliveries set aside because their application is paused")
-OVERFLOWED = Counter("mizan_webhook_moved_to_slow", "Tries moved to the slow pipeline")
+SET_ASIDE = Counter("mizan_webhook_set_aside", "Deliveries set aside because their application is paused")
+MOVED_TO_SLOW = Counter("mizan_webhook_moved_to_slow", "Tries moved to the slow pipeline")
 IN_FLIGHT = Gauge("mizan_webhook_in_flight", "Requests in flight", ["pipeline"])
 WAITING = Gauge("mizan_webhook_waiting", "Tries waiting for a slot of their application", ["pipeline"])
-TO_RECEIPT = Histogram(
+EVENT_TO_RECEIPT = Histogram(
     "mizan_webhook_event_to_receipt_seconds",
     "Time from the event to the 2xx response, for deliveries that succeed at the first try",
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600),
 )
-LATENESS = Histogram(
+RETRY_LATENESS = Histogram(
     "mizan_webhook_retry_late_seconds",
     "How late a retry leaves its delay topic",
     ["step"],

@@ -1,4 +1,4 @@
-"""Which record goes to which topic, under which key, and how long we wait until Kafka has it."""
+"""The records that this service publishes: the topic and the key of each."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ from shared.domain.messages import DeliveryDue, DeliveryExhausted, ResendRequest
 from shared.domain.topics import WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
 from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, raise_after
 
-_PATIENCE_S = 10
+_PUBLISH_TIMEOUT_S = 10
 
 
 def publish(producer: ConfirmingProducer, records: Sequence[OutgoingRecord]) -> None:
-    """Returns once Kafka has them all."""
-    producer.send(records, on_wait=raise_after(_PATIENCE_S))
+    """Publish these records and return once Kafka has confirmed them all."""
+    producer.send(records, on_wait=raise_after(_PUBLISH_TIMEOUT_S))
 
 
 def to_deliver(due: DeliveryDue, trace: str | None = None) -> OutgoingRecord:
@@ -19,18 +19,19 @@ def to_deliver(due: DeliveryDue, trace: str | None = None) -> OutgoingRecord:
 
 
 def to_delay(due: DeliveryDue, trace: str | None = None) -> OutgoingRecord:
-    """To the topic whose wait lies between the last step and this one."""
+    """Return a record for the delay topic between the previous step and this one."""
     return OutgoingRecord(WEBHOOKS_DELAY[due.step - 2].name, str(due.application_id), encode(due), trace)
 
 
 def to_requeue(
     due: DeliveryDue, due_in_s: float, retry_delays: Sequence[float], trace: str | None = None
 ) -> OutgoingRecord:
-    """To the topic that is just slow enough: whoever is ahead there waits no longer than this one has to, or nearly."""
+    """Return a record for webhooks.deliver if the delivery is due, else for the delay topic with the shortest
+    sufficient delay: the records ahead of it there wait hardly longer than it has to."""
     if due_in_s <= 0:
         return to_deliver(due, trace)
-    slow_enough = [step for step, delay in enumerate(retry_delays) if delay >= due_in_s]
-    topic = WEBHOOKS_DELAY[slow_enough[0] if slow_enough else -1]
+    long_enough = [index for index, delay in enumerate(retry_delays) if delay >= due_in_s]
+    topic = WEBHOOKS_DELAY[long_enough[0] if long_enough else -1]
     return OutgoingRecord(topic.name, str(due.application_id), encode(due), trace)
 
 

@@ -1,4 +1,7 @@
-"""The ladder of tries (§6.6): how a try went, and which it was, decide what becomes of its delivery. Pure."""
+"""The retry schedule (§6.6): what happens to a delivery after a try, by its step and result. Pure.
+
+The delays between the steps are the setting WEBHOOK_RETRY_DELAYS.
+"""
 
 from enum import StrEnum
 from functools import cache
@@ -19,16 +22,16 @@ class DeliveryStatus(StrEnum):
 class RetryDecision(msgspec.Struct, frozen=True):
     status: DeliveryStatus
     next_step: int
-    """Where the delivery stands now; where nothing follows, the step of its last try."""
+    """The step of the next try, or of the last one if none follows."""
     wait_s: float | None = None
-    """Until that step is due; None where nothing follows."""
+    """Seconds until that step is due, or None if no try follows."""
 
 
 @cache
 def decide_after_try(step: int, *, is_success: bool, retry_delays: tuple[float, ...]) -> RetryDecision:
-    """After the try of this step, from 1 to 9."""
+    """Return what follows the try of this step. Raises ValueError unless the step is between 1 and LAST_STEP."""
     if not 1 <= step <= LAST_STEP:
-        raise ValueError(f"the ladder has no step {step}")
+        raise ValueError(f"the retry schedule has no step {step}")
     if is_success:
         return RetryDecision(DeliveryStatus.SUCCEEDED, step)
     if step == LAST_STEP:

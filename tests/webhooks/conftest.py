@@ -46,11 +46,11 @@ class Webhooks:
         producer.close()
 
     @contextmanager
-    def running(self, *roles: str, answer_within_s: float = 10.0) -> Iterator[list[ConsumerLoop]]:
+    def running(self, *roles: str, response_limit_s: float = 10.0) -> Iterator[list[ConsumerLoop]]:
         """Run these parts, or all of them, and stop them gracefully. `delay` means all eight, `delay.1` the first."""
         database = Database(self.settings.database, "webhooks", **STEADY_PLANS)
-        workshop = ConsumerFactory(self.settings, database, answer_within_s)
-        loops = [workshop.loop(role) for role in _named(roles)]
+        factory = ConsumerFactory(self.settings, database, response_limit_s)
+        loops = [factory.build_loop(role) for role in _named(roles)]
         threads = [Thread(target=loop.run, daemon=True) for loop in loops]
         for thread in threads:
             thread.start()
@@ -62,7 +62,7 @@ class Webhooks:
             for thread in threads:
                 thread.join(30)
             assert not any(thread.is_alive() for thread in threads)
-            workshop.close()
+            factory.close()
             database.close()
 
     @contextmanager
@@ -73,9 +73,9 @@ class Webhooks:
             yield
 
     @contextmanager
-    def whole(self, *roles: str, answer_within_s: float = 10.0) -> Iterator[None]:
+    def whole(self, *roles: str, response_limit_s: float = 10.0) -> Iterator[None]:
         """Run the relay and these parts, or all of them."""
-        with self.relayed(), self.running(*roles, answer_within_s=answer_within_s):
+        with self.relayed(), self.running(*roles, response_limit_s=response_limit_s):
             yield
 
 

@@ -305,7 +305,7 @@ def collect(
     answers: list[tuple[object, TryResult]] = []
     while len(answers) < number:
         assert monotonic() < deadline, f"{len(answers)} of {number} answers within {within:g} s"
-        answers += sending.turn(0.5)
+        answers += sending.poll(0.5)
     return answers
 
 
@@ -317,5 +317,5 @@ def answer_of(
     ((ticket, answer),) = collect(sending, 1)
     assert ticket == url
     assert sending.in_flight == 0
-    assert sending.turn(0) == []
+    assert sending.poll(0) == []
     return answer

@@ -268,10 +268,10 @@ def test_the_socket_is_guarded_even_if_the_check_of_the_url_were_not(
 @pytest.mark.parametrize("allow_private", [True, False])
 def test_only_internet_addresses_are_connected_to(allow_private: bool) -> None:
     trusted = TrustedCertificates(None)
-    courier = CurlHandle(allow_private=allow_private, trusted=trusted, on_open=lambda _: None)
+    courier = CurlHandle(allow_private=allow_private, trusted=trusted, on_socket_open=lambda _: None)
     address = pycurl.CurlSockAddr(socket.AF_UNIX, socket.SOCK_STREAM, 0, b"/var/run/docker.sock")
     assert courier._open_socket(pycurl.SOCKTYPE_IPCXN, address) == pycurl.SOCKET_BAD
-    assert courier.is_refused
+    assert courier.is_address_blocked
 
 
 class TestWithAPublicReceiver:
@@ -281,7 +281,7 @@ class TestWithAPublicReceiver:
     def _the_internet(self, monkeypatch: pytest.MonkeyPatch) -> None:
         internet = ip_address("127.0.0.2")
         monkeypatch.setattr("services.webhooks.http.curl_handle.is_public_address", lambda ip: ip == internet)
-        monkeypatch.setattr("services.webhooks.http.dns._NAMES_KNOWN_S", 0.0)
+        monkeypatch.setattr("services.webhooks.http.dns._ADDRESSES_VALID_S", 0.0)
 
     @pytest.fixture
     def public(self, authority: Authority) -> Iterator[ScriptedReceiver]:
@@ -416,7 +416,7 @@ class TestNames:
         assert {request.headers["host"].lower() for request in receiver.requests} == set(looked_up)
 
     def test_and_again_after_a_while(self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("services.webhooks.http.dns._NAMES_KNOWN_S", 0.0)
+        monkeypatch.setattr("services.webhooks.http.dns._ADDRESSES_VALID_S", 0.0)
         addresses = iter([["127.0.0.1"], ["127.0.0.2"], ["127.0.0.1"]])
         receiver.answer = Reply(closes=True)
         with sender(resolve_host=lambda _host, _port: next(addresses)) as sending:
@@ -446,11 +446,11 @@ class TestNames:
                     ),
                 )
             sending.start("good", WebhookRequest(f"http://shop.example:{receiver.port}/", b"{}", "0"))
-            ((ticket, good),) = sending.turn(5)
+            ((ticket, good),) = sending.poll(5)
             assert (ticket, good.status_code) == ("good", 200)
             answers: list[TryResult] = []
             while len(answers) < 40:
-                answers += [answer for _, answer in sending.turn(5)]
+                answers += [answer for _, answer in sending.poll(5)]
             end.set()
         assert {answer.failure for answer in answers} == {TryFailure.TIMEOUT}
         assert all(490 <= answer.duration_ms < 900 for answer in answers)
@@ -481,11 +481,11 @@ class TestNames:
         receiver.answer = Reply(closes=True)
         url = f"http://shop.example:{receiver.port}/"
         with sender(resolve_host=lambda _host, _port: next(meanings)) as sending:
-            monkeypatch.setattr("services.webhooks.http.dns._NAMES_KNOWN_S", 0.0)
+            monkeypatch.setattr("services.webhooks.http.dns._ADDRESSES_VALID_S", 0.0)
             for ticket in range(2):
                 sending.start(ticket, WebhookRequest(url, b"{}", "0"))
-            eventually(lambda: sending._destinations._ended)
-            sending._go_on_with_names()
+            eventually(lambda: sending._resolver._ended)
+            sending._finish_lookups()
             assert sending.abandon(lambda _: True) == [0, 1]
             monkeypatch.undo()
             assert answer_of(sending, url).status_code == 200
@@ -553,7 +553,7 @@ class TestNames:
     def test_more_names_than_threads_are_looked_up_one_after_another(
         self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("services.webhooks.http.dns._MOST_LOOKUPS", 2)
+        monkeypatch.setattr("services.webhooks.http.dns._MAX_LOOKUPS", 2)
         with sender(resolve_host=lambda _host, _port: ["127.0.0.1"]) as sending:
             for number in range(20):
                 sending.start(

@@ -215,7 +215,7 @@ class TestStoppedGracefully:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """It is not waited for; the next to have the partition sends it again, as the same try."""
-        monkeypatch.setattr(handler, "_SETTLE_S", 0.5)
+        monkeypatch.setattr(handler, "_DRAIN_S", 0.5)
         receiver.answer = lambda _: Reply(hangs=len(receiver.requests) == 1)
         happened = merchant.happens()
         with webhooks.relayed():

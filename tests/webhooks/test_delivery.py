@@ -124,7 +124,7 @@ def test_no_answer_is_a_failure_of_its_kind(
     nowhere = make_merchant("http://no-such-host.invalid/")
     expected = {silent: "timeout", refusing: "refused", nowhere: "dns"}
     happened = {merchant: merchant.happens() for merchant in expected}
-    with webhooks.whole(*FIRST_TRY, answer_within_s=0.5):
+    with webhooks.whole(*FIRST_TRY, response_limit_s=0.5):
         for merchant, kind in expected.items():
             first = eventually(lambda m=merchant: m.tries(happened[m]))[0]  # type: ignore[misc]
             assert (first.status_code, first.failure, first.answer) == (None, kind, b"")
@@ -235,12 +235,12 @@ class TestChangesWhileRetriesWait:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Who waits long for a place of its application is looked at again before it is sent."""
-        monkeypatch.setattr(handler, "_LOOK_AGAIN_S", 0.3)
+        monkeypatch.setattr(handler, "_LOOKUP_VALID_S", 0.3)
         receiver.answer = Reply(hangs=True)
         one_at_a_time = replace(webhooks.settings.webhooks, in_flight_per_application=1)
         narrow = Webhooks(replace(webhooks.settings, webhooks=one_at_a_time)).with_delays((3600.0,) * 8)
         happened = [merchant.happens() for _ in range(3)]
-        with narrow.relayed(), narrow.running("intake", "deliver", "slow", answer_within_s=4.0):
+        with narrow.relayed(), narrow.running("intake", "deliver", "slow", response_limit_s=4.0):
             eventually(lambda: receiver.requests)
             merchant.set_url(None)
             eventually(lambda: merchant.statuses() == {"pending": 1, "failed": 2})

@@ -197,17 +197,17 @@ class TestConnections:
                 sending.start(ticket, post(receiver.url))
             collect(sending, 50)
         spent = thread_time()
-        assert sending.turn(0.3) == []
+        assert sending.poll(0.3) == []
         assert thread_time() - spent < 0.1
 
     def test_only_so_many_are_kept(self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("services.webhooks.http.client._MOST_CONNECTIONS", 10)
+        monkeypatch.setattr("services.webhooks.http.client._MAX_CONNECTIONS", 10)
         receiver.answer = Reply(delay_s=0.1)
         with sender() as sparing:
             for ticket in range(40):
                 sparing.start(ticket, post(receiver.url))
             assert {answer.status_code for _, answer in collect(sparing, 40)} == {200}
-            eventually(lambda: sparing.turn(0) == [] and receiver.open_connections <= 10)
+            eventually(lambda: sparing.poll(0) == [] and receiver.open_connections <= 10)
             assert receiver.open_connections == 10
 
     def test_sockets_are_given_back(self) -> None:
@@ -281,7 +281,7 @@ class TestTurn:
         sending.start("hangs", post(receiver.url))
         began = monotonic()
         for _ in range(10):
-            assert sending.turn(0) == []
+            assert sending.poll(0) == []
         assert monotonic() - began < 0.2
 
     def test_it_waits_as_long_as_told_whatever_curls_timers_do(self, receiver: Receiver) -> None:
@@ -291,12 +291,12 @@ class TestTurn:
                 sending.start(number, post(receiver.url))
             for _ in range(3):
                 began = monotonic()
-                assert sending.turn(0.2) == []
+                assert sending.poll(0.2) == []
                 assert 0.19 <= monotonic() - began < 0.4
 
     def test_without_anything_in_flight_it_waits_too(self, sending: WebhookClient[object]) -> None:
         began = monotonic()
-        assert sending.turn(0.2) == []
+        assert sending.poll(0.2) == []
         assert 0.19 <= monotonic() - began < 0.5
 
     def test_it_returns_as_soon_as_some_have_ended(
@@ -305,7 +305,7 @@ class TestTurn:
         receiver.answer = Reply(delay_s=0.1)
         sending.start("soon", post(receiver.url))
         began = monotonic()
-        ((ticket, _),) = sending.turn(5)
+        ((ticket, _),) = sending.poll(5)
         assert ticket == "soon"
         assert monotonic() - began < 2
 
@@ -346,7 +346,7 @@ class TestTurn:
         answers = dict(collect(sending, 500))
         assert sorted(answers) == list(range(500))  # type: ignore[type-var]
         assert sending.in_flight == 0
-        assert sending.turn(0.05) == []
+        assert sending.poll(0.05) == []
         assert all((answer.status_code is None) != (answer.failure is None) for answer in answers.values())
         assert [answers[number].status_code for number in (0, 1, 5, 6)] == [200, 201, 200, 201]
         assert [answers[number].failure for number in (2, 3, 4)] == [
@@ -363,7 +363,7 @@ class TestWake:
         timer = Timer(0.1, sending.wake)
         timer.start()
         began = monotonic()
-        assert sending.turn(10) == []
+        assert sending.poll(10) == []
         assert monotonic() - began < 5
         timer.join()
 
@@ -371,10 +371,10 @@ class TestWake:
         sending.wake()
         sending.wake()
         began = monotonic()
-        assert sending.turn(10) == []
+        assert sending.poll(10) == []
         assert monotonic() - began < 5
         began = monotonic()
-        assert sending.turn(0.2) == []
+        assert sending.poll(0.2) == []
         assert monotonic() - began > 0.15
 
     def test_none_is_lost_between_many(self, sending: WebhookClient[object]) -> None:
@@ -393,7 +393,7 @@ class TestWake:
         deadline = monotonic() + 20
         for _ in range(500):
             token.set()
-            sending.turn(10)
+            sending.poll(10)
             assert monotonic() < deadline
         assert done.wait(10)
         thread.join()
@@ -416,11 +416,11 @@ class TestAbandon:
         receiver.answer = Reply(delay_s=0.2)
         for number in range(20):
             sending.start(number, post(receiver.url))
-        sending.turn(0.05)
+        sending.poll(0.05)
         assert sending.abandon(lambda ticket: int(str(ticket)) % 2 == 0) == list(range(0, 20, 2))
         assert sending.in_flight == 10
         assert sorted(str(ticket) for ticket, _ in collect(sending, 10)) == sorted(map(str, range(1, 20, 2)))
-        assert sending.turn(0.3) == []
+        assert sending.poll(0.3) == []
 
     def test_also_what_has_not_begun_or_has_just_ended(self, receiver: Receiver) -> None:
         may_answer = Event()
@@ -437,7 +437,7 @@ class TestAbandon:
             assert sending.abandon(lambda _: True) == ["new", "waits for its name", "refused"]
             assert sending.in_flight == 0
             may_answer.set()
-            assert sending.turn(0.2) == []
+            assert sending.poll(0.2) == []
             assert answer_of(sending, f"http://shop.example:{receiver.port}/").status_code == 200
 
     def test_the_receiver_of_an_abandoned_post_is_hung_up_on(self, sending: WebhookClient[object]) -> None:
@@ -451,10 +451,10 @@ class TestAbandon:
         with ScriptedReceiver(script) as scripted:
             sending.start("x", post(scripted.url))
             while not scripted.connections:
-                sending.turn(0.01)
-            sending.turn(0.05)
+                sending.poll(0.01)
+            sending.poll(0.05)
             sending.abandon(lambda _: True)
-            sending.turn(0)
+            sending.poll(0)
             assert hung_up.wait(30)
 
 
@@ -467,7 +467,7 @@ class TestTrouble:
         with sender(limit_s=60) as sending:
             for number in range(10):
                 sending.start(number, post(receiver.url))
-            sending.turn(0.05)
+            sending.poll(0.05)
             monkeypatch.setattr(sending._sockets, "_masks", _RaisesOnce(sending._sockets._masks))
             sending.start(10, post(receiver.url))
             answers = dict(collect(sending, 11))
@@ -512,7 +512,7 @@ class TestTrouble:
         made: WebhookClient[object] = WebhookClient(allow_private=True)
         for number in range(10):
             made.start(number, post(receiver.url))
-        made.turn(0.05)
+        made.poll(0.05)
         made.close()
         assert made.in_flight == 0
         reader, writer = os.pipe()
@@ -533,9 +533,9 @@ class TestCost:
             for number in range(2000):
                 sending.start(("hangs", number), post(hang))
             while len(receiver.requests) < 2900:
-                assert sending.turn(0.05) == []
+                assert sending.poll(0.05) == []
             idle = thread_time()
-            assert sending.turn(0.5) == []
+            assert sending.poll(0.5) == []
             assert (thread_time() - idle) / 0.5 < 0.05
             with Receiver() as other:
                 assert _cpu_of(sending, other.url, 300) < 3 * alone

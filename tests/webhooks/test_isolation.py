@@ -21,7 +21,7 @@ LANES = ("intake", "deliver", "slow")
 @pytest.fixture(autouse=True)
 def _settled_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever stops does not wait long for the requests that hang."""
-    monkeypatch.setattr(handler, "_SETTLE_S", 0.5)
+    monkeypatch.setattr(handler, "_DRAIN_S", 0.5)
 
 
 def test_the_others_are_told_while_one_hangs(
@@ -65,7 +65,7 @@ def test_what_was_moved_to_the_slow_lane_arrives(
     )
     recovering = Webhooks(replace(webhooks.settings, webhooks=settings))
     merchant.happens_often(300)
-    with recovering.whole(*LANES, "delay", answer_within_s=0.5):
+    with recovering.whole(*LANES, "delay", response_limit_s=0.5):
         slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
         slow.read(200)
         slow.close()

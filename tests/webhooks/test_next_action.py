@@ -24,7 +24,7 @@ from shared.domain.messages import DeliveryDue
 ID = UUID("01978f6e-0000-7000-8000-000000000001")
 APPLICATION = UUID("01978f6e-0000-7000-8000-000000000002")
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
-FROZEN = DeliveryTarget("https://shop.example/old", 1)
+ORIGINAL = DeliveryTarget("https://shop.example/old", 1)
 CURRENT = DeliveryTarget("https://shop.example/new", 2)
 PENDING_AT_3 = DeliveryState(
     id=str(ID),
@@ -34,7 +34,7 @@ PENDING_AT_3 = DeliveryState(
     status=DeliveryStatus.PENDING,
     step=3,
     due_at=b"2026-07-01 00:00:00+00",
-    frozen=FROZEN,
+    original=ORIGINAL,
     current=CURRENT,
     is_paused=False,
     due_in_s=-1.0,
@@ -45,7 +45,7 @@ FAILED_AT_9 = replace(PENDING_AT_3, status=DeliveryStatus.FAILED, step=9, due_at
 WITHOUT_URL = replace(PENDING_AT_3, current=None)
 
 CASES: list[tuple[str, int, DeliveryState | None, NextAction]] = [
-    ("its try is due", 3, PENDING_AT_3, Send(FROZEN)),
+    ("its try is due", 3, PENDING_AT_3, Send(ORIGINAL)),
     ("there is no such delivery", 3, None, Drop()),
     ("it has succeeded, by a resend or by another process", 3, SUCCEEDED, Drop()),
     ("it has moved on: whoever did so may have died before it told", 2, PENDING_AT_3, Requeue()),
@@ -55,7 +55,7 @@ CASES: list[tuple[str, int, DeliveryState | None, NextAction]] = [
         "a first try, when the clock was set back",
         1,
         replace(PENDING_AT_3, step=1, due_in_s=1.0),
-        Send(FROZEN),
+        Send(ORIGINAL),
     ),
     ("the URL was removed", 3, WITHOUT_URL, FailWithoutUrl()),
     ("the application is paused", 3, replace(PENDING_AT_3, is_paused=True), SetAside()),
@@ -82,13 +82,13 @@ RESENDS: list[tuple[str, DeliveryState | None, bool, NextAction | type[Drop]]] =
 
 
 @pytest.mark.parametrize(
-    ("delivery", "is_met", "verdict"), [c[1:] for c in RESENDS], ids=[c[0] for c in RESENDS]
+    ("delivery", "is_recorded", "verdict"), [c[1:] for c in RESENDS], ids=[c[0] for c in RESENDS]
 )
-def test_a_resend(delivery: DeliveryState | None, is_met: bool, verdict: NextAction) -> None:
-    assert decide_resend(delivery, is_met=is_met) == verdict
+def test_a_resend(delivery: DeliveryState | None, is_recorded: bool, verdict: NextAction) -> None:
+    assert decide_resend(delivery, is_recorded=is_recorded) == verdict
 
 
 def test_a_paused_application_gets_no_resend_either() -> None:
-    verdict = decide_resend(replace(PENDING_AT_3, is_paused=True), is_met=False)
+    verdict = decide_resend(replace(PENDING_AT_3, is_paused=True), is_recorded=False)
     assert isinstance(verdict, Drop)
     assert verdict.why

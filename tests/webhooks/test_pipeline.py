@@ -24,7 +24,7 @@ class LooksAway(DeliveryLookup):
         self.is_away = True
         self.asked = 0
 
-    def of(
+    def prepare(
         self, tries: Sequence[TryInProgress]
     ) -> Callable[[], list[tuple[TryInProgress, NextAction | SecretError]]]:
         def look() -> list[tuple[TryInProgress, NextAction | SecretError]]:
@@ -40,7 +40,7 @@ class RecordsNothing(Recorder):
     def __init__(self) -> None:
         pass
 
-    def of(self, results: Sequence[tuple[TryInProgress, RecordAction]]) -> Callable[[], None]:
+    def prepare(self, results: Sequence[tuple[TryInProgress, RecordAction]]) -> Callable[[], None]:
         return lambda: None
 
 
@@ -61,7 +61,7 @@ def test_a_partition_that_comes_back_while_the_database_is_away() -> None:
     """Its record, read again, was forgotten with the look that was under way for the first reading."""
     looking, sender = LooksAway(), WebhookClient[TryInProgress](allow_private=True)
     handler = DeliveryPipeline(
-        "test", looking, RecordsNothing(), sender, WebhookSettings(), has_slow_lane=True
+        "test", looking, RecordsNothing(), sender, WebhookSettings(), has_slow_pipeline=True
     )
     before, after, message = AssignedPartition("t", 0), AssignedPartition("t", 0), due()
     handler.handle([read(before, 7, message)])
@@ -81,11 +81,11 @@ def test_a_partition_that_comes_back_while_the_database_is_away() -> None:
     handler.close()
 
 
-def test_a_try_of_a_revoked_partition_belongs_to_those_that_have_not() -> None:
+def test_a_try_of_a_lane_that_has_ended_belongs_to_those_that_have_not() -> None:
     ended, going = AssignedPartition("t", 0), AssignedPartition("t", 0)
     message = due()
     one = TryInProgress(message, try_key(message), read(ended, 1, message))
     one.tasks.append(read(going, 1, message))
     ended.revoked = True
-    assert one.is_of({going})
-    assert not one.is_of(set())
+    assert one.belongs_only_to({going})
+    assert not one.belongs_only_to(set())

@@ -283,7 +283,7 @@ class TestRecording:
         shop.set_url("https://new.example/")
         shop.roll_secret()
         delivery = fetch_deliveries(cursor, [str(pending)])[str(pending)]
-        assert (delivery.frozen.url, delivery.frozen.secret_version) == (URL, 1)
+        assert (delivery.original.url, delivery.original.secret_version) == (URL, 1)
         assert delivery.current is not None
         assert (delivery.current.url, delivery.current.secret_version) == ("https://new.example/", 2)
         assert delivery.due_in_s <= 0

@@ -76,7 +76,7 @@ def test_the_answer_to_a_commit_is_lost(
 ) -> None:
     """PostgreSQL has written the try down; the connection broke before it said so."""
     (one,) = tries(database, shop, 1)
-    record = Recorder(database, told, DELAYS).of([(one, failed())])
+    record = Recorder(database, told, DELAYS).prepare([(one, failed())])
 
     def loses_the_answer(cursor: object, made: Sequence[ScheduledTry]) -> None:
         record_tries(cursor, made)  # type: ignore[arg-type]
@@ -88,14 +88,14 @@ def test_the_answer_to_a_commit_is_lost(
             record()
     record()
     assert told.topics == ["webhooks.delay.1"]
-    assert len(shop.tries(one.wanted.id)) == 1
+    assert len(shop.tries(one.message.id)) == 1
 
 
 def test_a_later_statement_of_the_batch_fails(
     database: Database, shop: Merchant, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = tries(database, shop, 2)
-    record = Recorder(database, told, DELAYS).of([(first, failed()), (second, SetAside())])
+    record = Recorder(database, told, DELAYS).prepare([(first, failed()), (second, SetAside())])
 
     def fails(*_: object) -> int:
         raise DatabaseUnavailableError("connection lost")
@@ -117,7 +117,7 @@ def test_kafka_refuses_a_batch(database: Database, shop: Merchant, told: Told) -
         stage = BatchStage(
             "recording",
             waiting,
-            Recorder(database, told, DELAYS).of,
+            Recorder(database, told, DELAYS).prepare,
             batch=500,
             threads=threads,
             wake=lambda: None,
@@ -143,8 +143,8 @@ def test_another_process_wrote_it_down_and_died(database: Database, shop: Mercha
     dying = Told()
     dying.refusals = [RuntimeError("killed")]
     with pytest.raises(RuntimeError, match="killed"):
-        Recorder(database, dying, DELAYS).of([(one, failed())])()
-    Recorder(database, told, DELAYS).of([(one, failed())])()
+        Recorder(database, dying, DELAYS).prepare([(one, failed())])()
+    Recorder(database, told, DELAYS).prepare([(one, failed())])()
     assert told.topics == ["webhooks.delay.1"]
 
 
@@ -153,10 +153,10 @@ def test_the_ninth_failure_is_told_by_whoever_comes_second(
 ) -> None:
     (one,) = tries(database, shop, 1)
     shop.execute("update webhook_deliveries set step = 9")
-    assert isinstance(one.wanted, DeliveryDue)
-    last = DeliveryDue(one.wanted.id, one.wanted.application_id, 9, one.wanted.due_at)
+    assert isinstance(one.message, DeliveryDue)
+    last = DeliveryDue(one.message.id, one.message.application_id, 9, one.message.due_at)
     for producer in (Told(), told):
-        Recorder(database, producer, DELAYS).of(
+        Recorder(database, producer, DELAYS).prepare(
             [(TryInProgress(last, try_key(last), task(last)), failed())]
         )()
     assert told.topics == ["webhooks.dead"]
@@ -180,5 +180,5 @@ def test_what_is_put_back_does_not_wait_behind_what_is_due_much_later(
     database: Database, shop: Merchant, due_in_s: float, topic: str
 ) -> None:
     (one,) = tries(database, shop, 1)
-    assert isinstance(one.wanted, DeliveryDue)
-    assert to_requeue(one.wanted, due_in_s, DELAYS).topic == topic
+    assert isinstance(one.message, DeliveryDue)
+    assert to_requeue(one.message, due_in_s, DELAYS).topic == topic

@@ -1,6 +1,7 @@
-"""Sends webhooks (§6.3, §6.6): many POSTs in flight from one thread.
+"""Sends webhooks (§6.3, §6.6): many POST requests in flight from one thread.
 
-libcurl makes the requests; an epoll of our own says which of its sockets can go on, so one that hangs costs nothing.
+libcurl makes the requests. An epoll of our own tells which of its sockets are ready, so a hanging request costs
+nothing.
 """
 
 import logging
@@ -19,29 +20,12 @@ from services.webhooks.http.dns import Destination, DestinationResolver, Resolve
 from services.webhooks.http.sockets import SocketPoller
 from shared.domain.deliveries.try_results import RESPONSE_BODY_LIMIT, TryFailure
 
-
-class TryResult(msgspec.Struct, frozen=True):
-    began_at: float
-    """As `time.time()`."""
-    duration_ms: int
-    status_code: int | None
-    """Of the final answer, once its headers were complete; what became of its body does not matter."""
-    failure: TryFailure | None
-    """None exactly when there is a status code."""
-    body: bytes
-    """As it was received, without decoding, cut off at ANSWER_LIMIT."""
-
-    @property
-    def is_success(self) -> bool:
-        return self.status_code is not None and 200 <= self.status_code < 300
-
-
 T = TypeVar("T")
 InFlightRequest = tuple[CurlHandle, T, float]
-"""A courier, the ticket of its post, and when that was begun, by the steady clock."""
+"""The handle of a request, the caller's tag for it, and when it began (monotonic clock)."""
 
-_MOST_CONNECTIONS = 4096
-_MOST_IDLE_COURIERS = 1000
+_MAX_CONNECTIONS = 4096
+_MAX_IDLE_HANDLES = 1000
 
 _log = logging.getLogger(__name__)
 
@@ -51,13 +35,31 @@ class WebhookRequest(msgspec.Struct, frozen=True):
     body: bytes
     signature: str
     application: str = ""
-    """On whose behalf; one's troubles with names are not the others'."""
+    """The application that its DNS look-ups are counted for."""
+
+
+class TryResult(msgspec.Struct, frozen=True):
+    """How the request of one try ended (§6.6)."""
+
+    began_at: float
+    """As `time.time()`."""
+    duration_ms: int
+    status_code: int | None
+    """The code of the final response if its headers were complete, even if its body was not."""
+    failure: TryFailure | None
+    """None exactly if there is a status code."""
+    body: bytes
+    """As received, not decoded, cut off at RESPONSE_BODY_LIMIT."""
+
+    @property
+    def is_success(self) -> bool:
+        return self.status_code is not None and 200 <= self.status_code < 300
 
 
 class WebhookClient(Generic[T]):
-    """Each post that was started comes back exactly once, as its ticket: from `turn` or from `abandon`.
+    """Returns the tag of each started request exactly once, from `poll` or from `abandon`.
 
-    For one thread; only `wake` is for any.
+    For one thread only, except `wake`.
     """
 
     def __init__(
@@ -72,190 +74,194 @@ class WebhookClient(Generic[T]):
         self._limit_s = limit_s
         self._trusted = TrustedCertificates(ca_file)
         self._sockets = SocketPoller()
-        self._destinations = DestinationResolver(
-            allow_private=allow_private, resolve_host=resolve_host, on_news=self._sockets.interrupt
+        self._resolver = DestinationResolver(
+            allow_private=allow_private, resolve_host=resolve_host, on_lookup_end=self._sockets.interrupt
         )
         self._multi = self._new_multi()
         self._idle: list[CurlHandle] = []
-        self._flying: dict[pycurl.Curl, InFlightRequest[T]] = {}
+        self._in_flight: dict[pycurl.Curl, InFlightRequest[T]] = {}
         self._waiting: dict[Destination, list[InFlightRequest[T]]] = {}
-        """For the name of their receiver, which is being looked up."""
+        """Requests that wait for the DNS look-up of their destination."""
         self._ready: list[tuple[T, TryResult]] = []
 
     @property
     def in_flight(self) -> int:
-        return len(self._flying) + len(self._ready) + sum(map(len, self._waiting.values()))
+        return len(self._in_flight) + len(self._ready) + sum(map(len, self._waiting.values()))
 
-    def start(self, ticket: T, post: WebhookRequest, trace: str | None = None) -> None:
-        """`trace` is told to the receiver, where there is one."""
+    def start(self, tag: T, request: WebhookRequest, trace: str | None = None) -> None:
+        """Start a request. `trace` is sent to the receiver as its traceparent header."""
         began = monotonic()
-        destination = self._destinations.of(post.url)
+        destination = self._resolver.find(request.url)
         if destination is None:
-            self._ready.append((ticket, TryResult(time(), 0, None, TryFailure.BLOCKED_ADDRESS, b"")))
+            self._ready.append((tag, TryResult(time(), 0, None, TryFailure.BLOCKED_ADDRESS, b"")))
             return
-        courier = self._idle.pop() if self._idle else self._new_courier()
-        courier.load(post.url, post.body, post.signature, trace)
-        flight = (courier, ticket, began)
-        if began < destination.known_until:
-            self._dispatch(flight, destination, self._limit_s)
+        handle = self._idle.pop() if self._idle else self._new_handle()
+        handle.load(request.url, request.body, request.signature, trace)
+        in_flight = (handle, tag, began)
+        if began < destination.valid_until:
+            self._dispatch(in_flight, destination, self._limit_s)
         elif destination in self._waiting:
-            self._waiting[destination].append(flight)
+            self._waiting[destination].append(in_flight)
         else:
-            self._waiting[destination] = [flight]
-            self._destinations.begin_lookup(destination, post.application)
+            self._waiting[destination] = [in_flight]
+            self._resolver.start_lookup(destination, request.application)
 
-    def turn(self, wait_s: float) -> list[tuple[T, TryResult]]:
-        """Lets the requests go on until some have ended, `wake` was called, or the time is over."""
+    def poll(self, wait_s: float) -> list[tuple[T, TryResult]]:
+        """Drive the requests until some have ended, `wake` is called, or the time is over. Returns those that ended."""
         deadline = monotonic() + wait_s
         while True:
             if self._waiting:
-                self._go_on_with_names()
+                self._finish_lookups()
             try:
-                is_woken = self._go_on(deadline)
+                is_woken = self._drive(deadline)
             except pycurl.error:
-                _log.exception("curl gave up, and with it %d requests", len(self._flying))
-                self._start_over()
+                _log.exception("curl failed; %d requests in flight are given up", len(self._in_flight))
+                self._restart()
                 is_woken = True
-            answers = self._collect()
-            if answers or is_woken or monotonic() >= deadline:
-                return answers
+            results = self._collect()
+            if results or is_woken or monotonic() >= deadline:
+                return results
 
     def wake(self) -> None:
-        """Ends the wait of the turn that is under way, or of the next one. From any thread."""
+        """End the current `poll`, or the next one, early. From any thread."""
         self._sockets.wake()
 
-    def abandon(self, wanted: Callable[[T], bool]) -> list[T]:
-        """Ends these without an answer."""
-        flying = [flight for flight in self._flying.values() if wanted(flight[1])]
-        for courier, _, _ in flying:
-            self._release(courier)
-        waiting = [flight for flights in self._waiting.values() for flight in flights if wanted(flight[1])]
-        going = {courier for courier, _, _ in waiting}
-        for flights in self._waiting.values():
-            flights[:] = [flight for flight in flights if flight[0] not in going]
-        for courier in going:
-            self._rest(courier)
+    def abandon(self, unwanted: Callable[[T], bool]) -> list[T]:
+        """End these requests without a result and return their tags."""
+        flying = [request for request in self._in_flight.values() if unwanted(request[1])]
+        for handle, _, _ in flying:
+            self._release(handle)
+        waiting = [
+            request for requests in self._waiting.values() for request in requests if unwanted(request[1])
+        ]
+        abandoned_handles = {handle for handle, _, _ in waiting}
+        for requests in self._waiting.values():
+            requests[:] = [request for request in requests if request[0] not in abandoned_handles]
+        for handle in abandoned_handles:
+            self._recycle(handle)
         ready, self._ready = self._ready, []
-        abandoned = [ticket for _, ticket, _ in flying + waiting]
-        for ticket, answer in ready:
-            if wanted(ticket):
-                abandoned.append(ticket)
+        abandoned = [tag for _, tag, _ in flying + waiting]
+        for tag, result in ready:
+            if unwanted(tag):
+                abandoned.append(tag)
             else:
-                self._ready.append((ticket, answer))
+                self._ready.append((tag, result))
         return abandoned
 
     def close(self) -> None:
-        """What is in flight ends without an answer."""
+        """End all requests without a result, and close all connections."""
         self.abandon(lambda _: True)
         self._multi.close()
-        for courier in self._idle:
-            courier.curl.close()
+        for handle in self._idle:
+            handle.curl.close()
         self._idle.clear()
         self._sockets.close()
         self._trusted.close()
 
-    def _dispatch(self, flight: InFlightRequest[T], destination: Destination, limit_s: float) -> None:
-        courier = flight[0]
-        courier.prepare(destination, max(1, int(limit_s * 1000)))
+    def _dispatch(self, request: InFlightRequest[T], destination: Destination, limit_s: float) -> None:
+        handle = request[0]
+        handle.prepare(destination, max(1, int(limit_s * 1000)))
         try:
-            self._multi.add_handle(courier.curl)
+            self._multi.add_handle(handle.curl)
         except pycurl.error:
-            _log.exception("curl does not take a request")
-            self._give_up(flight, TryFailure.BROKEN_ANSWER)
+            _log.exception("curl refused a request")
+            self._give_up(request, TryFailure.BROKEN_ANSWER)
         else:
-            self._flying[courier.curl] = flight
+            self._in_flight[handle.curl] = request
 
-    def _go_on(self, deadline: float) -> bool:
-        """One round over the sockets that are ready; whether `wake` has ended it."""
-        multi, running = self._multi, len(self._flying)
+    def _drive(self, deadline: float) -> bool:
+        """Handle the sockets that are ready, once. Returns whether `wake` was called."""
+        multi, running = self._multi, len(self._in_flight)
         if multi.timeout() == 0:
             _, running = multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
-        has_news = self._ready or running < len(self._flying)
-        for socket in self._sockets.wait(0 if has_news else self._pause(deadline)):
+        has_ended = self._ready or running < len(self._in_flight)
+        for socket in self._sockets.wait(0 if has_ended else self._pause(deadline)):
             multi.socket_action(socket, 0)
         return self._sockets.was_woken()
 
     def _pause(self, deadline: float) -> float:
         now = monotonic()
         pause = deadline - now
-        curls_pause_ms = self._multi.timeout()
-        if curls_pause_ms >= 0:
-            pause = min(pause, curls_pause_ms / 1000)
-        for flights in self._waiting.values():
-            if flights:
-                pause = min(pause, flights[0][2] + self._limit_s - now)
+        curl_timeout_ms = self._multi.timeout()
+        if curl_timeout_ms >= 0:
+            pause = min(pause, curl_timeout_ms / 1000)
+        for requests in self._waiting.values():
+            if requests:
+                pause = min(pause, requests[0][2] + self._limit_s - now)
         return max(0.0, pause)
 
-    def _go_on_with_names(self) -> None:
+    def _finish_lookups(self) -> None:
         now = monotonic()
-        for destination in self._destinations.take_news():
-            for flight in self._waiting.pop(destination):
+        for destination in self._resolver.finish_lookups():
+            for request in self._waiting.pop(destination):
                 if destination.resolve_entry:
-                    self._dispatch(flight, destination, flight[2] + self._limit_s - now)
+                    self._dispatch(request, destination, request[2] + self._limit_s - now)
                 else:
-                    self._give_up(flight, TryFailure.DNS)
-        for flights in self._waiting.values():
-            while flights and flights[0][2] + self._limit_s <= now:
-                self._give_up(flights.pop(0), TryFailure.TIMEOUT)
+                    self._give_up(request, TryFailure.DNS)
+        for requests in self._waiting.values():
+            while requests and requests[0][2] + self._limit_s <= now:
+                self._give_up(requests.pop(0), TryFailure.TIMEOUT)
 
-    def _give_up(self, flight: InFlightRequest[T], failure: TryFailure) -> None:
-        courier, ticket, began = flight
+    def _give_up(self, request: InFlightRequest[T], failure: TryFailure) -> None:
+        handle, tag, began = request
         elapsed = monotonic() - began
-        self._ready.append((ticket, TryResult(time() - elapsed, int(elapsed * 1000), None, failure, b"")))
-        self._rest(courier)
+        self._ready.append((tag, TryResult(time() - elapsed, int(elapsed * 1000), None, failure, b"")))
+        self._recycle(handle)
 
     def _collect(self) -> list[tuple[T, TryResult]]:
-        answers, self._ready = self._ready, []
+        results, self._ready = self._ready, []
         _, succeeded, failed = self._multi.info_read()
         for curl in succeeded:
-            answers.append(self._answer(curl, 0))
+            results.append(self._finish(curl, 0))
         for curl, error, _ in failed:
-            answers.append(self._answer(curl, error))
-        return answers
+            results.append(self._finish(curl, error))
+        return results
 
-    def _answer(self, curl: pycurl.Curl, error: int) -> tuple[T, TryResult]:
-        courier, ticket, began = self._flying[curl]
+    def _finish(self, curl: pycurl.Curl, error: int) -> tuple[T, TryResult]:
+        handle, tag, began = self._in_flight[curl]
         elapsed = monotonic() - began
-        status_code = courier.status_code()
-        failure = courier.failure(error) if status_code is None else None
-        body = courier.body[:RESPONSE_BODY_LIMIT]
-        if courier.tells_of is not None:
-            courier.tells_of.is_known_to_curl = True
-            courier.tells_of = None
-        self._release(courier)
-        return ticket, TryResult(time() - elapsed, int(elapsed * 1000), status_code, failure, body)
+        status_code = handle.status_code()
+        failure = handle.failure(error) if status_code is None else None
+        body = handle.body[:RESPONSE_BODY_LIMIT]
+        if handle.new_destination is not None:
+            handle.new_destination.is_known_to_curl = True
+            handle.new_destination = None
+        self._release(handle)
+        return tag, TryResult(time() - elapsed, int(elapsed * 1000), status_code, failure, body)
 
-    def _release(self, courier: CurlHandle) -> None:
-        del self._flying[courier.curl]
-        self._multi.remove_handle(courier.curl)
-        self._rest(courier)
+    def _release(self, handle: CurlHandle) -> None:
+        del self._in_flight[handle.curl]
+        self._multi.remove_handle(handle.curl)
+        self._recycle(handle)
 
-    def _rest(self, courier: CurlHandle) -> None:
-        if len(self._idle) < _MOST_IDLE_COURIERS and courier.can_be_used_again():
-            courier.rest()
-            self._idle.append(courier)
+    def _recycle(self, handle: CurlHandle) -> None:
+        if len(self._idle) < _MAX_IDLE_HANDLES and handle.is_reusable():
+            handle.reset()
+            self._idle.append(handle)
         else:
-            courier.curl.close()
+            handle.curl.close()
 
-    def _start_over(self) -> None:
-        for flight in self._flying.values():
-            self._give_up(flight, TryFailure.BROKEN_ANSWER)
-        self._flying.clear()
+    def _restart(self) -> None:
+        for request in self._in_flight.values():
+            self._give_up(request, TryFailure.BROKEN_ANSWER)
+        self._in_flight.clear()
         self._idle.clear()
         with suppress(pycurl.error):
             self._multi.close()
         self._sockets.forget_all()
         self._multi = self._new_multi()
 
-    def _new_courier(self) -> CurlHandle:
+    def _new_handle(self) -> CurlHandle:
         return CurlHandle(
-            allow_private=self._allow_private, trusted=self._trusted, on_open=self._sockets.opened
+            allow_private=self._allow_private,
+            trusted=self._trusted,
+            on_socket_open=self._sockets.note_opened,
         )
 
     def _new_multi(self) -> pycurl.CurlMulti:
         multi = pycurl.CurlMulti()
         multi.setopt(pycurl.M_SOCKETFUNCTION, self._sockets.watch)
         descriptors, _ = getrlimit(RLIMIT_NOFILE)
-        most = _MOST_CONNECTIONS if descriptors == RLIM_INFINITY else min(_MOST_CONNECTIONS, descriptors // 8)
-        multi.setopt(pycurl.M_MAXCONNECTS, most)  # from there on, idle ones are closed
+        limit = _MAX_CONNECTIONS if descriptors == RLIM_INFINITY else min(_MAX_CONNECTIONS, descriptors // 8)
+        multi.setopt(pycurl.M_MAXCONNECTS, limit)  # above it, curl closes idle connections
         return multi

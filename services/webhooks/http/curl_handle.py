@@ -1,4 +1,4 @@
-"""How a request gets to its receiver, and to no other address: a curl handle, the addresses it may use, TLS."""
+"""A reusable curl handle: its options, the addresses it may connect to, and what it receives."""
 
 import os
 import socket
@@ -20,10 +20,12 @@ from shared.platform.tracing.traceparent import HEADER as TRACE_HEADER
 _CONTENT_TYPE = f"Content-Type: {CONTENT_TYPE}"
 _SIGNATURE = f"{SIGNATURE_HEADER}: "
 _TRACE = f"{TRACE_HEADER}: "
-_CURL_KNOWS_NAMES_S = 60  # longer, so that what we take for known is known to curl too
-_MOST_HEADERS_KEPT = 16 * 1024
-_IDLE_CONNECTION_KEPT_S = 30
-_CONNECTION_KEPT_S = 120  # by then the name may mean another address
+_CURL_DNS_CACHE_S = (
+    60  # longer than our own cache, so that curl still has every address that we consider valid
+)
+_MAX_REUSABLE_HEADER_BYTES = 16 * 1024
+_MAX_IDLE_CONNECTION_S = 30
+_MAX_CONNECTION_S = 120  # after that the name may have another address
 
 _FAILURES = {
     pycurl.E_COULDNT_RESOLVE_HOST: TryFailure.DNS,
@@ -41,16 +43,17 @@ _FAILURES = {
 
 
 class TrustedCertificates:
-    """Those of certifi, and the operator's own. In a file: what curl gets in memory it reads again each time."""
+    """A file with certifi's certificates and the operator's own. A file, because curl parses certificates that it gets
+    in memory again for each connection."""
 
     def __init__(self, ca_file: Path | None) -> None:
         self.path = certifi.where()
         self._memory_file: int | None = None
         if ca_file is not None:
-            both = Path(self.path).read_bytes() + b"\n" + ca_file.read_bytes()
+            certificates = Path(self.path).read_bytes() + b"\n" + ca_file.read_bytes()
             self._memory_file = os.memfd_create("trusted certificates")
             self.path = f"/proc/self/fd/{self._memory_file}"
-            Path(self.path).write_bytes(both)
+            Path(self.path).write_bytes(certificates)
 
     def close(self) -> None:
         if self._memory_file is not None:
@@ -59,32 +62,32 @@ class TrustedCertificates:
 
 
 class CurlHandle:
-    """A curl handle, with what it brings back. It takes one post after another."""
+    """A curl handle with the response of its current request. It is used for one request after another."""
 
     __slots__ = (
         "_allow_private",
-        "_on_open",
+        "_on_socket_open",
         "body",
         "curl",
         "headers",
-        "is_refused",
-        "tells_of",
+        "is_address_blocked",
+        "new_destination",
         "timeout_ms",
         "url",
     )
 
     def __init__(
-        self, *, allow_private: bool, trusted: TrustedCertificates, on_open: Callable[[int], None]
+        self, *, allow_private: bool, trusted: TrustedCertificates, on_socket_open: Callable[[int], None]
     ) -> None:
         self._allow_private = allow_private
-        self._on_open = on_open
+        self._on_socket_open = on_socket_open
         self.body = b""
         self.headers: deque[bytes] = deque(maxlen=16)
-        """The last lines. All of them can be megabytes."""
-        self.is_refused = False
-        """Whether there was an address that must not be connected to."""
-        self.tells_of: Destination | None = None
-        """The name that is made known to curl with this request."""
+        """The last header lines only, since all of them can be megabytes."""
+        self.is_address_blocked = False
+        """Whether an address was refused because it is not public."""
+        self.new_destination: Destination | None = None
+        """The destination whose addresses this request adds to curl's DNS cache."""
         self.timeout_ms = 0
         self.url = ""
         self.curl = pycurl.Curl()
@@ -106,35 +109,41 @@ class CurlHandle:
             self.timeout_ms = timeout_ms
         if not destination.is_known_to_curl:
             self.curl.setopt(pycurl.RESOLVE, [destination.resolve_entry])
-            self.tells_of = destination
+            self.new_destination = destination
 
-    def can_be_used_again(self) -> bool:
-        """Not if curl still has news of a name to read, for they get old; nor with large headers, for it keeps them."""
-        return self.tells_of is None and self.curl.getinfo(pycurl.HEADER_SIZE) <= _MOST_HEADERS_KEPT
+    def is_reusable(self) -> bool:
+        """Return False if curl has not read the addresses yet, which get stale, or if it still holds large headers."""
+        return (
+            self.new_destination is None
+            and self.curl.getinfo(pycurl.HEADER_SIZE) <= _MAX_REUSABLE_HEADER_BYTES
+        )
 
-    def rest(self) -> None:
-        """Nothing is left of the last post."""
+    def reset(self) -> None:
+        """Forget the response of the last request."""
         self.body = b""
         self.headers.clear()
-        self.is_refused = False
+        self.is_address_blocked = False
 
     def status_code(self) -> int | None:
-        """Of the final answer, if its headers were complete."""
+        """Return the status code of the final response, or None if its headers are not complete."""
         code = int(self.curl.getinfo(pycurl.RESPONSE_CODE))
         return code if code >= 200 and (self.body or self._has_all_headers()) else None
 
     def failure(self, error: int) -> TryFailure:
-        """`error` is curl's; it can be none when the receiver hung up in the middle of its headers."""
-        if self.is_refused and not self.curl.getinfo(pycurl.CONNECT_TIME_T):
+        """Return why there is no status code. `error` is curl's code.
+
+        It is 0 if the receiver closed the connection within the headers.
+        """
+        if self.is_address_blocked and not self.curl.getinfo(pycurl.CONNECT_TIME_T):
             return TryFailure.BLOCKED_ADDRESS
-        if self.curl.getinfo(pycurl.RESPONSE_CODE) == 101:  # nothing to wait for any more
+        if self.curl.getinfo(pycurl.RESPONSE_CODE) == 101:  # switching protocols: no response will follow
             return TryFailure.BROKEN_ANSWER
         if error == pycurl.E_COULDNT_CONNECT and self.curl.getinfo(pycurl.OS_ERRNO) == ECONNREFUSED:
             return TryFailure.REFUSED
         return _FAILURES.get(error, TryFailure.BROKEN_ANSWER)
 
     def _has_all_headers(self) -> bool:
-        """After the empty line at their end there can be trailers; before it the status line comes."""
+        """Return whether the empty line that ends the headers was received. Trailers may follow it."""
         for line in reversed(self.headers):
             if line[:1] in b"\r\n" and line[-1:] == b"\n":
                 return True
@@ -144,18 +153,18 @@ class CurlHandle:
 
     def _take_body(self, chunk: bytes) -> int | None:
         self.body += chunk
-        return None if len(self.body) < RESPONSE_BODY_LIMIT else 0  # none taken: curl hangs up
+        return None if len(self.body) < RESPONSE_BODY_LIMIT else 0  # 0 makes curl close the connection
 
     def _open_socket(self, _purpose: int, address: pycurl.CurlSockAddr) -> int:
-        """curl connects to the very address that is judged here."""
+        """Open the socket for exactly the address that is checked here, or refuse it; this is curl's callback."""
         if not self._may_connect(address.family, address.addr[0]):
-            self.is_refused = True
+            self.is_address_blocked = True
             return int(pycurl.SOCKET_BAD)
         try:
             opened = socket.socket(address.family, address.socktype, address.protocol).detach()
         except OSError:
             return int(pycurl.SOCKET_BAD)
-        self._on_open(opened)
+        self._on_socket_open(opened)
         return opened
 
     def _may_connect(self, family: int, host: str) -> bool:
@@ -183,9 +192,9 @@ class CurlHandle:
             pycurl.SSLVERSION: pycurl.SSLVERSION_TLSv1_2,
             pycurl.CAINFO: trusted.path,
             pycurl.CAPATH: None,
-            pycurl.DNS_CACHE_TIMEOUT: _CURL_KNOWS_NAMES_S,
-            pycurl.MAXAGE_CONN: _IDLE_CONNECTION_KEPT_S,
-            pycurl.MAXLIFETIME_CONN: _CONNECTION_KEPT_S,
+            pycurl.DNS_CACHE_TIMEOUT: _CURL_DNS_CACHE_S,
+            pycurl.MAXAGE_CONN: _MAX_IDLE_CONNECTION_S,
+            pycurl.MAXLIFETIME_CONN: _MAX_CONNECTION_S,
             pycurl.HEADERFUNCTION: self.headers.append,
             pycurl.WRITEFUNCTION: self._take_body,
             pycurl.OPENSOCKETFUNCTION: self._open_socket,

@@ -1,7 +1,7 @@
-"""Where a URL leads: judged, its name looked up by threads of our own, one for a name however many wait for it.
+"""Destinations of URLs: which URLs are allowed, and DNS look-ups in threads of our own, one per host name at a time.
 
-libcurl's resolver has 20 threads and uses two for each request: ten requests to a name whose server keeps silent would
-stop everybody's.
+libcurl's resolver has 20 threads and uses two for each request. Ten requests to a name whose DNS server does not
+respond would block the requests of all applications.
 """
 
 import socket
@@ -18,114 +18,126 @@ import pycurl
 from shared.platform.outbound_url import WebhookUrlError, check_webhook_url
 
 ResolveHost = Callable[[str, int], Sequence[str]]
+"""Returns the addresses of a host and port; raises OSError if there are none."""
 
-_NAMES_KNOWN_S = 30.0
-_MOST_LOOKUPS = 100
-_MOST_LOOKUPS_EACH = 5
-_MOST_ADDRESSES = 16
-_MOST_URLS = 20_000
+_ADDRESSES_VALID_S = 30.0
+_MAX_LOOKUPS = 100
+_MAX_LOOKUPS_PER_APPLICATION = 5
+_MAX_ADDRESSES = 16
+_MAX_URLS = 20_000
 
 
 @dataclass(eq=False, slots=True)
 class Destination:
-    """A host and port. `resolve_entry` tells curl what a name means; it is empty when that is not known."""
+    """A host and port, with its addresses once they are known."""
 
     host: str
     port: int
-    known_until: float
+    valid_until: float
+    """When its addresses must be looked up again (monotonic clock)."""
     resolve_entry: str = ""
+    """The addresses in the form of CURLOPT_RESOLVE; empty if the last look-up found none."""
     looked_up_for: str = ""
+    """The application that the look-up is counted for."""
     is_known_to_curl: bool = True
 
 
 class DestinationResolver:
-    """For one thread; `on_news` is called from others, when there is something for `take_news`."""
+    """Finds the destination of a URL and looks up its addresses. For one thread only.
+
+    `on_lookup_end` is called from other threads when `finish_lookups` has something to return.
+    """
 
     def __init__(
-        self, *, allow_private: bool, resolve_host: ResolveHost, on_news: Callable[[], None]
+        self, *, allow_private: bool, resolve_host: ResolveHost, on_lookup_end: Callable[[], None]
     ) -> None:
         self._allow_private = allow_private
         self._resolve_host = resolve_host
-        self._on_news = on_news
-        self._of_url: dict[str, Destination | None] = {}
-        self._of_host: dict[tuple[str, int], Destination] = {}
+        self._on_lookup_end = on_lookup_end
+        self._by_url: dict[str, Destination | None] = {}
+        self._by_host: dict[tuple[str, int], Destination] = {}
         self._queued: deque[Destination] = deque()
         self._running: Counter[str] = Counter()
-        """Lookups under way, by application: one with many names whose servers keep silent stops nobody else's."""
+        """Running look-ups by application. Each has a limit, so slow DNS servers of one do not block the others."""
         self._ended: deque[tuple[Destination, Sequence[str]]] = deque()
 
-    def of(self, url: str) -> Destination | None:
-        """None if no webhook may go to this URL."""
+    def find(self, url: str) -> Destination | None:
+        """Return the destination of a URL, or None if no webhook may be sent to this URL."""
         try:
-            return self._of_url[url]
+            return self._by_url[url]
         except KeyError:
-            if len(self._of_url) >= _MOST_URLS:
-                self._of_url.clear()
-                self._of_host.clear()
-            destination = self._of_url[url] = self._judge(url)
+            if len(self._by_url) >= _MAX_URLS:
+                self._by_url.clear()
+                self._by_host.clear()
+            destination = self._by_url[url] = self._check(url)
             return destination
 
-    def begin_lookup(self, destination: Destination, application: str) -> None:
+    def start_lookup(self, destination: Destination, application: str) -> None:
+        """Look up the addresses in a thread, or later if too many look-ups are running."""
         destination.looked_up_for = application
-        if self._running[application] >= _MOST_LOOKUPS_EACH or self._running.total() >= _MOST_LOOKUPS:
+        if (
+            self._running[application] >= _MAX_LOOKUPS_PER_APPLICATION
+            or self._running.total() >= _MAX_LOOKUPS
+        ):
             self._queued.append(destination)
             return
         self._running[application] += 1
-        # A daemon: one that hangs does not keep the process from ending.
-        thread = Thread(target=self._run_lookup, args=(destination,), name="lookup", daemon=True)
+        # A daemon thread: a look-up that hangs does not keep the process from exiting.
+        thread = Thread(target=self._look_up, args=(destination,), name="lookup", daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # there are too many already
+        except RuntimeError:  # the system allows no more threads
             self._end_lookup(destination, ())
 
-    def take_news(self) -> list[Destination]:
-        """The names whose lookups have ended: known for a while, or without an address."""
-        news = []
+    def finish_lookups(self) -> list[Destination]:
+        """Return the destinations whose look-ups have ended, with or without addresses, and start queued look-ups."""
+        finished = []
         while self._ended:
             destination, addresses = self._ended.popleft()
             self._running[destination.looked_up_for] -= 1
             destination.resolve_entry = ""
             if addresses:
-                destination.known_until = monotonic() + _NAMES_KNOWN_S
+                destination.valid_until = monotonic() + _ADDRESSES_VALID_S
                 destination.resolve_entry = f"+{destination.host}:{destination.port}:{','.join(addresses)}"
                 destination.is_known_to_curl = False
-            news.append(destination)
+            finished.append(destination)
         queued, self._queued = self._queued, deque()
         for destination in queued:
-            self.begin_lookup(destination, destination.looked_up_for)
-        self._running += Counter()  # forgets those with none
-        return news
+            self.start_lookup(destination, destination.looked_up_for)
+        self._running += Counter()  # removes applications with no look-up
+        return finished
 
-    def _judge(self, url: str) -> Destination | None:
+    def _check(self, url: str) -> Destination | None:
         try:
             parts = pycurl.CurlUrl(check_webhook_url(url, allow_private=self._allow_private))
         except (WebhookUrlError, pycurl.error):
             return None
         host = parts.host.strip("[]").lower()
         port = int(parts.getpart(pycurl.UPART_PORT, pycurl.U_DEFAULT_PORT))
-        known = self._of_host.get((host, port))
-        if known is None:
-            known = Destination(host, port, known_until=inf if _is_address(host) else -inf)
-            self._of_host[host, port] = known
-        return known
+        destination = self._by_host.get((host, port))
+        if destination is None:
+            destination = Destination(host, port, valid_until=inf if _is_address(host) else -inf)
+            self._by_host[host, port] = destination
+        return destination
 
-    def _run_lookup(self, destination: Destination) -> None:
+    def _look_up(self, destination: Destination) -> None:
         addresses: Sequence[str] = ()
         try:
             addresses = self._resolve_host(destination.host, destination.port)
         except OSError:
-            pass  # no address: that says it all
+            pass  # no address
         finally:
             self._end_lookup(destination, addresses)
 
     def _end_lookup(self, destination: Destination, addresses: Sequence[str]) -> None:
         self._ended.append((destination, addresses))
-        self._on_news()
+        self._on_lookup_end()
 
 
 def resolve_host(host: str, port: int) -> list[str]:
+    """Return the addresses of a host, from the system's resolver. Raises OSError if there are none."""
     found = socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found))[:_MOST_ADDRESSES]
+    return list(dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found))[:_MAX_ADDRESSES]
 
 
 def _is_address(host: str) -> bool:

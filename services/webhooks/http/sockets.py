@@ -1,4 +1,4 @@
-"""Which of curl's sockets can go on: an epoll of our own, so that one that hangs costs nothing."""
+"""Waits for curl's sockets with an epoll of our own, so that a socket without events costs nothing."""
 
 import logging
 import os
@@ -8,41 +8,47 @@ from threading import Lock
 
 import pycurl
 
-_MOST_EVENTS = 512
+_MAX_EVENTS = 512
 _EPOLL_MASKS = {pycurl.POLL_IN: EPOLLIN, pycurl.POLL_OUT: EPOLLOUT, pycurl.POLL_INOUT: EPOLLIN | EPOLLOUT}
 
 _log = logging.getLogger(__name__)
 
 
 class SocketPoller:
-    """The epoll. A socket that curl has no use for at the moment stays in it, for it is mostly used again soon:
-    to take it out and put it in again would be a tenth of what a request costs."""
+    """An epoll of curl's sockets, with a way to end a wait from another thread.
+
+    A socket that curl does not wait for at the moment stays registered, because curl usually uses it again soon.
+    Removing and adding it each time would cost a tenth of a whole request.
+    """
 
     def __init__(self) -> None:
         self._epoll = epoll()
         self._masks: dict[int, int] = {}
         self._unused: set[int] = set()
-        self._interruptions = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._unused.add(self._interruptions)
-        self._epoll.register(self._interruptions, EPOLLIN)
+        self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._unused.add(self._wakeup)
+        self._epoll.register(self._wakeup, EPOLLIN)
         self._is_woken = False
         self._is_closed = False
-        self._closing = Lock()
+        self._close_lock = Lock()
 
     def wait(self, pause: float) -> list[int]:
-        """Those that curl waits for, and that are ready."""
-        sockets = [socket for socket, _ in self._epoll.poll(pause, _MOST_EVENTS)]
+        """Wait for at most `pause` seconds. Returns the sockets that are ready and that curl waits for."""
+        sockets = [socket for socket, _ in self._epoll.poll(pause, _MAX_EVENTS)]
         if self._unused.isdisjoint(sockets):
             return sockets
         for socket in self._unused.intersection(sockets):
-            if socket == self._interruptions:
+            if socket == self._wakeup:
                 os.eventfd_read(socket)
             else:
                 self._forget(socket)
         return [socket for socket in sockets if socket in self._masks]
 
     def watch(self, what: int, socket: int, _multi: pycurl.CurlMulti, _data: object) -> None:
-        """curl's callback: what it waits for. An error here would end all requests; this one ends at its limit."""
+        """Register what curl waits for; this is curl's socket callback.
+
+        An exception here would end all requests. A socket that cannot be registered ends its own at the time limit.
+        """
         if what == pycurl.POLL_REMOVE:
             self._unused.add(socket)
             return
@@ -53,12 +59,12 @@ class SocketPoller:
                 change = self._epoll.modify if socket in self._masks else self._epoll.register
                 change(socket, mask)
             except OSError:
-                _log.exception("cannot wait for socket %d", socket)
+                _log.exception("cannot register socket %d", socket)
             else:
                 self._masks[socket] = mask
 
-    def opened(self, socket: int) -> None:
-        """A new socket, perhaps by the number of one that was closed, and so has left the epoll."""
+    def note_opened(self, socket: int) -> None:
+        """Note a new socket. It may have the number of a closed one, which the kernel has removed from the epoll."""
         self._unused.discard(socket)
         self._masks.pop(socket, None)
 
@@ -67,30 +73,34 @@ class SocketPoller:
             self._forget(socket)
 
     def wake(self) -> None:
+        """End the current wait, or the next one, and make `was_woken` return True once. From any thread."""
         self._is_woken = True
         self.interrupt()
 
     def was_woken(self) -> bool:
-        if not self._is_woken:  # and not touched: it may just be set
+        if not self._is_woken:  # do not reset it here: another thread may be setting it
             return False
         self._is_woken = False
         return True
 
     def interrupt(self) -> None:
-        """Ends a wait. From any thread, also after the end: by then the number may be another file's."""
-        with self._closing:
+        """End the current wait, or the next one. From any thread, also after `close`.
+
+        After `close` the descriptor may belong to another file, so nothing is written then.
+        """
+        with self._close_lock:
             if not self._is_closed:
-                os.eventfd_write(self._interruptions, 1)
+                os.eventfd_write(self._wakeup, 1)
 
     def close(self) -> None:
-        with self._closing:
+        with self._close_lock:
             if not self._is_closed:
                 self._is_closed = True
-                os.close(self._interruptions)
+                os.close(self._wakeup)
         self._epoll.close()
 
     def _forget(self, socket: int) -> None:
         self._unused.discard(socket)
         self._masks.pop(socket, None)
-        with suppress(OSError):  # it may be closed
+        with suppress(OSError):  # it may be closed already
             self._epoll.unregister(socket)

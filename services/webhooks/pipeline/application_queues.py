@@ -1,8 +1,9 @@
-"""Isolation: each application has a few places for requests in flight, and a line of its own behind them.
+"""Isolation of applications: each has a few slots for requests in flight, and a queue of its own behind them.
 
-How long one would wait in that line is known from how long the endpoint takes. A line that is too long is cut: what
-is cut goes to the slow lane, so that an endpoint that hangs or is slow holds up nobody but itself. In the slow lane it
-goes around, so that those who are there for a moment get past those who stay. Pure; time is given.
+The response times of an endpoint tell how long its queue would take. A queue that would take too long is trimmed: the
+surplus goes to the slow pipeline, so an endpoint that hangs or is slow holds up nobody but itself. The slow pipeline
+publishes its surplus to its own topic again, so that applications with a short queue are not stuck behind long ones.
+Pure; callers pass the time.
 """
 
 from collections import deque
@@ -15,169 +16,180 @@ T = TypeVar("T")
 MAX_QUEUE_WAIT_S = 1.0
 MAX_QUEUE_LENGTH = 500
 FAST_RESPONSE_S = 0.15
-"""Behind an endpoint that usually answers so soon a line may be of any length: it is over in a moment."""
+"""The queue of an endpoint that usually responds this fast may have any length: it is empty in a moment."""
 UNANSWERED_S = 1.0
 FIRST_UNANSWERED_S = 0.1
-"""A request that is out for so long says more than how long they usually take; the sooner if nobody knows that."""
+"""A request without a response for this long counts as the response time, instead of the usual one.
+
+The second value applies while the endpoint has not responded to anything yet.
+"""
 HANGING_RESPONSE_S = 5.0
-"""An endpoint that takes so long three times in a row is one that hangs …"""
 HANGING_RESPONSES = 3
 SLOTS_WHEN_HANGING = 2
-"""… and is only probed, until it answers in time again."""
-_MEMORY = 500
-_JUDGED_EVERY = 50
+"""An endpoint that took HANGING_RESPONSE_S for HANGING_RESPONSES in a row hangs.
+
+It gets only SLOTS_WHEN_HANGING slots until it responds in time again.
+"""
+_RESPONSE_TIMES_KEPT = 500
+_RECALCULATED_EVERY = 50
 MAX_QUEUED_IN_SLOW = 1500
 SLOW_TRIM_INTERVAL_S = 5.0
-"""In the slow lane, when so many are in line, long lines are cut to their share and go around, but not too often."""
+"""When this many are queued in the slow pipeline, long queues are trimmed to their share, at most this often."""
 
 
 class ApplicationQueue(Generic[T]):
-    """An application's, as this lane knows it."""
+    """The queue of one application, its requests in flight, and the response times of its endpoint."""
 
     def __init__(self) -> None:
-        self.line: deque[T] = deque()
-        self.began: dict[int, float] = {}
-        """The requests in flight, oldest first, by a number."""
-        self.hangs = 0
+        self.queued: deque[T] = deque()
+        self.started: dict[int, float] = {}
+        """When each request in flight started, by slot number, oldest first."""
+        self.hanging_responses = 0
         self.typical_s = 0.0
-        """Three in four answers come sooner. When this process itself falters, the hundred that are in flight are late,
-        and it is not the endpoint's fault: of the last few hundred they are a minority."""
-        self._last_s: deque[float] = deque(maxlen=_MEMORY)
-        self._answers = 0
+        """The 75th percentile of the last response times.
+
+        When this process itself stalls, the hundred or so requests in flight are late, and the endpoint is not to
+        blame. Among the last few hundred they are a minority.
+        """
+        self._response_times: deque[float] = deque(maxlen=_RESPONSE_TIMES_KEPT)
+        self._responses = 0
 
     @property
     def is_hanging(self) -> bool:
-        return self.hangs >= HANGING_RESPONSES
+        return self.hanging_responses >= HANGING_RESPONSES
 
-    def takes_s(self, now: float) -> float:
-        """How long a request takes: as long as usual, or as one that is out for very long."""
-        silence_s = now - next(iter(self.began.values()), now)
-        is_silent = silence_s >= (UNANSWERED_S if self._answers else FIRST_UNANSWERED_S)
-        return max(self.typical_s, silence_s) if is_silent else self.typical_s
+    def response_time_s(self, now: float) -> float:
+        """Return how long a request takes: the usual time, or the age of the oldest request if that is too old."""
+        unanswered_s = now - next(iter(self.started.values()), now)
+        is_unanswered = unanswered_s >= (UNANSWERED_S if self._responses else FIRST_UNANSWERED_S)
+        return max(self.typical_s, unanswered_s) if is_unanswered else self.typical_s
 
-    def answered(self, duration_s: float) -> None:
-        self._last_s.append(duration_s)
-        self._answers += 1
-        if self._answers % _JUDGED_EVERY == 0:
-            self.typical_s = sorted(self._last_s)[3 * len(self._last_s) // 4]
-        self.hangs = self.hangs + 1 if duration_s >= HANGING_RESPONSE_S else 0
+    def add_response(self, duration_s: float) -> None:
+        self._response_times.append(duration_s)
+        self._responses += 1
+        if self._responses % _RECALCULATED_EVERY == 0:
+            self.typical_s = sorted(self._response_times)[3 * len(self._response_times) // 4]
+        self.hanging_responses = self.hanging_responses + 1 if duration_s >= HANGING_RESPONSE_S else 0
 
 
 class ApplicationQueues(Generic[T]):
-    """All of one lane."""
+    """The queues of all applications in one pipeline."""
 
-    def __init__(self, places: int, places_each: int, *, has_slow_lane: bool) -> None:
-        """`places` in all and for each application. Without a slow lane behind it, it is the slow lane."""
-        self._places = places
-        self._places_each = places_each
-        self._has_slow_lane = has_slow_lane
-        self._endpoints: dict[str, ApplicationQueue[T]] = {}
-        self._lines: dict[str, ApplicationQueue[T]] = {}
-        """Those with somebody in line, in the order in which they are served."""
+    def __init__(self, slots: int, slots_per_application: int, *, has_slow_pipeline: bool) -> None:
+        """`slots` limits all requests in flight. `has_slow_pipeline` is False in the slow pipeline itself."""
+        self._slots = slots
+        self._slots_per_application = slots_per_application
+        self._has_slow_pipeline = has_slow_pipeline
+        self._applications: dict[str, ApplicationQueue[T]] = {}
+        self._non_empty: dict[str, ApplicationQueue[T]] = {}
+        """The queues that are not empty, in the order in which they are served."""
         self._busy = 0
-        self._relieved_at = -inf
+        """How many applications have requests in flight."""
+        self._trimmed_at = -inf
         self.in_flight = 0
         self.waiting = 0
-        self._numbers = 0
+        self._last_slot = 0
 
-    def join(self, application: str, item: T) -> None:
-        """The end of its line."""
-        endpoint = self._endpoints.get(application)
-        if endpoint is None:
-            endpoint = self._endpoints[application] = ApplicationQueue()
-        endpoint.line.append(item)
-        self._lines[application] = endpoint
+    def add(self, application: str, item: T) -> None:
+        queue = self._applications.get(application)
+        if queue is None:
+            queue = self._applications[application] = ApplicationQueue()
+        queue.queued.append(item)
+        self._non_empty[application] = queue
         self.waiting += 1
 
-    def leave(self, unwanted: Callable[[T], bool]) -> list[T]:
-        """Takes these out of the lines."""
-        gone: list[T] = []
-        for application, endpoint in list(self._lines.items()):
-            left = deque(item for item in endpoint.line if not unwanted(item))
-            gone.extend(item for item in endpoint.line if unwanted(item))
-            self._set_line(application, endpoint, left)
-        return gone
+    def remove(self, unwanted: Callable[[T], bool]) -> list[T]:
+        """Remove these items from the queues and return them."""
+        removed: list[T] = []
+        for application, queue in list(self._non_empty.items()):
+            left = deque(item for item in queue.queued if not unwanted(item))
+            removed.extend(item for item in queue.queued if unwanted(item))
+            self._replace_queued(application, queue, left)
+        return removed
 
     def next_to_send(self, now: float) -> Iterator[tuple[int, T]]:
-        """One after another, each application in turn; the number says which request has ended, later."""
-        while self._lines and self.in_flight < self._places:
+        """Yield items while there are free slots, one application after another, each with its slot number."""
+        while self._non_empty and self.in_flight < self._slots:
             served = False
-            for application, endpoint in list(self._lines.items()):
-                if self.in_flight >= self._places:
+            for application, queue in list(self._non_empty.items()):
+                if self.in_flight >= self._slots:
                     return
-                if len(endpoint.began) < self._places_of(endpoint):
+                if len(queue.started) < self._slots_of(queue):
                     served = True
-                    yield self._serve(application, endpoint, now)
+                    yield self._start_next(application, queue, now)
             if not served:
                 return
 
-    def ended(self, application: str, number: int, duration_s: float | None) -> None:
-        """`duration_s` is None when it ended without an answer of the endpoint's doing."""
-        endpoint = self._endpoints[application]
-        if endpoint.began.pop(number, None) is None:
+    def release(self, application: str, slot: int, duration_s: float | None) -> None:
+        """Free the slot of a request that has ended. A slot that was freed before is ignored.
+
+        `duration_s` is None if the request ended for a reason that says nothing about the endpoint.
+        """
+        queue = self._applications[application]
+        if queue.started.pop(slot, None) is None:
             return
         self.in_flight -= 1
-        self._busy -= not endpoint.began
+        self._busy -= not queue.started
         if duration_s is not None:
-            endpoint.answered(duration_s)
-        self._forget_if_idle(application, endpoint)
+            queue.add_response(duration_s)
+        self._forget_if_idle(application, queue)
 
-    def cut_lines(self, now: float) -> list[T]:
-        """What would wait too long here, or has to make room for others, and goes to the slow lane, or around it."""
-        if not self._has_slow_lane and not self._needs_relief(now):
+    def trim(self, now: float) -> list[T]:
+        """Remove and return the items that would wait too long here. They belong on the slow pipeline's topic."""
+        if not self._has_slow_pipeline and not self._must_trim_slow(now):
             return []
-        cut: list[T] = []
-        for application, endpoint in list(self._lines.items()):
-            fits = self._longest_line(endpoint, now)
-            if fits is not None and len(endpoint.line) > fits:
-                items = list(endpoint.line)
-                cut.extend(items[fits:])
-                self._set_line(application, endpoint, deque(items[:fits]))
-        return cut
+        surplus: list[T] = []
+        for application, queue in list(self._non_empty.items()):
+            limit = self._max_length(queue, now)
+            if limit is not None and len(queue.queued) > limit:
+                items = list(queue.queued)
+                surplus.extend(items[limit:])
+                self._replace_queued(application, queue, deque(items[:limit]))
+        return surplus
 
-    def _needs_relief(self, now: float) -> bool:
-        if self.waiting < MAX_QUEUED_IN_SLOW or now - self._relieved_at < SLOW_TRIM_INTERVAL_S:
+    def _must_trim_slow(self, now: float) -> bool:
+        if self.waiting < MAX_QUEUED_IN_SLOW or now - self._trimmed_at < SLOW_TRIM_INTERVAL_S:
             return False
-        self._relieved_at = now
+        self._trimmed_at = now
         return True
 
-    def _longest_line(self, endpoint: ApplicationQueue[T], now: float) -> int | None:
-        """None where it may be of any length."""
-        if not self._has_slow_lane:
-            return max(1, MAX_QUEUED_IN_SLOW // 2 // len(self._lines))
-        if endpoint.is_hanging and endpoint.began:
+    def _max_length(self, queue: ApplicationQueue[T], now: float) -> int | None:
+        """Return how long this queue may be, or None if there is no limit."""
+        if not self._has_slow_pipeline:
+            return max(1, MAX_QUEUED_IN_SLOW // 2 // len(self._non_empty))
+        if queue.is_hanging and queue.started:
             return 0
-        takes_s = endpoint.takes_s(now)
-        if takes_s < FIRST_UNANSWERED_S or (takes_s < FAST_RESPONSE_S and endpoint.typical_s):
+        response_time_s = queue.response_time_s(now)
+        if response_time_s < FIRST_UNANSWERED_S or (response_time_s < FAST_RESPONSE_S and queue.typical_s):
             return None
-        return min(MAX_QUEUE_LENGTH, int(MAX_QUEUE_WAIT_S * self._places_of(endpoint) / takes_s))
+        return min(MAX_QUEUE_LENGTH, int(MAX_QUEUE_WAIT_S * self._slots_of(queue) / response_time_s))
 
-    def _places_of(self, endpoint: ApplicationQueue[T]) -> int:
-        """Where many are busy none may take more than its share."""
-        if self._has_slow_lane and endpoint.is_hanging:
+    def _slots_of(self, queue: ApplicationQueue[T]) -> int:
+        """Return how many slots the application may use now. Many busy applications share all slots equally."""
+        if self._has_slow_pipeline and queue.is_hanging:
             return SLOTS_WHEN_HANGING
-        return max(1, min(self._places_each, self._places // max(1, self._busy)))
+        return max(1, min(self._slots_per_application, self._slots // max(1, self._busy)))
 
-    def _serve(self, application: str, endpoint: ApplicationQueue[T], now: float) -> tuple[int, T]:
-        item = endpoint.line.popleft()
+    def _start_next(self, application: str, queue: ApplicationQueue[T], now: float) -> tuple[int, T]:
+        item = queue.queued.popleft()
         self.waiting -= 1
-        del self._lines[application]
-        if endpoint.line:
-            self._lines[application] = endpoint  # to the end of those who are served
-        self._busy += not endpoint.began
-        self._numbers += 1
-        endpoint.began[self._numbers] = now
+        del self._non_empty[application]
+        if queue.queued:
+            self._non_empty[application] = queue  # served last from now on
+        self._busy += not queue.started
+        self._last_slot += 1
+        queue.started[self._last_slot] = now
         self.in_flight += 1
-        return self._numbers, item
+        return self._last_slot, item
 
-    def _set_line(self, application: str, endpoint: ApplicationQueue[T], line: deque[T]) -> None:
-        self.waiting += len(line) - len(endpoint.line)
-        endpoint.line = line
-        if not line:
-            self._lines.pop(application, None)
-            self._forget_if_idle(application, endpoint)
+    def _replace_queued(self, application: str, queue: ApplicationQueue[T], queued: deque[T]) -> None:
+        self.waiting += len(queued) - len(queue.queued)
+        queue.queued = queued
+        if not queued:
+            self._non_empty.pop(application, None)
+            self._forget_if_idle(application, queue)
 
-    def _forget_if_idle(self, application: str, endpoint: ApplicationQueue[T]) -> None:
-        """An endpoint that is well needs no memory."""
-        if not endpoint.began and not endpoint.line and not endpoint.hangs:
-            self._endpoints.pop(application, None)
+    def _forget_if_idle(self, application: str, queue: ApplicationQueue[T]) -> None:
+        """Free the memory of an application that has nothing queued or in flight, unless its endpoint hangs."""
+        if not queue.started and not queue.queued and not queue.hanging_responses:
+            self._applications.pop(application, None)

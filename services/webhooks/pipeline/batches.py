@@ -1,4 +1,4 @@
-"""What waits for the two stages of a lane."""
+"""Batches of the pipeline: the queues in front of look-up and recording, and the threads that work on them."""
 
 import logging
 from collections import deque
@@ -12,99 +12,31 @@ from services.webhooks.pipeline.tries import TryInProgress
 from shared.platform.backoff import growing_pause
 from shared.platform.kafka.consumer_loop import TRANSIENT
 
-_RECORD_BYTES = 4 * 1024 * 1024
-# Recording more at once costs less; nobody waits for it but the offsets.
+I = TypeVar("I")  # noqa: E741  an item of a batch
+O = TypeVar("O")  # noqa: E741  the output of a batch
+
+_MAX_RECORD_BYTES = 4 * 1024 * 1024
+# Bigger batches cost less per try, and only the commit of offsets waits for them.
 _RECORD_AFTER_S = 0.04
-
-
-class LookupQueue:
-    """In the order in which they came."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[TryInProgress] = deque()
-
-    def add(self, one: TryInProgress) -> None:
-        self._waiting.append(one)
-
-    def next_batch(self, limit: int) -> list[TryInProgress]:
-        return [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
-
-    def put_back(self, items: Sequence[TryInProgress]) -> None:
-        self._waiting.extendleft(reversed(items))
-
-    def leave(self, unwanted: Callable[[TryInProgress], bool]) -> list[TryInProgress]:
-        gone = [one for one in self._waiting if unwanted(one)]
-        self._waiting = deque(one for one in self._waiting if not unwanted(one))
-        return gone
-
-
-class RecordQueue:
-    """Until there are many, or some have waited for a moment."""
-
-    def __init__(self, enough: int) -> None:
-        self._enough = enough
-        self._waiting: deque[tuple[TryInProgress, RecordAction]] = deque()
-        self._since = 0.0
-        self._bytes = 0
-
-    def add(self, one: TryInProgress, result: RecordAction) -> None:
-        if not self._waiting:
-            self._since = monotonic()
-        self._waiting.append((one, result))
-        self._bytes += _size(result)
-
-    def next_batch(self, limit: int) -> list[tuple[TryInProgress, RecordAction]]:
-        """Of each delivery at most one; a second one waits for the next batch."""
-        if not self._is_time():
-            return []
-        batch: dict[str, tuple[TryInProgress, RecordAction]] = {}
-        again: list[tuple[TryInProgress, RecordAction]] = []
-        size = 0
-        while self._waiting and len(batch) < limit and size < _RECORD_BYTES:
-            one, result = self._waiting.popleft()
-            if one.delivery_id in batch:
-                again.append((one, result))
-            else:
-                batch[one.delivery_id] = one, result
-                size += _size(result)
-        self._bytes -= size
-        self._waiting.extendleft(reversed(again))
-        self._since = monotonic()
-        return list(batch.values())
-
-    def put_back(self, items: Sequence[tuple[TryInProgress, RecordAction]]) -> None:
-        self._waiting.extendleft(reversed(items))
-        self._bytes += sum(_size(result) for _, result in items)
-        self._since = 0.0
-
-    def _is_time(self) -> bool:
-        if not self._waiting:
-            return False
-        return (
-            len(self._waiting) >= self._enough
-            or self._bytes >= _RECORD_BYTES
-            or monotonic() - self._since >= _RECORD_AFTER_S
-        )
-
-
-def _size(result: RecordAction) -> int:
-    return len(result.answer.body) if isinstance(result, Completed) else 0
-
-
-I = TypeVar("I")  # noqa: E741  an item
-O = TypeVar("O")  # noqa: E741  what comes of a batch
 
 _log = logging.getLogger(__name__)
 
 
 class BatchQueue(Protocol[I]):
     def next_batch(self, limit: int) -> list[I]:
-        """Empty when it is not yet time for one."""
+        """Return the items of the next batch, or none if it is too early for one."""
 
-    def put_back(self, items: Sequence[I]) -> None: ...
+    def requeue(self, items: Sequence[I]) -> None:
+        """Put items back at the front, in their order."""
 
 
 class BatchStage(Generic[I, O]):
+    """Works on one batch at a time in another thread, so that the pipeline's own thread never waits.
+
+    Transient errors are retried with the same batch, after a growing pause. A batch that fails for another reason is
+    split: its items are processed one at a time, and only an item that fails alone is reported as failed.
+    """
+
     def __init__(
         self,
         name: str,
@@ -115,37 +47,44 @@ class BatchStage(Generic[I, O]):
         threads: Executor,
         wake: Callable[[], None],
     ) -> None:
-        """`prepare` makes the work of a batch, which can be called again when it raised; `wake` hears when it ends."""
+        """`prepare` returns the work of a batch; the work may be called again after it raised.
+
+        `wake` is called, from the working thread, when a batch ends.
+        """
         self._name = name
         self._queue = queue
         self._prepare = prepare
         self._threads = threads
         self._wake = wake
-        self._most = batch
+        self._batch = batch
         self.items: Sequence[I] = ()
-        """What is being worked on."""
+        """The items of the batch in progress."""
         self._work: Callable[[], O] | None = None
         self._running: Future[O] | None = None
-        self._singly = 0
+        self._single_items = 0
+        """How many items are still to be processed one at a time."""
         self._failures = 0
         self._not_before = 0.0
 
     def start(self) -> None:
-        """Begins a batch, or begins it again, when it is time."""
+        """Start the next batch, or retry the current one, if nothing is running and the pause is over."""
         if self._running is not None or monotonic() < self._not_before:
             return
         if self._work is None:
-            items = self._queue.next_batch(1 if self._singly else self._most)
+            items = self._queue.next_batch(1 if self._single_items else self._batch)
             if not items:
                 return
-            self._singly = max(0, self._singly - 1)
+            self._single_items = max(0, self._single_items - 1)
             self.items = items
             self._work = self._prepare(items)
         self._running = self._threads.submit(self._work)
         self._running.add_done_callback(lambda _: self._wake())
 
     def collect(self) -> tuple[Sequence[I], O | Exception] | None:
-        """A batch that is finished, with what came of it: an error only for an item alone."""
+        """Return the items and output of a finished batch, or None if there is none.
+
+        An exception takes the place of the output only for an item that was processed alone.
+        """
         if self._running is None or not self._running.done():
             return None
         finished, self._running = self._running, None
@@ -154,14 +93,89 @@ class BatchStage(Generic[I, O]):
             self._failures += 1
             pause = growing_pause(self._failures)
             self._not_before = monotonic() + pause
-            _log.warning("%s: %s; trying again in %.1f s", self._name, error, pause)
+            _log.warning("%s: %s; retrying in %.1f s", self._name, error, pause)
             return None
         items, self.items, self._work, self._failures = self.items, (), None, 0
         if error is None:
             return items, finished.result()
         if len(items) == 1 and isinstance(error, Exception):
             return items, error
-        _log.warning("%s: a batch failed, its items go one by one", self._name, exc_info=error)
-        self._singly = len(items)
-        self._queue.put_back(items)
+        _log.warning("%s: batch failed, processing its items one at a time", self._name, exc_info=error)
+        self._single_items = len(items)
+        self._queue.requeue(items)
         return None
+
+
+class LookupQueue:
+    """Tries that wait for the look-up of their delivery, first in, first out."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[TryInProgress] = deque()
+
+    def add(self, delivery_try: TryInProgress) -> None:
+        self._waiting.append(delivery_try)
+
+    def next_batch(self, limit: int) -> list[TryInProgress]:
+        return [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
+
+    def requeue(self, items: Sequence[TryInProgress]) -> None:
+        self._waiting.extendleft(reversed(items))
+
+    def remove(self, unwanted: Callable[[TryInProgress], bool]) -> list[TryInProgress]:
+        """Remove these tries from the queue and return them."""
+        removed = [item for item in self._waiting if unwanted(item)]
+        self._waiting = deque(item for item in self._waiting if not unwanted(item))
+        return removed
+
+
+class RecordQueue:
+    """Tries that wait to be recorded, until there are enough of them or the oldest has waited long enough."""
+
+    def __init__(self, enough: int) -> None:
+        self._enough = enough
+        self._waiting: deque[tuple[TryInProgress, RecordAction]] = deque()
+        self._since = 0.0
+        self._bytes = 0
+
+    def add(self, delivery_try: TryInProgress, action: RecordAction) -> None:
+        if not self._waiting:
+            self._since = monotonic()
+        self._waiting.append((delivery_try, action))
+        self._bytes += _body_size(action)
+
+    def next_batch(self, limit: int) -> list[tuple[TryInProgress, RecordAction]]:
+        """Return at most one try of each delivery. A second one waits for the next batch."""
+        if not self._is_ready():
+            return []
+        batch: dict[str, tuple[TryInProgress, RecordAction]] = {}
+        postponed: list[tuple[TryInProgress, RecordAction]] = []
+        size = 0
+        while self._waiting and len(batch) < limit and size < _MAX_RECORD_BYTES:
+            delivery_try, action = self._waiting.popleft()
+            if delivery_try.delivery_id in batch:
+                postponed.append((delivery_try, action))
+            else:
+                batch[delivery_try.delivery_id] = delivery_try, action
+                size += _body_size(action)
+        self._bytes -= size
+        self._waiting.extendleft(reversed(postponed))
+        self._since = monotonic()
+        return list(batch.values())
+
+    def requeue(self, items: Sequence[tuple[TryInProgress, RecordAction]]) -> None:
+        self._waiting.extendleft(reversed(items))
+        self._bytes += sum(_body_size(action) for _, action in items)
+        self._since = 0.0
+
+    def _is_ready(self) -> bool:
+        if not self._waiting:
+            return False
+        return (
+            len(self._waiting) >= self._enough
+            or self._bytes >= _MAX_RECORD_BYTES
+            or monotonic() - self._since >= _RECORD_AFTER_S
+        )
+
+
+def _body_size(action: RecordAction) -> int:
+    return len(action.result.body) if isinstance(action, Completed) else 0

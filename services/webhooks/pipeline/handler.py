@@ -1,7 +1,7 @@
-"""A lane of deliveries: look, send many at once, record; done in any order, and nobody waits for a slow endpoint.
+"""The delivery pipeline: looks up deliveries, sends many requests at once, records the results.
 
-The consumer's thread drives the requests. Reading and recording happen in a thread each, so that neither the
-database nor Kafka holds up what is in flight.
+Tries finish in any order, and none waits for another application's slow endpoint. The consumer's thread drives the
+requests. Look-up and recording run in a thread each, so neither the database nor Kafka delays requests in flight.
 """
 
 import logging
@@ -30,16 +30,16 @@ from shared.platform.settings import WebhookSettings
 
 MAX_TRIES = 2000
 _BATCH = 500
-# Who waited in line longer than this is looked at again: a URL may be removed, a pause begin, a secret be rolled.
-_LOOK_AGAIN_S = 2.0
-_SETTLE_S = 5.0
-_SETTLE_RECORDS_S = 4.0
+# A try that was queued for longer is looked up again: its URL may be gone, its application paused, its secret rolled.
+_LOOKUP_VALID_S = 2.0
+_DRAIN_S = 5.0
+_DRAIN_RECORDS_S = 4.0
 
 _log = logging.getLogger(__name__)
 
 
 class UnexpectedDeliveryMessageError(Exception):
-    """A record in a webhook topic that asks for no try."""
+    """A record on a delivery topic has a message that requests no try."""
 
 
 class DeliveryPipeline:
@@ -47,181 +47,187 @@ class DeliveryPipeline:
 
     def __init__(
         self,
-        lane: str,
-        looking: DeliveryLookup,
-        recording: Recorder,
-        sender: WebhookClient[TryInProgress],
+        name: str,
+        lookup: DeliveryLookup,
+        recorder: Recorder,
+        client: WebhookClient[TryInProgress],
         settings: WebhookSettings,
         *,
-        has_slow_lane: bool,
+        has_slow_pipeline: bool,
     ) -> None:
-        self._sender = sender
-        self._endpoints: ApplicationQueues[TryInProgress] = ApplicationQueues(
-            settings.in_flight, settings.in_flight_per_application, has_slow_lane=has_slow_lane
+        self._client = client
+        self._queues: ApplicationQueues[TryInProgress] = ApplicationQueues(
+            settings.in_flight, settings.in_flight_per_application, has_slow_pipeline=has_slow_pipeline
         )
-        self._kept: dict[TryKey, TryInProgress] = {}
-        self._to_look = LookupQueue()
+        self._tries: dict[TryKey, TryInProgress] = {}
+        self._to_look_up = LookupQueue()
         self._to_record = RecordQueue(_BATCH)
-        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix=lane)
-        self._look: BatchStage[TryInProgress, list[tuple[TryInProgress, NextAction | SecretError]]] = (
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix=name)
+        self._lookup: BatchStage[TryInProgress, list[tuple[TryInProgress, NextAction | SecretError]]] = (
             BatchStage(
-                f"{lane}, looking",
-                self._to_look,
-                looking.of,
+                f"{name}, look-up",
+                self._to_look_up,
+                lookup.prepare,
                 batch=_BATCH,
                 threads=self._threads,
-                wake=sender.wake,
+                wake=client.wake,
             )
         )
-        self._record: BatchStage[tuple[TryInProgress, RecordAction], None] = BatchStage(
-            f"{lane}, recording",
+        self._recording: BatchStage[tuple[TryInProgress, RecordAction], None] = BatchStage(
+            f"{name}, recording",
             self._to_record,
-            recording.of,
+            recorder.prepare,
             batch=_BATCH,
             threads=self._threads,
-            wake=sender.wake,
+            wake=client.wake,
         )
-        IN_FLIGHT.labels(lane).set_function(lambda: self._sender.in_flight)
-        WAITING.labels(lane).set_function(lambda: self._endpoints.waiting)
+        IN_FLIGHT.labels(name).set_function(lambda: self._client.in_flight)
+        WAITING.labels(name).set_function(lambda: self._queues.waiting)
 
     def capacity(self) -> int:
-        return max(0, MAX_TRIES - len(self._kept))
+        return max(0, MAX_TRIES - len(self._tries))
 
     def handle(self, tasks: Sequence[Task]) -> None:
-        for task, wanted in [(task, _wanted(task)) for task in tasks]:
-            key = try_key(wanted)
-            known = self._kept.get(key)
-            if known is not None:  # a repeat of what is under way
+        """Raises UnexpectedDeliveryMessageError, before anything is taken, if a message requests no try."""
+        for task, message in [(task, _try_message(task)) for task in tasks]:
+            key = try_key(message)
+            known = self._tries.get(key)
+            if known is not None:  # a duplicate of a try in progress
                 known.tasks.append(task)
-                known.let_go = False  # its partition has come back
+                known.is_revoked = False  # its partition is assigned to this process again
                 continue
-            one = self._kept[key] = TryInProgress(wanted, key, task)
-            self._to_look.add(one)
+            one = self._tries[key] = TryInProgress(message, key, task)
+            self._to_look_up.add(one)
 
     def poll(self, wait_s: float) -> bool:
-        if self._kept:
-            self._go_on(wait_s)
-        return bool(self._kept)
+        if self._tries:
+            self._run_once(wait_s)
+        return bool(self._tries)
 
     def drain(self, partitions: Sequence[AssignedPartition]) -> None:
-        """No new sends for these; what is in flight may finish, and is written down."""
-        going = set(partitions)
+        """Send nothing new for these partitions. Requests in flight may finish and are recorded, within a limit."""
+        revoked = set(partitions)
         self.discard(partitions)
-        deadline = monotonic() + _SETTLE_S
-        while monotonic() < deadline and any(one.place and one.is_of(going) for one in self._kept.values()):
-            self._go_on(0.05)
-        for one in self._sender.abandon(lambda one: one.is_of(going)):
+        deadline = monotonic() + _DRAIN_S
+        while monotonic() < deadline and any(
+            one.slot and one.belongs_only_to(revoked) for one in self._tries.values()
+        ):
+            self._run_once(0.05)
+        for one in self._client.abandon(lambda one: one.belongs_only_to(revoked)):
             self._forget(one)
-        deadline = monotonic() + _SETTLE_RECORDS_S
-        while monotonic() < deadline and any(one.is_of(going) for one in self._kept.values()):
-            self._go_on(0.01)
+        deadline = monotonic() + _DRAIN_RECORDS_S
+        while monotonic() < deadline and any(one.belongs_only_to(revoked) for one in self._tries.values()):
+            self._run_once(0.01)
 
     def discard(self, partitions: Sequence[AssignedPartition]) -> None:
-        """What is in flight may finish: whoever has the partition now may send it again, but only one is recorded."""
-        going = set(partitions)
-        for one in self._look.items:
-            one.let_go = one.let_go or one.is_of(going)
-        for waiting in (self._to_look, self._endpoints):
-            for one in waiting.leave(lambda one: one.is_of(going)):
+        """Send nothing new for these partitions, and do not wait for requests in flight.
+
+        The new owner of a partition may send the same try again, but only one of the two is recorded.
+        """
+        revoked = set(partitions)
+        for one in self._lookup.items:
+            one.is_revoked = one.is_revoked or one.belongs_only_to(revoked)
+        for queue in (self._to_look_up, self._queues):
+            for one in queue.remove(lambda one: one.belongs_only_to(revoked)):
                 self._forget(one)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._sender.close()
+        self._client.close()
 
-    def _go_on(self, wait_s: float) -> None:
-        self._heed_looks()
-        self._look.start()
+    def _run_once(self, wait_s: float) -> None:
+        self._collect_lookups()
+        self._lookup.start()
         now = monotonic()
-        for one in self._endpoints.cut_lines(now):
+        for one in self._queues.trim(now):
             self._to_record.add(one, MoveToSlow())
-        for place, one in self._endpoints.next_to_send(now):
-            one.place = place
-            if now - one.looked_at > _LOOK_AGAIN_S:
-                self._to_look.add(one)
+        for slot, one in self._queues.next_to_send(now):
+            one.slot = slot
+            if now - one.looked_up_at > _LOOKUP_VALID_S:
+                self._to_look_up.add(one)
             else:
                 self._send(one)
-        for one, answer in self._sender.turn(wait_s):
-            self._answered(one, answer)
-        self._finish_recorded()
-        self._record.start()
+        for one, result in self._client.poll(wait_s):
+            self._complete(one, result)
+        self._collect_recorded()
+        self._recording.start()
 
-    def _heed_looks(self) -> None:
-        looked = self._look.collect()
-        if looked is None:
+    def _collect_lookups(self) -> None:
+        finished = self._lookup.collect()
+        if finished is None:
             return
-        tries, judged = looked
-        if isinstance(judged, Exception):
-            self._give_back(tries, judged)
+        tries, decided = finished
+        if isinstance(decided, Exception):
+            self._requeue(tries, decided)
             return
-        for one, verdict in judged:
-            self._heed(one, verdict)
+        for one, action in decided:
+            self._act(one, action)
 
-    def _heed(self, one: TryInProgress, verdict: NextAction | SecretError) -> None:
-        if one.let_go:
+    def _act(self, one: TryInProgress, action: NextAction | SecretError) -> None:
+        if one.is_revoked:
             self._forget(one)
-        elif isinstance(verdict, Send):
-            one.looked_at = monotonic()
-            if one.place:  # it has been in line, and was looked at again
+        elif isinstance(action, Send):
+            one.looked_up_at = monotonic()
+            if one.slot:  # it has waited in the queue, and was looked up again
                 self._send(one)
             else:
-                self._endpoints.join(one.application_id, one)
-        elif isinstance(verdict, Drop):
-            if verdict.why:
-                _log.warning("delivery %s is not resent: %s", one.delivery_id, verdict.why)
+                self._queues.add(one.application_id, one)
+        elif isinstance(action, Drop):
+            if action.why:
+                _log.warning("delivery %s is not resent: %s", one.delivery_id, action.why)
             self._forget(one)
             one.done()
-        elif isinstance(verdict, Exception):
-            self._give_back([one], verdict)
+        elif isinstance(action, Exception):
+            self._requeue([one], action)
         else:
-            self._leave_place(one)
-            self._to_record.add(one, verdict)
+            self._release_slot(one)
+            self._to_record.add(one, action)
 
     def _send(self, one: TryInProgress) -> None:
-        assert one.post is not None
+        assert one.request is not None
         one.span = start_try_span(one)
-        self._sender.start(one, one.post, one.span.trace if one.span is not None else one.trace)
+        self._client.start(one, one.request, one.span.trace if one.span is not None else one.trace)
 
-    def _answered(self, one: TryInProgress, answer: TryResult) -> None:
-        self._endpoints.ended(one.application_id, one.place, answer.duration_ms / 1000)
-        one.place = 0
+    def _complete(self, one: TryInProgress, result: TryResult) -> None:
+        self._queues.release(one.application_id, one.slot, result.duration_ms / 1000)
+        one.slot = 0
         if one.span is not None:
-            end_try_span(one, answer)
-        self._to_record.add(one, Completed(answer))
+            end_try_span(one, result)
+        self._to_record.add(one, Completed(result))
 
-    def _finish_recorded(self) -> None:
-        recorded = self._record.collect()
-        if recorded is None:
+    def _collect_recorded(self) -> None:
+        finished = self._recording.collect()
+        if finished is None:
             return
-        results, error = recorded
+        actions, error = finished
         if isinstance(error, Exception):
-            self._give_back([one for one, _ in results], error)
+            self._requeue([one for one, _ in actions], error)
             return
-        for one, _ in results:
+        for one, _ in actions:
             self._forget(one)
             one.done()
 
-    def _give_back(self, tries: Sequence[TryInProgress], error: Exception) -> None:
+    def _requeue(self, tries: Sequence[TryInProgress], error: Exception) -> None:
         for one in tries:
             self._forget(one)
             for task in one.tasks:
                 task.requeue(error)
 
     def _forget(self, one: TryInProgress) -> None:
-        self._leave_place(one)
+        self._release_slot(one)
         if one.span is not None:
             end_try_span(one, None)
-        if self._kept.get(one.key) is one:
-            del self._kept[one.key]
+        if self._tries.get(one.key) is one:
+            del self._tries[one.key]
 
-    def _leave_place(self, one: TryInProgress) -> None:
-        if one.place:
-            self._endpoints.ended(one.application_id, one.place, None)
-            one.place = 0
+    def _release_slot(self, one: TryInProgress) -> None:
+        if one.slot:
+            self._queues.release(one.application_id, one.slot, None)
+            one.slot = 0
 
 
-def _wanted(task: Task) -> TryMessage:
+def _try_message(task: Task) -> TryMessage:
     message = task.message
     if not isinstance(message, DeliveryDue | ResendRequested):
-        raise UnexpectedDeliveryMessageError(f"{type(message).__name__} asks for no try")
+        raise UnexpectedDeliveryMessageError(f"{type(message).__name__} requests no try")
     return message

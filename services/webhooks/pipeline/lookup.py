@@ -1,4 +1,4 @@
-"""The keys that sign requests: webhook secrets, opened once."""
+"""Looks up the deliveries of a batch with one query, decides what to do with each record, and signs the requests."""
 
 import hmac
 from collections.abc import Callable, Sequence
@@ -24,68 +24,72 @@ from shared.domain.messages import DeliveryDue
 from shared.platform.database.pool import Database
 from shared.platform.encryption import CannotOpenSealError, SealedForAnotherPurposeError, SecretBox
 
-_MOST_KEPT = 10_000
+SecretError = WebhookSecretNotFoundError | CannotOpenSealError | SealedForAnotherPurposeError
+_SECRET_ERRORS = (WebhookSecretNotFoundError, CannotOpenSealError, SealedForAnotherPurposeError)
+
+_MAX_KEYS = 10_000
 
 
 class SigningKeys:
-    """Kept in memory: a version of a secret never changes."""
+    """Decrypts each version of a webhook secret once and keeps its key in memory: a version never changes."""
 
     def __init__(self, box: SecretBox) -> None:
         self._box = box
         self._keys: dict[tuple[str, int], hmac.HMAC] = {}
 
     def get(self, connection: Connection[Any], application_id: str, version: int) -> hmac.HMAC:
+        """Raises one of `SecretError` if the secret is missing or cannot be decrypted."""
         key = self._keys.get((application_id, version))
         if key is None:
             secret = open_webhook_secret(connection, self._box, UUID(application_id), version)
-            if len(self._keys) >= _MOST_KEPT:
+            if len(self._keys) >= _MAX_KEYS:
                 self._keys.clear()
             key = self._keys[application_id, version] = signing_key(secret.text)
         return key
 
 
-SecretError = WebhookSecretNotFoundError | CannotOpenSealError | SealedForAnotherPurposeError
-_SECRET_TROUBLE = (WebhookSecretNotFoundError, CannotOpenSealError, SealedForAnotherPurposeError)
-
-
 class DeliveryLookup:
+    """The first stage of the pipeline."""
+
     def __init__(self, database: Database, keys: SigningKeys) -> None:
         self._database = database
         self._keys = keys
 
-    def of(
+    def prepare(
         self, tries: Sequence[TryInProgress]
     ) -> Callable[[], list[tuple[TryInProgress, NextAction | SecretError]]]:
-        """The look at one batch, which can be repeated."""
-        return partial(self._look, tries)
+        """Return the look-up of one batch, which may be repeated."""
+        return partial(self._look_up, tries)
 
-    def _look(self, tries: Sequence[TryInProgress]) -> list[tuple[TryInProgress, NextAction | SecretError]]:
-        """Each try with what is to be done about it; those to send have their request."""
+    def _look_up(
+        self, tries: Sequence[TryInProgress]
+    ) -> list[tuple[TryInProgress, NextAction | SecretError]]:
+        """Return each try with its next action. Tries to be sent get their request."""
         with self._database.cursor() as cursor:
             deliveries = fetch_deliveries(cursor, {one.delivery_id for one in tries})
             resends = [
-                (one.delivery_id, str(one.wanted.id))
+                (one.delivery_id, str(one.message.id))
                 for one in tries
-                if not isinstance(one.wanted, DeliveryDue)
+                if not isinstance(one.message, DeliveryDue)
             ]
-            met = find_recorded_resends(cursor, resends) if resends else set()
-            judged: list[tuple[TryInProgress, NextAction | SecretError]] = []
+            recorded = find_recorded_resends(cursor, resends) if resends else set()
+            decided: list[tuple[TryInProgress, NextAction | SecretError]] = []
             for one in tries:
                 one.delivery = deliveries.get(one.delivery_id)
-                verdict: NextAction | SecretError = (
-                    decide(one.wanted, one.delivery)
-                    if isinstance(one.wanted, DeliveryDue)
-                    else decide_resend(one.delivery, is_met=one.key in met)
+                action: NextAction | SecretError = (
+                    decide(one.message, one.delivery)
+                    if isinstance(one.message, DeliveryDue)
+                    else decide_resend(one.delivery, is_recorded=one.key in recorded)
                 )
-                if isinstance(verdict, Send) and one.delivery is not None:
+                if isinstance(action, Send) and one.delivery is not None:
                     try:
-                        one.post = self._post(cursor.connection, one.delivery, verdict.target)
-                    except _SECRET_TROUBLE as trouble:
-                        verdict = trouble
-                judged.append((one, verdict))
-        return judged
+                        one.request = self._request(cursor.connection, one.delivery, action.target)
+                    except _SECRET_ERRORS as error:
+                        action = error
+                decided.append((one, action))
+        return decided
 
-    def _post(
+    def _request(
         self, connection: Connection[Any], delivery: DeliveryState, target: DeliveryTarget
     ) -> WebhookRequest:
         body = build_body(delivery.id, delivery.event, delivery.intent_uuid)

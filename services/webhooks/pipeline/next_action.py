@@ -1,6 +1,6 @@
-"""What is to be done about a record, given what the database knows of its delivery. Pure.
+"""Decides what to do with a record, given the current state of its delivery in the database. Pure.
 
-A record may be read twice, late, or by two processes: the delivery's status and step decide, never the record.
+A record may be read twice, late, or by two processes. Status and step of the delivery decide, never the record alone.
 """
 
 from dataclasses import dataclass
@@ -18,52 +18,56 @@ class Send(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Nothing: it has been done, or was never ours to do. `why` is for people where it was their wish."""
+    """Do nothing: the try was made already, or there is nothing to send. `why` is logged if somebody asked for it."""
 
     why: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """It stands at another step, or is early: whoever moved it on may have died before it said so."""
+    """Publish the delivery again for its current step: it is at a later step, or it is not due yet.
+
+    The process that moved it to that step may have died before it published the record for it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class PublishExhausted:
-    """Its ladder is used up: whoever saw that may have died before it said so."""
+    """Publish that all tries have failed: the process that recorded the last one may have died before it did."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailWithoutUrl:
-    """The application's URL was removed: nothing is sent any more."""
+    """End the delivery as failed: the application's URL was removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """The application is paused."""
+    """Keep the delivery pending until its application is resumed."""
 
 
 NextAction = Send | Drop | Requeue | PublishExhausted | FailWithoutUrl | SetAside
 
 
 def decide(due: DeliveryDue, delivery: DeliveryState | None) -> NextAction:
+    """Return what to do with a scheduled try; `delivery` is None if there is no such delivery."""
     if delivery is None:
         return Drop()
     if delivery.status is not DeliveryStatus.PENDING:
-        return PublishExhausted() if _is_used_up(due, delivery) else Drop()
+        return PublishExhausted() if _is_exhausted(due, delivery) else Drop()
     if delivery.step < due.step:
         return Drop()
-    # A first try is due at once; if it seems early, the clock was set back.
+    # A first try is due at once. If it seems early, the clock was set back.
     if delivery.step > due.step or (delivery.due_in_s > 0 and due.step > 1):
         return Requeue()
     if delivery.current is None:
         return FailWithoutUrl()
-    return SetAside() if delivery.is_paused else Send(delivery.frozen)
+    return SetAside() if delivery.is_paused else Send(delivery.original)
 
 
-def decide_resend(delivery: DeliveryState | None, *, is_met: bool) -> Send | Drop:
-    """`is_met`: this wish has been met already."""
-    if delivery is None or is_met:
+def decide_resend(delivery: DeliveryState | None, *, is_recorded: bool) -> Send | Drop:
+    """Return what to do with a resend; `is_recorded` says that it was sent and recorded before."""
+    if delivery is None or is_recorded:
         return Drop()
     if delivery.current is None:
         return Drop("its application has no webhook URL")
@@ -72,7 +76,7 @@ def decide_resend(delivery: DeliveryState | None, *, is_met: bool) -> Send | Dro
     return Send(delivery.current)
 
 
-def _is_used_up(due: DeliveryDue, delivery: DeliveryState) -> bool:
+def _is_exhausted(due: DeliveryDue, delivery: DeliveryState) -> bool:
     return (
         delivery.status is DeliveryStatus.FAILED and due.step == LAST_STEP and not delivery.ended_without_url
     )

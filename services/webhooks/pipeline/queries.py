@@ -1,8 +1,9 @@
-"""The room that writes webhook deliveries and their tries, in batches: one statement for many rows.
+"""Queries of the pipeline: reads deliveries and records their tries in batches, one statement for many rows.
 
-Values of a batch come as arrays beside the sorted ids. Rows are found by `id = any(…)` and each looks up its own
-values by its place among the ids, which `width_bucket` finds by binary search. So there is no join to plan badly: one
-plan from an empty to a huge table, and rows are locked in the order of their ids.
+The values of a batch are arrays beside the sorted ids. A statement finds its rows with `id = any(…)`. Each row then
+finds its own values by its position among the ids, which `width_bucket` computes by binary search. There is no join
+that could be planned badly: the plan is the same for an empty and for a huge table, and rows are locked in the order of
+their ids.
 docs/decisions/0010-webhooks.md has the figures.
 """
 
@@ -18,7 +19,7 @@ from services.webhooks.retry_schedule import DeliveryStatus, RetryDecision
 from shared.domain.deliveries.try_results import NO_URL
 from shared.platform.database.prepared import Prepared, Row, array
 
-# Each month begins with empty tables.
+# Tables are partitioned by month, so each month starts with an empty one, whose plan must not be kept.
 REPLAN_AFTER_S = 30.0
 _STATUSES = {str(status): status for status in DeliveryStatus}
 
@@ -30,10 +31,10 @@ from webhook_deliveries as d
 cross join lateral (select webhook_url, webhook_secret_version, webhooks_paused_at
                     from applications where id = d.application_id offset 0) as a
 where d.id = any($1::uuid[])"""
-_LOOK = Prepared(FETCH_DELIVERIES_SQL, REPLAN_AFTER_S)
+_FETCH_DELIVERIES = Prepared(FETCH_DELIVERIES_SQL, REPLAN_AFTER_S)
 
-# $1 the ids, in order; of each try: $2 step, $3 its age in milliseconds, $4 duration, $5 status code, $6 failure,
-# $7 the beginning of the answer; of its delivery: $8 status, $9 step, $10 seconds until that is due.
+# $1 the sorted ids. For each try: $2 step, $3 its age in milliseconds, $4 duration, $5 status code, $6 failure,
+# $7 the start of the response body. For its delivery: $8 status, $9 step, $10 seconds until that step is due.
 RECORD_TRIES_SQL = """
 with advanced as (
     update webhook_deliveries
@@ -46,19 +47,19 @@ with advanced as (
         updated_at = mizan_now()
     where id = any($1::uuid[]) and status = 'pending'
       and step = ($2::smallint[])[width_bucket(id, $1::uuid[])]
-    returning id, tries, url, next_due_at, width_bucket(id, $1::uuid[]) as place
+    returning id, tries, url, next_due_at, width_bucket(id, $1::uuid[]) as item
 ),
-noted as (
+inserted as (
     insert into webhook_tries (delivery_id, number, step, at, duration_ms, url, status_code, failure, answer)
-    select id, tries, ($2::smallint[])[place], mizan_now() - make_interval(secs => ($3::integer[])[place] / 1000.0),
-           ($4::integer[])[place], url, ($5::integer[])[place], ($6::text[])[place], ($7::bytea[])[place]
+    select id, tries, ($2::smallint[])[item], mizan_now() - make_interval(secs => ($3::integer[])[item] / 1000.0),
+           ($4::integer[])[item], url, ($5::integer[])[item], ($6::text[])[item], ($7::bytea[])[item]
     from advanced
 )
 select id, next_due_at from advanced"""
-_RECORD = Prepared(RECORD_TRIES_SQL, REPLAN_AFTER_S)
+_RECORD_TRIES = Prepared(RECORD_TRIES_SQL, REPLAN_AFTER_S)
 
-# A resend counts as a try and can only make things better. $2 resend ids, $3 to $7 as above, $8 the URL that it
-# went to, as UTF-8 in hexadecimal, which needs no quotes.
+# A resend counts as a try. It can make a delivery succeed, never fail. $2 resend ids, $3 to $7 as above, $8 the URL
+# of the request, as UTF-8 in hexadecimal, which needs no quotes.
 RECORD_RESENDS_SQL = """
 with resent as (
     update webhook_deliveries as d
@@ -74,32 +75,32 @@ with resent as (
       and not exists (select from webhook_tries
                       where delivery_id = d.id and resend_id = ($2::uuid[])[width_bucket(d.id, $1::uuid[])]
                       offset 0)
-    returning id, tries, width_bucket(id, $1::uuid[]) as place
+    returning id, tries, width_bucket(id, $1::uuid[]) as item
 ),
-noted as (
+inserted as (
     insert into webhook_tries (delivery_id, number, resend_id, at, duration_ms, url, status_code, failure, answer)
-    select id, tries, ($2::uuid[])[place], mizan_now() - make_interval(secs => ($3::integer[])[place] / 1000.0),
-           ($4::integer[])[place], convert_from(($8::bytea[])[place], 'UTF8'), ($5::integer[])[place],
-           ($6::text[])[place], ($7::bytea[])[place]
+    select id, tries, ($2::uuid[])[item], mizan_now() - make_interval(secs => ($3::integer[])[item] / 1000.0),
+           ($4::integer[])[item], convert_from(($8::bytea[])[item], 'UTF8'), ($5::integer[])[item],
+           ($6::text[])[item], ($7::bytea[])[item]
     from resent
 )
 select id from resent"""
 _RECORD_RESENDS = Prepared(RECORD_RESENDS_SQL, REPLAN_AFTER_S)
 
-_END_WITHOUT_URL = Prepared(
+_FAIL_WITHOUT_URL = Prepared(
     f"""
 update webhook_deliveries
 set status = 'failed', next_due_at = null, last_status_code = null, last_failure = '{NO_URL}', updated_at = mizan_now()
 where id = any($1::uuid[]) and status = 'pending' returning id""",
     REPLAN_AFTER_S,
 )
-_PARK = Prepared(
+_SET_ASIDE = Prepared(
     """
 update webhook_deliveries set parked_at = mizan_now()
 where id = any($1::uuid[]) and status = 'pending' and parked_at is null returning id""",
     REPLAN_AFTER_S,
 )
-_MET_RESENDS = Prepared(
+_FIND_RECORDED_RESENDS = Prepared(
     """
 select delivery_id, resend_id from webhook_tries where delivery_id = any($1::uuid[]) and resend_id = any($2::uuid[])""",
     REPLAN_AFTER_S,
@@ -107,14 +108,14 @@ select delivery_id, resend_id from webhook_tries where delivery_id = any($1::uui
 
 
 class DeliveryTarget(msgspec.Struct, frozen=True):
-    """Where a try goes, and which of the application's secrets signs it."""
+    """The URL of a try, and the version of the application's secret that signs it."""
 
     url: str
     secret_version: int
 
 
 class DeliveryState(msgspec.Struct, frozen=True):
-    """As the database has it now."""
+    """A delivery as it is in the database now."""
 
     id: str
     application_id: str
@@ -123,106 +124,116 @@ class DeliveryState(msgspec.Struct, frozen=True):
     status: DeliveryStatus
     step: int
     due_at: bytes | None
-    """As PostgreSQL writes it: hardly anybody wants to know."""
-    frozen: DeliveryTarget
-    """For its ladder: as it was when the event was taken in."""
+    """As text of PostgreSQL: parsed by `next_due_at` only where it is needed, which is rare."""
+    original: DeliveryTarget
+    """Used for scheduled tries: as it was when the delivery was created."""
     current: DeliveryTarget | None
-    """As the application has it now; None when it has no URL."""
+    """Used for resends: as the application has it now. None if the application has no URL."""
     is_paused: bool
     due_in_s: float
-    """0 or less when it is due."""
+    """0 or less if it is due."""
     ended_without_url: bool
 
     @property
     def next_due_at(self) -> datetime | None:
-        return _moment(self.due_at)
+        return _timestamp(self.due_at)
 
 
 class ScheduledTry(msgspec.Struct, frozen=True):
+    """A try of the retry schedule, to be recorded."""
+
     delivery_id: str
     step: int
-    answer: TryResult
+    result: TryResult
     age_ms: int
-    """Since it began."""
+    """Time since the request began."""
     decision: RetryDecision
 
 
 class ResendTry(msgspec.Struct, frozen=True):
+    """A resend, to be recorded."""
+
     delivery_id: str
     resend_id: str
-    answer: TryResult
+    result: TryResult
     age_ms: int
     url: str
 
 
 def fetch_deliveries(cursor: Cursor[Any], ids: Iterable[str]) -> dict[str, DeliveryState]:
-    """What the database knows of these deliveries, by id."""
-    return {delivery.id: delivery for delivery in map(_delivery, _LOOK.all_rows(cursor, [array(ids)]))}
+    """Return these deliveries by id; ids that do not exist are left out."""
+    return {
+        delivery.id: delivery for delivery in map(_delivery, _FETCH_DELIVERIES.all_rows(cursor, [array(ids)]))
+    }
 
 
 def record_tries(cursor: Cursor[Any], tries: Sequence[ScheduledTry]) -> dict[str, datetime | None]:
-    """Writes down tries of different deliveries and moves those on that still stand at that step.
+    """Record tries of different deliveries, and move each delivery that is still at that step to its next one.
 
-    Returns when each of those is due next; another process was faster with the rest.
+    Returns when each of these deliveries is due next, or None if no try follows. Tries that another process recorded
+    first are left out.
     """
     tries = sorted(tries, key=lambda one: one.delivery_id)
     values = [
         array(one.delivery_id for one in tries),
         array(str(one.step) for one in tries),
-        *_answers([one.answer for one in tries], [one.age_ms for one in tries]),
+        *_result_arrays([one.result for one in tries], [one.age_ms for one in tries]),
         array(one.decision.status for one in tries),
         array(str(one.decision.next_step) for one in tries),
         array(None if one.decision.wait_s is None else str(one.decision.wait_s) for one in tries),
     ]
-    return {_text(row[0]): _moment(row[1]) for row in _RECORD.all_rows(cursor, values)}
+    return {_text(row[0]): _timestamp(row[1]) for row in _RECORD_TRIES.all_rows(cursor, values)}
 
 
 def record_resends(cursor: Cursor[Any], tries: Sequence[ResendTry]) -> None:
-    """Writes down resends of different deliveries, each once."""
+    """Record resends of different deliveries. A resend that is recorded already is skipped."""
     tries = sorted(tries, key=lambda one: one.delivery_id)
     values = [
         array(one.delivery_id for one in tries),
         array(one.resend_id for one in tries),
-        *_answers([one.answer for one in tries], [one.age_ms for one in tries]),
-        array(_hexadecimal(one.url.encode()) for one in tries),
+        *_result_arrays([one.result for one in tries], [one.age_ms for one in tries]),
+        array(_bytea(one.url.encode()) for one in tries),
     ]
     _RECORD_RESENDS.all_rows(cursor, values)
 
 
 def find_recorded_resends(cursor: Cursor[Any], resends: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Which of these (delivery, resend) have been sent and written down already."""
+    """Return those of these (delivery id, resend id) that are recorded already."""
     deliveries, ids = zip(*resends, strict=True)
-    rows = _MET_RESENDS.all_rows(cursor, [array(deliveries), array(ids)])
+    rows = _FIND_RECORDED_RESENDS.all_rows(cursor, [array(deliveries), array(ids)])
     return {(_text(row[0]), _text(row[1])) for row in rows}
 
 
 def fail_without_url(cursor: Cursor[Any], ids: Iterable[str]) -> int:
-    """Nothing is sent any more where the URL was removed: these end as failed. Returns how many were pending."""
-    return len(_END_WITHOUT_URL.all_rows(cursor, [array(sorted(ids))]))
+    """End these deliveries as failed because their application has no URL. Returns how many were pending."""
+    return len(_FAIL_WITHOUT_URL.all_rows(cursor, [array(sorted(ids))]))
 
 
 def set_aside(cursor: Cursor[Any], ids: Iterable[str]) -> int:
-    """They stay pending; the scheduler puts them back once their application is resumed."""
-    return len(_PARK.all_rows(cursor, [array(sorted(ids))]))
+    """Set these pending deliveries aside until the scheduler requeues them, once their application is resumed.
+
+    Returns how many were not set aside before.
+    """
+    return len(_SET_ASIDE.all_rows(cursor, [array(sorted(ids))]))
 
 
-def _answers(answers: Sequence[TryResult], ages_ms: Sequence[int]) -> list[bytes]:
+def _result_arrays(results: Sequence[TryResult], ages_ms: Sequence[int]) -> list[bytes]:
     return [
         array(map(str, ages_ms)),
-        array(str(answer.duration_ms) for answer in answers),
-        array(None if answer.status_code is None else str(answer.status_code) for answer in answers),
-        array(answer.failure for answer in answers),
-        array(_hexadecimal(answer.body) for answer in answers),
+        array(str(result.duration_ms) for result in results),
+        array(None if result.status_code is None else str(result.status_code) for result in results),
+        array(result.failure for result in results),
+        array(_bytea(result.body) for result in results),
     ]
 
 
-def _hexadecimal(data: bytes) -> str:
+def _bytea(data: bytes) -> str:
     return f'"\\\\x{data.hex()}"'
 
 
 def _delivery(row: Row) -> DeliveryState:
-    delivery_id, application_id, intent_uuid, event, status, step, due_at, url, version, *now = row
-    now_url, now_version, is_paused, due_in_s, ended_without_url = now
+    delivery_id, application_id, intent_uuid, event, status, step, due_at, url, version, *rest = row
+    current_url, current_version, is_paused, due_in_s, ended_without_url = rest
     return DeliveryState(
         _text(delivery_id),
         _text(application_id),
@@ -232,7 +243,7 @@ def _delivery(row: Row) -> DeliveryState:
         int(step or 0),
         due_at,
         DeliveryTarget(_text(url), int(version or 0)),
-        None if now_url is None else DeliveryTarget(_text(now_url), int(now_version or 0)),
+        None if current_url is None else DeliveryTarget(_text(current_url), int(current_version or 0)),
         is_paused == b"t",
         float(due_in_s or 0),
         ended_without_url == b"t",
@@ -244,5 +255,5 @@ def _text(value: bytes | None) -> str:
     return value.decode()
 
 
-def _moment(value: bytes | None) -> datetime | None:
+def _timestamp(value: bytes | None) -> datetime | None:
     return None if value is None else datetime.fromisoformat(value.decode())

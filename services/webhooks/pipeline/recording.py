@@ -1,5 +1,7 @@
-"""After sending: the tries of a batch are written down, what follows from them is put into Kafka, and only then are
-their records done."""
+"""Records a batch of tries: writes them to the database, then publishes what follows from them.
+
+Only when Kafka has confirmed that are the records of the batch done.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -12,11 +14,11 @@ from services.webhooks.http.client import TryResult
 from services.webhooks.metrics import (
     BLOCKED,
     DELIVERED,
+    EVENT_TO_RECEIPT,
     FAILED,
-    OVERFLOWED,
-    PARKED,
+    MOVED_TO_SLOW,
     RETRIED,
-    TO_RECEIPT,
+    SET_ASIDE,
     TRIES,
 )
 from services.webhooks.outgoing import publish, to_dead, to_delay, to_requeue, to_slow
@@ -48,21 +50,21 @@ from shared.platform.uuids import made_at
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """It was sent, and this came of it."""
+    """The request was sent and has ended: record its result."""
 
-    answer: TryResult
+    result: TryResult
 
 
 @dataclass(frozen=True, slots=True)
 class MoveToSlow:
-    """It goes to the slow lane."""
+    """The queue of its application is too long: publish the try to the slow pipeline."""
 
 
 RecordAction = Completed | MoveToSlow | Requeue | PublishExhausted | FailWithoutUrl | SetAside
 
 
 class Recorder:
-    """The books of a lane: the database, and Kafka for what follows."""
+    """The last stage of the pipeline."""
 
     def __init__(
         self, database: Database, producer: ConfirmingProducer, retry_delays: tuple[float, ...]
@@ -71,15 +73,18 @@ class Recorder:
         self._producer = producer
         self._retry_delays = retry_delays
 
-    def of(self, results: Sequence[tuple[TryInProgress, RecordAction]]) -> Callable[[], None]:
-        """Records one batch, with at most one try of each delivery. When it raises it can be called again, also by
-        another batch or process: what was written and not told is told then."""
+    def prepare(self, actions: Sequence[tuple[TryInProgress, RecordAction]]) -> Callable[[], None]:
+        """Return the recording of one batch, with at most one try of each delivery.
+
+        It may be repeated after it raised, also in another batch or by another process: what was written but not
+        published is published then.
+        """
         outgoing: list[OutgoingRecord] | None = None
 
         def record() -> None:
             nonlocal outgoing
             if outgoing is None:
-                outgoing = list(_write(self._database, results, self._retry_delays))
+                outgoing = list(_write(self._database, actions, self._retry_delays))
             if outgoing:
                 publish(self._producer, outgoing)
 
@@ -87,118 +92,122 @@ class Recorder:
 
 
 def _write(
-    database: Database, results: Sequence[tuple[TryInProgress, RecordAction]], retry_delays: tuple[float, ...]
+    database: Database, actions: Sequence[tuple[TryInProgress, RecordAction]], retry_delays: tuple[float, ...]
 ) -> Iterable[OutgoingRecord]:
-    """Returns what is to be put into Kafka."""
-    answered = [(one, result.answer) for one, result in results if isinstance(result, Completed)]
-    ladder = {
-        one.delivery_id: (one, _ladder_try(one, one.wanted, answer, retry_delays))
-        for one, answer in answered
-        if isinstance(one.wanted, DeliveryDue)
+    """Write the batch to the database and yield the records to publish."""
+    completed = [(one, action.result) for one, action in actions if isinstance(action, Completed)]
+    scheduled = {
+        one.delivery_id: (one, _scheduled_try(one, one.message, result, retry_delays))
+        for one, result in completed
+        if isinstance(one.message, DeliveryDue)
     }
     resends = [
-        _resend_try(one, answer) for one, answer in answered if isinstance(one.wanted, ResendRequested)
+        _resend_try(one, result) for one, result in completed if isinstance(one.message, ResendRequested)
     ]
-    ending = [one.delivery_id for one, result in results if isinstance(result, FailWithoutUrl)]
-    parking = [one.delivery_id for one, result in results if isinstance(result, SetAside)]
+    without_url = [one.delivery_id for one, action in actions if isinstance(action, FailWithoutUrl)]
+    paused = [one.delivery_id for one, action in actions if isinstance(action, SetAside)]
     advanced: dict[str, datetime | None] = {}
     with database.cursor() as cursor:
-        if ladder:
-            advanced = record_tries(cursor, [made for _, made in ladder.values()])
+        if scheduled:
+            advanced = record_tries(cursor, [made for _, made in scheduled.values()])
         if resends:
             record_resends(cursor, resends)
-        if ending:
-            FAILED.labels(NO_URL).inc(fail_without_url(cursor, ending))
-        if parking:
-            PARKED.inc(set_aside(cursor, parking))
-        # Written before, by this process or another, which may have died, or not have heard of it.
+        if without_url:
+            FAILED.labels(NO_URL).inc(fail_without_url(cursor, without_url))
+        if paused:
+            SET_ASIDE.inc(set_aside(cursor, paused))
+        # Tries that were recorded before, by a process that may have died before it published what follows.
         known = (
-            fetch_deliveries(cursor, ladder.keys() - advanced.keys()) if len(advanced) < len(ladder) else {}
+            fetch_deliveries(cursor, scheduled.keys() - advanced.keys())
+            if len(advanced) < len(scheduled)
+            else {}
         )
     for delivery_id, due_at in advanced.items():
-        one, made = ladder[delivery_id]
-        yield from _what_follows(one, made.decision, due_at)
+        one, made = scheduled[delivery_id]
+        yield from _after_try(one, made.decision, due_at)
     for delivery_id, delivery in known.items():
-        one, _ = ladder[delivery_id]
+        one, _ = scheduled[delivery_id]
         one.delivery = delivery
-        assert isinstance(one.wanted, DeliveryDue)
-        yield from _what_is_told(one, decide(one.wanted, delivery), retry_delays)
-    for one, result in results:
-        yield from _what_is_told(one, result, retry_delays)
-    _count(advanced, [made for _, made in ladder.values()], resends)
+        assert isinstance(one.message, DeliveryDue)
+        yield from _after_action(one, decide(one.message, delivery), retry_delays)
+    for one, action in actions:
+        yield from _after_action(one, action, retry_delays)
+    _count(advanced, [made for _, made in scheduled.values()], resends)
 
 
-def _what_follows(
+def _after_try(
     one: TryInProgress, decision: RetryDecision, due_at: datetime | None
 ) -> Iterable[OutgoingRecord]:
     if decision.status is DeliveryStatus.FAILED:
-        yield _dead(one)
+        yield _exhausted(one)
     elif due_at is not None:
         yield to_delay(
-            DeliveryDue(UUID(one.delivery_id), one.wanted.application_id, decision.next_step, due_at),
+            DeliveryDue(UUID(one.delivery_id), one.message.application_id, decision.next_step, due_at),
             one.trace,
         )
 
 
-def _what_is_told(
-    one: TryInProgress, result: RecordAction | NextAction, retry_delays: tuple[float, ...]
+def _after_action(
+    one: TryInProgress, action: RecordAction | NextAction, retry_delays: tuple[float, ...]
 ) -> Iterable[OutgoingRecord]:
     delivery = one.delivery
-    if isinstance(result, MoveToSlow):
-        OVERFLOWED.inc()
-        yield to_slow(one.wanted, one.trace)
-    elif isinstance(result, PublishExhausted):
-        yield _dead(one)
-    elif isinstance(result, Requeue) and delivery is not None and delivery.next_due_at is not None:
-        due = DeliveryDue(UUID(delivery.id), one.wanted.application_id, delivery.step, delivery.next_due_at)
+    if isinstance(action, MoveToSlow):
+        MOVED_TO_SLOW.inc()
+        yield to_slow(one.message, one.trace)
+    elif isinstance(action, PublishExhausted):
+        yield _exhausted(one)
+    elif isinstance(action, Requeue) and delivery is not None and delivery.next_due_at is not None:
+        due = DeliveryDue(UUID(delivery.id), one.message.application_id, delivery.step, delivery.next_due_at)
         yield to_requeue(due, delivery.due_in_s, retry_delays, one.trace)
 
 
-def _dead(one: TryInProgress) -> OutgoingRecord:
-    exhausted = DeliveryExhausted(UUID(one.delivery_id), one.wanted.application_id, datetime.now(UTC))
+def _exhausted(one: TryInProgress) -> OutgoingRecord:
+    exhausted = DeliveryExhausted(UUID(one.delivery_id), one.message.application_id, datetime.now(UTC))
     return to_dead(exhausted, one.trace)
 
 
-def _ladder_try(
-    one: TryInProgress, due: DeliveryDue, answer: TryResult, retry_delays: tuple[float, ...]
+def _scheduled_try(
+    one: TryInProgress, due: DeliveryDue, result: TryResult, retry_delays: tuple[float, ...]
 ) -> ScheduledTry:
-    decision = decide_after_try(due.step, is_success=answer.is_success, retry_delays=retry_delays)
-    return ScheduledTry(one.delivery_id, due.step, answer, _age_ms(answer), decision)
+    decision = decide_after_try(due.step, is_success=result.is_success, retry_delays=retry_delays)
+    return ScheduledTry(one.delivery_id, due.step, result, _age_ms(result), decision)
 
 
-def _resend_try(one: TryInProgress, answer: TryResult) -> ResendTry:
-    assert one.post is not None
-    return ResendTry(one.delivery_id, str(one.wanted.id), answer, _age_ms(answer), one.post.url)
+def _resend_try(one: TryInProgress, result: TryResult) -> ResendTry:
+    assert one.request is not None
+    return ResendTry(one.delivery_id, str(one.message.id), result, _age_ms(result), one.request.url)
 
 
-def _age_ms(answer: TryResult) -> int:
-    return max(0, int((time() - answer.began_at) * 1000))
+def _age_ms(result: TryResult) -> int:
+    return max(0, int((time() - result.began_at) * 1000))
 
 
-def _count(advanced: Iterable[str], ladder: Sequence[ScheduledTry], resends: Sequence[ResendTry]) -> None:
-    counted = Counter((str(made.step), _outcome(made.answer)) for made in ladder)
-    counted.update(("resend", _outcome(resend.answer)) for resend in resends)
-    for labels, times in counted.items():
-        TRIES.labels(*labels).inc(times)
+def _count(advanced: Iterable[str], scheduled: Sequence[ScheduledTry], resends: Sequence[ResendTry]) -> None:
+    counted = Counter((str(made.step), _outcome_label(made.result)) for made in scheduled)
+    counted.update(("resend", _outcome_label(resend.result)) for resend in resends)
+    for labels, count in counted.items():
+        TRIES.labels(*labels).inc(count)
         if labels[1] == TryFailure.BLOCKED_ADDRESS:
-            BLOCKED.inc(times)
-    moved_on = set(advanced)
-    moves = Counter((made.decision.status, made.step) for made in ladder if made.delivery_id in moved_on)
-    for (status, step), times in moves.items():
+            BLOCKED.inc(count)
+    recorded = set(advanced)
+    decisions = Counter(
+        (made.decision.status, made.step) for made in scheduled if made.delivery_id in recorded
+    )
+    for (status, step), count in decisions.items():
         if status is DeliveryStatus.PENDING:
-            RETRIED.labels(str(step)).inc(times)
+            RETRIED.labels(str(step)).inc(count)
         elif status is DeliveryStatus.FAILED:
-            FAILED.labels("tries").inc(times)
+            FAILED.labels("tries").inc(count)
         else:
-            DELIVERED.inc(times)
-    for made in ladder:
-        if made.step == 1 and made.answer.is_success and made.delivery_id in moved_on:
-            received_at = made.answer.began_at + made.answer.duration_ms / 1000
-            TO_RECEIPT.observe(received_at - made_at(made.delivery_id))  # its id is the event's
+            DELIVERED.inc(count)
+    for made in scheduled:
+        if made.step == 1 and made.result.is_success and made.delivery_id in recorded:
+            received_at = made.result.began_at + made.result.duration_ms / 1000
+            EVENT_TO_RECEIPT.observe(received_at - made_at(made.delivery_id))  # its id is the event's
 
 
-def _outcome(answer: TryResult) -> str:
-    if answer.failure is not None:
-        return answer.failure
-    assert answer.status_code is not None
-    return f"{answer.status_code // 100}xx"
+def _outcome_label(result: TryResult) -> str:
+    if result.failure is not None:
+        return result.failure
+    assert result.status_code is not None
+    return f"{result.status_code // 100}xx"

@@ -1,4 +1,4 @@
-"""The span of a try: from when its request leaves until its answer is there. Of its URL, only the host."""
+"""One try of a delivery on its way through the pipeline, and the tracing span of its request."""
 
 from urllib.parse import urlsplit
 
@@ -11,54 +11,59 @@ from shared.platform.tracing.spans import Attributes, Kind, Span, begin, is_on
 TryMessage = DeliveryDue | ResendRequested
 TryKey = tuple[str, int | str]
 
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_ABANDONED = "abandoned"
 
-def try_key(wanted: TryMessage) -> TryKey:
-    """Names the try: the delivery, and the step or the resend."""
-    if isinstance(wanted, DeliveryDue):
-        return str(wanted.id), wanted.step
-    return str(wanted.delivery_id), str(wanted.id)
+
+def try_key(message: TryMessage) -> TryKey:
+    """Return what identifies the try: the delivery id, with the step or the resend id."""
+    if isinstance(message, DeliveryDue):
+        return str(message.id), message.step
+    return str(message.delivery_id), str(message.id)
 
 
 class TryInProgress:
+    """A try from the moment its record is read until its result is recorded."""
+
     __slots__ = (
         "application_id",
         "delivery",
+        "is_revoked",
         "key",
-        "let_go",
-        "looked_at",
-        "place",
-        "post",
+        "looked_up_at",
+        "message",
+        "request",
+        "slot",
         "span",
         "tasks",
         "trace",
-        "wanted",
     )
 
-    def __init__(self, wanted: TryMessage, key: TryKey, task: Task) -> None:
-        self.wanted = wanted
+    def __init__(self, message: TryMessage, key: TryKey, task: Task) -> None:
+        self.message = message
         self.key = key
-        self.application_id = str(wanted.application_id)
+        self.application_id = str(message.application_id)
         self.tasks = [task]
-        """The record that asks for it, and its repeats: all are done when it is."""
+        """The record that requests this try, and its duplicates. All are done when the try is."""
         self.delivery: DeliveryState | None = None
-        self.post: WebhookRequest | None = None
+        self.request: WebhookRequest | None = None
         self.trace = task.record.trace
-        """What its requests and all that follows from them belong to."""
+        """The trace that the request and everything that follows from it belong to."""
         self.span: Span | None = None
-        """Of its request in flight."""
-        self.looked_at = 0.0
-        """When the database was asked about it; zero until then."""
-        self.place = 0
-        """Its request in flight; see Endpoints."""
-        self.let_go = False
-        """Its partition goes away: whoever gets that makes this try."""
+        """The span of the request in flight."""
+        self.looked_up_at = 0.0
+        """When its delivery was last looked up (monotonic clock), 0 before that."""
+        self.slot = 0
+        """The slot number that ApplicationQueues gave to its request, 0 while it holds no slot."""
+        self.is_revoked = False
+        """Its partition was revoked: the next owner of the partition makes this try."""
 
     @property
     def delivery_id(self) -> str:
         return self.key[0]
 
-    def is_of(self, partitions: set[AssignedPartition]) -> bool:
-        """Of no other partition that this process still has."""
+    def belongs_only_to(self, partitions: set[AssignedPartition]) -> bool:
+        """Return whether no partition that this process keeps has a record of this try."""
         return all(task.partition in partitions or task.partition.revoked for task in self.tasks)
 
     def done(self) -> None:
@@ -66,41 +71,41 @@ class TryInProgress:
             task.done()
 
 
-_PORTS = {"http": 80, "https": 443}
-_ABANDONED = "abandoned"
+def start_try_span(delivery_try: TryInProgress) -> Span | None:
+    """Start the span of a request. It names the host of the URL, never the path or query.
 
-
-def start_try_span(one: TryInProgress) -> Span | None:
-    """None where it has no trace."""
-    if one.trace is None or not is_on():
+    Returns None if the try has no trace or tracing is off.
+    """
+    if delivery_try.trace is None or not is_on():
         return None
-    assert one.post is not None
-    host, port = _host_and_port(one.post.url)
+    assert delivery_try.request is not None
+    message = delivery_try.message
+    host, port = _host_and_port(delivery_try.request.url)
     attributes: Attributes = {
         "http.request.method": "POST",
         "server.address": host,
         "server.port": port,
-        "mizan.delivery": one.delivery_id,
-        "mizan.step": one.wanted.step if isinstance(one.wanted, DeliveryDue) else "resend",
+        "mizan.delivery": delivery_try.delivery_id,
+        "mizan.step": message.step if isinstance(message, DeliveryDue) else "resend",
     }
-    return begin("POST webhook", Kind.CLIENT, one.trace, attributes)
+    return begin("POST webhook", Kind.CLIENT, delivery_try.trace, attributes)
 
 
-def end_try_span(one: TryInProgress, answer: TryResult | None) -> None:
-    """Without an answer, somebody else may make it again."""
-    span, one.span = one.span, None
+def end_try_span(delivery_try: TryInProgress, result: TryResult | None) -> None:
+    """End the span of a request. Without a result the request was abandoned, and another process may repeat it."""
+    span, delivery_try.span = delivery_try.span, None
     assert span is not None
-    if answer is None:
+    if result is None:
         span.end(_ABANDONED)
         return
-    if answer.status_code is not None:
-        span.note({"http.response.status_code": answer.status_code})
-    span.end(None if answer.is_success else answer.failure or str(answer.status_code))
+    if result.status_code is not None:
+        span.note({"http.response.status_code": result.status_code})
+    span.end(None if result.is_success else result.failure or str(result.status_code))
 
 
 def _host_and_port(url: str) -> tuple[str, int]:
     try:
         parts = urlsplit(url)
-        return parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
-    except ValueError:  # nothing is sent there, and the answer says why
+        return parts.hostname or "", parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
+    except ValueError:  # nothing is sent to such a URL; the result of the try says so
         return "", 0
