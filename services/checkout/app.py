@@ -10,6 +10,7 @@ from services.checkout.pages.labels import error_message
 from services.checkout.pages.language import register_languages
 from services.checkout.pages.views import pages_blueprint
 from services.checkout.providers.notification_routes import NotificationHandler, provider_blueprint
+from shared.console.style_tokens import register_style_tokens
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.process import begin_worker
@@ -48,6 +49,7 @@ def make_app(settings: Settings, database: Database) -> Flask:
     app.config["MAX_FORM_PARTS"] = 20
     workshop = build_dependencies(settings, database)
     guard = protect_pages(app, settings.public_urls.checkout, settings.secret_keys)
+    register_style_tokens(app)
     add_static_urls(app)
     register_languages(app)
     app.jinja_env.globals["sentence"] = error_message

@@ -1,7 +1,7 @@
 """The dashboard's process."""
 
 from services.dashboard.app import make_worker_app
-from services.dashboard.workshop import SERVICE
+from services.dashboard.dependencies import SERVICE
 from shared.platform.web.gunicorn_server import run_pages
 
 

@@ -1,23 +1,21 @@
-"""Who is asking, and what they may: each route says what it needs, and one that says nothing answers nobody.
+"""Who is signed in to the dashboard, and what they may do.
 
-Routes with <application> in their address get the Application itself, if it is of the merchant of who is asking.
-Everything else of another merchant's does not exist for them.
+A route with <application> in its address gets the Application itself, if it belongs to the merchant of the member who
+is signed in. Whatever belongs to another merchant does not exist for them.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import wraps
 from typing import Any, cast
 from uuid import UUID
 
-from flask import Blueprint, Flask, abort, current_app, g, request
-from flask.typing import ResponseReturnValue
+from flask import Flask, abort, g, request
 from psycopg import Connection
 
-from shared.console.account import Holder
-from shared.console.cookies import current_token
-from shared.console.requests import address, is_by_itself, is_for_nobody, to_sign_in
+from shared.console import guard
+from shared.console.cookies import session_token
+from shared.console.guard import SignedInAccount
+from shared.console.requests import client_address, is_background_poll
 from shared.domain.accounts.members import Member
 from shared.domain.accounts.roles import ALLOWED, Permission
 from shared.domain.accounts.sessions import find_session
@@ -27,18 +25,9 @@ from shared.domain.audit_log import Action, Actor, Details, record
 from shared.platform.database.pool import Database
 from shared.platform.uuids import uuid_in
 
-View = Callable[..., ResponseReturnValue]
-_NEEDS = "_needs"
-
-
-class Open(Enum):
-    """What a route says that is for anybody, signed in or not."""
-
-    TO_ALL = "to all"
-
 
 @dataclass(frozen=True, slots=True)
-class SignedIn:
+class MemberSession:
     member: Member
     session_hash: bytes
     address: str
@@ -47,8 +36,8 @@ class SignedIn:
         return permission in ALLOWED[self.member.role]
 
     @property
-    def holder(self) -> Holder:
-        return Holder(
+    def account(self) -> SignedInAccount:
+        return SignedInAccount(
             self.member.id,
             self.member.email,
             self.member.password_hash or "",
@@ -61,78 +50,58 @@ class SignedIn:
         return Actor(self.member.email, self.member.id, self.address)
 
 
-def add_route(
-    blueprint: Blueprint, rule: str, view: View, needs: Permission | Open, methods: tuple[str, ...] = ("GET",)
-) -> None:
-    @wraps(view)
-    def guarded(*arguments: Any, **values: Any) -> ResponseReturnValue:
-        return view(*arguments, **values)
-
-    setattr(guarded, _NEEDS, needs)
-    blueprint.add_url_rule(rule, endpoint=view.__name__, view_func=guarded, methods=list(methods))
+def current_session() -> MemberSession:
+    """Return who is signed in. Call it only in routes that require a permission."""
+    return cast("MemberSession", g.signed_in)
 
 
-def needs_of(view: object) -> Permission | Open | None:
-    """None: it says nothing, and answers nobody."""
-    needs: Permission | Open | None = getattr(view, _NEEDS, None)
-    return needs
-
-
-def signed_in() -> SignedIn:
-    """Who is asking; only where the route needs a permission."""
-    return cast("SignedIn", g.signed_in)
-
-
-def note(
+def record_action(
     connection: Connection[Any],
     action: Action,
     *,
     application_id: UUID | None = None,
     details: Details | None = None,
 ) -> None:
-    """Into the audit log, on behalf of who is asking; in the transaction that does what is noted."""
-    who = signed_in()
+    """Write an action of the member who is signed in to the audit log, in the transaction of the action itself."""
+    session = current_session()
     record(
         connection,
-        who.actor,
+        session.actor,
         action,
-        merchant_id=who.member.merchant_id,
+        merchant_id=session.member.merchant_id,
         application_id=application_id,
         details=details,
     )
 
 
-def guard(app: Flask, database: Database) -> None:
-    @app.before_request
-    def check() -> ResponseReturnValue | None:
-        if is_for_nobody():
-            return None
-        assert request.endpoint is not None
-        needs = needs_of(current_app.view_functions[request.endpoint])
+def install_guard(app: Flask, database: Database) -> None:
+    """Require that members are signed in and have the permission that the route states."""
+
+    def identify() -> MemberSession | None:
         with database.cursor() as cursor:
-            found = find_session(cursor, current_token(), is_use=not is_by_itself())
-            g.signed_in = found and SignedIn(found.member, found.hash, address())
-            if needs is Open.TO_ALL:
-                return None
-            if g.signed_in is None:
-                return to_sign_in()
-            assert isinstance(needs, Permission), f"{request.endpoint} does not say whom it is for"
-            _check_application(cursor.connection, g.signed_in)
-        if not g.signed_in.may(needs):
+            found = find_session(cursor, session_token(), is_use=not is_background_poll())
+        return None if found is None else MemberSession(found.member, found.hash, client_address())
+
+    def authorize(session: MemberSession, requirement: Enum) -> None:
+        assert isinstance(requirement, Permission), f"{request.endpoint} does not state a permission"
+        # First the application: a member without the permission must not learn that another merchant's one exists.
+        _resolve_application(database, session)
+        if not session.may(requirement):
             abort(403)
-        return None
+
+    guard.install_guard(app, identify, authorize)
 
 
-def _check_application(connection: Connection[Any], who: SignedIn) -> None:
-    """Before the permission: that there is such an application is nobody else's business."""
+def _resolve_application(database: Database, session: MemberSession) -> None:
     values = request.view_args
     if values is None or "application" not in values:
         return
     application_id = uuid_in(values["application"]) or abort(404)
     try:
-        application = get_application(connection, application_id)
+        with database.cursor() as cursor:
+            application = get_application(cursor.connection, application_id)
     except ApplicationNotFoundError:
         abort(404)
-    if application.merchant_id != who.member.merchant_id:
+    if application.merchant_id != session.member.merchant_id:
         abort(404)
     values["application"] = application

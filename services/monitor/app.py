@@ -2,32 +2,29 @@
 
 from dataclasses import replace
 
-from flask import Flask, g, request
+from flask import Flask, request
 from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext as _
 
-from services.monitor.access import guard
+from services.monitor.access import install_guard
 from services.monitor.applications.views import applications_blueprint
 from services.monitor.attempts.views import attempts_blueprint
 from services.monitor.dead_letters.replayer import Replayer
 from services.monitor.dead_letters.views import dead_letters_blueprint
-from services.monitor.dependencies import SERVICE, set_up
+from services.monitor.dependencies import SERVICE, build_dependencies
 from services.monitor.exhausted_deliveries.views import exhausted_deliveries_blueprint
 from services.monitor.inspection.inspector import Watch
 from services.monitor.inspection.metrics import expose
 from services.monitor.overview.views import overview_blueprint
 from services.monitor.people.views import people_blueprint
 from services.monitor.topics.views import topics_blueprint
+from shared.console import ui
 from shared.console.error_pages import (
-    AWAY_CHANGING,
+    UNAVAILABLE_DURING_CHANGE,
     is_for_program,
-    show_trouble,
-    too_many_passwords,
-    trouble_pages,
+    make_error_page,
+    render_error_page,
 )
-from shared.console.language import speak_languages
-from shared.console.ui import furnish
-from shared.domain.accounts.passwords import TooManyPasswordsError
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.kafka.errors import KafkaUnavailableError
@@ -36,38 +33,25 @@ from shared.platform.settings import Settings
 from shared.platform.tracing.setup import start_tracing
 from shared.platform.web.app import create_app
 from shared.platform.web.browser_security import protect_pages
-from shared.platform.web.errors import answer_errors_as_pages
 from shared.platform.web.readiness import database_checks
-from shared.platform.web.static_files import add_static_urls
 
-_KAFKA_AWAY = _("Kafka does not answer")
+_KAFKA_UNAVAILABLE = _("Kafka does not answer")
 _NOTHING_CHANGED = _("What needs it cannot be shown or done now. Nothing was changed.")
 
-trouble_page = trouble_pages(
-    away=(
+error_page = make_error_page(
+    unavailable=(
         _("The database does not answer"),
         _("What needs it cannot be shown now. The overview still tells the rest."),
     )
 )
 
 
-def answer_kafka_away(_error: KafkaUnavailableError) -> ResponseReturnValue:
+def answer_kafka_unavailable(_error: KafkaUnavailableError) -> ResponseReturnValue:
     if is_for_program():
         return {"message": "Kafka does not answer."}, 503
-    # What was on the wire when our patience ended may still arrive.
-    text = _NOTHING_CHANGED if request.method == "GET" else AWAY_CHANGING[1]
-    return show_trouble((_KAFKA_AWAY, text)), 503
-
-
-def lay_out(app: Flask) -> None:
-    @app.context_processor
-    def surroundings() -> dict[str, object]:
-        who = g.get("signed_in")
-        return {
-            "signed_in": who is not None,
-            "operator": who.operator if who else None,
-            "section": request.blueprint,
-        }
+    # A record that was being sent when the time limit passed may still arrive.
+    text = _NOTHING_CHANGED if request.method == "GET" else UNAVAILABLE_DURING_CHANGE[1]
+    return render_error_page((_KAFKA_UNAVAILABLE, text)), 503
 
 
 def make_worker_app() -> Flask:
@@ -90,24 +74,25 @@ def make_app(settings: Settings, database: Database, watch: Watch) -> Flask:
     checks = {**database_checks(settings, database), "watch": watch.check}
     app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__)
     app.config["MAX_FORM_PARTS"] = 1000
-    workshop = set_up(settings, database, watch)
+    dependencies = build_dependencies(settings, database, watch)
     protect_pages(app, settings.public_urls.monitor, settings.secret_keys)
-    furnish(app)
-    add_static_urls(app)
-    speak_languages(app, home="overview.show")
-    guard(app, database)
-    lay_out(app)
+    ui.register(
+        app,
+        home="overview.show",
+        tagline=(_("Nothing lost."), _("Nothing stuck without somebody knowing.")),
+        error_page=error_page,
+    )
+    app.context_processor(lambda: {"header_title": _("Monitor")})
+    install_guard(app, database)
     for blueprint in (
-        people_blueprint(workshop),
-        overview_blueprint(workshop),
-        topics_blueprint(workshop),
-        dead_letters_blueprint(workshop),
-        exhausted_deliveries_blueprint(workshop),
-        attempts_blueprint(workshop),
-        applications_blueprint(workshop),
+        people_blueprint(dependencies),
+        overview_blueprint(dependencies),
+        topics_blueprint(dependencies),
+        dead_letters_blueprint(dependencies),
+        exhausted_deliveries_blueprint(dependencies),
+        attempts_blueprint(dependencies),
+        applications_blueprint(dependencies),
     ):
         app.register_blueprint(blueprint)
-    answer_errors_as_pages(app, is_for_program=is_for_program, page_of=trouble_page)
-    app.register_error_handler(TooManyPasswordsError, too_many_passwords(trouble_page))
-    app.register_error_handler(KafkaUnavailableError, answer_kafka_away)
+    app.register_error_handler(KafkaUnavailableError, answer_kafka_unavailable)
     return app

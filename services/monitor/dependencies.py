@@ -12,7 +12,7 @@ SERVICE = "monitor"
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class Dependencies:
     settings: Settings
     database: Database
     throttles: Throttles
@@ -20,7 +20,7 @@ class Workshop:
     """What is seen of Kafka, the database and the services, again and again."""
 
 
-def set_up(settings: Settings, database: Database, watch: Watch) -> Workshop:
+def build_dependencies(settings: Settings, database: Database, watch: Watch) -> Dependencies:
     # The oldest key stays longest while keys are rotated. Guesses here and at the dashboard are counted apart.
     throttles = Throttles(derived_key(settings.secret_keys[-1], "operators' sign-in throttles"))
-    return Workshop(settings, database, throttles, watch)
+    return Dependencies(settings, database, throttles, watch)

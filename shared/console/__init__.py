@@ -1,1 +1,1 @@
-"""What the pages of those who sign in have in common: how they look, speak and know who is there."""
+"""The UI kit for signed-in people: templates, styles, languages, the sign-in guard, account pages and shared labels."""

@@ -1,4 +1,4 @@
-"""One's own account: the password, and where one is signed in."""
+"""The account page: change one's own password, see and end one's sessions."""
 
 import hmac
 from collections.abc import Callable
@@ -11,7 +11,8 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 from psycopg import Connection
 
-from shared.console.cookies import account_of, forget
+from shared.console.cookies import clear_session_token, throttle_key
+from shared.console.guard import SignedInAccount
 from shared.domain.accounts.passwords import (
     LONGEST,
     SHORTEST,
@@ -29,7 +30,7 @@ _SEE_OTHER = 303
 _UNPROCESSABLE = 422
 
 
-def password_trouble() -> str:
+def password_rule() -> str:
     sentence: str = _(
         "Choose a password of %(shortest)d to %(longest)d characters that is hard to guess, without your name in it.",
         shortest=SHORTEST,
@@ -38,18 +39,7 @@ def password_trouble() -> str:
     return sentence
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Whose account it is, and the session that asks."""
-
-    id: UUID
-    email: str
-    password_hash: str
-    session_hash: bytes
-    address: str
-
-
-class Note(Protocol):
+class RecordAction(Protocol):
     def __call__(
         self, connection: Connection[Any], action: Action, *, details: Details | None = None
     ) -> None: ...
@@ -57,71 +47,70 @@ class Note(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AccountPages:
-    """The routes are `people.account`, `people.change_password`, `people.end_session` and `people.sign_in`."""
+    """Expects the endpoints `people.account`, `people.change_password`, `people.end_session` and `people.sign_in`."""
 
     database: Database
     throttles: Throttles
-    holder: Callable[[], Holder]
+    current_account: Callable[[], SignedInAccount]
     set_password: Callable[[Connection[Any], UUID, str], None]
-    note: Note
+    record_action: RecordAction
 
     def account(self, errors: dict[str, str] | None = None) -> str:
-        who = self.holder()
+        account = self.current_account()
         with self.database.transaction() as connection:
-            sessions = list_sessions(connection, who.id)
+            sessions = list_sessions(connection, account.id)
         return render_template(
             "people/account.html",
-            holder=who,
             sessions=sessions,
-            current=who.session_hash,
+            current=account.session_hash,
             errors=errors or {},
         )
 
     def change_password(self) -> ResponseReturnValue:
-        who = self.holder()
-        errors = self._password_errors(who)
+        account = self.current_account()
+        errors = self._password_errors(account)
         if errors:
             return self.account(errors), _UNPROCESSABLE
         with self.database.transaction() as connection:
-            self.set_password(connection, who.id, request.form["new_password"])
-            end_other_sessions(connection, who.id, who.session_hash)
-            self.note(connection, Action.PASSWORD_CHANGED)
+            self.set_password(connection, account.id, request.form["new_password"])
+            end_other_sessions(connection, account.id, account.session_hash)
+            self.record_action(connection, Action.PASSWORD_CHANGED)
         flash(_("Your password was changed. All your other sessions have ended."), "good")
         return redirect(url_for("people.account"), _SEE_OTHER)
 
     def end_session(self) -> ResponseReturnValue:
-        """One, by its hash; or all but this one."""
-        who = self.holder()
+        """End the session whose hash the form names, or all other sessions."""
+        account = self.current_account()
         wanted = request.form.get("session", "")
         with self.database.transaction() as connection:
             if wanted == "others":
-                ended = end_other_sessions(connection, who.id, who.session_hash)
+                ended = end_other_sessions(connection, account.id, account.session_hash)
             else:
-                ended = int(end_session(connection, who.id, _hash_in(wanted)))
+                ended = int(end_session(connection, account.id, _hash_in(wanted)))
             if ended:
-                self.note(connection, Action.SESSION_ENDED, details={"sessions": ended})
-        if hmac.compare_digest(_hash_in(wanted), who.session_hash):
-            forget()
+                self.record_action(connection, Action.SESSION_ENDED, details={"sessions": ended})
+        if hmac.compare_digest(_hash_in(wanted), account.session_hash):
+            clear_session_token()
             return redirect(url_for("people.sign_in"), _SEE_OTHER)
         if ended:
             flash(_("The session was ended."), "good")
         return redirect(url_for("people.account"), _SEE_OTHER)
 
-    def _password_errors(self, who: Holder) -> dict[str, str]:
-        account = account_of(who.email)
+    def _password_errors(self, account: SignedInAccount) -> dict[str, str]:
+        throttled = throttle_key(account.email)
         try:
-            Prover(self.database, self.throttles).count(account, who.address)
+            Prover(self.database, self.throttles).count(throttled, account.address)
         except SlowDownError:
             return {"current_password": _("Too many wrong passwords. Wait a minute and try again.")}
         current = request.form.get("current_password", "")[: 5 * LONGEST]
-        if not matching([who.password_hash], current):
+        if not matching([account.password_hash], current):
             return {"current_password": _("This is not your password.")}
         with self.database.transaction() as connection:
-            self.throttles.succeeded(connection, account, who.address, is_forgiven=False)
+            self.throttles.succeeded(connection, throttled, account.address, is_forgiven=False)
         try:
-            check_password(request.form.get("new_password", ""), who.email)
+            check_password(request.form.get("new_password", ""), account.email)
         except PasswordNotAllowedError:
-            return {"new_password": password_trouble()}
+            return {"new_password": password_rule()}
         return {}
 
 

@@ -1,6 +1,7 @@
-"""A browser somebody has signed in with before: who guesses elsewhere does not make them wait.
+"""What the signed session cookie holds: the session token, and which accounts have signed in with this browser.
 
-It is in the browser's cookie, which nobody can forge, and says nothing that others could read.
+Failed sign-ins from a known browser are throttled separately. Somebody who guesses passwords elsewhere does not lock
+out the person who owns the account.
 """
 
 import hashlib
@@ -8,41 +9,43 @@ import secrets
 
 from flask import session
 
-KNOWN = "known"
-_MOST_ACCOUNTS = 5
-
-
-def account_of(email: str) -> str:
-    """Under which name sign-ins with this address are counted."""
-    known = session.get(KNOWN, {})
-    return f"{email} {known['browser']}" if _short(email) in known.get("accounts", ()) else email
-
-
-def remember_account(email: str) -> None:
-    known = session.get(KNOWN) or {"browser": secrets.token_hex(16), "accounts": []}
-    others = [account for account in known["accounts"] if account != _short(email)]
-    session[KNOWN] = {"browser": known["browser"], "accounts": [_short(email), *others][:_MOST_ACCOUNTS]}
-
-
-def _short(email: str) -> str:
-    return hashlib.sha256(email.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
+_KNOWN = "known"
+_MAX_KNOWN_ACCOUNTS = 5
 _TOKEN = "token"  # noqa: S105  the name of a field
-_KEPT = ("lang", "known")
+_KEPT_AT_SIGN_IN = ("lang", _KNOWN)
 
 
-def current_token() -> str:
-    """Empty: nobody is signed in."""
+def throttle_key(email: str) -> str:
+    """Return the name under which sign-ins with this email address are counted."""
+    known = session.get(_KNOWN, {})
+    return f"{email} {known['browser']}" if _fingerprint(email) in known.get("accounts", ()) else email
+
+
+def remember_known_account(email: str) -> None:
+    """Mark this browser as one from which this account has signed in. It remembers the latest five accounts."""
+    known = session.get(_KNOWN) or {"browser": secrets.token_hex(16), "accounts": []}
+    others = [account for account in known["accounts"] if account != _fingerprint(email)]
+    session[_KNOWN] = {
+        "browser": known["browser"],
+        "accounts": [_fingerprint(email), *others][:_MAX_KNOWN_ACCOUNTS],
+    }
+
+
+def session_token() -> str:
+    """Return the session token, or an empty string if nobody is signed in."""
     return str(session.get(_TOKEN, ""))
 
 
-def remember(token: str) -> None:
-    """The browser is signed in from now on. Of what it held before only this stays: the language, and who is known."""
-    kept = {name: session[name] for name in _KEPT if name in session}
+def set_session_token(token: str) -> None:
+    """Sign this browser in. Of what the cookie held before, only the language and the known accounts stay."""
+    kept = {name: session[name] for name in _KEPT_AT_SIGN_IN if name in session}
     session.clear()
     session.update(kept, **{_TOKEN: token})
 
 
-def forget() -> None:
-    remember("")
+def clear_session_token() -> None:
+    set_session_token("")
+
+
+def _fingerprint(email: str) -> str:
+    return hashlib.sha256(email.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,8 +1,8 @@
-"""Pages for what cannot be shown or done, in words that all services share; each adds what only it can say."""
+"""Error pages. Their texts are shared; each service adds those that only it needs."""
 
 from collections.abc import Callable, Mapping
 
-from flask import render_template, request
+from flask import Flask, render_template, request
 from flask.typing import ResponseReturnValue
 from flask_babel import LazyString
 from flask_babel import lazy_gettext as _
@@ -11,25 +11,26 @@ from werkzeug import exceptions
 
 from shared.console.requests import wants_part
 from shared.domain.accounts.passwords import TooManyPasswordsError
+from shared.platform.web.errors import answer_errors_as_pages
 from shared.platform.web.operations import OPERATIONS_PATHS
 
-Words = tuple[LazyString, LazyString]
-"""A title, and what to do."""
-PageOf = Callable[[exceptions.HTTPException | None], str]
+ErrorText = tuple[LazyString, LazyString]
+"""A title, and what the person can do."""
+ErrorPage = Callable[[exceptions.HTTPException | None], str]
 
-AWAY_CHANGING: Words = (
+UNAVAILABLE_DURING_CHANGE: ErrorText = (
     _("We cannot answer at the moment"),
-    _("What you asked for may have been done, or not. Look before you do it again."),
+    _("What you asked for may have been done, or not. Check before you do it again."),
 )
-_OTHER: Words = _("This did not work"), _("Nothing was changed. Go back and try again.")
-_COMMON: dict[type[exceptions.HTTPException], Words] = {
+_OTHER: ErrorText = _("This did not work"), _("Nothing was changed. Go back and try again.")
+_COMMON: dict[type[exceptions.HTTPException], ErrorText] = {
     CSRFError: (
         _("This page was open for too long"),
         _("What you entered was not sent. Go back, open the page again, and allow cookies for it."),
     ),
     exceptions.NotFound: (
         _("There is no such page"),
-        _("What you look for may have been removed, or was never here."),
+        _("It may have been removed, or it never existed."),
     ),
     exceptions.Unauthorized: (
         _("You are not signed in"),
@@ -39,31 +40,38 @@ _COMMON: dict[type[exceptions.HTTPException], Words] = {
 
 
 def is_for_program() -> bool:
+    """Return whether a program reads the response, so that errors are JSON instead of pages."""
     return request.path in OPERATIONS_PATHS or wants_part()
 
 
-def show_trouble(words: Words) -> str:
-    title, text = words
-    return render_template("trouble.html", title=title, text=text)
+def render_error_page(error_text: ErrorText) -> str:
+    title, text = error_text
+    return render_template("error.html", title=title, text=text)
 
 
-def trouble_pages(
-    away: Words, its_own: Mapping[type[exceptions.HTTPException], Words] | None = None
-) -> PageOf:
-    """Makes the page of an error; of None, and where a server is away, it says `away` to who only looked."""
-    known = {**_COMMON, **(its_own or {})}
+def make_error_page(
+    unavailable: ErrorText, own_texts: Mapping[type[exceptions.HTTPException], ErrorText] | None = None
+) -> ErrorPage:
+    """Return a function that renders the page of an HTTP error.
 
-    def trouble_page(error: exceptions.HTTPException | None) -> str:
+    `unavailable` is shown for 503, and for None, when the request only reads. When it was to change something, the page
+    says instead that the change may have happened.
+    """
+    texts = {**_COMMON, **(own_texts or {})}
+
+    def error_page(error: exceptions.HTTPException | None) -> str:
         if error is None or isinstance(error, exceptions.ServiceUnavailable):
-            return show_trouble(away if request.method == "GET" else AWAY_CHANGING)
-        fitting = (words for kind, words in known.items() if isinstance(error, kind))
-        return show_trouble(next(fitting, _OTHER))
+            return render_error_page(unavailable if request.method == "GET" else UNAVAILABLE_DURING_CHANGE)
+        matching = (text for kind, text in texts.items() if isinstance(error, kind))
+        return render_error_page(next(matching, _OTHER))
 
-    return trouble_page
+    return error_page
 
 
-def too_many_passwords(trouble_page: PageOf) -> Callable[[TooManyPasswordsError], ResponseReturnValue]:
-    def answer(_error: TooManyPasswordsError) -> ResponseReturnValue:
-        return trouble_page(None), 503, {"Retry-After": "1"}
+def register_error_pages(app: Flask, error_page: ErrorPage) -> None:
+    """Answer errors with pages, and with 503 while too many passwords are being verified."""
+    answer_errors_as_pages(app, is_for_program=is_for_program, page_of=error_page)
 
-    return answer
+    @app.errorhandler(TooManyPasswordsError)
+    def answer_too_many_passwords(_error: TooManyPasswordsError) -> ResponseReturnValue:
+        return error_page(None), 503, {"Retry-After": "1"}

@@ -1,15 +1,16 @@
-"""The language of a person: what they chose, or what their browser prefers, or Arabic."""
+"""The language of a page: what the person chose, or else what their browser prefers, or else Arabic."""
 
 from datetime import datetime
+from pathlib import Path
 from urllib.parse import urlencode
 
 from babel.dates import format_datetime
 from flask import Flask, request, session, url_for
 from flask_babel import Babel
 
-from shared.console.ui import HOUSE_TRANSLATIONS
 from shared.platform.web.languages import DEFAULT, LANGUAGES, LIBYA, amount_text
 
+_TRANSLATIONS = Path(__file__).parent / "translations"
 _MOMENT = {"ar": "d MMM y، HH:mm:ss", "en": "d MMM y, HH:mm:ss"}
 
 
@@ -20,13 +21,13 @@ def current_language() -> str:
     chosen = session.get("lang")
     if chosen in LANGUAGES:
         return str(chosen)
-    # In the order of what the browser prefers. Werkzeug's own choice would take en over ar-LY for being exact.
+    # Werkzeug's own choice would prefer "en" to "ar-LY", because it is an exact match.
     preferred = (tag.partition("-")[0].lower() for tag in request.accept_languages.values())
     return next((tag for tag in preferred if tag in LANGUAGES), DEFAULT)
 
 
 def moment(at: datetime) -> str:
-    """To the second, on clocks in Libya."""
+    """Return the date and time to the second, in Libya's time zone."""
     lang = current_language()
     return format_datetime(at.astimezone(LIBYA), _MOMENT[lang], locale=lang)
 
@@ -35,12 +36,12 @@ def amount(minor: int, currency: str = "LYD") -> str:
     return amount_text(minor, currency, current_language())
 
 
-def speak_languages(app: Flask, home: str) -> None:
-    """Templates get the filters `moment` and `amount`; `home` is the endpoint of the first page."""
+def register_languages(app: Flask, home: str) -> None:
+    """Translate pages, and give templates the filters `moment` and `amount`. `home` is the first page's endpoint."""
     Babel(
         app,
         default_locale=DEFAULT,
-        default_translation_directories=f"translations;{HOUSE_TRANSLATIONS}",
+        default_translation_directories=f"translations;{_TRANSLATIONS}",
         locale_selector=current_language,
     )
     app.jinja_env.filters["moment"] = moment
@@ -62,6 +63,6 @@ def speak_languages(app: Flask, home: str) -> None:
 def _same_page_in(lang: str, home: str) -> str:
     if request.method != "GET" or request.endpoint is None or request.routing_exception is not None:
         return url_for(home, lang=lang)
-    # The address as it came: of what it names, the guard has made the thing itself.
+    # Not url_for: the guard has replaced ids in `view_args` by objects.
     query = [(name, value) for name, value in request.args.items(multi=True) if name != "lang"]
     return f"{request.path}?{urlencode([*query, ('lang', lang)])}"

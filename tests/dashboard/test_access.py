@@ -6,8 +6,8 @@ from uuid import uuid4
 import pytest
 from werkzeug.routing import Rule
 
-from services.dashboard.access import needs_of
 from services.dashboard.app import make_app
+from shared.console.guard import requirement_of
 from shared.domain.accounts.roles import ALLOWED, Permission, Role
 from tests.constants import UNKNOWN_ID
 from tests.dashboard.world import DashboardWorld
@@ -20,13 +20,20 @@ _OPEN = {
     "people.invitation",
     "people.join",
 }
-_OTHERS = {"static", "house.static", "operations.healthz", "operations.readyz", "operations.metrics"}
+_OTHERS = {
+    "static",
+    "console.static",
+    "tokens.static",
+    "operations.healthz",
+    "operations.readyz",
+    "operations.metrics",
+}
 
 
 def test_each_route_says_whom_it_is_for(world: DashboardWorld) -> None:
     """Only these few are for anybody."""
     app = make_app(world.settings, world.database)
-    needs = {name: needs_of(view) for name, view in app.view_functions.items()}
+    needs = {name: requirement_of(view) for name, view in app.view_functions.items()}
     assert {name for name, need in needs.items() if need is None} == _OTHERS
     assert {name for name, need in needs.items() if need and not isinstance(need, Permission)} == _OPEN
     changing = {rule.endpoint for rule in app.url_map.iter_rules() if "POST" in (rule.methods or ())}
@@ -97,7 +104,7 @@ def _rules(pages: DashboardWorld, method: str) -> Iterator[tuple[Rule, object]]:
     app = make_app(pages.settings, pages.database)
     for rule in app.url_map.iter_rules():
         if method in (rule.methods or ()) and rule.endpoint not in _OTHERS:
-            yield rule, needs_of(app.view_functions[rule.endpoint])
+            yield rule, requirement_of(app.view_functions[rule.endpoint])
 
 
 def _path(pages: DashboardWorld, rule: Rule) -> str:

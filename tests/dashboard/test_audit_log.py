@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from shared.console.audit_labels import ACTIONS
+from shared.console.audit_log import ACTIONS
 from shared.domain.accounts.roles import Role
 from shared.domain.audit_log import Action, Actor, record
 from tests.dashboard.world import DashboardWorld

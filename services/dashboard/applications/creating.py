@@ -6,11 +6,11 @@ from flask import flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 
-from services.dashboard.access import note, signed_in
+from services.dashboard.access import current_session, record_action
 from services.dashboard.applications.forms import ApplicationForm
 from services.dashboard.applications.refusals import TOO_OLD
 from services.dashboard.applications.wishes import Wish, Wishes, WishTooOldError
-from services.dashboard.workshop import Workshop
+from services.dashboard.dependencies import Dependencies
 from shared.domain.applications.errors import ApplicationExistsError
 from shared.domain.applications.registry import create_application, list_applications_of
 from shared.domain.audit_log import Action, Details
@@ -21,39 +21,41 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class ApplicationPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def listing(self) -> ResponseReturnValue:
-        with self.workshop.database.transaction() as connection:
-            applications = list_applications_of(connection, signed_in().member.merchant_id)
+        with self.dependencies.database.transaction() as connection:
+            applications = list_applications_of(connection, current_session().member.merchant_id)
         return render_template("applications/listing.html", applications=applications)
 
     def new(self) -> ResponseReturnValue:
         return self._form(ApplicationForm())
 
     def create(self) -> ResponseReturnValue:
-        merchant_id = signed_in().member.merchant_id
-        form = ApplicationForm.sent(allow_private=self.workshop.settings.webhooks.allow_private)
+        merchant_id = current_session().member.merchant_id
+        form = ApplicationForm.sent(allow_private=self.dependencies.settings.webhooks.allow_private)
         if form.errors:
             return self._form(form, request.form.get("wish")), _UNPROCESSABLE
         try:
-            wished = Wishes(self.workshop.box).read(
+            wished = Wishes(self.dependencies.box).read(
                 request.form.get("wish", ""), Wish.APPLICATION, merchant_id
             )
         except WishTooOldError:
             flash(str(TOO_OLD), "bad")
             return self._form(form), _UNPROCESSABLE
         try:
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 created = create_application(
-                    connection, self.workshop.box, form.application(wished, merchant_id)
+                    connection, self.dependencies.box, form.application(wished, merchant_id)
                 )
                 details: Details = {
                     "name": form.name,
                     "methods": sorted(form.methods),
                     "url": form.url or None,
                 }
-                note(connection, Action.APPLICATION_CREATED, application_id=created.id, details=details)
+                record_action(
+                    connection, Action.APPLICATION_CREATED, application_id=created.id, details=details
+                )
         except ApplicationExistsError:
             flash(
                 _(
@@ -67,7 +69,7 @@ class ApplicationPages:
 
     def _form(self, form: ApplicationForm, wish: str | None = None) -> str:
         if wish is None:
-            with self.workshop.database.cursor() as cursor:
-                wishes = Wishes(self.workshop.box)
-                wish = wishes.new(cursor, Wish.APPLICATION, signed_in().member.merchant_id)
+            with self.dependencies.database.cursor() as cursor:
+                wishes = Wishes(self.dependencies.box)
+                wish = wishes.new(cursor, Wish.APPLICATION, current_session().member.merchant_id)
         return render_template("applications/new.html", form=form, wish=wish)

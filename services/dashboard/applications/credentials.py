@@ -7,10 +7,10 @@ from flask import abort, flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 
-from services.dashboard.access import note
+from services.dashboard.access import record_action
 from services.dashboard.applications.refusals import TOO_OLD, words_for
 from services.dashboard.applications.wishes import Wish, Wishes, WishTooOldError
-from services.dashboard.workshop import Workshop
+from services.dashboard.dependencies import Dependencies
 from shared.domain.applications.credentials import (
     Credential,
     CredentialKind,
@@ -42,11 +42,11 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class CredentialPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def credentials(self, application: Application) -> ResponseReturnValue:
-        wishes = Wishes(self.workshop.box)
-        with self.workshop.database.transaction() as connection:
+        wishes = Wishes(self.dependencies.box)
+        with self.dependencies.database.transaction() as connection:
             credentials = list_credentials(connection, application.id)[::-1]
             with connection.cursor() as cursor:
                 made = {kind: wishes.new(cursor, _WISHES[kind], application.id) for kind in CredentialKind}
@@ -60,13 +60,15 @@ class CredentialPages:
         if kind not in set(CredentialKind):
             abort(404)
         wanted = CredentialKind(kind)
-        wishes = Wishes(self.workshop.box)
+        wishes = Wishes(self.dependencies.box)
         try:
             wished = wishes.read(request.form.get("wish", ""), _WISHES[wanted], application.id)
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 issued = issue_credential(connection, application.id, wanted, credential_id=wished)
                 details = {"kind": wanted, "prefix": issued.prefix}
-                note(connection, Action.CREDENTIAL_ISSUED, application_id=application.id, details=details)
+                record_action(
+                    connection, Action.CREDENTIAL_ISSUED, application_id=application.id, details=details
+                )
         except WishTooOldError:
             flash(str(TOO_OLD), "bad")
             return _back(application)
@@ -77,12 +79,12 @@ class CredentialPages:
 
     def revoke(self, application: Application, credential: UUID) -> ResponseReturnValue:
         try:
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 found = find_credential(connection, application.id, str(credential))
                 is_now = revoke_credential(connection, application.id, found.id)
                 if is_now:
                     details = {"kind": found.kind, "prefix": found.prefix}
-                    note(
+                    record_action(
                         connection,
                         Action.CREDENTIAL_REVOKED,
                         application_id=application.id,

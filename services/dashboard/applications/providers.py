@@ -7,10 +7,10 @@ from flask import abort, flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 
-from services.dashboard.access import note
+from services.dashboard.access import record_action
 from services.dashboard.applications.refusals import words_for
-from services.dashboard.applications.words import METHODS
-from services.dashboard.workshop import Workshop
+from services.dashboard.dependencies import Dependencies
+from shared.console.payment_labels import METHODS
 from shared.domain.applications.provider_accounts import (
     CREDENTIALS,
     Adapter,
@@ -28,7 +28,7 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class ProviderPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def provider(self, application: Application, method: str) -> ResponseReturnValue:
         return self._page(application, _method(method))
@@ -39,17 +39,17 @@ class ProviderPages:
         # People copy a credential with what is around it.
         credentials = {name: request.form.get(name, "").strip() for name in CREDENTIALS[adapter]}
         try:
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 set_provider(
                     connection,
-                    self.workshop.box,
+                    self.dependencies.box,
                     application.id,
                     wanted,
                     adapter=adapter,
                     credentials=credentials,
                 )
                 details = {"method": wanted, "adapter": adapter}
-                note(connection, Action.PROVIDER_SET, application_id=application.id, details=details)
+                record_action(connection, Action.PROVIDER_SET, application_id=application.id, details=details)
         except CredentialNotUsableError as error:
             page = self._page(application, wanted, errors={error.name: words_for(error)})
             return page, _UNPROCESSABLE
@@ -63,11 +63,11 @@ class ProviderPages:
 
     def _usable(self) -> list[Adapter]:
         """The sandbox only where there is one: never in production."""
-        has_sandbox = self.workshop.settings.sandbox is not None
+        has_sandbox = self.dependencies.settings.sandbox is not None
         return [adapter for adapter in Adapter if has_sandbox or adapter is not Adapter.SANDBOX]
 
     def _page(self, application: Application, method: PaymentMethod, **more: Any) -> str:
-        with self.workshop.database.cursor() as cursor:
+        with self.dependencies.database.cursor() as cursor:
             account = current_accounts(cursor, application.id).get(method)
         values = {"errors": {}, **more}
         return render_template(

@@ -7,12 +7,12 @@ from flask import flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 
-from services.dashboard.access import note
+from services.dashboard.access import record_action
 from services.dashboard.applications.forms import methods_in_form, name_in_form
 from services.dashboard.applications.offering import ways_to_pay
 from services.dashboard.applications.payment_methods import set_methods
 from services.dashboard.applications.refusals import words_for
-from services.dashboard.workshop import Workshop
+from services.dashboard.dependencies import Dependencies
 from shared.domain.applications.errors import NameNotAllowedError, NoMethodsError
 from shared.domain.applications.registry import Application, rename_application
 from shared.domain.audit_log import Action, Details
@@ -23,7 +23,7 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class SettingsPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def settings(self, application: Application) -> ResponseReturnValue:
         return self._page(application)
@@ -35,11 +35,13 @@ class SettingsPages:
             filled_in = request.form.get("name", "")
             page = self._page(application, name=filled_in, errors={"name": words_for(error)})
             return page, _UNPROCESSABLE
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             before = rename_application(connection, application.id, name)
             if before is not None:
                 details: Details = {"name": name, "before": before}
-                note(connection, Action.APPLICATION_RENAMED, application_id=application.id, details=details)
+                record_action(
+                    connection, Action.APPLICATION_RENAMED, application_id=application.id, details=details
+                )
         flash(_("The name was saved."), "good")
         return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
 
@@ -48,17 +50,19 @@ class SettingsPages:
             methods = methods_in_form()
         except NoMethodsError as error:
             return self._page(application, errors={"methods": words_for(error)}), _UNPROCESSABLE
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             before = set_methods(connection, application.id, methods)
             if before is not None:
                 details: Details = {"methods": sorted(methods), "before": before}
-                note(connection, Action.METHODS_CHANGED, application_id=application.id, details=details)
+                record_action(
+                    connection, Action.METHODS_CHANGED, application_id=application.id, details=details
+                )
         flash(_("The payment methods were saved."), "good")
         return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
 
     def _page(self, application: Application, **more: Any) -> str:
-        settings = self.workshop.settings
-        with self.workshop.database.cursor() as cursor:
+        settings = self.dependencies.settings
+        with self.dependencies.database.cursor() as cursor:
             ways = ways_to_pay(cursor, application, settings)
         values = {"name": application.name, "errors": {}, **more}
         return render_template(

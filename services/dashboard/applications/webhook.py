@@ -7,13 +7,13 @@ from flask import flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 
-from services.dashboard.access import note
+from services.dashboard.access import record_action
 from services.dashboard.applications.forms import url_in_form
 from services.dashboard.applications.older_secrets import count_with_older_secret
 from services.dashboard.applications.refusals import TOO_OLD, words_for
 from services.dashboard.applications.test_delivery import send_test_delivery
 from services.dashboard.applications.wishes import Wish, Wishes, WishTooOldError
-from services.dashboard.workshop import Workshop
+from services.dashboard.dependencies import Dependencies
 from shared.domain.applications.errors import WebhookSecretRolledError
 from shared.domain.applications.registry import Application, set_webhook_url
 from shared.domain.applications.webhook_secrets import current_version, roll_webhook_secret
@@ -27,31 +27,35 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class WebhookPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def webhook(self, application: Application) -> ResponseReturnValue:
         return self._page(application)
 
     def set_url(self, application: Application) -> ResponseReturnValue:
         try:
-            url = url_in_form(allow_private=self.workshop.settings.webhooks.allow_private)
+            url = url_in_form(allow_private=self.dependencies.settings.webhooks.allow_private)
         except WebhookUrlError as error:
             page = self._page(application, url=request.form.get("url", ""), errors={"url": words_for(error)})
             return page, _UNPROCESSABLE
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             before = set_webhook_url(connection, application.id, url)
             if url != before:
                 details = {"url": url, "before": before}
-                note(connection, Action.WEBHOOK_URL_SET, application_id=application.id, details=details)
+                record_action(
+                    connection, Action.WEBHOOK_URL_SET, application_id=application.id, details=details
+                )
         flash(_("The webhook URL was saved. New deliveries go there."), "good")
         return _back(application)
 
     def remove_url(self, application: Application) -> ResponseReturnValue:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             before = set_webhook_url(connection, application.id, None)
             if before is not None:
                 details = {"before": before}
-                note(connection, Action.WEBHOOK_URL_REMOVED, application_id=application.id, details=details)
+                record_action(
+                    connection, Action.WEBHOOK_URL_REMOVED, application_id=application.id, details=details
+                )
         flash(_("The webhook URL was removed. No webhooks are sent any more."), "good")
         return _back(application)
 
@@ -60,25 +64,27 @@ class WebhookPages:
         # A version that is no number was never ours to roll.
         replacing = int(version) if version.isdecimal() and len(version) < 10 else -1
         try:
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 secret = roll_webhook_secret(
-                    connection, self.workshop.box, application.id, replacing=replacing
+                    connection, self.dependencies.box, application.id, replacing=replacing
                 )
                 details = {"version": secret.version}
-                note(connection, Action.WEBHOOK_SECRET_ROLLED, application_id=application.id, details=details)
+                record_action(
+                    connection, Action.WEBHOOK_SECRET_ROLLED, application_id=application.id, details=details
+                )
         except WebhookSecretRolledError as error:
             flash(words_for(error), "info")
             return _back(application)
         return render_template("applications/rolled.html", application=application, secret=secret)
 
     def send_test(self, application: Application) -> ResponseReturnValue:
-        wishes = Wishes(self.workshop.box)
+        wishes = Wishes(self.dependencies.box)
         try:
             wished = wishes.read(request.form.get("wish", ""), Wish.TEST_DELIVERY, application.id)
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 if send_test_delivery(connection, application.id, wished):
                     details = {"delivery": str(wished)}
-                    note(
+                    record_action(
                         connection, Action.TEST_DELIVERY_SENT, application_id=application.id, details=details
                     )
         except WishTooOldError:
@@ -91,11 +97,11 @@ class WebhookPages:
         return redirect(url_for("deliveries.show", application=application.id, delivery=wished), _SEE_OTHER)
 
     def _page(self, application: Application, **more: Any) -> str:
-        with self.workshop.database.cursor() as cursor:
+        with self.dependencies.database.cursor() as cursor:
             version = current_version(cursor, application.id)
             paused_at = paused_since(cursor, application.id)
             older = count_with_older_secret(cursor, application.id, version.number if version else 0)
-            wish = Wishes(self.workshop.box).new(cursor, Wish.TEST_DELIVERY, application.id)
+            wish = Wishes(self.dependencies.box).new(cursor, Wish.TEST_DELIVERY, application.id)
         values = {"url": application.webhook_url or "", "errors": {}, **more}
         return render_template(
             "applications/webhook.html",

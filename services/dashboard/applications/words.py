@@ -2,15 +2,10 @@
 
 from flask_babel import lazy_gettext as _
 
+from shared.console.payment_labels import METHODS
 from shared.domain.applications.credentials import CredentialKind
 from shared.domain.applications.provider_accounts import Adapter
-from shared.domain.payment_methods import PaymentMethod
 
-METHODS = {
-    PaymentMethod.CARD: _("Bank card"),
-    PaymentMethod.SADAD: _("Sadad"),
-    PaymentMethod.ADFALI: _("Adfali"),
-}
 ADAPTERS = {Adapter.SANDBOX: _("Sandbox"), Adapter.PLUTU: _("Plutu")}
 KINDS = {CredentialKind.API_KEY: _("API key"), CredentialKind.ACCESS_TOKEN: _("Access token")}
 

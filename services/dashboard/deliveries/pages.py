@@ -10,7 +10,7 @@ from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 from psycopg import Connection
 
-from services.dashboard.access import note
+from services.dashboard.access import record_action
 from services.dashboard.deliveries import words
 from services.dashboard.deliveries.delivery import (
     Delivery,
@@ -21,7 +21,7 @@ from services.dashboard.deliveries.delivery import (
 from services.dashboard.deliveries.filters import read_filters
 from services.dashboard.deliveries.listing import find_page
 from services.dashboard.deliveries.request_sent import request_sent
-from services.dashboard.workshop import Workshop
+from services.dashboard.dependencies import Dependencies
 from shared.console.requests import wants_part
 from shared.domain.applications.registry import Application
 from shared.domain.audit_log import Action
@@ -49,17 +49,17 @@ def refusal_text(refusal: SendRefusal) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def listing(self, application: Application) -> ResponseReturnValue:
         filters = read_filters(request.args)
         before = uuid_in(request.args.get("before", ""))
-        page = find_page(self.workshop.database, application.id, filters, before)
+        page = find_page(self.dependencies.database, application.id, filters, before)
         template = "deliveries/list_part.html" if wants_part() else "deliveries/listing.html"
         return render_template(template, page=page, filters=filters, before=before, words=words)
 
     def show(self, application: Application, delivery: UUID) -> ResponseReturnValue:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             shown = self._shown(connection, application, delivery)
             refusal = find_send_refusal(connection, application.id)
         if wants_part():
@@ -75,12 +75,14 @@ class DeliveryPages:
         """What the form hides names the wish: a second click, or a reload, is the same one."""
         resend_id = uuid_in(request.form.get("resend_id", "")) or abort(422)
         try:
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 _found(connection, application, delivery)
                 is_new = request_resend(connection, delivery, resend_id)
                 if is_new:
                     details = {"delivery": str(delivery)}
-                    note(connection, Action.DELIVERY_RESENT, application_id=application.id, details=details)
+                    record_action(
+                        connection, Action.DELIVERY_RESENT, application_id=application.id, details=details
+                    )
             if is_new:
                 flash(_("The delivery is sent once more. Its try appears here in a moment."), "good")
             else:
@@ -95,7 +97,7 @@ class DeliveryPages:
         return {
             "delivery": delivery,
             "tries": tries,
-            "sent": request_sent(connection, self.workshop.box, application.id, delivery, tries),
+            "sent": request_sent(connection, self.dependencies.box, application.id, delivery, tries),
             "waiting": find_waiting_resend(connection, delivery.id),
             "steps": RETRY_STEPS + 1,
             "words": words,

@@ -10,12 +10,12 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 from psycopg import Connection
 
-from services.dashboard.access import note
+from services.dashboard.access import record_action
 from services.dashboard.days import begin_of, day_of
 from services.dashboard.deliveries.filters import read_day
 from services.dashboard.deliveries.pages import refusal_text
 from services.dashboard.deliveries.words import day
-from services.dashboard.workshop import Workshop
+from services.dashboard.dependencies import Dependencies
 from shared.console.requests import wants_part
 from shared.domain.applications.registry import Application
 from shared.domain.audit_log import Action, Details
@@ -58,10 +58,10 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class ResendingPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def choose_failed(self, application: Application) -> ResponseReturnValue:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             return self._form(connection, application)
 
     def resend_failed(self, application: Application) -> ResponseReturnValue:
@@ -69,7 +69,7 @@ class ResendingPages:
         bulk_id = uuid_in(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
         errors: dict[str, str] = {}
         try:
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 period = _period(_today(connection), errors)
                 if period is None:
                     return self._form(connection, application), _UNPROCESSABLE
@@ -94,17 +94,19 @@ class ResendingPages:
         return redirect(url_for(".progress", application=application.id, resend=bulk_id), _SEE_OTHER)
 
     def progress(self, application: Application, resend: UUID) -> ResponseReturnValue:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             bulk = _found(connection, application, resend)
         template = "deliveries/progress_part.html" if wants_part() else "deliveries/progress.html"
         return render_template(template, bulk=bulk, share=share_of(bulk), last_day=_last_day, day=day)
 
     def stop(self, application: Application, resend: UUID) -> ResponseReturnValue:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             if stop_bulk_resend(connection, application.id, resend):
                 bulk = _found(connection, application, resend)
                 details: Details = {"resend": str(resend), "resent": bulk.resent}
-                note(connection, Action.RESENDING_STOPPED, application_id=application.id, details=details)
+                record_action(
+                    connection, Action.RESENDING_STOPPED, application_id=application.id, details=details
+                )
                 flash(_("Stopped. What was put in line before is still sent."), "good")
             else:
                 _found(connection, application, resend)
@@ -154,7 +156,7 @@ def _note_begun(
         "from": str(period.first_day),
         "until": str(period.last_day),
     }
-    note(connection, Action.FAILED_DELIVERIES_RESENT, application_id=application.id, details=details)
+    record_action(connection, Action.FAILED_DELIVERIES_RESENT, application_id=application.id, details=details)
 
 
 def _period(today: date, errors: dict[str, str]) -> Period | None:

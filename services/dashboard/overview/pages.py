@@ -8,7 +8,7 @@ from flask import render_template
 from flask.typing import ResponseReturnValue
 
 from services.dashboard.days import begin_of, day_of
-from services.dashboard.deliveries import words as delivery_words
+from services.dashboard.dependencies import Dependencies
 from services.dashboard.overview import words
 from services.dashboard.overview.counting import DAYS, MOST_A_DAY, Counts, count
 from services.dashboard.overview.drawn import Pen
@@ -17,7 +17,6 @@ from services.dashboard.overview.health import failing, share_delivered
 from services.dashboard.overview.keeping import KeptBriefly
 from services.dashboard.overview.standing import look
 from services.dashboard.overview.times import Times, times_of
-from services.dashboard.workshop import Workshop
 from shared.console.language import current_language
 from shared.domain.applications.registry import Application
 from shared.platform.web.languages import LANGUAGES
@@ -35,11 +34,11 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class OverviewPages:
-    workshop: Workshop
+    dependencies: Dependencies
     kept: KeptBriefly[Figures] = field(default_factory=KeptBriefly, compare=False)
 
     def show(self, application: Application) -> ResponseReturnValue:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             standing = look(connection, application.id)
             end = standing.now + _TOMORROW
             tried = newest_tried(connection, application.id, end - _HEALTH_OF, end)
@@ -59,13 +58,12 @@ class OverviewPages:
             share=share_delivered(tried),
             strip_drawn=pen.strip(tried),
             words=words,
-            delivery_words=delivery_words,
             days=DAYS,
             most_a_day=MOST_A_DAY,
         )
 
     def _figures(self, application_id: UUID, today: date, end: datetime) -> Figures:
         begin = begin_of(today - timedelta(days=DAYS - 1))
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             counts = count(connection, application_id, today)
             return Figures(counts, times_of(times_to_delivery(connection, application_id, begin, end)))

@@ -2,13 +2,13 @@
 
 from flask import Blueprint
 
-from services.dashboard.access import add_route
+from services.dashboard.dependencies import Dependencies
 from services.dashboard.overview.pages import OverviewPages
-from services.dashboard.workshop import Workshop
+from shared.console.guard import add_route
 from shared.domain.accounts.roles import Permission
 
 
-def overview_blueprint(workshop: Workshop) -> Blueprint:
+def overview_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("overview", __name__)
-    add_route(blueprint, "/applications/<application>", OverviewPages(workshop).show, Permission.READ)
+    add_route(blueprint, "/applications/<application>", OverviewPages(dependencies).show, Permission.READ)
     return blueprint

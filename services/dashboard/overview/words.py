@@ -7,8 +7,8 @@ from babel.numbers import format_decimal, format_percent
 from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 
-from services.dashboard.deliveries.words import FAILURES, STATUSES
 from services.dashboard.overview.health import TriedDelivery
+from shared.console.delivery_labels import FAILURES, STATUSES
 from shared.console.language import current_language, moment
 
 BINS = (

@@ -11,13 +11,13 @@ import structlog
 from flask import Response, abort, request
 from flask.typing import ResponseReturnValue
 
-from services.dashboard.access import note
+from services.dashboard.access import record_action
 from services.dashboard.days import day_of
+from services.dashboard.dependencies import Dependencies
 from services.dashboard.payments.export_places import Places
 from services.dashboard.payments.filters import Filters, read_filters
 from services.dashboard.payments.listing import Page, list_payments
 from services.dashboard.payments.spreadsheet import spreadsheet
-from services.dashboard.workshop import Workshop
 from shared.domain.applications.registry import Application
 from shared.domain.audit_log import Action
 from shared.platform.web.errors import ServiceUnavailable
@@ -32,12 +32,12 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class PaymentExport:
-    workshop: Workshop
+    dependencies: Dependencies
     places: Places = field(init=False, compare=False)
     """A download holds a thread for as long as its reader takes; most threads stay for pages."""
 
     def __post_init__(self) -> None:
-        threads = self.workshop.settings.dashboard.threads
+        threads = self.dependencies.settings.dashboard.threads
         object.__setattr__(self, "places", Places(max(1, threads // 4)))
 
     def export(self, application: Application) -> ResponseReturnValue:
@@ -58,7 +58,7 @@ class PaymentExport:
 
     def _lines(self, application: Application, filters: Filters) -> Iterator[bytes]:
         def page_before(before: UUID | None) -> Page:
-            with self.workshop.database.cursor() as cursor:
+            with self.dependencies.database.cursor() as cursor:
                 return list_payments(cursor, application.id, filters, before, EXPORT_PAGE)
 
         lines = spreadsheet(page_before)
@@ -67,9 +67,11 @@ class PaymentExport:
         return _telling(lines, current_request_id())
 
     def _note(self, application: Application, filters: Filters) -> None:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             details = filters.as_arguments()
-            note(connection, Action.PAYMENTS_EXPORTED, application_id=application.id, details=details)
+            record_action(
+                connection, Action.PAYMENTS_EXPORTED, application_id=application.id, details=details
+            )
 
 
 def _limit_silence() -> None:

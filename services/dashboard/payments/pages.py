@@ -7,14 +7,13 @@ from uuid import UUID
 from flask import abort, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from services.dashboard.applications.words import METHODS
-from services.dashboard.deliveries import words as delivery_words
+from services.dashboard.dependencies import Dependencies
 from services.dashboard.payments import words
 from services.dashboard.payments.filters import Filters, read_filters
 from services.dashboard.payments.listing import Page, list_payments
 from services.dashboard.payments.looking import find_payment
 from services.dashboard.payments.timeline import timeline_of
-from services.dashboard.workshop import Workshop
+from shared.console.payment_labels import METHODS
 from shared.domain.applications.registry import Application
 from shared.platform.uuids import uuid_in
 
@@ -23,14 +22,14 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class PaymentPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def listing(self, application: Application) -> ResponseReturnValue:
         filters, troubles = read_filters(request.args)
         before = uuid_in(request.args.get("before", ""))
         page = Page([], None)
         if not troubles:
-            with self.workshop.database.cursor() as cursor:
+            with self.dependencies.database.cursor() as cursor:
                 page = list_payments(cursor, application.id, filters, before)
         shown = render_template(
             "payments/listing.html",
@@ -47,7 +46,7 @@ class PaymentPages:
         return (shown, _UNPROCESSABLE) if troubles else shown
 
     def show(self, application: Application, intent: UUID) -> ResponseReturnValue:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             payment = find_payment(connection, application.id, intent) or abort(404)
         return render_template(
             "payments/show.html",
@@ -55,8 +54,7 @@ class PaymentPages:
             timeline=timeline_of(payment),
             words=words,
             method_names=METHODS,
-            delivery_words=delivery_words,
-            checkout_url=f"{self.workshop.settings.public_urls.checkout}/pay/{intent}",
+            checkout_url=f"{self.dependencies.settings.public_urls.checkout}/pay/{intent}",
         )
 
 

@@ -3,21 +3,10 @@
 from flask_babel import lazy_gettext as _
 
 from services.dashboard.payments.filters import LONGEST_SEARCH, Trouble
+from shared.console.payment_labels import STATUSES, TONES
 from shared.domain.attempts.states import AttemptState
-from shared.domain.intents.states import IntentStatus
 
-STATUSES = {
-    IntentStatus.SUCCEEDED: _("Paid"),
-    IntentStatus.REQUIRES_PAYMENT_METHOD: _("Waiting for payment"),
-    IntentStatus.PROCESSING: _("Processing"),
-    IntentStatus.CANCELED: _("Expired"),
-}
-TONES = {
-    IntentStatus.SUCCEEDED: "good",
-    IntentStatus.REQUIRES_PAYMENT_METHOD: "waiting",
-    IntentStatus.PROCESSING: "waiting",
-    IntentStatus.CANCELED: "quiet",
-}
+__all__ = ["STATUSES", "TONES"]
 ATTEMPTS = {
     AttemptState.AWAITING_CODE: _("Waiting for the customer's code"),
     AttemptState.AWAITING_REDIRECT: _("The customer is on the provider's page"),

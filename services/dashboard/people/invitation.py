@@ -6,10 +6,10 @@ from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import Gone
 
+from services.dashboard.dependencies import Dependencies
 from services.dashboard.people.invitations import InvitationOverError, accept, look_at
 from services.dashboard.people.signing_in import begin_as
-from services.dashboard.workshop import Workshop
-from shared.console.account import password_trouble
+from shared.console.account import password_rule
 from shared.domain.accounts.passwords import PasswordNotAllowedError, check_password
 from shared.domain.audit_log import Action, Actor, record
 
@@ -19,7 +19,7 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class InvitationPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def invitation(self, token: str) -> ResponseReturnValue:
         return self._page(token, None)
@@ -30,9 +30,9 @@ class InvitationPages:
         try:
             check_password(password, email)
         except PasswordNotAllowedError:
-            return self._page(token, password_trouble()), _UNPROCESSABLE
+            return self._page(token, password_rule()), _UNPROCESSABLE
         try:
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 member_id, merchant_id, email = accept(connection, token, password)
                 actor = Actor(email, member_id, request.remote_addr)
                 record(connection, actor, Action.MEMBER_JOINED, merchant_id=merchant_id)
@@ -49,7 +49,7 @@ class InvitationPages:
 
     def _look(self, token: str) -> tuple[str, str]:
         try:
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 return look_at(connection, token)
         except InvitationOverError:
             raise Gone from None

@@ -10,11 +10,16 @@ from flask import redirect, render_template, request, session, url_for
 from flask.typing import ResponseReturnValue
 from psycopg import Connection
 
-from services.dashboard.access import note, signed_in
-from services.dashboard.workshop import Workshop
-from shared.console.cookies import account_of, forget, remember, remember_account
-from shared.console.requests import address, wanted_path
-from shared.console.sign_in_form import Entered, empty_form, what_was_entered
+from services.dashboard.access import current_session, record_action
+from services.dashboard.dependencies import Dependencies
+from shared.console.cookies import (
+    clear_session_token,
+    remember_known_account,
+    set_session_token,
+    throttle_key,
+)
+from shared.console.requests import client_address, next_path
+from shared.console.sign_in_form import SubmittedSignIn, read_sign_in_form, show_sign_in_form
 from shared.domain.accounts.members import (
     Member,
     find_by_email,
@@ -35,37 +40,44 @@ _CHOICE_GOOD_FOR_S = 300
 
 @dataclass(frozen=True, slots=True)
 class SignInPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def sign_in(self) -> ResponseReturnValue:
-        return empty_form()
+        return show_sign_in_form()
 
     def check(self) -> ResponseReturnValue:
-        entered = what_was_entered()
+        entered = read_sign_in_form()
         email = entered.email
         try:
             tried = self._prover.prove(
-                account_of(email), address(), lambda cursor: find_by_email(cursor, email), entered.password
+                throttle_key(email),
+                client_address(),
+                lambda cursor: find_by_email(cursor, email),
+                entered.password,
             )
         except SlowDownError:
-            return entered.slow_down()
+            return entered.show_throttled()
         if not tried.proven:
-            return entered.not_right()
+            return entered.show_wrong_password()
         is_forgiven = len(tried.proven) == len(tried.known)
         return self._let_in(entered, list(tried.proven), is_forgiven=is_forgiven)
 
     @property
     def _prover(self) -> Prover:
-        return Prover(self.workshop.database, self.workshop.throttles)
+        return Prover(self.dependencies.database, self.dependencies.throttles)
 
-    def _let_in(self, entered: Entered, proven: list[Member], *, is_forgiven: bool) -> ResponseReturnValue:
+    def _let_in(
+        self, entered: SubmittedSignIn, proven: list[Member], *, is_forgiven: bool
+    ) -> ResponseReturnValue:
         """`is_forgiven`: nobody else has this address elsewhere, whose account could be guessed at meanwhile."""
-        with self.workshop.database.transaction() as connection:
-            account = account_of(entered.email)
-            self.workshop.throttles.succeeded(connection, account, address(), is_forgiven=is_forgiven)
+        with self.dependencies.database.transaction() as connection:
+            account = throttle_key(entered.email)
+            self.dependencies.throttles.succeeded(
+                connection, account, client_address(), is_forgiven=is_forgiven
+            )
             proven = [member for member in proven if is_unchanged(connection, member)]
             if not proven:
-                return entered.not_right()
+                return entered.show_wrong_password()
             for member in proven:
                 if is_outdated(member.password_hash or ""):
                     set_password(connection, member.id, entered.password)
@@ -75,39 +87,39 @@ class SignInPages:
             "members": {str(member.id): _fingerprint(member) for member in proven},
             "at": int(time()),
         }
-        return render_template("people/choose_merchant.html", members=proven, next=wanted_path())
+        return render_template("people/choose_merchant.html", members=proven, next=next_path())
 
     def choose(self) -> ResponseReturnValue:
         """One person, several merchants."""
         choice = session.pop(_CHOICE, {"members": {}, "at": 0})
         chosen = request.form.get("member", "")
         if chosen in choice["members"] and time() - choice["at"] <= _CHOICE_GOOD_FOR_S:
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 member = find_member(connection, UUID(chosen))
                 if member is not None and _fingerprint(member) == choice["members"][chosen]:
                     return _begin(connection, member)
         return redirect(url_for("people.sign_in"), _SEE_OTHER)
 
     def sign_out(self) -> ResponseReturnValue:
-        who = signed_in()
-        with self.workshop.database.transaction() as connection:
+        who = current_session()
+        with self.dependencies.database.transaction() as connection:
             end_session(connection, who.member.id, who.session_hash)
-            note(connection, Action.SIGNED_OUT)
-        forget()
+            record_action(connection, Action.SIGNED_OUT)
+        clear_session_token()
         return redirect(url_for("people.sign_in"), _SEE_OTHER)
 
 
 def begin_as(connection: Connection[Any], member_id: UUID, merchant_id: UUID, email: str) -> None:
     """This browser is signed in as this member from now on."""
-    token = begin_session(connection, member_id, address(), request.headers.get("User-Agent", ""))
-    record(connection, Actor(email, member_id, address()), Action.SIGNED_IN, merchant_id=merchant_id)
-    remember_account(email)
-    remember(token)
+    token = begin_session(connection, member_id, client_address(), request.headers.get("User-Agent", ""))
+    record(connection, Actor(email, member_id, client_address()), Action.SIGNED_IN, merchant_id=merchant_id)
+    remember_known_account(email)
+    set_session_token(token)
 
 
 def _begin(connection: Connection[Any], member: Member) -> ResponseReturnValue:
     begin_as(connection, member.id, member.merchant_id, member.email)
-    return redirect(wanted_path() or url_for("applications.listing"), _SEE_OTHER)
+    return redirect(next_path() or url_for("applications.listing"), _SEE_OTHER)
 
 
 def _fingerprint(member: Member) -> str:

@@ -8,10 +8,10 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 
-from services.dashboard.access import note, signed_in
+from services.dashboard.access import current_session, record_action
+from services.dashboard.dependencies import Dependencies
 from services.dashboard.people.invitations import AlreadyJoinedError, invite, invite_again
 from services.dashboard.people.mailing import MailRefusedError, send_invitation
-from services.dashboard.workshop import Workshop
 from shared.domain.accounts.members import (
     EmailNotAllowedError,
     LastOwnerError,
@@ -44,7 +44,7 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class TeamPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def team(self) -> ResponseReturnValue:
         return self._page()
@@ -54,20 +54,20 @@ class TeamPages:
         email = request.form.get("email", "")
         role = _role_in(request.form.get("role", ""))
         try:
-            with self.workshop.database.transaction() as connection:
-                _member, token = invite(connection, signed_in().member.merchant_id, email, role)
+            with self.dependencies.database.transaction() as connection:
+                _member, token = invite(connection, current_session().member.merchant_id, email, role)
                 details = {"email": check_email(email), "role": str(role)}
-                note(connection, Action.MEMBER_INVITED, details=details)
+                record_action(connection, Action.MEMBER_INVITED, details=details)
         except RefusedError as refused:
             return self._page(email=email, role=role, error=_sentence(refused)), _UNPROCESSABLE
         return self._invited(check_email(email), token)
 
     def invite_again(self, person: UUID) -> ResponseReturnValue:
         try:
-            with self.workshop.database.transaction() as connection:
-                invited = get_member(connection, signed_in().member.merchant_id, person)
+            with self.dependencies.database.transaction() as connection:
+                invited = get_member(connection, current_session().member.merchant_id, person)
                 token = invite_again(connection, invited)
-                note(
+                record_action(
                     connection, Action.MEMBER_INVITED, details={"email": invited.email, "role": invited.role}
                 )
         except MemberNotFoundError:
@@ -80,12 +80,12 @@ class TeamPages:
     def change_role(self, person: UUID) -> ResponseReturnValue:
         role = _role_in(request.form.get("role", ""))
         try:
-            with self.workshop.database.transaction() as connection:
-                changed = get_member(connection, signed_in().member.merchant_id, person)
+            with self.dependencies.database.transaction() as connection:
+                changed = get_member(connection, current_session().member.merchant_id, person)
                 if changed.role is not role:
                     change_role(connection, changed, role)
                     details = {"email": changed.email, "from": str(changed.role), "to": str(role)}
-                    note(connection, Action.ROLE_CHANGED, details=details)
+                    record_action(connection, Action.ROLE_CHANGED, details=details)
         except MemberNotFoundError:
             abort(404)
         except RefusedError as refused:
@@ -96,10 +96,10 @@ class TeamPages:
 
     def remove(self, person: UUID) -> ResponseReturnValue:
         try:
-            with self.workshop.database.transaction() as connection:
-                removed = get_member(connection, signed_in().member.merchant_id, person)
+            with self.dependencies.database.transaction() as connection:
+                removed = get_member(connection, current_session().member.merchant_id, person)
                 remove_member(connection, removed)
-                note(connection, Action.MEMBER_REMOVED, details={"email": removed.email})
+                record_action(connection, Action.MEMBER_REMOVED, details={"email": removed.email})
         except MemberNotFoundError:
             flash(_("This member was removed before."), "info")
         except RefusedError as refused:
@@ -109,12 +109,12 @@ class TeamPages:
         return _to_team()
 
     def _invited(self, email: str, token: str) -> str:
-        link = self.workshop.settings.public_urls.dashboard + url_for("people.invitation", token=token)
-        mail = self.workshop.settings.dashboard.mail
+        link = self.dependencies.settings.public_urls.dashboard + url_for("people.invitation", token=token)
+        mail = self.dependencies.settings.dashboard.mail
         is_mailed = False
         if mail is not None:
             try:
-                send_invitation(mail, email, signed_in().member.merchant_name, link)
+                send_invitation(mail, email, current_session().member.merchant_name, link)
                 is_mailed = True
             except MailRefusedError:
                 flash(_("The invitation could not be mailed. Send the link yourself."), "bad")
@@ -130,8 +130,8 @@ class TeamPages:
         invited: str = "",
         is_mailed: bool = False,
     ) -> str:
-        with self.workshop.database.transaction() as connection:
-            members = list_members(connection, signed_in().member.merchant_id)
+        with self.dependencies.database.transaction() as connection:
+            members = list_members(connection, current_session().member.merchant_id)
         return render_template(
             "people/team.html",
             members=members,

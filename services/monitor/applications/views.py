@@ -10,14 +10,14 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 from psycopg import Connection
 
-from services.monitor.access import add_route, note
+from services.monitor.access import add_route, record_action
 from services.monitor.applications.queries import (
     LONGEST_SEARCH,
     MAX_COUNTED_PER_ROW,
     find_application,
     list_page,
 )
-from services.monitor.dependencies import Workshop
+from services.monitor.dependencies import Dependencies
 from shared.domain.applications.errors import ApplicationNotFoundError
 from shared.domain.attempts.notes import MAX_NOTE_LENGTH, MIN_NOTE_LENGTH, InvalidNoteError, clean_note
 from shared.domain.audit_log import Action
@@ -31,12 +31,12 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class ApplicationPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def listing(self) -> ResponseReturnValue:
         text = request.args.get("search", "").replace("\0", "").strip()[:LONGEST_SEARCH]
         before = uuid_in(request.args.get("before", ""))
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             page = list_page(connection, text, before)
         return render_template(
             "applications/list.html",
@@ -79,17 +79,17 @@ class ApplicationPages:
             )
             return self._page(application, given[: 2 * MAX_NOTE_LENGTH], error), _UNPROCESSABLE
         try:
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 is_new = change(connection, application)
                 if is_new:
-                    note(connection, action, application_id=application, details={"reason": reason})
+                    record_action(connection, action, application_id=application, details={"reason": reason})
         except ApplicationNotFoundError:
             abort(404)
         flash(said if is_new else before, "good" if is_new else "info")
         return redirect(url_for(".show", application=application), _SEE_OTHER)
 
     def _page(self, application: UUID, reason: str, error: str | None) -> str:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             found = find_application(connection, application) or abort(404)
         return render_template(
             "applications/show.html", found=found, steps=RETRY_STEPS + 1, reason=reason, error=error
@@ -99,9 +99,9 @@ class ApplicationPages:
 _POST = ("POST",)
 
 
-def applications_blueprint(workshop: Workshop) -> Blueprint:
+def applications_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("applications", __name__)
-    pages = ApplicationPages(workshop)
+    pages = ApplicationPages(dependencies)
     add_route(blueprint, "/applications", pages.listing)
     add_route(blueprint, "/applications/<uuid:application>", pages.show)
     add_route(blueprint, "/applications/<uuid:application>/pause", pages.pause, _POST)

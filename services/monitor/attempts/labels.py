@@ -10,15 +10,9 @@ from shared.domain.attempts.operator_decision import (
     StillInFlightError,
 )
 from shared.domain.attempts.states import AttemptState
-from shared.domain.intents.states import EventType, IntentStatus
-from shared.domain.payment_methods import PaymentMethod
+from shared.domain.intents.states import EventType
 from shared.platform.errors import RefusedError
 
-METHODS = {
-    PaymentMethod.CARD: _("Bank card"),
-    PaymentMethod.SADAD: _("Sadad"),
-    PaymentMethod.ADFALI: _("Adfali"),
-}
 STATES = {
     AttemptState.AWAITING_CODE: _("Waiting for the customer's code"),
     AttemptState.AWAITING_REDIRECT: _("On the provider's page"),
@@ -35,18 +29,6 @@ TONES = {
     AttemptState.ABANDONED: "quiet",
     AttemptState.DUPLICATE: "bad",
     AttemptState.UNKNOWN: "bad",
-}
-INTENTS = {
-    IntentStatus.SUCCEEDED: _("Paid"),
-    IntentStatus.REQUIRES_PAYMENT_METHOD: _("Waiting for payment"),
-    IntentStatus.PROCESSING: _("Processing"),
-    IntentStatus.CANCELED: _("Expired"),
-}
-INTENT_TONES = {
-    IntentStatus.SUCCEEDED: "good",
-    IntentStatus.REQUIRES_PAYMENT_METHOD: "waiting",
-    IntentStatus.PROCESSING: "waiting",
-    IntentStatus.CANCELED: "quiet",
 }
 EVENTS = {
     EventType.CREATED: _("Created"),

@@ -7,11 +7,11 @@ from flask import Blueprint, abort, flash, redirect, render_template, request, u
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 
-from services.monitor.access import add_route, signed_in
+from services.monitor.access import add_route, current_session
 from services.monitor.attempts import labels
 from services.monitor.attempts.forms import NOTHING_GIVEN, Given, read_decision, read_note, read_seen
 from services.monitor.attempts.queries import find_attempt
-from services.monitor.dependencies import Workshop
+from services.monitor.dependencies import Dependencies
 from shared.domain.attempts.duplicates import list_open_duplicates, mark_handled
 from shared.domain.attempts.operator_decision import NoSuchAttemptError, apply_decision
 from shared.domain.attempts.provider_exchange import SettlementResult
@@ -26,10 +26,10 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class AttemptPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def listing(self) -> ResponseReturnValue:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             undecided = list_undecided(connection, _MOST_LISTED + 1)
             duplicates = list_open_duplicates(connection, _MOST_LISTED + 1)
         return render_template(
@@ -51,8 +51,8 @@ class AttemptPages:
         if given.errors:
             return self._page(attempt, given), _UNPROCESSABLE
         try:
-            with self.workshop.database.transaction() as connection:
-                settled = apply_decision(connection, attempt, given.decision, signed_in().actor, seen)
+            with self.dependencies.database.transaction() as connection:
+                settled = apply_decision(connection, attempt, given.decision, current_session().actor, seen)
             flash(_said(settled), "good")
         except NoSuchAttemptError:
             abort(404)
@@ -65,8 +65,8 @@ class AttemptPages:
         if given.errors:
             return self._page(attempt, given), _UNPROCESSABLE
         try:
-            with self.workshop.database.transaction() as connection:
-                is_new = mark_handled(connection, attempt, given.values["note"], signed_in().actor)
+            with self.dependencies.database.transaction() as connection:
+                is_new = mark_handled(connection, attempt, given.values["note"], current_session().actor)
             if is_new:
                 flash(_("Marked as handled. The merchant sees it too."), "good")
             else:
@@ -78,7 +78,7 @@ class AttemptPages:
         return redirect(url_for(".show", attempt=attempt), _SEE_OTHER)
 
     def _page(self, attempt: UUID, given: Given) -> str:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             found = find_attempt(connection, attempt) or abort(404)
         return render_template(
             "attempts/show.html",
@@ -102,9 +102,9 @@ def _said(settled: SettlementResult) -> str:
 _POST = ("POST",)
 
 
-def attempts_blueprint(workshop: Workshop) -> Blueprint:
+def attempts_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("attempts", __name__)
-    pages = AttemptPages(workshop)
+    pages = AttemptPages(dependencies)
     add_route(blueprint, "/attempts", pages.listing)
     add_route(blueprint, "/attempts/<uuid:attempt>", pages.show)
     add_route(blueprint, "/attempts/<uuid:attempt>/decide", pages.decide, _POST)

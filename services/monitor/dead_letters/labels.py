@@ -1,4 +1,4 @@
-"""Labels of replays, and why a dead letter cannot be replayed."""
+"""Why a dead letter cannot be replayed."""
 
 from flask_babel import gettext
 from flask_babel import lazy_gettext as _
@@ -8,11 +8,6 @@ from shared.domain.dead_letters.replays import NothingToReplayError, ReplayingAl
 from shared.domain.dead_letters.republish import LetterLostError, OriginRefusedError, RecordRefusedError
 from shared.platform.errors import RefusedError
 
-OUTCOMES = {
-    "done": _("Done"),
-    "stopped": _("Stopped"),
-}
-OUTCOME_TONES = {"done": "good", "stopped": "quiet"}
 _CANNOT: dict[type[RefusedError], object] = {
     LetterNotFoundError: _("There is no such dead letter any more. They are kept for 30 days."),
     LetterLostError: _(

@@ -7,10 +7,10 @@ from flask import Blueprint, abort, flash, redirect, render_template, request, u
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 
-from services.monitor.access import add_route, signed_in
+from services.monitor.access import add_route, current_session
 from services.monitor.dead_letters import labels
 from services.monitor.dead_letters.labels import why_not
-from services.monitor.dependencies import Workshop
+from services.monitor.dependencies import Dependencies
 from shared.console.requests import wants_part
 from shared.domain.dead_letters.queries import Letter, LetterNotFoundError, get_letter, list_letters
 from shared.domain.dead_letters.replays import (
@@ -34,12 +34,12 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class LetterPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def listing(self) -> ResponseReturnValue:
         origin, before = chosen_origin(), offset_in(request.args.get("before", ""))
-        with self.workshop.database.transaction() as connection:
-            page = list_letters(connection, self.workshop.settings.kafka, before, _PAGE, origin)
+        with self.dependencies.database.transaction() as connection:
+            page = list_letters(connection, self.dependencies.settings.kafka, before, _PAGE, origin)
             run = latest_run(connection)
         older = page.next_before is not None
         return render_template(
@@ -71,17 +71,17 @@ class LetterPages:
         return redirect(url_for(".show", offset=offset), _SEE_OTHER)
 
     def _replay(self, offset: int, letter_id: UUID) -> bool:
-        kafka = self.workshop.settings.kafka
-        with self.workshop.database.transaction() as connection:
+        kafka = self.dependencies.settings.kafka
+        with self.dependencies.database.transaction() as connection:
             found = get_letter(connection, kafka, offset)
             if found.id != letter_id:
                 raise LetterNotFoundError(letter_id)
-            return replay(connection, kafka, found, signed_in().actor)
+            return replay(connection, kafka, found, current_session().actor)
 
     def _found(self, offset: int) -> Letter:
         try:
-            with self.workshop.database.transaction() as connection:
-                return get_letter(connection, self.workshop.settings.kafka, offset)
+            with self.dependencies.database.transaction() as connection:
+                return get_letter(connection, self.dependencies.settings.kafka, offset)
         except LetterNotFoundError:
             abort(404)
 
@@ -102,13 +102,13 @@ def is_under_way(run: Run | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReplayPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def replay_form(self) -> ResponseReturnValue:
         origin = chosen_origin()
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             latest = latest_run(connection)
-            count = look_for_open(connection, self.workshop.settings.kafka, origin).count
+            count = look_for_open(connection, self.dependencies.settings.kafka, origin).count
         return render_template(
             "dead_letters/replay_form.html",
             origin=origin,
@@ -127,9 +127,9 @@ class ReplayPages:
         if wanted and wanted not in origins():
             abort(_UNPROCESSABLE)
         try:
-            with self.workshop.database.transaction() as connection:
-                kafka = self.workshop.settings.kafka
-                begin_run(connection, kafka, run_id, wanted or None, signed_in().actor)
+            with self.dependencies.database.transaction() as connection:
+                kafka = self.dependencies.settings.kafka
+                begin_run(connection, kafka, run_id, wanted or None, current_session().actor)
         except ReplayingAlreadyError as error:
             flash(labels.why_not(error), "bad")
             run_id = error.under_way
@@ -140,7 +140,7 @@ class ReplayPages:
 
     def replay_progress(self, run: UUID) -> ResponseReturnValue:
         try:
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 found = get_run(connection, run)
         except RunNotFoundError:
             abort(404)
@@ -151,8 +151,8 @@ class ReplayPages:
 
     def stop_replay(self, run: UUID) -> ResponseReturnValue:
         try:
-            with self.workshop.database.transaction() as connection:
-                is_new = stop_run(connection, run, signed_in().actor)
+            with self.dependencies.database.transaction() as connection:
+                is_new = stop_run(connection, run, current_session().actor)
         except RunNotFoundError:
             abort(404)
         if is_new:
@@ -165,13 +165,13 @@ class ReplayPages:
 _POST = ("POST",)
 
 
-def dead_letters_blueprint(workshop: Workshop) -> Blueprint:
+def dead_letters_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("dead_letters", __name__)
-    letters = LetterPages(workshop)
+    letters = LetterPages(dependencies)
     add_route(blueprint, "/dead-letters", letters.listing)
     add_route(blueprint, "/dead-letters/<int:offset>", letters.show)
     add_route(blueprint, "/dead-letters/<int:offset>/replay", letters.replay, _POST)
-    replaying = ReplayPages(workshop)
+    replaying = ReplayPages(dependencies)
     add_route(blueprint, "/dead-letters/replay-all", replaying.replay_form)
     add_route(blueprint, "/dead-letters/replays", replaying.start_replay, _POST)
     add_route(blueprint, "/dead-letters/replays/<uuid:run>", replaying.replay_progress)

@@ -11,9 +11,9 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 from psycopg import Connection
 
-from services.monitor.access import add_route, note, signed_in
+from services.monitor.access import add_route, current_session, record_action
 from services.monitor.dead_letters.views import offset_in
-from services.monitor.dependencies import Workshop
+from services.monitor.dependencies import Dependencies
 from services.monitor.exhausted_deliveries import labels as words
 from services.monitor.exhausted_deliveries.queries import (
     Resending,
@@ -44,12 +44,12 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class ExhaustedPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def listing(self) -> ResponseReturnValue:
         application = uuid_in(request.args.get("application", ""))
         before = offset_in(request.args.get("before", ""))
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             page = self._page(connection, application, before)
             names = names_of(connection, [application]) if application else {}
         older = page.next_before is not None
@@ -66,7 +66,7 @@ class ExhaustedPages:
         )
 
     def show(self, delivery: UUID) -> ResponseReturnValue:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             found = _get_exhausted_or_404(connection, delivery)
             tries = list_tries(connection, delivery)
             intent = intent_of(connection, delivery)
@@ -88,10 +88,12 @@ class ExhaustedPages:
         """What the form hides names the wish: a second click, or a reload, is the same one."""
         resend_id = uuid_in(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
         try:
-            with self.workshop.database.transaction() as connection:
+            with self.dependencies.database.transaction() as connection:
                 status = _get_exhausted_or_404(connection, delivery).status
                 is_wanted = status == "failed"
-                is_new = is_wanted and resend_exhausted(connection, delivery, resend_id, signed_in().actor)
+                is_new = is_wanted and resend_exhausted(
+                    connection, delivery, resend_id, current_session().actor
+                )
             if is_new:
                 flash(_("The delivery is sent once more. Its try appears here in a moment."), "good")
             elif is_wanted:
@@ -105,7 +107,7 @@ class ExhaustedPages:
     def _page(
         self, connection: Connection[Any], application: UUID | None, before: int | None
     ) -> ExhaustedPage:
-        kafka = self.workshop.settings.kafka
+        kafka = self.dependencies.settings.kafka
         if application is None:
             return list_exhausted(connection, kafka, before, _PAGE)
         found: list[ExhaustedDelivery] = []
@@ -133,7 +135,7 @@ _USUAL = "3d"
 
 @dataclass(frozen=True, slots=True)
 class ResendPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def bulk_resend_form(self) -> ResponseReturnValue:
         return _form(None)
@@ -144,14 +146,14 @@ class ResendPages:
         back = _BACK.get(request.form.get("back", ""))
         if back is None:
             return _form(_("Choose one of these periods.")), _UNPROCESSABLE
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             until = _now(connection)
-            outcome = resend_all_exhausted(connection, until - back, until, signed_in().actor, wish)
+            outcome = resend_all_exhausted(connection, until - back, until, current_session().actor, wish)
         _tell(outcome)
         return redirect(url_for(".bulk_resends"), _SEE_OTHER)
 
     def bulk_resends(self) -> ResponseReturnValue:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             found = list_resends(connection, _MOST_LISTED)
         template = (
             "exhausted_deliveries/bulk_resends_partial.html"
@@ -161,7 +163,7 @@ class ResendPages:
         return render_template(template, resends=found, words=words)
 
     def bulk_resend_progress(self, resend: UUID) -> ResponseReturnValue:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             found = _get_bulk_resend_or_404(connection, resend)
         template = (
             "exhausted_deliveries/bulk_resend_partial.html"
@@ -171,7 +173,7 @@ class ResendPages:
         return render_template(template, resend=found, words=words)
 
     def stop_bulk_resend(self, resend: UUID) -> ResponseReturnValue:
-        with self.workshop.database.transaction() as connection:
+        with self.dependencies.database.transaction() as connection:
             application_id = _get_bulk_resend_or_404(connection, resend).application_id
             is_new = stop_bulk_resend(connection, application_id, resend)
             if is_new:
@@ -179,7 +181,9 @@ class ResendPages:
                     "resend": str(resend),
                     "resent": _get_bulk_resend_or_404(connection, resend).resent,
                 }
-                note(connection, Action.RESENDING_STOPPED, application_id=application_id, details=details)
+                record_action(
+                    connection, Action.RESENDING_STOPPED, application_id=application_id, details=details
+                )
         if is_new:
             flash(_("Stopped. What was put in line before is still sent."), "good")
         else:
@@ -241,13 +245,13 @@ def _now(connection: Connection[Any]) -> datetime:
 _POST = ("POST",)
 
 
-def exhausted_deliveries_blueprint(workshop: Workshop) -> Blueprint:
+def exhausted_deliveries_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("exhausted_deliveries", __name__)
-    exhausted = ExhaustedPages(workshop)
+    exhausted = ExhaustedPages(dependencies)
     add_route(blueprint, "/exhausted", exhausted.listing)
     add_route(blueprint, "/exhausted/<uuid:delivery>", exhausted.show)
     add_route(blueprint, "/exhausted/<uuid:delivery>/resend", exhausted.resend, _POST)
-    resending = ResendPages(workshop)
+    resending = ResendPages(dependencies)
     add_route(blueprint, "/exhausted/resend-all", resending.bulk_resend_form)
     add_route(blueprint, "/exhausted/resends", resending.bulk_resends)
     add_route(blueprint, "/exhausted/resends", resending.start_bulk_resend, _POST)

@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 
 from services.monitor import formatting as common_words
 from services.monitor.access import add_route
-from services.monitor.dependencies import Workshop
+from services.monitor.dependencies import Dependencies
 from services.monitor.inspection import history
 from services.monitor.inspection.problems import Thresholds
 from services.monitor.inspection.rules import answer_questions, find_troubles
@@ -20,18 +20,18 @@ from shared.domain.topics import DEAD_LETTERS, WEBHOOKS_DEAD
 
 @dataclass(frozen=True, slots=True)
 class OverviewPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def show(self) -> ResponseReturnValue:
         now = datetime.now(UTC)
-        seen = self.workshop.watch.seen()
+        seen = self.dependencies.watch.seen()
         return render_template(
             "overview/show_partial.html" if wants_part() else "overview/show.html",
             now=now,
             seen=seen,
             answers=answer_questions(seen, now),
             troubles=find_troubles(seen, now),
-            pen=Pen(self.workshop.watch.history(), now),
+            pen=Pen(self.dependencies.watch.history(), now),
             limits=Thresholds(),
             numbers=history,
             dead_letters=DEAD_LETTERS.name,
@@ -41,7 +41,7 @@ class OverviewPages:
         )
 
 
-def overview_blueprint(workshop: Workshop) -> Blueprint:
+def overview_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("overview", __name__)
-    add_route(blueprint, "/", OverviewPages(workshop).show)
+    add_route(blueprint, "/", OverviewPages(dependencies).show)
     return blueprint

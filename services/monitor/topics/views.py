@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 
 from services.monitor import formatting as common_words
 from services.monitor.access import add_route
-from services.monitor.dependencies import Workshop
+from services.monitor.dependencies import Dependencies
 from services.monitor.inspection import history
 from services.monitor.inspection.problems import Thresholds
 from services.monitor.sparklines import Pen
@@ -24,11 +24,11 @@ _DELAY = frozenset(topic.name for topic in WEBHOOKS_DELAY)
 
 @dataclass(frozen=True, slots=True)
 class TopicPages:
-    workshop: Workshop
+    dependencies: Dependencies
 
     def listing(self) -> ResponseReturnValue:
         consumed = [topic for topic in ALL_TOPICS if topic.group and topic.name not in _DELAY]
-        delays = zip(WEBHOOKS_DELAY, self.workshop.settings.webhooks.retry_delays, strict=True)
+        delays = zip(WEBHOOKS_DELAY, self.dependencies.settings.webhooks.retry_delays, strict=True)
         return render_template(
             "topics/list_partial.html" if wants_part() else "topics/list.html",
             **self._surroundings(),
@@ -48,12 +48,12 @@ class TopicPages:
 
     def _surroundings(self) -> dict[str, Any]:
         now = datetime.now(UTC)
-        looked = self.workshop.watch.seen().kafka
+        looked = self.dependencies.watch.seen().kafka
         return {
             "now": now,
             "looked": looked,
             "kafka": looked.found,
-            "pen": Pen(self.workshop.watch.history(), now),
+            "pen": Pen(self.dependencies.watch.history(), now),
             "limits": Thresholds(),
             "numbers": history,
             "told": labels,
@@ -62,16 +62,16 @@ class TopicPages:
 
     def _holders(self, topic: Topic) -> dict[int, str]:
         """Which member has a partition."""
-        kafka = self.workshop.watch.seen().kafka.found
+        kafka = self.dependencies.watch.seen().kafka.found
         group = kafka and kafka.group_of(topic.name)
         if not group:
             return {}
         return {partition: member.client_id for member in group.members for partition in member.partitions}
 
 
-def topics_blueprint(workshop: Workshop) -> Blueprint:
+def topics_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("topics", __name__)
-    pages = TopicPages(workshop)
+    pages = TopicPages(dependencies)
     add_route(blueprint, "/topics", pages.listing)
     add_route(blueprint, "/topics/<name>", pages.show)
     return blueprint

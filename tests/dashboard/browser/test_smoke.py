@@ -5,9 +5,9 @@ from uuid import UUID
 
 from playwright.sync_api import expect
 
-from services.dashboard.access import needs_of
 from services.dashboard.app import make_app
 from services.dashboard.people.invitations import invite
+from shared.console.guard import requirement_of
 from shared.domain.accounts.roles import Role
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.dashboard.busy_shop import BusyShop, open_busy_shop
@@ -78,5 +78,5 @@ def _endpoints(pages: DashboardWorld, opened: list[str] | None = None) -> set[st
     if opened is not None:
         return {app.url_map.bind("").match(path)[0] for path in opened}
     rules = [rule for rule in app.url_map.iter_rules() if "GET" in (rule.methods or ())]
-    names = {rule.endpoint for rule in rules if needs_of(app.view_functions[rule.endpoint]) is not None}
+    names = {rule.endpoint for rule in rules if requirement_of(app.view_functions[rule.endpoint]) is not None}
     return names - _NO_PAGES

@@ -11,16 +11,16 @@ SERVICE = "dashboard"
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class Dependencies:
     settings: Settings
     database: Database
     box: SecretBox
     throttles: Throttles
 
 
-def set_up(settings: Settings, database: Database) -> Workshop:
+def build_dependencies(settings: Settings, database: Database) -> Dependencies:
     """Raises NoSecretKeysError where there is nothing to seal with."""
     box = SecretBox(settings.secret_keys)
     # The oldest key stays longest while keys are rotated: all processes have it.
     throttles = Throttles(derived_key(settings.secret_keys[-1], "sign-in throttles"))
-    return Workshop(settings, database, box, throttles)
+    return Dependencies(settings, database, box, throttles)

@@ -1,13 +1,13 @@
-"""What only the dashboard says of what cannot be shown or done."""
+"""The error pages that only the dashboard has."""
 
 from flask_babel import lazy_gettext as _
 from werkzeug import exceptions
 
-from shared.console.error_pages import trouble_pages
+from shared.console.error_pages import make_error_page
 
-trouble_page = trouble_pages(
-    away=(_("We cannot answer at the moment"), _("Try again in a moment.")),
-    its_own={
+error_page = make_error_page(
+    unavailable=(_("We cannot answer at the moment"), _("Try again in a moment.")),
+    own_texts={
         exceptions.Forbidden: (
             _("Your role does not allow this"),
             _("Nothing was changed. An owner of your team can do it, or give you another role."),

@@ -1,8 +1,14 @@
-"""How the audit log is told to people."""
+"""The audit log page, and the labels of the actions and details in it."""
 
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from flask import render_template, url_for
 from flask_babel import lazy_gettext as _
 
-from shared.domain.audit_log import Action
+from shared.domain.audit_log import Action, Entry
+
+PAGE_SIZE = 50
 
 ACTIONS = {
     Action.SIGNED_IN: _("Signed in"),
@@ -73,3 +79,23 @@ DETAILS = {
     "url": _("URL"),
     "version": _("Version"),
 }
+
+
+def render_audit_log(
+    entries: Sequence[Entry], applications: Mapping[UUID, str], *, is_first_page: bool
+) -> str:
+    """Render one page, newest first. `entries` has one more than PAGE_SIZE if there is another page.
+
+    `applications` maps ids to names.
+    """
+    shown = entries[:PAGE_SIZE]
+    has_older = len(entries) > PAGE_SIZE
+    return render_template(
+        "audit.html",
+        entries=shown,
+        actions=ACTIONS,
+        detail_names=DETAILS,
+        applications=applications,
+        newest_url=None if is_first_page else url_for("people.audit"),
+        older_url=url_for("people.audit", before=shown[-1].id) if has_older else None,
+    )
