@@ -29,7 +29,7 @@ made as (
            'payment_intent.canceled', 'https://shop.example/hooks', 1, 'succeeded', 1, 200
     from old
 )
-insert into webhook_tries (delivery_id, number, step, at, duration_ms, url, status_code, answer)
+insert into webhook_tries (delivery_id, number, step, at, duration_ms, url, status_code, response_body)
 select id, 1, 1, mizan_now(), 20, 'https://shop.example/hooks', 200, 'ok' from old
 """
 

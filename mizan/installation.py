@@ -9,7 +9,7 @@ import psycopg
 from psycopg import Connection
 
 from shared.platform.database.pool import Database, DatabaseUnavailableError
-from shared.platform.database.schema import SchemaOutdatedError, check_schema
+from shared.platform.database.schema import SchemaOutdatedError, UnsupportedRevisionError, check_schema
 from shared.platform.encryption import NoSecretKeysError
 from shared.platform.errors import RefusedError
 from shared.platform.kafka.errors import KafkaUnavailableError
@@ -55,7 +55,7 @@ def installation_to_start() -> Iterator[Settings]:
 def _troubles_told() -> Iterator[None]:
     try:
         yield
-    except (RefusedError, NoSecretKeysError, WebhookUrlError) as error:
+    except (RefusedError, NoSecretKeysError, UnsupportedRevisionError, WebhookUrlError) as error:
         # Written for the person who asked, and without secrets; a credential's prefix must stay readable.
         raise click.ClickException(str(error)) from error
     except SchemaOutdatedError as error:

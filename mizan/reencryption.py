@@ -21,9 +21,9 @@ class SealedColumn:
 
 
 SEALED = (
-    SealedColumn("webhook_secrets", "application_id::text || '/' || version", "sealed"),
-    SealedColumn("provider_accounts", "id::text", "sealed"),
-    SealedColumn("code_challenges", "attempt_id::text", "sealed_phone"),
+    SealedColumn("webhook_secrets", "application_id::text || '/' || version", "encrypted_secret"),
+    SealedColumn("provider_accounts", "id::text", "encrypted_credentials"),
+    SealedColumn("code_challenges", "attempt_id::text", "encrypted_phone"),
 )
 
 _PAGE = """

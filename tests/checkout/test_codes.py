@@ -57,7 +57,7 @@ def test_five_tries_also_when_they_come_at_once(pages: CheckoutWorld) -> None:
         list(pool.map(lambda tab: tab.enter_code("2222"), tabs))
     (tried,) = pages.rows("select codes_tried from code_challenges")[0]
     assert 1 <= tried <= MAX_TRIES
-    assert pages.rows("select max(sendings) from payment_attempts")[0][0] == tried
+    assert pages.rows("select max(provider_requests) from payment_attempts")[0][0] == tried
 
 
 def test_a_code_is_good_for_ten_minutes(pages: CheckoutWorld, still: Clock) -> None:
@@ -152,11 +152,11 @@ def test_the_phone_is_kept_encrypted_until_it_is_paid(pages: CheckoutWorld) -> N
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_wallet("sadad", "0913632323")
-    ((hint, sealed),) = pages.rows("select phone_hint, sealed_phone from code_challenges")
+    ((hint, sealed),) = pages.rows("select phone_hint, encrypted_phone from code_challenges")
     assert hint == "323"
     assert "0913632323" not in sealed
     customer.enter_code("111111")
-    assert pages.rows("select sealed_phone from code_challenges") == [(None,)]
+    assert pages.rows("select encrypted_phone from code_challenges") == [(None,)]
 
 
 def test_a_code_of_another_tab_is_not_taken(pages: CheckoutWorld) -> None:
@@ -227,7 +227,7 @@ def test_a_payment_counts_though_the_phone_cannot_be_read_any_more(pages: Checko
     customer.pay_by_wallet("sadad", "0913632323")
     with pages.database.transaction() as connection:
         sealed = SecretBox((Fernet.generate_key().decode(),)).seal("x", "y")
-        connection.execute("update code_challenges set sealed_phone = %s", (sealed,))
+        connection.execute("update code_challenges set encrypted_phone = %s", (sealed,))
     customer.enter_code("111111")
     assert customer.title == PAID
 
@@ -269,7 +269,7 @@ def test_the_fifth_codes_answer_is_lost(pages: CheckoutWorld) -> None:
     with pages.database.transaction() as connection:
         connection.execute("update code_challenges set codes_tried = 5")
         connection.execute(
-            """update payment_attempts set state = 'unknown', sendings = 5, sent_at = mizan_now(),
+            """update payment_attempts set state = 'unknown', provider_requests = 5, sent_at = mizan_now(),
                    next_verify_at = mizan_now()"""
         )
         connection.execute("update payment_intents set status = 'processing'")

@@ -249,7 +249,7 @@ def test_a_crash_after_the_code_was_sent_on(shop: CheckoutWorld) -> None:
     (attempt,) = shop.attempt_ids(intent)
     with shop.database.transaction() as connection:
         connection.execute(
-            """update payment_attempts set state = 'sent', sendings = 1, sent_at = mizan_now(),
+            """update payment_attempts set state = 'sent', provider_requests = 1, sent_at = mizan_now(),
                    next_verify_at = mizan_now() + interval '25 seconds'"""
         )
         connection.execute("update payment_intents set status = 'processing'")

@@ -62,7 +62,7 @@ def test_two_confirmations(pages: CheckoutWorld) -> None:
     tabs = [pages.customer(intent) for _ in range(8)]
     at_once([partial(tab.enter_code, "111111") for tab in tabs])
     assert_paid_once(pages, intent)
-    assert pages.rows("select sendings from payment_attempts") == [(1,)]
+    assert pages.rows("select provider_requests from payment_attempts") == [(1,)]
 
 
 def test_different_methods_at_once(pages: CheckoutWorld) -> None:

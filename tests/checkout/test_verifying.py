@@ -77,7 +77,7 @@ class TestScheduler:
                        select gen_random_uuid(), n::text, 'r' || n, 1000, 'LYD', 'processing',
                               mizan_now() + interval '1 day'
                        from generate_series(1, 1200) as n returning uuid)
-                   insert into payment_attempts (intent_uuid, method, provider, state, sendings, sent_at,
+                   insert into payment_attempts (intent_uuid, method, provider, state, provider_requests, sent_at,
                                                  next_verify_at)
                    select uuid, 'card', 'sandbox', 'sent', 1, mizan_now(), mizan_now() from made"""
             )

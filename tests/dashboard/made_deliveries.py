@@ -20,7 +20,8 @@ values (case when %(at)s::timestamptz is null then uuidv7(make_interval(secs => 
         %(is_test)s)
 returning id"""
 _TRY = """
-insert into webhook_tries (delivery_id, number, step, resend_id, at, duration_ms, url, status_code, failure, answer)
+insert into webhook_tries (delivery_id, number, step, resend_id, at, duration_ms, url, status_code, failure,
+                           response_body)
 values (%(delivery)s, %(number)s, %(step)s, %(resend)s, mizan_now(), 42, 'https://shop.example.ly/hooks', %(code)s,
         %(failure)s, %(answer)s)"""
 

@@ -118,7 +118,7 @@ def test_counting_and_resending_what_failed_costs_no_more_than_what_is_taken(cur
     values: dict[str, object] = {
         "application": APPLICATION,
         "facets": FAILED_FACETS,
-        "reached": UUID(int=0),
+        "after": UUID(int=0),
         "behind": UUID(int=2**128 - 1),
         "asked_at": datetime.now(UTC) + timedelta(days=1),
     }

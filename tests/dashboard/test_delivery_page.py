@@ -191,7 +191,7 @@ class TestSignature:
     def test_a_secret_that_cannot_be_opened_is_said_so(
         self, pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
     ) -> None:
-        pages.run("update webhook_secrets set sealed = 'rubbish'")
+        pages.run("update webhook_secrets set encrypted_secret = 'rubbish'")
         show(viewer, pages, deliveries.make())
         assert "This secret cannot be read any more." in viewer.text
 

@@ -130,12 +130,12 @@ def test_nothing_secret_is_on_the_page(pages: DashboardWorld) -> None:
     intent = new_intent(pages)
     attempt = make_attempt(pages, intent, "awaiting_code", reason="phone 0913632323 code 111111")
     pages.run(
-        """insert into code_challenges (attempt_id, continuation, phone_hint, sealed_phone, expires_at)
+        """insert into code_challenges (attempt_id, continuation, phone_hint, encrypted_phone, expires_at)
            values (%s, 'continuation-1', '…323', 'sealed-1', now())""",
         attempt,
     )
     pages.run(
-        """insert into provider_accounts (application_id, method, adapter, sealed)
+        """insert into provider_accounts (application_id, method, adapter, encrypted_credentials)
            values (%s, 'card', 'plutu', 'sealed-2')""",
         pages.application.id,
     )

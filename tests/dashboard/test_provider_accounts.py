@@ -57,7 +57,9 @@ def test_an_owner_sets_an_account(pages: DashboardWorld) -> None:
     assert rows == [({"method": "card", "adapter": "plutu"},)] * 2
     assert "hush" not in seen + owner.response.text + log.getvalue()
     assert "hush" not in str(
-        pages.rows("select audit_log::text, (select sealed from provider_accounts limit 1) from audit_log")
+        pages.rows(
+            "select audit_log::text, (select encrypted_credentials from provider_accounts limit 1) from audit_log"
+        )
     )
 
 

@@ -106,7 +106,7 @@ def test_a_paused_application_may_be_late(run: Mizan, database: Database) -> Non
     with database.transaction() as connection:
         pause_webhooks(connection, life.application)
     life.run(
-        """update webhook_deliveries set next_due_at = mizan_now() - interval '3 hours', parked_at = mizan_now()
+        """update webhook_deliveries set next_due_at = mizan_now() - interval '3 hours', set_aside_at = mizan_now()
            where status = 'pending'"""
     )
     assert audited(run)["waiting"]["deliveries_paused"] == 4
@@ -173,7 +173,7 @@ class TestWithoutUrl:
         run("app", "set-webhook", str(life.application), "--none")
         ((event,),) = life.run("delete from webhook_deliveries where intent_uuid = %s returning id", lost)
         audited(run)
-        life.run("alter table audit_log disable trigger audit_log_is_final")
+        life.run("alter table audit_log disable trigger audit_log_append_only")
         life.run(
             """update audit_log set at = at + case action when 'webhook_url_set' then interval '-1 hour'
                                                  when 'webhook_url_removed' then interval '1 hour'

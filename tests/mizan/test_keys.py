@@ -38,31 +38,35 @@ def test_more_than_a_batch_and_other_tables(run: Mizan, database: Database) -> N
     with database.transaction() as connection:
         (application_id,) = connection.execute("select id from applications").fetchone() or (None,)
         connection.cursor().executemany(
-            "insert into webhook_secrets (application_id, version, sealed) values (%s, %s, %s)",
+            "insert into webhook_secrets (application_id, version, encrypted_secret) values (%s, %s, %s)",
             [
                 (application_id, version, box.seal("x", f"webhook_secret/{application_id}/{version}"))
                 for version in range(2, 1203)
             ],
         )
         connection.execute(
-            "insert into provider_accounts (application_id, method, adapter, sealed) values (%s, 'card', 'plutu', %s)",
+            """insert into provider_accounts (application_id, method, adapter, encrypted_credentials)
+               values (%s, 'card', 'plutu', %s)""",
             (application_id, box.seal("{}", "account")),
         )
     both = f"{NEW},{KEY}"
     after = json.loads(run("keys", "reseal", "--json", MIZAN_SECRET_KEYS=both).stdout)
     assert [(row["key 1"], row["key 2"]) for row in after] == [(1202, 0), (1, 0), (0, 0)]
     with database.cursor() as cursor:
-        sealed = cursor.execute("select sealed from webhook_secrets order by version").fetchall()
+        sealed = cursor.execute("select encrypted_secret from webhook_secrets order by version").fetchall()
         run("keys", "reseal", MIZAN_SECRET_KEYS=both)
-        assert cursor.execute("select sealed from webhook_secrets order by version").fetchall() == sealed
+        assert (
+            cursor.execute("select encrypted_secret from webhook_secrets order by version").fetchall()
+            == sealed
+        )
 
 
 def test_what_no_key_opens_is_told_and_left_alone(run: Mizan, database: Database) -> None:
     _made(run)
     with database.cursor() as cursor:
-        sealed = cursor.execute("select sealed from webhook_secrets").fetchall()
+        sealed = cursor.execute("select encrypted_secret from webhook_secrets").fetchall()
         status = run("keys", "status", MIZAN_SECRET_KEYS=NEW)
         assert status.exit_code == 1
         assert run("keys", "reseal", MIZAN_SECRET_KEYS=NEW).exit_code == 1
-        assert cursor.execute("select sealed from webhook_secrets").fetchall() == sealed
+        assert cursor.execute("select encrypted_secret from webhook_secrets").fetchall() == sealed
     assert "no key" in status.stdout

@@ -19,7 +19,7 @@ insert into intent_events (id, intent_uuid, seq, type, at, taken_in_at)
 values (uuidv7(%(ago)s::interval * -1), uuidv7(), 1, %(type)s, mizan_now(), case when %(taken)s then mizan_now() end)"""
 _DELIVERY = """
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries, step,
-                                next_due_at, parked_at, updated_at)
+                                next_due_at, set_aside_at, updated_at)
 values (uuidv7(%(ago)s::interval * -1), uuidv7(), %(application)s, 'payment_intent.succeeded',
         'https://shop.example.ly/hooks', 1, %(status)s, %(tries)s, %(step)s,
         case when %(status)s = 'pending' then mizan_now() - %(overdue)s::interval end,
@@ -67,7 +67,7 @@ def make_delivery(
     tries: int = 0,
     step: int = 1,
     overdue: timedelta = _ZERO,
-    is_parked: bool = False,
+    is_set_aside: bool = False,
 ) -> UUID:
     values = {
         "ago": ago,
@@ -76,7 +76,7 @@ def make_delivery(
         "tries": tries,
         "step": step,
         "overdue": overdue,
-        "parked": is_parked,
+        "parked": is_set_aside,
     }
     return _made(world, _DELIVERY, values)
 

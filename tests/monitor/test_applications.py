@@ -88,7 +88,7 @@ def test_one_application_tells_what_waits_for_it(
 ) -> None:
     deliveries.make_many(2, "pending", 500, tries=3)
     deliveries.make("pending", None, tries=0, ago=timedelta(minutes=1))
-    pages.run("update webhook_deliveries set parked_at = now() where tries = 0")
+    pages.run("update webhook_deliveries set set_aside_at = now() where tries = 0")
     operator.open(f"/applications/{pages.application.id}")
     assert "Step 1 of 9 1" in operator.text
     assert "Step 3 of 9 2" in operator.text

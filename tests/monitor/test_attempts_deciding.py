@@ -135,7 +135,7 @@ def test_a_customer_who_goes_on_is_not_cut_off(
     sending = payments.begin(payments.intent(), AttemptState.AWAITING_CODE)
     operator.open(f"/attempts/{sending.attempt}")
     pages.run(
-        """update payment_attempts set state = 'sent', sendings = 1, sent_at = now(), next_verify_at = now()
+        """update payment_attempts set state = 'sent', provider_requests = 1, sent_at = now(), next_verify_at = now()
            where id = %s""",
         sending.attempt,
     )
@@ -202,7 +202,12 @@ def test_nonsense_is_refused_with_clear_words(
 
 def test_a_form_that_is_none_of_ours_is_refused(operator: PageClient, payments: NeedyPayments) -> None:
     attempt = payments.unknown()
-    for fields in ({"state": "x"}, {"sendings": "x"}, {"sendings": "9" * 30}, {"state": ""}):
+    for fields in (
+        {"state": "x"},
+        {"provider_requests": "x"},
+        {"provider_requests": "9" * 30},
+        {"state": ""},
+    ):
         assert decide(operator, attempt, **fields) == 422, fields
     assert payments.state(attempt) == "unknown"
 

@@ -158,7 +158,7 @@ def test_without_kafka_the_page_says_so_and_nothing_is_written(without_kafka: Mo
     assert replay(person, letter=letter) == 503
     assert "may have been done, or not" in person.text, "what was on the wire can still arrive"
     assert person.post("/dead-letters/replays", run=letter).status_code == 503
-    for table in ("letter_replays", "letter_replay_runs"):
+    for table in ("dead_letter_replays", "dead_letter_bulk_replays"):
         assert without_kafka.rows(f"select from {table}") == []
     assert without_kafka.audit() == ["signed_in"]
     for path in ("/attempts", "/applications", "/exhausted/resends", "/exhausted/resend-all"):

@@ -18,7 +18,7 @@ from tests.page_client import PageClient
 from tests.shared.domain.dead_letters.graveyard import Graveyard
 from tests.waiting import eventually
 
-RUNS = "select replayed, refused, outcome from letter_replay_runs order by created_at"
+RUNS = "select replayed, refused, outcome from dead_letter_bulk_replays order by created_at"
 AWAY = "dead letters are not replayed at the moment"
 
 

@@ -110,7 +110,7 @@ def test_deliveries_by_step_and_how_overdue(world: MonitorWorld) -> None:
     world.run("update applications set webhooks_paused_at = now() where id = %s", paused.id)
     make_delivery(world, step=1, overdue=-5 * MINUTES)
     make_delivery(world, step=3, tries=2, overdue=16 * MINUTES)
-    make_delivery(world, step=3, application_id=paused.id, overdue=3 * HOURS, is_parked=True)
+    make_delivery(world, step=3, application_id=paused.id, overdue=3 * HOURS, is_set_aside=True)
     make_delivery(world, step=2, application_id=paused.id, overdue=2 * HOURS)
     make_delivery(world, "succeeded", tries=1)
     make_delivery(world, "failed", tries=9)

@@ -27,7 +27,7 @@ insert into applications (merchant_id, name, webhook_url) select id, 'shop', 'ht
 returning id"""
 _DELIVERIES = """
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, step, next_due_at,
-                                redriven_at, parked_at)
+                                requeued_at, set_aside_at)
 select uuidv7(), uuidv7(), %(application)s, 'payment_intent.succeeded', 'https://shop.example', 1, %(status)s,
        %(step)s, case when %(status)s = 'pending' then mizan_now() - make_interval(secs => %(overdue_s)s) end,
        mizan_now() - make_interval(secs => %(redriven_s_ago)s), case when %(parked)s then mizan_now() end
@@ -128,7 +128,9 @@ class Tables:
     def parked(self) -> list[UUID]:
         return [
             row[0]
-            for row in self.run("select id from webhook_deliveries where parked_at is not null order by id")
+            for row in self.run(
+                "select id from webhook_deliveries where set_aside_at is not null order by id"
+            )
         ]
 
     def run(self, statement: str, values: Any = ()) -> list[Any]:

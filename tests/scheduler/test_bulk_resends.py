@@ -126,7 +126,7 @@ def test_exactly_the_failed_ones_of_the_period_the_oldest_first(
     make("failed", 500, is_test=True)
     make_resending().deliveries.make("failed", 500)
     begun = resending.begin()
-    assert (begun.found, begun.is_all, begun.resent) == (len(expected), True, 0)
+    assert (begun.found, begun.is_count_exact, begun.resent) == (len(expected), True, 0)
     ended = resending.finish(begun)
     assert resending.resent() == expected
     assert (ended.outcome, ended.resent) == ("done", len(expected))

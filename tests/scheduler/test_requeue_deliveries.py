@@ -402,8 +402,8 @@ class TestPace:
             (
                 "status = 'succeeded', next_due_at = null",
                 "step = 2, next_due_at = mizan_now()",
-                "parked_at = mizan_now()",
-                "redriven_at = mizan_now()",
+                "set_aside_at = mizan_now()",
+                "requeued_at = mizan_now()",
             ),
             strict=False,
         ):
@@ -473,7 +473,7 @@ class TestParked:
         """Paused, resumed, paused, resumed: a pause is no loss, and has no hour to keep."""
         (made,) = tables.deliveries(overdue_s=1, parked=True)
         job.run_once()
-        tables.run("update webhook_deliveries set parked_at = mizan_now()")
+        tables.run("update webhook_deliveries set set_aside_at = mizan_now()")
         job.run_once()
         assert ids(tables.put_back()) == [made, made]
 
@@ -502,7 +502,7 @@ class TestParked:
         tables.deliveries(overdue_s=-60, parked=True, step=2)
         job.run_once()
         assert (tables.put_back(), tables.parked()) == ([], [])
-        assert tables.run("select from webhook_deliveries where redriven_at is not null") == []
+        assert tables.run("select from webhook_deliveries where requeued_at is not null") == []
 
     def test_one_that_somebody_holds_is_left_to_the_next_look(
         self, job: DeliveryRequeue, tables: Tables, database_settings: DatabaseSettings

@@ -34,7 +34,7 @@ returning id"""
 # Some hundred of one batch are due at one instant.
 _DELIVERIES = """
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, next_due_at,
-                                redriven_at, parked_at)
+                                requeued_at, set_aside_at)
 select uuidv7(), uuidv7(), (%(applications)s)[1 + n %% 200], 'payment_intent.succeeded', 'https://shop.example', 1,
        %(status)s,
        case when %(status)s = 'pending'
@@ -91,7 +91,7 @@ def test_redriving_reads_a_window_and_its_batch(cursor: Cursor[Any], rows: int, 
     assert indexes(plan, "webhook_deliveries") == {"next_due_at_id_idx"}
     assert most_rows(plan) <= WINDOW + 500
     assert plan_buffers(plan) <= 4 * WINDOW
-    chosen = ids(cursor, "webhook_deliveries", "next_due_at < mizan_now() and redriven_at is null")
+    chosen = ids(cursor, "webhook_deliveries", "next_due_at < mizan_now() and requeued_at is null")
     plan = explain(cursor, requeue_deliveries.REQUEUE_SQL, {**bounded(chosen), **BEGINNING})
     check_put_back(plan, "webhook_deliveries")
 

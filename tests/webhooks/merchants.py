@@ -47,7 +47,7 @@ class DeliveryRow:
     next_due_at: datetime | None
     last_status_code: int | None
     last_failure: str | None
-    parked_at: datetime | None
+    set_aside_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class TryRow:
     url: str
     status_code: int | None
     failure: str | None
-    answer: bytes | None
+    response_body: bytes | None
 
 
 class Merchant:
@@ -119,7 +119,7 @@ class Merchant:
             cursor = connection.cursor(row_factory=class_row(DeliveryRow))
             return cursor.execute(
                 """select id, event, url, secret_version, status, tries, step, next_due_at, last_status_code,
-                          last_failure, parked_at
+                          last_failure, set_aside_at
                    from webhook_deliveries where id = %s""",
                 (delivery_id,),
             ).fetchone()
@@ -132,7 +132,7 @@ class Merchant:
         with self._database.transaction() as connection:
             cursor = connection.cursor(row_factory=class_row(TryRow))
             return cursor.execute(
-                """select number, step, resend_id, at, duration_ms, url, status_code, failure, answer
+                """select number, step, resend_id, at, duration_ms, url, status_code, failure, response_body
                    from webhook_tries where delivery_id = %s order by number""",
                 (delivery_id,),
             ).fetchall()

@@ -344,7 +344,9 @@ class TestRecordsNobodyCanUse:
     ) -> None:
         """A key was taken out too early: its deliveries stay pending, and operators hear of it."""
         bad, good = make_merchant(receiver.url), make_merchant(receiver.url)
-        bad.execute("update webhook_secrets set sealed = 'rubbish' where application_id = %s", bad.id)
+        bad.execute(
+            "update webhook_secrets set encrypted_secret = 'rubbish' where application_id = %s", bad.id
+        )
         lost, found = bad.happens(), [good.happens() for _ in range(10)]
         with webhooks.whole(*FIRST_TRY):
             eventually(lambda: good.statuses() == {"succeeded": 10})

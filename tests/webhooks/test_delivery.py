@@ -52,7 +52,13 @@ def test_a_merchant_is_told(
     assert is_signed(request.body, request.headers["service-signature"], merchant.secret)
     assert request.path == "/hooks"
     (one,) = merchant.tries(happened)
-    assert (one.number, one.step, one.status_code, one.failure, one.answer) == (1, 1, 202, None, b"thanks")
+    assert (one.number, one.step, one.status_code, one.failure, one.response_body) == (
+        1,
+        1,
+        202,
+        None,
+        b"thanks",
+    )
     assert one.url == receiver.url
 
 
@@ -127,7 +133,7 @@ def test_no_answer_is_a_failure_of_its_kind(
     with webhooks.whole(*FIRST_TRY, response_limit_s=0.5):
         for merchant, kind in expected.items():
             first = eventually(lambda m=merchant: m.tries(happened[m]))[0]  # type: ignore[misc]
-            assert (first.status_code, first.failure, first.answer) == (None, kind, b"")
+            assert (first.status_code, first.failure, first.response_body) == (None, kind, b"")
 
 
 def _without_a_name_server(look_up: Callable[..., Any]) -> Callable[..., Any]:
@@ -149,7 +155,7 @@ def test_a_long_answer_is_kept_to_its_beginning(
     with webhooks.whole(*FIRST_TRY):
         eventually(lambda: merchant.status(happened) == "succeeded")
     (one,) = merchant.tries(happened)
-    assert one.answer == b"x" * 16 * 1024
+    assert one.response_body == b"x" * 16 * 1024
 
 
 def test_hundreds_arrive_once_each(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
@@ -252,7 +258,7 @@ class TestChangesWhileRetriesWait:
         merchant.execute("update applications set webhooks_paused_at = mizan_now()")
         happened = merchant.happens()
         with webhooks.whole(*FIRST_TRY):
-            eventually(lambda: (d := merchant.delivery(happened)) is not None and d.parked_at is not None)
+            eventually(lambda: (d := merchant.delivery(happened)) is not None and d.set_aside_at is not None)
         assert receiver.requests == []
         assert merchant.status(happened) == "pending"
 

@@ -170,14 +170,14 @@ class TestRecording:
         assert delivery.next_due_at is not None
         assert abs(delivery.next_due_at - clock.now() - timedelta(seconds=10)) < timedelta(seconds=5)
         assert (one.number, one.step, one.resend_id, one.duration_ms, one.url) == (1, 1, None, 12, URL)
-        assert (one.status_code, one.failure, one.answer) == (503, None, body)
+        assert (one.status_code, one.failure, one.response_body) == (503, None, body)
 
     def test_a_failure_without_an_answer(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
         record_tries(cursor, [made(pending, 1, answer(None, TryFailure.TIMEOUT, b""))])
         delivery, (one,) = shop.delivery(pending), shop.tries(pending)
         assert delivery is not None
         assert (delivery.last_status_code, delivery.last_failure) == (None, "timeout")
-        assert (one.status_code, one.failure, one.answer) == (None, "timeout", b"")
+        assert (one.status_code, one.failure, one.response_body) == (None, "timeout", b"")
 
     def test_the_same_step_is_recorded_once(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
         """Two processes sent the same try; whoever is second changes nothing."""
@@ -225,7 +225,7 @@ class TestRecording:
         for number, delivery_id in enumerate(ids):
             (one,) = shop.tries(delivery_id)
             expected = (200 + number, None, b"%d" % number) if number % 2 else (None, "dns", b"")
-            assert (one.status_code, one.failure, one.answer) == expected
+            assert (one.status_code, one.failure, one.response_body) == expected
             assert shop.status(delivery_id) == ("succeeded" if number % 2 else "pending")
 
     def test_nothing_is_recorded_of_what_is_over(
@@ -243,7 +243,7 @@ class TestRecording:
         delivery = shop.delivery(pending)
         assert delivery is not None
         assert delivery.status == "pending"
-        assert delivery.parked_at is not None
+        assert delivery.set_aside_at is not None
 
     def test_a_resend_counts_and_succeeds(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
         wish = UUID(int=1)

@@ -23,10 +23,10 @@ RESEND_AFTER_S = 60
 _HINT_DIGITS = 3
 
 _OPEN = """
-insert into code_challenges (attempt_id, continuation, phone_hint, sealed_phone, expires_at)
+insert into code_challenges (attempt_id, continuation, phone_hint, encrypted_phone, expires_at)
 values (%(attempt)s, %(continuation)s, %(hint)s, %(sealed)s, mizan_now() + make_interval(secs => %(valid)s))
 on conflict (attempt_id) do nothing"""
-COLUMNS = f"""c.attempt_id as challenged, c.continuation, c.phone_hint, c.sealed_phone is not null as can_send_again,
+COLUMNS = f"""c.attempt_id as challenged, c.continuation, c.phone_hint, c.encrypted_phone is not null as can_send_again,
        c.codes_tried as tried, c.expires_at <= mizan_now() as is_expired,
        greatest(0, ceil(extract(epoch from c.sent_at - mizan_now()) + {RESEND_AFTER_S}))::integer
            as send_again_in_s"""
@@ -35,9 +35,9 @@ _TRY = "update code_challenges set codes_tried = codes_tried + 1 where attempt_i
 _GIVE_BACK_TRY = "update code_challenges set codes_tried = codes_tried - 1 where attempt_id = %s"
 _CLAIM_SENDING = """
 update code_challenges set sent_at = mizan_now(), codes_sent = codes_sent + 1
-where attempt_id = %(attempt)s and sealed_phone is not null
+where attempt_id = %(attempt)s and encrypted_phone is not null
   and sent_at <= mizan_now() - make_interval(secs => %(pause)s)
-returning sealed_phone"""
+returning encrypted_phone"""
 _GIVE_BACK_SENDING = """
 update code_challenges set sent_at = mizan_now() - make_interval(secs => %s), codes_sent = codes_sent - 1
 where attempt_id = %s"""
@@ -45,8 +45,8 @@ _SENT_AGAIN = """
 update code_challenges set continuation = %(continuation)s,
     expires_at = mizan_now() + make_interval(secs => %(valid)s)
 where attempt_id = %(attempt)s"""
-_PHONE = "select sealed_phone from code_challenges where attempt_id = %s and sealed_phone is not null"
-_FORGET_PHONE = "update code_challenges set sealed_phone = null where attempt_id = %s"
+_PHONE = "select encrypted_phone from code_challenges where attempt_id = %s and encrypted_phone is not null"
+_FORGET_PHONE = "update code_challenges set encrypted_phone = null where attempt_id = %s"
 
 
 class CodeRefusedError(Exception):

@@ -28,7 +28,7 @@ class Delivery:
     url: str
     secret_version: int
     is_test: bool
-    is_parked: bool
+    is_set_aside: bool
 
     @property
     def created_at(self) -> datetime:
@@ -66,11 +66,11 @@ class SecretVersion:
 
 _GET = """
 select id, intent_uuid, event, status, tries, step, next_due_at, last_status_code, last_failure, url, secret_version,
-       is_test, parked_at is not null as is_parked
+       is_test, set_aside_at is not null as is_set_aside
 from webhook_deliveries where id = %s and application_id = %s"""
 # A resend was signed with what was current when it began: the webhook service reads it just before.
 _TRIES = """
-select t.number, t.step, t.at, t.duration_ms, t.url, t.status_code, t.failure, coalesce(t.answer, '') as answer,
+select t.number, t.step, t.at, t.duration_ms, t.url, t.status_code, t.failure, coalesce(t.response_body, '') as answer,
        case when t.step is not null then %(frozen)s
             else coalesce((select max(version) from webhook_secrets
                            where application_id = %(application)s and created_at <= t.at), %(frozen)s)

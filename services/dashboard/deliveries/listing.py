@@ -19,7 +19,7 @@ PAGE = 50
 _MORE = PAGE + 1  # tells whether there is another page
 
 _COLUMNS = """
-id, intent_uuid, event, status, tries, next_due_at, last_status_code, last_failure, is_test, parked_at is not null"""
+id, intent_uuid, event, status, tries, next_due_at, last_status_code, last_failure, is_test, set_aside_at is not null"""
 _IN_RANGE = "application_id = %(application)s and id >= %(lowest)s and id < %(behind)s"
 
 ALL_SQL = f"""
@@ -46,7 +46,7 @@ class Listed:
     last_status_code: int | None
     last_failure: str | None
     is_test: bool
-    is_parked: bool
+    is_set_aside: bool
 
     @property
     def created_at(self) -> datetime:

@@ -140,10 +140,10 @@ def share_of(bulk: BulkResend) -> float:
     """How much of it is done, of 1. Where there were too many to count, by how much of the period is behind it."""
     if bulk.outcome == "done":
         return 1.0
-    if bulk.is_all:
+    if bulk.is_count_exact:
         return min(1.0, bulk.resent / bulk.found)
     whole = (bulk.until - bulk.since).total_seconds()
-    behind = moment_of(bulk.reached) - bulk.since
+    behind = moment_of(bulk.last_delivery_id) - bulk.since
     return min(1.0, max(0.0, behind.total_seconds() / whole))
 
 
@@ -152,7 +152,7 @@ def _note_begun(
 ) -> None:
     details: Details = {
         "resend": str(begun.id),
-        "count": begun.found if begun.is_all else f">{begun.found}",
+        "count": begun.found if begun.is_count_exact else f">{begun.found}",
         "from": str(period.first_day),
         "until": str(period.last_day),
     }

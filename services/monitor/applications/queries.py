@@ -105,7 +105,7 @@ from (select step, next_due_at from webhook_deliveries
       where application_id = %(application)s and {PENDING_SQL} limit {MAX_COUNTED}) as pending
 group by step order by step"""
 _PARKED = f"""
-select count(*) from (select from webhook_deliveries where application_id = %(application)s and parked_at is not null
+select count(*) from (select from webhook_deliveries where application_id = %(application)s and set_aside_at is not null
                       limit {MAX_COUNTED}) as parked"""
 
 

@@ -64,11 +64,15 @@ def read_note(form: Mapping[str, str]) -> Given:
 
 def read_seen(form: Mapping[str, str]) -> AttemptSnapshot | None:
     """How the attempt stood when the form was made; None where the form is none of ours."""
-    state, sendings = form.get("state", ""), form.get("sendings", "")
-    is_number = sendings.isascii() and sendings.isdecimal() and len(sendings) <= _MOST_DIGITS
+    state, provider_requests = form.get("state", ""), form.get("provider_requests", "")
+    is_number = (
+        provider_requests.isascii()
+        and provider_requests.isdecimal()
+        and len(provider_requests) <= _MOST_DIGITS
+    )
     if state not in set(AttemptState) or not is_number:
         return None
-    return AttemptSnapshot(AttemptState(state), int(sendings))
+    return AttemptSnapshot(AttemptState(state), int(provider_requests))
 
 
 def _values(form: Mapping[str, str], *names: str) -> dict[str, str]:

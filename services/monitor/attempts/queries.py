@@ -16,7 +16,8 @@ _EARLIER_MS = 3_600_000
 """Events are made after their intent. An hour is more than clocks differ, and spares looking at older months."""
 
 _GET = """
-select t.id, t.intent_uuid as intent, t.method, t.provider, t.state, t.sendings, t.reason, t.provider_reference,
+select t.id, t.intent_uuid as intent, t.method, t.provider, t.state, t.provider_requests, t.reason,
+       t.provider_reference,
        t.sent_at, t.verifications, t.next_verify_at, t.created_at, t.updated_at, t.handled_at, t.handled_note,
        i.reference, i.merchant_reference, i.amount, i.currency, i.status as intent_status, i.expires_at,
        i.application_id, a.name as application, m.name as merchant
@@ -39,7 +40,7 @@ class Attempt:
     method: str
     provider: str
     state: AttemptState
-    sendings: int
+    provider_requests: int
     reason: str | None
     provider_reference: str | None
     sent_at: datetime | None
@@ -64,7 +65,7 @@ class Attempt:
 
     @property
     def seen(self) -> AttemptSnapshot:
-        return AttemptSnapshot(self.state, self.sendings)
+        return AttemptSnapshot(self.state, self.provider_requests)
 
     @property
     def can_be_paid(self) -> bool:

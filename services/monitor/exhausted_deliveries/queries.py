@@ -12,7 +12,8 @@ from shared.domain.dead_letters.preview import readable, readable_line
 from shared.domain.deliveries.exhausted import without_query
 
 _COLUMNS = """
-select b.id, b.application_id, a.name as application, m.name as merchant, b.since, b.until, b.found, b.is_all, b.resent,
+select b.id, b.application_id, a.name as application, m.name as merchant, b.since, b.until, b.found,
+       b.is_count_exact, b.resent,
        b.created_at, b.finished_at, b.outcome
 from bulk_resends as b
 join applications as a on a.id = b.application_id
@@ -30,7 +31,7 @@ class Resending:
     since: datetime
     until: datetime
     found: int
-    is_all: bool
+    is_count_exact: bool
     """False: there were more than were counted."""
     resent: int
     created_at: datetime
@@ -57,7 +58,7 @@ def find_resend(connection: Connection[Any], resend_id: UUID) -> Resending | Non
 _LONGEST_URL = 500
 _MOST = 50
 _TRIES = f"""
-select number, step, at, duration_ms, url, status_code, failure, coalesce(answer, '') as answer
+select number, step, at, duration_ms, url, status_code, failure, coalesce(response_body, '') as answer
 from webhook_tries where delivery_id = %s order by number desc limit {_MOST}"""
 _INTENT = "select intent_uuid from webhook_deliveries where id = %s"
 

@@ -58,9 +58,9 @@ select (select extract(epoch from mizan_now() - expires_at)::float8 from payment
         where taken_in_at is null and type in ('payment_intent.succeeded', 'payment_intent.canceled')
         order by id limit 1)"""
 PENDING_SQL = f"""
-select application_id, step, parked_at is not null as is_parked, count(*), min(next_due_at),
+select application_id, step, set_aside_at is not null as is_set_aside, count(*), min(next_due_at),
        count(*) filter (where tries > 0 and updated_at >= %(lately)s)
-from (select application_id, step, parked_at, next_due_at, tries, updated_at from webhook_deliveries
+from (select application_id, step, set_aside_at, next_due_at, tries, updated_at from webhook_deliveries
       where next_due_at is not null order by next_due_at, id limit {MOST + 1}) as ahead
 group by 1, 2, 3"""
 RECENT_SQL = f"""
@@ -68,7 +68,7 @@ select status, count(*), sum(tries)
 from (select status, tries from webhook_deliveries where id >= %(hour)s order by id desc limit {MOST + 1}) as newest
 group by status"""
 PARKED_SQL = f"""
-select count(*) from (select from webhook_deliveries where parked_at is not null limit {MOST + 1}) as parked"""
+select count(*) from (select from webhook_deliveries where set_aside_at is not null limit {MOST + 1}) as parked"""
 PAUSED_SQL = f"select id from applications where webhooks_paused_at is not null limit {MOST}"
 FAILING_SQL = """
 select count(*) from unnest(%(suspects)s::uuid[]) as suspect (id)
@@ -154,8 +154,8 @@ def _deliveries(
         steps[step] += count
     due = [
         first
-        for application, _, is_parked, _, first, _ in pending
-        if not is_parked and application not in paused
+        for application, _, is_set_aside, _, first, _ in pending
+        if not is_set_aside and application not in paused
     ]
     recent = {
         status: (count, tries) for status, count, tries in connection.execute(RECENT_SQL.encode(), values)

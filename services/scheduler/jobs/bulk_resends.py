@@ -28,7 +28,7 @@ BATCH_EVERY_S = 1.0
 PAUSE_S = 0.5
 
 _CLAIM = """
-select id, application_id, reached, until, created_at from bulk_resends
+select id, application_id, last_delivery_id, until, created_at from bulk_resends
 where finished_at is null and next_batch_at <= mizan_now()
 order by next_batch_at limit 1 for update skip locked"""
 # Whatever happened to a delivery after it was asked for, it is no longer what the person wanted resent: it was resent
@@ -59,7 +59,7 @@ select '{WEBHOOKS_RESEND.name}', delivery, resend_requested_message(wish, delive
 from wanted order by place"""
 _ADVANCE = """
 update bulk_resends
-set resent = resent + %(count)s, reached = coalesce(%(reached)s, reached),
+set resent = resent + %(count)s, last_delivery_id = coalesce(%(last_delivery)s, last_delivery_id),
     next_batch_at = mizan_now() + make_interval(secs => %(pause_s)s),
     finished_at = case when %(outcome)s::text is not null then mizan_now() end, outcome = %(outcome)s
 where id = %(id)s"""
@@ -69,7 +69,7 @@ where id = %(id)s"""
 class _BulkResend:
     id: UUID
     application_id: UUID
-    reached: UUID
+    last_delivery_id: UUID
     until: datetime
     created_at: datetime
 
@@ -119,7 +119,7 @@ def _advance(connection: Connection[Any], under_way: _BulkResend) -> int:
         {
             "id": under_way.id,
             "count": resent,
-            "reached": max(deliveries, default=None),
+            "last_delivery": max(deliveries, default=None),
             "pause_s": BATCH_EVERY_S,
             "outcome": outcome,
         },
@@ -132,7 +132,7 @@ def _next_deliveries(connection: Connection[Any], under_way: _BulkResend) -> Seq
     values = {
         "application": under_way.application_id,
         "facets": FAILED_FACETS,
-        "reached": under_way.reached,
+        "after": under_way.last_delivery_id,
         "behind": behind,
         "asked_at": under_way.created_at,
     }

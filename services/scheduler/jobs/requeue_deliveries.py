@@ -40,19 +40,19 @@ _NO_APPLICATION = UUID(int=0)
 _IS_NOT_PAUSED = """
 (select webhooks_paused_at from applications where applications.id = {0}.application_id) is null"""
 _NOT_REQUEUED_RECENTLY = (
-    "(redriven_at is null or redriven_at <= mizan_now() - make_interval(secs => %(again_s)s))"
+    "(requeued_at is null or requeued_at <= mizan_now() - make_interval(secs => %(again_s)s))"
 )
 _IS_OVERDUE = "next_due_at < mizan_now() - make_interval(secs => %(patience_s)s)"
 
 FIND_OVERDUE_SQL = f"""
 with ahead as materialized (
-    select id, application_id, next_due_at, redriven_at, parked_at from webhook_deliveries
+    select id, application_id, next_due_at, requeued_at, set_aside_at from webhook_deliveries
     where status = 'pending' and next_due_at >= %(due)s and (next_due_at, id) > (%(due)s, %(id)s)
       and next_due_at <= mizan_now()
     order by next_due_at, id limit {WINDOW}
 ),
 going as materialized (
-    select id, next_due_at, parked_at is null and {_NOT_REQUEUED_RECENTLY} and {_IS_OVERDUE} as may_go
+    select id, next_due_at, set_aside_at is null and {_NOT_REQUEUED_RECENTLY} and {_IS_OVERDUE} as may_go
     from ahead where {_IS_NOT_PAUSED.format("ahead")}
 ),
 chosen as materialized (
@@ -85,8 +85,8 @@ queued as (
 
 REQUEUE_SQL = f"""
 with put_back as (
-    update webhook_deliveries set redriven_at = mizan_now()
-    where {_LOCKED.format(f"status = 'pending' and parked_at is null and {_NOT_REQUEUED_RECENTLY} and {_IS_OVERDUE}")}
+    update webhook_deliveries set requeued_at = mizan_now()
+    where {_LOCKED.format(f"status = 'pending' and set_aside_at is null and {_NOT_REQUEUED_RECENTLY} and {_IS_OVERDUE}")}
     returning id, application_id, step, next_due_at, true as goes
 ),
 {_QUEUE}
@@ -95,7 +95,7 @@ select count(*) from put_back"""
 # The index has few applications and perhaps many deliveries of each: it goes from one application to the next.
 _NEXT_APPLICATION = """
 (select application_id from webhook_deliveries
- where parked_at is not null and application_id > {0} order by application_id limit 1)"""
+ where set_aside_at is not null and application_id > {0} order by application_id limit 1)"""
 FIND_RESUMED_SQL = f"""
 with recursive parking (application_id) as (
     select {_NEXT_APPLICATION.format("%(after)s")}
@@ -105,7 +105,7 @@ with recursive parking (application_id) as (
 select parking.application_id, parked.id
 from parking
 cross join lateral (select id from webhook_deliveries
-                    where application_id = parking.application_id and parked_at is not null
+                    where application_id = parking.application_id and set_aside_at is not null
                     order by id limit {BATCH}) as parked
 where parking.application_id is not null and {_IS_NOT_PAUSED.format("parking")}
 limit {BATCH}"""
@@ -115,8 +115,8 @@ _STILL_DUE = "status = 'pending' and next_due_at <= mizan_now()"
 REQUEUE_RESUMED_SQL = f"""
 with put_back as (
     update webhook_deliveries
-    set parked_at = null, redriven_at = case when {_STILL_DUE} then mizan_now() else redriven_at end
-    where {_LOCKED.format("parked_at is not null")}
+    set set_aside_at = null, requeued_at = case when {_STILL_DUE} then mizan_now() else requeued_at end
+    where {_LOCKED.format("set_aside_at is not null")}
     returning id, application_id, step, next_due_at, {_STILL_DUE} as goes
 ),
 {_QUEUE}

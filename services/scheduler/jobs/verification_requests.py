@@ -24,7 +24,7 @@ set verifications = verifications + 1,
 where ctid = any(array(
     select ctid from payment_attempts where state in ('sent', 'unknown') and next_verify_at <= mizan_now()
     order by next_verify_at limit %(limit)s for no key update skip locked))
-returning id, sendings, sent_at + %(arrives_after)s <= mizan_now()"""
+returning id, provider_requests, sent_at + %(arrives_after)s <= mizan_now()"""
 
 _OLDEST_UNSETTLED = """
 select coalesce(extract(epoch from mizan_now() - min(sent_at))::float8, 0) from payment_attempts

@@ -50,7 +50,7 @@ with advanced as (
     returning id, tries, url, next_due_at, width_bucket(id, $1::uuid[]) as item
 ),
 inserted as (
-    insert into webhook_tries (delivery_id, number, step, at, duration_ms, url, status_code, failure, answer)
+    insert into webhook_tries (delivery_id, number, step, at, duration_ms, url, status_code, failure, response_body)
     select id, tries, ($2::smallint[])[item], mizan_now() - make_interval(secs => ($3::integer[])[item] / 1000.0),
            ($4::integer[])[item], url, ($5::integer[])[item], ($6::text[])[item], ($7::bytea[])[item]
     from advanced
@@ -78,7 +78,8 @@ with resent as (
     returning id, tries, width_bucket(id, $1::uuid[]) as item
 ),
 inserted as (
-    insert into webhook_tries (delivery_id, number, resend_id, at, duration_ms, url, status_code, failure, answer)
+    insert into webhook_tries (delivery_id, number, resend_id, at, duration_ms, url, status_code, failure,
+                               response_body)
     select id, tries, ($2::uuid[])[item], mizan_now() - make_interval(secs => ($3::integer[])[item] / 1000.0),
            ($4::integer[])[item], convert_from(($8::bytea[])[item], 'UTF8'), ($5::integer[])[item],
            ($6::text[])[item], ($7::bytea[])[item]
@@ -96,8 +97,8 @@ where id = any($1::uuid[]) and status = 'pending' returning id""",
 )
 _SET_ASIDE = Prepared(
     """
-update webhook_deliveries set parked_at = mizan_now()
-where id = any($1::uuid[]) and status = 'pending' and parked_at is null returning id""",
+update webhook_deliveries set set_aside_at = mizan_now()
+where id = any($1::uuid[]) and status = 'pending' and set_aside_at is null returning id""",
     REPLAN_AFTER_S,
 )
 _FIND_RECORDED_RESENDS = Prepared(

@@ -71,11 +71,14 @@ _REPLACE = """
 update provider_accounts set replaced_at = mizan_now()
 where application_id = %s and method = %s and replaced_at is null"""
 _ADD = """
-insert into provider_accounts (id, application_id, method, adapter, sealed) values (%s, %s, %s, %s, %s)"""
+insert into provider_accounts (id, application_id, method, adapter, encrypted_credentials)
+values (%s, %s, %s, %s, %s)"""
 _CURRENT = """
-select id, application_id, method, adapter, sealed, created_at from provider_accounts
+select id, application_id, method, adapter, encrypted_credentials, created_at from provider_accounts
 where application_id = %s and replaced_at is null"""
-_GET = "select id, application_id, method, adapter, sealed, created_at from provider_accounts where id = %s"
+_GET = """
+select id, application_id, method, adapter, encrypted_credentials, created_at from provider_accounts
+where id = %s"""
 
 
 def set_provider(

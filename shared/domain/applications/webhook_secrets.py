@@ -32,12 +32,12 @@ class SecretVersion:
 
 _LOCK = """
 select coalesce(webhook_secret_version, 0) from applications where id = %s for no key update"""
-_ADD = "insert into webhook_secrets (application_id, version, sealed) values (%s, %s, %s)"
+_ADD = "insert into webhook_secrets (application_id, version, encrypted_secret) values (%s, %s, %s)"
 _MAKE_CURRENT = "update applications set webhook_secret_version = %s where id = %s"
 _CURRENT = """
 select s.version, s.created_at from applications as a
 join webhook_secrets as s on s.application_id = a.id and s.version = a.webhook_secret_version where a.id = %s"""
-_GET = "select sealed from webhook_secrets where application_id = %s and version = %s"
+_GET = "select encrypted_secret from webhook_secrets where application_id = %s and version = %s"
 
 
 def roll_webhook_secret(

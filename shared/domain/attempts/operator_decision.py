@@ -64,12 +64,12 @@ class AttemptSnapshot:
     """The attempt as it was shown to whoever decides."""
 
     state: AttemptState
-    sendings: int
+    provider_requests: int
 
     def still_holds(self, found: LockedAttempt) -> bool:
         """That an answer has failed to come is no news to somebody who decides."""
         is_same_state = found.state is self.state or {found.state, self.state} <= IN_FLIGHT
-        return is_same_state and found.sendings == self.sendings
+        return is_same_state and found.provider_requests == self.provider_requests
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from shared.domain.intents.states import IntentStatus
 from shared.platform.database.first_value import first_value
 
 _FIND_INTENT = "select intent_uuid from payment_attempts where id = %s"
-_FIND = "select state, sendings from payment_attempts where id = %s"
+_FIND = "select state, provider_requests from payment_attempts where id = %s"
 
 
 class AttemptNotFoundError(Exception):
@@ -40,7 +40,7 @@ class LockedAttempt:
 
     id: UUID
     state: AttemptState
-    sendings: int
+    provider_requests: int
     """How many requests that may charge there were."""
     intent: UUID
     intent_status: IntentStatus
@@ -109,7 +109,7 @@ def settle_notification(
 ) -> SettlementResult:
     """What the provider says by itself, paid or declined: a signed notification, the customer's return."""
     found = lock_attempt(connection, attempt)
-    if outcome.answer is ProviderAnswer.DECLINED and found.state in IN_FLIGHT and found.sendings > 1:
+    if outcome.answer is ProviderAnswer.DECLINED and found.state in IN_FLIGHT and found.provider_requests > 1:
         # Of which of the requests, nobody knows, and the last one may be charging: the provider is asked at once.
         outcome = replace(outcome, answer=ProviderAnswer.UNKNOWN)
     return _take_in(connection, found, outcome)
@@ -122,7 +122,7 @@ def settle_decision(connection: Connection[Any], attempt: UUID, outcome: Attempt
 
 def _is_old_news(found: LockedAttempt, number: int, outcome: AttemptOutcome) -> bool:
     """About an earlier request than the last one. Money that arrived is never old."""
-    return found.sendings != number and outcome.answer is not ProviderAnswer.PAID
+    return found.provider_requests != number and outcome.answer is not ProviderAnswer.PAID
 
 
 def _take_in(connection: Connection[Any], found: LockedAttempt, outcome: AttemptOutcome) -> SettlementResult:

@@ -49,17 +49,18 @@ update payment_attempts set state = 'abandoned', updated_at = mizan_now() where 
 
 _INSERT = """
 insert into payment_attempts (intent_uuid, method, provider, provider_account_id, state,
-                              sendings, sent_at, next_verify_at)
+                              provider_requests, sent_at, next_verify_at)
 values (%(intent)s, %(method)s, %(provider)s, %(account)s, %(state)s,
         case when %(state)s = 'sent' then 1 else 0 end,
         case when %(state)s = 'sent' then mizan_now() end,
         case when %(state)s = 'sent' then mizan_now() + %(asked_after)s end)
-returning id, sendings"""
+returning id, provider_requests"""
 _SEND = """
 update payment_attempts
-set state = 'sent', sendings = sendings + 1, sent_at = mizan_now(), next_verify_at = mizan_now() + %(asked_after)s,
+set state = 'sent', provider_requests = provider_requests + 1, sent_at = mizan_now(),
+    next_verify_at = mizan_now() + %(asked_after)s,
     verifications = 0, reason = null, updated_at = mizan_now()
-where id = %(attempt)s returning sendings"""
+where id = %(attempt)s returning provider_requests"""
 
 
 def start_attempt(
@@ -110,7 +111,7 @@ def submit_code(connection: Connection[Any], attempt: UUID) -> ProviderRequest:
 def repeat_start(connection: Connection[Any], attempt: UUID) -> ProviderRequest:
     """The customer has received no code: commit this, then start once more, which charges nothing."""
     found = _lock_awaiting_code(connection, attempt)
-    return ProviderRequest(attempt, found.sendings, _leave_by())
+    return ProviderRequest(attempt, found.provider_requests, _leave_by())
 
 
 def _lock_awaiting_code(connection: Connection[Any], attempt: UUID) -> LockedAttempt:

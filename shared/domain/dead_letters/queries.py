@@ -90,7 +90,9 @@ class LetterNotFoundError(RefusedError):
         )
 
 
-_REPLAYED = "select letter_id, replayed_at, actor, run_id from letter_replays where letter_id = any(%s)"
+_REPLAYED = """
+select dead_letter_id, replayed_at, actor, bulk_replay_id from dead_letter_replays
+where dead_letter_id = any(%s)"""
 
 
 def list_letters(

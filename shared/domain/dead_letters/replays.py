@@ -62,13 +62,13 @@ class _UnderWay:
     id: UUID
     actor: str
     origin: str | None
-    reached: int
-    last: int
+    processed_offset: int
+    final_offset: int
 
 
 @dataclass(slots=True)
 class _Progress:
-    reached: int
+    processed_offset: int
     replayed: int = 0
     refused: int = 0
     trouble: KafkaUnavailableError | None = None
@@ -94,22 +94,23 @@ class RunNotFoundError(RefusedError):
 
 _GET = """
 select id, actor, origin, found, replayed, refused, created_at, finished_at, outcome
-from letter_replay_runs where id = %s"""
+from dead_letter_bulk_replays where id = %s"""
 _LATEST = """
 select id, actor, origin, found, replayed, refused, created_at, finished_at, outcome
-from letter_replay_runs order by created_at desc limit 1"""
-_UNDER_WAY = "select id from letter_replay_runs where finished_at is null"
+from dead_letter_bulk_replays order by created_at desc limit 1"""
+_UNDER_WAY = "select id from dead_letter_bulk_replays where finished_at is null"
 _BEGIN = """
-insert into letter_replay_runs (id, actor, origin, last, found)
+insert into dead_letter_bulk_replays (id, actor, origin, final_offset, found)
 values (%(id)s, %(actor)s, %(origin)s, %(last)s, %(found)s) on conflict do nothing"""
 _STOP = """
-update letter_replay_runs set finished_at = mizan_now(), outcome = 'stopped' where id = %s and finished_at is null"""
+update dead_letter_bulk_replays set finished_at = mizan_now(), outcome = 'stopped'
+where id = %s and finished_at is null"""
 _CLAIM = """
-select id, actor, origin, reached, last from letter_replay_runs
+select id, actor, origin, processed_offset, final_offset from dead_letter_bulk_replays
 where finished_at is null for update skip locked"""
 _ADVANCE = """
-update letter_replay_runs
-set reached = %(reached)s, replayed = replayed + %(replayed)s, refused = refused + %(refused)s,
+update dead_letter_bulk_replays
+set processed_offset = %(processed_offset)s, replayed = replayed + %(replayed)s, refused = refused + %(refused)s,
     finished_at = case when %(is_done)s then mizan_now() end, outcome = case when %(is_done)s then 'done' end
 where id = %(id)s"""
 
@@ -174,10 +175,10 @@ def work_a_batch(database: Database, settings: KafkaSettings) -> float:
         progress = _replay_next(connection, settings, run)
         values = {
             "id": run.id,
-            "reached": progress.reached,
+            "processed_offset": progress.processed_offset,
             "replayed": progress.replayed,
             "refused": progress.refused,
-            "is_done": progress.reached >= run.last,
+            "is_done": progress.processed_offset >= run.final_offset,
         }
         connection.execute(_ADVANCE, values)
     if progress.trouble is not None:
@@ -187,9 +188,9 @@ def work_a_batch(database: Database, settings: KafkaSettings) -> float:
 
 def _replay_next(connection: Connection[Any], settings: KafkaSettings, run: _UnderWay) -> _Progress:
     deadline = monotonic() + _BATCH_LIMIT_S
-    progress = _Progress(run.reached)
+    progress = _Progress(run.processed_offset)
     with looking_into(settings, DEAD_LETTERS) as tail:
-        records = tail.following(run.reached + 1, run.last + 1, BATCH)
+        records = tail.following(run.processed_offset + 1, run.final_offset + 1, BATCH)
     still_open = open_ones(connection, settings, [opened(one) for one in records], run.origin)
     with postman(settings) as one:
         for letter in still_open:
@@ -198,11 +199,11 @@ def _replay_next(connection: Connection[Any], settings: KafkaSettings, run: _Und
             except KafkaUnavailableError as error:
                 progress.trouble = error
                 return progress
-            progress.reached = letter.offset
+            progress.processed_offset = letter.offset
             if monotonic() > deadline:
                 return progress
     # Fewer than asked for may still mean that they are large: only nothing means the end.
-    progress.reached = records[-1].offset if records else run.last
+    progress.processed_offset = records[-1].offset if records else run.final_offset
     return progress
 
 

@@ -31,8 +31,8 @@ _AT_A_TIME = 1000
 _CONSUMED = {topic.name: topic for topic in ALL_TOPICS if topic.group is not None}
 
 _NOTE = """
-insert into letter_replays (letter_id, run_id, actor) values (%(letter)s, %(run)s, %(actor)s)
-on conflict (letter_id) do nothing"""
+insert into dead_letter_replays (dead_letter_id, bulk_replay_id, actor) values (%(letter)s, %(run)s, %(actor)s)
+on conflict (dead_letter_id) do nothing"""
 
 
 class LetterLostError(RefusedError):

@@ -43,10 +43,10 @@ class BulkResend:
     since: datetime
     until: datetime
     found: int
-    is_all: bool
+    is_count_exact: bool
     """False: there were more than were counted."""
-    reached: UUID
-    """The delivery that was looked at last: the oldest go first."""
+    last_delivery_id: UUID
+    """The delivery that was processed last; the oldest go first."""
     resent: int
     created_at: datetime
     finished_at: datetime | None
@@ -78,8 +78,8 @@ class BulkResendNotFoundError(RefusedError):
 # found by the right one whatever the planner believes.
 FAILED_OF_FACET_SQL = f"""
 select id from webhook_deliveries
-where application_id = %(application)s and id > %(reached)s and id < %(behind)s
-  and ({FACET_SQL}, id) > (wanted.facet, %(reached)s) and ({FACET_SQL}, id) < (wanted.facet, %(behind)s)
+where application_id = %(application)s and id > %(after)s and id < %(behind)s
+  and ({FACET_SQL}, id) > (wanted.facet, %(after)s) and ({FACET_SQL}, id) < (wanted.facet, %(behind)s)
   and not is_test and updated_at <= %(asked_at)s
 order by {FACET_SQL}, id"""
 COUNT_SQL = f"""
@@ -88,11 +88,12 @@ select count(*) from (
     cross join lateral ({FAILED_OF_FACET_SQL} offset 0) as failed limit {MAX_COUNTED + 1}) as counted"""
 _PERIOD = "select uuid7_floor(%s), uuid7_floor(%s), mizan_now()"
 _BEGIN = """
-insert into bulk_resends (id, application_id, since, until, found, is_all, reached)
-values (%(id)s, %(application)s, %(since)s, %(until)s, %(found)s, %(is_all)s, uuid7_floor(%(since)s))
+insert into bulk_resends (id, application_id, since, until, found, is_count_exact, last_delivery_id)
+values (%(id)s, %(application)s, %(since)s, %(until)s, %(found)s, %(is_count_exact)s, uuid7_floor(%(since)s))
 on conflict do nothing"""
 _COLUMNS = """
-select id, since, until, found, is_all, reached, resent, created_at, finished_at, outcome from bulk_resends"""
+select id, since, until, found, is_count_exact, last_delivery_id, resent, created_at, finished_at, outcome
+from bulk_resends"""
 _GET = f"{_COLUMNS} where id = %s and application_id = %s"
 _UNDER_WAY = f"{_COLUMNS} where application_id = %s and finished_at is null"
 _LATEST = f"{_COLUMNS} where application_id = %s order by created_at desc limit 5"
@@ -111,7 +112,7 @@ def count_failed(
     values = {
         "application": application_id,
         "facets": FAILED_FACETS,
-        "reached": period[0],
+        "after": period[0],
         "behind": period[1],
         "asked_at": period[2],
     }
@@ -137,7 +138,7 @@ def start_bulk_resend(
         "since": since,
         "until": until,
         "found": found.count,
-        "is_all": found.is_all,
+        "is_count_exact": found.is_all,
     }
     has_begun = connection.execute(_BEGIN, values).rowcount > 0
     known = _find(connection, application_id, bulk_id)
@@ -251,7 +252,7 @@ def resend_all_exhausted(
 def _note(connection: Connection[Any], actor: Actor, application_id: UUID, bulk: BulkResend) -> None:
     details: Details = {
         "resend": str(bulk.id),
-        "count": bulk.found if bulk.is_all else f">{bulk.found}",
+        "count": bulk.found if bulk.is_count_exact else f">{bulk.found}",
         "from": bulk.since.isoformat(timespec="minutes"),
         "until": bulk.until.isoformat(timespec="minutes"),
     }

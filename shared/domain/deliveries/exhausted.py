@@ -59,12 +59,12 @@ class ExhaustedPage:
 
 _LOOK = """
 select d.id, d.application_id, a.name as application, m.name as merchant, d.event, d.url, d.status, d.tries,
-       d.last_status_code, d.last_failure, d.updated_at, last.answer, ended.at as ended_at,
+       d.last_status_code, d.last_failure, d.updated_at, last.response_body as answer, ended.at as ended_at,
        greatest(asked.at, resent.at) as resent_at
 from webhook_deliveries as d
 left join applications as a on a.id = d.application_id
 left join merchants as m on m.id = a.merchant_id
-left join lateral (select answer from webhook_tries where delivery_id = d.id
+left join lateral (select response_body from webhook_tries where delivery_id = d.id
                    order by number desc limit 1) as last on true
 left join lateral (select at + make_interval(secs => duration_ms / 1000.0) as at from webhook_tries
                    where delivery_id = d.id and step = 9) as ended on true

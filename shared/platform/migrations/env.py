@@ -1,4 +1,4 @@
-"""What Alembic runs around our revisions. The connection comes from runner.py, which holds the lock."""
+"""Alembic's environment. The connection comes from runner.py, which holds the migration lock."""
 
 from alembic import context
 

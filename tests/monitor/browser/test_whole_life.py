@@ -26,8 +26,8 @@ from tests.webhooks.receivers import Receiver
 pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.kills]
 
 NOT_OURS = b"\xff<script>document.title = 'hacked'</script>"
-SEAL = "update webhook_secrets set sealed = %s where application_id = %s"
-READ_SEAL = "select sealed from webhook_secrets where application_id = %s"
+SEAL = "update webhook_secrets set encrypted_secret = %s where application_id = %s"
+READ_SEAL = "select encrypted_secret from webhook_secrets where application_id = %s"
 CONSUMED = "payment_intents.events"
 RED = re.compile(r"\bbad\b")
 SOON_MS = 45_000

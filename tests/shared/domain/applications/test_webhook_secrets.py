@@ -122,8 +122,8 @@ def test_a_secret_moved_to_another_row_is_refused(
     ids = {name: create(name).id for name in ("victim", "attacker")}
     _roll(database, box, ids["attacker"])
     rows(
-        """update webhook_secrets set sealed =
-           (select sealed from webhook_secrets where application_id = %s and version = %s)
+        """update webhook_secrets set encrypted_secret =
+           (select encrypted_secret from webhook_secrets where application_id = %s and version = %s)
            where application_id = %s and version = %s returning 1""",
         *(ids[source[0]], source[1], ids[target[0]], target[1]),
     )

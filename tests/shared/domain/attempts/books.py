@@ -36,7 +36,7 @@ class AttemptRow:
     intent_uuid: UUID
     provider: str
     state: str
-    sendings: int
+    provider_requests: int
     next_verify_at: datetime | None
 
 
@@ -59,7 +59,7 @@ class Books:
             self.attempts = (
                 connection.cursor(row_factory=class_row(AttemptRow))
                 .execute(
-                    """select id, intent_uuid, provider, state, sendings, next_verify_at
+                    """select id, intent_uuid, provider, state, provider_requests, next_verify_at
                        from payment_attempts order by id"""
                 )
                 .fetchall()

@@ -219,7 +219,7 @@ class Payments(RuleBasedStateMachine):
     def a_provider_cannot_be_asked(self, pick: int) -> None:
         attempt = _one_of(self.books.in_state("unknown"), pick)
         self.cannot_be_asked.add(attempt.id)
-        question = StatusInquiry(attempt.id, attempt.sendings, surely_arrived=False)
+        question = StatusInquiry(attempt.id, attempt.provider_requests, surely_arrived=False)
         self._tell([News(question, AttemptOutcome(ProviderAnswer.UNKNOWN, can_be_asked=False))])
 
     # What must hold, always.

@@ -114,7 +114,9 @@ class Graveyard:
 
     def noted(self) -> list[UUID]:
         """The letters that are written down as replayed."""
-        return [row[0] for row in self.rows("select letter_id from letter_replays order by replayed_at")]
+        return [
+            row[0] for row in self.rows("select dead_letter_id from dead_letter_replays order by replayed_at")
+        ]
 
     def actions(self) -> list[tuple[str, dict[str, Any]]]:
         return self.rows("select action, details from audit_log order by id")

@@ -186,7 +186,7 @@ def test_while_one_worker_is_at_it_another_does_nothing(graveyard: Graveyard) ->
     graveyard.bury_many(2)
     begin(graveyard)
     with graveyard.database.transaction() as connection:
-        connection.execute("select from letter_replay_runs for update")
+        connection.execute("select from dead_letter_bulk_replays for update")
         assert work(graveyard) == IDLE_S
     assert not graveyard.records()
 

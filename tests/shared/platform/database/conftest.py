@@ -1,0 +1,19 @@
+"""Databases without a schema."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from shared.platform.settings import DatabaseSettings
+from tests.engines import TestEngines
+
+
+@pytest.fixture
+def empty_database(engines: TestEngines) -> Iterator[DatabaseSettings]:
+    name = f"mizan_{uuid4().hex[:12]}"
+    with psycopg.connect(engines.database_url, autocommit=True) as connection:
+        connection.execute(f'create database "{name}"'.encode())
+        yield DatabaseSettings(f"{engines.database_url.rsplit('/', 1)[0]}/{name}", 4, 3, 2.0, 15)
+        connection.execute(f'drop database "{name}" with (force)'.encode())
