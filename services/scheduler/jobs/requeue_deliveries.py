@@ -42,6 +42,7 @@ _IS_NOT_PAUSED = """
 _NOT_REQUEUED_RECENTLY = (
     "(requeued_at is null or requeued_at <= mizan_now() - make_interval(secs => %(again_s)s))"
 )
+_MAY_BE_REQUEUED = f"status = 'pending' and set_aside_at is null and {_NOT_REQUEUED_RECENTLY}"
 _IS_OVERDUE = "next_due_at < mizan_now() - make_interval(secs => %(patience_s)s)"
 
 FIND_OVERDUE_SQL = f"""
@@ -86,7 +87,7 @@ queued as (
 REQUEUE_SQL = f"""
 with put_back as (
     update webhook_deliveries set requeued_at = mizan_now()
-    where {_LOCKED.format(f"status = 'pending' and set_aside_at is null and {_NOT_REQUEUED_RECENTLY} and {_IS_OVERDUE}")}
+    where {_LOCKED.format(f"{_MAY_BE_REQUEUED} and {_IS_OVERDUE}")}
     returning id, application_id, step, next_due_at, true as goes
 ),
 {_QUEUE}
