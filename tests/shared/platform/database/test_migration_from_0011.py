@@ -18,7 +18,7 @@ from shared.platform.database.schema import (
 from shared.platform.migrations import from_0011
 from shared.platform.migrations.runner import migrate
 from shared.platform.settings import DatabaseSettings
-from stack.postgres import programs
+from stack.postgres import bin_directory
 from tests.waiting import eventually
 
 SCHEMA_0011 = (Path(__file__).parent / "schema_0011.sql").read_bytes()
@@ -46,7 +46,7 @@ def rows(database: DatabaseSettings, query: str) -> list[tuple[Any, ...]]:
 
 def dump(database: DatabaseSettings, *options: str) -> list[str]:
     """Return the lines of pg_dump, without those that are random."""
-    command = [str(programs() / "pg_dump"), "--no-owner", "--no-acl", *options, database.url]
+    command = [str(bin_directory() / "pg_dump"), "--no-owner", "--no-acl", *options, database.url]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return [line for line in done.stdout.splitlines() if "restrict" not in line]
 
