@@ -17,18 +17,18 @@ from mizan.operator_account import operator
 from shared.domain.accounts.members import add_member, list_members, set_password
 from shared.domain.accounts.operators import add_operator, list_operators, set_operator_password
 from shared.domain.accounts.roles import Role
-from shared.domain.accounts.sessions import NONE, end_other_sessions
+from shared.domain.accounts.sessions import NO_SESSION, end_other_sessions
 from shared.domain.applications.credentials import CredentialKind, issue_credential, list_credentials
-from shared.domain.applications.merchants import find_or_make_merchant
+from shared.domain.applications.merchants import find_or_create_merchant
 from shared.domain.applications.registry import (
     NewApplication,
     create_application,
     get_application,
-    list_applications_of,
+    list_merchant_applications,
     set_webhook_url,
 )
 from shared.domain.applications.webhook_secrets import roll_webhook_secret
-from shared.domain.audit_log import Action, record
+from shared.domain.audit_log import Action, add_audit_entry
 from shared.platform.encryption import SecretBox
 from shared.platform.errors import RefusedError
 from shared.platform.outbound_url import WebhookUrl
@@ -66,7 +66,7 @@ def demo_command(path: Path, webhook_url: str | None) -> None:
         box = SecretBox(settings.secret_keys)
         with transaction_in(settings) as connection:
             # Holds up a second call until this one is over, so the file is read and written by one at a time.
-            merchant = find_or_make_merchant(connection, demo_data.MERCHANT)
+            merchant = find_or_create_merchant(connection, demo_data.MERCHANT)
             known = _read(path)
             kept = _made_or_found(connection, box, merchant, known)
             if url is not None:
@@ -82,7 +82,9 @@ def _made_or_found(
     connection: Connection[Any], box: SecretBox, merchant: UUID, known: Mapping[str, str]
 ) -> dict[str, str]:
     """What is kept but no longer there, or revoked, is made anew: what the file says has to work."""
-    there = {str(application.id): application for application in list_applications_of(connection, merchant)}
+    there = {
+        str(application.id): application for application in list_merchant_applications(connection, merchant)
+    }
     kept = dict(known) if known.get("application_id") in there else {}
     if not kept or not _work(connection, kept):
         kept.pop("webhook_url", None)
@@ -135,7 +137,7 @@ def _person(connection: Connection[Any], merchant: UUID | None, kept: Mapping[st
     if there is not None:
         change = set_operator_password if merchant is None else set_password
         change(connection, there, password)
-        end_other_sessions(connection, there, kept=NONE)
+        end_other_sessions(connection, there, kept=NO_SESSION)
         done = Action.PASSWORD_CHANGED
     elif merchant is None:
         add_operator(connection, email, password)
@@ -144,7 +146,7 @@ def _person(connection: Connection[Any], merchant: UUID | None, kept: Mapping[st
         add_member(connection, merchant, email, Role.OWNER, password)
         details["role"] = Role.OWNER.value
         done = Action.MEMBER_CREATED
-    record(connection, operator(), done, merchant_id=merchant, details=details)
+    add_audit_entry(connection, operator(), done, merchant_id=merchant, details=details)
     return {f"{name}_email": email, f"{name}_password": password}
 
 

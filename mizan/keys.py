@@ -7,7 +7,7 @@ from mizan.installation import installation, transaction_in
 from mizan.operator_account import operator
 from mizan.output import json_option, show_table
 from mizan.reencryption import count_sealed, reseal_all
-from shared.domain.audit_log import Action, record
+from shared.domain.audit_log import Action, add_audit_entry
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from shared.platform.settings import Settings
@@ -45,7 +45,9 @@ def reseal_command(as_json: bool) -> None:
         finally:
             database.close()
         with transaction_in(settings) as connection:
-            record(connection, operator(), Action.SECRETS_RESEALED, details={"count": sum(changed.values())})
+            add_audit_entry(
+                connection, operator(), Action.SECRETS_REENCRYPTED, details={"count": sum(changed.values())}
+            )
         is_whole = _show(settings, as_json=as_json)
     raise SystemExit(0 if is_whole else 1)
 

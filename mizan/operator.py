@@ -14,8 +14,8 @@ from shared.domain.accounts.operators import (
     remove_operator,
     set_operator_password,
 )
-from shared.domain.accounts.sessions import NONE, end_other_sessions
-from shared.domain.audit_log import Action, record
+from shared.domain.accounts.sessions import NO_SESSION, end_other_sessions
+from shared.domain.audit_log import Action, add_audit_entry
 
 _email_option = click.option("--email", required=True)
 
@@ -33,7 +33,9 @@ def create_command(email: str, as_json: bool) -> None:
     password = new_password()
     with installation() as settings, transaction_in(settings) as connection:
         add_operator(connection, email, password)
-        record(connection, operator(), Action.OPERATOR_CREATED, details={"email": check_email(email)})
+        add_audit_entry(
+            connection, operator(), Action.OPERATOR_CREATED, details={"email": check_email(email)}
+        )
     show_values({"email": check_email(email), "password": password}, as_json=as_json, note=NOTE)
 
 
@@ -54,7 +56,7 @@ def remove_command(email: str) -> None:
     with installation() as settings, transaction_in(settings) as connection:
         found = get_operator(connection, email)
         remove_operator(connection, found.id)
-        record(connection, operator(), Action.OPERATOR_REMOVED, details={"email": found.email})
+        add_audit_entry(connection, operator(), Action.OPERATOR_REMOVED, details={"email": found.email})
     click.echo("removed")
 
 
@@ -67,6 +69,6 @@ def reset_password_command(email: str, as_json: bool) -> None:
     with installation() as settings, transaction_in(settings) as connection:
         found = get_operator(connection, email)
         set_operator_password(connection, found.id, password)
-        end_other_sessions(connection, found.id, kept=NONE)
-        record(connection, operator(), Action.PASSWORD_CHANGED, details={"email": found.email})
+        end_other_sessions(connection, found.id, kept=NO_SESSION)
+        add_audit_entry(connection, operator(), Action.PASSWORD_CHANGED, details={"email": found.email})
     show_values({"email": found.email, "password": password}, as_json=as_json, note=NOTE)

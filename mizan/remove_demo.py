@@ -7,7 +7,7 @@ from psycopg import Connection
 
 from mizan.installation import installation, transaction_in
 from mizan.operator_account import operator
-from shared.domain.audit_log import Action, Actor, record
+from shared.domain.audit_log import Action, Actor, add_audit_entry
 from shared.platform.production.demo_data import DEMO_MERCHANT, DEMO_NAMES
 
 _REMOVE_OPERATOR = """
@@ -38,16 +38,22 @@ def _remove_demo_data(connection: Connection[Any], actor: Actor) -> int:
     the books. Returns how many things that was."""
     operators = connection.execute(_REMOVE_OPERATOR, DEMO_NAMES).fetchall()
     for (email,) in operators:
-        record(connection, actor, Action.OPERATOR_REMOVED, details={"email": email})
+        add_audit_entry(connection, actor, Action.OPERATOR_REMOVED, details={"email": email})
     members = connection.execute(_REMOVE_MEMBERS, DEMO_NAMES).fetchall()
     for merchant_id, email in members:
-        record(connection, actor, Action.MEMBER_REMOVED, merchant_id=merchant_id, details={"email": email})
+        add_audit_entry(
+            connection, actor, Action.MEMBER_REMOVED, merchant_id=merchant_id, details={"email": email}
+        )
     revoked = connection.execute(_REVOKE, DEMO_NAMES).fetchall()
     for application_id, kind, prefix in revoked:
         details = {"kind": kind, "prefix": prefix}
-        record(connection, actor, Action.CREDENTIAL_REVOKED, application_id=application_id, details=details)
+        add_audit_entry(
+            connection, actor, Action.CREDENTIAL_REVOKED, application_id=application_id, details=details
+        )
     webhooks = connection.execute(_REMOVE_WEBHOOKS, DEMO_NAMES).fetchall()
     for application_id, url in webhooks:
         details = {"url": url}
-        record(connection, actor, Action.WEBHOOK_URL_REMOVED, application_id=application_id, details=details)
+        add_audit_entry(
+            connection, actor, Action.WEBHOOK_URL_REMOVED, application_id=application_id, details=details
+        )
     return len(operators) + len(members) + len(revoked) + len(webhooks)

@@ -8,16 +8,16 @@ from mizan.operator_account import operator
 from mizan.output import json_option, show_table, show_values, timestamp
 from shared.domain.accounts.members import (
     MemberNotFoundError,
+    accept_invitation,
     add_member,
     check_email,
-    join,
     list_members,
     set_password,
 )
 from shared.domain.accounts.roles import Role
-from shared.domain.accounts.sessions import NONE, end_other_sessions
-from shared.domain.applications.merchants import find_merchant, find_or_make_merchant
-from shared.domain.audit_log import Action, record
+from shared.domain.accounts.sessions import NO_SESSION, end_other_sessions
+from shared.domain.applications.merchants import find_merchant, find_or_create_merchant
+from shared.domain.audit_log import Action, add_audit_entry
 from shared.platform.uuids import uuid_in
 
 _merchant_option = click.option("--merchant", required=True, help="A merchant's id or name.")
@@ -38,10 +38,12 @@ def create_command(email: str, role: str, merchant: str, as_json: bool) -> None:
     """Create a member and print a password for them. A merchant's name is made if it is new."""
     password = new_password()
     with installation() as settings, transaction_in(settings) as connection:
-        merchant_id = find_or_make_merchant(connection, uuid_in(merchant) or merchant)
+        merchant_id = find_or_create_merchant(connection, uuid_in(merchant) or merchant)
         add_member(connection, merchant_id, email, Role(role), password)
         details = {"email": check_email(email), "role": role}
-        record(connection, operator(), Action.MEMBER_CREATED, merchant_id=merchant_id, details=details)
+        add_audit_entry(
+            connection, operator(), Action.MEMBER_CREATED, merchant_id=merchant_id, details=details
+        )
     show_values({"email": check_email(email), "password": password}, as_json=as_json, note=NOTE)
 
 
@@ -77,9 +79,11 @@ def reset_password_command(email: str, merchant: str, as_json: bool) -> None:
         member = next((one for one in list_members(connection, merchant_id) if one.email == wanted), None)
         if member is None:
             raise MemberNotFoundError
-        change = set_password if member.joined_at else join
+        change = set_password if member.joined_at else accept_invitation
         change(connection, member.id, password)
-        end_other_sessions(connection, member.id, kept=NONE)
+        end_other_sessions(connection, member.id, kept=NO_SESSION)
         details = {"email": member.email}
-        record(connection, operator(), Action.PASSWORD_CHANGED, merchant_id=merchant_id, details=details)
+        add_audit_entry(
+            connection, operator(), Action.PASSWORD_CHANGED, merchant_id=merchant_id, details=details
+        )
     show_values({"email": member.email, "password": password}, as_json=as_json, note=NOTE)

@@ -6,7 +6,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from mizan.operator_account import operator
-from shared.domain.audit_log import Action, record
+from shared.domain.audit_log import Action, add_audit_entry
 
 
 def note(
@@ -16,4 +16,4 @@ def note(
     **details: str | int | list[str] | None,
 ) -> None:
     """In the transaction that does what is noted; never with a secret."""
-    record(connection, operator(), action, application_id=application_id, details=details)
+    add_audit_entry(connection, operator(), action, application_id=application_id, details=details)

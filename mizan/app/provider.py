@@ -11,10 +11,10 @@ from mizan.app.noting import note
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_values
 from shared.domain.applications.provider_accounts import (
-    CREDENTIALS,
-    Adapter,
+    REQUIRED_CREDENTIALS,
+    ProviderName,
     plutu_callback_url,
-    set_provider,
+    set_provider_account,
 )
 from shared.domain.audit_log import Action
 from shared.domain.payment_methods import PaymentMethod
@@ -27,7 +27,10 @@ from shared.platform.encryption import SecretBox
     "--method", "method_name", type=click.Choice([method.value for method in PaymentMethod]), required=True
 )
 @click.option(
-    "--provider", "adapter_name", type=click.Choice([adapter.value for adapter in Adapter]), required=True
+    "--provider",
+    "adapter_name",
+    type=click.Choice([adapter.value for adapter in ProviderName]),
+    required=True,
 )
 @click.option(
     "--credentials",
@@ -40,17 +43,17 @@ def set_provider_command(
     application_id: UUID, method_name: str, adapter_name: str, file: TextIO | None, as_json: bool
 ) -> None:
     """Choose through whom an application's customers pay by a method. Attempts begun earlier keep their account."""
-    method, adapter = PaymentMethod(method_name), Adapter(adapter_name)
+    method, adapter = PaymentMethod(method_name), ProviderName(adapter_name)
     credentials = _asked_for(adapter) if file is None else _read(file)
     with installation() as settings:
         box = SecretBox(settings.secret_keys)
         with transaction_in(settings) as connection:
-            account = set_provider(
-                connection, box, application_id, method, adapter=adapter, credentials=credentials
+            account = set_provider_account(
+                connection, box, application_id, method, provider=adapter, credentials=credentials
             )
             note(connection, Action.PROVIDER_SET, application_id, method=method, adapter=adapter)
     told = {"application_id": application_id, "method": method, "provider": adapter, "account_id": account}
-    if adapter is Adapter.PLUTU:
+    if adapter is ProviderName.PLUTU:
         told["callback_url"] = plutu_callback_url(settings.public_urls.checkout, account)
     show_values(told, as_json=as_json, note="The credentials are stored encrypted and never shown.")
 
@@ -65,5 +68,5 @@ def _read(file: TextIO) -> dict[str, str]:
     return read
 
 
-def _asked_for(adapter: Adapter) -> dict[str, str]:
-    return {name: click.prompt(name, hide_input=True) for name in CREDENTIALS[adapter]}
+def _asked_for(adapter: ProviderName) -> dict[str, str]:
+    return {name: click.prompt(name, hide_input=True) for name in REQUIRED_CREDENTIALS[adapter]}

@@ -9,7 +9,7 @@ from psycopg import Connection
 
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_table, timestamp
-from shared.domain.dead_letters.queries import Letter, list_letters
+from shared.domain.dead_letters.queries import DeadLetterView, list_dead_letters
 from shared.domain.deliveries.exhausted import ExhaustedDelivery, list_exhausted
 from shared.platform.settings import KafkaSettings
 
@@ -45,12 +45,12 @@ def list_command(kind: str, origin: str | None, limit: int, as_json: bool) -> No
 
 def _letters(
     connection: Connection[Any], kafka: KafkaSettings, origin: str | None, limit: int
-) -> Iterator[Letter]:
-    page = list_letters(connection, kafka, None, limit, origin)
-    yield from page.letters
+) -> Iterator[DeadLetterView]:
+    page = list_dead_letters(connection, kafka, None, limit, origin)
+    yield from page.dead_letters
     while page.next_before is not None:
-        page = list_letters(connection, kafka, page.next_before, limit, origin)
-        yield from page.letters
+        page = list_dead_letters(connection, kafka, page.next_before, limit, origin)
+        yield from page.dead_letters
 
 
 def _deliveries(connection: Connection[Any], kafka: KafkaSettings, limit: int) -> Iterator[ExhaustedDelivery]:
@@ -61,7 +61,7 @@ def _deliveries(connection: Connection[Any], kafka: KafkaSettings, limit: int) -
         yield from page.deliveries
 
 
-def _letter(letter: Letter, as_json: bool) -> Mapping[str, Any]:
+def _letter(letter: DeadLetterView, as_json: bool) -> Mapping[str, Any]:
     shortened = letter.reason if as_json else letter.reason[:_WIDEST_REASON]
     return {
         "letter_id": letter.id,

@@ -6,7 +6,7 @@ from uuid import UUID
 import click
 from psycopg import Connection
 
-from shared.domain.dead_letters.queries import Letter, find_letter, get_letter
+from shared.domain.dead_letters.queries import DeadLetterView, find_dead_letter, get_dead_letter
 from shared.platform.settings import KafkaSettings
 from shared.platform.uuids import uuid_in
 
@@ -20,10 +20,10 @@ def delivery_named(text: str) -> UUID | None:
     return named if named is not None and named.version == _DELIVERY else None
 
 
-def letter_named(connection: Connection[Any], settings: KafkaSettings, text: str) -> Letter:
+def letter_named(connection: Connection[Any], settings: KafkaSettings, text: str) -> DeadLetterView:
     named = uuid_in(text)
     if named is not None and named.version == _LETTER:
-        return find_letter(connection, settings, named)
+        return find_dead_letter(connection, settings, named)
     if text.isascii() and text.isdecimal() and len(text) < 19:
-        return get_letter(connection, settings, int(text))
+        return get_dead_letter(connection, settings, int(text))
     raise click.ClickException("ID must be a dead letter's id or offset, or a delivery's id")

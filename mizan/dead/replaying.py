@@ -12,14 +12,14 @@ from mizan.dead.names import delivery_named, letter_named
 from mizan.installation import installation, transaction_in
 from mizan.operator_account import operator
 from shared.domain.dead_letters.replays import (
-    ReplayingAlreadyError,
-    Run,
-    begin_run,
-    get_run,
-    stop_run,
-    work_a_batch,
+    ReplayInProgressError,
+    ReplayRun,
+    get_replay_run,
+    replay_batch,
+    start_replay_run,
+    stop_replay_run,
 )
-from shared.domain.dead_letters.republish import look_for_open, replay
+from shared.domain.dead_letters.republish import count_replayable, replay_dead_letter
 from shared.domain.deliveries.resend import resend_exhausted
 from shared.platform.database.pool import Database
 from shared.platform.errors import RefusedError
@@ -62,13 +62,13 @@ def _replay_one(settings: Settings, name: str) -> str:
             resend_exhausted(connection, delivery_id, uuid4(), operator())
             return "asked for; its tries tell how it went"
         letter = letter_named(connection, settings.kafka, name)
-        is_new = replay(connection, settings.kafka, letter, operator())
+        is_new = replay_dead_letter(connection, settings.kafka, letter, operator())
     return f"put back into {letter.topic}" if is_new else "had been replayed before"
 
 
 def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:
     with transaction_in(settings) as connection:
-        count = look_for_open(connection, settings.kafka, origin).count
+        count = count_replayable(connection, settings.kafka, origin).count
     if count == 0:
         click.echo("There is nothing to replay.")
         return True
@@ -76,11 +76,11 @@ def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:
         click.confirm(f"Put {count} dead letters back where they came from?", abort=True)
     try:
         with transaction_in(settings) as connection:
-            run = begin_run(connection, settings.kafka, uuid4(), origin, operator())
+            run = start_replay_run(connection, settings.kafka, uuid4(), origin, operator())
         is_ours = True
-    except ReplayingAlreadyError as error:
+    except ReplayInProgressError as error:
         with transaction_in(settings) as connection:
-            run = get_run(connection, error.under_way)
+            run = get_replay_run(connection, error.active_run_id)
         click.echo(f"{run.actor} is replaying already; this goes on with that.", err=True)
         is_ours = False
     with closing(Database(settings.database, "operator")) as database:
@@ -89,7 +89,7 @@ def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:
         except KeyboardInterrupt:
             if is_ours:
                 with database.transaction() as connection:
-                    stop_run(connection, run.id, operator())
+                    stop_replay_run(connection, run.id, operator())
             raise
     click.echo(
         f"{run.replayed} of {run.found} dead letters were put back, {run.refused} could not be: {run.outcome}"
@@ -97,17 +97,17 @@ def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:
     return run.outcome == "done" and run.refused == 0
 
 
-def _work_off(database: Database, settings: Settings, run_id: UUID) -> Run:
+def _work_off(database: Database, settings: Settings, run_id: UUID) -> ReplayRun:
     """Also where the monitor is not running, or does it at the same time."""
     with database.transaction() as connection:
-        run = get_run(connection, run_id)
+        run = get_replay_run(connection, run_id)
     with click.progressbar(
         length=run.found, label="replaying", file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as bar:
         while run.outcome is None:
-            pause_s = work_a_batch(database, settings.kafka)
+            pause_s = replay_batch(database, settings.kafka)
             with database.transaction() as connection:
-                run = get_run(connection, run_id)
+                run = get_replay_run(connection, run_id)
             bar.update(run.replayed + run.refused - bar.pos)
             if run.outcome is None:
                 sleep(pause_s)

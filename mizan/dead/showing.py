@@ -8,7 +8,7 @@ import click
 from mizan.dead.names import delivery_named, letter_named
 from mizan.installation import installation, transaction_in
 from mizan.output import json_option, show_values, timestamp
-from shared.domain.dead_letters.queries import Letter
+from shared.domain.dead_letters.queries import DeadLetterView
 from shared.domain.deliveries.exhausted import ExhaustedDelivery, get_exhausted
 
 
@@ -35,7 +35,7 @@ def _show(values: Mapping[str, Any], text_name: str, text: str | None, as_json: 
         show_values(values, as_json=False, note=f"\n{text}" if text else "")
 
 
-def _letter(letter: Letter) -> Mapping[str, Any]:
+def _letter(letter: DeadLetterView) -> Mapping[str, Any]:
     replayed = letter.replayed
     return {
         "letter_id": letter.id,

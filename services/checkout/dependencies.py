@@ -8,7 +8,7 @@ from services.checkout.payments.one_time_codes import CodeChallenges
 from services.checkout.payments.payment_service import PaymentService
 from services.checkout.payments.settlement import SettlementSideEffects
 from services.checkout.providers.registry import ProviderRegistry
-from shared.domain.applications.provider_accounts import Adapter
+from shared.domain.applications.provider_accounts import ProviderName
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox, derived_key
 from shared.platform.settings import Settings
@@ -26,7 +26,9 @@ class Dependencies:
 def build_dependencies(settings: Settings, database: Database) -> Dependencies:
     """Raises NoSecretKeysError where there is nothing to seal with."""
     box = SecretBox(settings.secret_keys)
-    initialize_series([Adapter.PLUTU] if settings.sandbox is None else [Adapter.PLUTU, Adapter.SANDBOX])
+    initialize_series(
+        [ProviderName.PLUTU] if settings.sandbox is None else [ProviderName.PLUTU, ProviderName.SANDBOX]
+    )
     accounts = ProviderRegistry(settings, box)
     codes = CodeChallenges(box)
     # The oldest key stays longest while keys are rotated: all processes have it.

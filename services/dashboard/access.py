@@ -17,11 +17,11 @@ from shared.console.cookies import session_token
 from shared.console.guard import SignedInAccount
 from shared.console.requests import client_address, is_background_poll
 from shared.domain.accounts.members import Member
-from shared.domain.accounts.roles import ALLOWED, Permission
+from shared.domain.accounts.roles import ROLE_PERMISSIONS, Permission
 from shared.domain.accounts.sessions import find_session
 from shared.domain.applications.errors import ApplicationNotFoundError
 from shared.domain.applications.registry import get_application
-from shared.domain.audit_log import Action, Actor, Details, record
+from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from shared.platform.database.pool import Database
 from shared.platform.uuids import uuid_in
 
@@ -33,7 +33,7 @@ class MemberSession:
     address: str
 
     def may(self, permission: Permission) -> bool:
-        return permission in ALLOWED[self.member.role]
+        return permission in ROLE_PERMISSIONS[self.member.role]
 
     @property
     def account(self) -> SignedInAccount:
@@ -60,11 +60,11 @@ def record_action(
     action: Action,
     *,
     application_id: UUID | None = None,
-    details: Details | None = None,
+    details: AuditDetails | None = None,
 ) -> None:
     """Write an action of the member who is signed in to the audit log, in the transaction of the action itself."""
     session = current_session()
-    record(
+    add_audit_entry(
         connection,
         session.actor,
         action,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shared.domain.accounts.throttles import Throttles
+from shared.domain.accounts.throttles import SignInThrottle
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox, derived_key
 from shared.platform.settings import Settings
@@ -15,12 +15,12 @@ class Dependencies:
     settings: Settings
     database: Database
     box: SecretBox
-    throttles: Throttles
+    throttles: SignInThrottle
 
 
 def build_dependencies(settings: Settings, database: Database) -> Dependencies:
     """Raises NoSecretKeysError where there is nothing to seal with."""
     box = SecretBox(settings.secret_keys)
     # The oldest key stays longest while keys are rotated: all processes have it.
-    throttles = Throttles(derived_key(settings.secret_keys[-1], "sign-in throttles"))
+    throttles = SignInThrottle(derived_key(settings.secret_keys[-1], "sign-in throttles"))
     return Dependencies(settings, database, box, throttles)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from flask import Flask, g, request
 
 from shared.domain.accounts.roles import Permission
-from shared.domain.applications.registry import Application, list_applications_of
+from shared.domain.applications.registry import Application, list_merchant_applications
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 
 _MAX_OTHER_APPLICATIONS = 30
@@ -45,7 +45,7 @@ def register_layout(app: Flask, database: Database) -> None:
 def _list_others(database: Database, here: Application) -> Sequence[Application]:
     try:
         with database.cursor() as cursor:
-            all_of_merchant = list_applications_of(cursor.connection, here.merchant_id)
+            all_of_merchant = list_merchant_applications(cursor.connection, here.merchant_id)
     except DatabaseUnavailableError:
         return ()  # the error page is rendered with the same navigation
     return [each for each in all_of_merchant if each.id != here.id][:_MAX_OTHER_APPLICATIONS]

@@ -17,7 +17,7 @@ from shared.console.cookies import session_token
 from shared.console.guard import Access, SignedInAccount, View
 from shared.console.requests import client_address, is_background_poll
 from shared.domain.accounts.operators import Operator, find_operator_session
-from shared.domain.audit_log import Action, Actor, Details, record
+from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.tokens import hash_of
 
@@ -68,13 +68,15 @@ def record_action(
     action: Action,
     *,
     application_id: UUID | None = None,
-    details: Details | None = None,
+    details: AuditDetails | None = None,
 ) -> None:
     """Write an action of the operator to the audit log, in the transaction of the action itself.
 
     With `application_id`, it also appears in the audit log of the application's merchant.
     """
-    record(connection, current_session().actor, action, application_id=application_id, details=details)
+    add_audit_entry(
+        connection, current_session().actor, action, application_id=application_id, details=details
+    )
 
 
 def install_guard(app: Flask, database: Database) -> None:

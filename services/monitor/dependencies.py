@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from services.monitor.inspection.inspector import Watch
-from shared.domain.accounts.throttles import Throttles
+from shared.domain.accounts.throttles import SignInThrottle
 from shared.platform.database.pool import Database
 from shared.platform.encryption import derived_key
 from shared.platform.settings import Settings
@@ -15,12 +15,12 @@ SERVICE = "monitor"
 class Dependencies:
     settings: Settings
     database: Database
-    throttles: Throttles
+    throttles: SignInThrottle
     watch: Watch
     """What is seen of Kafka, the database and the services, again and again."""
 
 
 def build_dependencies(settings: Settings, database: Database, watch: Watch) -> Dependencies:
     # The oldest key stays longest while keys are rotated. Guesses here and at the dashboard are counted apart.
-    throttles = Throttles(derived_key(settings.secret_keys[-1], "operators' sign-in throttles"))
+    throttles = SignInThrottle(derived_key(settings.secret_keys[-1], "operators' sign-in throttles"))
     return Dependencies(settings, database, throttles, watch)

@@ -14,16 +14,16 @@ from psycopg import Connection
 from shared.console.cookies import clear_session_token, throttle_key
 from shared.console.guard import SignedInAccount
 from shared.domain.accounts.passwords import (
-    LONGEST,
-    SHORTEST,
+    MAX_LENGTH,
+    MIN_LENGTH,
     PasswordNotAllowedError,
-    Prover,
+    PasswordVerifier,
     check_password,
-    matching,
+    matching_hashes,
 )
 from shared.domain.accounts.sessions import end_other_sessions, end_session, list_sessions
-from shared.domain.accounts.throttles import SlowDownError, Throttles
-from shared.domain.audit_log import Action, Details
+from shared.domain.accounts.throttles import SignInThrottle, SignInThrottledError
+from shared.domain.audit_log import Action, AuditDetails
 from shared.platform.database.pool import Database
 
 _SEE_OTHER = 303
@@ -33,15 +33,15 @@ _UNPROCESSABLE = 422
 def password_rule() -> str:
     sentence: str = _(
         "Choose a password of %(shortest)d to %(longest)d characters that is hard to guess, without your name in it.",
-        shortest=SHORTEST,
-        longest=LONGEST,
+        shortest=MIN_LENGTH,
+        longest=MAX_LENGTH,
     )
     return sentence
 
 
 class RecordAction(Protocol):
     def __call__(
-        self, connection: Connection[Any], action: Action, *, details: Details | None = None
+        self, connection: Connection[Any], action: Action, *, details: AuditDetails | None = None
     ) -> None: ...
 
 
@@ -50,7 +50,7 @@ class AccountPages:
     """Expects the endpoints `people.account`, `people.change_password`, `people.end_session` and `people.sign_in`."""
 
     database: Database
-    throttles: Throttles
+    throttles: SignInThrottle
     current_account: Callable[[], SignedInAccount]
     set_password: Callable[[Connection[Any], UUID, str], None]
     record_action: RecordAction
@@ -99,14 +99,14 @@ class AccountPages:
     def _password_errors(self, account: SignedInAccount) -> dict[str, str]:
         throttled = throttle_key(account.email)
         try:
-            Prover(self.database, self.throttles).count(throttled, account.address)
-        except SlowDownError:
+            PasswordVerifier(self.database, self.throttles).count_attempt(throttled, account.address)
+        except SignInThrottledError:
             return {"current_password": _("Too many wrong passwords. Wait a minute and try again.")}
-        current = request.form.get("current_password", "")[: 5 * LONGEST]
-        if not matching([account.password_hash], current):
+        current = request.form.get("current_password", "")[: 5 * MAX_LENGTH]
+        if not matching_hashes([account.password_hash], current):
             return {"current_password": _("This is not your password.")}
         with self.database.transaction() as connection:
-            self.throttles.succeeded(connection, throttled, account.address, is_forgiven=False)
+            self.throttles.record_success(connection, throttled, account.address, resets_account=False)
         try:
             check_password(request.form.get("new_password", ""), account.email)
         except PasswordNotAllowedError:

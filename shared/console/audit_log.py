@@ -6,7 +6,7 @@ from uuid import UUID
 from flask import render_template, url_for
 from flask_babel import lazy_gettext as _
 
-from shared.domain.audit_log import Action, Entry
+from shared.domain.audit_log import Action, AuditEntry
 
 PAGE_SIZE = 50
 
@@ -34,16 +34,16 @@ ACTIONS = {
     Action.TEST_DELIVERY_SENT: _("Sent a test delivery"),
     Action.DELIVERY_RESENT: _("Resent a delivery"),
     Action.FAILED_DELIVERIES_RESENT: _("Resent failed deliveries"),
-    Action.RESENDING_STOPPED: _("Stopped resending"),
+    Action.RESEND_STOPPED: _("Stopped resending"),
     Action.PAYMENTS_EXPORTED: _("Exported payments"),
     Action.OPERATOR_CREATED: _("Added an operator"),
     Action.OPERATOR_REMOVED: _("Removed an operator"),
-    Action.SECRETS_RESEALED: _("Encrypted all secrets with the new key"),
+    Action.SECRETS_REENCRYPTED: _("Encrypted all secrets with the new key"),
     Action.ATTEMPT_DECIDED: _("Decided a payment attempt"),
     Action.DUPLICATE_HANDLED: _("Marked a duplicate payment as handled"),
-    Action.LETTER_REPLAYED: _("Replayed a dead letter"),
-    Action.LETTERS_REPLAYED: _("Replayed dead letters"),
-    Action.REPLAYING_STOPPED: _("Stopped replaying"),
+    Action.DEAD_LETTER_REPLAYED: _("Replayed a dead letter"),
+    Action.DEAD_LETTERS_REPLAYED: _("Replayed dead letters"),
+    Action.REPLAY_STOPPED: _("Stopped replaying"),
 }
 
 DETAILS = {
@@ -82,7 +82,7 @@ DETAILS = {
 
 
 def render_audit_log(
-    entries: Sequence[Entry], applications: Mapping[UUID, str], *, is_first_page: bool
+    entries: Sequence[AuditEntry], applications: Mapping[UUID, str], *, is_first_page: bool
 ) -> str:
     """Render one page, newest first. `entries` has one more than PAGE_SIZE if there is another page.
 

@@ -10,7 +10,7 @@ from flask_wtf.csrf import CSRFError
 from werkzeug import exceptions
 
 from shared.console.requests import wants_part
-from shared.domain.accounts.passwords import TooManyPasswordsError
+from shared.domain.accounts.passwords import TooManyPasswordChecksError
 from shared.platform.web.errors import answer_errors_as_pages
 from shared.platform.web.operations import OPERATIONS_PATHS
 
@@ -72,6 +72,6 @@ def register_error_pages(app: Flask, error_page: ErrorPage) -> None:
     """Answer errors with pages, and with 503 while too many passwords are being verified."""
     answer_errors_as_pages(app, is_for_program=is_for_program, page_of=error_page)
 
-    @app.errorhandler(TooManyPasswordsError)
-    def answer_too_many_passwords(_error: TooManyPasswordsError) -> ResponseReturnValue:
+    @app.errorhandler(TooManyPasswordChecksError)
+    def answer_too_many_passwords(_error: TooManyPasswordChecksError) -> ResponseReturnValue:
         return error_page(None), 503, {"Retry-After": "1"}

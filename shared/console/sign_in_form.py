@@ -7,7 +7,7 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 
 from shared.console.requests import next_path
-from shared.domain.accounts.members import EmailNotAllowedError, check_email
+from shared.domain.accounts.members import InvalidEmailError, check_email
 
 _UNPROCESSABLE = 422
 _TOO_MANY = 429
@@ -35,7 +35,7 @@ def read_sign_in_form() -> SubmittedSignIn:
     typed = request.form.get("email", "")
     try:
         email = check_email(typed)
-    except EmailNotAllowedError:
+    except InvalidEmailError:
         email = ""
     password = request.form.get("password", "")[:_MAX_PASSWORD]
     return SubmittedSignIn(typed[:_MAX_EMAIL], email, password)

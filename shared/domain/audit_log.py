@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-Details = Mapping[str, str | int | list[str] | None]
+AuditDetails = Mapping[str, str | int | list[str] | None]
 """Never a secret: what somebody needs to understand what was done."""
 
 
@@ -38,16 +38,16 @@ class Action(StrEnum):
     TEST_DELIVERY_SENT = "test_delivery_sent"
     DELIVERY_RESENT = "delivery_resent"
     FAILED_DELIVERIES_RESENT = "failed_deliveries_resent"
-    RESENDING_STOPPED = "resending_stopped"
+    RESEND_STOPPED = "resending_stopped"
     PAYMENTS_EXPORTED = "payments_exported"
     OPERATOR_CREATED = "operator_created"
     OPERATOR_REMOVED = "operator_removed"
     ATTEMPT_DECIDED = "attempt_decided"
-    SECRETS_RESEALED = "secrets_resealed"
+    SECRETS_REENCRYPTED = "secrets_resealed"
     DUPLICATE_HANDLED = "duplicate_handled"
-    LETTER_REPLAYED = "letter_replayed"
-    LETTERS_REPLAYED = "letters_replayed"
-    REPLAYING_STOPPED = "replaying_stopped"
+    DEAD_LETTER_REPLAYED = "letter_replayed"
+    DEAD_LETTERS_REPLAYED = "letters_replayed"
+    REPLAY_STOPPED = "replaying_stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class Actor:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     id: UUID
     at: datetime
     application_id: UUID | None
     actor: str
     address: str | None
     action: str
-    details: Details
+    details: AuditDetails
 
 
 _RECORD = """
@@ -79,21 +79,21 @@ select coalesce(%(merchant)s, (select merchant_id from applications where id = %
 _LIST = """
 select id, at, application_id, actor, case when operator_id is null then address end, action, details from audit_log
 where merchant_id = %(merchant)s and id < coalesce(%(before)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-order by id desc limit %(most)s"""
+order by id desc limit %(limit)s"""
 _LIST_OF_OPERATORS = """
 select id, at, application_id, actor, address, action, details from audit_log
 where member_id is null and id < coalesce(%(before)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-order by id desc limit %(most)s"""
+order by id desc limit %(limit)s"""
 
 
-def record(
+def add_audit_entry(
     connection: Connection[Any],
     actor: Actor,
     action: Action,
     *,
     merchant_id: UUID | None = None,
     application_id: UUID | None = None,
-    details: Details | None = None,
+    details: AuditDetails | None = None,
 ) -> None:
     """Merchant or application says whose log it is in; with neither, only operators see it."""
     connection.execute(
@@ -112,14 +112,16 @@ def record(
 
 
 def list_entries(
-    connection: Connection[Any], merchant_id: UUID, *, before: UUID | None, most: int
-) -> list[Entry]:
+    connection: Connection[Any], merchant_id: UUID, *, before: UUID | None, limit: int
+) -> list[AuditEntry]:
     """Newest first, those before `before`."""
-    rows = connection.execute(_LIST, {"merchant": merchant_id, "before": before, "most": most})
-    return [Entry(*row) for row in rows]
+    rows = connection.execute(_LIST, {"merchant": merchant_id, "before": before, "limit": limit})
+    return [AuditEntry(*row) for row in rows]
 
 
-def list_operators_entries(connection: Connection[Any], *, before: UUID | None, most: int) -> list[Entry]:
+def list_operator_entries(
+    connection: Connection[Any], *, before: UUID | None, limit: int
+) -> list[AuditEntry]:
     """What operators did, at the monitor and at the command line; newest first, those before `before`."""
-    rows = connection.execute(_LIST_OF_OPERATORS, {"before": before, "most": most})
-    return [Entry(*row) for row in rows]
+    rows = connection.execute(_LIST_OF_OPERATORS, {"before": before, "limit": limit})
+    return [AuditEntry(*row) for row in rows]

@@ -16,7 +16,7 @@ from services.checkout.app import make_app
 from services.checkout.payments import payment_service
 from services.checkout.verification.verifier import Verifier
 from services.scheduler.jobs.verification_requests import VerificationRequests
-from shared.domain.applications.provider_accounts import Adapter, set_provider
+from shared.domain.applications.provider_accounts import ProviderName, set_provider_account
 from shared.domain.applications.registry import NewApplication
 from shared.domain.attempts.provider_exchange import (
     AttemptOutcome,
@@ -77,12 +77,12 @@ def _set_plutu(
     world: CheckoutWorld, method: PaymentMethod, application: UUID | None = None, secret_key: str = SECRET_KEY
 ) -> UUID:
     with world.database.transaction() as connection:
-        return set_provider(
+        return set_provider_account(
             connection,
             world.box,
             application or world.application.id,
             method,
-            adapter=Adapter.PLUTU,
+            provider=ProviderName.PLUTU,
             credentials={**CREDENTIALS, "secret_key": secret_key},
         )
 
@@ -382,12 +382,12 @@ def test_the_database_goes_away_between_their_yes_and_our_commit(
 def test_an_account_that_cannot_be_opened_takes_only_its_own_method_away(shop: CheckoutWorld) -> None:
     other = SecretBox((Fernet.generate_key().decode(),))
     with shop.database.transaction() as connection:
-        set_provider(
+        set_provider_account(
             connection,
             other,
             shop.application.id,
             PaymentMethod.CARD,
-            adapter=Adapter.PLUTU,
+            provider=ProviderName.PLUTU,
             credentials=CREDENTIALS,
         )
     customer = shop.customer(shop.make_intent(amount=30_000))

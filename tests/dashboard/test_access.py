@@ -8,7 +8,7 @@ from werkzeug.routing import Rule
 
 from services.dashboard.app import make_app
 from shared.console.guard import requirement_of
-from shared.domain.accounts.roles import ALLOWED, Permission, Role
+from shared.domain.accounts.roles import ROLE_PERMISSIONS, Permission, Role
 from tests.constants import UNKNOWN_ID
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient
@@ -46,7 +46,9 @@ def test_what_a_role_may_not_do_is_refused(pages: DashboardWorld, role: Role) ->
     person = pages.person(role)
     person.open("/account")
     refused = [
-        path for path, need in _changing(pages) if isinstance(need, Permission) and need not in ALLOWED[role]
+        path
+        for path, need in _changing(pages)
+        if isinstance(need, Permission) and need not in ROLE_PERMISSIONS[role]
     ]
     assert refused
     for path in refused:

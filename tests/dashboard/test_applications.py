@@ -10,8 +10,8 @@ import pytest
 import requests
 
 from shared.domain.accounts.roles import Role
-from shared.domain.applications.merchants import make_merchant
-from shared.domain.applications.webhook_secrets import open_webhook_secret
+from shared.domain.applications.merchants import create_merchant
+from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.platform.settings import WebhookSettings
 from shared.platform.tokens import hash_of
 from tests.clock import Clock
@@ -47,7 +47,7 @@ def test_the_list_has_the_merchants_own_applications(pages: DashboardWorld) -> N
 @pytest.mark.parametrize(("role", "may_create"), [(Role.OWNER, True), (Role.DEVELOPER, False)])
 def test_an_empty_list_says_what_to_do(pages: DashboardWorld, role: Role, may_create: bool) -> None:
     with pages.database.transaction() as connection:
-        merchant = Merchant(make_merchant(connection, "Misrata Books"), "Misrata Books", pages.application)
+        merchant = Merchant(create_merchant(connection, "Misrata Books"), "Misrata Books", pages.application)
     person = pages.person(role, merchant)
     person.open("/")
     assert "There are no applications yet" in person.text
@@ -72,7 +72,7 @@ def test_an_application_is_created_with_working_credentials(pages: DashboardWorl
     methods = pages.rows("select method from application_methods where application_id = %s order by 1", made)
     assert methods == [("card",), ("sadad",)]
     with pages.database.transaction() as connection:
-        assert open_webhook_secret(connection, pages.box, made, 1).text == secret
+        assert decrypt_webhook_secret(connection, pages.box, made, 1).text == secret
     ((details,),) = pages.rows("select details from audit_log where action = 'application_created'")
     assert details == {
         "name": "Online shop",

@@ -5,7 +5,7 @@ import pytest
 
 from shared.console.audit_log import ACTIONS
 from shared.domain.accounts.roles import Role
-from shared.domain.audit_log import Action, Actor, record
+from shared.domain.audit_log import Action, Actor, add_audit_entry
 from tests.dashboard.world import DashboardWorld
 
 
@@ -70,7 +70,7 @@ def test_a_strange_address_shows_the_newest(pages: DashboardWorld) -> None:
 def _write(world: DashboardWorld, count: int, actor: str = "Amal") -> None:
     with world.database.transaction() as connection:
         for number in range(count):
-            record(
+            add_audit_entry(
                 connection,
                 Actor(actor, address="192.0.2.1"),
                 Action.APPLICATION_RENAMED,

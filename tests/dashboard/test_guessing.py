@@ -8,11 +8,11 @@ from threading import Event, Thread
 import pytest
 
 from shared.domain.accounts import passwords
-from shared.domain.accounts.members import find_by_email, set_password
-from shared.domain.accounts.passwords import hash_password, matching
+from shared.domain.accounts.members import find_members_by_email, set_password
+from shared.domain.accounts.passwords import hash_password, matching_hashes
 from shared.domain.accounts.roles import Role
-from shared.domain.accounts.sessions import begin_session, end_other_sessions, find_session
-from shared.domain.accounts.throttles import ACCOUNT, ADDRESS, SlowDownError, Throttles
+from shared.domain.accounts.sessions import end_other_sessions, find_session, start_session
+from shared.domain.accounts.throttles import ACCOUNT, ADDRESS, SignInThrottle, SignInThrottledError
 from tests.clock import Clock
 from tests.dashboard.world import PASSWORD, DashboardWorld
 from tests.waiting import eventually
@@ -45,7 +45,7 @@ def test_signing_in_elsewhere_does_not_pay_for_guessing_here(pages: DashboardWor
     with pages.database.transaction() as connection:
         pages.make_member(Role.VIEWER, other, email)
         with pages.database.cursor() as cursor:
-            theirs = next(one for one in find_by_email(cursor, email) if one.merchant_id == other.id)
+            theirs = next(one for one in find_members_by_email(cursor, email) if one.merchant_id == other.id)
         set_password(connection, theirs.id, "a password of their own")
     clock.stop_at(clock.now())
     statuses = []
@@ -84,31 +84,31 @@ def test_a_known_browser_guesses_no_more_than_others(pages: DashboardWorld, cloc
 
 def test_addresses_of_one_network_count_together(world: DashboardWorld, clock: Clock) -> None:
     clock.stop_at(clock.now())
-    throttles = Throttles(b"key")
+    throttles = SignInThrottle(b"key")
 
     def count(number: int, address: str) -> None:
         with world.database.transaction() as connection:
-            throttles.count(connection, f"account-{number}", address)
+            throttles.count_attempt(connection, f"account-{number}", address)
 
     for number in range(ADDRESS.free):
         count(number, f"2001:db8:1:2::{number:x}")
-    with pytest.raises(SlowDownError):
+    with pytest.raises(SignInThrottledError):
         count(1000, "2001:db8:1:2:ffff::1")
     count(1001, "2001:db8:1:3::1")
     for number in range(ADDRESS.free):
         count(2000 + number, "192.0.2.7" if number % 2 else "::ffff:192.0.2.7")
-    with pytest.raises(SlowDownError):
+    with pytest.raises(SignInThrottledError):
         count(3000, "192.0.2.7")
 
 
 def test_two_who_sign_in_at_one_moment_do_not_wait_for_each_other(world: DashboardWorld) -> None:
-    throttles = Throttles(b"key")
+    throttles = SignInThrottle(b"key")
 
     def sign_in(_number: int) -> None:
         with world.database.transaction() as connection:
-            throttles.count(connection, "account", "192.0.2.7")
+            throttles.count_attempt(connection, "account", "192.0.2.7")
         with world.database.transaction() as connection:
-            throttles.succeeded(connection, "account", "192.0.2.7", is_forgiven=True)
+            throttles.record_success(connection, "account", "192.0.2.7", resets_account=True)
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(sign_in, range(100)))
@@ -118,9 +118,9 @@ def test_a_session_that_is_being_ended_does_not_come_back(world: DashboardWorld,
     """A request that waits for the row while it is ended must not make it good again."""
     email = world.make_member(Role.OWNER)
     with world.database.cursor() as cursor:
-        (member,) = find_by_email(cursor, email)
+        (member,) = find_members_by_email(cursor, email)
     with world.database.transaction() as connection:
-        token = begin_session(connection, member.id, "192.0.2.7", "a browser")
+        token = start_session(connection, member.id, "192.0.2.7", "a browser")
     clock.advance(timedelta(minutes=2))
     began = Event()
 
@@ -146,13 +146,13 @@ def test_a_password_changed_while_somebody_signs_in_counts(
     email = pages.make_member(Role.OWNER)
 
     def change_meanwhile(hashes: list[str], text: str) -> list[str]:
-        right = matching(hashes, text)
+        right = matching_hashes(hashes, text)
         with pages.database.transaction() as connection:
-            (member,) = find_by_email(connection.cursor(), email)
+            (member,) = find_members_by_email(connection.cursor(), email)
             set_password(connection, member.id, "another one altogether")
         return right
 
-    monkeypatch.setattr(passwords, "matching", change_meanwhile)
+    monkeypatch.setattr(passwords, "matching_hashes", change_meanwhile)
     assert pages.person().sign_in(email, PASSWORD).status_code == 422
     monkeypatch.undo()
     assert pages.person().sign_in(email, "another one altogether").url == f"{pages.url}/"
@@ -183,7 +183,7 @@ def test_one_look_is_enough_for_all_memberships(
         looks.append(hashed)
         return hashed[::-1]
 
-    monkeypatch.setattr(passwords, "_again", again)
+    monkeypatch.setattr(passwords, "_rehash", again)
     assert pages.person().sign_in(email, WRONG).status_code == 422
     assert len(looks) == 1
 
@@ -197,9 +197,9 @@ def test_a_password_takes_time_and_memory_to_try() -> None:
 def test_hashes_of_one_salt_are_told_apart() -> None:
     first = hash_password("one password here")
     second = hash_password("another password", like=first)
-    assert matching([first, second], "another password") == [second]
-    assert matching([first, second], "neither of the two") == []
-    assert matching([], "one password here") == []
+    assert matching_hashes([first, second], "another password") == [second]
+    assert matching_hashes([first, second], "neither of the two") == []
+    assert matching_hashes([], "one password here") == []
 
 
 def test_who_would_wait_long_for_their_password_is_sent_away(pages: DashboardWorld) -> None:
@@ -208,8 +208,8 @@ def test_who_would_wait_long_for_their_password_is_sent_away(pages: DashboardWor
     email = pages.make_member(Role.OWNER)
     with ExitStack() as line:
         for _ in range(8):
-            passwords._in_line.acquire()
-            line.callback(passwords._in_line.release)
+            passwords._queue_slots.acquire()
+            line.callback(passwords._queue_slots.release)
         busy = person.sign_in(email, PASSWORD)
         assert (busy.status_code, busy.headers["Retry-After"]) == (503, "1")
     assert person.sign_in(email, PASSWORD).url == f"{pages.url}/"

@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from shared.domain.accounts.roles import Role
-from shared.domain.applications.provider_accounts import current_accounts
+from shared.domain.applications.provider_accounts import current_provider_accounts
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.settings import SandboxSettings
 from tests.dashboard.world import DashboardWorld
@@ -49,8 +49,8 @@ def test_an_owner_sets_an_account(pages: DashboardWorld) -> None:
         seen = answer.text + owner.open(page_of(pages)).text + owner.open("/audit").text
         save(pages, owner, adapter="plutu", **{**SECRETS, "secret_key": " hush-secret-2\n"})
     with pages.database.cursor() as cursor:
-        account = current_accounts(cursor, pages.application.id)[PaymentMethod.CARD]
-    assert account.opened(pages.box) == {**SECRETS, "secret_key": "hush-secret-2"}
+        account = current_provider_accounts(cursor, pages.application.id)[PaymentMethod.CARD]
+    assert account.decrypt_credentials(pages.box) == {**SECRETS, "secret_key": "hush-secret-2"}
     assert f"/providers/plutu/callbacks/{account.id}" in owner.open(settings_of(pages)).text
     assert pages.rows("select count(*) from provider_accounts") == [(2,)]
     rows = pages.rows("select details from audit_log where action = 'provider_set'")

@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from shared.domain.accounts.roles import Role
-from shared.domain.applications.webhook_secrets import open_webhook_secret
+from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.domain.deliveries.pause import pause_webhooks
 from shared.platform.outbound_url import UrlFault
 from shared.platform.settings import WebhookSettings
@@ -114,8 +114,8 @@ def test_the_secret_is_rolled_and_shown_once(pages: DashboardWorld, role: Role) 
         assert "Retries that were queued earlier still carry the old one" in person.text
         later = person.open(page_of(pages)).text + person.open("/audit").text
     with pages.database.transaction() as connection:
-        assert open_webhook_secret(connection, pages.box, pages.application.id, 2).text == secret
-        first = open_webhook_secret(connection, pages.box, pages.application.id, 1).text
+        assert decrypt_webhook_secret(connection, pages.box, pages.application.id, 2).text == secret
+        first = decrypt_webhook_secret(connection, pages.box, pages.application.id, 1).text
     assert first == pages.application.webhook_secret
     assert pages.rows("select webhook_secret_version from applications") == [(2,)]
     rows = pages.rows("select details from audit_log where action = 'webhook_secret_rolled'")

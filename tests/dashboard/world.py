@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from services.dashboard.app import make_app
 from shared.domain.accounts.members import add_member
 from shared.domain.accounts.roles import Role
-from shared.domain.applications.merchants import make_merchant
+from shared.domain.applications.merchants import create_merchant
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
@@ -47,7 +47,7 @@ class DashboardWorld:
     def make_merchant(self, name: str) -> Merchant:
         """With one application that has a webhook URL."""
         with self.database.transaction() as connection:
-            merchant_id = make_merchant(connection, name)
+            merchant_id = create_merchant(connection, name)
             new = NewApplication(f"{name} shop", merchant_id, webhook_url=WEBHOOK_URL)
             return Merchant(merchant_id, name, create_application(connection, self.box, new))
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from shared.domain.applications.webhook_secrets import open_webhook_secret
+from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from shared.platform.tokens import hash_of
@@ -37,7 +37,9 @@ def test_create_answers_with_what_a_script_needs(mizan: Mizan, database: Databas
         ).fetchall()
         secret = connection.execute("select id from applications").fetchone()
         assert secret is not None
-        assert open_webhook_secret(connection, SecretBox((KEY,)), secret[0], 1).text == made["webhook_secret"]
+        assert (
+            decrypt_webhook_secret(connection, SecretBox((KEY,)), secret[0], 1).text == made["webhook_secret"]
+        )
     assert kinds == [("access_token", hash_of(made["access_token"])), ("api_key", hash_of(made["api_key"]))]
 
 

@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from mizan.operator_account import operator
-from shared.domain.dead_letters import topic_tail
-from shared.domain.dead_letters.replays import begin_run, latest_run
+from shared.domain.dead_letters import topic_reader
+from shared.domain.dead_letters.replays import latest_replay_run, start_replay_run
 from shared.domain.messages import DeliveryExhausted, encode
 from shared.domain.topics import WEBHOOKS_DEAD
 from shared.platform.database.pool import Database
@@ -16,12 +16,12 @@ from shared.platform.settings import KafkaSettings
 from tests.constants import UNKNOWN_ID
 from tests.dashboard.made_deliveries import Deliveries
 from tests.mizan.conftest import Mizan
-from tests.shared.domain.dead_letters.graveyard import AMAL, BEGINNING, Graveyard
+from tests.shared.domain.dead_letters.dead_letter_topic import AMAL, BEGINNING, DeadLetterTopic
 
 
 @pytest.fixture
-def graveyard(database: Database, all_topics: KafkaSettings) -> Graveyard:
-    return Graveyard(database, all_topics)
+def dead_letter_topic(database: Database, all_topics: KafkaSettings) -> DeadLetterTopic:
+    return DeadLetterTopic(database, all_topics)
 
 
 @pytest.fixture
@@ -35,14 +35,14 @@ def dead(run: Mizan, kafka_settings: KafkaSettings) -> Mizan:
 
 
 @pytest.fixture
-def failed(graveyard: Graveyard, application_id: UUID) -> UUID:
+def failed(dead_letter_topic: DeadLetterTopic, application_id: UUID) -> UUID:
     """A delivery that used up its tries."""
-    deliveries = Deliveries(graveyard.database, application_id)
+    deliveries = Deliveries(dead_letter_topic.database, application_id)
     deliveries.run("update applications set webhook_url = 'https://shop.example.ly/hooks?token=hush'")
     made = deliveries.make("failed", 500, tries=9)
     deliveries.add_try(made, 9, 500, answer=b"no\x1b[2J")
     record = encode(DeliveryExhausted(made, application_id, BEGINNING))
-    graveyard.put(WEBHOOKS_DEAD, [(str(made).encode(), record)])
+    dead_letter_topic.put(WEBHOOKS_DEAD, [(str(made).encode(), record)])
     return made
 
 
@@ -51,7 +51,7 @@ def rows(answer: Any) -> Any:
     return json.loads(answer.stdout)
 
 
-def test_nothing_is_dead(dead: Mizan, graveyard: Graveyard) -> None:
+def test_nothing_is_dead(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     assert dead("list").stdout == "There are no dead letters.\n"
     assert dead("list", "--kind", "deliveries").stdout == "No delivery has used up its tries.\n"
     assert rows(dead("list", "--json")) == rows(dead("list", "--kind", "deliveries", "--json")) == []
@@ -59,13 +59,13 @@ def test_nothing_is_dead(dead: Mizan, graveyard: Graveyard) -> None:
     assert (answer.exit_code, answer.stdout) == (0, "There is nothing to replay.\n")
 
 
-def test_letters_are_listed(dead: Mizan, graveyard: Graveyard) -> None:
+def test_letters_are_listed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     """Newest first; as many as asked for; of one origin, if that is asked for."""
-    graveyard.bury_many(3)
-    graveyard.bury_many(1, topic=f"{graveyard.kafka.topic_prefix}checkout.verify")
+    dead_letter_topic.bury_many(3)
+    dead_letter_topic.bury_many(1, topic=f"{dead_letter_topic.kafka.topic_prefix}checkout.verify")
     listed = rows(dead("list", "--json"))
     assert [row["offset"] for row in listed] == [3, 2, 1, 0]
-    assert listed[1]["letter_id"] == str(graveyard.look(2).id)
+    assert listed[1]["letter_id"] == str(dead_letter_topic.look(2).id)
     assert (listed[1]["topic"], listed[1]["replayed_at"]) == ("webhooks.deliver", None)
     assert [row["offset"] for row in rows(dead("list", "--limit", "2", "--json"))] == [3, 2]
     found = rows(dead("list", "--origin", "webhooks.deliver", "--limit", "2", "--json"))
@@ -79,10 +79,12 @@ def test_deliveries_are_listed(dead: Mizan, failed: UUID) -> None:
     assert dead("list", "--kind", "deliveries", "--origin", "x").exit_code == 2
 
 
-def test_a_letter_is_shown_by_id_and_by_offset(dead: Mizan, graveyard: Graveyard) -> None:
+def test_a_letter_is_shown_by_id_and_by_offset(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     """Without secrets, and without anything that a terminal would obey."""
-    graveyard.bury(graveyard.letter(b'{"token": "hushhush", "x": "\\u001b[2J"}', reason="bad \x1b]0;x\x07"))
-    letter = graveyard.look()
+    dead_letter_topic.bury(
+        dead_letter_topic.letter(b'{"token": "hushhush", "x": "\\u001b[2J"}', reason="bad \x1b]0;x\x07")
+    )
+    letter = dead_letter_topic.look()
     by_id, by_offset = dead("show", str(letter.id)), dead("show", "0")
     assert by_id.stdout == by_offset.stdout
     assert "[redacted]" in by_id.stdout
@@ -100,7 +102,9 @@ def test_a_delivery_is_shown(dead: Mizan, failed: UUID) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "replay"])
-def test_what_is_not_there_is_one_clear_line(dead: Mizan, graveyard: Graveyard, command: str) -> None:
+def test_what_is_not_there_is_one_clear_line(
+    dead: Mizan, dead_letter_topic: DeadLetterTopic, command: str
+) -> None:
     for name, told in (
         ("nonsense", "ID must be"),
         (UNKNOWN_ID, "ID must be"),
@@ -114,65 +118,67 @@ def test_what_is_not_there_is_one_clear_line(dead: Mizan, graveyard: Graveyard, 
         assert len(answer.stderr.splitlines()) == 1
 
 
-def test_letters_are_replayed(dead: Mizan, graveyard: Graveyard) -> None:
+def test_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     """One that cannot be holds up no other, and makes it exit with 1; twice is as good as once."""
-    graveyard.bury_many(1)
-    graveyard.bury(graveyard.letter(topic="nowhere"))
-    graveyard.bury_many(1)
-    answer = dead("replay", str(graveyard.look(0).id), "1", "2")
+    dead_letter_topic.bury_many(1)
+    dead_letter_topic.bury(dead_letter_topic.letter(topic="nowhere"))
+    dead_letter_topic.bury_many(1)
+    answer = dead("replay", str(dead_letter_topic.look(0).id), "1", "2")
     assert answer.exit_code == 1
     assert answer.stdout.count("put back into webhooks.deliver") == 2
     assert answer.stderr.startswith("Error: 1: nobody here consumes nowhere")
     again = dead("replay", "0")
     assert (again.exit_code, again.stdout) == (0, "0: had been replayed before\n")
-    assert len(graveyard.records()) == 2
+    assert len(dead_letter_topic.records()) == 2
     shown = rows(dead("show", "0", "--json"))
     assert shown["replayed_by"] == operator().name
 
 
-def test_a_delivery_is_resent(dead: Mizan, graveyard: Graveyard, failed: UUID) -> None:
+def test_a_delivery_is_resent(dead: Mizan, dead_letter_topic: DeadLetterTopic, failed: UUID) -> None:
     """It is in the audit log of its merchant."""
     assert dead("replay", str(failed)).exit_code == 0
-    assert graveyard.rows("select key from outbox where topic = 'webhooks.resend'") == [(str(failed),)]
-    assert graveyard.actions() == [("delivery_resent", {"delivery": str(failed)})]
+    assert dead_letter_topic.rows("select key from outbox where topic = 'webhooks.resend'") == [
+        (str(failed),)
+    ]
+    assert dead_letter_topic.actions() == [("delivery_resent", {"delivery": str(failed)})]
 
 
-def test_all_letters_are_replayed(dead: Mizan, graveyard: Graveyard) -> None:
-    graveyard.bury_many(12)
+def test_all_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
+    dead_letter_topic.bury_many(12)
     answer = dead("replay", "--all", "--origin", "webhooks.deliver", "--yes")
     assert answer.exit_code == 0, answer.stderr
     assert answer.stdout == "12 of 12 dead letters were put back, 0 could not be: done\n"
-    assert graveyard.numbers() == list(range(12))
+    assert dead_letter_topic.numbers() == list(range(12))
 
 
-def test_all_is_asked_for_first(dead: Mizan, graveyard: Graveyard) -> None:
+def test_all_is_asked_for_first(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     """Whoever gives no answer has not said yes."""
-    graveyard.bury_many(2)
+    dead_letter_topic.bury_many(2)
     answer = dead("replay", "--all")
     assert answer.exit_code == 1
     assert "Put 2 dead letters back where they came from?" in answer.stdout
-    assert not graveyard.records()
+    assert not dead_letter_topic.records()
 
 
-def test_one_that_could_not_go_back_is_told(dead: Mizan, graveyard: Graveyard) -> None:
+def test_one_that_could_not_go_back_is_told(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     reason = "failed (its value of 7 bytes is too large for this topic; see its origin)"
-    graveyard.bury(graveyard.letter(None, reason=reason))
-    graveyard.bury_many(1)
+    dead_letter_topic.bury(dead_letter_topic.letter(None, reason=reason))
+    dead_letter_topic.bury_many(1)
     answer = dead("replay", "--all", "--yes")
     assert answer.exit_code == 1
     assert answer.stdout.endswith("1 of 2 dead letters were put back, 1 could not be: done\n")
 
 
-def test_it_goes_on_with_what_somebody_began(dead: Mizan, graveyard: Graveyard) -> None:
+def test_it_goes_on_with_what_somebody_began(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     """At the monitor, say, which is down now."""
-    graveyard.bury_many(3)
-    with graveyard.database.transaction() as connection:
-        begin_run(connection, graveyard.kafka, uuid4(), None, AMAL)
+    dead_letter_topic.bury_many(3)
+    with dead_letter_topic.database.transaction() as connection:
+        start_replay_run(connection, dead_letter_topic.kafka, uuid4(), None, AMAL)
     answer = dead("replay", "--all", "--yes")
     assert answer.exit_code == 0
     assert f"{AMAL.name} is replaying already" in answer.stderr
-    with graveyard.database.transaction() as connection:
-        ended = latest_run(connection)
+    with dead_letter_topic.database.transaction() as connection:
+        ended = latest_replay_run(connection)
     assert ended is not None
     assert (ended.outcome, ended.replayed) == ("done", 3)
 
@@ -186,7 +192,7 @@ def test_what_does_not_go_together(dead: Mizan, words: tuple[str, ...]) -> None:
 def test_kafka_away_is_one_clear_line(
     dead: Mizan, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_tail, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(topic_reader, "_TIMEOUT_S", 0.5)
     answer = dead(*words, KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:9")
     assert answer.exit_code == 1
     assert answer.stderr.startswith("Error: ")

@@ -4,7 +4,7 @@ import json
 
 from cryptography.fernet import Fernet
 
-from shared.domain.applications.webhook_secrets import open_webhook_secret
+from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from tests.mizan.conftest import KEY, Mizan
@@ -27,7 +27,7 @@ def test_what_the_old_key_sealed_is_sealed_with_the_new_one(run: Mizan, database
     assert json.loads(after.stdout)[0] == {"table": "webhook_secrets", "key 1": 1, "key 2": 0, "no key": 0}
     with database.transaction() as connection:
         application_id = connection.execute("select id from applications").fetchall()[0][0]
-        secret = open_webhook_secret(connection, SecretBox((NEW,)), application_id, 1)
+        secret = decrypt_webhook_secret(connection, SecretBox((NEW,)), application_id, 1)
     assert secret.text == made["webhook_secret"]
 
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from shared.domain.accounts.operators import find_operator, find_operator_session
-from shared.domain.accounts.passwords import matching
-from shared.domain.accounts.sessions import begin_session
+from shared.domain.accounts.operators import find_operator_by_email, find_operator_session
+from shared.domain.accounts.passwords import matching_hashes
+from shared.domain.accounts.sessions import start_session
 from shared.platform.database.pool import Database
 from tests.mizan.conftest import Mizan
 
@@ -17,9 +17,9 @@ def test_create_prints_a_password_that_is_right(run: Mizan, database: Database) 
     made = json.loads(run("operator", "create", "--email", "Anna@Example.ly", "--json").stdout)
     assert made["email"] == "anna@example.ly"
     with database.cursor() as cursor:
-        found = find_operator(cursor, made["email"])
+        found = find_operator_by_email(cursor, made["email"])
     assert found is not None
-    assert matching([found.password_hash], made["password"])
+    assert matching_hashes([found.password_hash], made["password"])
     assert json.loads(run("operator", "list", "--json").stdout)[0]["email"] == "anna@example.ly"
 
 
@@ -36,9 +36,9 @@ def test_whoever_is_removed_or_gets_a_new_password_is_signed_out(
 ) -> None:
     run("operator", "create", *_ANNA)
     with database.transaction() as connection, connection.cursor() as cursor:
-        found = find_operator(cursor, "anna@example.ly")
+        found = find_operator_by_email(cursor, "anna@example.ly")
         assert found is not None
-        token = begin_session(connection, found.id, "", "")
+        token = start_session(connection, found.id, "", "")
     with database.cursor() as cursor:
         assert find_operator_session(cursor, token) is not None
         assert run("operator", command, *_ANNA).exit_code == 0

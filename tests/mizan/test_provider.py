@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.domain.applications.provider_accounts import current_accounts, get_account
+from shared.domain.applications.provider_accounts import current_provider_accounts, get_provider_account
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
@@ -41,12 +41,12 @@ def test_an_account_is_set_and_replaced(
         application_id, account_id = uuid_in(application), uuid_in(first["account_id"])
         assert application_id is not None
         assert account_id is not None
-        current = current_accounts(cursor, application_id)
+        current = current_provider_accounts(cursor, application_id)
         assert {method: str(account.id) for method, account in current.items()} == {
             PaymentMethod.CARD: second["account_id"]
         }
-        assert current[PaymentMethod.CARD].opened(BOX)["secret_key"] == "hush-2"
-        assert get_account(cursor, account_id).opened(BOX) == CREDENTIALS
+        assert current[PaymentMethod.CARD].decrypt_credentials(BOX)["secret_key"] == "hush-2"
+        assert get_provider_account(cursor, account_id).decrypt_credentials(BOX) == CREDENTIALS
         rows = cursor.execute("select t::text from provider_accounts as t").fetchall()
     assert "hush" not in str(rows)
     assert "key-1" not in str(rows)

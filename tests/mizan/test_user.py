@@ -5,9 +5,9 @@ import json
 import pytest
 from click.testing import Result
 
-from shared.domain.accounts.members import find_by_email
-from shared.domain.accounts.passwords import matching
-from shared.domain.accounts.sessions import begin_session, find_session
+from shared.domain.accounts.members import find_members_by_email
+from shared.domain.accounts.passwords import matching_hashes
+from shared.domain.accounts.sessions import find_session, start_session
 from shared.platform.database.pool import Database
 from tests.mizan.conftest import Mizan
 
@@ -18,13 +18,13 @@ def test_create_prints_a_password_that_is_right(run: Mizan, database: Database) 
     made = json.loads(_create(run, "Owner@Example.ly").stdout)
     assert set(made) == {"email", "password"}
     with database.cursor() as cursor:
-        (member,) = find_by_email(cursor, made["email"])
+        (member,) = find_members_by_email(cursor, made["email"])
     assert (member.email, member.role, member.merchant_name) == (
         "owner@example.ly",
         "owner",
         "Tripoli Coffee",
     )
-    assert matching([member.password_hash or ""], made["password"])
+    assert matching_hashes([member.password_hash or ""], made["password"])
 
 
 def test_a_merchant_of_a_known_name_is_found(run: Mizan, database: Database) -> None:
@@ -54,16 +54,16 @@ def test_a_role_that_is_none_is_refused(run: Mizan, role: str) -> None:
 def test_a_new_password_ends_the_sessions_of_the_old_one(run: Mizan, database: Database) -> None:
     old = json.loads(_create(run, "a@example.ly").stdout)["password"]
     with database.cursor() as cursor:
-        (member,) = find_by_email(cursor, "a@example.ly")
+        (member,) = find_members_by_email(cursor, "a@example.ly")
     with database.transaction() as connection:
-        token = begin_session(connection, member.id, "127.0.0.1", "a browser")
+        token = start_session(connection, member.id, "127.0.0.1", "a browser")
     done = run("user", "reset-password", "--email", "a@example.ly", *_COFFEE, "--json")
     new = json.loads(done.stdout)["password"]
     with database.cursor() as cursor:
-        (member,) = find_by_email(cursor, "a@example.ly")
+        (member,) = find_members_by_email(cursor, "a@example.ly")
         assert find_session(cursor, token) is None
     hashes = [member.password_hash or ""]
-    assert (matching(hashes, old), matching(hashes, new)) == ([], hashes)
+    assert (matching_hashes(hashes, old), matching_hashes(hashes, new)) == ([], hashes)
 
 
 def test_the_audit_log_tells_of_it_without_the_password(run: Mizan, database: Database) -> None:

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from shared.domain.dead_letters import topic_tail
+from shared.domain.dead_letters import topic_reader
 from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
 from shared.platform.settings import KafkaSettings, Settings
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
-from tests.shared.domain.dead_letters.graveyard import Graveyard
+from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 
 
 @pytest.fixture
@@ -38,15 +38,15 @@ def operator(pages: MonitorWorld) -> Iterator[PageClient]:
 
 
 @pytest.fixture
-def graveyard(world: MonitorWorld, all_topics: KafkaSettings) -> Graveyard:
+def dead_letter_topic(world: MonitorWorld, all_topics: KafkaSettings) -> DeadLetterTopic:
     """Dead letters, and the topics that they came from."""
-    return Graveyard(world.database, world.settings.kafka)
+    return DeadLetterTopic(world.database, world.settings.kafka)
 
 
 @pytest.fixture
 def without_kafka(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[MonitorWorld]:
     """Pages that find no Kafka, and soon give up looking for it."""
-    monkeypatch.setattr(topic_tail, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(topic_reader, "_TIMEOUT_S", 0.2)
     away = replace(settings, kafka=replace(settings.kafka, bootstrap_servers="127.0.0.1:9"))
     database = Database(away.database, "monitor", **STEADY_PLANS)
     made = MonitorWorld(away, database)

@@ -114,7 +114,7 @@ def test_they_are_paused_and_resumed(pages: MonitorWorld, operator: PageClient) 
     assert change(operator, f"{path}/resume") == 303
     assert pages.rows("select webhooks_paused_at from applications") == [(None,)]
     with pages.database.transaction() as connection:
-        resumed, paused = list_entries(connection, pages.merchant_id, before=None, most=10)
+        resumed, paused = list_entries(connection, pages.merchant_id, before=None, limit=10)
     assert (paused.action, resumed.action) == ("webhooks_paused", "webhooks_resumed")
     assert paused.details == {"reason": REASON}
     assert paused.actor.startswith("operator operator-")

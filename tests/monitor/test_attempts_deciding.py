@@ -258,7 +258,7 @@ def test_the_merchant_reads_who_decided_and_why_but_not_from_where(
 ) -> None:
     decide(operator, payments.unknown())
     with pages.database.transaction() as connection:
-        (entry,) = list_entries(connection, pages.merchant_id, before=None, most=10)
+        (entry,) = list_entries(connection, pages.merchant_id, before=None, limit=10)
     assert entry.action == "attempt_decided"
     assert entry.actor.startswith("operator operator-")
     assert entry.address is None

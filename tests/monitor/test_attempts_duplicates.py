@@ -90,7 +90,7 @@ def test_the_merchant_sees_that_it_was_handled(
     handle(operator, attempt)
     with pages.database.transaction() as connection:
         after = find_payment(connection, pages.application.id, intent)
-        (entry,) = list_entries(connection, pages.merchant_id, before=None, most=10)
+        (entry,) = list_entries(connection, pages.merchant_id, before=None, limit=10)
     assert before is not None
     assert after is not None
     assert (before.duplicates, after.duplicates) == (1, 0)

@@ -7,7 +7,7 @@ import pytest
 from shared.domain.topics import CHECKOUT_VERIFY, DEAD_LETTERS, WEBHOOKS_DELIVER
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
-from tests.shared.domain.dead_letters.graveyard import Graveyard
+from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 
 
 def replay(person: PageClient, offset: int = 0, **fields: str) -> int:
@@ -15,13 +15,15 @@ def replay(person: PageClient, offset: int = 0, **fields: str) -> int:
     return answer.history[0].status_code if answer.history else answer.status_code
 
 
-def test_that_there_are_none_is_said_so(graveyard: Graveyard, operator: PageClient) -> None:
+def test_that_there_are_none_is_said_so(dead_letter_topic: DeadLetterTopic, operator: PageClient) -> None:
     assert operator.open("/dead-letters").status_code == 200
     assert "There are no dead letters" in operator.text
 
 
-def test_they_are_listed_newest_first_page_by_page(graveyard: Graveyard, operator: PageClient) -> None:
-    graveyard.bury_many(60)
+def test_they_are_listed_newest_first_page_by_page(
+    dead_letter_topic: DeadLetterTopic, operator: PageClient
+) -> None:
+    dead_letter_topic.bury_many(60)
     seen: list[int] = []
     path = "/dead-letters"
     while path:
@@ -33,10 +35,12 @@ def test_they_are_listed_newest_first_page_by_page(graveyard: Graveyard, operato
     assert seen == list(reversed(range(60)))
 
 
-def test_they_are_filtered_by_where_they_came_from(graveyard: Graveyard, operator: PageClient) -> None:
-    graveyard.bury(
-        graveyard.letter(reason="of deliver"),
-        graveyard.letter(topic=graveyard.topic_name(CHECKOUT_VERIFY), reason="of verify"),
+def test_they_are_filtered_by_where_they_came_from(
+    dead_letter_topic: DeadLetterTopic, operator: PageClient
+) -> None:
+    dead_letter_topic.bury(
+        dead_letter_topic.letter(reason="of deliver"),
+        dead_letter_topic.letter(topic=dead_letter_topic.topic_name(CHECKOUT_VERIFY), reason="of verify"),
     )
     operator.open("/dead-letters?origin=checkout.verify")
     assert "of verify" in operator.text
@@ -44,16 +48,20 @@ def test_they_are_filtered_by_where_they_came_from(graveyard: Graveyard, operato
     assert "of deliver" in operator.open("/dead-letters?origin=no.such").text
 
 
-def test_a_strange_address_shows_the_newest(graveyard: Graveyard, operator: PageClient) -> None:
-    graveyard.bury_many(1)
+def test_a_strange_address_shows_the_newest(dead_letter_topic: DeadLetterTopic, operator: PageClient) -> None:
+    dead_letter_topic.bury_many(1)
     for before in ("x", "-1", "9" * 30, "٣", "%00"):
         assert operator.open(f"/dead-letters?before={before}").status_code == 200, before
         assert "Not yet" in operator.text, before
 
 
-def test_one_is_looked_into_without_its_secrets(graveyard: Graveyard, operator: PageClient) -> None:
+def test_one_is_looked_into_without_its_secrets(
+    dead_letter_topic: DeadLetterTopic, operator: PageClient
+) -> None:
     value = b'{"api_key": "sk_live_abcdef123456", "card": "4242424242424242", "html": "<script>alert(1)</script>"}'
-    graveyard.bury(graveyard.letter(value, key=b"<b>key</b>", reason="<img src=x onerror=alert(2)>"))
+    dead_letter_topic.bury(
+        dead_letter_topic.letter(value, key=b"<b>key</b>", reason="<img src=x onerror=alert(2)>")
+    )
     html = operator.open("/dead-letters/0").text
     for hidden in ("abcdef123456", "4242424242424242", "<script>alert", "<b>key", "<img src=x"):
         assert hidden not in html
@@ -61,8 +69,8 @@ def test_one_is_looked_into_without_its_secrets(graveyard: Graveyard, operator: 
     assert "webhooks.deliver" in operator.text
 
 
-def test_what_is_no_letter_is_shown_as_such(graveyard: Graveyard, operator: PageClient) -> None:
-    graveyard.put(DEAD_LETTERS, [(None, b"\xff\x00<script>alert(1)</script>"), (None, None)])
+def test_what_is_no_letter_is_shown_as_such(dead_letter_topic: DeadLetterTopic, operator: PageClient) -> None:
+    dead_letter_topic.put(DEAD_LETTERS, [(None, b"\xff\x00<script>alert(1)</script>"), (None, None)])
     for offset in (0, 1):
         html = operator.open(f"/dead-letters/{offset}").text
         assert "this is no dead letter" in operator.text
@@ -71,22 +79,24 @@ def test_what_is_no_letter_is_shown_as_such(graveyard: Graveyard, operator: Page
     assert operator.open("/dead-letters").status_code == 200
 
 
-@pytest.mark.usefixtures("graveyard")
+@pytest.mark.usefixtures("dead_letter_topic")
 def test_what_is_not_there(operator: PageClient) -> None:
     for path in ("/dead-letters/0", f"/dead-letters/{'9' * 40}", "/dead-letters/-1"):
         assert operator.open(path).status_code == 404, path
 
 
-def test_one_is_put_back_once(pages: MonitorWorld, graveyard: Graveyard, operator: PageClient) -> None:
+def test_one_is_put_back_once(
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
+) -> None:
     """A second click finds it done; the log tells who it was."""
-    graveyard.bury(graveyard.letter(b"\x00 byte for byte"))
+    dead_letter_topic.bury(dead_letter_topic.letter(b"\x00 byte for byte"))
     form = operator.open("/dead-letters/0")
     assert replay(operator) == 303
     assert "back where it came from" in operator.text
     operator.response = form
     replay(operator)
     assert "It has been replayed before" in operator.text
-    (record,) = graveyard.records(WEBHOOKS_DELIVER)
+    (record,) = dead_letter_topic.records(WEBHOOKS_DELIVER)
     assert (record.key, record.value) == (b"application", b"\x00 byte for byte")
     ((actor, address, merchant_id),) = pages.rows(
         "select actor, address, merchant_id from audit_log where action = 'letter_replayed'"
@@ -96,39 +106,45 @@ def test_one_is_put_back_once(pages: MonitorWorld, graveyard: Graveyard, operato
     assert "Replayed" in operator.open("/dead-letters").text
 
 
-def test_two_operators_at_once_put_it_back_once(pages: MonitorWorld, graveyard: Graveyard) -> None:
-    graveyard.bury_many(1)
+def test_two_operators_at_once_put_it_back_once(
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic
+) -> None:
+    dead_letter_topic.bury_many(1)
     people = [pages.person() for _ in range(3)]
     for person in people:
         person.open("/dead-letters/0")
     with ThreadPoolExecutor() as pool:
         list(pool.map(replay, people))
-    assert graveyard.numbers() == [0]
+    assert dead_letter_topic.numbers() == [0]
     assert pages.audit().count("letter_replayed") == 1
     assert sum("It has been replayed before" in person.text for person in people) == 2
 
 
-def test_a_form_that_is_none_of_ours_is_refused(graveyard: Graveyard, operator: PageClient) -> None:
-    graveyard.bury_many(1)
+def test_a_form_that_is_none_of_ours_is_refused(
+    dead_letter_topic: DeadLetterTopic, operator: PageClient
+) -> None:
+    dead_letter_topic.bury_many(1)
     for letter in ("", "x", "0' or 1=1"):
         operator.open("/dead-letters/0")
         assert replay(operator, letter=letter) == 422, letter
-    assert graveyard.numbers() == []
+    assert dead_letter_topic.numbers() == []
 
 
-def test_another_letter_in_its_place_is_not_replayed(graveyard: Graveyard, operator: PageClient) -> None:
+def test_another_letter_in_its_place_is_not_replayed(
+    dead_letter_topic: DeadLetterTopic, operator: PageClient
+) -> None:
     """The topic was made anew while the page was open."""
-    graveyard.bury_many(1)
+    dead_letter_topic.bury_many(1)
     operator.open("/dead-letters/0")
     assert replay(operator, letter="6e1f6a54-1f2b-5c0e-9d7b-6d697a616e00") == 404
-    assert graveyard.numbers() == []
+    assert dead_letter_topic.numbers() == []
 
 
 def test_what_nobody_consumes_is_not_put_back(
-    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    graveyard.bury(graveyard.letter(topic=graveyard.topic_name(DEAD_LETTERS)))
-    letter = graveyard.look()
+    dead_letter_topic.bury(dead_letter_topic.letter(topic=dead_letter_topic.topic_name(DEAD_LETTERS)))
+    letter = dead_letter_topic.look()
     operator.open("/dead-letters/0")
     assert "cannot be put back there" in operator.text
     replay(operator, letter=str(letter.id))
@@ -137,15 +153,15 @@ def test_what_nobody_consumes_is_not_put_back(
 
 
 def test_it_needs_a_sign_in_and_a_token(
-    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    graveyard.bury_many(1)
-    letter = str(graveyard.look().id)
+    dead_letter_topic.bury_many(1)
+    letter = str(dead_letter_topic.look().id)
     guest = pages.person(is_operator=False)
     assert replay(guest, letter=letter) in (400, 401)
     operator.open("/dead-letters/0")
     assert replay(operator, csrf_token="x") == 400
-    assert graveyard.numbers() == []
+    assert dead_letter_topic.numbers() == []
 
 
 def test_without_kafka_the_page_says_so_and_nothing_is_written(without_kafka: MonitorWorld) -> None:

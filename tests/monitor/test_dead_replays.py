@@ -9,13 +9,13 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.monitor.dead_letters.replayer import Replayer
-from shared.domain.dead_letters import replays, topic_tail
+from shared.domain.dead_letters import replays, topic_reader
 from shared.domain.topics import CHECKOUT_VERIFY
 from shared.platform.database.connections import DatabaseUnavailableError
 from stack.engines import Engines
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
-from tests.shared.domain.dead_letters.graveyard import Graveyard
+from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 from tests.waiting import eventually
 
 RUNS = "select replayed, refused, outcome from dead_letter_bulk_replays order by created_at"
@@ -47,9 +47,9 @@ def run_of(person: PageClient) -> UUID:
 
 
 def test_all_are_replayed_with_progress(
-    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient, replayer: Replayer
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, replayer: Replayer
 ) -> None:
-    graveyard.bury_many(130)
+    dead_letter_topic.bury_many(130)
     operator.open("/dead-letters/replay-all")
     assert "130 dead letters were not replayed yet" in operator.text
     run = begin(operator)
@@ -61,7 +61,7 @@ def test_all_are_replayed_with_progress(
     part = operator.response.text
     assert "130 of 130" in part
     assert "<html" not in part
-    assert graveyard.numbers() == list(range(130))
+    assert dead_letter_topic.numbers() == list(range(130))
     assert "Done" in operator.open(path).text
     operator.open("/dead-letters/replay-all")
     assert "There is no dead letter that could be replayed" in operator.text
@@ -69,20 +69,23 @@ def test_all_are_replayed_with_progress(
 
 
 def test_only_those_of_one_origin(
-    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient, replayer: Replayer
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, replayer: Replayer
 ) -> None:
-    graveyard.bury(graveyard.letter(), graveyard.letter(topic=graveyard.topic_name(CHECKOUT_VERIFY)))
+    dead_letter_topic.bury(
+        dead_letter_topic.letter(),
+        dead_letter_topic.letter(topic=dead_letter_topic.topic_name(CHECKOUT_VERIFY)),
+    )
     replayer.start()
     begin(operator, "checkout.verify")
     eventually(lambda: pages.rows(RUNS) == [(1, 0, "done")])
-    assert len(graveyard.records(CHECKOUT_VERIFY)) == 1
-    assert graveyard.records() == []
+    assert len(dead_letter_topic.records(CHECKOUT_VERIFY)) == 1
+    assert dead_letter_topic.records() == []
 
 
 def test_a_second_click_leads_to_the_same_run(
-    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    graveyard.bury_many(3)
+    dead_letter_topic.bury_many(3)
     form = operator.open("/dead-letters/replay-all")
     runs = []
     for _ in range(2):
@@ -93,9 +96,9 @@ def test_a_second_click_leads_to_the_same_run(
     assert pages.audit().count("letters_replayed") == 1
 
 
-def test_two_operators_at_once_begin_one(pages: MonitorWorld, graveyard: Graveyard) -> None:
+def test_two_operators_at_once_begin_one(pages: MonitorWorld, dead_letter_topic: DeadLetterTopic) -> None:
     """Whoever is second is led to the first one's."""
-    graveyard.bury_many(3)
+    dead_letter_topic.bury_many(3)
     people = [pages.person() for _ in range(3)]
     for person in people:
         person.open("/dead-letters/replay-all")
@@ -106,8 +109,10 @@ def test_two_operators_at_once_begin_one(pages: MonitorWorld, graveyard: Graveya
     assert pages.audit().count("letters_replayed") == 1
 
 
-def test_it_can_be_stopped_once(pages: MonitorWorld, graveyard: Graveyard, operator: PageClient) -> None:
-    graveyard.bury_many(3)
+def test_it_can_be_stopped_once(
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
+) -> None:
+    dead_letter_topic.bury_many(3)
     run = begin(operator)
     form = operator.response
     for said in ("Stopped. What was replayed before stays replayed.", "It had ended before."):
@@ -119,7 +124,7 @@ def test_it_can_be_stopped_once(pages: MonitorWorld, graveyard: Graveyard, opera
 
 
 def test_nothing_to_replay_is_said_so(
-    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     operator.open("/dead-letters")
     operator.post("/dead-letters/replays", run=str(uuid4()))
@@ -127,8 +132,10 @@ def test_nothing_to_replay_is_said_so(
     assert pages.rows(RUNS) == []
 
 
-def test_nonsense_is_refused(pages: MonitorWorld, graveyard: Graveyard, operator: PageClient) -> None:
-    graveyard.bury_many(1)
+def test_nonsense_is_refused(
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
+) -> None:
+    dead_letter_topic.bury_many(1)
     for fields in ({"run": "x"}, {"run": ""}, {"origin": "no.such"}, {"origin": "dead_letters"}):
         operator.open("/dead-letters/replay-all")
         assert operator.post("/dead-letters/replays", **fields).status_code == 422, fields
@@ -136,9 +143,9 @@ def test_nonsense_is_refused(pages: MonitorWorld, graveyard: Graveyard, operator
 
 
 def test_it_needs_a_sign_in_and_a_token(
-    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    graveyard.bury_many(1)
+    dead_letter_topic.bury_many(1)
     guest = pages.person(is_operator=False)
     assert guest.post("/dead-letters/replays", run=str(uuid4())).status_code in (400, 401)
     operator.open("/dead-letters/replay-all")
@@ -146,7 +153,7 @@ def test_it_needs_a_sign_in_and_a_token(
     assert pages.rows(RUNS) == []
 
 
-def test_there_is_no_such_run(graveyard: Graveyard, operator: PageClient) -> None:
+def test_there_is_no_such_run(dead_letter_topic: DeadLetterTopic, operator: PageClient) -> None:
     path = f"/dead-letters/replays/{uuid4()}"
     assert operator.open(path).status_code == 404
     operator.open("/account")
@@ -154,28 +161,28 @@ def test_there_is_no_such_run(graveyard: Graveyard, operator: PageClient) -> Non
 
 
 def test_two_monitors_replay_each_letter_once(
-    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient, replayer: Replayer
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, replayer: Replayer
 ) -> None:
-    graveyard.bury_many(250)
+    dead_letter_topic.bury_many(250)
     begin(operator)
     other = Replayer(pages.database, pages.settings.kafka)
     replayer.start()
     other.start()
     eventually(lambda: pages.rows(RUNS) == [(250, 0, "done")])
     other.stop()
-    assert graveyard.numbers() == list(range(250))
+    assert dead_letter_topic.numbers() == list(range(250))
 
 
 def test_without_kafka_it_waits_and_changes_nothing(
     pages: MonitorWorld,
-    graveyard: Graveyard,
+    dead_letter_topic: DeadLetterTopic,
     operator: PageClient,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    graveyard.bury_many(5)
+    dead_letter_topic.bury_many(5)
     begin(operator)
-    monkeypatch.setattr(topic_tail, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(topic_reader, "_TIMEOUT_S", 0.2)
     lost = Replayer(pages.database, replace(pages.settings.kafka, bootstrap_servers="127.0.0.1:9"))
     lost.start()
     eventually(lambda: AWAY in caplog.text)
@@ -194,12 +201,12 @@ def _runs_once_it_is_back(pages: MonitorWorld) -> list[Any]:
 @pytest.mark.kills
 def test_it_goes_on_after_the_database_was_away(
     pages: MonitorWorld,
-    graveyard: Graveyard,
+    dead_letter_topic: DeadLetterTopic,
     operator: PageClient,
     killable_engines: Engines,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    graveyard.bury_many(5)
+    dead_letter_topic.bury_many(5)
     begin(operator)
     replayer = Replayer(pages.database, pages.settings.kafka)
     killable_engines.postgres.kill()

@@ -13,7 +13,7 @@ from shared.domain.topics import WEBHOOKS_DEAD
 from tests.dashboard.made_deliveries import Deliveries
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
-from tests.shared.domain.dead_letters.graveyard import Graveyard
+from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 
 BULKS = "select application_id, found, outcome from bulk_resends order by created_at"
 
@@ -23,10 +23,10 @@ def deliveries(pages: MonitorWorld) -> Deliveries:
     return Deliveries(pages.database, pages.application.id)
 
 
-def tell(graveyard: Graveyard, deliveries: Sequence[UUID], application_id: UUID) -> None:
+def tell(dead_letter_topic: DeadLetterTopic, deliveries: Sequence[UUID], application_id: UUID) -> None:
     """As the webhook service does after the ninth try."""
     messages = [DeliveryExhausted(one, application_id, datetime.now(UTC)) for one in deliveries]
-    graveyard.put(WEBHOOKS_DEAD, [(str(one.id).encode(), encode(one)) for one in messages])
+    dead_letter_topic.put(WEBHOOKS_DEAD, [(str(one.id).encode(), encode(one)) for one in messages])
 
 
 def resend(person: PageClient, delivery: UUID, **fields: str) -> int:
@@ -35,11 +35,11 @@ def resend(person: PageClient, delivery: UUID, **fields: str) -> int:
 
 
 def test_they_are_listed_newest_first(
-    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient, deliveries: Deliveries
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, deliveries: Deliveries
 ) -> None:
     assert "There are no exhausted deliveries" in operator.open("/exhausted").text
     made = deliveries.make_many(30, "failed", 500, tries=9)
-    tell(graveyard, [*made, made[-1]], pages.application.id)
+    tell(dead_letter_topic, [*made, made[-1]], pages.application.id)
     seen: list[str] = []
     path = "/exhausted"
     while path:
@@ -50,22 +50,22 @@ def test_they_are_listed_newest_first(
 
 
 def test_only_those_of_one_application(
-    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient, deliveries: Deliveries
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, deliveries: Deliveries
 ) -> None:
     _, other = pages.make_application("Benghazi Books")
     mine, theirs = deliveries.make("failed", 500), deliveries.make("failed", 500, application_id=other.id)
-    tell(graveyard, [mine], pages.application.id)
-    tell(graveyard, [theirs], other.id)
+    tell(dead_letter_topic, [mine], pages.application.id)
+    tell(dead_letter_topic, [theirs], other.id)
     html = operator.open(f"/exhausted?application={other.id}").text
     assert (str(theirs) in html, str(mine) in html) == (True, False)
     assert "Benghazi Books shop" in operator.text
 
 
 def test_what_postgresql_has_dropped_is_said_to_be_gone(
-    pages: MonitorWorld, graveyard: Graveyard, operator: PageClient
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    tell(graveyard, [uuid4()], pages.application.id)
-    graveyard.put(WEBHOOKS_DEAD, [(None, b"nonsense"), (None, None)])
+    tell(dead_letter_topic, [uuid4()], pages.application.id)
+    dead_letter_topic.put(WEBHOOKS_DEAD, [(None, b"nonsense"), (None, None)])
     operator.open("/exhausted")
     assert "PostgreSQL has dropped that month" in operator.text
 
@@ -99,7 +99,7 @@ def test_one_is_resent_once(pages: MonitorWorld, operator: PageClient, deliverie
     assert "This resend was asked for already" in operator.text
     assert deliveries.in_line() == [str(delivery)]
     with pages.database.transaction() as connection:
-        (entry,) = list_entries(connection, pages.merchant_id, before=None, most=10)
+        (entry,) = list_entries(connection, pages.merchant_id, before=None, limit=10)
     assert (entry.action, entry.address) == ("delivery_resent", None)
     assert entry.actor.startswith("operator operator-")
 

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from services.monitor.app import make_app
 from services.monitor.inspection.inspector import Watch
 from shared.domain.accounts.operators import add_operator
-from shared.domain.applications.merchants import make_merchant
+from shared.domain.applications.merchants import create_merchant
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
@@ -40,7 +40,7 @@ class MonitorWorld:
     def make_application(self, name: str) -> tuple[UUID, CreatedApplication]:
         """Of a merchant of its own, with a webhook URL."""
         with self.database.transaction() as connection:
-            merchant_id = make_merchant(connection, name)
+            merchant_id = create_merchant(connection, name)
             new = NewApplication(f"{name} shop", merchant_id, webhook_url=WEBHOOK_URL)
             box = SecretBox(self.settings.secret_keys)
             return merchant_id, create_application(connection, box, new)

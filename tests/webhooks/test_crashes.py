@@ -326,7 +326,7 @@ class TestRecordsNobodyCanUse:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Their topic is gone. Only the partition with garbage in it waits."""
-        monkeypatch.setattr(producer, "_PATIENCE_S", 0.5)
+        monkeypatch.setattr(producer, "_TIMEOUT_S", 0.5)
         delete_topic(webhooks.settings.kafka, DEAD_LETTERS)
         receiver.answer = Reply(200, delay_s=0.5)
         happened = [merchant.happens() for _ in range(10)]

@@ -22,11 +22,11 @@ from services.checkout.providers.interface import (
 from services.checkout.providers.plutu import PlutuCredentials, PlutuProvider
 from services.checkout.providers.sandbox import SandboxProvider
 from shared.domain.applications.provider_accounts import (
-    Adapter,
     ProviderAccount,
-    current_accounts,
-    find_account,
-    get_account,
+    ProviderName,
+    current_provider_accounts,
+    find_provider_account,
+    get_provider_account,
 )
 from shared.domain.attempts.states import AttemptState
 from shared.domain.payment_methods import PaymentMethod
@@ -89,7 +89,7 @@ class ProviderRegistry:
     ) -> dict[PaymentMethod, ConfiguredProvider]:
         """The enabled methods through which exactly this much can be paid, in the order of the page."""
         enabled = set(methods)
-        own = current_accounts(cursor, application_id)
+        own = current_provider_accounts(cursor, application_id)
         found = {method: self._account(own.get(method)) for method in PaymentMethod if method in enabled}
         return {
             method: account
@@ -99,7 +99,7 @@ class ProviderRegistry:
 
     def of_attempt(self, cursor: Cursor[Any], account_id: UUID | None) -> ConfiguredProvider:
         """The one that it began with."""
-        account = self._account(None if account_id is None else get_account(cursor, account_id))
+        account = self._account(None if account_id is None else get_provider_account(cursor, account_id))
         if account is None:
             raise ProviderNotConfiguredError(f"account {account_id or 'of the sandbox'} cannot be used here")
         return account
@@ -109,25 +109,25 @@ class ProviderRegistry:
 
         Plutu knows of one address and one key, whatever was set here since, and for which method.
         """
-        own = get_account(cursor, account_id)
-        now = current_accounts(cursor, own.application_id).values()
-        opened = [self._opened(account) for account in [own, *now] if account.adapter is Adapter.PLUTU]
+        own = get_provider_account(cursor, account_id)
+        now = current_provider_accounts(cursor, own.application_id).values()
+        opened = [self._opened(account) for account in [own, *now] if account.provider is ProviderName.PLUTU]
         return [credentials["secret_key"] for credentials in opened if credentials is not None]
 
     def application_of(self, cursor: Cursor[Any], account_id: UUID) -> UUID | None:
-        account = find_account(cursor, account_id)
+        account = find_provider_account(cursor, account_id)
         return None if account is None else account.application_id
 
     def _opened(self, account: ProviderAccount) -> Mapping[str, str] | None:
         """None where it cannot be opened: the others still can."""
         try:
-            return account.opened(self._box)
+            return account.decrypt_credentials(self._box)
         except CannotOpenSealError as error:
             _log.error("%s", error)
             return None
 
     def _account(self, own: ProviderAccount | None) -> ConfiguredProvider | None:
-        if own is not None and own.adapter is Adapter.PLUTU:
+        if own is not None and own.provider is ProviderName.PLUTU:
             credentials = self._opened(own)
             return (
                 None

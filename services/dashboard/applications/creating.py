@@ -12,8 +12,8 @@ from services.dashboard.applications.refusals import TOO_OLD
 from services.dashboard.applications.wishes import Wish, Wishes, WishTooOldError
 from services.dashboard.dependencies import Dependencies
 from shared.domain.applications.errors import ApplicationExistsError
-from shared.domain.applications.registry import create_application, list_applications_of
-from shared.domain.audit_log import Action, Details
+from shared.domain.applications.registry import create_application, list_merchant_applications
+from shared.domain.audit_log import Action, AuditDetails
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422
@@ -25,7 +25,7 @@ class ApplicationPages:
 
     def listing(self) -> ResponseReturnValue:
         with self.dependencies.database.transaction() as connection:
-            applications = list_applications_of(connection, current_session().member.merchant_id)
+            applications = list_merchant_applications(connection, current_session().member.merchant_id)
         return render_template("applications/listing.html", applications=applications)
 
     def new(self) -> ResponseReturnValue:
@@ -48,7 +48,7 @@ class ApplicationPages:
                 created = create_application(
                     connection, self.dependencies.box, form.application(wished, merchant_id)
                 )
-                details: Details = {
+                details: AuditDetails = {
                     "name": form.name,
                     "methods": sorted(form.methods),
                     "url": form.url or None,

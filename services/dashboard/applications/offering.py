@@ -7,9 +7,9 @@ from typing import Any
 from psycopg import Cursor
 
 from shared.domain.applications.provider_accounts import (
-    Adapter,
     ProviderAccount,
-    current_accounts,
+    ProviderName,
+    current_provider_accounts,
     plutu_callback_url,
 )
 from shared.domain.applications.registry import Application
@@ -34,14 +34,14 @@ class WayToPay:
 
 
 def ways_to_pay(cursor: Cursor[Any], application: Application, settings: Settings) -> list[WayToPay]:
-    accounts = current_accounts(cursor, application.id)
+    accounts = current_provider_accounts(cursor, application.id)
     return [_way(application, method, accounts.get(method), settings) for method in PaymentMethod]
 
 
 def _way(
     application: Application, method: PaymentMethod, account: ProviderAccount | None, settings: Settings
 ) -> WayToPay:
-    is_plutu = account is not None and account.adapter is Adapter.PLUTU
+    is_plutu = account is not None and account.provider is ProviderName.PLUTU
     if method not in application.methods:
         offer = Offer.NOT_ENABLED
     elif is_plutu:

@@ -12,11 +12,11 @@ from services.dashboard.applications.refusals import words_for
 from services.dashboard.dependencies import Dependencies
 from shared.console.payment_labels import METHODS
 from shared.domain.applications.provider_accounts import (
-    CREDENTIALS,
-    Adapter,
-    CredentialNotUsableError,
-    current_accounts,
-    set_provider,
+    REQUIRED_CREDENTIALS,
+    InvalidCredentialError,
+    ProviderName,
+    current_provider_accounts,
+    set_provider_account,
 )
 from shared.domain.applications.registry import Application
 from shared.domain.audit_log import Action
@@ -37,38 +37,38 @@ class ProviderPages:
         wanted = _method(method)
         adapter = self._adapter(request.form.get("adapter", ""))
         # People copy a credential with what is around it.
-        credentials = {name: request.form.get(name, "").strip() for name in CREDENTIALS[adapter]}
+        credentials = {name: request.form.get(name, "").strip() for name in REQUIRED_CREDENTIALS[adapter]}
         try:
             with self.dependencies.database.transaction() as connection:
-                set_provider(
+                set_provider_account(
                     connection,
                     self.dependencies.box,
                     application.id,
                     wanted,
-                    adapter=adapter,
+                    provider=adapter,
                     credentials=credentials,
                 )
                 details = {"method": wanted, "adapter": adapter}
                 record_action(connection, Action.PROVIDER_SET, application_id=application.id, details=details)
-        except CredentialNotUsableError as error:
+        except InvalidCredentialError as error:
             page = self._page(application, wanted, errors={error.name: words_for(error)})
             return page, _UNPROCESSABLE
         flash(_("The account was saved. New payments go through it from now on."), "good")
         return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
 
-    def _adapter(self, text: str) -> Adapter:
+    def _adapter(self, text: str) -> ProviderName:
         if text not in self._usable():
             abort(_UNPROCESSABLE)
-        return Adapter(text)
+        return ProviderName(text)
 
-    def _usable(self) -> list[Adapter]:
+    def _usable(self) -> list[ProviderName]:
         """The sandbox only where there is one: never in production."""
         has_sandbox = self.dependencies.settings.sandbox is not None
-        return [adapter for adapter in Adapter if has_sandbox or adapter is not Adapter.SANDBOX]
+        return [adapter for adapter in ProviderName if has_sandbox or adapter is not ProviderName.SANDBOX]
 
     def _page(self, application: Application, method: PaymentMethod, **more: Any) -> str:
         with self.dependencies.database.cursor() as cursor:
-            account = current_accounts(cursor, application.id).get(method)
+            account = current_provider_accounts(cursor, application.id).get(method)
         values = {"errors": {}, **more}
         return render_template(
             "applications/provider.html",
@@ -76,7 +76,7 @@ class ProviderPages:
             method=method,
             method_name=METHODS[method],
             account=account,
-            has_sandbox=Adapter.SANDBOX in self._usable(),
+            has_sandbox=ProviderName.SANDBOX in self._usable(),
             **values,
         )
 

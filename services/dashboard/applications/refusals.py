@@ -5,11 +5,11 @@ from flask_babel import lazy_gettext as _
 from shared.domain.applications import merchants
 from shared.domain.applications.errors import (
     CredentialExistsError,
-    NameNotAllowedError,
+    InvalidNameError,
     NoMethodsError,
     WebhookSecretRolledError,
 )
-from shared.domain.applications.provider_accounts import CredentialNotUsableError, CredentialsIncompleteError
+from shared.domain.applications.provider_accounts import CredentialsIncompleteError, InvalidCredentialError
 from shared.domain.deliveries.pause import SendingRefusedError, SendRefusal
 from shared.platform.errors import RefusedError
 from shared.platform.outbound_url import MAX_LENGTH, UrlFault, WebhookUrlError
@@ -17,15 +17,15 @@ from shared.platform.outbound_url import MAX_LENGTH, UrlFault, WebhookUrlError
 TOO_OLD = _("This page was open for too long. Nothing was changed. Try again.")
 
 _REFUSALS = {
-    NameNotAllowedError: _(
-        "Choose a name of 1 to %(most)d characters, without line breaks.", most=merchants.MAX_LENGTH
+    InvalidNameError: _(
+        "Choose a name of 1 to %(most)d characters, without line breaks.", most=merchants.MAX_NAME_LENGTH
     ),
     NoMethodsError: _("Choose at least one payment method."),
     CredentialExistsError: _(
         "This was issued already and cannot be shown again. Revoke it if you lost it, and issue another."
     ),
     CredentialsIncompleteError: _("Fill in all of it."),
-    CredentialNotUsableError: _(
+    InvalidCredentialError: _(
         "This is empty, too long, or has spaces or characters that no such credential has."
     ),
     WebhookSecretRolledError: _(

@@ -13,9 +13,9 @@ from services.dashboard.applications.offering import ways_to_pay
 from services.dashboard.applications.payment_methods import set_methods
 from services.dashboard.applications.refusals import words_for
 from services.dashboard.dependencies import Dependencies
-from shared.domain.applications.errors import NameNotAllowedError, NoMethodsError
+from shared.domain.applications.errors import InvalidNameError, NoMethodsError
 from shared.domain.applications.registry import Application, rename_application
-from shared.domain.audit_log import Action, Details
+from shared.domain.audit_log import Action, AuditDetails
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422
@@ -31,14 +31,14 @@ class SettingsPages:
     def rename(self, application: Application) -> ResponseReturnValue:
         try:
             name = name_in_form()
-        except NameNotAllowedError as error:
+        except InvalidNameError as error:
             filled_in = request.form.get("name", "")
             page = self._page(application, name=filled_in, errors={"name": words_for(error)})
             return page, _UNPROCESSABLE
         with self.dependencies.database.transaction() as connection:
             before = rename_application(connection, application.id, name)
             if before is not None:
-                details: Details = {"name": name, "before": before}
+                details: AuditDetails = {"name": name, "before": before}
                 record_action(
                     connection, Action.APPLICATION_RENAMED, application_id=application.id, details=details
                 )
@@ -53,7 +53,7 @@ class SettingsPages:
         with self.dependencies.database.transaction() as connection:
             before = set_methods(connection, application.id, methods)
             if before is not None:
-                details: Details = {"methods": sorted(methods), "before": before}
+                details: AuditDetails = {"methods": sorted(methods), "before": before}
                 record_action(
                     connection, Action.METHODS_CHANGED, application_id=application.id, details=details
                 )

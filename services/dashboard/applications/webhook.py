@@ -16,7 +16,7 @@ from services.dashboard.applications.wishes import Wish, Wishes, WishTooOldError
 from services.dashboard.dependencies import Dependencies
 from shared.domain.applications.errors import WebhookSecretRolledError
 from shared.domain.applications.registry import Application, set_webhook_url
-from shared.domain.applications.webhook_secrets import current_version, roll_webhook_secret
+from shared.domain.applications.webhook_secrets import current_secret_version, roll_webhook_secret
 from shared.domain.audit_log import Action
 from shared.domain.deliveries.pause import SendingRefusedError, paused_since
 from shared.platform.outbound_url import WebhookUrlError
@@ -98,7 +98,7 @@ class WebhookPages:
 
     def _page(self, application: Application, **more: Any) -> str:
         with self.dependencies.database.cursor() as cursor:
-            version = current_version(cursor, application.id)
+            version = current_secret_version(cursor, application.id)
             paused_at = paused_since(cursor, application.id)
             older = count_with_older_secret(cursor, application.id, version.number if version else 0)
             wish = Wishes(self.dependencies.box).new(cursor, Wish.TEST_DELIVERY, application.id)

@@ -4,9 +4,9 @@ from flask_babel import lazy_gettext as _
 
 from shared.console.payment_labels import METHODS
 from shared.domain.applications.credentials import CredentialKind
-from shared.domain.applications.provider_accounts import Adapter
+from shared.domain.applications.provider_accounts import ProviderName
 
-ADAPTERS = {Adapter.SANDBOX: _("Sandbox"), Adapter.PLUTU: _("Plutu")}
+ADAPTERS = {ProviderName.SANDBOX: _("Sandbox"), ProviderName.PLUTU: _("Plutu")}
 KINDS = {CredentialKind.API_KEY: _("API key"), CredentialKind.ACCESS_TOKEN: _("Access token")}
 
 

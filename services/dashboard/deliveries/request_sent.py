@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from services.dashboard.deliveries.delivery import Delivery, DeliveryTry, list_versions
 from shared.domain.applications.errors import WebhookSecretNotFoundError
-from shared.domain.applications.webhook_secrets import open_webhook_secret
+from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.domain.deliveries.signing import (
     CONTENT_TYPE,
     SIGNATURE_HEADER,
@@ -89,7 +89,7 @@ def _signed(
     connection: Connection[Any], box: SecretBox, application_id: UUID, version: int, body: bytes
 ) -> str | None:
     try:
-        secret = open_webhook_secret(connection, box, application_id, version)
+        secret = decrypt_webhook_secret(connection, box, application_id, version)
     except (WebhookSecretNotFoundError, CannotOpenSealError, SealedForAnotherPurposeError):
         return None
     return sign_body(body, signing_key(secret.text))

@@ -18,7 +18,7 @@ from services.dashboard.deliveries.words import day
 from services.dashboard.dependencies import Dependencies
 from shared.console.requests import wants_part
 from shared.domain.applications.registry import Application
-from shared.domain.audit_log import Action, Details
+from shared.domain.audit_log import Action, AuditDetails
 from shared.domain.deliveries.bulk_resend import (
     BulkResend,
     BulkResendInProgressError,
@@ -103,9 +103,9 @@ class ResendingPages:
         with self.dependencies.database.transaction() as connection:
             if stop_bulk_resend(connection, application.id, resend):
                 bulk = _found(connection, application, resend)
-                details: Details = {"resend": str(resend), "resent": bulk.resent}
+                details: AuditDetails = {"resend": str(resend), "resent": bulk.resent}
                 record_action(
-                    connection, Action.RESENDING_STOPPED, application_id=application.id, details=details
+                    connection, Action.RESEND_STOPPED, application_id=application.id, details=details
                 )
                 flash(_("Stopped. What was put in line before is still sent."), "good")
             else:
@@ -150,7 +150,7 @@ def share_of(bulk: BulkResend) -> float:
 def _note_begun(
     connection: Connection[Any], application: Application, period: Period, begun: BulkResend
 ) -> None:
-    details: Details = {
+    details: AuditDetails = {
         "resend": str(begun.id),
         "count": begun.found if begun.is_count_exact else f">{begun.found}",
         "from": str(period.first_day),

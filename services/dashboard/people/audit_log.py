@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 from services.dashboard.access import current_session
 from services.dashboard.dependencies import Dependencies
 from shared.console.audit_log import PAGE_SIZE, render_audit_log
-from shared.domain.applications.registry import list_applications_of
+from shared.domain.applications.registry import list_merchant_applications
 from shared.domain.audit_log import list_entries
 from shared.platform.uuids import uuid_in
 
@@ -21,7 +21,7 @@ class AuditPages:
         merchant = current_session().member.merchant_id
         before = uuid_in(request.args.get("before", ""))
         with self.dependencies.database.transaction() as connection:
-            entries = list_entries(connection, merchant, before=before, most=PAGE_SIZE + 1)
-            applications = list_applications_of(connection, merchant)
+            entries = list_entries(connection, merchant, before=before, limit=PAGE_SIZE + 1)
+            applications = list_merchant_applications(connection, merchant)
         names = {application.id: application.name for application in applications}
         return render_audit_log(entries, names, is_first_page=before is None)

@@ -11,7 +11,7 @@ from services.dashboard.people.invitations import InvitationOverError, accept, l
 from services.dashboard.people.signing_in import begin_as
 from shared.console.account import password_rule
 from shared.domain.accounts.passwords import PasswordNotAllowedError, check_password
-from shared.domain.audit_log import Action, Actor, record
+from shared.domain.audit_log import Action, Actor, add_audit_entry
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422
@@ -35,7 +35,7 @@ class InvitationPages:
             with self.dependencies.database.transaction() as connection:
                 member_id, merchant_id, email = accept(connection, token, password)
                 actor = Actor(email, member_id, request.remote_addr)
-                record(connection, actor, Action.MEMBER_JOINED, merchant_id=merchant_id)
+                add_audit_entry(connection, actor, Action.MEMBER_JOINED, merchant_id=merchant_id)
                 begin_as(connection, member_id, merchant_id, email)
         except InvitationOverError:
             raise Gone from None

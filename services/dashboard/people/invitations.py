@@ -5,7 +5,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from shared.domain.accounts.members import Member, add_member, join
+from shared.domain.accounts.members import Member, accept_invitation, add_member
 from shared.domain.accounts.roles import Role
 from shared.platform.errors import RefusedError
 from shared.platform.tokens import hash_of, new_invitation_token
@@ -68,7 +68,7 @@ def accept(connection: Connection[Any], token: str, password: str) -> tuple[UUID
     row = None if used is None else connection.execute(_SUBJECT, (used[0],)).fetchone()
     if used is None or row is None:
         raise InvitationOverError
-    if not join(connection, used[0], password):
+    if not accept_invitation(connection, used[0], password):
         raise InvitationOverError
     return used[0], row[0], str(row[1])
 

@@ -22,15 +22,15 @@ from shared.console.requests import client_address, next_path
 from shared.console.sign_in_form import SubmittedSignIn, read_sign_in_form, show_sign_in_form
 from shared.domain.accounts.members import (
     Member,
-    find_by_email,
     find_member,
-    is_unchanged,
+    find_members_by_email,
+    lock_unchanged_password,
     set_password,
 )
-from shared.domain.accounts.passwords import Prover, is_outdated
-from shared.domain.accounts.sessions import begin_session, end_session
-from shared.domain.accounts.throttles import SlowDownError
-from shared.domain.audit_log import Action, Actor, record
+from shared.domain.accounts.passwords import PasswordVerifier, needs_rehash
+from shared.domain.accounts.sessions import end_session, start_session
+from shared.domain.accounts.throttles import SignInThrottledError
+from shared.domain.audit_log import Action, Actor, add_audit_entry
 
 _SEE_OTHER = 303
 _CHOICE = "choice"
@@ -49,45 +49,45 @@ class SignInPages:
         entered = read_sign_in_form()
         email = entered.email
         try:
-            tried = self._prover.prove(
+            tried = self._verifier.verify(
                 throttle_key(email),
                 client_address(),
-                lambda cursor: find_by_email(cursor, email),
+                lambda cursor: find_members_by_email(cursor, email),
                 entered.password,
             )
-        except SlowDownError:
+        except SignInThrottledError:
             return entered.show_throttled()
-        if not tried.proven:
+        if not tried.verified:
             return entered.show_wrong_password()
-        is_forgiven = len(tried.proven) == len(tried.known)
-        return self._let_in(entered, list(tried.proven), is_forgiven=is_forgiven)
+        resets_account = len(tried.verified) == len(tried.candidates)
+        return self._let_in(entered, list(tried.verified), resets_account=resets_account)
 
     @property
-    def _prover(self) -> Prover:
-        return Prover(self.dependencies.database, self.dependencies.throttles)
+    def _verifier(self) -> PasswordVerifier:
+        return PasswordVerifier(self.dependencies.database, self.dependencies.throttles)
 
     def _let_in(
-        self, entered: SubmittedSignIn, proven: list[Member], *, is_forgiven: bool
+        self, entered: SubmittedSignIn, verified: list[Member], *, resets_account: bool
     ) -> ResponseReturnValue:
-        """`is_forgiven`: nobody else has this address elsewhere, whose account could be guessed at meanwhile."""
+        """`resets_account`: nobody else has this address elsewhere, whose account could be guessed at meanwhile."""
         with self.dependencies.database.transaction() as connection:
             account = throttle_key(entered.email)
-            self.dependencies.throttles.succeeded(
-                connection, account, client_address(), is_forgiven=is_forgiven
+            self.dependencies.throttles.record_success(
+                connection, account, client_address(), resets_account=resets_account
             )
-            proven = [member for member in proven if is_unchanged(connection, member)]
-            if not proven:
+            verified = [member for member in verified if lock_unchanged_password(connection, member)]
+            if not verified:
                 return entered.show_wrong_password()
-            for member in proven:
-                if is_outdated(member.password_hash or ""):
+            for member in verified:
+                if needs_rehash(member.password_hash or ""):
                     set_password(connection, member.id, entered.password)
-            if len(proven) == 1:
-                return _begin(connection, proven[0])
+            if len(verified) == 1:
+                return _begin(connection, verified[0])
         session[_CHOICE] = {
-            "members": {str(member.id): _fingerprint(member) for member in proven},
+            "members": {str(member.id): _fingerprint(member) for member in verified},
             "at": int(time()),
         }
-        return render_template("people/choose_merchant.html", members=proven, next=next_path())
+        return render_template("people/choose_merchant.html", members=verified, next=next_path())
 
     def choose(self) -> ResponseReturnValue:
         """One person, several merchants."""
@@ -111,8 +111,10 @@ class SignInPages:
 
 def begin_as(connection: Connection[Any], member_id: UUID, merchant_id: UUID, email: str) -> None:
     """This browser is signed in as this member from now on."""
-    token = begin_session(connection, member_id, client_address(), request.headers.get("User-Agent", ""))
-    record(connection, Actor(email, member_id, client_address()), Action.SIGNED_IN, merchant_id=merchant_id)
+    token = start_session(connection, member_id, client_address(), request.headers.get("User-Agent", ""))
+    add_audit_entry(
+        connection, Actor(email, member_id, client_address()), Action.SIGNED_IN, merchant_id=merchant_id
+    )
     remember_known_account(email)
     set_session_token(token)
 

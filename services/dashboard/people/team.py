@@ -13,7 +13,7 @@ from services.dashboard.dependencies import Dependencies
 from services.dashboard.people.invitations import AlreadyJoinedError, invite, invite_again
 from services.dashboard.people.mailing import MailRefusedError, send_invitation
 from shared.domain.accounts.members import (
-    EmailNotAllowedError,
+    InvalidEmailError,
     LastOwnerError,
     MemberExistsError,
     MemberNotFoundError,
@@ -33,7 +33,7 @@ ROLES = {
     Role.VIEWER: lazy_gettext("Viewer"),
 }
 _SENTENCES: dict[type[RefusedError], str] = {
-    EmailNotAllowedError: lazy_gettext("This is no email address."),
+    InvalidEmailError: lazy_gettext("This is no email address."),
     MemberExistsError: lazy_gettext("Somebody with this email address is in your team already."),
     AlreadyJoinedError: lazy_gettext("This invitation was accepted already."),
     LastOwnerError: lazy_gettext("Your team would have no owner left. Make somebody else an owner first."),

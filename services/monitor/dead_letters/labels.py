@@ -3,20 +3,24 @@
 from flask_babel import gettext
 from flask_babel import lazy_gettext as _
 
-from shared.domain.dead_letters.queries import LetterNotFoundError
-from shared.domain.dead_letters.replays import NothingToReplayError, ReplayingAlreadyError
-from shared.domain.dead_letters.republish import LetterLostError, OriginRefusedError, RecordRefusedError
+from shared.domain.dead_letters.queries import DeadLetterNotFoundError
+from shared.domain.dead_letters.replays import NothingToReplayError, ReplayInProgressError
+from shared.domain.dead_letters.republish import (
+    DeadLetterRecordLostError,
+    OriginNotConsumedError,
+    RecordRejectedError,
+)
 from shared.platform.errors import RefusedError
 
 _CANNOT: dict[type[RefusedError], object] = {
-    LetterNotFoundError: _("There is no such dead letter any more. They are kept for 30 days."),
-    LetterLostError: _(
+    DeadLetterNotFoundError: _("There is no such dead letter any more. They are kept for 30 days."),
+    DeadLetterRecordLostError: _(
         "The record is lost: it was too large for a dead letter, and its origin has it no longer."
     ),
-    OriginRefusedError: _("Nobody consumes the topic that it came from, so it cannot be put back there."),
-    RecordRefusedError: _("Kafka does not take the record back into the topic that it came from."),
+    OriginNotConsumedError: _("Nobody consumes the topic that it came from, so it cannot be put back there."),
+    RecordRejectedError: _("Kafka does not take the record back into the topic that it came from."),
     NothingToReplayError: _("There is no dead letter that could be replayed and has not been."),
-    ReplayingAlreadyError: _(
+    ReplayInProgressError: _(
         "Dead letters are being replayed already. Wait until that has ended, or stop it."
     ),
 }

@@ -6,7 +6,7 @@ Of several monitors one does it. While Kafka or the database is away it waits, a
 import logging
 from threading import Event, Thread
 
-from shared.domain.dead_letters.replays import work_a_batch
+from shared.domain.dead_letters.replays import replay_batch
 from shared.platform.backoff import growing_pause
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.kafka.errors import KafkaUnavailableError
@@ -39,7 +39,7 @@ class Replayer:
 
     def _turn(self) -> float:
         try:
-            pause = work_a_batch(self._database, self._settings)
+            pause = replay_batch(self._database, self._settings)
         except (KafkaUnavailableError, DatabaseUnavailableError) as error:
             _log.warning("dead letters are not replayed at the moment: %s", error)
             return self._pause()

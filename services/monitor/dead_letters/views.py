@@ -12,17 +12,22 @@ from services.monitor.dead_letters import labels
 from services.monitor.dead_letters.labels import why_not
 from services.monitor.dependencies import Dependencies
 from shared.console.requests import wants_part
-from shared.domain.dead_letters.queries import Letter, LetterNotFoundError, get_letter, list_letters
-from shared.domain.dead_letters.replays import (
-    ReplayingAlreadyError,
-    Run,
-    RunNotFoundError,
-    begin_run,
-    get_run,
-    latest_run,
-    stop_run,
+from shared.domain.dead_letters.queries import (
+    DeadLetterNotFoundError,
+    DeadLetterView,
+    get_dead_letter,
+    list_dead_letters,
 )
-from shared.domain.dead_letters.republish import look_for_open, origins, replay
+from shared.domain.dead_letters.replays import (
+    ReplayInProgressError,
+    ReplayRun,
+    ReplayRunNotFoundError,
+    get_replay_run,
+    latest_replay_run,
+    start_replay_run,
+    stop_replay_run,
+)
+from shared.domain.dead_letters.republish import count_replayable, replay_dead_letter, replayable_topics
 from shared.platform.errors import RefusedError
 from shared.platform.uuids import uuid_in
 
@@ -39,14 +44,14 @@ class LetterPages:
     def listing(self) -> ResponseReturnValue:
         origin, before = chosen_origin(), offset_in(request.args.get("before", ""))
         with self.dependencies.database.transaction() as connection:
-            page = list_letters(connection, self.dependencies.settings.kafka, before, _PAGE, origin)
-            run = latest_run(connection)
+            page = list_dead_letters(connection, self.dependencies.settings.kafka, before, _PAGE, origin)
+            run = latest_replay_run(connection)
         older = page.next_before is not None
         return render_template(
             "dead_letters/list.html",
-            letters=page.letters,
+            letters=page.dead_letters,
             origin=origin,
-            origins=[(name, name) for name in origins()],
+            origins=[(name, name) for name in replayable_topics()],
             under_way=run if is_under_way(run) else None,
             newest_url=url_for(".listing", origin=origin) if before is not None else None,
             older_url=url_for(".listing", origin=origin, before=page.next_before) if older else None,
@@ -54,7 +59,9 @@ class LetterPages:
 
     def show(self, offset: int) -> ResponseReturnValue:
         found = self._found(offset)
-        return render_template("dead_letters/show.html", letter=found, can_go_back=found.topic in origins())
+        return render_template(
+            "dead_letters/show.html", letter=found, can_go_back=found.topic in replayable_topics()
+        )
 
     def replay(self, offset: int) -> ResponseReturnValue:
         """The form names the letter that it showed: another may lie there by now, where the topic was made anew."""
@@ -64,7 +71,7 @@ class LetterPages:
                 flash(_("The record is back where it came from, and is processed again."), "good")
             else:
                 flash(_("It has been replayed before. Nothing was done."), "info")
-        except LetterNotFoundError:
+        except DeadLetterNotFoundError:
             abort(404)
         except RefusedError as error:
             flash(why_not(error), "bad")
@@ -73,30 +80,30 @@ class LetterPages:
     def _replay(self, offset: int, letter_id: UUID) -> bool:
         kafka = self.dependencies.settings.kafka
         with self.dependencies.database.transaction() as connection:
-            found = get_letter(connection, kafka, offset)
+            found = get_dead_letter(connection, kafka, offset)
             if found.id != letter_id:
-                raise LetterNotFoundError(letter_id)
-            return replay(connection, kafka, found, current_session().actor)
+                raise DeadLetterNotFoundError(letter_id)
+            return replay_dead_letter(connection, kafka, found, current_session().actor)
 
-    def _found(self, offset: int) -> Letter:
+    def _found(self, offset: int) -> DeadLetterView:
         try:
             with self.dependencies.database.transaction() as connection:
-                return get_letter(connection, self.dependencies.settings.kafka, offset)
-        except LetterNotFoundError:
+                return get_dead_letter(connection, self.dependencies.settings.kafka, offset)
+        except DeadLetterNotFoundError:
             abort(404)
 
 
 def chosen_origin() -> str | None:
     """A topic whose letters are wanted; None: all."""
     wanted = request.values.get("origin", "")
-    return wanted if wanted in origins() else None
+    return wanted if wanted in replayable_topics() else None
 
 
 def offset_in(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
-def is_under_way(run: Run | None) -> bool:
+def is_under_way(run: ReplayRun | None) -> bool:
     return run is not None and run.outcome is None
 
 
@@ -107,12 +114,12 @@ class ReplayPages:
     def replay_form(self) -> ResponseReturnValue:
         origin = chosen_origin()
         with self.dependencies.database.transaction() as connection:
-            latest = latest_run(connection)
-            count = look_for_open(connection, self.dependencies.settings.kafka, origin).count
+            latest = latest_replay_run(connection)
+            count = count_replayable(connection, self.dependencies.settings.kafka, origin).count
         return render_template(
             "dead_letters/replay_form.html",
             origin=origin,
-            origins=[(name, name) for name in origins()],
+            origins=[(name, name) for name in replayable_topics()],
             count=count,
             latest=latest,
             under_way=is_under_way(latest),
@@ -124,15 +131,15 @@ class ReplayPages:
         """What the form hides names the wish: a second click leads to what the first one began."""
         run_id = uuid_in(request.form.get("run", "")) or abort(_UNPROCESSABLE)
         wanted = request.form.get("origin", "")
-        if wanted and wanted not in origins():
+        if wanted and wanted not in replayable_topics():
             abort(_UNPROCESSABLE)
         try:
             with self.dependencies.database.transaction() as connection:
                 kafka = self.dependencies.settings.kafka
-                begin_run(connection, kafka, run_id, wanted or None, current_session().actor)
-        except ReplayingAlreadyError as error:
+                start_replay_run(connection, kafka, run_id, wanted or None, current_session().actor)
+        except ReplayInProgressError as error:
             flash(labels.why_not(error), "bad")
-            run_id = error.under_way
+            run_id = error.active_run_id
         except RefusedError as error:
             flash(labels.why_not(error), "info")
             return redirect(url_for(".listing"), _SEE_OTHER)
@@ -141,8 +148,8 @@ class ReplayPages:
     def replay_progress(self, run: UUID) -> ResponseReturnValue:
         try:
             with self.dependencies.database.transaction() as connection:
-                found = get_run(connection, run)
-        except RunNotFoundError:
+                found = get_replay_run(connection, run)
+        except ReplayRunNotFoundError:
             abort(404)
         template = "dead_letters/replay_run_partial.html" if wants_part() else "dead_letters/replay_run.html"
         done = found.replayed + found.refused
@@ -152,8 +159,8 @@ class ReplayPages:
     def stop_replay(self, run: UUID) -> ResponseReturnValue:
         try:
             with self.dependencies.database.transaction() as connection:
-                is_new = stop_run(connection, run, current_session().actor)
-        except RunNotFoundError:
+                is_new = stop_replay_run(connection, run, current_session().actor)
+        except ReplayRunNotFoundError:
             abort(404)
         if is_new:
             flash(_("Stopped. What was replayed before stays replayed."), "good")

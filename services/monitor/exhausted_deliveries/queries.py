@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row
 
-from shared.domain.dead_letters.preview import readable, readable_line
+from shared.domain.dead_letters.preview import preview_line, preview_text
 from shared.domain.deliveries.exhausted import without_query
 
 _COLUMNS = """
@@ -89,5 +89,5 @@ def intent_of(connection: Connection[Any], delivery_id: UUID) -> UUID | None:
 
 
 def _try(row: dict[str, Any]) -> DeliveryTry:
-    url = readable_line(without_query(row["url"]), _LONGEST_URL)
-    return DeliveryTry(**{**row, "url": url, "answer": readable(bytes(row["answer"]))})
+    url = preview_line(without_query(row["url"]), _LONGEST_URL)
+    return DeliveryTry(**{**row, "url": url, "answer": preview_text(bytes(row["answer"]))})

@@ -23,8 +23,8 @@ from services.monitor.exhausted_deliveries.queries import (
     list_tries,
 )
 from shared.console.requests import wants_part
-from shared.domain.applications.registry import names_of
-from shared.domain.audit_log import Action, Details
+from shared.domain.applications.registry import application_names
+from shared.domain.audit_log import Action, AuditDetails
 from shared.domain.deliveries.bulk_resend import BulkResendSummary, resend_all_exhausted, stop_bulk_resend
 from shared.domain.deliveries.exhausted import ExhaustedDelivery, ExhaustedPage, get_exhausted, list_exhausted
 from shared.domain.deliveries.pause import SendingRefusedError, find_send_refusal
@@ -51,7 +51,7 @@ class ExhaustedPages:
         before = offset_in(request.args.get("before", ""))
         with self.dependencies.database.transaction() as connection:
             page = self._page(connection, application, before)
-            names = names_of(connection, [application]) if application else {}
+            names = application_names(connection, [application]) if application else {}
         older = page.next_before is not None
         return render_template(
             "exhausted_deliveries/list.html",
@@ -177,12 +177,12 @@ class ResendPages:
             application_id = _get_bulk_resend_or_404(connection, resend).application_id
             is_new = stop_bulk_resend(connection, application_id, resend)
             if is_new:
-                details: Details = {
+                details: AuditDetails = {
                     "resend": str(resend),
                     "resent": _get_bulk_resend_or_404(connection, resend).resent,
                 }
                 record_action(
-                    connection, Action.RESENDING_STOPPED, application_id=application_id, details=details
+                    connection, Action.RESEND_STOPPED, application_id=application_id, details=details
                 )
         if is_new:
             flash(_("Stopped. What was put in line before is still sent."), "good")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 
 from services.monitor.inspection.snapshots import DeadLetters, Flow, KafkaSeen
-from shared.domain.dead_letters.topic_tail import looking_into
+from shared.domain.dead_letters.topic_reader import open_topic_reader
 from shared.domain.topics import ALL_TOPICS, DEAD_LETTERS, WEBHOOKS_DEAD
 from shared.platform.kafka.inspection.health import GroupHealthTracker
 from shared.platform.kafka.inspection.inspector import KafkaInspector
@@ -37,13 +37,13 @@ class DeadCounts:
             if bounds != bounds_then or monotonic() - counted_at > _EVERY_S:
                 counted = DeadLetters(0, 0, 0)
                 if partition.records:
-                    with looking_into(self._settings, topic) as tail:
+                    with open_topic_reader(self._settings, topic) as reader:
                         now = datetime.now(UTC)
                         since = [
-                            tail.behind - max(tail.first, tail.offset_at(now - past))
+                            reader.end_offset - max(reader.first_offset, reader.offset_at_time(now - past))
                             for past in (_HOUR, _DAY)
                         ]
-                        counted = DeadLetters(tail.behind - tail.first, *since)
+                        counted = DeadLetters(reader.end_offset - reader.first_offset, *since)
                 self._known[topic.name] = (monotonic(), bounds, counted)
         return {name: counted for name, (_, _, counted) in self._known.items()}
 

@@ -20,15 +20,15 @@ from shared.console.requests import client_address, next_path
 from shared.console.sign_in_form import read_sign_in_form, show_sign_in_form
 from shared.domain.accounts.operators import (
     Operator,
-    find_operator,
-    is_operator_unchanged,
+    find_operator_by_email,
+    lock_unchanged_operator_password,
     set_operator_password,
 )
-from shared.domain.accounts.passwords import Prover, is_outdated
-from shared.domain.accounts.sessions import begin_session, end_session
-from shared.domain.accounts.throttles import SlowDownError
-from shared.domain.applications.registry import names_of
-from shared.domain.audit_log import Action, list_operators_entries, record
+from shared.domain.accounts.passwords import PasswordVerifier, needs_rehash
+from shared.domain.accounts.sessions import end_session, start_session
+from shared.domain.accounts.throttles import SignInThrottledError
+from shared.domain.applications.registry import application_names
+from shared.domain.audit_log import Action, add_audit_entry, list_operator_entries
 from shared.platform.tokens import hash_of
 from shared.platform.uuids import uuid_in
 
@@ -45,15 +45,15 @@ class SignInPages:
     def check(self) -> ResponseReturnValue:
         entered = read_sign_in_form()
         try:
-            tried = Prover(self.dependencies.database, self.dependencies.throttles).prove(
+            tried = PasswordVerifier(self.dependencies.database, self.dependencies.throttles).verify(
                 throttle_key(entered.email),
                 client_address(),
-                lambda cursor: [found] if (found := find_operator(cursor, entered.email)) else [],
+                lambda cursor: [found] if (found := find_operator_by_email(cursor, entered.email)) else [],
                 entered.password,
             )
-        except SlowDownError:
+        except SignInThrottledError:
             return entered.show_throttled()
-        if tried.proven and self._let_in(tried.proven[0], entered.password):
+        if tried.verified and self._let_in(tried.verified[0], entered.password):
             return redirect(next_path() or url_for("overview.show"), _SEE_OTHER)
         return entered.show_wrong_password()
 
@@ -61,15 +61,17 @@ class SignInPages:
         """Whether the password is theirs still."""
         with self.dependencies.database.transaction() as connection:
             account = throttle_key(operator.email)
-            self.dependencies.throttles.succeeded(connection, account, client_address(), is_forgiven=True)
-            if not is_operator_unchanged(connection, operator):
+            self.dependencies.throttles.record_success(
+                connection, account, client_address(), resets_account=True
+            )
+            if not lock_unchanged_operator_password(connection, operator):
                 return False
-            if is_outdated(operator.password_hash):
+            if needs_rehash(operator.password_hash):
                 set_operator_password(connection, operator.id, password)
             browser = request.headers.get("User-Agent", "")
-            token = begin_session(connection, operator.id, client_address(), browser)
+            token = start_session(connection, operator.id, client_address(), browser)
             who = OperatorSession(operator, hash_of(token), client_address())
-            record(connection, who.actor, Action.SIGNED_IN)
+            add_audit_entry(connection, who.actor, Action.SIGNED_IN)
         remember_known_account(operator.email)
         set_session_token(token)
         return True
@@ -90,9 +92,9 @@ class AuditPages:
     def audit(self) -> ResponseReturnValue:
         before = uuid_in(request.args.get("before", ""))
         with self.dependencies.database.transaction() as connection:
-            entries = list_operators_entries(connection, before=before, most=PAGE_SIZE + 1)
+            entries = list_operator_entries(connection, before=before, limit=PAGE_SIZE + 1)
             application_ids = {entry.application_id for entry in entries if entry.application_id is not None}
-            names = names_of(connection, application_ids)
+            names = application_names(connection, application_ids)
         return render_audit_log(entries, names, is_first_page=before is None)
 
 

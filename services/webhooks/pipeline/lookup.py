@@ -18,7 +18,7 @@ from services.webhooks.pipeline.queries import (
 )
 from services.webhooks.pipeline.tries import TryInProgress
 from shared.domain.applications.errors import WebhookSecretNotFoundError
-from shared.domain.applications.webhook_secrets import open_webhook_secret
+from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.domain.deliveries.signing import build_body, sign_body, signing_key
 from shared.domain.messages import DeliveryDue
 from shared.platform.database.pool import Database
@@ -41,7 +41,7 @@ class SigningKeys:
         """Raises one of `SecretError` if the secret is missing or cannot be decrypted."""
         key = self._keys.get((application_id, version))
         if key is None:
-            secret = open_webhook_secret(connection, self._box, UUID(application_id), version)
+            secret = decrypt_webhook_secret(connection, self._box, UUID(application_id), version)
             if len(self._keys) >= _MAX_KEYS:
                 self._keys.clear()
             key = self._keys[application_id, version] = signing_key(secret.text)

@@ -13,13 +13,13 @@ from shared.domain.accounts.passwords import hash_password
 from shared.domain.accounts.roles import Role
 from shared.platform.errors import RefusedError
 
-_MOST_MEMBERSHIPS = 20
+_MAX_MEMBERSHIPS = 20
 # Not what the standard allows but what is in use; mail servers have the last word. Equals and question mark would be
 # read as an encoding in a mail's header.
 _EMAIL = re.compile(r"[^\s@<>()\[\]\\,;:\"=?\x00-\x1f\x7f]{1,64}@[^\s@<>()\[\]\\,;:\"=?\x00-\x1f\x7f]{1,189}")
 
 
-class EmailNotAllowedError(RefusedError):
+class InvalidEmailError(RefusedError):
     def __init__(self) -> None:
         super().__init__("this is no email address")
 
@@ -58,7 +58,7 @@ MEMBER_COLUMNS = (
 _COLUMNS = f"{MEMBER_COLUMNS} from members as m join merchants on merchants.id = m.merchant_id"
 _BY_EMAIL = f"""
 select {_COLUMNS} where m.email = %s and m.removed_at is null and m.joined_at is not null
-order by m.id limit {_MOST_MEMBERSHIPS}"""
+order by m.id limit {_MAX_MEMBERSHIPS}"""
 _LIST = f"select {_COLUMNS} where m.merchant_id = %s and m.removed_at is null order by m.id"
 _GET = f"select {_COLUMNS} where m.id = %s and m.removed_at is null"
 _ADD = """
@@ -72,7 +72,7 @@ select from members where merchant_id = %s and id <> %s and role = 'owner' and r
 _SET_ROLE = "update members set role = %s where id = %s and removed_at is null"
 _REMOVE = "update members set removed_at = mizan_now() where id = %s and removed_at is null"
 # Those of one person have one salt, so that all can be tried at once.
-_HASH_LIKE = """
+_FIND_SALT = """
 select password_hash from members where email = %s and removed_at is null and password_hash is not null
 order by id limit 1"""
 _EMAIL_OF = "select email from members where id = %s"
@@ -90,7 +90,7 @@ def check_email(text: str) -> str:
     """The address in small letters, as we keep it."""
     email = text.strip().lower()
     if not _EMAIL.fullmatch(email) or not email.isprintable():
-        raise EmailNotAllowedError
+        raise InvalidEmailError
     return email
 
 
@@ -114,19 +114,19 @@ def add_member(
     return UUID(str(row[0]))
 
 
-def find_by_email(cursor: Cursor[Any], email: str) -> list[Member]:
+def find_members_by_email(cursor: Cursor[Any], email: str) -> list[Member]:
     """All memberships of whoever has this address, as `check_email` gives it; who has not joined cannot sign in."""
-    return [member_in(row) for row in cursor.execute(_BY_EMAIL, (email,))]
+    return [member_from_row(row) for row in cursor.execute(_BY_EMAIL, (email,))]
 
 
 def list_members(connection: Connection[Any], merchant_id: UUID) -> list[Member]:
     """Those who joined first, first; with those who are invited."""
-    return [member_in(row) for row in connection.execute(_LIST, (merchant_id,))]
+    return [member_from_row(row) for row in connection.execute(_LIST, (merchant_id,))]
 
 
 def find_member(connection: Connection[Any], member_id: UUID) -> Member | None:
     row = connection.execute(_GET, (member_id,)).fetchone()
-    return None if row is None else member_in(row)
+    return None if row is None else member_from_row(row)
 
 
 def get_member(connection: Connection[Any], merchant_id: UUID, member_id: UUID) -> Member:
@@ -139,13 +139,13 @@ def get_member(connection: Connection[Any], merchant_id: UUID, member_id: UUID) 
 
 def change_role(connection: Connection[Any], member: Member, role: Role) -> None:
     if role is not Role.OWNER:
-        _keep_an_owner(connection, member)
+        _check_other_owner(connection, member)
     connection.execute(_SET_ROLE, (role, member.id))
 
 
 def remove_member(connection: Connection[Any], member: Member) -> None:
     """Their sessions end with it: a session counts while its member is there."""
-    _keep_an_owner(connection, member)
+    _check_other_owner(connection, member)
     connection.execute(_REMOVE, (member.id,))
 
 
@@ -154,12 +154,12 @@ def set_password(connection: Connection[Any], member_id: UUID, password: str) ->
     connection.execute(_CHANGE, (_hash_for(connection, member_id, password), member_id))
 
 
-def join(connection: Connection[Any], member_id: UUID, password: str) -> bool:
+def accept_invitation(connection: Connection[Any], member_id: UUID, password: str) -> bool:
     """Whether they were invited, and are in from now on."""
     return connection.execute(_JOIN, (_hash_for(connection, member_id, password), member_id)).rowcount > 0
 
 
-def is_unchanged(connection: Connection[Any], member: Member) -> bool:
+def lock_unchanged_password(connection: Connection[Any], member: Member) -> bool:
     """Whether the password that was tried is theirs still; and it stays so until the transaction ends."""
     return connection.execute(_UNCHANGED, (member.id, member.password_hash)).rowcount > 0
 
@@ -170,18 +170,18 @@ def _hash_for(connection: Connection[Any], member_id: UUID, password: str) -> st
 
 
 def _hash(connection: Connection[Any], email: str, password: str) -> str:
-    row = connection.execute(_HASH_LIKE, (email,)).fetchone()
+    row = connection.execute(_FIND_SALT, (email,)).fetchone()
     return hash_password(password, like=row[0] if row else None)
 
 
-def _keep_an_owner(connection: Connection[Any], member: Member) -> None:
+def _check_other_owner(connection: Connection[Any], member: Member) -> None:
     """Under the merchant's lock: two owners cannot remove each other."""
     connection.execute(_LOCK_MERCHANT, (member.merchant_id,))
     if connection.execute(_OTHER_OWNERS, (member.merchant_id, member.id)).fetchone() is None:
         raise LastOwnerError
 
 
-def member_in(row: tuple[Any, ...]) -> Member:
+def member_from_row(row: tuple[Any, ...]) -> Member:
     """Reads a row of MEMBER_COLUMNS."""
     member_id, merchant_id, merchant_name, email, role, hashed, created_at, joined_at = row
     return Member(member_id, merchant_id, merchant_name, email, Role(role), hashed, created_at, joined_at)

@@ -11,7 +11,7 @@ from psycopg.errors import UniqueViolation
 
 from shared.domain.accounts.members import check_email
 from shared.domain.accounts.passwords import hash_password
-from shared.domain.accounts.sessions import SEEN_SQL, seen_values
+from shared.domain.accounts.sessions import TOUCH_SQL, touch_values
 from shared.platform.errors import RefusedError
 from shared.platform.tokens import hash_of
 
@@ -23,7 +23,7 @@ _ADD = "insert into operators (email, password_hash) values (%s, %s) returning i
 _REMOVE = "update operators set removed_at = mizan_now() where id = %s and removed_at is null"
 _CHANGE = "update operators set password_hash = %s where id = %s and removed_at is null"
 _UNCHANGED = "select from operators where id = %s and removed_at is null and password_hash = %s for update"
-_FIND_SESSION = f"""{SEEN_SQL}
+_FIND_SESSION = f"""{TOUCH_SQL}
 select {_COLUMNS} from sessions as found join operators as o on o.id = found.person_id and o.removed_at is null
 where found.hash = %(hash)s and found.expires_at > mizan_now()"""
 
@@ -62,7 +62,7 @@ def add_operator(connection: Connection[Any], email: str, password: str) -> UUID
     return UUID(str(row[0]))
 
 
-def find_operator(cursor: Cursor[Any], email: str) -> Operator | None:
+def find_operator_by_email(cursor: Cursor[Any], email: str) -> Operator | None:
     """By the address as `check_email` gives it."""
     row = cursor.execute(_BY_EMAIL, (email,)).fetchone()
     return None if row is None else Operator(*row)
@@ -70,7 +70,7 @@ def find_operator(cursor: Cursor[Any], email: str) -> Operator | None:
 
 def get_operator(connection: Connection[Any], email: str) -> Operator:
     with connection.cursor() as cursor:
-        found = find_operator(cursor, check_email(email))
+        found = find_operator_by_email(cursor, check_email(email))
     if found is None:
         raise OperatorNotFoundError
     return found
@@ -89,12 +89,12 @@ def set_operator_password(connection: Connection[Any], operator_id: UUID, passwo
     connection.execute(_CHANGE, (hash_password(password), operator_id))
 
 
-def is_operator_unchanged(connection: Connection[Any], operator: Operator) -> bool:
+def lock_unchanged_operator_password(connection: Connection[Any], operator: Operator) -> bool:
     """Whether the password that was tried is theirs still; and it stays so until the transaction ends."""
     return connection.execute(_UNCHANGED, (operator.id, operator.password_hash)).rowcount > 0
 
 
 def find_operator_session(cursor: Cursor[Any], token: str, *, is_use: bool = True) -> OperatorSession | None:
     """As shared.domain.accounts.sessions.find_session, of an operator. A member's session is none."""
-    row = cursor.execute(_FIND_SESSION, seen_values(token, is_use=is_use)).fetchone() if token else None
+    row = cursor.execute(_FIND_SESSION, touch_values(token, is_use=is_use)).fetchone() if token else None
     return None if row is None else OperatorSession(hash_of(token), Operator(*row))

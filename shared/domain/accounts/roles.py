@@ -23,7 +23,7 @@ class Permission(StrEnum):
     TEAM = auto()
 
 
-ALLOWED: Mapping[Role, frozenset[Permission]] = {
+ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = {
     Role.OWNER: frozenset(Permission),
     Role.DEVELOPER: frozenset(
         {Permission.READ, Permission.RESEND, Permission.CREDENTIALS, Permission.WEBHOOK}

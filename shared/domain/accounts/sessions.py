@@ -9,26 +9,26 @@ from uuid import UUID
 
 from psycopg import Connection, Cursor
 
-from shared.domain.accounts.members import MEMBER_COLUMNS, Member, member_in
+from shared.domain.accounts.members import MEMBER_COLUMNS, Member, member_from_row
 from shared.platform.tokens import hash_of
 
-IDLE_S = 12 * 3600
+IDLE_TIMEOUT_S = 12 * 3600
 """A session ends when nothing is asked for so long,"""
-LONGEST_S = 7 * 24 * 3600
+MAX_AGE_S = 7 * 24 * 3600
 """and after this time at the latest."""
-_LONGEST_BROWSER = 300
-NONE = b""
+_MAX_BROWSER_LENGTH = 300
+NO_SESSION = b""
 """The hash of no session."""
 
 
 @dataclass(frozen=True, slots=True)
-class FoundSession:
+class MemberSession:
     hash: bytes
     member: Member
 
 
 @dataclass(frozen=True, slots=True)
-class OpenSession:
+class ActiveSession:
     hash: bytes
     created_at: datetime
     last_seen_at: datetime
@@ -36,11 +36,11 @@ class OpenSession:
     browser: str | None
 
 
-_BEGIN = """
+_INSERT = """
 insert into sessions (hash, person_id, expires_at, address, browser)
 values (%s, %s, mizan_now() + make_interval(secs => %s), %s, %s)"""
 # Written at most once a minute; and only if nobody has ended it, perhaps while this waited for the row.
-SEEN_SQL = """
+TOUCH_SQL = """
 with seen as (
     update sessions set last_seen_at = mizan_now(),
         expires_at = least(mizan_now() + make_interval(secs => %(idle)s),
@@ -48,7 +48,7 @@ with seen as (
     where hash = %(hash)s and expires_at > mizan_now() and last_seen_at < mizan_now() - interval '1 minute'
       and %(is_use)s
 )"""
-_FIND = f"""{SEEN_SQL}
+_FIND = f"""{TOUCH_SQL}
 select {MEMBER_COLUMNS}
 from sessions as found join members as m on m.id = found.person_id and m.removed_at is null
 join merchants on merchants.id = m.merchant_id
@@ -61,30 +61,30 @@ _END_OTHERS = """
 update sessions set expires_at = mizan_now() where person_id = %s and hash <> %s and expires_at > mizan_now()"""
 
 
-def begin_session(connection: Connection[Any], person_id: UUID, address: str, browser: str) -> str:
+def start_session(connection: Connection[Any], person_id: UUID, address: str, browser: str) -> str:
     """Returns what the browser is to hold."""
     token = secrets.token_urlsafe(32)
-    values = (hash_of(token), person_id, IDLE_S, address, browser[:_LONGEST_BROWSER])
-    connection.execute(_BEGIN, values)
+    values = (hash_of(token), person_id, IDLE_TIMEOUT_S, address, browser[:_MAX_BROWSER_LENGTH])
+    connection.execute(_INSERT, values)
     return token
 
 
-def find_session(cursor: Cursor[Any], token: str, *, is_use: bool = True) -> FoundSession | None:
+def find_session(cursor: Cursor[Any], token: str, *, is_use: bool = True) -> MemberSession | None:
     """Whose it is, if it counts still: it has not lapsed, was not ended, and its member is there.
 
     What no person did is no use (`is_use`), and does not keep it open."""
-    row = cursor.execute(_FIND, seen_values(token, is_use=is_use)).fetchone() if token else None
-    return None if row is None else FoundSession(hash_of(token), member_in(row))
+    row = cursor.execute(_FIND, touch_values(token, is_use=is_use)).fetchone() if token else None
+    return None if row is None else MemberSession(hash_of(token), member_from_row(row))
 
 
-def seen_values(token: str, *, is_use: bool) -> dict[str, object]:
+def touch_values(token: str, *, is_use: bool) -> dict[str, object]:
     """What SEEN_SQL asks for."""
-    return {"hash": hash_of(token), "idle": IDLE_S, "longest": LONGEST_S, "is_use": is_use}
+    return {"hash": hash_of(token), "idle": IDLE_TIMEOUT_S, "longest": MAX_AGE_S, "is_use": is_use}
 
 
-def list_sessions(connection: Connection[Any], person_id: UUID) -> list[OpenSession]:
+def list_sessions(connection: Connection[Any], person_id: UUID) -> list[ActiveSession]:
     """Those that count, the one used last first."""
-    return [OpenSession(*row) for row in connection.execute(_LIST, (person_id,))]
+    return [ActiveSession(*row) for row in connection.execute(_LIST, (person_id,))]
 
 
 def end_session(connection: Connection[Any], person_id: UUID, hashed: bytes) -> bool:

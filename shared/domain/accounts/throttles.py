@@ -14,7 +14,7 @@ from psycopg import Connection
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class ThrottleLimit:
     free: int
     """So many failures cost nothing."""
     longest_wait_s: int
@@ -22,9 +22,9 @@ class Limit:
     and its owner must not be locked out."""
 
 
-ACCOUNT = Limit(free=5, longest_wait_s=60)
-ADDRESS = Limit(free=30, longest_wait_s=300)
-_FORGOTTEN_AFTER_S = 3600
+ACCOUNT = ThrottleLimit(free=5, longest_wait_s=60)
+ADDRESS = ThrottleLimit(free=30, longest_wait_s=300)
+_RESET_AFTER_S = 3600
 
 # One statement counts and tells how long it had to wait; who has to wait is not counted again.
 _COUNT = """
@@ -37,41 +37,44 @@ where known.expires_at <= mizan_now() or known.failures < %(free)s
    or known.last_failure_at <= mizan_now() - make_interval(
           secs => least(%(longest)s, power(2, least(known.failures - %(free)s, 30))))
 returning failures"""
-_GIVE_BACK = "update login_throttles set failures = greatest(0, failures - 1) where key = %s"
-_FORGET = "delete from login_throttles where key = %s"
+_UNCOUNT = "update login_throttles set failures = greatest(0, failures - 1) where key = %s"
+_RESET = "delete from login_throttles where key = %s"
 
 
-class SlowDownError(Exception):
+class SignInThrottledError(Exception):
     """Too many sign-ins have failed; nothing was looked at."""
 
 
-class Throttles:
+class SignInThrottle:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def count(self, connection: Connection[Any], account: str, address: str) -> None:
+    def count_attempt(self, connection: Connection[Any], account: str, address: str) -> None:
         """Raises SlowDownError, whatever the password is."""
         self._count(connection, f"address/{_network(address)}", ADDRESS)
         self._count(connection, f"account/{account}", ACCOUNT)
 
-    def succeeded(
-        self, connection: Connection[Any], account: str, address: str, *, is_forgiven: bool
+    def record_success(
+        self, connection: Connection[Any], account: str, address: str, *, resets_account: bool
     ) -> None:
-        """It was no failure, and the account's are forgotten if `is_forgiven`. An address keeps its others: one right
-        password must not pay for guessing more. Both are locked in the order of `count`."""
-        connection.execute(_GIVE_BACK, (self._hash(f"address/{_network(address)}"),))
-        forgive = _FORGET if is_forgiven else _GIVE_BACK
+        """Take back the attempt that `count_attempt` counted, because the password was right.
+
+        `resets_account` also forgets the account's earlier failures. The address keeps its other failures, so that
+        one known password does not pay for guessing others. Rows are locked in the same order as in `count_attempt`.
+        """
+        connection.execute(_UNCOUNT, (self._hash(f"address/{_network(address)}"),))
+        forgive = _RESET if resets_account else _UNCOUNT
         connection.execute(forgive, (self._hash(f"account/{account}"),))
 
-    def _count(self, connection: Connection[Any], what: str, limit: Limit) -> None:
+    def _count(self, connection: Connection[Any], what: str, limit: ThrottleLimit) -> None:
         values = {
             "key": self._hash(what),
             "free": limit.free,
             "longest": limit.longest_wait_s,
-            "forgotten": _FORGOTTEN_AFTER_S,
+            "forgotten": _RESET_AFTER_S,
         }
         if connection.execute(_COUNT, values).fetchone() is None:
-            raise SlowDownError
+            raise SignInThrottledError
 
     def _hash(self, what: str) -> bytes:
         return hmac.new(self._key, what.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()

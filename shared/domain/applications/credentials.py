@@ -82,7 +82,7 @@ def issue_credential(
     values = (credential_id, kind, prefix_of(text), hash_of(text), application_id)
     row = connection.execute(_ISSUE, values).fetchone()
     if row is None:
-        _check_there_is(connection, application_id)
+        _check_application_exists(connection, application_id)
         assert credential_id is not None
         raise CredentialExistsError(credential_id)
     return IssuedCredential(id=row[0], kind=kind, text=text)
@@ -90,7 +90,7 @@ def issue_credential(
 
 def list_credentials(connection: Connection[Any], application_id: UUID) -> list[Credential]:
     """All that were ever issued, oldest first."""
-    _check_there_is(connection, application_id)
+    _check_application_exists(connection, application_id)
     with connection.cursor(row_factory=class_row(Credential)) as cursor:
         return cursor.execute(_LIST, (application_id,)).fetchall()
 
@@ -123,6 +123,6 @@ def revoke_credential(connection: Connection[Any], application_id: UUID, credent
     return False
 
 
-def _check_there_is(connection: Connection[Any], application_id: UUID) -> None:
+def _check_application_exists(connection: Connection[Any], application_id: UUID) -> None:
     if connection.execute(_APPLICATION, (application_id,)).fetchone() is None:
         raise ApplicationNotFoundError(application_id)

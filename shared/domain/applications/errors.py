@@ -34,7 +34,7 @@ class MerchantAmbiguousError(RefusedError):
         )
 
 
-class NameNotAllowedError(RefusedError):
+class InvalidNameError(RefusedError):
     """Empty, too long, or with characters that no name has."""
 
 

@@ -7,12 +7,12 @@ from uuid import UUID
 from psycopg import Connection
 
 from shared.domain.applications.errors import (
+    InvalidNameError,
     MerchantAmbiguousError,
     MerchantNotFoundError,
-    NameNotAllowedError,
 )
 
-MAX_LENGTH = 200
+MAX_NAME_LENGTH = 200
 # Control characters, lone surrogates, line and paragraph separators. Joiners and direction marks, which Arabic
 # names need, are in none of these.
 _NOT_IN_A_NAME = {"Cc", "Cs", "Zl", "Zp"}
@@ -21,22 +21,24 @@ _NOT_IN_A_NAME = {"Cc", "Cs", "Zl", "Zp"}
 def check_name(text: str, of: str) -> str:
     """The name without spaces around it, or a word on what is wrong with it; `of` says whose it is."""
     name = text.strip()
-    if not 1 <= len(name) <= MAX_LENGTH:
-        raise NameNotAllowedError(f"the {of}'s name must have 1 to {MAX_LENGTH} characters, not {len(name)}")
+    if not 1 <= len(name) <= MAX_NAME_LENGTH:
+        raise InvalidNameError(
+            f"the {of}'s name must have 1 to {MAX_NAME_LENGTH} characters, not {len(name)}"
+        )
     stray = next((c for c in name if unicodedata.category(c) in _NOT_IN_A_NAME), None)
     if stray is not None:
-        raise NameNotAllowedError(f"the {of}'s name must not have the character {stray!a}")
+        raise InvalidNameError(f"the {of}'s name must not have the character {stray!a}")
     return name
 
 
 _BY_ID = "select id from merchants where id = %s"
 _BY_NAME = "select id from merchants where name = %s order by id"
-_MAKE = "insert into merchants (name) values (%s) returning id"
+_CREATE = "insert into merchants (name) values (%s) returning id"
 # Names are not unique, people's never are; so nothing but this lock keeps two callers from making one name twice.
 _LOCK_NAME = "select pg_advisory_xact_lock('merchants'::regclass::oid::integer, hashtext(%s))"
 
 
-def find_or_make_merchant(connection: Connection[Any], wanted: UUID | str) -> UUID:
+def find_or_create_merchant(connection: Connection[Any], wanted: UUID | str) -> UUID:
     """The merchant with this id, or the only one with this name, which is made if there is none."""
     if isinstance(wanted, UUID):
         if connection.execute(_BY_ID, (wanted,)).fetchone() is None:
@@ -44,27 +46,27 @@ def find_or_make_merchant(connection: Connection[Any], wanted: UUID | str) -> UU
         return wanted
     name = check_name(wanted, of="merchant")
     connection.execute(_LOCK_NAME, (name,))
-    return _only_one_named(connection, name) or make_merchant(connection, name)
+    return _find_only_one(connection, name) or create_merchant(connection, name)
 
 
 def find_merchant(connection: Connection[Any], wanted: UUID | str) -> UUID:
     """The merchant with this id, or the only one with this name."""
     if isinstance(wanted, UUID):
-        return find_or_make_merchant(connection, wanted)
-    found = _only_one_named(connection, check_name(wanted, of="merchant"))
+        return find_or_create_merchant(connection, wanted)
+    found = _find_only_one(connection, check_name(wanted, of="merchant"))
     if found is None:
         raise MerchantNotFoundError(wanted)
     return found
 
 
-def _only_one_named(connection: Connection[Any], name: str) -> UUID | None:
+def _find_only_one(connection: Connection[Any], name: str) -> UUID | None:
     found = [row[0] for row in connection.execute(_BY_NAME, (name,))]
     if len(found) > 1:
         raise MerchantAmbiguousError(found)
     return found[0] if found else None
 
 
-def make_merchant(connection: Connection[Any], name: str) -> UUID:
-    row = connection.execute(_MAKE, (name,)).fetchone()
+def create_merchant(connection: Connection[Any], name: str) -> UUID:
+    row = connection.execute(_CREATE, (name,)).fetchone()
     assert row is not None
     return UUID(str(row[0]))

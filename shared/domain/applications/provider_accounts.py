@@ -20,28 +20,28 @@ from shared.platform.encryption import SecretBox
 from shared.platform.errors import RefusedError
 
 
-class Adapter(StrEnum):
+class ProviderName(StrEnum):
     SANDBOX = "sandbox"
     PLUTU = "plutu"
 
 
 # What a header can carry: a line break that was pasted along would make every call fail.
-_USABLE = re.compile(r"[!-~]{1,2000}")
+_VALID_CREDENTIAL = re.compile(r"[!-~]{1,2000}")
 
-CREDENTIALS: Mapping[Adapter, tuple[str, ...]] = {
-    Adapter.SANDBOX: (),
-    Adapter.PLUTU: ("api_key", "access_token", "secret_key"),
+REQUIRED_CREDENTIALS: Mapping[ProviderName, tuple[str, ...]] = {
+    ProviderName.SANDBOX: (),
+    ProviderName.PLUTU: ("api_key", "access_token", "secret_key"),
 }
 """What each of them wants to see."""
 
 
 class CredentialsIncompleteError(RefusedError):
-    def __init__(self, adapter: Adapter) -> None:
-        wanted = ", ".join(CREDENTIALS[adapter]) or "no credentials"
-        super().__init__(f"an account of {adapter} has {wanted}: none missing, and none besides")
+    def __init__(self, provider: ProviderName) -> None:
+        wanted = ", ".join(REQUIRED_CREDENTIALS[provider]) or "no credentials"
+        super().__init__(f"an account of {provider} has {wanted}: none missing, and none besides")
 
 
-class CredentialNotUsableError(RefusedError):
+class InvalidCredentialError(RefusedError):
     def __init__(self, name: str) -> None:
         super().__init__(
             f"{name} is empty, or has spaces or characters that no such credential has, or too many"
@@ -54,11 +54,11 @@ class ProviderAccount:
     id: UUID
     application_id: UUID
     method: PaymentMethod
-    adapter: Adapter
+    provider: ProviderName
     sealed: str | None = field(repr=False)
     created_at: datetime
 
-    def opened(self, box: SecretBox) -> Mapping[str, str]:
+    def decrypt_credentials(self, box: SecretBox) -> Mapping[str, str]:
         """Its credentials."""
         if self.sealed is None:
             return {}
@@ -81,44 +81,46 @@ select id, application_id, method, adapter, encrypted_credentials, created_at fr
 where id = %s"""
 
 
-def set_provider(
+def set_provider_account(
     connection: Connection[Any],
     box: SecretBox,
     application_id: UUID,
     method: PaymentMethod,
     *,
-    adapter: Adapter,
+    provider: ProviderName,
     credentials: Mapping[str, str],
 ) -> UUID:
     """From now on, customers who choose this method pay through this account."""
-    if set(credentials) != set(CREDENTIALS[adapter]):
-        raise CredentialsIncompleteError(adapter)
+    if set(credentials) != set(REQUIRED_CREDENTIALS[provider]):
+        raise CredentialsIncompleteError(provider)
     for name, value in credentials.items():
-        if not _USABLE.fullmatch(value):
-            raise CredentialNotUsableError(name)
+        if not _VALID_CREDENTIAL.fullmatch(value):
+            raise InvalidCredentialError(name)
     if not connection.execute(_LOCK, (application_id,)).rowcount:
         raise ApplicationNotFoundError(application_id)
     account = uuid4()
     sealed = box.seal(json.dumps(dict(credentials)), _purpose(account)) if credentials else None
     connection.execute(_REPLACE, (application_id, method))
-    connection.execute(_ADD, (account, application_id, method, adapter, sealed))
+    connection.execute(_ADD, (account, application_id, method, provider, sealed))
     return account
 
 
-def current_accounts(cursor: Cursor[Any], application_id: UUID) -> dict[PaymentMethod, ProviderAccount]:
+def current_provider_accounts(
+    cursor: Cursor[Any], application_id: UUID
+) -> dict[PaymentMethod, ProviderAccount]:
     """Those that new attempts begin with."""
     found = [_account(row) for row in cursor.execute(_CURRENT, (application_id,))]
     return {account.method: account for account in found}
 
 
-def find_account(cursor: Cursor[Any], account_id: UUID) -> ProviderAccount | None:
+def find_provider_account(cursor: Cursor[Any], account_id: UUID) -> ProviderAccount | None:
     """Also one that was replaced."""
     row = cursor.execute(_GET, (account_id,)).fetchone()
     return None if row is None else _account(row)
 
 
-def get_account(cursor: Cursor[Any], account_id: UUID) -> ProviderAccount:
-    account = find_account(cursor, account_id)
+def get_provider_account(cursor: Cursor[Any], account_id: UUID) -> ProviderAccount:
+    account = find_provider_account(cursor, account_id)
     assert account is not None, "accounts are never deleted"
     return account
 
@@ -129,9 +131,9 @@ def plutu_callback_url(checkout_url: str, account_id: UUID) -> str:
 
 
 def _account(row: tuple[Any, ...]) -> ProviderAccount:
-    account_id, application_id, method, adapter, sealed, created_at = row
+    account_id, application_id, method, provider, sealed, created_at = row
     return ProviderAccount(
-        account_id, application_id, PaymentMethod(method), Adapter(adapter), sealed, created_at
+        account_id, application_id, PaymentMethod(method), ProviderName(provider), sealed, created_at
     )
 
 

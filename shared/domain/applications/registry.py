@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 
 from shared.domain.applications.credentials import CredentialKind, issue_credential
 from shared.domain.applications.errors import ApplicationExistsError, ApplicationNotFoundError
-from shared.domain.applications.merchants import check_name, find_or_make_merchant, make_merchant
+from shared.domain.applications.merchants import check_name, create_merchant, find_or_create_merchant
 from shared.domain.applications.webhook_secrets import roll_webhook_secret
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.encryption import SecretBox
@@ -80,9 +80,9 @@ def create_application(
     name = check_name(new.name, of="application")
     if new.merchant is None:
         # Never found by name: a merchant would see whatever belongs to a namesake.
-        merchant_id = make_merchant(connection, name)
+        merchant_id = create_merchant(connection, name)
     else:
-        merchant_id = find_or_make_merchant(connection, new.merchant)
+        merchant_id = find_or_create_merchant(connection, new.merchant)
     row = connection.execute(_CREATE, (new.id, merchant_id, name, new.webhook_url)).fetchone()
     if row is None:
         assert new.id is not None
@@ -119,13 +119,13 @@ def list_applications(connection: Connection[Any]) -> list[Application]:
         return cursor.execute(_LIST).fetchall()
 
 
-def list_applications_of(connection: Connection[Any], merchant_id: UUID) -> list[Application]:
+def list_merchant_applications(connection: Connection[Any], merchant_id: UUID) -> list[Application]:
     """Of one merchant, oldest first."""
     with connection.cursor(row_factory=class_row(Application)) as cursor:
         return cursor.execute(_OF_MERCHANT, (merchant_id,)).fetchall()
 
 
-def names_of(connection: Connection[Any], application_ids: Collection[UUID]) -> dict[UUID, str]:
+def application_names(connection: Connection[Any], application_ids: Collection[UUID]) -> dict[UUID, str]:
     return dict(connection.execute(_NAMES, (list(application_ids),)).fetchall())
 
 

@@ -56,13 +56,13 @@ def roll_webhook_secret(
     return secret
 
 
-def current_version(cursor: Cursor[Any], application_id: UUID) -> SecretVersion | None:
+def current_secret_version(cursor: Cursor[Any], application_id: UUID) -> SecretVersion | None:
     """None where there was never a secret."""
     row = cursor.execute(_CURRENT, (application_id,)).fetchone()
     return None if row is None else SecretVersion(*row)
 
 
-def open_webhook_secret(
+def decrypt_webhook_secret(
     connection: Connection[Any], box: SecretBox, application_id: UUID, version: int
 ) -> WebhookSecret:
     row = connection.execute(_GET, (application_id, version)).fetchone()

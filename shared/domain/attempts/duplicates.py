@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 from shared.domain.attempts.notes import clean_note
 from shared.domain.attempts.operator_decision import NoSuchAttemptError
 from shared.domain.attempts.states import AttemptState
-from shared.domain.audit_log import Action, Actor, Details, record
+from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from shared.platform.errors import RefusedError
 
 # Looked up one by one, behind fences, so that no plan reads all intents or all attempts.
@@ -81,11 +81,13 @@ def mark_handled(connection: Connection[Any], attempt: UUID, note: str, actor: A
     words = clean_note(note, "note")
     connection.execute(_HANDLE, (words, attempt))
     application_id, reference = connection.execute(_OWNER, (intent,)).fetchone() or (None, None)
-    details: Details = {
+    details: AuditDetails = {
         "attempt": str(attempt),
         "payment": str(intent),
         "reference": reference,
         "note": words,
     }
-    record(connection, actor, Action.DUPLICATE_HANDLED, application_id=application_id, details=details)
+    add_audit_entry(
+        connection, actor, Action.DUPLICATE_HANDLED, application_id=application_id, details=details
+    )
     return True

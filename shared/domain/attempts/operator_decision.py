@@ -22,7 +22,7 @@ from shared.domain.attempts.states import (
     AttemptState,
     ProviderAnswer,
 )
-from shared.domain.audit_log import Action, Actor, Details, record
+from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from shared.platform.database.first_value import first_value
 from shared.platform.errors import RefusedError
 
@@ -112,7 +112,7 @@ def apply_decision(
         raise StillInFlightError
     reason, reference = clean_note(decision.reason), clean_reference(decision.reference)
     settled = settle_decision(connection, attempt, AttemptOutcome(decision.answer, reason, reference))
-    details: Details = {
+    details: AuditDetails = {
         "attempt": str(attempt),
         "payment": str(found.intent),
         "outcome": settled.attempt,
@@ -120,7 +120,7 @@ def apply_decision(
         "reference": reference,
     }
     application_id = first_value(connection.execute(_OWNER, (found.intent,)))
-    record(connection, actor, Action.ATTEMPT_DECIDED, application_id=application_id, details=details)
+    add_audit_entry(connection, actor, Action.ATTEMPT_DECIDED, application_id=application_id, details=details)
     return settled
 
 

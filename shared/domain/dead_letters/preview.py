@@ -12,7 +12,7 @@ _LONGEST_SECRET = 2 * 1024
 _CUT = "\n… cut here"
 
 
-def readable(value: bytes, limit: int = TEXT_LIMIT) -> str:
+def preview_text(value: bytes, limit: int = TEXT_LIMIT) -> str:
     """Whether it was cut, its last line tells."""
     if len(value) <= _READ_LIMIT:
         shown = _json(value) or redact_text(value.decode("utf-8", "replace"))
@@ -25,7 +25,7 @@ def readable(value: bytes, limit: int = TEXT_LIMIT) -> str:
     return shown[:limit] + _CUT if is_cut or len(shown) > limit else shown
 
 
-def readable_line(text: str | bytes, limit: int) -> str:
+def preview_line(text: str | bytes, limit: int) -> str:
     """The same in one line."""
     whole = text if isinstance(text, str) else text[:_READ_LIMIT].decode("utf-8", "replace")
     shown = " ".join(harmless(redact_text(whole[:_READ_LIMIT])).split())

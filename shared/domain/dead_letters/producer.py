@@ -12,7 +12,7 @@ from shared.platform.kafka.records import Record
 from shared.platform.redaction import redact_text
 from shared.platform.settings import KafkaSettings
 
-_PATIENCE_S = 3  # the consumer does nothing else meanwhile
+_TIMEOUT_S = 3  # the consumer does nothing else meanwhile
 _LONGEST_REASON = 2000
 
 
@@ -28,20 +28,20 @@ class KafkaDeadLetterProducer:
             self._settings, "dead-letters", message_max_bytes=DEAD_LETTERS.max_message_bytes
         )
         try:
-            self._send(producer, [_letter(record, group, reason) for record, reason in poison])
+            self._send(producer, [_dead_letter(record, group, reason) for record, reason in poison])
         finally:
             producer.close()
 
     def _send(self, producer: ConfirmingProducer, letters: Sequence[DeadLetter]) -> None:
         try:
-            producer.send([_outgoing(letter) for letter in letters], on_wait=raise_after(_PATIENCE_S))
+            producer.send([_outgoing(letter) for letter in letters], on_wait=raise_after(_TIMEOUT_S))
         except NotConfirmedError as error:
             # Too large for the topic: the origin still has the whole record.
             stripped = [_without_value(letters[index]) for index in error.refused]
-            producer.send([_outgoing(letter) for letter in stripped], on_wait=raise_after(_PATIENCE_S))
+            producer.send([_outgoing(letter) for letter in stripped], on_wait=raise_after(_TIMEOUT_S))
 
 
-def _letter(record: Record, group: str, reason: str) -> DeadLetter:
+def _dead_letter(record: Record, group: str, reason: str) -> DeadLetter:
     return DeadLetter(
         topic=record.topic,
         partition=record.partition,

@@ -10,8 +10,8 @@ from uuid import UUID, uuid5
 
 from psycopg import Connection
 
-from shared.domain.dead_letters.preview import readable, readable_line
-from shared.domain.dead_letters.topic_tail import Tail, looking_into
+from shared.domain.dead_letters.preview import preview_line, preview_text
+from shared.domain.dead_letters.topic_reader import TopicReader, open_topic_reader
 from shared.domain.messages import DeadLetter, decode
 from shared.domain.topics import DEAD_LETTERS
 from shared.platform.errors import RefusedError
@@ -19,16 +19,16 @@ from shared.platform.kafka.errors import UnreadableMessageError
 from shared.platform.kafka.records import Record
 from shared.platform.settings import KafkaSettings
 
-_IDS = UUID("6e1f6a54-1f2b-5c0e-9d7b-6d697a616e00")
+_ID_NAMESPACE = UUID("6e1f6a54-1f2b-5c0e-9d7b-6d697a616e00")
 _LONGEST_LINE = 2000
 _SEARCH_S = 4.0
-_AT_A_TIME = 1000
+_PAGE_SIZE = 1000
 # As shared.domain.dead_letters.producer says it of a record that is larger than a letter can be.
 _TOO_LARGE = re.compile(r"\(its value of (\d{1,12}) bytes is too large for this topic; see its origin\)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class DeadLetterReplay:
     at: datetime
     actor: str
     run_id: UUID | None
@@ -36,7 +36,7 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class DeadLetterView:
     id: UUID
     offset: int
     """Its place in the dead letters."""
@@ -55,34 +55,34 @@ class Letter:
     """Of the record's value, in bytes."""
     is_whole: bool
     """False: it was too large for a letter; its record is at its origin, if anywhere."""
-    replayed: Replayed | None
+    replayed: DeadLetterReplay | None
 
 
 @dataclass(frozen=True, slots=True)
-class LetterPage:
-    letters: Sequence[Letter]
+class DeadLetterPage:
+    dead_letters: Sequence[DeadLetterView]
     next_before: int | None
     """Where the next page begins; None: there is nothing older."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredDeadLetter:
     """A letter as it lies there, byte for byte."""
 
     id: UUID
     offset: int
-    content: DeadLetter
+    message: DeadLetter
     is_readable: bool
-    """False: what lies there is no letter, and `content` only says so."""
+    """False: what lies there is no letter, and `message` only says so."""
 
     @property
-    def too_large(self) -> int | None:
+    def omitted_size(self) -> int | None:
         """How many bytes its value had, where it was too large to be held."""
-        said = _TOO_LARGE.search(self.content.reason) if self.content.value is None else None
+        said = _TOO_LARGE.search(self.message.reason) if self.message.value is None else None
         return int(said[1]) if said else None
 
 
-class LetterNotFoundError(RefusedError):
+class DeadLetterNotFoundError(RefusedError):
     def __init__(self, what: UUID | int) -> None:
         name = f"{what}" if isinstance(what, UUID) else f"at offset {what}"
         super().__init__(
@@ -90,68 +90,68 @@ class LetterNotFoundError(RefusedError):
         )
 
 
-_REPLAYED = """
+_FIND_REPLAYS = """
 select dead_letter_id, replayed_at, actor, bulk_replay_id from dead_letter_replays
 where dead_letter_id = any(%s)"""
 
 
-def list_letters(
-    connection: Connection[Any], settings: KafkaSettings, before: int | None, most: int, origin: str | None
-) -> LetterPage:
+def list_dead_letters(
+    connection: Connection[Any], settings: KafkaSettings, before: int | None, limit: int, origin: str | None
+) -> DeadLetterPage:
     """Newest first; with `origin` only those of that topic, of which a page may hold fewer though there are more."""
-    found: list[Letter] = []
+    found: list[DeadLetterView] = []
     reached = -1
-    with looking_into(settings, DEAD_LETTERS) as tail:
-        for letter in _newest_first(tail, before, most if origin is None else _AT_A_TIME):
+    with open_topic_reader(settings, DEAD_LETTERS) as reader:
+        for letter in _newest_first(reader, before, limit if origin is None else _PAGE_SIZE):
             reached = letter.offset
-            if origin in (None, _named(settings, letter.content.topic)):
-                found.append(_letter(settings, letter))  # not the letter itself, which may be large
-            if len(found) == most:
+            if origin in (None, _unprefixed(settings, letter.message.topic)):
+                found.append(_view(settings, letter))  # not the letter itself, which may be large
+            if len(found) == limit:
                 break
-        next_before = reached if reached > tail.first else None
-    return LetterPage(_with_replays(connection, found), next_before)
+        next_before = reached if reached > reader.first_offset else None
+    return DeadLetterPage(_with_replays(connection, found), next_before)
 
 
-def get_letter(connection: Connection[Any], settings: KafkaSettings, offset: int) -> Letter:
-    return _with_replays(connection, [_letter(settings, find(settings, offset))])[0]
+def get_dead_letter(connection: Connection[Any], settings: KafkaSettings, offset: int) -> DeadLetterView:
+    return _with_replays(connection, [_view(settings, read_dead_letter(settings, offset))])[0]
 
 
-def find_letter(connection: Connection[Any], settings: KafkaSettings, letter_id: UUID) -> Letter:
+def find_dead_letter(connection: Connection[Any], settings: KafkaSettings, letter_id: UUID) -> DeadLetterView:
     """By its id, which takes a search."""
-    with looking_into(settings, DEAD_LETTERS) as tail:
+    with open_topic_reader(settings, DEAD_LETTERS) as reader:
         before: int | None = None
-        while records := tail.newest(before, _AT_A_TIME):
+        while records := reader.read_newest(before, _PAGE_SIZE):
             before = records[-1].offset
             for record in records:
-                letter = opened(record)
+                letter = parse_dead_letter(record)
                 if letter.id == letter_id:
-                    return _with_replays(connection, [_letter(settings, letter)])[0]
-    raise LetterNotFoundError(letter_id)
+                    return _with_replays(connection, [_view(settings, letter)])[0]
+    raise DeadLetterNotFoundError(letter_id)
 
 
-def find(settings: KafkaSettings, offset: int) -> Found:
-    with looking_into(settings, DEAD_LETTERS) as tail:
-        record = tail.at(offset)
+def read_dead_letter(settings: KafkaSettings, offset: int) -> StoredDeadLetter:
+    with open_topic_reader(settings, DEAD_LETTERS) as reader:
+        record = reader.read_at(offset)
     if record is None:
-        raise LetterNotFoundError(offset)
-    return opened(record)
+        raise DeadLetterNotFoundError(offset)
+    return parse_dead_letter(record)
 
 
-def replays_of(connection: Connection[Any], ids: Sequence[UUID]) -> dict[UUID, Replayed]:
-    rows = connection.execute(_REPLAYED, (list(ids),))
-    return {letter_id: Replayed(at, actor, run_id) for letter_id, at, actor, run_id in rows}
+def find_replays(connection: Connection[Any], ids: Sequence[UUID]) -> dict[UUID, DeadLetterReplay]:
+    rows = connection.execute(_FIND_REPLAYS, (list(ids),))
+    return {letter_id: DeadLetterReplay(at, actor, run_id) for letter_id, at, actor, run_id in rows}
 
 
-def opened(record: Record) -> Found:
+def parse_dead_letter(record: Record) -> StoredDeadLetter:
     """Whatever lies there."""
     try:
-        content = decode(record.value)
-        if isinstance(content, DeadLetter):
-            return Found(_id(content), record.offset, content, is_readable=True)
+        message = decode(record.value)
+        if isinstance(message, DeadLetter):
+            return StoredDeadLetter(_id(message), record.offset, message, is_readable=True)
         why = "it is a message of another kind"
     except UnreadableMessageError as error:
         why = str(error)
-    content = DeadLetter(
+    message = DeadLetter(
         topic=record.topic,
         partition=record.partition,
         offset=record.offset,
@@ -161,43 +161,43 @@ def opened(record: Record) -> Found:
         key=record.key,
         value=record.value,
     )
-    return Found(_id(content), record.offset, content, is_readable=False)
+    return StoredDeadLetter(_id(message), record.offset, message, is_readable=False)
 
 
-def _newest_first(tail: Tail, before: int | None, at_a_time: int) -> Iterator[Found]:
+def _newest_first(reader: TopicReader, before: int | None, at_a_time: int) -> Iterator[StoredDeadLetter]:
     """Until the beginning, or until it has taken long enough for one page."""
     deadline = monotonic() + _SEARCH_S
-    while monotonic() < deadline and (records := tail.newest(before, at_a_time)):
+    while monotonic() < deadline and (records := reader.read_newest(before, at_a_time)):
         before = records[-1].offset
-        yield from map(opened, records)
+        yield from map(parse_dead_letter, records)
 
 
-def _with_replays(connection: Connection[Any], letters: Sequence[Letter]) -> list[Letter]:
-    replays = replays_of(connection, [letter.id for letter in letters])
+def _with_replays(connection: Connection[Any], letters: Sequence[DeadLetterView]) -> list[DeadLetterView]:
+    replays = find_replays(connection, [letter.id for letter in letters])
     return [replace(letter, replayed=replays.get(letter.id)) for letter in letters]
 
 
-def _letter(settings: KafkaSettings, found: Found) -> Letter:
-    content = found.content
-    too_large = found.too_large
-    return Letter(
+def _view(settings: KafkaSettings, found: StoredDeadLetter) -> DeadLetterView:
+    message = found.message
+    omitted_size = found.omitted_size
+    return DeadLetterView(
         id=found.id,
         offset=found.offset,
-        at=in_utc(content.at),
-        topic=readable_line(_named(settings, content.topic), _LONGEST_LINE),
-        partition=content.partition,
-        origin_offset=content.offset,
-        group=readable_line(_named(settings, content.group), _LONGEST_LINE),
-        reason=readable_line(content.reason, _LONGEST_LINE),
-        key=readable_line(content.key or b"", _LONGEST_LINE),
-        value=readable(content.value or b""),
-        size=len(content.value or b"") if too_large is None else too_large,
-        is_whole=too_large is None,
+        at=to_utc(message.at),
+        topic=preview_line(_unprefixed(settings, message.topic), _LONGEST_LINE),
+        partition=message.partition,
+        origin_offset=message.offset,
+        group=preview_line(_unprefixed(settings, message.group), _LONGEST_LINE),
+        reason=preview_line(message.reason, _LONGEST_LINE),
+        key=preview_line(message.key or b"", _LONGEST_LINE),
+        value=preview_text(message.value or b""),
+        size=len(message.value or b"") if omitted_size is None else omitted_size,
+        is_whole=omitted_size is None,
         replayed=None,
     )
 
 
-def in_utc(at: datetime) -> datetime:
+def to_utc(at: datetime) -> datetime:
     """Whatever somebody wrote; the first and the last day of all time cannot be converted."""
     try:
         return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
@@ -205,11 +205,11 @@ def in_utc(at: datetime) -> datetime:
         return at.replace(tzinfo=UTC)
 
 
-def _named(settings: KafkaSettings, name: str) -> str:
+def _unprefixed(settings: KafkaSettings, name: str) -> str:
     """Without what this installation puts before its names."""
     return name.removeprefix(settings.topic_prefix)
 
 
-def _id(content: DeadLetter) -> UUID:
-    at = content.at.isoformat()
-    return uuid5(_IDS, f"{content.topic}/{content.partition}/{content.offset}/{content.group}/{at}")
+def _id(message: DeadLetter) -> UUID:
+    at = message.at.isoformat()
+    return uuid5(_ID_NAMESPACE, f"{message.topic}/{message.partition}/{message.offset}/{message.group}/{at}")

@@ -14,18 +14,18 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.domain.audit_log import Action, Actor, Details, record
-from shared.domain.dead_letters.queries import Found, opened
+from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
+from shared.domain.dead_letters.queries import StoredDeadLetter, parse_dead_letter
 from shared.domain.dead_letters.republish import (
-    OriginRefusedError,
-    Postman,
-    look_for_open,
-    open_ones,
-    origins,
-    postman,
-    replay_found,
+    DeadLetterPublisher,
+    OriginNotConsumedError,
+    count_replayable,
+    open_publisher,
+    replay_stored,
+    replayable_topics,
+    select_replayable,
 )
-from shared.domain.dead_letters.topic_tail import looking_into
+from shared.domain.dead_letters.topic_reader import open_topic_reader
 from shared.domain.topics import DEAD_LETTERS
 from shared.platform.database.pool import Database
 from shared.platform.errors import RefusedError
@@ -42,7 +42,7 @@ IDLE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ReplayRun:
     id: UUID
     actor: str
     origin: str | None
@@ -58,7 +58,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _UnderWay:
+class _ActiveRun:
     id: UUID
     actor: str
     origin: str | None
@@ -67,7 +67,7 @@ class _UnderWay:
 
 
 @dataclass(slots=True)
-class _Progress:
+class _BatchProgress:
     processed_offset: int
     replayed: int = 0
     refused: int = 0
@@ -79,15 +79,15 @@ class NothingToReplayError(RefusedError):
         super().__init__("there is no dead letter that could be replayed and has not been")
 
 
-class ReplayingAlreadyError(RefusedError):
+class ReplayInProgressError(RefusedError):
     """One at a time."""
 
-    def __init__(self, under_way: UUID) -> None:
+    def __init__(self, active_run_id: UUID) -> None:
         super().__init__("dead letters are being replayed already; wait until that has ended, or stop it")
-        self.under_way = under_way
+        self.active_run_id = active_run_id
 
 
-class RunNotFoundError(RefusedError):
+class ReplayRunNotFoundError(RefusedError):
     def __init__(self, run_id: UUID) -> None:
         super().__init__(f"there is no replay {run_id}")
 
@@ -98,8 +98,8 @@ from dead_letter_bulk_replays where id = %s"""
 _LATEST = """
 select id, actor, origin, found, replayed, refused, created_at, finished_at, outcome
 from dead_letter_bulk_replays order by created_at desc limit 1"""
-_UNDER_WAY = "select id from dead_letter_bulk_replays where finished_at is null"
-_BEGIN = """
+_SELECT_ACTIVE = "select id from dead_letter_bulk_replays where finished_at is null"
+_INSERT = """
 insert into dead_letter_bulk_replays (id, actor, origin, final_offset, found)
 values (%(id)s, %(actor)s, %(origin)s, %(last)s, %(found)s) on conflict do nothing"""
 _STOP = """
@@ -115,60 +115,60 @@ set processed_offset = %(processed_offset)s, replayed = replayed + %(replayed)s,
 where id = %(id)s"""
 
 
-def begin_run(
+def start_replay_run(
     connection: Connection[Any], settings: KafkaSettings, run_id: UUID, origin: str | None, actor: Actor
-) -> Run:
+) -> ReplayRun:
     """`run_id` names the wish: who asks twice with one id gets the first. It counts first, which takes a while where
     there are many; of very many a run takes the oldest."""
-    if origin is not None and origin not in origins():
-        raise OriginRefusedError(origin)
-    known = _find(connection, run_id)
+    if origin is not None and origin not in replayable_topics():
+        raise OriginNotConsumedError(origin)
+    known = _find_run(connection, run_id)
     if known is not None:
         return known
-    _refuse_second(connection)
-    seen = look_for_open(connection, settings, origin)
+    _check_no_active_run(connection)
+    seen = count_replayable(connection, settings, origin)
     if seen.count == 0:
         raise NothingToReplayError
     values = {"id": run_id, "actor": actor.name, "origin": origin, "last": seen.last, "found": seen.count}
-    if connection.execute(_BEGIN, values).rowcount == 0:
-        known = _find(connection, run_id)
+    if connection.execute(_INSERT, values).rowcount == 0:
+        known = _find_run(connection, run_id)
         if known is not None:
             return known
-        _refuse_second(connection)
+        _check_no_active_run(connection)
     else:
-        details: Details = {"run": str(run_id), "topic": origin, "count": seen.count}
-        record(connection, actor, Action.LETTERS_REPLAYED, details=details)
-    return get_run(connection, run_id)
+        details: AuditDetails = {"run": str(run_id), "topic": origin, "count": seen.count}
+        add_audit_entry(connection, actor, Action.DEAD_LETTERS_REPLAYED, details=details)
+    return get_replay_run(connection, run_id)
 
 
-def get_run(connection: Connection[Any], run_id: UUID) -> Run:
-    found = _find(connection, run_id)
+def get_replay_run(connection: Connection[Any], run_id: UUID) -> ReplayRun:
+    found = _find_run(connection, run_id)
     if found is None:
-        raise RunNotFoundError(run_id)
+        raise ReplayRunNotFoundError(run_id)
     return found
 
 
-def latest_run(connection: Connection[Any]) -> Run | None:
-    with connection.cursor(row_factory=class_row(Run)) as cursor:
+def latest_replay_run(connection: Connection[Any]) -> ReplayRun | None:
+    with connection.cursor(row_factory=class_row(ReplayRun)) as cursor:
         return cursor.execute(_LATEST).fetchone()
 
 
-def stop_run(connection: Connection[Any], run_id: UUID, actor: Actor) -> bool:
+def stop_replay_run(connection: Connection[Any], run_id: UUID, actor: Actor) -> bool:
     """False: it had ended before."""
     if connection.execute(_STOP, (run_id,)).rowcount == 0:
-        get_run(connection, run_id)
+        get_replay_run(connection, run_id)
         return False
-    details: Details = {"run": str(run_id), "count": get_run(connection, run_id).replayed}
-    record(connection, actor, Action.REPLAYING_STOPPED, details=details)
+    details: AuditDetails = {"run": str(run_id), "count": get_replay_run(connection, run_id).replayed}
+    add_audit_entry(connection, actor, Action.REPLAY_STOPPED, details=details)
     return True
 
 
-def work_a_batch(database: Database, settings: KafkaSettings) -> float:
+def replay_batch(database: Database, settings: KafkaSettings) -> float:
     """A few letters of the run that is under way; returns in how many seconds it wants to be called again. When Kafka
     goes away in the middle, what was put back is written down, and KafkaUnavailableError raised."""
     began = monotonic()
     with database.transaction() as connection:
-        with connection.cursor(row_factory=class_row(_UnderWay)) as cursor:
+        with connection.cursor(row_factory=class_row(_ActiveRun)) as cursor:
             run = cursor.execute(_CLAIM).fetchone()
         if run is None:
             return IDLE_S
@@ -186,13 +186,15 @@ def work_a_batch(database: Database, settings: KafkaSettings) -> float:
     return max(0.0, BATCH_EVERY_S - (monotonic() - began))
 
 
-def _replay_next(connection: Connection[Any], settings: KafkaSettings, run: _UnderWay) -> _Progress:
+def _replay_next(connection: Connection[Any], settings: KafkaSettings, run: _ActiveRun) -> _BatchProgress:
     deadline = monotonic() + _BATCH_LIMIT_S
-    progress = _Progress(run.processed_offset)
-    with looking_into(settings, DEAD_LETTERS) as tail:
-        records = tail.following(run.processed_offset + 1, run.final_offset + 1, BATCH)
-    still_open = open_ones(connection, settings, [opened(one) for one in records], run.origin)
-    with postman(settings) as one:
+    progress = _BatchProgress(run.processed_offset)
+    with open_topic_reader(settings, DEAD_LETTERS) as reader:
+        records = reader.read_from(run.processed_offset + 1, run.final_offset + 1, BATCH)
+    still_open = select_replayable(
+        connection, settings, [parse_dead_letter(one) for one in records], run.origin
+    )
+    with open_publisher(settings) as one:
         for letter in still_open:
             try:
                 _replay_one(connection, one, letter, run, progress)
@@ -208,21 +210,25 @@ def _replay_next(connection: Connection[Any], settings: KafkaSettings, run: _Und
 
 
 def _replay_one(
-    connection: Connection[Any], one: Postman, letter: Found, run: _UnderWay, progress: _Progress
+    connection: Connection[Any],
+    one: DeadLetterPublisher,
+    letter: StoredDeadLetter,
+    run: _ActiveRun,
+    progress: _BatchProgress,
 ) -> None:
     try:
-        progress.replayed += replay_found(connection, one, letter, Actor(run.actor), run.id)
+        progress.replayed += replay_stored(connection, one, letter, Actor(run.actor), run.id)
     except RefusedError as error:
         _log.warning("dead letter %s could not be replayed: %s", letter.id, error)
         progress.refused += 1
 
 
-def _refuse_second(connection: Connection[Any]) -> None:
-    row = connection.execute(_UNDER_WAY).fetchone()
+def _check_no_active_run(connection: Connection[Any]) -> None:
+    row = connection.execute(_SELECT_ACTIVE).fetchone()
     if row is not None:
-        raise ReplayingAlreadyError(row[0])
+        raise ReplayInProgressError(row[0])
 
 
-def _find(connection: Connection[Any], run_id: UUID) -> Run | None:
-    with connection.cursor(row_factory=class_row(Run)) as cursor:
+def _find_run(connection: Connection[Any], run_id: UUID) -> ReplayRun | None:
+    with connection.cursor(row_factory=class_row(ReplayRun)) as cursor:
         return cursor.execute(_GET, (run_id,)).fetchone()

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4, uuid5
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.domain.audit_log import Action, Actor, Details, record
+from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from shared.domain.deliveries.pause import check_can_send
 from shared.domain.deliveries.try_results import FACET_SQL, matching_facets
 from shared.platform.database.index_order import read_in_order
@@ -250,10 +250,12 @@ def resend_all_exhausted(
 
 
 def _note(connection: Connection[Any], actor: Actor, application_id: UUID, bulk: BulkResend) -> None:
-    details: Details = {
+    details: AuditDetails = {
         "resend": str(bulk.id),
         "count": bulk.found if bulk.is_count_exact else f">{bulk.found}",
         "from": bulk.since.isoformat(timespec="minutes"),
         "until": bulk.until.isoformat(timespec="minutes"),
     }
-    record(connection, actor, Action.FAILED_DELIVERIES_RESENT, application_id=application_id, details=details)
+    add_audit_entry(
+        connection, actor, Action.FAILED_DELIVERIES_RESENT, application_id=application_id, details=details
+    )

@@ -9,9 +9,9 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import dict_row
 
-from shared.domain.dead_letters.preview import readable, readable_line
-from shared.domain.dead_letters.queries import in_utc
-from shared.domain.dead_letters.topic_tail import Tail, looking_into
+from shared.domain.dead_letters.preview import preview_line, preview_text
+from shared.domain.dead_letters.queries import to_utc
+from shared.domain.dead_letters.topic_reader import TopicReader, open_topic_reader
 from shared.domain.deliveries.resend import DeliveryNotFoundError
 from shared.domain.messages import DeliveryExhausted, decode
 from shared.domain.topics import WEBHOOKS_DEAD
@@ -78,10 +78,10 @@ def list_exhausted(
     connection: Connection[Any], settings: KafkaSettings, before: int | None, most: int
 ) -> ExhaustedPage:
     """Each once, though it may have been told twice."""
-    with looking_into(settings, WEBHOOKS_DEAD) as tail:
-        told = _told_before(tail, before)
-        records = tail.newest(before, most)
-        next_before = records[-1].offset if records and records[-1].offset > tail.first else None
+    with open_topic_reader(settings, WEBHOOKS_DEAD) as reader:
+        told = _told_before(reader, before)
+        records = reader.read_newest(before, most)
+        next_before = records[-1].offset if records and records[-1].offset > reader.first_offset else None
     listed: dict[UUID, tuple[int, DeliveryExhausted]] = {}
     for one in records:
         message = _message(one)
@@ -90,7 +90,7 @@ def list_exhausted(
     known = _look(connection, list(listed))
     return ExhaustedPage(
         [
-            replace(known[delivery], offset=offset, at=in_utc(message.at))
+            replace(known[delivery], offset=offset, at=to_utc(message.at))
             if delivery in known
             else _gone(offset, message)
             for delivery, (offset, message) in listed.items()
@@ -107,11 +107,11 @@ def get_exhausted(connection: Connection[Any], delivery_id: UUID) -> ExhaustedDe
     return known
 
 
-def _told_before(tail: Tail, before: int | None) -> set[UUID]:
+def _told_before(reader: TopicReader, before: int | None) -> set[UUID]:
     """What the pages before this one may have listed."""
     if before is None:
         return set()
-    messages = map(_message, tail.following(before, before + _TOLD_AGAIN_WITHIN, _TOLD_AGAIN_WITHIN))
+    messages = map(_message, reader.read_from(before, before + _TOLD_AGAIN_WITHIN, _TOLD_AGAIN_WITHIN))
     return {message.id for message in messages if message is not None}
 
 
@@ -140,12 +140,12 @@ def _exhausted(row: dict[str, Any]) -> ExhaustedDelivery:
         application=row["application"],
         merchant=row["merchant"],
         event=row["event"],
-        url=readable_line(without_query(row["url"]), _LONGEST_URL),
+        url=preview_line(without_query(row["url"]), _LONGEST_URL),
         status=row["status"],
         tries=row["tries"],
         last_status_code=row["last_status_code"],
         last_failure=row["last_failure"],
-        last_answer=readable(bytes(row["answer"])) if row["answer"] else None,
+        last_answer=preview_text(bytes(row["answer"])) if row["answer"] else None,
         resent_at=row["resent_at"],
     )
 
@@ -154,7 +154,7 @@ def _gone(offset: int, message: DeliveryExhausted) -> ExhaustedDelivery:
     return ExhaustedDelivery(
         delivery_id=message.id,
         offset=offset,
-        at=in_utc(message.at),
+        at=to_utc(message.at),
         application_id=message.application_id,
         application=None,
         merchant=None,

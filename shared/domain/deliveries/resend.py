@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from shared.domain.audit_log import Action, Actor, record
+from shared.domain.audit_log import Action, Actor, add_audit_entry
 from shared.domain.deliveries.pause import check_can_send
 from shared.domain.topics import WEBHOOKS_RESEND
 from shared.platform.errors import RefusedError
@@ -55,7 +55,7 @@ def resend_exhausted(connection: Connection[Any], delivery_id: UUID, resend_id: 
     """`resend_id` names the wish. Asking twice with one id sends once; the second time it returns False."""
     if not request_resend(connection, delivery_id, resend_id):
         return False
-    record(
+    add_audit_entry(
         connection,
         actor,
         Action.DELIVERY_RESENT,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import expect
 
-from shared.domain.applications.provider_accounts import Adapter, set_provider
+from shared.domain.applications.provider_accounts import ProviderName, set_provider_account
 from shared.domain.payment_methods import PaymentMethod
 from tests.browser import Visitors
 from tests.checkout.browser import words
@@ -32,12 +32,12 @@ def bank_pages(world: CheckoutWorld, plutu: PlutuStandIn) -> Iterator[CheckoutWo
     """The checkout's pages, where cards are paid through Plutu."""
     world.settings = replace(world.settings, checkout=replace(world.settings.checkout, plutu_url=plutu.url))
     with world.database.transaction() as connection:
-        set_provider(
+        set_provider_account(
             connection,
             world.box,
             world.application.id,
             PaymentMethod.CARD,
-            adapter=Adapter.PLUTU,
+            provider=ProviderName.PLUTU,
             credentials=CREDENTIALS,
         )
     with serving(world):

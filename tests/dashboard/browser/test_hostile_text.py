@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from shared.domain.accounts.roles import Role
-from shared.domain.audit_log import Action, Actor, record
+from shared.domain.audit_log import Action, Actor, add_audit_entry
 from shared.domain.intents.states import IntentStatus
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.dashboard.browser.words import DIRECTIONS, LANGUAGES
@@ -71,7 +71,7 @@ def _poison(pages: DashboardWorld) -> tuple[Merchant, BusyShop, list[str]]:
 
 def _poison_audit_log(pages: DashboardWorld, merchant_id: UUID, application_id: UUID) -> None:
     with pages.database.transaction() as connection:
-        record(
+        add_audit_entry(
             connection,
             Actor(HOSTILE, address="192.0.2.7"),
             Action.APPLICATION_RENAMED,

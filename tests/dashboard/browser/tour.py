@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from services.dashboard.people.invitations import invite
 from services.scheduler.jobs.bulk_resends import BulkResends
 from shared.domain.accounts.roles import Role
-from shared.domain.applications.merchants import make_merchant
+from shared.domain.applications.merchants import create_merchant
 from tests.dashboard.browser.colleague import Colleague
 from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.world import PASSWORD, DashboardWorld
@@ -21,7 +21,7 @@ MERCHANT = "Sahara Books"
 def every_page(world: DashboardWorld, tab: Colleague) -> Iterator[str]:
     """The name of each, while the tab shows it. The tab has to expect what is EXPECTED."""
     with world.database.transaction() as connection:
-        merchant_id = make_merchant(connection, MERCHANT)
+        merchant_id = create_merchant(connection, MERCHANT)
     yield from _before_signing_in(world, tab, merchant_id)
     yield from _of_a_first_application(tab)
     shop = open_busy_shop(world, merchant_id)

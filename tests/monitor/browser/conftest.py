@@ -10,7 +10,7 @@ from tests.browser import Visitors
 from tests.monitor.browser.troubled_house import TroubledHouse
 from tests.monitor.browser.watcher import Watchers
 from tests.monitor.world import MonitorWorld
-from tests.shared.domain.dead_letters.graveyard import Graveyard
+from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 
 
 @pytest.fixture
@@ -23,8 +23,8 @@ def pages(world: MonitorWorld) -> Iterator[MonitorWorld]:
 
 
 @pytest.fixture
-def house(pages: MonitorWorld, graveyard: Graveyard) -> TroubledHouse:
-    return TroubledHouse(pages, graveyard)
+def house(pages: MonitorWorld, dead_letter_topic: DeadLetterTopic) -> TroubledHouse:
+    return TroubledHouse(pages, dead_letter_topic)
 
 
 @pytest.fixture

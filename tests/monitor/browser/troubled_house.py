@@ -7,7 +7,7 @@ from types import MappingProxyType
 from uuid import UUID, uuid4
 
 from shared.domain.audit_log import Actor
-from shared.domain.dead_letters.replays import begin_run
+from shared.domain.dead_letters.replays import start_replay_run
 from shared.domain.deliveries.bulk_resend import resend_all_exhausted
 from shared.domain.messages import DeliveryExhausted, encode
 from shared.domain.topics import WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
@@ -17,16 +17,16 @@ from tests.monitor.needy_payments import NeedyPayments
 from tests.monitor.rows import make_event
 from tests.monitor.topic_records import Records
 from tests.monitor.world import MonitorWorld
-from tests.shared.domain.dead_letters.graveyard import Graveyard
+from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 
 LONG = "مكتبة بنغازي " + "W" * 120
 _SOMEBODY = Actor("operator somebody@example.ly")
 
 
 class TroubledHouse:
-    def __init__(self, world: MonitorWorld, graveyard: Graveyard) -> None:
+    def __init__(self, world: MonitorWorld, dead_letter_topic: DeadLetterTopic) -> None:
         self.world = world
-        self.graveyard = graveyard
+        self.dead_letter_topic = dead_letter_topic
         _, application = world.make_application(LONG)
         self.application = application.id
         self.deliveries = Deliveries(world.database, self.application)
@@ -91,14 +91,15 @@ class TroubledHouse:
         self.deliveries.add_try(made, 9, 500, answer=b"<h1>Internal Server Error</h1> " * 40)
         self.deliveries.make("pending", 500, tries=3)
         told = [DeliveryExhausted(one, self.application, datetime.now(UTC)) for one in (made, uuid4())]
-        self.graveyard.put(WEBHOOKS_DEAD, [(str(one.id).encode(), encode(one)) for one in told])
+        self.dead_letter_topic.put(WEBHOOKS_DEAD, [(str(one.id).encode(), encode(one)) for one in told])
         return made
 
     def _bury(self) -> None:
         reason = f"failed 3 times: KeyError('{'x' * 200}')"
         hostile = b'{"note": "<script>alert(1)</script>", "long": "%s"}' % (b"v" * 500)
-        self.graveyard.bury(
-            self.graveyard.letter(hostile, reason=reason, key=b"k" * 200), self.graveyard.letter(b"\xff")
+        self.dead_letter_topic.bury(
+            self.dead_letter_topic.letter(hostile, reason=reason, key=b"k" * 200),
+            self.dead_letter_topic.letter(b"\xff"),
         )
 
     def _look(self) -> None:
@@ -114,7 +115,7 @@ class TroubledHouse:
     def _replay_many(self) -> UUID:
         """Nobody works it off."""
         with self.world.database.transaction() as connection:
-            return begin_run(connection, self.world.settings.kafka, uuid4(), None, _SOMEBODY).id
+            return start_replay_run(connection, self.world.settings.kafka, uuid4(), None, _SOMEBODY).id
 
     def _resend_many(self) -> UUID:
         """Nobody works it off either."""

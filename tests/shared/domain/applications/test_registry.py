@@ -7,7 +7,7 @@ import pytest
 from shared.domain.applications.errors import (
     ApplicationExistsError,
     ApplicationNotFoundError,
-    NameNotAllowedError,
+    InvalidNameError,
 )
 from shared.domain.applications.registry import (
     NewApplication,
@@ -16,7 +16,7 @@ from shared.domain.applications.registry import (
     rename_application,
     set_webhook_url,
 )
-from shared.domain.applications.webhook_secrets import open_webhook_secret
+from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
@@ -37,7 +37,7 @@ def test_an_application_is_made_with_all_it_needs(
         ("api_key", made.api_key[:9], hash_of(made.api_key)),
     ]
     with database.transaction() as connection:
-        assert open_webhook_secret(connection, box, made.id, 1).text == made.webhook_secret
+        assert decrypt_webhook_secret(connection, box, made.id, 1).text == made.webhook_secret
         (application,) = list_applications(connection)
     assert (application.id, application.name, application.merchant_name) == (made.id, "متجر", "متجر")
     assert application.methods == (PaymentMethod.SADAD,)
@@ -100,9 +100,9 @@ def test_the_webhook_url_is_set_and_removed(database: Database, create: Create, 
 )
 def test_a_name_that_is_none_is_refused(create: Create, rows: Rows, name: str, told: str) -> None:
     """Of an application and of a merchant, before anything is written."""
-    with pytest.raises(NameNotAllowedError, match=f"application's name .*{told}"):
+    with pytest.raises(InvalidNameError, match=f"application's name .*{told}"):
         create(name)
-    with pytest.raises(NameNotAllowedError, match=f"merchant's name .*{told}"):
+    with pytest.raises(InvalidNameError, match=f"merchant's name .*{told}"):
         create("shop", name)
     assert rows("select count(*) from merchants") == [(0,)]
 
@@ -135,5 +135,5 @@ def test_an_application_is_renamed(database: Database, create: Create, rows: Row
         with database.transaction() as connection:
             assert (rename_application(connection, made.id, name) is not None) is changes
     assert rows("select name from applications order by id") == [("متجر",), ("other",)]
-    with pytest.raises(NameNotAllowedError), database.transaction() as connection:
+    with pytest.raises(InvalidNameError), database.transaction() as connection:
         rename_application(connection, made.id, "a\x00")

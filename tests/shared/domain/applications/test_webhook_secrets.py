@@ -12,8 +12,8 @@ from shared.domain.applications.errors import (
 )
 from shared.domain.applications.webhook_secrets import (
     WebhookSecret,
-    current_version,
-    open_webhook_secret,
+    current_secret_version,
+    decrypt_webhook_secret,
     roll_webhook_secret,
 )
 from shared.platform.database.pool import Database
@@ -28,7 +28,7 @@ def _roll(database: Database, box: SecretBox, application_id: UUID) -> WebhookSe
 
 def _open(database: Database, box: SecretBox, application_id: UUID, version: int) -> str:
     with database.transaction() as connection:
-        return open_webhook_secret(connection, box, application_id, version).text
+        return decrypt_webhook_secret(connection, box, application_id, version).text
 
 
 def test_a_roll_makes_the_next_version_current(
@@ -87,12 +87,12 @@ def test_what_is_current_is_told_without_the_secret(
     made = create()
     _roll(database, box, made.id)
     with database.cursor() as cursor:
-        current = current_version(cursor, made.id)
+        current = current_secret_version(cursor, made.id)
         assert current is not None
         assert [(current.number, current.since)] == rows(
             "select version, created_at from webhook_secrets where version = 2"
         )
-        assert current_version(cursor, application_id) is None
+        assert current_secret_version(cursor, application_id) is None
 
 
 def test_a_roll_that_fails_leaves_the_old_secret_current(

@@ -4,9 +4,9 @@ import pytest
 
 from shared.platform.database.pool import Database
 from shared.platform.settings import KafkaSettings
-from tests.shared.domain.dead_letters.graveyard import Graveyard
+from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 
 
 @pytest.fixture
-def graveyard(database: Database, all_topics: KafkaSettings) -> Graveyard:
-    return Graveyard(database, all_topics)
+def dead_letter_topic(database: Database, all_topics: KafkaSettings) -> DeadLetterTopic:
+    return DeadLetterTopic(database, all_topics)

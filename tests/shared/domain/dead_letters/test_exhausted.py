@@ -13,7 +13,7 @@ from shared.domain.topics import WEBHOOKS_DEAD
 from shared.platform.database.pool import Database
 from shared.platform.errors import RefusedError
 from tests.dashboard.made_deliveries import Deliveries
-from tests.shared.domain.dead_letters.graveyard import AMAL, BEGINNING, Graveyard
+from tests.shared.domain.dead_letters.dead_letter_topic import AMAL, BEGINNING, DeadLetterTopic
 
 HOUR = timedelta(hours=1)
 
@@ -25,44 +25,44 @@ def deliveries(database: Database, application_id: UUID) -> Deliveries:
     return made
 
 
-def told(graveyard: Graveyard, deliveries: Deliveries, *ids: UUID) -> None:
+def told(dead_letter_topic: DeadLetterTopic, deliveries: Deliveries, *ids: UUID) -> None:
     """As the webhook service tells that they are dead."""
     records = [
         (str(id_).encode(), encode(DeliveryExhausted(id_, deliveries.application_id, BEGINNING)))
         for id_ in ids
     ]
-    graveyard.put(WEBHOOKS_DEAD, records)
+    dead_letter_topic.put(WEBHOOKS_DEAD, records)
 
 
-def page(graveyard: Graveyard, before: int | None = None, most: int = 50) -> ExhaustedPage:
-    with graveyard.database.transaction() as connection:
-        return list_exhausted(connection, graveyard.kafka, before, most)
+def page(dead_letter_topic: DeadLetterTopic, before: int | None = None, most: int = 50) -> ExhaustedPage:
+    with dead_letter_topic.database.transaction() as connection:
+        return list_exhausted(connection, dead_letter_topic.kafka, before, most)
 
 
-def listed(graveyard: Graveyard, most: int = 50) -> list[UUID]:
+def listed(dead_letter_topic: DeadLetterTopic, most: int = 50) -> list[UUID]:
     """Over all pages."""
     seen: list[UUID] = []
-    shown = page(graveyard, None, most)
+    shown = page(dead_letter_topic, None, most)
     seen += [one.delivery_id for one in shown.deliveries]
     while shown.next_before is not None:
-        shown = page(graveyard, shown.next_before, most)
+        shown = page(dead_letter_topic, shown.next_before, most)
         seen += [one.delivery_id for one in shown.deliveries]
     return seen
 
 
-def test_what_is_known_of_one(graveyard: Graveyard, deliveries: Deliveries) -> None:
+def test_what_is_known_of_one(dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
     """The same in the list and by its id; when it ended is told by the record, or by its last try."""
     failed = deliveries.make("failed", 500, tries=9)
     deliveries.add_try(failed, 8, 503, answer=b"earlier")
     deliveries.add_try(failed, 9, 500, answer=b"token=hushhush \x1b[2J <b>")
-    told(graveyard, deliveries, failed)
-    (one,) = page(graveyard).deliveries
+    told(dead_letter_topic, deliveries, failed)
+    (one,) = page(dead_letter_topic).deliveries
     assert (one.delivery_id, one.offset, one.at) == (failed, 0, BEGINNING)
     assert (one.application, one.merchant) == ("shop", "Tripoli Coffee")
     assert (one.event, one.status, one.tries) == ("payment_intent.succeeded", "failed", 9)
     assert (one.last_status_code, one.last_failure, one.resent_at) == (500, None, None)
     assert one.last_answer == "token=[redacted] ␛[2J <b>"
-    with graveyard.database.transaction() as connection:
+    with dead_letter_topic.database.transaction() as connection:
         alone = get_exhausted(connection, failed)
     assert (alone.offset, alone.last_answer, alone.application_id) == (
         None,
@@ -81,24 +81,24 @@ def test_what_is_known_of_one(graveyard: Graveyard, deliveries: Deliveries) -> N
     ],
 )
 def test_a_url_is_shown_without_what_may_be_secret(
-    graveyard: Graveyard, deliveries: Deliveries, url: str, shown: str
+    dead_letter_topic: DeadLetterTopic, deliveries: Deliveries, url: str, shown: str
 ) -> None:
     failed = deliveries.make("failed", 500, tries=9)
     deliveries.run("update webhook_deliveries set url = %s", (url,))
-    with graveyard.database.transaction() as connection:
+    with dead_letter_topic.database.transaction() as connection:
         assert get_exhausted(connection, failed).url == shown
 
 
-def test_what_became_of_it_since(graveyard: Graveyard, deliveries: Deliveries) -> None:
+def test_what_became_of_it_since(dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
     """Resent and well; asked for; and of a month that PostgreSQL has dropped."""
     well = deliveries.make("succeeded", 200, tries=9)
     deliveries.add_try(well, 10, 200, is_resend=True)
     asked = deliveries.make("failed", None, failure="timeout", tries=9)
     gone = uuid4()
-    told(graveyard, deliveries, well, asked, gone)
-    with graveyard.database.transaction() as connection:
+    told(dead_letter_topic, deliveries, well, asked, gone)
+    with dead_letter_topic.database.transaction() as connection:
         assert resend_exhausted(connection, asked, uuid4(), AMAL)
-    by_id = {one.delivery_id: one for one in page(graveyard).deliveries}
+    by_id = {one.delivery_id: one for one in page(dead_letter_topic).deliveries}
     assert (by_id[well].status, by_id[well].last_answer) == ("succeeded", "ok")
     assert by_id[well].resent_at is not None
     assert (by_id[asked].status, by_id[asked].last_failure) == ("failed", "timeout")
@@ -107,44 +107,49 @@ def test_what_became_of_it_since(graveyard: Graveyard, deliveries: Deliveries) -
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 50])
-def test_told_twice_listed_once(graveyard: Graveyard, deliveries: Deliveries, most: int) -> None:
+def test_told_twice_listed_once(
+    dead_letter_topic: DeadLetterTopic, deliveries: Deliveries, most: int
+) -> None:
     """On one page or on two, and whatever else lies there."""
     first, second, third = deliveries.make_many(3, "failed", 500, tries=9)
-    told(graveyard, deliveries, first, second, first)
-    graveyard.put(WEBHOOKS_DEAD, [(None, b"\xff"), (None, None)])
-    told(graveyard, deliveries, third, second, third)
-    assert listed(graveyard, most) == [third, second, first]
+    told(dead_letter_topic, deliveries, first, second, first)
+    dead_letter_topic.put(WEBHOOKS_DEAD, [(None, b"\xff"), (None, None)])
+    told(dead_letter_topic, deliveries, third, second, third)
+    assert listed(dead_letter_topic, most) == [third, second, first]
 
 
-def test_none(graveyard: Graveyard) -> None:
-    assert page(graveyard) == ExhaustedPage([], None)
-    with graveyard.database.transaction() as connection, pytest.raises(DeliveryNotFoundError):
+def test_none(dead_letter_topic: DeadLetterTopic) -> None:
+    assert page(dead_letter_topic) == ExhaustedPage([], None)
+    with dead_letter_topic.database.transaction() as connection, pytest.raises(DeliveryNotFoundError):
         get_exhausted(connection, uuid4())
 
 
-def test_one_wish_is_met_once(graveyard: Graveyard, deliveries: Deliveries) -> None:
+def test_one_wish_is_met_once(dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
     """And is in the audit log of its merchant, once."""
     failed, wish = deliveries.make("failed", 500, tries=9), uuid4()
     for is_new in (True, False):
-        with graveyard.database.transaction() as connection:
+        with dead_letter_topic.database.transaction() as connection:
             assert resend_exhausted(connection, failed, wish, AMAL) is is_new
     assert deliveries.in_line() == [str(failed)]
-    log = graveyard.rows("select action, actor, details, merchant_id is not null from audit_log")
+    log = dead_letter_topic.rows("select action, actor, details, merchant_id is not null from audit_log")
     assert log == [("delivery_resent", AMAL.name, {"delivery": str(failed)}, True)]
 
 
-def test_one_that_cannot_be_sent(graveyard: Graveyard, deliveries: Deliveries) -> None:
+def test_one_that_cannot_be_sent(dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
     failed = deliveries.make("failed", 500, tries=9)
     deliveries.run("update applications set webhook_url = null")
-    with pytest.raises(RefusedError, match="no webhook URL"), graveyard.database.transaction() as connection:
+    with (
+        pytest.raises(RefusedError, match="no webhook URL"),
+        dead_letter_topic.database.transaction() as connection,
+    ):
         resend_exhausted(connection, failed, uuid4(), AMAL)
-    assert not graveyard.actions()
+    assert not dead_letter_topic.actions()
 
 
 class TestResendingAll:
     """One bulk resend for each application that has failed deliveries in the period and can be sent to."""
 
-    def test_who_has_and_who_can(self, graveyard: Graveyard, deliveries: Deliveries) -> None:
+    def test_who_has_and_who_can(self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
         paused, without_url, well, long_ago = (self._application(deliveries, name) for name in "pwlo")
         deliveries.run("update applications set webhooks_paused_at = now() where name = 'p'")
         deliveries.run("update applications set webhook_url = null where name = 'w'")
@@ -154,29 +159,35 @@ class TestResendingAll:
         deliveries.make("succeeded", application_id=well)
         deliveries.make("failed", 500, is_test=True, application_id=well)
         deliveries.make("failed", 500, ago=10 * HOUR, application_id=long_ago)
-        begun, refused = self._resend(graveyard)
+        begun, refused = self._resend(dead_letter_topic)
         assert [(found, name) for found, name in begun] == [(3, "shop")]
         assert {name: why.split(";")[0] for name, why in refused} == {
             "p": "an operator has paused this application's webhooks",
             "w": "the application has no webhook URL",
         }
-        assert graveyard.rows("select application_id, found from bulk_resends") == [
+        assert dead_letter_topic.rows("select application_id, found from bulk_resends") == [
             (deliveries.application_id, 3)
         ]
-        assert [action for action, _ in graveyard.actions()] == ["failed_deliveries_resent"]
+        assert [action for action, _ in dead_letter_topic.actions()] == ["failed_deliveries_resent"]
 
-    def test_the_same_wish_twice(self, graveyard: Graveyard, deliveries: Deliveries) -> None:
+    def test_the_same_wish_twice(self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
         """Begins once; another wish is told that it is under way."""
         deliveries.make("failed", 500, tries=9)
         wish = uuid4()
-        assert self._resend(graveyard, wish) == self._resend(graveyard, wish) == ([(1, "shop")], [])
-        begun, ((name, why),) = self._resend(graveyard)
+        assert (
+            self._resend(dead_letter_topic, wish)
+            == self._resend(dead_letter_topic, wish)
+            == ([(1, "shop")], [])
+        )
+        begun, ((name, why),) = self._resend(dead_letter_topic)
         assert (begun, name) == ([], "shop")
         assert "being resent already" in why
-        assert len(graveyard.actions()) == len(graveyard.rows("select from bulk_resends")) == 1
+        assert (
+            len(dead_letter_topic.actions()) == len(dead_letter_topic.rows("select from bulk_resends")) == 1
+        )
 
     def test_more_applications_than_time_are_gone_on_with(
-        self, graveyard: Graveyard, deliveries: Deliveries, monkeypatch: pytest.MonkeyPatch
+        self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """After an outage of ours thousands may have failed ones; each asking begins some more of them."""
         monkeypatch.setattr("shared.domain.deliveries.bulk_resend._TIME_LIMIT_S", -1.0)
@@ -185,20 +196,20 @@ class TestResendingAll:
         now = datetime.now(UTC)
         answers = []
         for _ in range(2):
-            with graveyard.database.transaction() as connection:
+            with dead_letter_topic.database.transaction() as connection:
                 answers.append(resend_all_exhausted(connection, now - HOUR, now + HOUR, AMAL))
         assert [[one.application for one in answer.begun] for answer in answers] == [["shop"], ["another"]]
         assert [answer.is_all for answer in answers] == [False, True]
 
-    def test_none_has_failed(self, graveyard: Graveyard, deliveries: Deliveries) -> None:
+    def test_none_has_failed(self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
         deliveries.make("succeeded")
-        assert self._resend(graveyard) == ([], [])
+        assert self._resend(dead_letter_topic) == ([], [])
 
     def _resend(
-        self, graveyard: Graveyard, wish: UUID | None = None
+        self, dead_letter_topic: DeadLetterTopic, wish: UUID | None = None
     ) -> tuple[list[tuple[int, str]], list[tuple[str, str]]]:
         now = datetime.now(UTC)
-        with graveyard.database.transaction() as connection:
+        with dead_letter_topic.database.transaction() as connection:
             answer = resend_all_exhausted(connection, now - HOUR, now + HOUR, AMAL, wish)
         return (
             [(one.bulk.found, one.application) for one in answer.begun],

@@ -10,7 +10,7 @@ from cryptography.fernet import Fernet
 from mizan.__main__ import main
 from shared.domain.accounts.members import add_member
 from shared.domain.accounts.roles import Role
-from shared.domain.applications.merchants import make_merchant
+from shared.domain.applications.merchants import create_merchant
 from shared.platform.database.pool import Database
 from shared.platform.production.demo_data import (
     MERCHANT,
@@ -93,8 +93,8 @@ def test_each_part_is_enough(demo: dict[str, str], database: Database, statement
 def test_no_merchant_can_keep_production_from_starting(database: Database) -> None:
     """Whoever invites somebody under the demo's address; nor is a merchant a demo who is only called so."""
     with database.transaction() as connection:
-        add_member(connection, make_merchant(connection, "Tripoli Coffee"), OWNER, Role.VIEWER, None)
-        add_member(connection, make_merchant(connection, MERCHANT), "anna@example.ly", Role.OWNER, None)
+        add_member(connection, create_merchant(connection, "Tripoli Coffee"), OWNER, Role.VIEWER, None)
+        add_member(connection, create_merchant(connection, MERCHANT), "anna@example.ly", Role.OWNER, None)
     assert _found(database) is None
 
 

@@ -20,73 +20,73 @@ from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 
 _T = TypeVar("_T")
-_PATIENCE_S = 4.0
+_TIMEOUT_S = 4.0
 _STEP = 25
 """So many offsets at first: reading goes forwards only, and each record may have two megabytes."""
 _SMALL_STEP = 512 * 1024
-_MOST_BYTES = 16 * 1024 * 1024
+_MAX_BYTES = 16 * 1024 * 1024
 _READ_AHEAD_KIB = 1024
 _LEADER_CHANGES = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class RecordCount:
     total: int
     since: int
     """How many of them came since then."""
 
 
-class Tail:
+class TopicReader:
     """One partition, for as long as somebody looks into it."""
 
     def __init__(self, consumer: Consumer, topic: str, partition: int) -> None:
         self._consumer = consumer
         self._topic = topic
         self._partition = partition
-        self.first, self.behind = self._bounds()
+        self.first_offset, self.end_offset = self._bounds()
         """The first offset that is still there, and the one that comes next."""
 
-    def newest(self, before: int | None, most: int) -> list[Record]:
-        """Newest first, those before that offset. Fewer than `most` only at the beginning, or where they are large."""
-        deadline = monotonic() + _PATIENCE_S
-        behind = self.behind if before is None else min(before, self.behind)
+    def read_newest(self, before: int | None, limit: int) -> list[Record]:
+        """Newest first, those before that offset. Fewer than `limit` only at the beginning, or where they are large."""
+        deadline = monotonic() + _TIMEOUT_S
+        end = self.end_offset if before is None else min(before, self.end_offset)
         found: list[Record] = []
         size, step = 0, _STEP
-        while behind > self.first and len(found) < most and size < _MOST_BYTES:
-            start = max(self.first, behind - step)
+        while end > self.first_offset and len(found) < limit and size < _MAX_BYTES:
+            start = max(self.first_offset, end - step)
             try:
-                records = self._between(start, behind, _MOST_BYTES - size, deadline)
+                records = self._between(start, end, _MAX_BYTES - size, deadline)
             except KafkaUnavailableError:
                 if found:
                     break
                 raise
-            taken = list(records)[len(found) - most :]
+            taken = list(records)[len(found) - limit :]
             found.extend(reversed(taken))
             size_of_step = sum(map(_size, taken))
             size += size_of_step
             step = step * 2 if size_of_step < _SMALL_STEP else step
-            behind = taken[0].offset if taken else start
+            end = taken[0].offset if taken else start
         return found
 
-    def following(self, start: int, behind: int, most: int) -> list[Record]:
-        """Oldest first, from `start` to before `behind`. Fewer than `most` only at the end, or where they are large."""
-        deadline = monotonic() + _PATIENCE_S
+    def read_from(self, start: int, end: int, limit: int) -> list[Record]:
+        """Oldest first, from `start` to before `end`. Fewer than `limit` only at the end, or where they are large."""
+        deadline = monotonic() + _TIMEOUT_S
         found: list[Record] = []
         size = 0
-        for record in self._read(max(start, self.first), min(behind, self.behind), deadline):
+        for record in self._read(max(start, self.first_offset), min(end, self.end_offset), deadline):
             found.append(record)
             size += _size(record)
-            if len(found) >= most or size >= _MOST_BYTES:
+            if len(found) >= limit or size >= _MAX_BYTES:
                 break
         return found
 
-    def at(self, offset: int) -> Record | None:
-        if not self.first <= offset < self.behind:
+    def read_at(self, offset: int) -> Record | None:
+        if not self.first_offset <= offset < self.end_offset:
             return None
-        records = self._read(offset, offset + 1, monotonic() + _PATIENCE_S)
+        records = self._read(offset, offset + 1, monotonic() + _TIMEOUT_S)
         return next(records, None)
 
-    def offset_at(self, moment: datetime) -> int:
+    def offset_at_time(self, moment: datetime) -> int:
         """Of the first record that came then or later."""
         wanted = TopicPartition(self._topic, self._partition, int(moment.timestamp() * 1000))
 
@@ -97,7 +97,7 @@ class Tail:
             return answer
 
         offset = self._answer(ask).offset
-        return offset if offset >= 0 else self.behind
+        return offset if offset >= 0 else self.end_offset
 
     def _bounds(self) -> tuple[int, int]:
         place = TopicPartition(self._topic, self._partition)
@@ -108,28 +108,28 @@ class Tail:
 
     def _answer(self, ask: Callable[[float], _T]) -> _T:
         """Asks again for a while where a partition is just changing its leader."""
-        deadline = monotonic() + _PATIENCE_S
+        deadline = monotonic() + _TIMEOUT_S
         while True:
             try:
                 return ask(max(0.1, deadline - monotonic()))
             except KafkaException as error:
                 if error.args[0].code() not in _LEADER_CHANGES or monotonic() > deadline:
-                    raise _away(self._topic, error.args[0]) from error
+                    raise _unavailable(self._topic, error.args[0]) from error
                 sleep(0.1)
 
-    def _between(self, start: int, behind: int, most_bytes: int, deadline: float) -> deque[Record]:
+    def _between(self, start: int, end: int, max_bytes: int, deadline: float) -> deque[Record]:
         """Oldest first; where they are too large together, the newest of them."""
         kept: deque[Record] = deque()
         size = 0
-        for record in self._read(start, behind, deadline):
+        for record in self._read(start, end, deadline):
             kept.append(record)
             size += _size(record)
-            while size > most_bytes and len(kept) > 1:
+            while size > max_bytes and len(kept) > 1:
                 size -= _size(kept.popleft())
         return kept
 
-    def _read(self, start: int, behind: int, deadline: float) -> Iterator[Record]:
-        if start >= behind:
+    def _read(self, start: int, end: int, deadline: float) -> Iterator[Record]:
+        if start >= end:
             return
         self._consumer.assign([TopicPartition(self._topic, self._partition, start)])
         while True:
@@ -140,17 +140,17 @@ class Tail:
             if error is not None:
                 if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                     return
-                raise _away(self._topic, error)
+                raise _unavailable(self._topic, error)
             record = Record.of(message)
-            if record.offset >= behind:
+            if record.offset >= end:
                 return
             yield record
-            if record.offset == behind - 1:
+            if record.offset == end - 1:
                 return
 
 
 @contextmanager
-def looking_into(settings: KafkaSettings, topic: Topic, partition: int = 0) -> Iterator[Tail]:
+def open_topic_reader(settings: KafkaSettings, topic: Topic, partition: int = 0) -> Iterator[TopicReader]:
     """A Tail; raises KafkaUnavailableError within seconds where Kafka or the topic is away."""
     consumer = clients.consumer(
         settings,
@@ -161,31 +161,34 @@ def looking_into(settings: KafkaSettings, topic: Topic, partition: int = 0) -> I
         fetch_wait_max_ms=50,
     )
     try:
-        yield Tail(consumer, clients.topic_name(settings, topic.name), partition)
+        yield TopicReader(consumer, clients.topic_name(settings, topic.name), partition)
     finally:
         consumer.close()
 
 
-def newest(settings: KafkaSettings, topic: Topic, before: int | None, most: int) -> list[Record]:
+def read_newest(settings: KafkaSettings, topic: Topic, before: int | None, limit: int) -> list[Record]:
     """The newest records before that offset, newest first."""
-    with looking_into(settings, topic) as tail:
-        return tail.newest(before, most)
+    with open_topic_reader(settings, topic) as reader:
+        return reader.read_newest(before, limit)
 
 
-def one_at(settings: KafkaSettings, topic: Topic, offset: int, partition: int = 0) -> Record | None:
+def read_record(settings: KafkaSettings, topic: Topic, offset: int, partition: int = 0) -> Record | None:
     """None where it is no longer there, or never was."""
-    with looking_into(settings, topic, partition) as tail:
-        return tail.at(offset)
+    with open_topic_reader(settings, topic, partition) as reader:
+        return reader.read_at(offset)
 
 
-def counts(settings: KafkaSettings, topic: Topic, since: datetime) -> Count:
-    with looking_into(settings, topic) as tail:
-        return Count(tail.behind - tail.first, tail.behind - max(tail.first, tail.offset_at(since)))
+def count_records(settings: KafkaSettings, topic: Topic, since: datetime) -> RecordCount:
+    with open_topic_reader(settings, topic) as reader:
+        return RecordCount(
+            reader.end_offset - reader.first_offset,
+            reader.end_offset - max(reader.first_offset, reader.offset_at_time(since)),
+        )
 
 
 def _size(record: Record) -> int:
     return len(record.key or b"") + len(record.value or b"")
 
 
-def _away(topic: str, error: KafkaError) -> KafkaUnavailableError:
+def _unavailable(topic: str, error: KafkaError) -> KafkaUnavailableError:
     return KafkaUnavailableError(f"{topic}: {error.str()}")

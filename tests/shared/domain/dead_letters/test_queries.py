@@ -6,18 +6,18 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from shared.domain.dead_letters.preview import TEXT_LIMIT, readable
-from shared.domain.dead_letters.queries import LetterNotFoundError, find_letter
+from shared.domain.dead_letters.preview import TEXT_LIMIT, preview_text
+from shared.domain.dead_letters.queries import DeadLetterNotFoundError, find_dead_letter
 from shared.domain.messages import encode
 from shared.domain.topics import CHECKOUT_VERIFY, DEAD_LETTERS
-from tests.shared.domain.dead_letters.graveyard import BEGINNING, Graveyard
+from tests.shared.domain.dead_letters.dead_letter_topic import BEGINNING, DeadLetterTopic
 from tests.shared.platform.kafka.harness import event
 
 
-def test_what_a_letter_tells(graveyard: Graveyard) -> None:
+def test_what_a_letter_tells(dead_letter_topic: DeadLetterTopic) -> None:
     """Names are those of this house, without what the installation puts before them."""
-    graveyard.bury(graveyard.letter(b'{"step":1,"due":null}', at=BEGINNING))
-    letter = graveyard.look()
+    dead_letter_topic.bury(dead_letter_topic.letter(b'{"step":1,"due":null}', at=BEGINNING))
+    letter = dead_letter_topic.look()
     assert (letter.offset, letter.at) == (0, BEGINNING)
     assert (letter.topic, letter.partition, letter.origin_offset) == ("webhooks.deliver", 1, 1)
     assert (letter.group, letter.reason) == ("webhooks.deliver", "failed 3 times: KeyError('x')")
@@ -25,51 +25,53 @@ def test_what_a_letter_tells(graveyard: Graveyard) -> None:
     assert (letter.size, letter.is_whole, letter.replayed) == (21, True, None)
 
 
-def test_a_letter_keeps_its_id(graveyard: Graveyard) -> None:
+def test_a_letter_keeps_its_id(dead_letter_topic: DeadLetterTopic) -> None:
     """The id is of its origin, its group and its time: another letter has another, the same one the same."""
-    first = graveyard.letter()
-    graveyard.bury(
-        first, graveyard.letter(), graveyard.letter(offset=first.offset, at=first.at, group="other")
+    first = dead_letter_topic.letter()
+    dead_letter_topic.bury(
+        first,
+        dead_letter_topic.letter(),
+        dead_letter_topic.letter(offset=first.offset, at=first.at, group="other"),
     )
-    ids = [letter.id for letter in graveyard.page().letters]
+    ids = [letter.id for letter in dead_letter_topic.page().dead_letters]
     assert len(set(ids)) == 3
-    assert ids == [letter.id for letter in graveyard.page().letters]
+    assert ids == [letter.id for letter in dead_letter_topic.page().dead_letters]
     assert {one.version for one in ids} == {5}
 
 
-def test_pages_and_origins(graveyard: Graveyard) -> None:
+def test_pages_and_origins(dead_letter_topic: DeadLetterTopic) -> None:
     """With an origin, a page is filled from as far back as it takes."""
     for _ in range(4):
-        graveyard.bury_many(1, topic=graveyard.topic_name(CHECKOUT_VERIFY))
-        graveyard.bury_many(9)
-    page = graveyard.page(most=15)
-    assert [letter.offset for letter in page.letters] == list(range(39, 24, -1))
-    rest = graveyard.page(before=page.next_before, most=50)
-    assert [letter.offset for letter in rest.letters] == list(range(24, -1, -1))
+        dead_letter_topic.bury_many(1, topic=dead_letter_topic.topic_name(CHECKOUT_VERIFY))
+        dead_letter_topic.bury_many(9)
+    page = dead_letter_topic.page(most=15)
+    assert [letter.offset for letter in page.dead_letters] == list(range(39, 24, -1))
+    rest = dead_letter_topic.page(before=page.next_before, most=50)
+    assert [letter.offset for letter in rest.dead_letters] == list(range(24, -1, -1))
     assert rest.next_before is None
-    found = graveyard.page(most=3, origin="checkout.verify")
-    assert [letter.offset for letter in found.letters] == [30, 20, 10]
-    last = graveyard.page(before=found.next_before, most=3, origin="checkout.verify")
-    assert [letter.offset for letter in last.letters] == [0]
-    assert graveyard.page(origin="webhooks.slow").letters == []
+    found = dead_letter_topic.page(most=3, origin="checkout.verify")
+    assert [letter.offset for letter in found.dead_letters] == [30, 20, 10]
+    last = dead_letter_topic.page(before=found.next_before, most=3, origin="checkout.verify")
+    assert [letter.offset for letter in last.dead_letters] == [0]
+    assert dead_letter_topic.page(origin="webhooks.slow").dead_letters == []
 
 
-def test_one_is_found_by_its_id(graveyard: Graveyard) -> None:
-    graveyard.bury_many(60)
-    wanted = graveyard.look(7)
-    with graveyard.database.transaction() as connection:
-        assert find_letter(connection, graveyard.kafka, wanted.id) == wanted
-        with pytest.raises(LetterNotFoundError):
-            find_letter(connection, graveyard.kafka, uuid4())
+def test_one_is_found_by_its_id(dead_letter_topic: DeadLetterTopic) -> None:
+    dead_letter_topic.bury_many(60)
+    wanted = dead_letter_topic.look(7)
+    with dead_letter_topic.database.transaction() as connection:
+        assert find_dead_letter(connection, dead_letter_topic.kafka, wanted.id) == wanted
+        with pytest.raises(DeadLetterNotFoundError):
+            find_dead_letter(connection, dead_letter_topic.kafka, uuid4())
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 1, 2**62])
-def test_there_is_no_such_letter(graveyard: Graveyard, offset: int) -> None:
+def test_there_is_no_such_letter(dead_letter_topic: DeadLetterTopic, offset: int) -> None:
     """Taken by retention, not there yet, or nonsense."""
-    graveyard.bury_many(1)
-    graveyard.forget_until(DEAD_LETTERS, 0, 1)
-    with pytest.raises(LetterNotFoundError, match="kept for 30 days"):
-        graveyard.look(offset)
+    dead_letter_topic.bury_many(1)
+    dead_letter_topic.forget_until(DEAD_LETTERS, 0, 1)
+    with pytest.raises(DeadLetterNotFoundError, match="kept for 30 days"):
+        dead_letter_topic.look(offset)
 
 
 @pytest.mark.parametrize(
@@ -83,10 +85,10 @@ def test_there_is_no_such_letter(graveyard: Graveyard, offset: int) -> None:
         "رقم ٠٩١٣٦٣٢٣٢٣ \u200f4242\u200f4242\u200f4242\u200f4242 api_key: hushhushhush".encode(),
     ],
 )
-def test_no_secret_is_shown(graveyard: Graveyard, value: bytes) -> None:
+def test_no_secret_is_shown(dead_letter_topic: DeadLetterTopic, value: bytes) -> None:
     """Neither in the value nor in the key or the reason."""
-    graveyard.bury(graveyard.letter(value, key=value, reason=f"unreadable: {value.decode()}"))
-    letter = graveyard.look()
+    dead_letter_topic.bury(dead_letter_topic.letter(value, key=value, reason=f"unreadable: {value.decode()}"))
+    letter = dead_letter_topic.look()
     for shown in (letter.value, letter.key, letter.reason):
         plain = "".join(character for character in shown if character.isalnum())
         assert "hushhush" not in plain
@@ -95,23 +97,25 @@ def test_no_secret_is_shown(graveyard: Graveyard, value: bytes) -> None:
         assert "[redacted]" in shown
 
 
-def test_what_would_act_on_a_terminal_is_made_visible(graveyard: Graveyard) -> None:
+def test_what_would_act_on_a_terminal_is_made_visible(dead_letter_topic: DeadLetterTopic) -> None:
     """In bytes, and in JSON where it is spelt out; and what turns the direction of writing."""
     evil = "\x1b]0;owned\x07\x1b[2J\u202e\u0085 \x00 \x7f"
     for value in (evil.encode(), b'{"x": "\\u001b[2J\\u202e\\u009b"}'):
-        graveyard.bury(graveyard.letter(value, key=value, reason=evil, topic=f"x{evil}", group=f"y{evil}"))
-    for letter in graveyard.page().letters:
+        dead_letter_topic.bury(
+            dead_letter_topic.letter(value, key=value, reason=evil, topic=f"x{evil}", group=f"y{evil}")
+        )
+    for letter in dead_letter_topic.page().dead_letters:
         for shown in (letter.value, letter.key, letter.reason, letter.topic, letter.group):
             assert all(character == "\n" or character.isprintable() for character in shown), shown
-    assert "␛[2J" in graveyard.look(0).value
+    assert "␛[2J" in dead_letter_topic.look(0).value
 
 
-def test_what_is_no_text_is_shown_all_the_same(graveyard: Graveyard) -> None:
+def test_what_is_no_text_is_shown_all_the_same(dead_letter_topic: DeadLetterTopic) -> None:
     """Invalid UTF-8; HTML, which stays as it is for the page to escape; JSON that cannot be laid out."""
     deep = b"[" * 50_000
     for value in (b"\xff\xfe<b>", b"<script>alert(1)</script>", deep, b"9" * 5_000, b"", None):
-        graveyard.bury(graveyard.letter(value))
-    shown = [letter.value for letter in reversed(graveyard.page().letters)]
+        dead_letter_topic.bury(dead_letter_topic.letter(value))
+    shown = [letter.value for letter in reversed(dead_letter_topic.page().dead_letters)]
     assert shown[0] == "\ufffd\ufffd<b>"
     assert shown[1] == "<script>alert(1)</script>"
     assert shown[2].startswith("[[[[")
@@ -119,12 +123,12 @@ def test_what_is_no_text_is_shown_all_the_same(graveyard: Graveyard) -> None:
 
 
 @pytest.mark.parametrize("filling", [b"x", b"\xff", b'{"a": "4242424242424242"},'])
-def test_a_mebibyte_is_cut(graveyard: Graveyard, filling: bytes) -> None:
+def test_a_mebibyte_is_cut(dead_letter_topic: DeadLetterTopic, filling: bytes) -> None:
     """It says so, tells the whole size, and takes no time worth speaking of."""
     value = (filling * (1024 * 1024 // len(filling) + 1))[: 1024 * 1024]
-    graveyard.bury(graveyard.letter(value))
+    dead_letter_topic.bury(dead_letter_topic.letter(value))
     began = monotonic()
-    letter = graveyard.look()
+    letter = dead_letter_topic.look()
     assert monotonic() - began < 10
     assert len(letter.value) < TEXT_LIMIT + 100
     assert letter.value.endswith("cut here")
@@ -139,33 +143,35 @@ def test_a_secret_is_not_shown_by_halves() -> None:
     card = piece.index(b"4242")
     for place in range(card + 5, card + 16):
         shift = (4 * TEXT_LIMIT - place) % len(piece)
-        assert "42424" not in readable(b" " * shift + piece * 100)
+        assert "42424" not in preview_text(b" " * shift + piece * 100)
 
 
-def test_too_large_for_a_letter(graveyard: Graveyard) -> None:
+def test_too_large_for_a_letter(dead_letter_topic: DeadLetterTopic) -> None:
     """Only its size is known."""
     reason = "failed (its value of 3000000 bytes is too large for this topic; see its origin)"
-    graveyard.bury(graveyard.letter(None, reason=reason))
-    letter = graveyard.look()
+    dead_letter_topic.bury(dead_letter_topic.letter(None, reason=reason))
+    letter = dead_letter_topic.look()
     assert (letter.size, letter.is_whole, letter.value) == (3_000_000, False, "")
 
 
 @pytest.mark.parametrize("value", [b"\xff\xff", None, b"[1", b'{"kind": "dead_letter.v9"}', encode(event(1))])
-def test_what_is_no_letter_is_shown_as_such(graveyard: Graveyard, value: bytes | None) -> None:
+def test_what_is_no_letter_is_shown_as_such(dead_letter_topic: DeadLetterTopic, value: bytes | None) -> None:
     """Between two that are, and neither is disturbed."""
-    graveyard.bury_many(1)
-    graveyard.put(DEAD_LETTERS, [(b"key", value)])
-    graveyard.bury_many(1)
-    newest, odd, oldest = graveyard.page().letters
+    dead_letter_topic.bury_many(1)
+    dead_letter_topic.put(DEAD_LETTERS, [(b"key", value)])
+    dead_letter_topic.bury_many(1)
+    newest, odd, oldest = dead_letter_topic.page().dead_letters
     assert (newest.topic, oldest.topic) == ("webhooks.deliver", "webhooks.deliver")
     assert odd.reason.startswith("this is no dead letter: ")
     assert (odd.topic, odd.origin_offset, odd.key, odd.group) == ("dead_letters", 1, "key", "")
     assert isinstance(odd.id, UUID)
 
 
-def test_odd_times(graveyard: Graveyard) -> None:
+def test_odd_times(dead_letter_topic: DeadLetterTopic) -> None:
     """Without a zone, it is taken for UTC; the first day of all time is no trouble."""
     first_day = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
-    graveyard.bury(graveyard.letter(at=BEGINNING.replace(tzinfo=None)), graveyard.letter(at=first_day))
-    first, second = graveyard.look(0), graveyard.look(1)
+    dead_letter_topic.bury(
+        dead_letter_topic.letter(at=BEGINNING.replace(tzinfo=None)), dead_letter_topic.letter(at=first_day)
+    )
+    first, second = dead_letter_topic.look(0), dead_letter_topic.look(1)
     assert (first.at, second.at.tzinfo) == (BEGINNING, UTC)

@@ -3,7 +3,7 @@
 from shared.domain.deliveries.exhausted import list_exhausted
 from shared.domain.deliveries.resend import resend_exhausted
 from shared.domain.topics import DEAD_LETTERS, WEBHOOKS_DELIVER
-from tests.shared.domain.dead_letters.graveyard import AMAL, Graveyard
+from tests.shared.domain.dead_letters.dead_letter_topic import AMAL, DeadLetterTopic
 from tests.waiting import eventually
 from tests.webhooks.conftest import (
     Webhooks,
@@ -25,42 +25,42 @@ MEND = "drop trigger broken on webhook_deliveries"
 
 
 def test_an_event_that_could_not_be_taken_in(
-    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, graveyard: Graveyard
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, dead_letter_topic: DeadLetterTopic
 ) -> None:
     """The intake gives up on it; put back after the cause is mended, its webhook is delivered."""
     merchant.execute(BREAK)
     happened = merchant.happens()
     with webhooks.whole():
-        eventually(lambda: graveyard.records(DEAD_LETTERS))
-        (letter,) = graveyard.page().letters
+        eventually(lambda: dead_letter_topic.records(DEAD_LETTERS))
+        (letter,) = dead_letter_topic.page().dead_letters
         assert (letter.topic, letter.group) == ("payment_intents.events", "webhooks.intake")
         assert "[redacted]" in letter.reason
         assert str(happened) in letter.value
         merchant.execute(MEND)
-        assert graveyard.replay(letter)
+        assert dead_letter_topic.replay(letter)
         eventually(lambda: merchant.status(happened) == "succeeded")
-        assert not graveyard.replay(graveyard.look(letter.offset))
+        assert not dead_letter_topic.replay(dead_letter_topic.look(letter.offset))
     assert ids_in(receiver) == [happened]
 
 
 def test_an_unreadable_record_comes_back_to_the_dead_letters(
-    webhooks: Webhooks, graveyard: Graveyard
+    webhooks: Webhooks, dead_letter_topic: DeadLetterTopic
 ) -> None:
     """Nothing has changed for it: a new letter, with an id of its own, that can be replayed again."""
     with webhooks.running("deliver"):
-        graveyard.put(WEBHOOKS_DELIVER, [(b"key", b"\xffnonsense")])
-        eventually(lambda: graveyard.page().letters)
-        (first,) = graveyard.page().letters
-        assert graveyard.replay(first)
-        eventually(lambda: len(graveyard.page().letters) == 2)
-        second, again = graveyard.page().letters
+        dead_letter_topic.put(WEBHOOKS_DELIVER, [(b"key", b"\xffnonsense")])
+        eventually(lambda: dead_letter_topic.page().dead_letters)
+        (first,) = dead_letter_topic.page().dead_letters
+        assert dead_letter_topic.replay(first)
+        eventually(lambda: len(dead_letter_topic.page().dead_letters) == 2)
+        second, again = dead_letter_topic.page().dead_letters
         assert again.replayed is not None
         assert (again.id, second.replayed) == (first.id, None)
         assert second.id != first.id
 
 
 def test_a_delivery_that_used_up_its_ladder(
-    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, graveyard: Graveyard
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, dead_letter_topic: DeadLetterTopic
 ) -> None:
     """It is listed, resent when the receiver is well again, and succeeds."""
     receiver.answer = Reply(500, b"password=hush")
@@ -69,14 +69,14 @@ def test_a_delivery_that_used_up_its_ladder(
         eventually(lambda: merchant.status(happened) == "failed")
 
         def listed() -> list[tuple[str, str | None]]:
-            with graveyard.database.transaction() as connection:
-                page = list_exhausted(connection, graveyard.kafka, None, 10)
+            with dead_letter_topic.database.transaction() as connection:
+                page = list_exhausted(connection, dead_letter_topic.kafka, None, 10)
             assert {one.delivery_id for one in page.deliveries} <= {happened}
             return [(one.status, one.last_answer) for one in page.deliveries]
 
         assert eventually(listed) == [("failed", "password=[redacted]")]
         receiver.answer = Reply(200, b"thanks")
-        with graveyard.database.transaction() as connection:
+        with dead_letter_topic.database.transaction() as connection:
             resend_exhausted(connection, happened, happened, AMAL)
         eventually(lambda: merchant.status(happened) == "succeeded")
         assert listed() == [("succeeded", "thanks")]

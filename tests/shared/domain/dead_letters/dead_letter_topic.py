@@ -8,9 +8,14 @@ from uuid import UUID
 from confluent_kafka import TopicPartition
 
 from shared.domain.audit_log import Actor
-from shared.domain.dead_letters.queries import Letter, LetterPage, get_letter, list_letters
-from shared.domain.dead_letters.republish import replay
-from shared.domain.dead_letters.topic_tail import looking_into
+from shared.domain.dead_letters.queries import (
+    DeadLetterPage,
+    DeadLetterView,
+    get_dead_letter,
+    list_dead_letters,
+)
+from shared.domain.dead_letters.republish import replay_dead_letter
+from shared.domain.dead_letters.topic_reader import open_topic_reader
 from shared.domain.messages import DeadLetter, encode
 from shared.domain.topics import (
     CHECKOUT_VERIFY,
@@ -33,7 +38,7 @@ TOPICS = (WEBHOOKS_DELIVER, WEBHOOKS_RESEND, CHECKOUT_VERIFY, WEBHOOKS_DEAD, DEA
 BEGINNING = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-class Graveyard:
+class DeadLetterTopic:
     def __init__(self, database: Database, kafka: KafkaSettings) -> None:
         self.database = database
         self.kafka = kafka
@@ -71,8 +76,8 @@ class Graveyard:
         """All that is there, partition by partition."""
         found: list[Record] = []
         for partition in range(topic.partitions):
-            with looking_into(self.kafka, topic, partition) as tail:
-                found.extend(tail.following(0, tail.behind, 100_000))
+            with open_topic_reader(self.kafka, topic, partition) as reader:
+                found.extend(reader.read_from(0, reader.end_offset, 100_000))
         return found
 
     def numbers(self) -> list[int]:
@@ -100,17 +105,17 @@ class Graveyard:
     def topic_name(self, topic: Topic) -> str:
         return clients.topic_name(self.kafka, topic.name)
 
-    def page(self, before: int | None = None, most: int = 50, origin: str | None = None) -> LetterPage:
+    def page(self, before: int | None = None, most: int = 50, origin: str | None = None) -> DeadLetterPage:
         with self.database.transaction() as connection:
-            return list_letters(connection, self.kafka, before, most, origin)
+            return list_dead_letters(connection, self.kafka, before, most, origin)
 
-    def look(self, offset: int = 0) -> Letter:
+    def look(self, offset: int = 0) -> DeadLetterView:
         with self.database.transaction() as connection:
-            return get_letter(connection, self.kafka, offset)
+            return get_dead_letter(connection, self.kafka, offset)
 
-    def replay(self, letter: Letter, actor: Actor = AMAL) -> bool:
+    def replay(self, letter: DeadLetterView, actor: Actor = AMAL) -> bool:
         with self.database.transaction() as connection:
-            return replay(connection, self.kafka, letter, actor)
+            return replay_dead_letter(connection, self.kafka, letter, actor)
 
     def noted(self) -> list[UUID]:
         """The letters that are written down as replayed."""
