@@ -5,7 +5,7 @@ from dataclasses import replace
 from flask import Flask
 
 from services.checkout.dependencies import SERVICE, build_dependencies
-from services.checkout.pages.error_pages import is_api_request, render_error_page
+from services.checkout.pages.error_pages import is_machine_request, render_error_page
 from services.checkout.pages.labels import error_message
 from services.checkout.pages.language import register_languages
 from services.checkout.pages.views import pages_blueprint
@@ -47,17 +47,17 @@ def make_app(settings: Settings, database: Database) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = _MOST_FORM_BYTES
     app.config["MAX_FORM_MEMORY_SIZE"] = _MOST_FORM_BYTES
     app.config["MAX_FORM_PARTS"] = 20
-    workshop = build_dependencies(settings, database)
+    dependencies = build_dependencies(settings, database)
     guard = protect_pages(app, settings.public_urls.checkout, settings.secret_keys)
     register_style_tokens(app)
     add_static_urls(app)
     register_languages(app)
-    app.jinja_env.globals["sentence"] = error_message
-    app.register_blueprint(pages_blueprint(database, workshop.accounts, workshop.payments))
+    app.jinja_env.globals["error_message"] = error_message
+    app.register_blueprint(pages_blueprint(database, dependencies.providers, dependencies.payments))
     providers = provider_blueprint(
-        NotificationHandler(database, workshop.following), workshop.accounts, settings.sandbox
+        NotificationHandler(database, dependencies.side_effects), dependencies.providers, settings.sandbox
     )
     guard.exempt(providers)
     app.register_blueprint(providers)
-    answer_errors_as_pages(app, is_for_program=is_api_request, page_of=render_error_page)
+    answer_errors_as_pages(app, is_for_program=is_machine_request, page_of=render_error_page)
     return app

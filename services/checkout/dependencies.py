@@ -18,9 +18,9 @@ SERVICE = "checkout"
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    accounts: ProviderRegistry
+    providers: ProviderRegistry
     payments: PaymentService
-    following: SettlementSideEffects
+    side_effects: SettlementSideEffects
 
 
 def build_dependencies(settings: Settings, database: Database) -> Dependencies:
@@ -29,11 +29,11 @@ def build_dependencies(settings: Settings, database: Database) -> Dependencies:
     initialize_series(
         [ProviderName.PLUTU] if settings.sandbox is None else [ProviderName.PLUTU, ProviderName.SANDBOX]
     )
-    accounts = ProviderRegistry(settings, box)
+    providers = ProviderRegistry(settings, box)
     codes = CodeChallenges(box)
     # The oldest key stays longest while keys are rotated: all processes have it.
     key = derived_key(settings.secret_keys[-1], "checkout limits")
     limits = PaymentLimits(key, settings.checkout.codes_per_phone)
     return Dependencies(
-        accounts, PaymentService(database, accounts, codes, limits), SettlementSideEffects(codes, limits)
+        providers, PaymentService(database, providers, codes, limits), SettlementSideEffects(codes, limits)
     )

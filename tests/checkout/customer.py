@@ -30,7 +30,7 @@ class Customer:
     def enter_code(self, code: str) -> requests.Response:
         return self.post("/code", code=code)
 
-    def send_again(self) -> requests.Response:
+    def resend_code(self) -> requests.Response:
         return self.post("/code/again")
 
     def post(self, path: str, **fields: str) -> requests.Response:

@@ -69,7 +69,7 @@ def test_a_code_is_good_for_ten_minutes(pages: CheckoutWorld, still: Clock) -> N
     assert customer.title == CODE
     assert "no longer valid" in customer.text
     assert pages.status(intent) == "requires_payment_method"
-    customer.send_again()
+    customer.resend_code()
     customer.enter_code("111111")
     assert customer.title == PAID
 
@@ -78,13 +78,13 @@ def test_sent_again_after_a_pause(pages: CheckoutWorld, still: Clock) -> None:
     intent = pages.make_intent(expires_at=NOW + timedelta(hours=2))
     customer = pages.customer(intent)
     customer.pay_by_wallet("sadad", "0913632323")
-    assert customer.send_again().status_code == 429
+    assert customer.resend_code().status_code == 429
     assert "sent a moment ago" in customer.text
     still.stop_at(NOW + timedelta(seconds=RESEND_AFTER_S))
-    assert customer.send_again().status_code == 200
+    assert customer.resend_code().status_code == 200
     assert customer.title == CODE
     assert pages.rows("select codes_sent from code_challenges") == [(2,)]
-    assert customer.send_again().status_code == 429
+    assert customer.resend_code().status_code == 429
     customer.enter_code("111111")
     assert customer.title == PAID
 
@@ -95,7 +95,7 @@ def test_sent_again_once_when_asked_twice_at_once(pages: CheckoutWorld, still: C
     still.stop_at(NOW + timedelta(seconds=RESEND_AFTER_S))
     tabs = [pages.customer(intent) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda tab: tab.send_again().status_code, tabs))
+        answers = list(pool.map(lambda tab: tab.resend_code().status_code, tabs))
     assert sorted(answers) == [200, *[429] * 7]
     assert pages.rows("select codes_sent from code_challenges") == [(2,)]
 
@@ -107,7 +107,7 @@ def test_a_try_does_not_come_back_with_a_new_code(pages: CheckoutWorld, still: C
     for _ in range(MAX_TRIES - 1):
         customer.enter_code("2222")
     still.stop_at(NOW + timedelta(seconds=RESEND_AFTER_S))
-    customer.send_again()
+    customer.resend_code()
     customer.enter_code("2222")
     assert pages.attempts(intent) == [("declined", "too_many_codes")]
 
@@ -252,9 +252,9 @@ def test_a_code_that_was_not_sent_again_can_be_asked_for_at_once(
     still.stop_at(NOW + timedelta(seconds=RESEND_AFTER_S))
     with monkeypatch.context() as broken:
         broken.setattr(ProviderClient, "post_json", lambda *_: HttpReply(503, {}))
-        assert customer.send_again().status_code == 502
+        assert customer.resend_code().status_code == 502
         assert "could not be sent" in customer.text
-    assert customer.send_again().status_code == 200
+    assert customer.resend_code().status_code == 200
     assert "A new code was sent." in customer.text
     customer.enter_code("1111")
     assert customer.title == PAID
@@ -273,7 +273,7 @@ def test_the_fifth_codes_answer_is_lost(pages: CheckoutWorld) -> None:
                    next_verify_at = mizan_now()"""
         )
         connection.execute("update payment_intents set status = 'processing'")
-    verifier = Verifier(pages.database, pages.workshop.accounts, pages.workshop.following)
-    verifier._verify(StatusInquiry(attempt, 5, surely_arrived=True))
+    verifier = Verifier(pages.database, pages.dependencies.providers, pages.dependencies.side_effects)
+    verifier._verify(StatusInquiry(attempt, 5, past_in_flight_window=True))
     verifier.close()
     assert pages.attempts(intent) == [("declined", "too_many_codes")]

@@ -22,13 +22,13 @@ TODAY = date(2026, 11, 15)
 CARD = {"card_number": "4242424242424242", "expiry": "12/30", "security_code": "123"}
 
 
-def _troubles(fields: dict[str, str], method: PaymentMethod | None = None) -> dict[str, FieldError]:
+def _field_errors(fields: dict[str, str], method: PaymentMethod | None = None) -> dict[str, FieldError]:
     with pytest.raises(InvalidFieldsError) as caught:
         if method is None:
             parse_card(fields, TODAY)
         else:
             parse_wallet(fields, method, TODAY)
-    return dict(caught.value.troubles)
+    return dict(caught.value.errors)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_card(spelling: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "text", "trouble"),
+    ("field", "text", "error"),
     [
         ("card_number", "", FieldError.CARD_NUMBER_MISSING),
         ("card_number", "4242424242424241", FieldError.CARD_NUMBER_WRONG),
@@ -84,8 +84,8 @@ def test_a_card(spelling: str) -> None:
         ("security_code", "12345", FieldError.SECURITY_CODE_WRONG),
     ],
 )
-def test_what_is_wrong_with_a_card(field: str, text: str, trouble: FieldError) -> None:
-    assert _troubles({**CARD, field: text}) == {field: trouble}
+def test_what_is_wrong_with_a_card(field: str, text: str, error: FieldError) -> None:
+    assert _field_errors({**CARD, field: text}) == {field: error}
 
 
 def test_a_card_is_good_through_its_month() -> None:
@@ -93,7 +93,7 @@ def test_a_card_is_good_through_its_month() -> None:
 
 
 def test_all_troubles_at_once() -> None:
-    assert set(_troubles({})) == {"card_number", "expiry", "security_code"}
+    assert set(_field_errors({})) == {"card_number", "expiry", "security_code"}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_phones_are_normalised(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "text", "trouble"),
+    ("method", "text", "error"),
     [
         (PaymentMethod.SADAD, "0923632323", FieldError.PHONE_WRONG),  # not a network of this wallet's
         (PaymentMethod.ADFALI, "0973632323", FieldError.PHONE_WRONG),
@@ -151,8 +151,8 @@ def test_phones_are_normalised(text: str) -> None:
         (PaymentMethod.ADFALI, " ", FieldError.PHONE_MISSING),
     ],
 )
-def test_what_is_wrong_with_a_phone(method: PaymentMethod, text: str, trouble: FieldError) -> None:
-    assert _troubles({"phone": text, "birth_year": "1999"}, method) == {"phone": trouble}
+def test_what_is_wrong_with_a_phone(method: PaymentMethod, text: str, error: FieldError) -> None:
+    assert _field_errors({"phone": text, "birth_year": "1999"}, method) == {"phone": error}
 
 
 @pytest.mark.parametrize(("text", "year"), [("1940", 1940), ("2014", 2014), ("١٩٩٩", 1999)])
@@ -164,7 +164,7 @@ def test_birth_years(text: str, year: int) -> None:
 @pytest.mark.parametrize("text", ["1939", "2015", "99", "", "year"])
 def test_birth_years_that_cannot_be(text: str) -> None:
     fields = {"phone": "0913632323", "birth_year": text}
-    assert _troubles(fields, PaymentMethod.SADAD) == {"birth_year": FieldError.BIRTH_YEAR_WRONG}
+    assert _field_errors(fields, PaymentMethod.SADAD) == {"birth_year": FieldError.BIRTH_YEAR_WRONG}
 
 
 def test_only_sadad_asks_for_a_birth_year() -> None:
@@ -172,7 +172,7 @@ def test_only_sadad_asks_for_a_birth_year() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "text", "trouble"),
+    ("method", "text", "error"),
     [
         (PaymentMethod.SADAD, "", FieldError.CODE_MISSING),
         (PaymentMethod.SADAD, "abc", FieldError.CODE_MISSING),
@@ -180,10 +180,10 @@ def test_only_sadad_asks_for_a_birth_year() -> None:
         (PaymentMethod.ADFALI, "111111", FieldError.CODE_WRONG_LENGTH),
     ],
 )
-def test_what_is_wrong_with_a_code(method: PaymentMethod, text: str, trouble: FieldError) -> None:
+def test_what_is_wrong_with_a_code(method: PaymentMethod, text: str, error: FieldError) -> None:
     with pytest.raises(InvalidFieldsError) as caught:
         parse_code({"code": text}, method)
-    assert caught.value.troubles == {"code": trouble}
+    assert caught.value.errors == {"code": error}
 
 
 def test_codes() -> None:

@@ -111,14 +111,14 @@ def test_a_provider_that_is_away(world: CheckoutWorld) -> None:
 
 def test_the_same_news_twice_counts_once(world: CheckoutWorld) -> None:
     attempt = _sent(world, world.make_intent())
-    news = NotificationHandler(world.database, world.workshop.following)
+    news = NotificationHandler(world.database, world.dependencies.side_effects)
     with world.database.cursor() as cursor:
         known = find_attempt_context(cursor, attempt)
     assert known is not None
     counted = Counted()
     for _ in range(3):
-        news.take_in(known, AttemptOutcome(ProviderAnswer.PAID))
-    news.take_in(known, AttemptOutcome(ProviderAnswer.DECLINED))
+        news.settle(known, AttemptOutcome(ProviderAnswer.PAID))
+    news.settle(known, AttemptOutcome(ProviderAnswer.DECLINED))
     assert counted.settled("paid", **CARD) == counted.timed(**CARD) == 1
     assert counted.settled("declined", **CARD) == 0
 
@@ -128,13 +128,13 @@ def test_the_time_to_the_providers_word_is_the_databases(world: CheckoutWorld) -
     clock = Clock(world.database)
     clock.stop_at(NOW)
     with world.database.transaction() as connection:
-        sending = start_attempt(connection, world.make_intent().uuid, "card", "sandbox", AttemptState.SENT)
+        request = start_attempt(connection, world.make_intent().uuid, "card", "sandbox", AttemptState.SENT)
     clock.stop_at(NOW + timedelta(seconds=90))
     with world.database.transaction() as connection:
-        unknown = settle_response(connection, sending, AttemptOutcome(ProviderAnswer.UNKNOWN))
-        again = settle_response(connection, sending, AttemptOutcome(ProviderAnswer.UNKNOWN))
-        paid = settle_response(connection, sending, AttemptOutcome(ProviderAnswer.PAID))
-        repeat = settle_response(connection, sending, AttemptOutcome(ProviderAnswer.PAID))
+        unknown = settle_response(connection, request, AttemptOutcome(ProviderAnswer.UNKNOWN))
+        again = settle_response(connection, request, AttemptOutcome(ProviderAnswer.UNKNOWN))
+        paid = settle_response(connection, request, AttemptOutcome(ProviderAnswer.PAID))
+        repeat = settle_response(connection, request, AttemptOutcome(ProviderAnswer.PAID))
     assert [settled.is_new for settled in (unknown, again, paid, repeat)] == [True, False, True, False]
     assert paid.since_sent_s == pytest.approx(90)
 
@@ -145,19 +145,19 @@ def test_what_only_an_operator_can_decide_is_not_stuck(world: CheckoutWorld) -> 
     clock.stop_at(NOW)
     intent = world.make_intent(expires_at=NOW + timedelta(days=2))
     with world.database.transaction() as connection:
-        sending = start_attempt(connection, intent.uuid, "card", "plutu", AttemptState.SENT)
+        request = start_attempt(connection, intent.uuid, "card", "plutu", AttemptState.SENT)
     clock.stop_at(NOW + timedelta(seconds=20))
     VerificationRequests(world.database).run_once()
     assert REGISTRY.get_sample_value("mizan_attempts_in_progress_oldest_age_seconds") == 20
     with world.database.transaction() as connection:
-        settle_response(connection, sending, AttemptOutcome(ProviderAnswer.UNKNOWN, can_be_asked=False))
+        settle_response(connection, request, AttemptOutcome(ProviderAnswer.UNKNOWN, can_inquire=False))
     VerificationRequests(world.database).run_once()
     assert REGISTRY.get_sample_value("mizan_attempts_in_progress_oldest_age_seconds") == 0
 
 
 def test_every_outcome_is_shown_before_it_has_happened(world: CheckoutWorld) -> None:
     """Otherwise Prometheus would not see the first one as an increase."""
-    assert world.workshop is not None
+    assert world.dependencies is not None
     for outcome in ("paid", "declined", "duplicate", "unknown", "abandoned"):
         for provider in ("plutu", "sandbox"):
             labels = {"method": "sadad", "provider": provider, "outcome": outcome}

@@ -41,7 +41,7 @@ CREDENTIALS = PlutuCredentials(API_KEY, ACCESS_TOKEN, SECRET_KEY)
 WALLET = Wallet("0913632323", 1999)
 RIGHT_CODE = {PaymentMethod.SADAD: "123456", PaymentMethod.ADFALI: "1234"}
 WRONG_CODE = {PaymentMethod.SADAD: "654321", PaymentMethod.ADFALI: "4321"}
-NOBODY_KNOWS = build_response(ProviderAnswer.UNKNOWN, can_be_asked=False)
+NOBODY_KNOWS = build_response(ProviderAnswer.UNKNOWN, can_inquire=False)
 AWAY = build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
 
 wallets = pytest.mark.parametrize("method", [PaymentMethod.SADAD, PaymentMethod.ADFALI])
@@ -89,7 +89,7 @@ def needs_code(reason: FailureReason, continuation: str = "7001") -> ProviderRes
 
 def test_how_attempts_begin(plutu: Provider) -> None:
     """Nothing is charged before the customer does something more."""
-    assert {method: plutu.beginning(method) for method in PaymentMethod} == {
+    assert {method: plutu.initial_state(method) for method in PaymentMethod} == {
         PaymentMethod.CARD: AttemptState.AWAITING_REDIRECT,
         PaymentMethod.SADAD: AttemptState.AWAITING_CODE,
         PaymentMethod.ADFALI: AttemptState.AWAITING_CODE,
@@ -203,7 +203,7 @@ def test_amounts_go_out_as_dinars(plutu: Provider, stand_in: PlutuStandIn, amoun
 
 def test_an_amount_with_three_decimals_is_not_taken(plutu: Provider, stand_in: PlutuStandIn) -> None:
     """They have only two, and nobody is charged a little more or less."""
-    assert [amount for amount in range(990, 1011) if plutu.takes(amount)] == [990, 1000, 1010]
+    assert [amount for amount in range(990, 1011) if plutu.accepts_amount(amount)] == [990, 1000, 1010]
     for method in PaymentMethod:
         with pytest.raises(ValueError, match="exactly"):
             start(plutu, payment(method, 12505))

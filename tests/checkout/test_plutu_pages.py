@@ -255,8 +255,8 @@ def test_a_crash_after_the_code_was_sent_on(shop: CheckoutWorld) -> None:
         connection.execute("update payment_intents set status = 'processing'")
     Clock(shop.database).advance(timedelta(seconds=26))
     VerificationRequests(shop.database).run_once()
-    verifier = Verifier(shop.database, shop.workshop.accounts, shop.workshop.following)
-    verifier._verify(StatusInquiry(attempt, 1, surely_arrived=True))
+    verifier = Verifier(shop.database, shop.dependencies.providers, shop.dependencies.side_effects)
+    verifier._verify(StatusInquiry(attempt, 1, past_in_flight_window=True))
     assert shop.rows("select state, next_verify_at from payment_attempts") == [("unknown", None)]
     assert shop.status(intent) == "processing"
 
@@ -364,12 +364,12 @@ def test_the_database_goes_away_between_their_yes_and_our_commit(
     tries: list[int] = []
 
     def away_at_first(
-        connection: Connection[Any], sending: ProviderRequest, outcome: AttemptOutcome
+        connection: Connection[Any], request: ProviderRequest, outcome: AttemptOutcome
     ) -> SettlementResult:
         tries.append(1)
         if len(tries) < 3:
             raise DatabaseUnavailableError("it is being restarted")
-        return settle_response(connection, sending, outcome)
+        return settle_response(connection, request, outcome)
 
     monkeypatch.setattr(payment_service, "settle_response", away_at_first)
     customer.enter_code("1234")

@@ -109,19 +109,19 @@ def _expires_in(world: CheckoutWorld, intent: Intent, left: timedelta) -> None:
 
 def test_notification_against_verification_against_the_customers_own_request(pages: CheckoutWorld) -> None:
     """All three know that it was paid, and tell it at the same time."""
-    verifier = Verifier(pages.database, pages.workshop.accounts, pages.workshop.following)
+    verifier = Verifier(pages.database, pages.dependencies.providers, pages.dependencies.side_effects)
     intents = [pages.make_intent() for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         tabs = [pages.customer(intent) for intent in intents]
         paying = [pool.submit(tab.pay_by_card, "4000000000000077") for tab in tabs]
         charges = [eventually(partial(pages.charges, intent))[0] for intent in intents]
-        questions = [
-            StatusInquiry(pages.attempt_ids(intent)[0], 1, surely_arrived=True) for intent in intents
+        inquiries = [
+            StatusInquiry(pages.attempt_ids(intent)[0], 1, past_in_flight_window=True) for intent in intents
         ]
         at_once(
             [
                 *[partial(pages.bank.settle, charge, "paid") for charge in charges],
-                *[partial(verifier._verify, question) for question in questions],
+                *[partial(verifier._verify, inquiry) for inquiry in inquiries],
             ]
         )
         for one in paying:

@@ -10,7 +10,7 @@ ATTEMPTS = [None, *AttemptState]
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-@pytest.mark.parametrize("is_over", [False, True])
+@pytest.mark.parametrize("is_expired", [False, True])
 @pytest.mark.parametrize("wants_change", [False, True])
 @pytest.mark.parametrize(
     ("status", "showing"),
@@ -21,9 +21,15 @@ ATTEMPTS = [None, *AttemptState]
     ],
 )
 def test_the_intent_decides_first(
-    status: IntentStatus, showing: PageKind, is_over: bool, wants_change: bool, attempt: AttemptState | None
+    status: IntentStatus,
+    showing: PageKind,
+    is_expired: bool,
+    wants_change: bool,
+    attempt: AttemptState | None,
 ) -> None:
-    shown = select_page(status, is_over=is_over, attempt=attempt, can_go_on=True, wants_change=wants_change)
+    shown = select_page(
+        status, is_expired=is_expired, attempt=attempt, can_continue=True, wants_change=wants_change
+    )
     assert shown is showing
 
 
@@ -31,13 +37,17 @@ def test_the_intent_decides_first(
 def test_from_its_time_on_nothing_is_taken(attempt: AttemptState | None) -> None:
     """Whether or not the scheduler has come by."""
     shown = select_page(
-        IntentStatus.REQUIRES_PAYMENT_METHOD, is_over=True, attempt=attempt, can_go_on=True, wants_change=True
+        IntentStatus.REQUIRES_PAYMENT_METHOD,
+        is_expired=True,
+        attempt=attempt,
+        can_continue=True,
+        wants_change=True,
     )
     assert shown is PageKind.EXPIRED
 
 
 @pytest.mark.parametrize(
-    ("attempt", "can_go_on", "wants_change", "showing"),
+    ("attempt", "can_continue", "wants_change", "showing"),
     [
         (None, False, False, PageKind.READY),
         (AttemptState.DECLINED, False, False, PageKind.READY),
@@ -56,13 +66,13 @@ def test_from_its_time_on_nothing_is_taken(attempt: AttemptState | None) -> None
     ],
 )
 def test_the_last_attempt_decides_then(
-    attempt: AttemptState | None, can_go_on: bool, wants_change: bool, showing: PageKind
+    attempt: AttemptState | None, can_continue: bool, wants_change: bool, showing: PageKind
 ) -> None:
     shown = select_page(
         IntentStatus.REQUIRES_PAYMENT_METHOD,
-        is_over=False,
+        is_expired=False,
         attempt=attempt,
-        can_go_on=can_go_on,
+        can_continue=can_continue,
         wants_change=wants_change,
     )
     assert shown is showing

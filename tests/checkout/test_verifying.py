@@ -28,8 +28,8 @@ NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 def _sent(world: CheckoutWorld, intent: Intent) -> StatusInquiry:
     """An attempt whose request was lost on its way."""
     with world.database.transaction() as connection:
-        sending = start_attempt(connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT)
-    return StatusInquiry(sending.attempt, sending.number, surely_arrived=False)
+        request = start_attempt(connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT)
+    return StatusInquiry(request.attempt, request.number, past_in_flight_window=False)
 
 
 def _queued(world: CheckoutWorld) -> list[VerificationDue]:
@@ -43,17 +43,17 @@ class TestScheduler:
     def test_an_attempt_is_put_into_line_when_its_time_has_come(self, world: CheckoutWorld) -> None:
         clock = Clock(world.database)
         clock.stop_at(NOW)
-        question = _sent(world, world.make_intent())
+        inquiry = _sent(world, world.make_intent())
         job = VerificationRequests(world.database)
         assert job.run_once() > 0
         assert _queued(world) == []
         clock.stop_at(NOW + timedelta(seconds=25))
         job.run_once()
         job.run_once()
-        assert _queued(world) == [VerificationDue(question.attempt, 1, surely_arrived=False)]
+        assert _queued(world) == [VerificationDue(inquiry.attempt, 1, surely_arrived=False)]
         clock.stop_at(NOW + timedelta(seconds=45))
         job.run_once()
-        assert _queued(world)[1:] == [VerificationDue(question.attempt, 1, surely_arrived=True)]
+        assert _queued(world)[1:] == [VerificationDue(inquiry.attempt, 1, surely_arrived=True)]
 
     def test_pauses_grow(self, world: CheckoutWorld) -> None:
         clock = Clock(world.database)
@@ -89,45 +89,45 @@ class TestScheduler:
 class TestVerifier:
     @pytest.fixture
     def verifier(self, world: CheckoutWorld) -> "Verifier":
-        return Verifier(world.database, world.workshop.accounts, world.workshop.following)
+        return Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
 
     def test_not_found_counts_only_when_the_request_must_have_arrived(
         self, world: CheckoutWorld, verifier: Verifier
     ) -> None:
         intent = world.make_intent()
-        question = _sent(world, intent)
-        verifier._verify(question)
+        inquiry = _sent(world, intent)
+        verifier._verify(inquiry)
         assert world.attempts(intent) == [("unknown", None)]
         assert world.status(intent) == "processing"
-        verifier._verify(StatusInquiry(question.attempt, 1, surely_arrived=True))
+        verifier._verify(StatusInquiry(inquiry.attempt, 1, past_in_flight_window=True))
         assert world.attempts(intent) == [("declined", None)]
         assert world.status(intent) == "requires_payment_method"
 
     def test_a_bank_that_is_away_is_asked_again(self, world: CheckoutWorld) -> None:
         world.settings = _with_bank_away(world)
-        verifier = Verifier(world.database, world.workshop.accounts, world.workshop.following)
+        verifier = Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
         intent = world.make_intent()
-        question = _sent(world, intent)
-        verifier._verify(StatusInquiry(question.attempt, 1, surely_arrived=True))
+        inquiry = _sent(world, intent)
+        verifier._verify(StatusInquiry(inquiry.attempt, 1, past_in_flight_window=True))
         assert world.attempts(intent) == [("unknown", None)]
         assert world.rows("select next_verify_at is not null from payment_attempts") == [(True,)]
 
     def test_without_a_sandbox_nobody_can_be_asked_and_nothing_is_decided(self, world: CheckoutWorld) -> None:
         intent = world.make_intent()
-        question = _sent(world, intent)
+        inquiry = _sent(world, intent)
         world.settings = replace(world.settings, sandbox=None)
-        verifier = Verifier(world.database, world.workshop.accounts, world.workshop.following)
-        verifier._verify(StatusInquiry(question.attempt, 1, surely_arrived=True))
+        verifier = Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
+        verifier._verify(StatusInquiry(inquiry.attempt, 1, past_in_flight_window=True))
         assert world.attempts(intent) == [("unknown", None)]
 
     def test_a_question_about_an_earlier_code_is_old(self, world: CheckoutWorld, verifier: Verifier) -> None:
         intent = world.make_intent()
-        question = _sent(world, intent)
-        verifier._verify(StatusInquiry(question.attempt, 7, surely_arrived=True))
+        inquiry = _sent(world, intent)
+        verifier._verify(StatusInquiry(inquiry.attempt, 7, past_in_flight_window=True))
         assert world.attempts(intent) == [("sent", None)]
 
     def test_an_attempt_that_nobody_knows(self, world: CheckoutWorld, verifier: Verifier) -> None:
-        verifier._verify(StatusInquiry(world.make_intent().uuid, 1, surely_arrived=True))
+        verifier._verify(StatusInquiry(world.make_intent().uuid, 1, past_in_flight_window=True))
 
     def test_a_code_that_was_asked_for_is_asked_for_again(self, pages: CheckoutWorld) -> None:
         """The bank's wish for a code got lost on its way to us: the customer sees the form for it after all."""
@@ -142,8 +142,8 @@ class TestVerifier:
                 (attempt,),
             )
             connection.execute("update payment_intents set status = 'processing'")
-        verifier = Verifier(pages.database, pages.workshop.accounts, pages.workshop.following)
-        verifier._verify(StatusInquiry(attempt, 1, surely_arrived=True))
+        verifier = Verifier(pages.database, pages.dependencies.providers, pages.dependencies.side_effects)
+        verifier._verify(StatusInquiry(attempt, 1, past_in_flight_window=True))
         customer.open()
         customer.enter_code("111111")
         assert pages.status(intent) == "succeeded"
@@ -169,12 +169,12 @@ def test_the_bank_goes_away_in_the_middle_and_comes_back(world: CheckoutWorld) -
 def test_what_nobody_can_read_goes_to_the_dead_letters(world: CheckoutWorld) -> None:
     """And what stands behind it in line is not held up."""
     intent = world.make_intent()
-    question = _sent(world, intent)
+    inquiry = _sent(world, intent)
     ensure_topics(world.settings.kafka, ALL_TOPICS)
     producer = ConfirmingProducer(world.settings.kafka, "test")
-    stray = DeliveryDue(question.attempt, question.attempt, 1, NOW)
-    due = VerificationDue(question.attempt, 1, surely_arrived=True)
-    key = str(question.attempt)
+    stray = DeliveryDue(inquiry.attempt, inquiry.attempt, 1, NOW)
+    due = VerificationDue(inquiry.attempt, 1, surely_arrived=True)
+    key = str(inquiry.attempt)
     records = [b"not json", encode(stray), encode(due)]
     producer.send(
         [OutgoingRecord(CHECKOUT_VERIFY.name, key, record.decode()) for record in records],

@@ -52,7 +52,7 @@ class CheckoutWorld:
         self.application = self.make_application(NewApplication("shop", "Tripoli Coffee"))
 
     @property
-    def workshop(self) -> Dependencies:
+    def dependencies(self) -> Dependencies:
         return build_dependencies(self.settings, self.database)
 
     def wait_briefly_for_providers(self) -> None:
@@ -125,8 +125,8 @@ class CheckoutWorld:
         kafka = self.settings.kafka
         ensure_topics(kafka, [CHECKOUT_VERIFY, DEAD_LETTERS, PAYMENT_INTENT_EVENTS])
         database = Database(self.settings.database, "verifier", **STEADY_PLANS)
-        workshop = build_dependencies(self.settings, database)
-        verifier = Verifier(database, workshop.accounts, workshop.following)
+        dependencies = build_dependencies(self.settings, database)
+        verifier = Verifier(database, dependencies.providers, dependencies.side_effects)
         loop = verifier_loop(self.settings, verifier)
         thread = Thread(target=loop.run, daemon=True)
         thread.start()

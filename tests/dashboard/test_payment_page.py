@@ -71,9 +71,9 @@ def test_the_timeline_of_a_payment_that_was_declined_and_then_paid(pages: Dashbo
     intent = new_intent(pages)
     for answer, reason in ((ProviderAnswer.DECLINED, "insufficient_funds"), (ProviderAnswer.PAID, None)):
         with pages.database.transaction() as connection:
-            sending = start_attempt(connection, intent, "card", "sandbox", AttemptState.SENT)
+            request = start_attempt(connection, intent, "card", "sandbox", AttemptState.SENT)
         with pages.database.transaction() as connection:
-            settle_response(connection, sending, AttemptOutcome(answer, reason, f"sandbox-{answer}"))
+            settle_response(connection, request, AttemptOutcome(answer, reason, f"sandbox-{answer}"))
     make_delivery(pages, intent, "pending", tries=2, status_code=503)
     person = open_payment(pages, intent)
     in_order(

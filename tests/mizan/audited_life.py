@@ -42,11 +42,11 @@ class Life:
     def attempt(self, intent: UUID, *said: ProviderAnswer, can_be_asked: bool = True) -> UUID:
         """Sent, and answered so, if at all."""
         with self.database.transaction() as connection:
-            sending = start_attempt(connection, intent, "card", "sandbox", AttemptState.SENT)
+            request = start_attempt(connection, intent, "card", "sandbox", AttemptState.SENT)
         for answer in said:
             with self.database.transaction() as connection:
-                settle_response(connection, sending, AttemptOutcome(answer, can_be_asked=can_be_asked))
-        return sending.attempt
+                settle_response(connection, request, AttemptOutcome(answer, can_inquire=can_be_asked))
+        return request.attempt
 
     def hear(self, attempt: UUID, answer: ProviderAnswer) -> None:
         """The provider says it by itself."""

@@ -24,7 +24,7 @@ def sending(database: Database, application_id: UUID) -> ProviderRequest:
         intent, _ = create_or_find(cursor, NewIntent(application_id, "order-1", 25_000, "LYD"))
     with database.transaction() as connection:
         made = start_attempt(connection, intent.uuid, "adfali", "plutu", AttemptState.SENT)
-        settle_response(connection, made, AttemptOutcome(ProviderAnswer.UNKNOWN, can_be_asked=False))
+        settle_response(connection, made, AttemptOutcome(ProviderAnswer.UNKNOWN, can_inquire=False))
         connection.execute("update payment_attempts set sent_at = sent_at - interval '1 minute'")
     return made
 

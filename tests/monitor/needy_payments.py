@@ -29,16 +29,16 @@ class NeedyPayments:
 
     def unknown(self, intent: UUID | None = None, *, can_be_asked: bool = False) -> UUID:
         """The provider was asked so long ago that nothing can be on its way any more."""
-        sending = self.begin(intent or self.intent())
+        request = self.begin(intent or self.intent())
         with self._database.transaction() as connection:
             settle_response(
-                connection, sending, AttemptOutcome(ProviderAnswer.UNKNOWN, can_be_asked=can_be_asked)
+                connection, request, AttemptOutcome(ProviderAnswer.UNKNOWN, can_inquire=can_be_asked)
             )
         self._world.run(
             "update payment_attempts set sent_at = sent_at - interval '1 minute' where id = %s",
-            sending.attempt,
+            request.attempt,
         )
-        return sending.attempt
+        return request.attempt
 
     def notify_paid(self, attempt: UUID, reference: str = "T-1") -> None:
         """As a provider does by itself."""

@@ -48,9 +48,9 @@ class FieldError(StrEnum):
 class InvalidFieldsError(Exception):
     """Field → what is wrong with it. Never what was entered."""
 
-    def __init__(self, troubles: Mapping[str, FieldError]) -> None:
-        super().__init__(", ".join(f"{name}: {trouble}" for name, trouble in troubles.items()))
-        self.troubles = troubles
+    def __init__(self, errors: Mapping[str, FieldError]) -> None:
+        super().__init__(", ".join(f"{name}: {error}" for name, error in errors.items()))
+        self.errors = errors
 
 
 CODE_LENGTHS = {PaymentMethod.CARD: 6, PaymentMethod.SADAD: 6, PaymentMethod.ADFALI: 4}
@@ -64,21 +64,21 @@ _EXPIRY_LENGTHS = [(1, 2), (2, 2), (1, 4), (2, 4)]
 
 
 @dataclass(slots=True)
-class _Reading:
-    """Collects the troubles of all fields, so that a customer is told of them at once."""
+class _FieldReader:
+    """Collects the errors of all fields, so that a customer is told of them at once."""
 
     fields: Mapping[str, str]
-    troubles: dict[str, FieldError]
+    errors: dict[str, FieldError]
 
     def text(self, name: str) -> str:
         return self.fields.get(name, "").strip()
 
-    def wrong(self, name: str, trouble: FieldError) -> None:
-        self.troubles.setdefault(name, trouble)
+    def add_error(self, name: str, error: FieldError) -> None:
+        self.errors.setdefault(name, error)
 
-    def finish(self) -> None:
-        if self.troubles:
-            raise InvalidFieldsError(self.troubles)
+    def raise_errors(self) -> None:
+        if self.errors:
+            raise InvalidFieldsError(self.errors)
 
 
 def parse_method(fields: Mapping[str, str]) -> PaymentMethod:
@@ -89,21 +89,21 @@ def parse_method(fields: Mapping[str, str]) -> PaymentMethod:
 
 
 def parse_card(fields: Mapping[str, str], today: date) -> Card:
-    reading = _Reading(fields, {})
-    number = _card_number(reading)
-    month, year = _expiry(reading, today)
-    security_code = normalize_digits(reading.text("security_code")) or ""
+    reader = _FieldReader(fields, {})
+    number = _card_number(reader)
+    month, year = _expiry(reader, today)
+    security_code = normalize_digits(reader.text("security_code")) or ""
     if len(security_code) not in (3, 4):
-        reading.wrong("security_code", FieldError.SECURITY_CODE_WRONG)
-    reading.finish()
+        reader.add_error("security_code", FieldError.SECURITY_CODE_WRONG)
+    reader.raise_errors()
     return Card(number, month, year, security_code)
 
 
 def parse_wallet(fields: Mapping[str, str], method: PaymentMethod, today: date) -> Wallet:
-    reading = _Reading(fields, {})
-    phone = _phone(reading, method)
-    birth_year = _birth_year(reading, today) if method is PaymentMethod.SADAD else None
-    reading.finish()
+    reader = _FieldReader(fields, {})
+    phone = _phone(reader, method)
+    birth_year = _birth_year(reader, today) if method is PaymentMethod.SADAD else None
+    reader.raise_errors()
     return Wallet(phone, birth_year)
 
 
@@ -117,42 +117,42 @@ def parse_code(fields: Mapping[str, str], method: PaymentMethod) -> str:
     return code
 
 
-def _card_number(reading: _Reading) -> str:
-    text = reading.text("card_number")
+def _card_number(reader: _FieldReader) -> str:
+    text = reader.text("card_number")
     digits = normalize_digits(text) or ""
     if not text:
-        reading.wrong("card_number", FieldError.CARD_NUMBER_MISSING)
+        reader.add_error("card_number", FieldError.CARD_NUMBER_MISSING)
     elif not is_card_number(digits):
-        reading.wrong("card_number", FieldError.CARD_NUMBER_WRONG)
+        reader.add_error("card_number", FieldError.CARD_NUMBER_WRONG)
     return digits
 
 
-def _expiry(reading: _Reading, today: date) -> tuple[int, int]:
+def _expiry(reader: _FieldReader, today: date) -> tuple[int, int]:
     """08/29, 8/2029, 0829, in any digits."""
-    text = reading.text("expiry")
+    text = reader.text("expiry")
     if not text:
-        reading.wrong("expiry", FieldError.EXPIRY_MISSING)
+        reader.add_error("expiry", FieldError.EXPIRY_MISSING)
         return 0, 0
     digits = normalize_digits(text, also="/") or ""
     month_text, _, year_text = digits.partition("/") if "/" in digits else (digits[:2], "/", digits[2:])
     lengths = len(month_text), len(year_text)
     if not (month_text.isdecimal() and year_text.isdecimal() and lengths in _EXPIRY_LENGTHS):
-        reading.wrong("expiry", FieldError.EXPIRY_WRONG)
+        reader.add_error("expiry", FieldError.EXPIRY_WRONG)
         return 0, 0
     month = int(month_text)
     year = int(year_text) if len(year_text) == 4 else 2000 + int(year_text)
     if not 1 <= month <= 12 or year > today.year + _FURTHEST_EXPIRY_YEARS or year < 2000:
-        reading.wrong("expiry", FieldError.EXPIRY_WRONG)
+        reader.add_error("expiry", FieldError.EXPIRY_WRONG)
     elif (year, month) < (today.year, today.month):
-        reading.wrong("expiry", FieldError.EXPIRY_PAST)
+        reader.add_error("expiry", FieldError.EXPIRY_PAST)
     return month, year
 
 
-def _phone(reading: _Reading, method: PaymentMethod) -> str:
+def _phone(reader: _FieldReader, method: PaymentMethod) -> str:
     """09xxxxxxxx, +2189xxxxxxxx or 002189xxxxxxxx."""
-    text = reading.text("phone")
+    text = reader.text("phone")
     if not text:
-        reading.wrong("phone", FieldError.PHONE_MISSING)
+        reader.add_error("phone", FieldError.PHONE_MISSING)
         return ""
     typed = normalize_digits(text, also="+") or ""
     digits = typed.lstrip("+")
@@ -166,13 +166,13 @@ def _phone(reading: _Reading, method: PaymentMethod) -> str:
         and digits.startswith("09")
         and digits[2] in _NETWORKS[method]
     ):
-        reading.wrong("phone", FieldError.PHONE_WRONG)
+        reader.add_error("phone", FieldError.PHONE_WRONG)
     return digits
 
 
-def _birth_year(reading: _Reading, today: date) -> int:
-    digits = normalize_digits(reading.text("birth_year")) or ""
+def _birth_year(reader: _FieldReader, today: date) -> int:
+    digits = normalize_digits(reader.text("birth_year")) or ""
     year = int(digits) if len(digits) == 4 else 0
     if not _OLDEST_BIRTH_YEAR <= year <= today.year - _YOUNGEST_AGE:
-        reading.wrong("birth_year", FieldError.BIRTH_YEAR_WRONG)
+        reader.add_error("birth_year", FieldError.BIRTH_YEAR_WRONG)
     return year

@@ -1,4 +1,4 @@
-"""Arabic unless the address says lang=en, through the whole visit."""
+"""Arabic unless the address says lang=en, through the whole checkout."""
 
 from typing import Any
 

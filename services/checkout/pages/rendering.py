@@ -27,120 +27,122 @@ from shared.platform.web.languages import amount_text, moment_text
 
 _PAYING = "paying"
 """In the browser's cookie: the intent that it has just paid, or tried to."""
-_SENT_AGAIN = "sent_again"
+_CODE_RESENT = "sent_again"
 
-Offered = Mapping[PaymentMethod, ConfiguredProvider]
-
-
-def remember_paying(visit: CheckoutState) -> None:
-    session[_PAYING] = str(visit.intent)
+AvailableMethods = Mapping[PaymentMethod, ConfiguredProvider]
 
 
-def ready_page(visit: CheckoutState, offered: Offered, form: PaymentForm | None = None) -> str:
+def remember_paying(checkout: CheckoutState) -> None:
+    session[_PAYING] = str(checkout.intent)
+
+
+def ready_page(checkout: CheckoutState, available: AvailableMethods, form: PaymentForm | None = None) -> str:
     """`form` holds what a customer has entered, to be shown again with what is wrong with it."""
-    page = _page(visit)
-    if not offered:
+    page = _page(checkout)
+    if not available:
         return render_template("no_method.html", page=page)
-    made = form or PaymentForm((), _last_method(visit, offered), failure=_failure(visit.attempt))
+    entered = form or PaymentForm((), _last_method(checkout, available), failure=_failure(checkout.attempt))
     choices = [
         MethodChoice(method, str(METHOD_LABELS[method]), has_fields=_has_fields(method, account))
-        for method, account in offered.items()
+        for method, account in available.items()
     ]
-    leaves = visit.attempt is not None and visit.attempt.state is AttemptState.AWAITING_REDIRECT
-    shown = replace(made, choices=choices, leaves_redirect=leaves)
+    leaves_redirect = (
+        checkout.attempt is not None and checkout.attempt.state is AttemptState.AWAITING_REDIRECT
+    )
+    shown = replace(entered, choices=choices, leaves_redirect=leaves_redirect)
     return render_template("ready.html", page=page, form=shown)
 
 
 def code_page(
-    visit: CheckoutState,
+    checkout: CheckoutState,
     attempt: LastAttempt,
     challenge: CodeChallenge,
     *,
     error: str | None = None,
     notice: str | None = None,
 ) -> str:
-    can_send_again = challenge.can_send_again
+    can_resend = challenge.can_resend
     form = CodeForm(
-        url=page_url("pages.confirm", intent=visit.intent),
+        url=page_url("pages.confirm", intent=checkout.intent),
         attempt=attempt.id,
         method_label=str(METHOD_LABELS[attempt.method]),
         length=CODE_LENGTHS[attempt.method],
         phone_hint=challenge.phone_hint,
-        send_again_url=page_url("pages.send_again", intent=visit.intent) if can_send_again else None,
-        send_again_in_s=challenge.send_again_in_s,
-        change_url=page_url("pages.show", intent=visit.intent, change=1),
+        resend_url=page_url("pages.resend_code", intent=checkout.intent) if can_resend else None,
+        resend_in_s=challenge.resend_in_s,
+        change_url=page_url("pages.show", intent=checkout.intent, change=1),
         tries_left=challenge.tries_left,
-        error=error or (None if notice else _code_trouble(attempt, challenge)),
+        error=error or (None if notice else _code_error(attempt, challenge)),
         notice=notice,
     )
-    return render_template("code.html", page=_page(visit), code=form)
+    return render_template("code.html", page=_page(checkout), code=form)
 
 
-def redirect_page(visit: CheckoutState) -> str:
+def redirect_page(checkout: CheckoutState) -> str:
     redirect = OpenRedirect(
-        provider_url=page_url("pages.leave", intent=visit.intent),
-        change_url=page_url("pages.show", intent=visit.intent, change=1),
+        provider_url=page_url("pages.leave", intent=checkout.intent),
+        change_url=page_url("pages.show", intent=checkout.intent, change=1),
     )
-    return render_template("redirect_open.html", page=_page(visit), redirect=redirect)
+    return render_template("redirect_open.html", page=_page(checkout), redirect=redirect)
 
 
-def leaving_page(visit: CheckoutState, provider_url: str) -> str:
-    return render_template("leave.html", page=_page(visit), redirect_url=provider_url)
+def leaving_page(checkout: CheckoutState, provider_url: str) -> str:
+    return render_template("leave.html", page=_page(checkout), redirect_url=provider_url)
 
 
-def processing_page(visit: CheckoutState) -> str:
-    return render_template("processing.html", page=_page(visit))
+def processing_page(checkout: CheckoutState) -> str:
+    return render_template("processing.html", page=_page(checkout))
 
 
-def receipt_page(visit: CheckoutState) -> str:
-    assert visit.attempt is not None
+def receipt_page(checkout: CheckoutState) -> str:
+    assert checkout.attempt is not None
     receipt = Receipt(
-        paid_at=moment_text(visit.attempt.updated_at, current_language()),
-        method_label=str(METHOD_LABELS[visit.attempt.method]),
-        goes_on=session.pop(_PAYING, None) == str(visit.intent),
+        paid_at=moment_text(checkout.attempt.updated_at, current_language()),
+        method_label=str(METHOD_LABELS[checkout.attempt.method]),
+        redirects=session.pop(_PAYING, None) == str(checkout.intent),
     )
-    return render_template("receipt.html", page=_page(visit), receipt=receipt)
+    return render_template("receipt.html", page=_page(checkout), receipt=receipt)
 
 
-def expired_page(visit: CheckoutState) -> str:
-    attempt = visit.attempt
+def expired_page(checkout: CheckoutState) -> str:
+    attempt = checkout.attempt
     expired = ExpiredNotice(
         may_be_paid=attempt is not None and attempt.state is AttemptState.AWAITING_REDIRECT
     )
-    return render_template("expired.html", page=_page(visit), expired=expired)
+    return render_template("expired.html", page=_page(checkout), expired=expired)
 
 
-def remember_sent_again(visit: CheckoutState) -> None:
-    session[_SENT_AGAIN] = str(visit.intent)
+def remember_resent(checkout: CheckoutState) -> None:
+    session[_CODE_RESENT] = str(checkout.intent)
 
 
-def was_sent_again(visit: CheckoutState) -> bool:
+def pop_resent(checkout: CheckoutState) -> bool:
     """Once: it is said on the page that follows."""
-    return bool(session.pop(_SENT_AGAIN, None) == str(visit.intent))
+    return bool(session.pop(_CODE_RESENT, None) == str(checkout.intent))
 
 
-def _page(visit: CheckoutState) -> IntentSummary:
+def _page(checkout: CheckoutState) -> IntentSummary:
     lang = current_language()
     return IntentSummary(
-        merchant=visit.merchant,
-        description=visit.description,
-        amount=amount_text(visit.amount, visit.currency, lang),
-        reference=visit.reference.upper(),
-        return_url=visit.return_url,
-        seconds_left=visit.seconds_left,
-        url=page_url("pages.show", intent=visit.intent),
-        state_url=page_url("pages.state", intent=visit.intent),
+        merchant=checkout.merchant,
+        description=checkout.description,
+        amount=amount_text(checkout.amount, checkout.currency, lang),
+        reference=checkout.reference.upper(),
+        return_url=checkout.return_url,
+        seconds_left=checkout.seconds_left,
+        url=page_url("pages.show", intent=checkout.intent),
+        state_url=page_url("pages.state", intent=checkout.intent),
     )
 
 
 def _has_fields(method: PaymentMethod, account: ConfiguredProvider) -> bool:
-    return account.provider.beginning(method) is not AttemptState.AWAITING_REDIRECT
+    return account.provider.initial_state(method) is not AttemptState.AWAITING_REDIRECT
 
 
-def _last_method(visit: CheckoutState, offered: Offered) -> PaymentMethod:
-    if visit.attempt is not None and visit.attempt.method in offered:
-        return visit.attempt.method
-    return next(iter(offered))
+def _last_method(checkout: CheckoutState, available: AvailableMethods) -> PaymentMethod:
+    if checkout.attempt is not None and checkout.attempt.method in available:
+        return checkout.attempt.method
+    return next(iter(available))
 
 
 def _failure(attempt: LastAttempt | None) -> str | None:
@@ -149,7 +151,7 @@ def _failure(attempt: LastAttempt | None) -> str | None:
     return error_message(attempt.reason)
 
 
-def _code_trouble(attempt: LastAttempt, challenge: CodeChallenge) -> str | None:
+def _code_error(attempt: LastAttempt, challenge: CodeChallenge) -> str | None:
     if challenge.is_expired:
         return error_message(FailureReason.CODE_EXPIRED)
     return error_message(attempt.reason) if attempt.reason else None

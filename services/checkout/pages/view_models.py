@@ -19,32 +19,37 @@ class PageKind(StrEnum):
     EXPIRED = "expired"
 
 
-_WHEN = {
+_PAGE_OF_STATUS = {
     IntentStatus.SUCCEEDED: PageKind.PAID,
     IntentStatus.PROCESSING: PageKind.PROCESSING,
     IntentStatus.CANCELED: PageKind.EXPIRED,
 }
 
-_TO_GO_ON_WITH = {
+_PAGE_OF_ATTEMPT = {
     AttemptState.AWAITING_CODE: PageKind.CODE,
     AttemptState.AWAITING_REDIRECT: PageKind.REDIRECT_OPEN,
 }
 
 
 def select_page(
-    status: IntentStatus, *, is_over: bool, attempt: AttemptState | None, can_go_on: bool, wants_change: bool
+    status: IntentStatus,
+    *,
+    is_expired: bool,
+    attempt: AttemptState | None,
+    can_continue: bool,
+    wants_change: bool,
 ) -> PageKind:
-    """`can_go_on`: a code was sent, or the address of the provider's page is known; a crash can come before that.
+    """`can_continue`: a code was sent, or the address of the provider's page is known; a crash can come before that.
 
     `wants_change`: the customer would rather pay in another way.
     """
-    if status in _WHEN:
-        return _WHEN[status]
-    if is_over:
+    if status in _PAGE_OF_STATUS:
+        return _PAGE_OF_STATUS[status]
+    if is_expired:
         return PageKind.EXPIRED
-    if attempt is None or wants_change or not can_go_on:
+    if attempt is None or wants_change or not can_continue:
         return PageKind.READY
-    return _TO_GO_ON_WITH.get(attempt, PageKind.READY)
+    return _PAGE_OF_ATTEMPT.get(attempt, PageKind.READY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +102,9 @@ class CodeForm:
     length: int
     phone_hint: str | None
     """The last digits of the phone the code was sent to; None where the bank knows it."""
-    send_again_url: str | None
+    resend_url: str | None
     """None: it cannot be sent again."""
-    send_again_in_s: int
+    resend_in_s: int
     change_url: str
     """Back to the choice of methods."""
     tries_left: int
@@ -128,7 +133,7 @@ class Receipt:
     paid_at: str
     """In the reader's way, time of Libya."""
     method_label: str
-    goes_on: bool
+    redirects: bool
     """Whether the customer has just paid and is taken on to the merchant by itself."""
 
 
@@ -138,4 +143,4 @@ class ErrorPage:
 
     title: str
     text: str
-    again_url: str | None = None
+    retry_url: str | None = None

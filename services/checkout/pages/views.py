@@ -17,7 +17,7 @@ from services.checkout.pages.form_fields import (
 )
 from services.checkout.pages.labels import CODE_SENT_AGAIN, error_message
 from services.checkout.pages.language import current_language, page_url
-from services.checkout.pages.rendering import Offered
+from services.checkout.pages.rendering import AvailableMethods
 from services.checkout.pages.view_models import PageKind, PaymentForm, select_page
 from services.checkout.payments.checkout_state import (
     CheckoutState,
@@ -41,43 +41,43 @@ _SEE_OTHER = 303
 _UNPROCESSABLE = 422
 _TOO_MANY = 429
 _BAD_GATEWAY = 502
-_LONGEST_SHOWN_AGAIN = 40
+_MAX_ECHOED_CHARACTERS = 40
 
 
-def pages_blueprint(database: Database, accounts: ProviderRegistry, payments: PaymentService) -> Blueprint:
+def pages_blueprint(database: Database, providers: ProviderRegistry, payments: PaymentService) -> Blueprint:
     blueprint = Blueprint("pages", __name__)
-    pages = CheckoutViews(database, accounts, payments)
+    pages = CheckoutViews(database, providers, payments)
     blueprint.add_url_rule("/pay/<intent>", view_func=pages.show, methods=["GET"])
     blueprint.add_url_rule("/pay/<intent>", view_func=pages.pay, methods=["POST"])
     blueprint.add_url_rule("/pay/<intent>/state", view_func=pages.state, methods=["GET"])
     blueprint.add_url_rule("/pay/<intent>/leave", view_func=pages.leave, methods=["GET"])
     blueprint.add_url_rule("/pay/<intent>/code", view_func=pages.confirm, methods=["POST"])
-    blueprint.add_url_rule("/pay/<intent>/code/again", view_func=pages.send_again, methods=["POST"])
+    blueprint.add_url_rule("/pay/<intent>/code/again", view_func=pages.resend_code, methods=["POST"])
     return blueprint
 
 
 @dataclass(frozen=True, slots=True)
 class CheckoutViews:
     database: Database
-    accounts: ProviderRegistry
+    providers: ProviderRegistry
     payments: PaymentService
 
     def show(self, intent: str) -> ResponseReturnValue:
-        visit = self._visit(intent)
-        match _showing(visit, wants_change="change" in request.args):
+        checkout = self._load(intent)
+        match _page_kind(checkout, wants_change="change" in request.args):
             case PageKind.PAID:
-                return rendering.receipt_page(visit)
+                return rendering.receipt_page(checkout)
             case PageKind.PROCESSING:
-                return rendering.processing_page(visit)
+                return rendering.processing_page(checkout)
             case PageKind.EXPIRED:
-                return rendering.expired_page(visit)
+                return rendering.expired_page(checkout)
             case PageKind.REDIRECT_OPEN:
-                return rendering.redirect_page(visit)
+                return rendering.redirect_page(checkout)
             case PageKind.CODE:
-                notice = str(CODE_SENT_AGAIN) if rendering.was_sent_again(visit) else None
-                return rendering.code_page(visit, *_challenged(visit), notice=notice)
+                notice = str(CODE_SENT_AGAIN) if rendering.pop_resent(checkout) else None
+                return rendering.code_page(checkout, *_open_challenge(checkout), notice=notice)
             case PageKind.READY:
-                return rendering.ready_page(visit, self._offered(visit))
+                return rendering.ready_page(checkout, self._available_methods(checkout))
 
     def state(self, intent: str) -> ResponseReturnValue:
         """For the script on a page that waits."""
@@ -86,155 +86,161 @@ class CheckoutViews:
         return {"state": state} if state is not None else abort(404)
 
     def pay(self, intent: str) -> ResponseReturnValue:
-        visit = self._visit(intent)
-        if _showing(visit, wants_change=True) is not PageKind.READY:
-            return _to_page(visit)
-        offered = self._offered(visit)
+        checkout = self._load(intent)
+        if _page_kind(checkout, wants_change=True) is not PageKind.READY:
+            return _redirect_to_page(checkout)
+        available = self._available_methods(checkout)
         try:
-            method = _chosen(offered)
-            details = _details(method, offered[method], visit)
+            method = _chosen_method(available)
+            details = _details(method, available[method], checkout)
         except InvalidFieldsError as invalid:
-            errors = {name: error_message(trouble) for name, trouble in invalid.troubles.items()}
-            return rendering.ready_page(visit, offered, _form_again(offered, errors=errors)), _UNPROCESSABLE
-        rendering.remember_paying(visit)
+            errors = {name: error_message(error) for name, error in invalid.errors.items()}
+            return rendering.ready_page(
+                checkout, available, _submitted_form(available, errors=errors)
+            ), _UNPROCESSABLE
+        rendering.remember_paying(checkout)
         try:
             settled = self.payments.pay(
-                visit,
+                checkout,
                 method,
-                offered[method],
+                available[method],
                 details,
                 lang=current_language(),
                 leave_redirect="leave_redirect" in request.form,
             )
-        except LimitExceededError as too_much:
-            again = _form_again(offered, failure=error_message(too_much.refusal))
-            return rendering.ready_page(visit, offered, again), _TOO_MANY
+        except LimitExceededError as exceeded:
+            again = _submitted_form(available, failure=error_message(exceeded.refusal))
+            return rendering.ready_page(checkout, available, again), _TOO_MANY
         except AttemptRefusedError:
-            return _to_page(visit)  # which shows why
+            return _redirect_to_page(checkout)  # which shows why
         if settled.attempt is AttemptState.AWAITING_REDIRECT:
-            return redirect(page_url("pages.leave", intent=visit.intent), _SEE_OTHER)
-        return _to_page(visit)
+            return redirect(page_url("pages.leave", intent=checkout.intent), _SEE_OTHER)
+        return _redirect_to_page(checkout)
 
     def leave(self, intent: str) -> ResponseReturnValue:
         """A page in between: a form's answer must not redirect to another site, or browsers refuse it."""
-        visit = self._visit(intent)
-        is_open = _showing(visit) is PageKind.REDIRECT_OPEN
-        if not is_open or visit.attempt is None or visit.attempt.provider_url is None:
-            return _to_page(visit)
-        return rendering.leaving_page(visit, visit.attempt.provider_url)
+        checkout = self._load(intent)
+        is_open = _page_kind(checkout) is PageKind.REDIRECT_OPEN
+        if not is_open or checkout.attempt is None or checkout.attempt.provider_url is None:
+            return _redirect_to_page(checkout)
+        return rendering.leaving_page(checkout, checkout.attempt.provider_url)
 
     def confirm(self, intent: str) -> ResponseReturnValue:
-        visit = self._visit(intent)
-        if not _is_about_open_code(visit):
-            return _to_page(visit)
-        attempt, challenge = _challenged(visit)
+        checkout = self._load(intent)
+        if not _belongs_to_open_challenge(checkout):
+            return _redirect_to_page(checkout)
+        attempt, challenge = _open_challenge(checkout)
         try:
             code = parse_code(request.form, attempt.method)
         except InvalidFieldsError as invalid:
-            error = error_message(invalid.troubles["code"])
-            return rendering.code_page(visit, attempt, challenge, error=error), _UNPROCESSABLE
-        rendering.remember_paying(visit)
+            error = error_message(invalid.errors["code"])
+            return rendering.code_page(checkout, attempt, challenge, error=error), _UNPROCESSABLE
+        rendering.remember_paying(checkout)
         try:
-            self.payments.confirm(visit, attempt, code, lang=current_language())
+            self.payments.confirm(checkout, attempt, code, lang=current_language())
         except CodeRefusedError as refused:
             error = error_message(refused.reason)
-            return rendering.code_page(visit, attempt, challenge, error=error), _UNPROCESSABLE
+            return rendering.code_page(checkout, attempt, challenge, error=error), _UNPROCESSABLE
         except AttemptRefusedError:
             pass  # the page shows why
-        return _to_page(visit)
+        return _redirect_to_page(checkout)
 
-    def send_again(self, intent: str) -> ResponseReturnValue:
-        visit = self._visit(intent)
-        if not _is_about_open_code(visit):
-            return _to_page(visit)
+    def resend_code(self, intent: str) -> ResponseReturnValue:
+        checkout = self._load(intent)
+        if not _belongs_to_open_challenge(checkout):
+            return _redirect_to_page(checkout)
         try:
-            settled = self.payments.send_again(visit, _challenged(visit)[0], lang=current_language())
+            settled = self.payments.resend_code(
+                checkout, _open_challenge(checkout)[0], lang=current_language()
+            )
             if settled.attempt is AttemptState.AWAITING_CODE:
-                rendering.remember_sent_again(visit)
-        except LimitExceededError as too_much:
-            return self._code_page_again(visit, too_much.refusal), _TOO_MANY
+                rendering.remember_resent(checkout)
+        except LimitExceededError as exceeded:
+            return self._code_page_again(checkout, exceeded.refusal), _TOO_MANY
         except CodeNotSentError:
-            return self._code_page_again(visit, Refusal.CODE_NOT_SENT), _BAD_GATEWAY
+            return self._code_page_again(checkout, Refusal.CODE_NOT_SENT), _BAD_GATEWAY
         except AttemptRefusedError:
             pass  # the page shows why
-        return _to_page(visit)
+        return _redirect_to_page(checkout)
 
-    def _code_page_again(self, visit: CheckoutState, refusal: Refusal) -> str:
-        return rendering.code_page(visit, *_challenged(visit), notice=error_message(refusal))
+    def _code_page_again(self, checkout: CheckoutState, refusal: Refusal) -> str:
+        return rendering.code_page(checkout, *_open_challenge(checkout), notice=error_message(refusal))
 
-    def _visit(self, intent: str) -> CheckoutState:
+    def _load(self, intent: str) -> CheckoutState:
         with self.database.cursor() as cursor:
-            visit = load_checkout_state(cursor, _uuid(intent))
-        if visit is None:
+            checkout = load_checkout_state(cursor, _uuid(intent))
+        if checkout is None:
             abort(404)
-        join_trace(visit.trace, {"mizan.intent": str(visit.intent)})
-        return visit
+        join_trace(checkout.trace, {"mizan.intent": str(checkout.intent)})
+        return checkout
 
-    def _offered(self, visit: CheckoutState) -> Offered:
+    def _available_methods(self, checkout: CheckoutState) -> AvailableMethods:
         with self.database.cursor() as cursor:
-            return self.accounts.offered(cursor, visit.application, visit.methods, visit.amount)
+            return self.providers.available_methods(
+                cursor, checkout.application, checkout.methods, checkout.amount
+            )
 
 
 def _uuid(text: str) -> UUID:
     return uuid_in(text) or abort(404)
 
 
-def _showing(visit: CheckoutState, *, wants_change: bool = False) -> PageKind:
-    attempt = visit.attempt
+def _page_kind(checkout: CheckoutState, *, wants_change: bool = False) -> PageKind:
+    attempt = checkout.attempt
     return select_page(
-        visit.status,
-        is_over=visit.is_over,
+        checkout.status,
+        is_expired=checkout.is_expired,
         attempt=None if attempt is None else attempt.state,
-        can_go_on=attempt is not None and attempt.can_go_on,
+        can_continue=attempt is not None and attempt.can_continue,
         wants_change=wants_change,
     )
 
 
-def _to_page(visit: CheckoutState) -> ResponseReturnValue:
-    return redirect(page_url("pages.show", intent=visit.intent), _SEE_OTHER)
+def _redirect_to_page(checkout: CheckoutState) -> ResponseReturnValue:
+    return redirect(page_url("pages.show", intent=checkout.intent), _SEE_OTHER)
 
 
-def _is_about_open_code(visit: CheckoutState) -> bool:
+def _belongs_to_open_challenge(checkout: CheckoutState) -> bool:
     """Not what another tab has left behind."""
-    is_open = _showing(visit) is PageKind.CODE and visit.attempt is not None
-    return is_open and request.form.get("attempt") == str(visit.attempt and visit.attempt.id)
+    is_open = _page_kind(checkout) is PageKind.CODE and checkout.attempt is not None
+    return is_open and request.form.get("attempt") == str(checkout.attempt and checkout.attempt.id)
 
 
-def _challenged(visit: CheckoutState) -> tuple[LastAttempt, CodeChallenge]:
-    assert visit.attempt is not None
-    assert visit.attempt.challenge is not None
-    return visit.attempt, visit.attempt.challenge
+def _open_challenge(checkout: CheckoutState) -> tuple[LastAttempt, CodeChallenge]:
+    assert checkout.attempt is not None
+    assert checkout.attempt.challenge is not None
+    return checkout.attempt, checkout.attempt.challenge
 
 
-def _chosen(offered: Offered) -> PaymentMethod:
+def _chosen_method(available: AvailableMethods) -> PaymentMethod:
     method = parse_method(request.form)
-    if method not in offered:
+    if method not in available:
         raise InvalidFieldsError({"method": FieldError.METHOD_MISSING})
     return method
 
 
 def _details(
-    method: PaymentMethod, account: ConfiguredProvider, visit: CheckoutState
+    method: PaymentMethod, account: ConfiguredProvider, checkout: CheckoutState
 ) -> Card | Wallet | None:
-    today = visit.now.date()
+    today = checkout.now.date()
     if method is not PaymentMethod.CARD:
         return parse_wallet(request.form, method, today)
-    begins = account.provider.beginning(method)
-    return None if begins is AttemptState.AWAITING_REDIRECT else parse_card(request.form, today)
+    initial_state = account.provider.initial_state(method)
+    return None if initial_state is AttemptState.AWAITING_REDIRECT else parse_card(request.form, today)
 
 
-def _form_again(
-    offered: Offered, errors: dict[str, str] | None = None, failure: str | None = None
+def _submitted_form(
+    available: AvailableMethods, errors: dict[str, str] | None = None, failure: str | None = None
 ) -> PaymentForm:
     """What was entered, but never anything of a card."""
     chosen = request.form.get("method")
     return PaymentForm(
         choices=(),
         chosen=next(
-            (method for method in offered if method == chosen), next(iter(offered), PaymentMethod.CARD)
+            (method for method in available if method == chosen), next(iter(available), PaymentMethod.CARD)
         ),
         errors=errors or {},
-        phone=request.form.get("phone", "")[:_LONGEST_SHOWN_AGAIN],
-        birth_year=request.form.get("birth_year", "")[:_LONGEST_SHOWN_AGAIN],
+        phone=request.form.get("phone", "")[:_MAX_ECHOED_CHARACTERS],
+        birth_year=request.form.get("birth_year", "")[:_MAX_ECHOED_CHARACTERS],
         failure=failure,
     )

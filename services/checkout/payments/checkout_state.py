@@ -13,9 +13,9 @@ from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 
 # Of the attempts, the one that was paid, or the newest: a new one ends all that wait for the customer.
-_LOOK = f"""
+_LOAD = f"""
 select i.uuid as intent, i.application_id as application, m.name as merchant, i.description, i.amount, i.currency,
-       i.reference, i.return_url, i.trace, i.status, i.expires_at <= mizan_now() as is_over,
+       i.reference, i.return_url, i.trace, i.status, i.expires_at <= mizan_now() as is_expired,
        greatest(0, ceil(extract(epoch from i.expires_at - mizan_now())))::bigint as seconds_left,
        mizan_now() as now,
        array(select method from application_methods where application_id = i.application_id) as methods,
@@ -32,7 +32,7 @@ left join lateral (
 left join code_challenges as c on c.attempt_id = t.id
 where i.uuid = %s"""
 
-_FACTS = (
+_INTENT_FIELDS = (
     "intent",
     "application",
     "merchant",
@@ -42,7 +42,7 @@ _FACTS = (
     "reference",
     "return_url",
     "trace",
-    "is_over",
+    "is_expired",
     "seconds_left",
     "now",
 )
@@ -61,7 +61,7 @@ class LastAttempt:
     challenge: CodeChallenge | None
 
     @property
-    def can_go_on(self) -> bool:
+    def can_continue(self) -> bool:
         """Where it awaits the customer: whether they can do what it awaits."""
         return self.challenge is not None or self.provider_url is not None
 
@@ -81,7 +81,7 @@ class CheckoutState:
     trace: str | None
     """The traceparent that it was made under."""
     status: IntentStatus
-    is_over: bool
+    is_expired: bool
     seconds_left: int
     now: datetime
     """By the database's clock."""
@@ -91,16 +91,16 @@ class CheckoutState:
 
 
 def load_checkout_state(cursor: Cursor[Any], intent: UUID) -> CheckoutState | None:
-    row = cursor.execute(_LOOK, (intent,)).fetchone()
+    row = cursor.execute(_LOAD, (intent,)).fetchone()
     if row is None or cursor.description is None:
         return None
-    found = dict(zip((column.name for column in cursor.description), row, strict=True))
-    facts = {name: found[name] for name in _FACTS}
+    row_by_name = dict(zip((column.name for column in cursor.description), row, strict=True))
+    fields = {name: row_by_name[name] for name in _INTENT_FIELDS}
     return CheckoutState(
-        **facts,
-        status=IntentStatus(found["status"]),
-        methods=frozenset(map(PaymentMethod, found["methods"])),
-        attempt=None if found["attempt"] is None else _attempt(found),
+        **fields,
+        status=IntentStatus(row_by_name["status"]),
+        methods=frozenset(map(PaymentMethod, row_by_name["methods"])),
+        attempt=None if row_by_name["attempt"] is None else _attempt(row_by_name),
     )
 
 
@@ -109,14 +109,14 @@ def find_intent_status(cursor: Cursor[Any], intent: UUID) -> IntentStatus | None
     return None if row is None else IntentStatus(row[0])
 
 
-def _attempt(found: dict[str, Any]) -> LastAttempt:
+def _attempt(row_by_name: dict[str, Any]) -> LastAttempt:
     return LastAttempt(
-        id=found["attempt"],
-        state=AttemptState(found["state"]),
-        method=PaymentMethod(found["method"]),
-        reason=found["reason"],
-        account=found["account"],
-        updated_at=found["updated_at"],
-        provider_url=found["provider_url"],
-        challenge=parse_challenge(found),
+        id=row_by_name["attempt"],
+        state=AttemptState(row_by_name["state"]),
+        method=PaymentMethod(row_by_name["method"]),
+        reason=row_by_name["reason"],
+        account=row_by_name["account"],
+        updated_at=row_by_name["updated_at"],
+        provider_url=row_by_name["provider_url"],
+        challenge=parse_challenge(row_by_name),
     )

@@ -68,7 +68,7 @@ class PaymentLimits:
         self._count(connection, f"codes/{intent}", CODES_PER_INTENT, INTENT_WINDOW_S, refusal)
         self._count(connection, f"phone/{phone}", self._codes_per_phone, PHONE_WINDOW_S, refusal)
 
-    def give_back_code(self, connection: Connection[Any], intent: UUID, phone: str) -> None:
+    def refund_code(self, connection: Connection[Any], intent: UUID, phone: str) -> None:
         """None was sent."""
         for what in (f"codes/{intent}", f"phone/{phone}"):
             connection.execute(_GIVE_BACK, (self._hash(what),))

@@ -26,10 +26,10 @@ _OPEN = """
 insert into code_challenges (attempt_id, continuation, phone_hint, encrypted_phone, expires_at)
 values (%(attempt)s, %(continuation)s, %(hint)s, %(sealed)s, mizan_now() + make_interval(secs => %(valid)s))
 on conflict (attempt_id) do nothing"""
-COLUMNS = f"""c.attempt_id as challenged, c.continuation, c.phone_hint, c.encrypted_phone is not null as can_send_again,
-       c.codes_tried as tried, c.expires_at <= mizan_now() as is_expired,
+COLUMNS = f"""c.attempt_id as challenged, c.continuation, c.phone_hint, c.encrypted_phone is not null as can_resend,
+       c.codes_tried as tried, c.expires_at <= mizan_now() as code_expired,
        greatest(0, ceil(extract(epoch from c.sent_at - mizan_now()) + {RESEND_AFTER_S}))::integer
-           as send_again_in_s"""
+           as resend_in_s"""
 _FIND = f"select {COLUMNS} from code_challenges as c where attempt_id = %s"
 _TRY = "update code_challenges set codes_tried = codes_tried + 1 where attempt_id = %s"
 _GIVE_BACK_TRY = "update code_challenges set codes_tried = codes_tried - 1 where attempt_id = %s"
@@ -62,10 +62,10 @@ class CodeChallenge:
     attempt: UUID
     continuation: str | None
     phone_hint: str | None
-    can_send_again: bool
+    can_resend: bool
     tried: int
     is_expired: bool
-    send_again_in_s: int
+    resend_in_s: int
 
     @property
     def tries_left(self) -> int:
@@ -80,10 +80,10 @@ def parse_challenge(found: Mapping[str, Any]) -> CodeChallenge | None:
         attempt=found["challenged"],
         continuation=found["continuation"],
         phone_hint=found["phone_hint"],
-        can_send_again=found["can_send_again"],
+        can_resend=found["can_resend"],
         tried=found["tried"],
-        is_expired=found["is_expired"],
-        send_again_in_s=found["send_again_in_s"],
+        is_expired=found["code_expired"],
+        resend_in_s=found["resend_in_s"],
     )
 
 
@@ -131,25 +131,25 @@ class CodeChallenges:
         connection.execute(_TRY, (attempt,))
         return replace(found, tried=found.tried + 1)
 
-    def give_back_try(self, connection: Connection[Any], attempt: UUID) -> None:
+    def refund_try(self, connection: Connection[Any], attempt: UUID) -> None:
         """It never reached the provider."""
         connection.execute(_GIVE_BACK_TRY, (attempt,))
 
-    def claim_sending(self, connection: Connection[Any], attempt: UUID) -> Wallet | None:
+    def claim_resend(self, connection: Connection[Any], attempt: UUID) -> Wallet | None:
         """Whom to send it to again; None when it is too soon, or there is nobody."""
         values = {"attempt": attempt, "pause": RESEND_AFTER_S}
         row = connection.execute(_CLAIM_SENDING, values).fetchone()
         return None if row is None else self._unseal(attempt, row[0])
 
-    def give_back_sending(self, connection: Connection[Any], attempt: UUID) -> None:
+    def release_resend(self, connection: Connection[Any], attempt: UUID) -> None:
         """Nothing was sent, so nobody has to wait for it."""
         connection.execute(_GIVE_BACK_SENDING, (RESEND_AFTER_S, attempt))
 
-    def sent_again(self, connection: Connection[Any], attempt: UUID, continuation: str | None) -> None:
+    def record_resent(self, connection: Connection[Any], attempt: UUID, continuation: str | None) -> None:
         values = {"attempt": attempt, "continuation": continuation, "valid": VALID_S}
         connection.execute(_SENT_AGAIN, values)
 
-    def phone(self, connection: Connection[Any], attempt: UUID) -> str | None:
+    def find_phone(self, connection: Connection[Any], attempt: UUID) -> str | None:
         row = connection.execute(_PHONE, (attempt,)).fetchone()
         if row is None:
             return None
@@ -162,7 +162,7 @@ class CodeChallenges:
 
     def forget_phone(self, connection: Connection[Any], attempt: UUID) -> str | None:
         """The phone, one last time."""
-        phone = self.phone(connection, attempt)
+        phone = self.find_phone(connection, attempt)
         connection.execute(_FORGET_PHONE, (attempt,))
         return phone
 

@@ -47,13 +47,13 @@ class CodeNotSentError(Exception):
 @dataclass(frozen=True, slots=True)
 class PaymentService:
     database: Database
-    accounts: ProviderRegistry
+    providers: ProviderRegistry
     codes: CodeChallenges
     limits: PaymentLimits
 
     def pay(
         self,
-        visit: CheckoutState,
+        checkout: CheckoutState,
         method: PaymentMethod,
         account: ConfiguredProvider,
         details: Card | Wallet | None,
@@ -65,90 +65,90 @@ class PaymentService:
         provider = account.provider
         wallet = details if isinstance(details, Wallet) else None
         with self.database.transaction() as connection:
-            sending = start_attempt(
+            request = start_attempt(
                 connection,
-                visit.intent,
+                checkout.intent,
                 method,
                 provider.name,
-                provider.beginning(method),
+                provider.initial_state(method),
                 account=account.id,
                 leave_redirect=leave_redirect,
             )
-            self.limits.count_attempt(connection, visit.intent)
+            self.limits.count_attempt(connection, checkout.intent)
             if wallet is not None:
-                self.limits.count_code_sent(connection, visit.intent, wallet.phone)
+                self.limits.count_code_sent(connection, checkout.intent, wallet.phone)
         ATTEMPTS_STARTED.labels(method, provider.name).inc()
-        answer = provider.start(_payment(visit, sending, method, lang), details)
+        answer = provider.start(_payment(checkout, request, method, lang), details)
 
         def settle(connection: Connection[Any]) -> SettlementResult:
-            settled = _taken_in(connection, sending, answer.outcome)
-            self._following.keep(connection, sending.attempt, settled, answer, wallet)
+            settled = _settle_response(connection, request, answer.outcome)
+            self._side_effects.record_side_effects(connection, request.attempt, settled, answer, wallet)
             if wallet is not None and answer.outcome.reason == FailureReason.PROVIDER_AWAY:
-                self.limits.give_back_code(connection, visit.intent, wallet.phone)
+                self.limits.refund_code(connection, checkout.intent, wallet.phone)
             return settled
 
-        return count_settled(self._settle(sending, answer, settle), method, provider.name)
+        return count_settled(self._settle(request, answer, settle), method, provider.name)
 
     def confirm(
-        self, visit: CheckoutState, attempt: LastAttempt, code: str, *, lang: str
+        self, checkout: CheckoutState, attempt: LastAttempt, code: str, *, lang: str
     ) -> SettlementResult:
         """Raises AttemptRefusedError or CodeRefusedError, and has done nothing then."""
         with self.database.transaction() as connection:
-            sending = submit_code(connection, attempt.id)
+            request = submit_code(connection, attempt.id)
             challenge = self.codes.count_try(connection, attempt.id)
-            account = self.accounts.of_attempt(connection.cursor(), attempt.account)
-        entered = SubmittedCode(code, challenge.continuation, sending.number)
-        said_so = account.provider.confirm(_payment(visit, sending, attempt.method, lang), entered)
+            account = self.providers.for_attempt(connection.cursor(), attempt.account)
+        entered = SubmittedCode(code, challenge.continuation, request.number)
+        said_so = account.provider.confirm(_payment(checkout, request, attempt.method, lang), entered)
         answer = enforce_try_limit(said_so, challenge)
 
         def settle(connection: Connection[Any]) -> SettlementResult:
-            settled = _taken_in(connection, sending, answer.outcome)
-            self._following.keep(connection, sending.attempt, settled, answer)
+            settled = _settle_response(connection, request, answer.outcome)
+            self._side_effects.record_side_effects(connection, request.attempt, settled, answer)
             if answer.outcome.reason == FailureReason.PROVIDER_AWAY:
-                self.codes.give_back_try(connection, sending.attempt)
+                self.codes.refund_try(connection, request.attempt)
             elif said_so.outcome.reason == FailureReason.WRONG_CODE:
-                self._count_wrong_code(connection, sending.attempt)
+                self._count_wrong_code(connection, request.attempt)
             return settled
 
-        return count_settled(self._settle(sending, answer, settle), attempt.method, account.provider.name)
+        return count_settled(self._settle(request, answer, settle), attempt.method, account.provider.name)
 
-    def send_again(self, visit: CheckoutState, attempt: LastAttempt, *, lang: str) -> SettlementResult:
+    def resend_code(self, checkout: CheckoutState, attempt: LastAttempt, *, lang: str) -> SettlementResult:
         """Raises AttemptRefusedError, TooMuchError or CodeNotSentError."""
         with self.database.transaction() as connection:
-            sending = repeat_start(connection, attempt.id)
-            wallet = self.codes.claim_sending(connection, attempt.id)
+            request = repeat_start(connection, attempt.id)
+            wallet = self.codes.claim_resend(connection, attempt.id)
             if wallet is None:
                 raise LimitExceededError(Refusal.SEND_AGAIN_TOO_SOON)
-            self.limits.count_code_sent(connection, visit.intent, wallet.phone)
-            account = self.accounts.of_attempt(connection.cursor(), attempt.account)
-        answer = account.provider.start(_payment(visit, sending, attempt.method, lang), wallet)
+            self.limits.count_code_sent(connection, checkout.intent, wallet.phone)
+            account = self.providers.for_attempt(connection.cursor(), attempt.account)
+        answer = account.provider.start(_payment(checkout, request, attempt.method, lang), wallet)
         if answer.outcome.reason in _NOT_SENT_AGAIN:
             with self.database.transaction() as connection:
                 lock_attempt(connection, attempt.id)
-                self.codes.give_back_sending(connection, attempt.id)
-                self.limits.give_back_code(connection, visit.intent, wallet.phone)
+                self.codes.release_resend(connection, attempt.id)
+                self.limits.refund_code(connection, checkout.intent, wallet.phone)
             raise CodeNotSentError
 
         def settle(connection: Connection[Any]) -> SettlementResult:
-            settled = _taken_in(connection, sending, answer.outcome)
+            settled = _settle_response(connection, request, answer.outcome)
             if answer.outcome.answer is ProviderAnswer.NEEDS_CODE:
-                self.codes.sent_again(connection, attempt.id, answer.continuation)
+                self.codes.record_resent(connection, attempt.id, answer.continuation)
             return settled
 
-        return count_settled(self._settle(sending, answer, settle), attempt.method, account.provider.name)
+        return count_settled(self._settle(request, answer, settle), attempt.method, account.provider.name)
 
     @property
-    def _following(self) -> SettlementSideEffects:
+    def _side_effects(self) -> SettlementSideEffects:
         return SettlementSideEffects(self.codes, self.limits)
 
     def _count_wrong_code(self, connection: Connection[Any], attempt: UUID) -> None:
-        phone = self.codes.phone(connection, attempt)
+        phone = self.codes.find_phone(connection, attempt)
         if phone is not None:
             self.limits.count_wrong_code(connection, phone)
 
     def _settle(
         self,
-        sending: ProviderRequest,
+        request: ProviderRequest,
         answer: ProviderResponse,
         settle: Callable[[Connection[Any]], SettlementResult],
     ) -> SettlementResult:
@@ -170,7 +170,7 @@ class PaymentService:
             outcome = answer.outcome
             _log.error(
                 "attempt %s could not be settled; its provider said %s (%s), reference %s",
-                sending.attempt,
+                request.attempt,
                 outcome.answer,
                 outcome.reason,
                 outcome.provider_reference,
@@ -178,20 +178,26 @@ class PaymentService:
             raise
 
 
-def _taken_in(
-    connection: Connection[Any], sending: ProviderRequest, outcome: AttemptOutcome
+def _settle_response(
+    connection: Connection[Any], request: ProviderRequest, outcome: AttemptOutcome
 ) -> SettlementResult:
     try:
-        return settle_response(connection, sending, outcome)
+        return settle_response(connection, request, outcome)
     except UnexpectedAnswerError as error:
         # Whatever it meant: somebody has to ask again.
-        _log.error("attempt %s: %s", sending.attempt, error)
-        return settle_response(connection, sending, AttemptOutcome(ProviderAnswer.UNKNOWN))
+        _log.error("attempt %s: %s", request.attempt, error)
+        return settle_response(connection, request, AttemptOutcome(ProviderAnswer.UNKNOWN))
 
 
 def _payment(
-    visit: CheckoutState, sending: ProviderRequest, method: PaymentMethod, lang: str
+    checkout: CheckoutState, request: ProviderRequest, method: PaymentMethod, lang: str
 ) -> PaymentRequest:
     return PaymentRequest(
-        sending.attempt, visit.intent, method, visit.amount, visit.currency, lang, sending.is_too_late
+        request.attempt,
+        checkout.intent,
+        method,
+        checkout.amount,
+        checkout.currency,
+        lang,
+        request.is_past_deadline,
     )

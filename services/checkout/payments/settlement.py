@@ -22,7 +22,7 @@ class SettlementSideEffects:
     codes: CodeChallenges
     limits: PaymentLimits
 
-    def keep(
+    def record_side_effects(
         self,
         connection: Connection[Any],
         attempt: UUID,

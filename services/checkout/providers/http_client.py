@@ -47,7 +47,7 @@ def _never() -> bool:
 class ProviderClient:
     """A new connection for each request: on a kept one nobody could tell whether a request was still read.
 
-    `is_too_late` is asked once the connection stands: looking up a name may have taken long.
+    `is_past_deadline` is asked once the connection stands: looking up a name may have taken long.
     """
 
     def __init__(self, base_url: str, timeout_s: float, headers: Mapping[str, str] | None = None) -> None:
@@ -59,21 +59,23 @@ class ProviderClient:
         return self._request("GET", path, _never, params=query)
 
     def post_json(
-        self, path: str, body: Mapping[str, Any], is_too_late: Callable[[], bool] = _never
+        self, path: str, body: Mapping[str, Any], is_past_deadline: Callable[[], bool] = _never
     ) -> HttpReply:
-        return self._request("POST", path, is_too_late, json=body)
+        return self._request("POST", path, is_past_deadline, json=body)
 
     def post_form(
-        self, path: str, fields: Mapping[str, str], is_too_late: Callable[[], bool] = _never
+        self, path: str, fields: Mapping[str, str], is_past_deadline: Callable[[], bool] = _never
     ) -> HttpReply:
-        return self._request("POST", path, is_too_late, data=fields)
+        return self._request("POST", path, is_past_deadline, data=fields)
 
-    def _request(self, method: str, path: str, is_too_late: Callable[[], bool], **content: Any) -> HttpReply:
+    def _request(
+        self, method: str, path: str, is_past_deadline: Callable[[], bool], **content: Any
+    ) -> HttpReply:
         span = begin_within(f"{method} provider", Kind.CLIENT, self._attributes(method))
         if span is None:
-            return self._ask(method, path, is_too_late, **content)
+            return self._ask(method, path, is_past_deadline, **content)
         try:
-            reply = self._ask(method, path, is_too_late, **content)
+            reply = self._ask(method, path, is_past_deadline, **content)
         except BaseException as error:
             span.end(type(error).__name__)
             raise
@@ -85,8 +87,8 @@ class ProviderClient:
         """Of the address, only the host: paths and queries may name somebody."""
         return {"http.request.method": method, "server.address": urlsplit(self._base_url).hostname or ""}
 
-    def _ask(self, method: str, path: str, is_too_late: Callable[[], bool], **content: Any) -> HttpReply:
-        watch = _Watch(_WHOLE * self._timeout_s, is_too_late)
+    def _ask(self, method: str, path: str, is_past_deadline: Callable[[], bool], **content: Any) -> HttpReply:
+        watch = _Watch(_WHOLE * self._timeout_s, is_past_deadline)
         with _Session() as session, watch:
             session.mount("http://", _Adapter(watch))
             session.mount("https://", _Adapter(watch))
@@ -121,9 +123,9 @@ class _Session(Session):
 class _Watch:
     """Cuts the connection at its time: timeouts of sockets begin anew with every byte that drips in."""
 
-    def __init__(self, limit_s: float, is_too_late: Callable[[], bool]) -> None:
+    def __init__(self, limit_s: float, is_past_deadline: Callable[[], bool]) -> None:
         self._limit_s = limit_s
-        self._is_too_late = is_too_late
+        self._is_too_late = is_past_deadline
         self._timer: Timer | None = None
 
     def connected(self, line: socket.socket) -> None:

@@ -41,7 +41,7 @@ class PaymentRequest:
     currency: str
     lang: str
     """The customer's language, where the provider shows a page of its own."""
-    is_too_late: Callable[[], bool] = field(compare=False)
+    is_past_deadline: Callable[[], bool] = field(compare=False)
     """Whether others take the request for lost by now, so that it must not be sent any more."""
 
 
@@ -84,10 +84,10 @@ class Provider(Protocol):
 
     name: str
 
-    def beginning(self, method: PaymentMethod) -> AttemptState:
+    def initial_state(self, method: PaymentMethod) -> AttemptState:
         """How an attempt begins: sent, where starting it may charge; awaiting a code or a redirect otherwise."""
 
-    def takes(self, amount: int) -> bool:
+    def accepts_amount(self, amount: int) -> bool:
         """Whether it can charge exactly that much."""
 
     def start(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
@@ -104,6 +104,6 @@ def build_response(
     reason: FailureReason | None = None,
     reference: str | None = None,
     *,
-    can_be_asked: bool = True,
+    can_inquire: bool = True,
 ) -> ProviderResponse:
-    return ProviderResponse(AttemptOutcome(answer, reason, reference, can_be_asked))
+    return ProviderResponse(AttemptOutcome(answer, reason, reference, can_inquire))

@@ -47,13 +47,15 @@ def require_match(fits: bool, provider: str, why: str) -> None:
 @dataclass(frozen=True, slots=True)
 class NotificationHandler:
     database: Database
-    following: SettlementSideEffects
+    side_effects: SettlementSideEffects
 
-    def take_in(self, known: AttemptContext, outcome: AttemptOutcome) -> SettlementResult:
+    def settle(self, known: AttemptContext, outcome: AttemptOutcome) -> SettlementResult:
         """The same news again changes nothing."""
         with self.database.transaction() as connection:
             settled = settle_notification(connection, known.attempt, outcome)
-            self.following.keep(connection, known.attempt, settled, ProviderResponse(outcome))
+            self.side_effects.record_side_effects(
+                connection, known.attempt, settled, ProviderResponse(outcome)
+            )
         PROVIDER_NOTIFICATIONS.labels(known.provider, "accepted").inc()
         count_settled(settled, known.method, known.provider)
         log.info(
@@ -66,10 +68,10 @@ class NotificationHandler:
 
 
 def provider_blueprint(
-    news: NotificationHandler, accounts: ProviderRegistry, sandbox_settings: SandboxSettings | None
+    news: NotificationHandler, providers: ProviderRegistry, sandbox_settings: SandboxSettings | None
 ) -> Blueprint:
     blueprint = Blueprint("providers", __name__, url_prefix="/providers")
-    plutu = PlutuRoutes(news, accounts)
+    plutu = PlutuRoutes(news, providers)
     blueprint.add_url_rule(
         "/plutu/returns/<lang>/<uuid:attempt>", view_func=plutu.customer_returns, methods=["GET"]
     )
@@ -107,20 +109,20 @@ class SandboxRoutes:
         require_match(known.reference in (None, told.charge), sandbox.NAME, "it is of another charge")
         outcome = told.outcome()
         if outcome is not None:
-            self.news.take_in(known, outcome)
+            self.news.settle(known, outcome)
         return {"status": "taken in"}
 
 
 @dataclass(frozen=True, slots=True)
 class PlutuRoutes:
     news: NotificationHandler
-    accounts: ProviderRegistry
+    providers: ProviderRegistry
 
     def customer_returns(self, lang: str, attempt: UUID) -> ResponseReturnValue:
         """Whatever it says, the customer ends on their page, which shows how things stand."""
         known = self._known(attempt)
         try:
-            self._take_in(known, _received(request.query_string))
+            self._settle(known, _received(request.query_string))
         except (plutu_notifications.UntrustedNotificationError, NotificationMismatchError) as error:
             log.warning("a customer's return was not believed", attempt=str(attempt), reason=str(error))
         spoken = lang if lang in LANGUAGES else DEFAULT
@@ -134,7 +136,7 @@ class PlutuRoutes:
         if not self._is_of_same_application(known, account):
             abort(404)
         try:
-            self._take_in(known, received)
+            self._settle(known, received)
         except plutu_notifications.UntrustedNotificationError as error:
             log.warning("a callback was not believed", attempt=str(known.attempt), reason=str(error))
             return {"message": str(error)}, _UNAUTHORISED
@@ -148,13 +150,13 @@ class PlutuRoutes:
         assert known.account is not None
         with self.news.database.transaction() as connection:
             cursor = connection.cursor()
-            applications = {self.accounts.application_of(cursor, one) for one in (known.account, account)}
+            applications = {self.providers.application_id_of(cursor, one) for one in (known.account, account)}
         return len(applications) == 1
 
-    def _take_in(self, known: AttemptContext, received: Sequence[tuple[str, str]]) -> None:
+    def _settle(self, known: AttemptContext, received: Sequence[tuple[str, str]]) -> None:
         assert known.account is not None
         with self.news.database.transaction() as connection:
-            secrets = self.accounts.plutu_secrets(connection.cursor(), known.account)
+            secrets = self.providers.plutu_secrets(connection.cursor(), known.account)
         returned = plutu_notifications.read_notification(received, secrets)
         require_match(returned.attempt == known.attempt, _PLUTU, "it is of another attempt")
         if returned.approved and returned.amount != known.amount:
@@ -168,7 +170,7 @@ class PlutuRoutes:
             )
         fits = not returned.approved or returned.amount == known.amount
         require_match(fits, _PLUTU, "the amount is another one")
-        self.news.take_in(known, plutu_notifications.outcome_of(returned))
+        self.news.settle(known, plutu_notifications.outcome_of(returned))
 
 
 def _known(news: NotificationHandler, attempt: UUID, provider: str) -> AttemptContext:

@@ -51,7 +51,7 @@ _NOTHING_DONE = frozenset({401, 403, 422, 429})
 # The first: an earlier request with this invoice may have charged.
 _LEAVES_IN_DOUBT = frozenset({"DUPLICATED_INVOICE_NUMBER", "BACKEND_SERVER_ERROR"})
 
-_NOBODY_KNOWS = build_response(ProviderAnswer.UNKNOWN, can_be_asked=False)
+_NOBODY_KNOWS = build_response(ProviderAnswer.UNKNOWN, can_inquire=False)
 
 _ERROR_CODE = re.compile(r"[A-Z_]{1,64}")
 _HEADER_VALUE = re.compile(r"[!-~]+")
@@ -94,10 +94,10 @@ class PlutuProvider:
         # Only a stand-in for Plutu has pages without TLS.
         self._schemes = ("https",) if url.startswith("https:") else ("https", "http")
 
-    def beginning(self, method: PaymentMethod) -> AttemptState:
+    def initial_state(self, method: PaymentMethod) -> AttemptState:
         return AttemptState.AWAITING_CODE if method in _GATEWAYS else AttemptState.AWAITING_REDIRECT
 
-    def takes(self, amount: int) -> bool:
+    def accepts_amount(self, amount: int) -> bool:
         return amount % 10 == 0
 
     def start(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
@@ -163,7 +163,7 @@ class PlutuProvider:
     def _call(
         self, payment: PaymentRequest, gateway: str, action: str, fields: Mapping[str, str]
     ) -> HttpReply:
-        return self._client.post_form(f"/transaction/{gateway}/{action}", fields, payment.is_too_late)
+        return self._client.post_form(f"/transaction/{gateway}/{action}", fields, payment.is_past_deadline)
 
 
 def _confirmed(reply: HttpReply, payment: PaymentRequest, continuation: str) -> ProviderResponse:

@@ -39,11 +39,11 @@ class TimedProvider:
         self.name = provider.name
         self._provider = provider
 
-    def beginning(self, method: PaymentMethod) -> AttemptState:
-        return self._provider.beginning(method)
+    def initial_state(self, method: PaymentMethod) -> AttemptState:
+        return self._provider.initial_state(method)
 
-    def takes(self, amount: int) -> bool:
-        return self._provider.takes(amount)
+    def accepts_amount(self, amount: int) -> bool:
+        return self._provider.accepts_amount(amount)
 
     def start(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
         return self._timed("start", lambda: self._provider.start(payment, details))
@@ -84,7 +84,7 @@ class ProviderRegistry:
         self._settings = settings
         self._box = box
 
-    def offered(
+    def available_methods(
         self, cursor: Cursor[Any], application_id: UUID, methods: Iterable[PaymentMethod], amount: int
     ) -> dict[PaymentMethod, ConfiguredProvider]:
         """The enabled methods through which exactly this much can be paid, in the order of the page."""
@@ -94,10 +94,10 @@ class ProviderRegistry:
         return {
             method: account
             for method, account in found.items()
-            if account is not None and account.provider.takes(amount)
+            if account is not None and account.provider.accepts_amount(amount)
         }
 
-    def of_attempt(self, cursor: Cursor[Any], account_id: UUID | None) -> ConfiguredProvider:
+    def for_attempt(self, cursor: Cursor[Any], account_id: UUID | None) -> ConfiguredProvider:
         """The one that it began with."""
         account = self._account(None if account_id is None else get_provider_account(cursor, account_id))
         if account is None:
@@ -114,7 +114,7 @@ class ProviderRegistry:
         opened = [self._opened(account) for account in [own, *now] if account.provider is ProviderName.PLUTU]
         return [credentials["secret_key"] for credentials in opened if credentials is not None]
 
-    def application_of(self, cursor: Cursor[Any], account_id: UUID) -> UUID | None:
+    def application_id_of(self, cursor: Cursor[Any], account_id: UUID) -> UUID | None:
         account = find_provider_account(cursor, account_id)
         return None if account is None else account.application_id
 

@@ -39,10 +39,10 @@ class SandboxProvider:
         self._client = ProviderClient(settings.url, timeout_s)
         self._notify_url = notify_url
 
-    def beginning(self, method: PaymentMethod) -> AttemptState:
+    def initial_state(self, method: PaymentMethod) -> AttemptState:
         return AttemptState.SENT if method is PaymentMethod.CARD else AttemptState.AWAITING_CODE
 
-    def takes(self, amount: int) -> bool:
+    def accepts_amount(self, amount: int) -> bool:
         return amount > 0
 
     def start(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
@@ -56,7 +56,7 @@ class SandboxProvider:
             **_details(details),
         }
         try:
-            answer = _answer(self._client.post_json("/charges", body, payment.is_too_late))
+            answer = _answer(self._client.post_json("/charges", body, payment.is_past_deadline))
         except NotSentError:
             return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
         except NoResponseError:
@@ -71,7 +71,7 @@ class SandboxProvider:
         body = {"number": entered.number, "code": entered.code}
         try:
             path = f"/charges/{entered.continuation}/confirm"
-            return _answer(self._client.post_json(path, body, payment.is_too_late))
+            return _answer(self._client.post_json(path, body, payment.is_past_deadline))
         except NotSentError:
             return build_response(ProviderAnswer.NEEDS_CODE, FailureReason.PROVIDER_AWAY)
         except NoResponseError:

@@ -84,17 +84,17 @@ const CHECKS = {
   code: (text, input) => wrongUnless(text.length === Number(input.dataset.length)),
 };
 
-function troubleOf(input) {
+function errorOf(input) {
   const text = input.value.trim();
-  const trouble = text ? CHECKS[input.dataset.kind](text, input) : "missing";
-  return trouble && input.dataset[trouble];
+  const error = text ? CHECKS[input.dataset.kind](text, input) : "missing";
+  return error && input.dataset[error];
 }
 
-function showTrouble(input, sentence) {
+function showError(input, message) {
   const error = document.getElementById(`${input.id}-error`);
-  error.textContent = sentence ?? "";
-  error.hidden = !sentence;
-  if (sentence) input.setAttribute("aria-invalid", "true");
+  error.textContent = message ?? "";
+  error.hidden = !message;
+  if (message) input.setAttribute("aria-invalid", "true");
   else input.removeAttribute("aria-invalid");
 }
 
@@ -112,10 +112,10 @@ function watchField(input) {
   input.addEventListener("input", (event) => {
     if (event.isComposing) return;
     formatField(input, event.inputType?.startsWith("delete"));
-    if (input.hasAttribute("aria-invalid") && !troubleOf(input)) showTrouble(input, null);
+    if (input.hasAttribute("aria-invalid") && !errorOf(input)) showError(input, null);
   });
   input.addEventListener("blur", () => onceStill(() => {
-    if (input.value.trim()) showTrouble(input, troubleOf(input));
+    if (input.value.trim()) showError(input, errorOf(input));
   }));
 }
 
@@ -123,7 +123,7 @@ function watchField(input) {
 function forgetSecrets() {
   for (const input of all("[autocomplete^=cc-], [autocomplete=one-time-code]")) {
     input.value = "";
-    showTrouble(input, null);
+    showError(input, null);
   }
 }
 
@@ -167,26 +167,26 @@ function watchMethods(form) {
 
 // Sending a form: checked first, and once only
 
-function summarise(form, troubles) {
+function summarise(form, errors) {
   const summary = find("[data-summary]", form);
   if (!summary) return;
   find("ul", summary).replaceChildren(
-    ...troubles.map(([input, sentence]) => {
-      const link = Object.assign(document.createElement("a"), { href: `#${input.id}`, textContent: sentence });
+    ...errors.map(([input, message]) => {
+      const link = Object.assign(document.createElement("a"), { href: `#${input.id}`, textContent: message });
       const item = document.createElement("li");
       item.append(link);
       return item;
     }),
   );
-  summary.hidden = !troubles.length;
+  summary.hidden = !errors.length;
 }
 
 function hasTroubles(form) {
   const inputs = all("[data-kind]", form).filter((input) => !input.matches(":disabled"));
   inputs.forEach((input) => formatField(input, true));
-  const troubles = inputs.map((input) => [input, troubleOf(input)]);
-  troubles.forEach(([input, sentence]) => showTrouble(input, sentence));
-  const wrong = troubles.filter(([, sentence]) => sentence);
+  const errors = inputs.map((input) => [input, errorOf(input)]);
+  errors.forEach(([input, message]) => showError(input, message));
+  const wrong = errors.filter(([, message]) => message);
   summarise(form, wrong);
   wrong[0]?.[0].focus();
   return wrong.length > 0;
@@ -194,8 +194,8 @@ function hasTroubles(form) {
 
 function sendOnce(form) {
   const button = find("[type=submit]", form);
-  const words = find("span", button) ?? button;
-  const ready = [...words.childNodes];
+  const label = find("span", button) ?? button;
+  const ready = [...label.childNodes];
   let isSent = false;
 
   form.addEventListener("submit", (event) => {
@@ -205,13 +205,13 @@ function sendOnce(form) {
     }
     isSent = true;
     button.disabled = true;
-    words.textContent = button.dataset.busy;
+    label.textContent = button.dataset.busy;
   });
   window.addEventListener("pageshow", (event) => {
     if (!event.persisted || !isSent) return;
     isSent = false;
     button.disabled = false;
-    words.replaceChildren(...ready);
+    label.replaceChildren(...ready);
   });
 }
 
@@ -292,9 +292,9 @@ function followState({ dataset: { stateUrl, url } }) {
 
 function goOn(element) {
   const sentences = find("template", element).content.children;
-  const sentence = find("p", element);
+  const message = find("p", element);
   const stop = countDown(sentences.length, (left) => {
-    if (left) sentence.textContent = sentences[left - 1].textContent;
+    if (left) message.textContent = sentences[left - 1].textContent;
     else location.assign(find("[data-return]").getAttribute("href"));
   });
   const stay = () => {

@@ -25,10 +25,10 @@ def main() -> None:
     stop = stop_on_signal()
     database = Database(settings.database, SERVICE, **STEADY_PLANS)
     try:
-        workshop = build_dependencies(settings, database)
+        dependencies = build_dependencies(settings, database)
     except NoSecretKeysError as error:
         refuse(SERVICE, error)
-    verifier = Verifier(database, workshop.accounts, workshop.following)
+    verifier = Verifier(database, dependencies.providers, dependencies.side_effects)
     thread = ConsumerThread("verify", verifier_loop(settings, verifier), stop)
     server = serve_worker_pages(SERVICE, settings, database, {"verify": thread.loop.progress.check})
     thread.start()

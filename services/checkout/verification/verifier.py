@@ -44,11 +44,11 @@ class Verifier:
     """Several providers are asked at once, so that a slow one holds up few."""
 
     def __init__(
-        self, database: Database, accounts: ProviderRegistry, following: SettlementSideEffects
+        self, database: Database, providers: ProviderRegistry, side_effects: SettlementSideEffects
     ) -> None:
         self._database = database
-        self._accounts = accounts
-        self._following = following
+        self._providers = providers
+        self._side_effects = side_effects
         self._pool = ThreadPoolExecutor(MAX_CONCURRENT_INQUIRIES, thread_name_prefix="asking")
 
     def verify(self, tasks: Sequence[Task]) -> None:
@@ -60,21 +60,21 @@ class Verifier:
     def close(self) -> None:
         self._pool.shutdown()
 
-    def _verify_traced(self, question: StatusInquiry, record: Record) -> None:
+    def _verify_traced(self, inquiry: StatusInquiry, record: Record) -> None:
         if record.trace is None:
-            self._verify(question)
+            self._verify(inquiry)
         else:
             with log_context(trace_id=trace_id_of(record.trace)), trace_current_record(record):
-                self._verify(question)
+                self._verify(inquiry)
 
-    def _verify(self, question: StatusInquiry) -> None:
+    def _verify(self, inquiry: StatusInquiry) -> None:
         with self._database.cursor() as cursor:
-            known = find_attempt_context(cursor, question.attempt)
+            known = find_attempt_context(cursor, inquiry.attempt)
         if known is None:
             return
         with log_context(attempt=str(known.attempt)):
             answer = self._asked(known)
-            self._settle(question, known, answer)
+            self._settle(inquiry, known, answer)
         STATUS_INQUIRIES.labels(known.provider, answer.outcome.answer).inc()
 
     def _asked(self, known: AttemptContext) -> ProviderResponse:
@@ -83,21 +83,21 @@ class Verifier:
         )
         try:
             with self._database.cursor() as cursor:
-                account = self._accounts.of_attempt(cursor, known.account)
+                account = self._providers.for_attempt(cursor, known.account)
         except ProviderNotConfiguredError as error:
             _log.error("nobody can be asked: %s", error)
             return build_response(ProviderAnswer.UNKNOWN)
         return account.provider.status(payment)
 
-    def _settle(self, question: StatusInquiry, known: AttemptContext, answer: ProviderResponse) -> None:
+    def _settle(self, inquiry: StatusInquiry, known: AttemptContext, answer: ProviderResponse) -> None:
         with self._database.transaction() as connection:
-            answer = enforce_try_limit(answer, self._following.codes.find(connection, known.attempt))
+            answer = enforce_try_limit(answer, self._side_effects.codes.find(connection, known.attempt))
             try:
-                settled = settle_inquiry(connection, question, answer.outcome)
+                settled = settle_inquiry(connection, inquiry, answer.outcome)
             except UnexpectedAnswerError as error:
                 _log.error("%s says something senseless: %s", known.provider, error)
                 return
-            self._following.keep(connection, known.attempt, settled, answer)
+            self._side_effects.record_side_effects(connection, known.attempt, settled, answer)
         count_settled(settled, known.method, known.provider)
         _log.info("%s says %s: now %s", known.provider, answer.outcome.answer, settled.attempt)
 

@@ -70,25 +70,25 @@ class VerificationRequests:
         """A batch at most."""
         with self._database.transaction() as connection:
             cursor = connection.cursor()
-            questions = claim_verifications(cursor, BATCH)
+            inquiries = claim_verifications(cursor, BATCH)
             cursor.executemany(
                 _QUEUE,
                 [
                     {
                         "topic": CHECKOUT_VERIFY.name,
-                        "attempt": question.attempt,
-                        "payload": _message(question),
+                        "attempt": inquiry.attempt,
+                        "payload": _message(inquiry),
                     }
-                    for question in questions
+                    for inquiry in inquiries
                 ],
             )
             OLDEST_UNSETTLED.set(oldest_unsettled_age_s(cursor))
-        REQUESTED.inc(len(questions))
-        return 0.0 if len(questions) == BATCH else PAUSE_S
+        REQUESTED.inc(len(inquiries))
+        return 0.0 if len(inquiries) == BATCH else PAUSE_S
 
     def close(self) -> None:
         """The database belongs to the process."""
 
 
-def _message(question: StatusInquiry) -> str:
-    return encode(VerificationDue(question.attempt, question.number, question.surely_arrived)).decode()
+def _message(inquiry: StatusInquiry) -> str:
+    return encode(VerificationDue(inquiry.attempt, inquiry.number, inquiry.past_in_flight_window)).decode()

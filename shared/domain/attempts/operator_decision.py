@@ -66,7 +66,7 @@ class AttemptSnapshot:
     state: AttemptState
     provider_requests: int
 
-    def still_holds(self, found: LockedAttempt) -> bool:
+    def matches(self, found: LockedAttempt) -> bool:
         """That an answer has failed to come is no news to somebody who decides."""
         is_same_state = found.state is self.state or {found.state, self.state} <= IN_FLIGHT
         return is_same_state and found.provider_requests == self.provider_requests
@@ -106,7 +106,7 @@ def apply_decision(
         raise NoSuchAttemptError(attempt) from None
     if not can_decide(found.state, decision.answer):
         raise OutcomeKnownError(found.state)
-    if seen is not None and not seen.still_holds(found):
+    if seen is not None and not seen.matches(found):
         raise AttemptChangedError(found.state)
     if not decision.is_paid and _is_on_its_way(connection, found):
         raise StillInFlightError

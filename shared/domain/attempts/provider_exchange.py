@@ -15,12 +15,12 @@ class ProviderRequest:
     attempt: UUID
     number: int
     """Counts the requests that may charge; 0 while there was none."""
-    leave_by: float = field(compare=False)
+    send_deadline: float = field(compare=False)
     """On this process's monotonic clock."""
 
-    def is_too_late(self) -> bool:
+    def is_past_deadline(self) -> bool:
         """A process that stalled this long must not call the provider any more: others take it for lost."""
-        return monotonic() > self.leave_by
+        return monotonic() > self.send_deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class StatusInquiry:
 
     attempt: UUID
     number: int
-    surely_arrived: bool
+    past_in_flight_window: bool
     """When the question was put: the request could not be on its way any more."""
 
 
@@ -41,7 +41,7 @@ class AttemptOutcome:
     reason: str | None = None
     """Why it was declined, or why a code is asked for once more."""
     provider_reference: str | None = None
-    can_be_asked: bool = True
+    can_inquire: bool = True
     """Whether this provider can tell more when asked later, where the answer is unknown."""
 
 

@@ -62,7 +62,7 @@ _SETTLE = """
 update payment_attempts
 set state = %(state)s, reason = %(reason)s, updated_at = mizan_now(),
     provider_reference = coalesce(%(provider_reference)s, provider_reference),
-    next_verify_at = case when %(state)s <> 'unknown' or not %(can_be_asked)s then null
+    next_verify_at = case when %(state)s <> 'unknown' or not %(can_inquire)s then null
                           when next_verify_at is null or verifications = 0 then mizan_now()
                           else next_verify_at end
 where id = %(attempt)s
@@ -82,24 +82,26 @@ where id = %(attempt)s
 
 
 def settle_response(
-    connection: Connection[Any], sending: ProviderRequest, outcome: AttemptOutcome
+    connection: Connection[Any], request: ProviderRequest, outcome: AttemptOutcome
 ) -> SettlementResult:
     """The provider's answer to that request, or that there was none in time."""
-    found = lock_attempt(connection, sending.attempt)
-    if _is_old_news(found, sending.number, outcome):
+    found = lock_attempt(connection, request.attempt)
+    if _is_old_news(found, request.number, outcome):
         return SettlementResult(found.state, found.intent_status)
     return _take_in(connection, found, outcome)
 
 
 def settle_inquiry(
-    connection: Connection[Any], question: StatusInquiry, outcome: AttemptOutcome
+    connection: Connection[Any], inquiry: StatusInquiry, outcome: AttemptOutcome
 ) -> SettlementResult:
     """What the provider said when it was asked."""
-    found = lock_attempt(connection, question.attempt)
-    if _is_old_news(found, question.number, outcome):
+    found = lock_attempt(connection, inquiry.attempt)
+    if _is_old_news(found, inquiry.number, outcome):
         return SettlementResult(found.state, found.intent_status)
     answer = trusted_answer(
-        outcome.answer, surely_arrived=question.surely_arrived, first_request=question.number <= 1
+        outcome.answer,
+        past_in_flight_window=inquiry.past_in_flight_window,
+        is_first_request=inquiry.number <= 1,
     )
     return _take_in(connection, found, replace(outcome, answer=answer))
 
@@ -141,7 +143,7 @@ def _take_in(connection: Connection[Any], found: LockedAttempt, outcome: Attempt
         "state": after,
         "reason": outcome.reason,
         "provider_reference": outcome.provider_reference,
-        "can_be_asked": outcome.can_be_asked,
+        "can_inquire": outcome.can_inquire,
     }
     since_sent_s = first_value(connection.execute(_SETTLE, values))
     return SettlementResult(after, status, is_new=after is not before, since_sent_s=since_sent_s)

@@ -53,12 +53,12 @@ insert into payment_attempts (intent_uuid, method, provider, provider_account_id
 values (%(intent)s, %(method)s, %(provider)s, %(account)s, %(state)s,
         case when %(state)s = 'sent' then 1 else 0 end,
         case when %(state)s = 'sent' then mizan_now() end,
-        case when %(state)s = 'sent' then mizan_now() + %(asked_after)s end)
+        case when %(state)s = 'sent' then mizan_now() + %(inquiry_after)s end)
 returning id, provider_requests"""
 _SEND = """
 update payment_attempts
 set state = 'sent', provider_requests = provider_requests + 1, sent_at = mizan_now(),
-    next_verify_at = mizan_now() + %(asked_after)s,
+    next_verify_at = mizan_now() + %(inquiry_after)s,
     verifications = 0, reason = null, updated_at = mizan_now()
 where id = %(attempt)s returning provider_requests"""
 
@@ -89,29 +89,31 @@ def start_attempt(
         "provider": provider,
         "account": account,
         "state": state,
-        "asked_after": FIRST_INQUIRY_AFTER,
+        "inquiry_after": FIRST_INQUIRY_AFTER,
     }
-    leave_by = _leave_by()
+    send_deadline = _send_deadline()
     row = connection.execute(_INSERT, values).fetchone()
     assert row is not None
     if state is AttemptState.SENT:
         intents.apply_trigger(connection, intent, IntentTrigger.ATTEMPT_SENT)
-    return ProviderRequest(UUID(str(row[0])), row[1], leave_by)
+    return ProviderRequest(UUID(str(row[0])), row[1], send_deadline)
 
 
 def submit_code(connection: Connection[Any], attempt: UUID) -> ProviderRequest:
     """The customer has entered a code: commit this, then give the code to the provider."""
     found = _lock_awaiting_code(connection, attempt)
-    leave_by = _leave_by()
-    number = first_value(connection.execute(_SEND, {"attempt": attempt, "asked_after": FIRST_INQUIRY_AFTER}))
+    send_deadline = _send_deadline()
+    number = first_value(
+        connection.execute(_SEND, {"attempt": attempt, "inquiry_after": FIRST_INQUIRY_AFTER})
+    )
     intents.apply_trigger(connection, found.intent, IntentTrigger.ATTEMPT_SENT)
-    return ProviderRequest(attempt, number, leave_by)
+    return ProviderRequest(attempt, number, send_deadline)
 
 
 def repeat_start(connection: Connection[Any], attempt: UUID) -> ProviderRequest:
     """The customer has received no code: commit this, then start once more, which charges nothing."""
     found = _lock_awaiting_code(connection, attempt)
-    return ProviderRequest(attempt, found.provider_requests, _leave_by())
+    return ProviderRequest(attempt, found.provider_requests, _send_deadline())
 
 
 def _lock_awaiting_code(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
@@ -131,6 +133,6 @@ def _refuse_unless_payable(connection: Connection[Any], intent: UUID, status: In
         raise IntentExpiredError
 
 
-def _leave_by() -> float:
+def _send_deadline() -> float:
     """Taken before the database says when it was sent, so that it is never later than others believe."""
     return monotonic() + ANSWER_TIMEOUT.total_seconds()

@@ -114,21 +114,23 @@ FIRST_INQUIRY_AFTER = ANSWER_TIMEOUT + timedelta(seconds=5)
 """From when it was sent, where nobody said that it is unknown: whoever waited for the answer is gone."""
 
 INQUIRY_INTERVALS_S = (10, 20, 60, 300, 900, 3600)
-"""After the first question, the second and so on; the last one for ever, for nobody knows how long it takes."""
+"""After the first inquiry, the second and so on; the last one for ever, for nobody knows how long it takes."""
 
 _NOT_CHARGED_SO_FAR = frozenset(
     {ProviderAnswer.NOT_FOUND, ProviderAnswer.NEEDS_CODE, ProviderAnswer.NEEDS_REDIRECT}
 )
 
 
-def trusted_answer(answer: ProviderAnswer, *, surely_arrived: bool, first_request: bool) -> ProviderAnswer:
+def trusted_answer(
+    answer: ProviderAnswer, *, past_in_flight_window: bool, is_first_request: bool
+) -> ProviderAnswer:
     """What counts of an answer that may be about an earlier request than the one under way.
 
     "Not charged" counts once the request must have arrived; and so does "declined" where an earlier request of the
     same attempt may be meant.
     """
-    if surely_arrived or answer in (ProviderAnswer.PAID, ProviderAnswer.UNKNOWN):
+    if past_in_flight_window or answer in (ProviderAnswer.PAID, ProviderAnswer.UNKNOWN):
         return answer
-    if answer in _NOT_CHARGED_SO_FAR or not first_request:
+    if answer in _NOT_CHARGED_SO_FAR or not is_first_request:
         return ProviderAnswer.UNKNOWN
     return answer

@@ -75,10 +75,10 @@ def without_method(world: CheckoutWorld) -> Intent:
 def on_the_banks_page(world: CheckoutWorld) -> Intent:
     intent = world.make_intent()
     with world.database.transaction() as connection:
-        sending = start_attempt(connection, intent.uuid, "card", "plutu", AttemptState.AWAITING_REDIRECT)
+        request = start_attempt(connection, intent.uuid, "card", "plutu", AttemptState.AWAITING_REDIRECT)
         connection.execute(
             "insert into provider_pages (attempt_id, url) values (%s, %s)",
-            (sending.attempt, f"{BANK}pay/7?step=1"),
+            (request.attempt, f"{BANK}pay/7?step=1"),
         )
     return intent
 

@@ -1,4 +1,4 @@
-"""The chosen language stays through the visit, and digits keep their direction."""
+"""The chosen language stays through the checkout, and digits keep their direction."""
 
 import pytest
 from playwright.sync_api import expect

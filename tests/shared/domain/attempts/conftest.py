@@ -67,23 +67,23 @@ class Checkout:
 
     def answer(
         self,
-        sending: ProviderRequest,
+        request: ProviderRequest,
         answer: ProviderAnswer,
         *,
         reason: str | None = None,
         reference: str | None = None,
     ) -> SettlementResult:
-        return self.commit(lambda c: settle_response(c, sending, AttemptOutcome(answer, reason, reference)))
+        return self.commit(lambda c: settle_response(c, request, AttemptOutcome(answer, reason, reference)))
 
     def claim(self) -> list[StatusInquiry]:
         with self._database.cursor() as cursor:
             return claim_verifications(cursor, 100)
 
     def answer_question(
-        self, question: StatusInquiry, answer: ProviderAnswer, *, can_be_asked: bool = True
+        self, inquiry: StatusInquiry, answer: ProviderAnswer, *, can_inquire: bool = True
     ) -> SettlementResult:
         return self.commit(
-            lambda c: settle_inquiry(c, question, AttemptOutcome(answer, can_be_asked=can_be_asked))
+            lambda c: settle_inquiry(c, inquiry, AttemptOutcome(answer, can_inquire=can_inquire))
         )
 
     def notify(

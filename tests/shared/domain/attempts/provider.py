@@ -21,7 +21,7 @@ class Entry:
 class Underway:
     """A request that the caller gave up on, and that may still arrive."""
 
-    sending: ProviderRequest
+    request: ProviderRequest
     intent: UUID
     sent_at: datetime
     answer: ProviderAnswer
@@ -51,7 +51,7 @@ class Provider:
         """A request never arrives later than we believe it can."""
         self.underway.remove(request)
         if now < request.sent_at + IN_FLIGHT_WINDOW:
-            self.process(request.sending.attempt, request.intent, request.answer)
+            self.process(request.request.attempt, request.intent, request.answer)
 
     def pay_late(self, attempt: UUID) -> None:
         """What was declined is paid after all."""
@@ -65,7 +65,7 @@ class Provider:
             if entry.intent == intent and entry.answer is ProviderAnswer.PAID and not entry.said_declined
         }
         coming = {
-            request.sending.attempt
+            request.request.attempt
             for request in self.underway
             if request.intent == intent and now < request.sent_at + IN_FLIGHT_WINDOW
         }

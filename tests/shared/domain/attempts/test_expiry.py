@@ -46,11 +46,11 @@ def test_from_that_instant_on_nothing_begins_though_nobody_has_come_by(checkout:
 
 def test_processing_outlives_its_time_and_is_canceled_when_its_attempt_fails(checkout: Checkout) -> None:
     """At once, in the same transaction; nobody has to come by."""
-    sending = checkout.begin()
+    request = checkout.begin()
     checkout.at(checkout.expires_at + timedelta(hours=1))
     checkout.expire()
     assert checkout.status() is IntentStatus.PROCESSING
-    assert checkout.answer(sending, ProviderAnswer.DECLINED) == SettlementResult(
+    assert checkout.answer(request, ProviderAnswer.DECLINED) == SettlementResult(
         AttemptState.DECLINED, IntentStatus.CANCELED
     )
     assert checkout.events() == ["processing", "requires_payment_method", "canceled"]
@@ -58,10 +58,10 @@ def test_processing_outlives_its_time_and_is_canceled_when_its_attempt_fails(che
 
 def test_processing_outlives_its_time_and_succeeds_when_it_is_paid(checkout: Checkout) -> None:
     """The customer was in time."""
-    sending = checkout.begin()
+    request = checkout.begin()
     checkout.at(checkout.expires_at + timedelta(hours=1))
     checkout.expire()
-    assert checkout.answer(sending, ProviderAnswer.PAID) == SettlementResult(
+    assert checkout.answer(request, ProviderAnswer.PAID) == SettlementResult(
         AttemptState.PAID, IntentStatus.SUCCEEDED
     )
     assert checkout.events() == ["processing", "succeeded"]
@@ -69,9 +69,9 @@ def test_processing_outlives_its_time_and_succeeds_when_it_is_paid(checkout: Che
 
 def test_no_code_is_asked_for_after_the_time(checkout: Checkout) -> None:
     """Nobody could confirm it any more."""
-    sending = checkout.begin()
+    request = checkout.begin()
     checkout.at(checkout.expires_at)
-    assert checkout.answer(sending, ProviderAnswer.NEEDS_CODE) == SettlementResult(
+    assert checkout.answer(request, ProviderAnswer.NEEDS_CODE) == SettlementResult(
         AttemptState.ABANDONED, IntentStatus.CANCELED
     )
     assert checkout.events() == ["processing", "requires_payment_method", "canceled"]

@@ -23,9 +23,9 @@ CODE, REDIRECT, SENT, UNKNOWN, PAID, DECLINED, ABANDONED, DUPLICATE = AttemptSta
 
 def test_a_payment_goes_through_processing_to_succeeded(checkout: Checkout) -> None:
     """Sent is committed before the provider is called; paid settles both."""
-    sending = checkout.begin()
+    request = checkout.begin()
     assert (checkout.status(), checkout.states()) == (IntentStatus.PROCESSING, [SENT])
-    assert checkout.answer(sending, ProviderAnswer.PAID) == SettlementResult(PAID, IntentStatus.SUCCEEDED)
+    assert checkout.answer(request, ProviderAnswer.PAID) == SettlementResult(PAID, IntentStatus.SUCCEEDED)
     assert checkout.events() == ["processing", "succeeded"]
 
 
@@ -45,9 +45,9 @@ def test_nothing_begins_while_an_attempt_may_be_charging(
     checkout: Checkout, answer: ProviderAnswer | None
 ) -> None:
     """A double click, a second tab, an impatient customer: also while the outcome is unknown."""
-    sending = checkout.begin()
+    request = checkout.begin()
     if answer:
-        checkout.answer(sending, answer)
+        checkout.answer(request, answer)
     for state in (SENT, CODE, REDIRECT):
         with pytest.raises(AttemptInFlightError):
             checkout.begin(state)
@@ -143,17 +143,17 @@ def test_what_else_comes_on_a_paid_intent_changes_only_the_attempt(
 
 def test_the_same_news_again_is_harmless(checkout: Checkout) -> None:
     """Notifications are repeated, and verification and return say the same."""
-    sending = checkout.begin()
+    request = checkout.begin()
     for _ in range(3):
-        assert checkout.notify(sending.attempt, ProviderAnswer.PAID) == SettlementResult(
+        assert checkout.notify(request.attempt, ProviderAnswer.PAID) == SettlementResult(
             PAID, IntentStatus.SUCCEEDED
         )
-        assert checkout.answer(sending, ProviderAnswer.PAID) == SettlementResult(PAID, IntentStatus.SUCCEEDED)
-        question = StatusInquiry(sending.attempt, sending.number, surely_arrived=False)
-        assert checkout.answer_question(question, ProviderAnswer.PAID) == SettlementResult(
+        assert checkout.answer(request, ProviderAnswer.PAID) == SettlementResult(PAID, IntentStatus.SUCCEEDED)
+        inquiry = StatusInquiry(request.attempt, request.number, past_in_flight_window=False)
+        assert checkout.answer_question(inquiry, ProviderAnswer.PAID) == SettlementResult(
             PAID, IntentStatus.SUCCEEDED
         )
-    assert checkout.notify(sending.attempt, ProviderAnswer.DECLINED) == SettlementResult(
+    assert checkout.notify(request.attempt, ProviderAnswer.DECLINED) == SettlementResult(
         PAID, IntentStatus.SUCCEEDED
     )
     assert checkout.events() == ["processing", "succeeded"]
@@ -161,11 +161,11 @@ def test_the_same_news_again_is_harmless(checkout: Checkout) -> None:
 
 def test_a_declined_payment_that_is_paid_after_all_counts(checkout: Checkout) -> None:
     """By a signed notification; here after the intent has expired (§3: a verified late payment)."""
-    sending = checkout.begin()
-    checkout.answer(sending, ProviderAnswer.DECLINED)
+    request = checkout.begin()
+    checkout.answer(request, ProviderAnswer.DECLINED)
     checkout.at(checkout.expires_at)
     checkout.expire()
-    assert checkout.notify(sending.attempt, ProviderAnswer.PAID) == SettlementResult(
+    assert checkout.notify(request.attempt, ProviderAnswer.PAID) == SettlementResult(
         PAID, IntentStatus.SUCCEEDED
     )
     assert checkout.events() == ["processing", "requires_payment_method", "canceled", "succeeded"]
@@ -176,8 +176,8 @@ def test_old_news_is_not_taken_for_new(checkout: Checkout) -> None:
     code = checkout.begin(CODE)
     first = checkout.send(code.attempt)
     checkout.later(timedelta(minutes=1))
-    (question,) = checkout.claim()
-    checkout.answer_question(question, ProviderAnswer.NEEDS_CODE)
+    (inquiry,) = checkout.claim()
+    checkout.answer_question(inquiry, ProviderAnswer.NEEDS_CODE)
     checkout.send(code.attempt)
     checkout.later(timedelta(minutes=1))
     for answer in (
@@ -187,7 +187,7 @@ def test_old_news_is_not_taken_for_new(checkout: Checkout) -> None:
         ProviderAnswer.NOT_FOUND,
     ):
         assert checkout.answer(first, answer) == SettlementResult(SENT, IntentStatus.PROCESSING)
-        assert checkout.answer_question(question, answer) == SettlementResult(SENT, IntentStatus.PROCESSING)
+        assert checkout.answer_question(inquiry, answer) == SettlementResult(SENT, IntentStatus.PROCESSING)
     assert checkout.answer(first, ProviderAnswer.PAID) == SettlementResult(
         PAID, IntentStatus.SUCCEEDED
     )  # money always counts
@@ -202,16 +202,16 @@ def test_a_refusal_that_may_be_of_an_earlier_code_is_looked_into(checkout: Check
     assert checkout.notify(code.attempt, ProviderAnswer.DECLINED) == SettlementResult(
         UNKNOWN, IntentStatus.PROCESSING
     )
-    assert [(question.attempt, question.number) for question in checkout.claim()] == [
+    assert [(inquiry.attempt, inquiry.number) for inquiry in checkout.claim()] == [
         (second.attempt, second.number)
     ]
 
 
 def test_a_refusal_of_the_only_request_counts(checkout: Checkout) -> None:
     """Nothing else can be meant."""
-    sending = checkout.begin()
+    request = checkout.begin()
     declined = SettlementResult(DECLINED, IntentStatus.REQUIRES_PAYMENT_METHOD)
-    assert checkout.notify(sending.attempt, ProviderAnswer.DECLINED) == declined
+    assert checkout.notify(request.attempt, ProviderAnswer.DECLINED) == declined
 
 
 def test_money_taken_twice_in_one_attempt_is_kept_as_a_duplicate(checkout: Checkout) -> None:
@@ -230,19 +230,19 @@ def test_money_taken_twice_in_one_attempt_is_kept_as_a_duplicate(checkout: Check
 
 def test_a_reference_that_comes_later_is_kept(checkout: Checkout) -> None:
     """Asked, the provider said paid; its notification names the reference."""
-    sending = checkout.begin()
-    checkout.answer(sending, ProviderAnswer.PAID)
-    checkout.notify(sending.attempt, ProviderAnswer.PAID, reference="tx-1")
+    request = checkout.begin()
+    checkout.answer(request, ProviderAnswer.PAID)
+    checkout.notify(request.attempt, ProviderAnswer.PAID, reference="tx-1")
     assert checkout.references() == [(PAID, "tx-1")]
 
 
 def test_no_answer_while_it_is_the_customers_turn_changes_nothing(checkout: Checkout) -> None:
     """Not even the reason that they were told."""
     code = checkout.begin(CODE)
-    sending = checkout.send(code.attempt)
-    checkout.answer(sending, ProviderAnswer.NEEDS_CODE, reason="wrong_code")
+    request = checkout.send(code.attempt)
+    checkout.answer(request, ProviderAnswer.NEEDS_CODE, reason="wrong_code")
     for answer in (ProviderAnswer.UNKNOWN, ProviderAnswer.NOT_FOUND):
-        assert checkout.answer(sending, answer) == SettlementResult(
+        assert checkout.answer(request, answer) == SettlementResult(
             CODE, IntentStatus.REQUIRES_PAYMENT_METHOD
         )
     assert checkout.reason() == "wrong_code"
@@ -252,11 +252,11 @@ def test_a_process_that_stalls_must_not_call_any_more(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By then others may have asked the provider, heard that it knows nothing, and let the customer pay again."""
-    sending = checkout.begin()
-    assert not sending.is_too_late()
+    request = checkout.begin()
+    assert not request.is_past_deadline()
     later = monotonic() + ANSWER_TIMEOUT.total_seconds() + 1
     monkeypatch.setattr("shared.domain.attempts.provider_exchange.monotonic", lambda: later)
-    assert sending.is_too_late()
+    assert request.is_past_deadline()
 
 
 def test_an_attempt_nobody_knows_is_an_error(checkout: Checkout) -> None:

@@ -75,7 +75,7 @@ class News:
     """What the provider has said, and the database has not yet heard."""
 
     about: ProviderRequest | StatusInquiry
-    """The answer to a request, or to a question."""
+    """The answer to a request, or to an inquiry."""
     outcome: AttemptOutcome
 
 
@@ -219,8 +219,8 @@ class Payments(RuleBasedStateMachine):
     def a_provider_cannot_be_asked(self, pick: int) -> None:
         attempt = _one_of(self.books.in_state("unknown"), pick)
         self.cannot_be_asked.add(attempt.id)
-        question = StatusInquiry(attempt.id, attempt.provider_requests, surely_arrived=False)
-        self._tell([News(question, AttemptOutcome(ProviderAnswer.UNKNOWN, can_be_asked=False))])
+        inquiry = StatusInquiry(attempt.id, attempt.provider_requests, past_in_flight_window=False)
+        self._tell([News(inquiry, AttemptOutcome(ProviderAnswer.UNKNOWN, can_inquire=False))])
 
     # What must hold, always.
 
@@ -282,19 +282,19 @@ class Payments(RuleBasedStateMachine):
 
     def _send(self, intent: UUID, move: Move, answer: ProviderAnswer, fate: str) -> None:
         """Commit that it is sent, call the provider, settle; or come to grief in between."""
-        sending = self._unless_refused(move, crash=fate == "crash in between")
-        if sending is None:
+        request = self._unless_refused(move, crash=fate == "crash in between")
+        if request is None:
             return
-        others = self.provider.can_still_charge(intent, sending.attempt, self.now)
+        others = self.provider.can_still_charge(intent, request.attempt, self.now)
         assert others <= self.left, "the customer could be charged twice"
         if fate == "crash before":
             return
         if fate == "on its way":
-            self.provider.lose(Underway(sending, intent, self.now, answer))
+            self.provider.lose(Underway(request, intent, self.now, answer))
             outcome = AttemptOutcome(ProviderAnswer.UNKNOWN)
         else:
-            outcome = self.provider.process(sending.attempt, intent, answer)
-        news = News(sending, AttemptOutcome(ProviderAnswer.UNKNOWN) if fate == "no answer" else outcome)
+            outcome = self.provider.process(request.attempt, intent, answer)
+        news = News(request, AttemptOutcome(ProviderAnswer.UNKNOWN) if fate == "no answer" else outcome)
         if fate == "told late":
             self.late_news.append(news)
         elif fate != "crash after":
@@ -303,16 +303,16 @@ class Payments(RuleBasedStateMachine):
     def _unless_refused(self, move: Move, *, crash: bool = False) -> ProviderRequest | None:
         try:
             with self.database.transaction() as connection:
-                sending = move(connection)
+                request = move(connection)
                 _crash_if(crash)
-                return sending
+                return request
         except (AttemptRefusedError, CrashError):
             return None
 
     def _ask(self) -> list[News]:
         with self.database.cursor() as cursor:
             claimed = claim_verifications(cursor, 100)
-        return [News(question, self.provider.status(question.attempt)) for question in claimed]
+        return [News(inquiry, self.provider.status(inquiry.attempt)) for inquiry in claimed]
 
     def _tell(self, all_news: list[News]) -> None:
         for news in all_news:

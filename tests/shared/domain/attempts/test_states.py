@@ -98,8 +98,8 @@ EARLY: dict[ProviderAnswer, tuple[ProviderAnswer, ProviderAnswer]] = {
 def test_how_much_of_an_answer_is_believed(answer: ProviderAnswer) -> None:
     """A provider that has not heard of a request yet may hear of it in a moment, and charge."""
     for first in (True, False):
-        assert trusted_answer(answer, surely_arrived=True, first_request=first) is answer
+        assert trusted_answer(answer, past_in_flight_window=True, is_first_request=first) is answer
     early = tuple(
-        trusted_answer(answer, surely_arrived=False, first_request=first) for first in (True, False)
+        trusted_answer(answer, past_in_flight_window=False, is_first_request=first) for first in (True, False)
     )
     assert early == EARLY[answer]

@@ -22,22 +22,22 @@ INSTANT = timedelta(microseconds=1)
 
 def test_an_attempt_whose_process_is_gone_is_asked_about(checkout: Checkout) -> None:
     """After a kill -9 between the commit and the provider's answer; never while the answer may still come."""
-    sending = checkout.begin()
+    request = checkout.begin()
     checkout.later(FIRST_INQUIRY_AFTER - INSTANT)
     assert checkout.claim() == []
     checkout.later(INSTANT)
-    (question,) = checkout.claim()
-    assert question == StatusInquiry(sending.attempt, 1, surely_arrived=False)
-    checkout.answer_question(question, ProviderAnswer.PAID)
+    (inquiry,) = checkout.claim()
+    assert inquiry == StatusInquiry(request.attempt, 1, past_in_flight_window=False)
+    checkout.answer_question(inquiry, ProviderAnswer.PAID)
     assert checkout.status() is IntentStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told that it is unknown", "whoever waited is gone"])
 def test_an_unknown_outcome_is_asked_for_with_growing_pauses(checkout: Checkout, *, told: bool) -> None:
     """The last pause stays: an outage of the provider may be long, and one answer ends it."""
-    sending = checkout.begin()
+    request = checkout.begin()
     if told:
-        checkout.answer(sending, ProviderAnswer.UNKNOWN)
+        checkout.answer(request, ProviderAnswer.UNKNOWN)
     else:
         checkout.later(FIRST_INQUIRY_AFTER)
     for pause in (0, *INQUIRY_INTERVALS_S, INQUIRY_INTERVALS_S[-1]):
@@ -45,8 +45,8 @@ def test_an_unknown_outcome_is_asked_for_with_growing_pauses(checkout: Checkout,
             checkout.later(timedelta(seconds=pause) - INSTANT)
             assert checkout.claim() == []
             checkout.later(INSTANT)
-        (question,) = checkout.claim()
-        checkout.answer_question(question, ProviderAnswer.UNKNOWN)
+        (inquiry,) = checkout.claim()
+        checkout.answer_question(inquiry, ProviderAnswer.UNKNOWN)
     assert checkout.status() is IntentStatus.PROCESSING
 
 
@@ -59,14 +59,14 @@ def test_each_sending_is_asked_about_from_the_start(checkout: Checkout) -> None:
     checkout.answer_question(first, ProviderAnswer.NEEDS_CODE)
     checkout.send(code.attempt)
     checkout.later(FIRST_INQUIRY_AFTER)
-    assert [question.number for question in checkout.claim()] == [2]
+    assert [inquiry.number for inquiry in checkout.claim()] == [2]
     checkout.later(timedelta(seconds=INQUIRY_INTERVALS_S[0]))
-    assert [question.number for question in checkout.claim()] == [2]
+    assert [inquiry.number for inquiry in checkout.claim()] == [2]
 
 
 def test_not_charged_counts_only_once_the_request_must_have_arrived(checkout: Checkout) -> None:
     """Twice the time limit; until then it may be on its way, and charge."""
-    sending = checkout.begin()
+    request = checkout.begin()
     checkout.later(IN_FLIGHT_WINDOW - INSTANT)
     (early,) = checkout.claim()
     checkout.later(INSTANT + timedelta(seconds=INQUIRY_INTERVALS_S[0]))
@@ -74,22 +74,22 @@ def test_not_charged_counts_only_once_the_request_must_have_arrived(checkout: Ch
         unknown = SettlementResult(AttemptState.UNKNOWN, IntentStatus.PROCESSING)
         assert checkout.answer_question(early, answer) == unknown
     (late,) = checkout.claim()
-    assert late == StatusInquiry(sending.attempt, 1, surely_arrived=True)
+    assert late == StatusInquiry(request.attempt, 1, past_in_flight_window=True)
     declined = SettlementResult(AttemptState.DECLINED, IntentStatus.REQUIRES_PAYMENT_METHOD)
     assert checkout.answer_question(late, ProviderAnswer.NOT_FOUND) == declined
 
 
 def test_what_counts_is_when_the_provider_was_asked_not_when_its_answer_is_told(checkout: Checkout) -> None:
     """A slow verifier: the request arrived, and was paid, between the question and the telling."""
-    sending = checkout.begin()
+    request = checkout.begin()
     checkout.later(FIRST_INQUIRY_AFTER)
-    (question,) = checkout.claim()
+    (inquiry,) = checkout.claim()
     checkout.later(timedelta(minutes=5))
     unknown = SettlementResult(AttemptState.UNKNOWN, IntentStatus.PROCESSING)
-    assert checkout.answer_question(question, ProviderAnswer.NOT_FOUND) == unknown
+    assert checkout.answer_question(inquiry, ProviderAnswer.NOT_FOUND) == unknown
     (again,) = checkout.claim()
     assert checkout.answer_question(again, ProviderAnswer.PAID).attempt is AttemptState.PAID
-    assert sending.attempt == again.attempt
+    assert request.attempt == again.attempt
 
 
 def test_an_early_refusal_may_be_the_last_codes(checkout: Checkout) -> None:
@@ -107,14 +107,14 @@ def test_an_early_refusal_may_be_the_last_codes(checkout: Checkout) -> None:
 
 def test_a_provider_that_cannot_be_asked_leaves_it_to_an_operator(checkout: Checkout) -> None:
     """It stays processing, nobody asks in vain, and the operator's word settles it."""
-    sending = checkout.begin()
-    checkout.answer(sending, ProviderAnswer.UNKNOWN)
-    (question,) = checkout.claim()
-    checkout.answer_question(question, ProviderAnswer.UNKNOWN, can_be_asked=False)
+    request = checkout.begin()
+    checkout.answer(request, ProviderAnswer.UNKNOWN)
+    (inquiry,) = checkout.claim()
+    checkout.answer_question(inquiry, ProviderAnswer.UNKNOWN, can_inquire=False)
     checkout.later(timedelta(days=3))
     assert checkout.claim() == []
     assert checkout.status() is IntentStatus.PROCESSING
-    assert checkout.decide(sending.attempt, ProviderAnswer.PAID) == SettlementResult(
+    assert checkout.decide(request.attempt, ProviderAnswer.PAID) == SettlementResult(
         AttemptState.PAID, IntentStatus.SUCCEEDED
     )
 
@@ -123,28 +123,28 @@ def test_a_provider_that_can_be_asked_after_all_is_asked(checkout: Checkout) -> 
     """Its status call was switched off for a while."""
     checkout.begin()
     checkout.later(FIRST_INQUIRY_AFTER)
-    (question,) = checkout.claim()
-    checkout.answer_question(question, ProviderAnswer.UNKNOWN, can_be_asked=False)
-    checkout.answer_question(question, ProviderAnswer.UNKNOWN)
-    assert checkout.claim() == [question]
+    (inquiry,) = checkout.claim()
+    checkout.answer_question(inquiry, ProviderAnswer.UNKNOWN, can_inquire=False)
+    checkout.answer_question(inquiry, ProviderAnswer.UNKNOWN)
+    assert checkout.claim() == [inquiry]
 
 
 def test_what_has_ended_is_asked_about_no_more(checkout: Checkout) -> None:
     """Whoever brought the news."""
-    sending = checkout.begin()
-    checkout.notify(sending.attempt, ProviderAnswer.DECLINED)
+    request = checkout.begin()
+    checkout.notify(request.attempt, ProviderAnswer.DECLINED)
     checkout.later(timedelta(days=1))
     assert checkout.claim() == []
 
 
 def test_two_at_once_do_not_ask_twice(checkout: Checkout, database: Database) -> None:
     """One that is being claimed, or settled, by somebody else is left to them."""
-    sending = checkout.begin()
+    request = checkout.begin()
     checkout.later(FIRST_INQUIRY_AFTER)
     with database.transaction() as connection:
         connection.execute("select from payment_attempts for update")
         assert checkout.claim() == []
-    assert [question.attempt for question in checkout.claim()] == [sending.attempt]
+    assert [inquiry.attempt for inquiry in checkout.claim()] == [request.attempt]
     assert checkout.claim() == []
 
 
@@ -157,10 +157,10 @@ def test_claiming_uses_the_index(checkout: Checkout, database: Database) -> None
                select %s, 'card', 'sandbox', 'declined' from generate_series(1, 20000)""",
             (checkout.intent,),
         )
-    sending = checkout.begin()
+    request = checkout.begin()
     checkout.later(FIRST_INQUIRY_AFTER)
     with database.cursor() as cursor:
         before = rows_read_sequentially(cursor, "payment_attempts")
-    assert [question.attempt for question in checkout.claim()] == [sending.attempt]
+    assert [inquiry.attempt for inquiry in checkout.claim()] == [request.attempt]
     with database.cursor() as cursor:
         assert rows_read_sequentially(cursor, "payment_attempts") == before
