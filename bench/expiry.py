@@ -12,8 +12,8 @@ from bench.world import World
 from services.scheduler.jobs.expiry import POLL_INTERVAL_S, IntentExpiry
 from shared.domain.intents.store import DUE_CONDITION as IS_DUE
 from shared.domain.intents.store import expire_sql
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
 
 ROUNDS = 3
@@ -60,7 +60,7 @@ def _bare_sql(settings: DatabaseSettings) -> float:
 
 
 def _with_the_job(settings: DatabaseSettings) -> float:
-    database = Database(settings, "bench", **STEADY_PLANS)
+    database = Database(settings, "bench", **STABLE_PLANS)
     job = IntentExpiry(database)
     started = monotonic()
     while (pause := job.run_once()) < POLL_INTERVAL_S:

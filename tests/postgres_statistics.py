@@ -5,8 +5,7 @@ from typing import Any
 
 from psycopg import Cursor
 
-from shared.platform.database.first_value import first_value
-from shared.platform.database.pool import Database
+from shared.platform.database.pool import Database, fetch_scalar
 
 _COUNT_LOCK_WAITS = (
     "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
@@ -17,7 +16,7 @@ _ROWS_READ_SEQUENTIALLY = "select seq_tup_read from pg_stat_user_tables where re
 def count_lock_waits(database: Database) -> int:
     """Return how many sessions of this database wait for a lock."""
     with database.cursor() as cursor:
-        return int(first_value(cursor.execute(_COUNT_LOCK_WAITS)))
+        return int(fetch_scalar(cursor, _COUNT_LOCK_WAITS))
 
 
 def rows_read_sequentially(cursor: Cursor[Any], table: str) -> int:
@@ -26,12 +25,14 @@ def rows_read_sequentially(cursor: Cursor[Any], table: str) -> int:
     Exact for the session of `cursor` only: other sessions report with a delay.
     """
     cursor.execute("select pg_stat_force_next_flush()")
-    return int(first_value(cursor.execute(_ROWS_READ_SEQUENTIALLY, (table,))))
+    return int(fetch_scalar(cursor, _ROWS_READ_SEQUENTIALLY, (table,)))
 
 
 def read_plan(explained: Cursor[Any]) -> dict[str, Any]:
     """Return the root node from the result of `explain (analyze, buffers, format json)`."""
-    plan: dict[str, Any] = first_value(explained)[0]["Plan"]
+    row = explained.fetchone()
+    assert row is not None
+    plan: dict[str, Any] = row[0][0]["Plan"]
     return plan
 
 

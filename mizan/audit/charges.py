@@ -11,8 +11,7 @@ from mizan.audit.checks import MOST_FINDINGS, Finding, Found, found
 from mizan.audit.comparing import Attempt, Pair, judge, side_by_side
 from mizan.audit.ledger import FIRST, Ledger
 from shared.domain.attempts.states import AttemptState
-from shared.platform.database.first_value import first_value
-from shared.platform.database.pool import Database
+from shared.platform.database.pool import Database, fetch_scalar
 
 _A_PAGE = 1000
 _TELL_EVERY = 10_000
@@ -57,7 +56,7 @@ def look_at_charges(database: Database, ledger: Ledger, say: Say) -> tuple[Found
 def _all_pairs(database: Database, ledger: Ledger) -> Iterator[Pair]:
     """All until now. Both sides move on meanwhile: what does not fit has to be looked at again."""
     with database.cursor() as cursor:
-        until: UUID = first_value(cursor.execute(_NOW))
+        until: UUID = fetch_scalar(cursor, _NOW)
     return side_by_side(_attempts(database, until), ledger.charges(until))
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from services.scheduler.partition_tables import attached_month_ages, list_month_partitions
-from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import fetch_scalar
 
 _PARENTS = ("intent_events", "webhook_deliveries", "webhook_tries")
 _FLOOR = """
@@ -31,7 +31,7 @@ class Kept:
 def what_is_kept(connection: Connection[Any]) -> Kept:
     months = list_month_partitions(connection, _PARENTS)
     floors = [
-        first_value(connection.execute(_FLOOR, (_months_back(attached_month_ages(months, parent)),)))
+        fetch_scalar(connection, _FLOOR, (_months_back(attached_month_ages(months, parent)),))
         for parent in _PARENTS
     ]
     return Kept(events=floors[0], deliveries=max(floors[1:]))

@@ -14,8 +14,8 @@ from services.api.reference import reference_blueprint
 from services.api.representation import Representation
 from services.api.routes import add_routes
 from services.api.validation import InvalidRequestError
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.process import begin_worker
 from shared.platform.settings import Settings
 from shared.platform.tracing.setup import start_tracing
@@ -37,7 +37,7 @@ def make_worker_app() -> Flask:
         pool_size=settings.api.threads,
         statement_timeout_s=min(settings.database.statement_timeout_s, _STATEMENT_TIMEOUT_S),
     )
-    return make_app(settings, Database(database_settings, SERVICE, **STEADY_PLANS))
+    return make_app(settings, Database(database_settings, SERVICE, **STABLE_PLANS))
 
 
 def make_app(settings: Settings, database: Database) -> Flask:

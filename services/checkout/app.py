@@ -11,8 +11,8 @@ from services.checkout.pages.language import register_languages
 from services.checkout.pages.views import pages_blueprint
 from services.checkout.providers.notification_routes import NotificationHandler, provider_blueprint
 from shared.console.style_tokens import register_style_tokens
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.process import begin_worker
 from shared.platform.settings import Settings
 from shared.platform.tracing.setup import start_tracing
@@ -38,7 +38,7 @@ def make_worker_app() -> Flask:
         pool_timeout_s=max(settings.database.pool_timeout_s, 5.0),
         statement_timeout_s=min(settings.database.statement_timeout_s, _STATEMENT_TIMEOUT_S),
     )
-    return make_app(settings, Database(database_settings, SERVICE, **STEADY_PLANS))
+    return make_app(settings, Database(database_settings, SERVICE, **STABLE_PLANS))
 
 
 def make_app(settings: Settings, database: Database) -> Flask:

@@ -16,8 +16,8 @@ from services.dashboard.overview.routes import overview_blueprint
 from services.dashboard.payments.routes import payments_blueprint
 from services.dashboard.people.routes import people_blueprint
 from shared.console import ui
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.process import begin_worker
 from shared.platform.settings import Settings
 from shared.platform.tracing.setup import start_tracing
@@ -33,7 +33,7 @@ def make_worker_app() -> Flask:
     database_settings = replace(
         settings.database, pool_size=min(settings.dashboard.threads, settings.database.pool_size)
     )
-    return make_app(settings, Database(database_settings, SERVICE, **STEADY_PLANS))
+    return make_app(settings, Database(database_settings, SERVICE, **STABLE_PLANS))
 
 
 def make_app(settings: Settings, database: Database) -> Flask:

@@ -25,8 +25,8 @@ from shared.console.error_pages import (
     make_error_page,
     render_error_page,
 )
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.process import begin_worker
 from shared.platform.settings import Settings
@@ -61,7 +61,7 @@ def make_worker_app() -> Flask:
     database_settings = replace(
         settings.database, pool_size=min(settings.monitor.threads, settings.database.pool_size)
     )
-    database = Database(database_settings, SERVICE, **STEADY_PLANS)
+    database = Database(database_settings, SERVICE, **STABLE_PLANS)
     watch = Watch(settings, database)
     watch.start()
     expose(watch)

@@ -12,8 +12,8 @@ from services.scheduler.jobs.relay import OutboxRelay
 from services.scheduler.jobs.requeue_deliveries import DeliveryRequeue
 from services.scheduler.jobs.requeue_events import EventRequeue
 from services.scheduler.jobs.verification_requests import VerificationRequests
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.process import begin, stop_on_signal
 from shared.platform.tracing.setup import start_tracing
@@ -29,7 +29,7 @@ def main() -> None:
     settings = begin(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     stop = stop_on_signal()
-    database = Database(settings.database, SERVICE, **STEADY_PLANS)
+    database = Database(settings.database, SERVICE, **STABLE_PLANS)
     relay = OutboxRelay(settings.database, ConfirmingProducer(settings.kafka, OutboxRelay.name), stop)
     expiry = IntentExpiry(database)
     jobs: list[Job] = [

@@ -10,8 +10,8 @@ import resource
 import sys
 
 from services.webhooks.consumers import ConsumerFactory, UnknownConsumerError, select_consumers
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.encryption import NoSecretKeysError
 from shared.platform.kafka.consumer_loop import ConsumerThread
 from shared.platform.process import begin, refuse, stop_on_signal
@@ -29,7 +29,7 @@ def main() -> None:
     start_tracing(SERVICE, settings.tracing)
     stop = stop_on_signal()
     _allow_many_connections()
-    database = Database(settings.database, SERVICE, **STEADY_PLANS)
+    database = Database(settings.database, SERVICE, **STABLE_PLANS)
     try:
         consumers = select_consumers(sys.argv[1:])
         factory = ConsumerFactory(settings, database)

@@ -10,8 +10,7 @@ from time import monotonic, time
 from services.webhooks.metrics import RETRY_LATENESS
 from services.webhooks.outgoing import publish, to_deliver
 from shared.domain.messages import DeliveryDue
-from shared.platform.database.first_value import first_value
-from shared.platform.database.pool import Database
+from shared.platform.database.pool import Database, fetch_scalar
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.kafka.records import AssignedPartition, Record, Task
 from shared.platform.kafka.spans import trace_processing
@@ -39,7 +38,7 @@ class DatabaseClock:
         """Return the seconds since 1970."""
         if monotonic() - self._refreshed_at > CLOCK_REFRESH_S:
             with self._database.cursor() as cursor:
-                now = float(first_value(cursor.execute("select extract(epoch from mizan_now())::float8")))
+                now = float(fetch_scalar(cursor, "select extract(epoch from mizan_now())::float8"))
             self._offset, self._refreshed_at = now - monotonic(), monotonic()
         return monotonic() + self._offset
 

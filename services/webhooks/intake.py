@@ -17,7 +17,8 @@ from services.webhooks.pipeline.queries import REPLAN_AFTER_S
 from shared.domain.intents.states import EventType
 from shared.domain.messages import DeliveryDue, IntentEvent
 from shared.platform.database.pool import Database
-from shared.platform.database.prepared import Prepared, Row, array
+from shared.platform.database.prepared_statements import PreparedStatement, Row
+from shared.platform.database.stable_plans import element_sql, key_array, text_array
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.kafka.records import Record, Task
 from shared.platform.kafka.spans import trace_processing
@@ -26,11 +27,11 @@ WEBHOOK_EVENT_TYPES = frozenset({EventType.SUCCEEDED, EventType.CANCELED})
 
 # Only for events that were not taken in before. If the application had no URL then, a URL that is set later does not
 # count (§6.1).
-CREATE_DELIVERIES_SQL = """
+CREATE_DELIVERIES_SQL = f"""
 with taken as (
     update intent_events set taken_in_at = mizan_now()
     where id = any($1::uuid[]) and taken_in_at is null
-    returning id, intent_uuid, type, ($2::uuid[])[width_bucket(id, $1::uuid[])] as application_id
+    returning id, intent_uuid, type, {element_sql("$2::uuid[]")} as application_id
 )
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, next_due_at)
 select taken.id, taken.intent_uuid, taken.application_id, taken.type, a.webhook_url, a.webhook_secret_version,
@@ -40,8 +41,8 @@ cross join lateral (select webhook_url, webhook_secret_version from applications
                     where id = taken.application_id and webhook_url is not null offset 0) as a
 on conflict (id) do nothing
 returning id, application_id, next_due_at"""
-_CREATE_DELIVERIES = Prepared(CREATE_DELIVERIES_SQL, REPLAN_AFTER_S)
-_AT_FIRST_STEP = Prepared(
+_CREATE_DELIVERIES = PreparedStatement(CREATE_DELIVERIES_SQL, REPLAN_AFTER_S)
+_AT_FIRST_STEP = PreparedStatement(
     """
 select id, application_id, next_due_at from webhook_deliveries
 where id = any($1::uuid[]) and status = 'pending' and step = 1""",
@@ -74,11 +75,11 @@ def create_deliveries(cursor: Cursor[Any], events: Sequence[IntentEvent]) -> lis
     Returns all deliveries of these events that wait for their first try, also those that were created before.
     """
     ids = [str(event.id) for event in events]
-    rows = _CREATE_DELIVERIES.all_rows(
-        cursor, [array(ids), array(str(event.application_id) for event in events)]
+    rows = _CREATE_DELIVERIES.fetch_all(
+        cursor, [key_array(ids), text_array(str(event.application_id) for event in events)]
     )
     if len(rows) < len(events):  # duplicates, or applications without a URL
-        rows = _AT_FIRST_STEP.all_rows(cursor, [array(ids)])
+        rows = _AT_FIRST_STEP.fetch_all(cursor, [key_array(ids)])
     return [_due(row) for row in rows]
 
 

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from shared.domain.intents.intent import new_reference
 from shared.domain.intents.states import IntentStatus
-from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import fetch_scalar
 from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
 
 _INTENT = """
@@ -169,7 +169,7 @@ def make_delivery(
         "is_test": is_test,
     }
     with world.database.cursor() as cursor:
-        made = UUID(str(first_value(cursor.execute(_DELIVERY, values))))
+        made = UUID(str(fetch_scalar(cursor, _DELIVERY, values)))
     if status == "succeeded":
         world.run(_TRY, made, at, int(took.total_seconds() * 1000), 200)
     return made

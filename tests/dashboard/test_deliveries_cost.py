@@ -14,8 +14,8 @@ from services.dashboard.deliveries.filters import Filters, read_filters
 from services.dashboard.deliveries.listing import PAGE, page_statement
 from services.scheduler.jobs.bulk_resends import BATCH_SQL
 from shared.domain.deliveries.bulk_resend import COUNT_SQL, FAILED_FACETS, MAX_COUNTED
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
 from tests.dashboard.explaining import explain
 from tests.postgres_statistics import plan_buffers, plan_nodes
@@ -63,7 +63,7 @@ CASES = {
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     """A session as the dashboard has it, on tables that nobody vacuums or analyzes."""
-    database = Database(replace(database_settings, statement_timeout_s=250), "dashboard", **STEADY_PLANS)
+    database = Database(replace(database_settings, statement_timeout_s=250), "dashboard", **STABLE_PLANS)
     with database.cursor() as cursor:
         cursor.execute(_PAST_MONTHS)
         for (statement,) in cursor.execute(_UNATTENDED).fetchall():

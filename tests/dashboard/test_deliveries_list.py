@@ -9,7 +9,7 @@ from services.dashboard.days import begin_of, floor_of
 from services.dashboard.deliveries.listing import PAGE
 from services.webhooks.intake import WEBHOOK_EVENT_TYPES
 from shared.domain.deliveries.try_results import EVENTS, STATUSES, ResponseClass, matching_facets
-from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import fetch_scalar
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient
@@ -234,10 +234,8 @@ def test_python_and_sql_agree_on_facets(world: DashboardWorld) -> None:
         for event in EVENTS:
             for (code, failure), answered in answers.items():
                 with world.database.cursor() as cursor:
-                    found = first_value(
-                        cursor.execute(
-                            "select delivery_facet(%s, %s, %s, %s)", (status, event, code, failure)
-                        )
+                    found = fetch_scalar(
+                        cursor, "select delivery_facet(%s, %s, %s, %s)", (status, event, code, failure)
                     )
                 assert [found] == matching_facets(status, event, answered)
     assert len(set(matching_facets())) == len(matching_facets()) == 3 * 2 * 7
@@ -251,5 +249,5 @@ def test_every_event_that_merchants_are_told_of_has_a_facet() -> None:
 def test_python_and_sql_agree_on_where_a_day_begins(world: DashboardWorld) -> None:
     for day in (datetime(2026, 1, 1, tzinfo=UTC).date() + timedelta(days=n) for n in range(0, 400, 37)):
         with world.database.cursor() as cursor:
-            found = first_value(cursor.execute("select uuid7_floor(%s)", (begin_of(day),)))
+            found = fetch_scalar(cursor, "select uuid7_floor(%s)", (begin_of(day),))
         assert found == floor_of(begin_of(day))

@@ -13,8 +13,8 @@ from services.dashboard.days import begin_of, day_of, floor_of
 from services.dashboard.overview.counting import PAYMENTS_SQL
 from services.dashboard.overview.endpoint import NEWEST_TRIED_SQL, SUCCEEDED, TIMES_SQL, TRIED
 from shared.domain.intents.states import IntentStatus
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import Settings
 from tests.dashboard.explaining import explain
 from tests.dashboard.payment_rows import deliver_all, make_many
@@ -31,7 +31,7 @@ _TABLES = ("payment_intents", "webhook_deliveries", "webhook_tries")
 @pytest.fixture
 def patient(settings: Settings) -> Iterator[DashboardWorld]:
     longer = replace(settings, database=replace(settings.database, statement_timeout_s=250))
-    database = Database(longer.database, "dashboard", **STEADY_PLANS)
+    database = Database(longer.database, "dashboard", **STABLE_PLANS)
     yield DashboardWorld(longer, database)
     database.close()
 

@@ -10,7 +10,7 @@ import pytest
 from services.dashboard.days import day_of
 from services.scheduler.jobs.bulk_resends import BATCH, BulkResends
 from shared.domain.accounts.roles import Role
-from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import fetch_scalar
 from tests.clock import Clock
 from tests.dashboard.made_deliveries import Deliveries
 from tests.dashboard.world import DashboardWorld
@@ -39,7 +39,7 @@ def begin(pages: DashboardWorld, person: PageClient, query: str = "") -> str:
 
 def days_ago(pages: DashboardWorld, days: int) -> str:
     with pages.database.cursor() as cursor:
-        now = first_value(cursor.execute("select mizan_now()"))
+        now = fetch_scalar(cursor, "select mizan_now()")
     return str(day_of(now) - days * A_DAY)
 
 

@@ -11,8 +11,8 @@ from psycopg import Cursor
 from services.monitor.inspection import database
 from services.monitor.inspection.database import FAILED_AT_LEAST, MOST, look_at_database
 from services.monitor.inspection.snapshots import Counted, Payments
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.dashboard.explaining import explain
@@ -188,7 +188,7 @@ _STATEMENTS = {
 
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
-    database = Database(replace(database_settings, statement_timeout_s=250), "monitor", **STEADY_PLANS)
+    database = Database(replace(database_settings, statement_timeout_s=250), "monitor", **STABLE_PLANS)
     with database.cursor() as cursor:
         yield cursor
     database.close()

@@ -14,8 +14,8 @@ from services.scheduler.jobs.relay import OutboxRelay
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.states import IntentTrigger
 from shared.domain.intents.store import apply_trigger, create_or_find
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.scheduler.due_intents import Intents
@@ -101,7 +101,7 @@ def scheduler(make_scheduler: MakeScheduler) -> ServiceProcess:
 @pytest.fixture
 def steady(database_settings: DatabaseSettings) -> Iterator[Database]:
     """As the scheduler connects."""
-    made = Database(database_settings, "scheduler", **STEADY_PLANS)
+    made = Database(database_settings, "scheduler", **STABLE_PLANS)
     yield made
     made.close()
 

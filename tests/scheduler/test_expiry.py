@@ -13,8 +13,8 @@ from services.scheduler.jobs.expiry import IntentExpiry
 from services.scheduler.quarantine import QuarantineNotEmptyError
 from shared.domain.intents.states import IntentStatus, IntentTrigger
 from shared.domain.intents.store import EXPIRY_BATCH, expire_due
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.clock import Clock
@@ -120,7 +120,7 @@ def test_several_schedulers_share_the_work_without_doubling_it(
 ) -> None:
     """Each intent has one cancellation, whoever made it; and more than one of them worked."""
     uuids = intents.make(8 * EXPIRY_BATCH, due_in_s=-1)
-    databases = [Database(database_settings, "scheduler", **STEADY_PLANS) for _ in range(4)]
+    databases = [Database(database_settings, "scheduler", **STABLE_PLANS) for _ in range(4)]
     with running_jobs(*(IntentExpiry(database) for database in databases)):
         eventually(lambda: intents.count(IntentStatus.CANCELED) == len(uuids))
     for database in databases:
@@ -192,7 +192,7 @@ def test_a_batch_that_takes_too_long_is_tried_in_smaller_steps(
         cursor.execute(
             "create trigger slow before update on payment_intents for each row execute function slow()"
         )
-    impatient = Database(replace(database_settings, statement_timeout_s=1), "scheduler", **STEADY_PLANS)
+    impatient = Database(replace(database_settings, statement_timeout_s=1), "scheduler", **STABLE_PLANS)
     with running_jobs(IntentExpiry(impatient)):
         eventually(lambda: intents.count(IntentStatus.CANCELED) == len(uuids))
     impatient.close()

@@ -9,8 +9,8 @@ import pytest
 from psycopg import Cursor
 
 from shared.domain.intents.store import EXPIRE_SQL, EXPIRY_BATCH, NEXT_DUE_SQL
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
 from tests.postgres_statistics import plan_buffers, plan_nodes, read_plan
 
@@ -30,7 +30,7 @@ rows = pytest.mark.parametrize(
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     """A session as the scheduler has it, on a table that nobody vacuums or analyzes."""
-    database = Database(replace(database_settings, statement_timeout_s=110), "scheduler", **STEADY_PLANS)
+    database = Database(replace(database_settings, statement_timeout_s=110), "scheduler", **STABLE_PLANS)
     with database.cursor() as cursor:
         cursor.execute("alter table payment_intents set (autovacuum_enabled = off)")
         yield cursor

@@ -12,8 +12,8 @@ import pytest
 from services.scheduler import partition_tables
 from services.scheduler.jobs import month_partitions
 from services.scheduler.jobs.month_partitions import MonthMissingError, MonthPartitions
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
 from tests.postgres_statistics import count_lock_waits
 from tests.scheduler.history import KEPT, PARENTS, History, partition_metric
@@ -103,7 +103,7 @@ def test_two_schedulers_at_once_do_everything_once(
     history.take_away(-1, -2)
     dropped = sum(partition_metric("dropped_total", table=parent) for parent in PARENTS)
     start = Barrier(2)
-    databases = [Database(database_settings, "test", **STEADY_PLANS) for _ in range(2)]
+    databases = [Database(database_settings, "test", **STABLE_PLANS) for _ in range(2)]
 
     def keep_house(database: Database) -> None:
         job = MonthPartitions(database, KEPT)

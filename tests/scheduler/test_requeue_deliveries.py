@@ -14,8 +14,8 @@ from services.scheduler.jobs.requeue_deliveries import DeliveryRequeue, _Overdue
 from services.scheduler.requeue_sweep import BATCH, PAUSE_AFTER_BATCH_S, WINDOW, RequeueThresholds
 from shared.domain.messages import DeliveryDue
 from shared.domain.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import DatabaseSettings, KafkaSettings
@@ -418,7 +418,7 @@ class TestPace:
         other = tables.make_application()
         overdue = tables.deliveries(3 * BATCH, overdue_s=LONG_OVERDUE_S)
         parked = tables.deliveries(3 * BATCH, overdue_s=LONG_OVERDUE_S, application=other, parked=True)
-        databases = [Database(database_settings, "scheduler", **STEADY_PLANS) for _ in range(3)]
+        databases = [Database(database_settings, "scheduler", **STABLE_PLANS) for _ in range(3)]
         with running_jobs(*(DeliveryRequeue(database, kafka_settings, IMPATIENT) for database in databases)):
             eventually(lambda: len(tables.put_back()) >= len(overdue + parked))
             eventually(lambda: not tables.parked())

@@ -13,8 +13,8 @@ from services.scheduler.requeue_sweep import BATCH, PAUSE_AFTER_BATCH_S, WINDOW,
 from shared.domain.intents.states import EventType
 from shared.domain.messages import IntentEvent
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import DatabaseSettings, KafkaSettings
@@ -262,7 +262,7 @@ class TestPace:
     ) -> None:
         """They find the same ones at the same time, and share them."""
         made = tables.events(4 * BATCH, age_s=OLD_S)
-        databases = [Database(database_settings, "scheduler", **STEADY_PLANS) for _ in range(3)]
+        databases = [Database(database_settings, "scheduler", **STABLE_PLANS) for _ in range(3)]
         with running_jobs(*(EventRequeue(database, kafka_settings, IMPATIENT) for database in databases)):
             eventually(lambda: len(tables.republished()) >= len(made))
         for database in databases:

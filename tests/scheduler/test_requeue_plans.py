@@ -13,9 +13,8 @@ from psycopg import Cursor, sql
 
 from services.scheduler.jobs import requeue_deliveries, requeue_events
 from services.scheduler.requeue_sweep import BATCH, WINDOW
-from shared.platform.database.connections import STEADY_PLANS
-from shared.platform.database.first_value import first_value
-from shared.platform.database.pool import Database
+from shared.platform.database.pool import Database, fetch_scalar
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
 from tests.postgres_statistics import plan_buffers, plan_nodes, read_plan
 
@@ -66,7 +65,7 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     """A session as the scheduler has it, on tables that nobody vacuums or analyzes."""
-    database = Database(replace(database_settings, statement_timeout_s=250), "scheduler", **STEADY_PLANS)
+    database = Database(replace(database_settings, statement_timeout_s=250), "scheduler", **STABLE_PLANS)
     with database.cursor() as cursor:
         for (statement,) in cursor.execute(_UNATTENDED, (list(TABLES),)).fetchall():
             cursor.execute(statement)
@@ -243,7 +242,7 @@ def events(
 
 def ids(cursor: Cursor[Any], table: str, which: str) -> list[UUID]:
     statement = f"select array(select id from {table} where {which} order by id limit {BATCH})"
-    chosen: list[UUID] = first_value(cursor.execute(statement.encode()))
+    chosen: list[UUID] = fetch_scalar(cursor, statement.encode())
     assert len(chosen) == BATCH
     return chosen
 

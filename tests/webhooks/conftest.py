@@ -10,8 +10,8 @@ import pytest
 from services.scheduler.jobs.relay import OutboxRelay
 from services.webhooks import delay
 from services.webhooks.consumers import ConsumerDefinition, ConsumerFactory, select_consumers
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.encryption import SecretBox
 from shared.platform.kafka.consumer_loop import ConsumerLoop
 from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, raise_after
@@ -48,7 +48,7 @@ class Webhooks:
     @contextmanager
     def running(self, *roles: str, response_limit_s: float = 10.0) -> Iterator[list[ConsumerLoop]]:
         """Run these parts, or all of them, and stop them gracefully. `delay` means all eight, `delay.1` the first."""
-        database = Database(self.settings.database, "webhooks", **STEADY_PLANS)
+        database = Database(self.settings.database, "webhooks", **STABLE_PLANS)
         factory = ConsumerFactory(self.settings, database, response_limit_s)
         loops = [factory.build_loop(role) for role in _named(roles)]
         threads = [Thread(target=loop.run, daemon=True) for loop in loops]

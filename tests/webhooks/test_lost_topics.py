@@ -9,8 +9,8 @@ from services.scheduler.jobs.requeue_deliveries import DeliveryRequeue
 from services.scheduler.jobs.requeue_events import EventRequeue
 from services.scheduler.requeue_sweep import RequeueThresholds
 from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.kafka.topic_setup import ensure_topics
 from tests.scheduler.running_jobs import running_jobs
@@ -28,7 +28,7 @@ SOON = RequeueThresholds(patience_s=2.0, again_s=10.0, round_every_s=0.5, look_e
 def putting_back(webhooks: Webhooks) -> Iterator[None]:
     kafka = webhooks.settings.kafka
     with (
-        closing(Database(webhooks.settings.database, "scheduler", **STEADY_PLANS)) as database,
+        closing(Database(webhooks.settings.database, "scheduler", **STABLE_PLANS)) as database,
         webhooks.relayed(),
         running_jobs(DeliveryRequeue(database, kafka, SOON), EventRequeue(database, kafka, SOON)),
     ):

@@ -10,8 +10,8 @@ from psycopg import Cursor
 
 from services.webhooks.intake import CREATE_DELIVERIES_SQL
 from services.webhooks.pipeline.queries import FETCH_DELIVERIES_SQL, RECORD_RESENDS_SQL, RECORD_TRIES_SQL
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
 from tests.postgres_statistics import plan_buffers, plan_nodes, read_plan
 
@@ -41,7 +41,7 @@ from pg_inherits where inhparent = %s::regclass"""
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     """A session as the service has it, on tables that nobody vacuums or analyzes."""
-    database = Database(replace(database_settings, statement_timeout_s=110), "webhooks", **STEADY_PLANS)
+    database = Database(replace(database_settings, statement_timeout_s=110), "webhooks", **STABLE_PLANS)
     with database.cursor() as cursor:
         for table in TABLES:
             cursor.execute(_UNATTENDED, (table,))

@@ -24,8 +24,8 @@ from services.webhooks.pipeline.queries import (
 from services.webhooks.retry_schedule import DeliveryStatus, RetryDecision, decide_after_try
 from shared.domain.deliveries.try_results import TryFailure
 from shared.domain.intents.states import IntentTrigger
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings, WebhookSettings
 from tests.clock import Clock
 from tests.webhooks.conftest import MakeMerchant
@@ -43,7 +43,7 @@ def shop(make_merchant: MakeMerchant) -> Merchant:
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     """A session as the service has it."""
-    database = Database(replace(database_settings, statement_timeout_s=110), "webhooks", **STEADY_PLANS)
+    database = Database(replace(database_settings, statement_timeout_s=110), "webhooks", **STABLE_PLANS)
     with database.cursor() as cursor:
         yield cursor
     database.close()

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import fetch_scalar
 
 INTENT_WINDOW_S = 600
 PHONE_WINDOW_S = 3600
@@ -87,7 +87,7 @@ class PaymentLimits:
         self, connection: Connection[Any], what: str, most: int, window_s: int, refusal: Refusal
     ) -> None:
         values = {"key": self._hash(what), "window": window_s}
-        if int(first_value(connection.execute(_COUNT, values))) > most:
+        if int(fetch_scalar(connection, _COUNT, values)) > most:
             raise LimitExceededError(refusal)
 
     def _counted(self, connection: Connection[Any], what: str) -> int:

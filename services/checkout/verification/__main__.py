@@ -5,8 +5,8 @@ import sys
 
 from services.checkout.dependencies import build_dependencies
 from services.checkout.verification.verifier import Verifier, verifier_loop
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.encryption import NoSecretKeysError
 from shared.platform.kafka.consumer_loop import ConsumerThread
 from shared.platform.process import begin, refuse, stop_on_signal
@@ -23,7 +23,7 @@ def main() -> None:
     settings = begin(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     stop = stop_on_signal()
-    database = Database(settings.database, SERVICE, **STEADY_PLANS)
+    database = Database(settings.database, SERVICE, **STABLE_PLANS)
     try:
         dependencies = build_dependencies(settings, database)
     except NoSecretKeysError as error:

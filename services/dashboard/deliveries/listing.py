@@ -11,8 +11,8 @@ from psycopg import Cursor
 from services.dashboard.deliveries.filters import Filters
 from services.dashboard.deliveries.newest import newest_sql
 from shared.domain.deliveries.try_results import FACET_SQL
-from shared.platform.database.index_order import in_index_order
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import in_index_order
 from shared.platform.uuids import moment_of
 
 PAGE = 50

@@ -32,7 +32,7 @@ from shared.domain.deliveries.bulk_resend import (
     stop_bulk_resend,
 )
 from shared.domain.deliveries.pause import SendingRefusedError, find_send_refusal
-from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import fetch_scalar
 from shared.platform.uuids import moment_of, uuid_in
 
 _SEE_OTHER = 303
@@ -175,7 +175,7 @@ def _last_day(bulk: BulkResend) -> datetime:
 
 
 def _today(connection: Connection[Any]) -> date:
-    return day_of(first_value(connection.execute("select mizan_now()")))
+    return day_of(fetch_scalar(connection, "select mizan_now()"))
 
 
 def _found(connection: Connection[Any], application: Application, wanted: UUID) -> BulkResend:

@@ -10,7 +10,7 @@ from services.dashboard.days import floor_of
 from services.dashboard.deliveries.newest import newest_sql
 from services.dashboard.overview.health import TriedDelivery
 from shared.domain.deliveries.try_results import NO_URL, ResponseClass, matching_facets
-from shared.platform.database.index_order import read_in_order
+from shared.platform.database.stable_plans import read_in_index_order
 from shared.platform.uuids import moment_of
 
 NEWEST_TRIED = 100
@@ -45,7 +45,7 @@ def newest_tried(
 ) -> list[TriedDelivery]:
     """Newest first, tests too: somebody who mends an endpoint sees that it works again."""
     values = {"application": application_id, "facets": TRIED, **_between(begin, end)}
-    read_in_order(connection)
+    read_in_index_order(connection)
     return [
         TriedDelivery(row[0], moment_of(row[0]), *row[1:])
         for row in connection.execute(NEWEST_TRIED_SQL.encode(), values)
@@ -57,7 +57,7 @@ def times_to_delivery(
 ) -> list[float]:
     """Milliseconds from the event to its success, of the newest that succeeded."""
     values = {"application": application_id, "facets": SUCCEEDED, **_between(begin, end)}
-    read_in_order(connection)
+    read_in_index_order(connection)
     return [row[0] for row in connection.execute(TIMES_SQL.encode(), values)]
 
 

@@ -10,7 +10,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from shared.domain.deliveries.try_results import FACET_SQL, ResponseClass, matching_facets
-from shared.platform.database.index_order import read_in_order
+from shared.platform.database.stable_plans import read_in_index_order
 from shared.platform.uuids import uuid_in
 
 PAGE = 25
@@ -78,7 +78,7 @@ class Page:
 
 def list_page(connection: Connection[Any], text: str, before: UUID | None) -> Page:
     values = page_values(text, before)
-    read_in_order(connection)
+    read_in_index_order(connection)
     with connection.cursor(row_factory=class_row(Listed)) as cursor:
         found = cursor.execute(LIST_SQL.encode(), values).fetchall()
     return Page(found[:PAGE], found[PAGE - 1].id if len(found) > PAGE else None)
@@ -151,7 +151,7 @@ class ApplicationInFull:
 
 def find_application(connection: Connection[Any], application_id: UUID) -> ApplicationInFull | None:
     values = {"application": application_id, "tried": TRIED}
-    read_in_order(connection)
+    read_in_index_order(connection)
     with connection.cursor(row_factory=class_row(Facts)) as cursor:
         facts = cursor.execute(_GET.encode(), values).fetchone()
     if facts is None:

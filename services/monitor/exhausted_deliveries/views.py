@@ -30,7 +30,7 @@ from shared.domain.deliveries.exhausted import ExhaustedDelivery, ExhaustedPage,
 from shared.domain.deliveries.pause import SendingRefusedError, find_send_refusal
 from shared.domain.deliveries.resend import DeliveryNotFoundError, resend_exhausted
 from shared.domain.deliveries.signing import build_body
-from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import fetch_scalar
 from shared.platform.settings import RETRY_STEPS
 from shared.platform.uuids import uuid_in
 
@@ -238,7 +238,7 @@ def _get_bulk_resend_or_404(connection: Connection[Any], resend: UUID) -> Resend
 
 
 def _now(connection: Connection[Any]) -> datetime:
-    now: datetime = first_value(connection.execute("select mizan_now()"))
+    now: datetime = fetch_scalar(connection, "select mizan_now()")
     return now
 
 

@@ -9,8 +9,8 @@ from uuid import UUID
 from psycopg import Connection
 
 from services.monitor.inspection.snapshots import Attempts, Counted, Deliveries, Figures, Payments, Waiting
-from shared.platform.database.index_order import read_in_order
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import read_in_index_order
 from shared.platform.uuids import moment_of
 
 MOST = 20_000
@@ -80,7 +80,7 @@ where not exists (
 
 def look_at_database(database: Database) -> Figures:
     with database.transaction() as connection:
-        read_in_order(connection)
+        read_in_index_order(connection)
         connection.execute(f"set local statement_timeout = '{_TIMEOUT}'".encode())
         now, hour, five_minutes, minute, lately = _row(connection, BOUNDS_SQL, {})
         values = {"hour": hour, "five_minutes": five_minutes, "minute": minute, "lately": lately}

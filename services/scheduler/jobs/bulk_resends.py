@@ -17,8 +17,8 @@ from psycopg.rows import class_row
 from shared.domain.deliveries.bulk_resend import FAILED_FACETS, FAILED_OF_FACET_SQL, BulkResendOutcome
 from shared.domain.deliveries.pause import find_send_refusal
 from shared.domain.topics import WEBHOOKS_RESEND
-from shared.platform.database.index_order import read_in_order
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import read_in_index_order
 
 RESENT = Counter("mizan_webhook_bulk_resent", "Failed deliveries queued again by bulk resends")
 
@@ -83,7 +83,7 @@ class BulkResends:
     def run_once(self) -> float:
         """A batch of one application's, and at once of the next one's."""
         with self._database.transaction() as connection:
-            read_in_order(connection)
+            read_in_index_order(connection)
             under_way = _claim(connection)
             if under_way is None:
                 return PAUSE_S

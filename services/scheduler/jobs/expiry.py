@@ -17,8 +17,7 @@ from shared.domain.intents.store import (
     lock_first_due,
     seconds_to_next_due,
 )
-from shared.platform.database.first_value import first_value
-from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.database.pool import Database, DatabaseUnavailableError, fetch_scalar
 
 EXPIRED = Counter("mizan_intents_expired", "Intents canceled because they expired")
 LATENESS = Gauge("mizan_expiry_late_seconds", "How overdue the most overdue expiry is")
@@ -89,7 +88,7 @@ class IntentExpiry:
     def _rest(self) -> float:
         """Of the time that the batch took."""
         with self._database.cursor() as cursor:
-            busy = int(first_value(cursor.execute(_COUNT_BUSY)))
+            busy = int(fetch_scalar(cursor, _COUNT_BUSY))
         return min(_PAUSE_PER_BUSY_SESSION * busy, _LONGEST_PAUSE_SHARE)
 
     def _expire(self) -> int:

@@ -20,8 +20,7 @@ from services.scheduler.partition_tables import (
     list_month_partitions,
     partition_transaction,
 )
-from shared.platform.database.first_value import first_value
-from shared.platform.database.pool import Database
+from shared.platform.database.pool import Database, fetch_scalar
 from shared.platform.settings import RetentionSettings
 
 AHEAD = Gauge(
@@ -114,7 +113,7 @@ class MonthPartitions:
         with partition_transaction(self._database) as connection:
             for parent in self._kept:
                 statement = sql.SQL(_COUNT_STRAYS).format(sql.Identifier(f"{parent}_default"))
-                STRAY_ROWS.labels(parent).set(first_value(connection.execute(statement)))
+                STRAY_ROWS.labels(parent).set(fetch_scalar(connection, statement))
 
     def _detach_an_old_month(self) -> bool:
         with partition_transaction(self._database) as connection:

@@ -17,7 +17,7 @@ from psycopg.rows import class_row
 
 from services.scheduler.quarantine import Quarantine
 from shared.platform.database.connections import connection_arguments, translate_outage
-from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import fetch_scalar
 from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, OutgoingRecord
 from shared.platform.kafka.spans import trace_publishing
 from shared.platform.settings import DatabaseSettings
@@ -103,7 +103,7 @@ class OutboxRelay:
     def _publish(self, connection: psycopg.Connection[Any]) -> int | None:
         """How many rows went out; None when another relay is the active one."""
         with connection.transaction():
-            if not first_value(connection.execute(_LOCK, (_RELAY_LOCK,))):
+            if not fetch_scalar(connection, _LOCK, (_RELAY_LOCK,)):
                 return None
             rows = self._oldest(connection)
             confirmed = self._confirmed(rows, connection)

@@ -19,9 +19,8 @@ from services.scheduler.requeue_sweep import (
 )
 from services.scheduler.topic_backlog import TopicBacklog
 from shared.domain.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
-from shared.platform.database.first_value import first_value
-from shared.platform.database.index_order import in_index_order
-from shared.platform.database.pool import Database
+from shared.platform.database.pool import Database, fetch_scalar
+from shared.platform.database.stable_plans import in_index_order
 from shared.platform.settings import KafkaSettings
 
 REQUEUED = Counter("mizan_webhook_requeued", "Overdue deliveries that were requeued")
@@ -185,7 +184,7 @@ class _OverdueDeliveries:
     def put_back(self, ids: Sequence[UUID], patience_s: float) -> int:
         values = {**_id_range(ids), "patience_s": patience_s, "again_s": self._thresholds.again_s}
         with in_index_order(self._database) as cursor:
-            put_back = int(first_value(cursor.execute(REQUEUE_SQL, values)))
+            put_back = int(fetch_scalar(cursor, REQUEUE_SQL, values))
         REQUEUED.inc(put_back)
         return put_back
 

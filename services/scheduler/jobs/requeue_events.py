@@ -11,9 +11,8 @@ from prometheus_client import Counter, Gauge
 from services.scheduler.requeue_sweep import BATCH, WINDOW, RequeueSweep, RequeueThresholds, SweepWindow
 from services.scheduler.topic_backlog import TopicBacklog
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
-from shared.platform.database.first_value import first_value
-from shared.platform.database.index_order import in_index_order
-from shared.platform.database.pool import Database
+from shared.platform.database.pool import Database, fetch_scalar
+from shared.platform.database.stable_plans import in_index_order
 from shared.platform.settings import KafkaSettings
 from shared.platform.uuids import made_at
 
@@ -114,7 +113,7 @@ class _PendingEvents:
     def in_line_s(self, now: float) -> float:
         """In the outbox, or on its way behind it. In this order, for rows move from the one to the other."""
         with self._database.cursor() as cursor:
-            in_outbox_s = float(first_value(cursor.execute(OLDEST_IN_OUTBOX_SQL)))
+            in_outbox_s = float(fetch_scalar(cursor, OLDEST_IN_OUTBOX_SQL))
         return max(in_outbox_s, self._backlog.oldest_s(now))
 
     def put_back(self, ids: Sequence[UUID], patience_s: float) -> int:
@@ -126,7 +125,7 @@ class _PendingEvents:
             "again_s": self._thresholds.again_s,
         }
         with in_index_order(self._database) as cursor:
-            republished = int(first_value(cursor.execute(REQUEUE_SQL, values)))
+            republished = int(fetch_scalar(cursor, REQUEUE_SQL, values))
         REQUEUED.inc(republished)
         return republished
 

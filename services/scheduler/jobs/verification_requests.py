@@ -13,8 +13,7 @@ from shared.domain.attempts.provider_exchange import StatusInquiry
 from shared.domain.attempts.states import IN_FLIGHT_WINDOW, INQUIRY_INTERVALS_S
 from shared.domain.messages import VerificationDue, encode
 from shared.domain.topics import CHECKOUT_VERIFY
-from shared.platform.database.first_value import first_value
-from shared.platform.database.pool import Database
+from shared.platform.database.pool import Database, fetch_scalar
 
 _CLAIM = """
 update payment_attempts
@@ -42,7 +41,7 @@ def oldest_unsettled_age_s(cursor: Cursor[Any]) -> float:
 
     Without those that only an operator can decide: they are counted elsewhere, and wait as long as people do.
     """
-    return float(first_value(cursor.execute(_OLDEST_UNSETTLED)))
+    return float(fetch_scalar(cursor, _OLDEST_UNSETTLED))
 
 
 REQUESTED = Counter("mizan_status_inquiries_requested", "Status inquiries queued")

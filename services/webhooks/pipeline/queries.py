@@ -1,9 +1,6 @@
 """Queries of the pipeline: reads deliveries and records their tries in batches, one statement for many rows.
 
-The values of a batch are arrays beside the sorted ids. A statement finds its rows with `id = any(…)`. Each row then
-finds its own values by its position among the ids, which `width_bucket` computes by binary search. There is no join
-that could be planned badly: the plan is the same for an empty and for a huge table, and rows are locked in the order of
-their ids.
+The values of a batch are arrays beside the sorted ids; shared/platform/database/stable_plans.py explains why.
 docs/decisions/0010-webhooks.md has the figures.
 """
 
@@ -17,7 +14,14 @@ from psycopg import Cursor
 from services.webhooks.http.client import TryResult
 from services.webhooks.retry_schedule import DeliveryStatus, RetryDecision
 from shared.domain.deliveries.try_results import NO_URL
-from shared.platform.database.prepared import Prepared, Row, array
+from shared.platform.database.prepared_statements import PreparedStatement, Row
+from shared.platform.database.stable_plans import (
+    bytea_array,
+    element_sql,
+    key_array,
+    position_sql,
+    text_array,
+)
 
 # Tables are partitioned by month, so each month starts with an empty one, whose plan must not be kept.
 REPLAN_AFTER_S = 30.0
@@ -31,23 +35,23 @@ from webhook_deliveries as d
 cross join lateral (select webhook_url, webhook_secret_version, webhooks_paused_at
                     from applications where id = d.application_id offset 0) as a
 where d.id = any($1::uuid[])"""
-_FETCH_DELIVERIES = Prepared(FETCH_DELIVERIES_SQL, REPLAN_AFTER_S)
+_FETCH_DELIVERIES = PreparedStatement(FETCH_DELIVERIES_SQL, REPLAN_AFTER_S)
 
 # $1 the sorted ids. For each try: $2 step, $3 its age in milliseconds, $4 duration, $5 status code, $6 failure,
 # $7 the start of the response body. For its delivery: $8 status, $9 step, $10 seconds until that step is due.
-RECORD_TRIES_SQL = """
+RECORD_TRIES_SQL = f"""
 with advanced as (
     update webhook_deliveries
     set tries = tries + 1,
-        status = ($8::text[])[width_bucket(id, $1::uuid[])],
-        step = ($9::smallint[])[width_bucket(id, $1::uuid[])],
-        next_due_at = mizan_now() + make_interval(secs => ($10::float8[])[width_bucket(id, $1::uuid[])]),
-        last_status_code = ($5::integer[])[width_bucket(id, $1::uuid[])],
-        last_failure = ($6::text[])[width_bucket(id, $1::uuid[])],
+        status = {element_sql("$8::text[]")},
+        step = {element_sql("$9::smallint[]")},
+        next_due_at = mizan_now() + make_interval(secs => {element_sql("$10::float8[]")}),
+        last_status_code = {element_sql("$5::integer[]")},
+        last_failure = {element_sql("$6::text[]")},
         updated_at = mizan_now()
     where id = any($1::uuid[]) and status = 'pending'
-      and step = ($2::smallint[])[width_bucket(id, $1::uuid[])]
-    returning id, tries, url, next_due_at, width_bucket(id, $1::uuid[]) as item
+      and step = {element_sql("$2::smallint[]")}
+    returning id, tries, url, next_due_at, {position_sql()} as item
 ),
 inserted as (
     insert into webhook_tries (delivery_id, number, step, at, duration_ms, url, status_code, failure, response_body)
@@ -56,26 +60,26 @@ inserted as (
     from advanced
 )
 select id, next_due_at from advanced"""
-_RECORD_TRIES = Prepared(RECORD_TRIES_SQL, REPLAN_AFTER_S)
+_RECORD_TRIES = PreparedStatement(RECORD_TRIES_SQL, REPLAN_AFTER_S)
 
 # A resend counts as a try. It can make a delivery succeed, never fail. $2 resend ids, $3 to $7 as above, $8 the URL
 # of the request, as UTF-8 in hexadecimal, which needs no quotes.
-RECORD_RESENDS_SQL = """
+RECORD_RESENDS_SQL = f"""
 with resent as (
     update webhook_deliveries as d
     set tries = tries + 1,
-        status = case when ($5::integer[])[width_bucket(id, $1::uuid[])] between 200 and 299 then 'succeeded'
+        status = case when {element_sql("$5::integer[]")} between 200 and 299 then 'succeeded'
                       else status end,
-        next_due_at = case when ($5::integer[])[width_bucket(id, $1::uuid[])] between 200 and 299 then null
+        next_due_at = case when {element_sql("$5::integer[]")} between 200 and 299 then null
                            else next_due_at end,
-        last_status_code = ($5::integer[])[width_bucket(id, $1::uuid[])],
-        last_failure = ($6::text[])[width_bucket(id, $1::uuid[])],
+        last_status_code = {element_sql("$5::integer[]")},
+        last_failure = {element_sql("$6::text[]")},
         updated_at = mizan_now()
     where id = any($1::uuid[])
       and not exists (select from webhook_tries
-                      where delivery_id = d.id and resend_id = ($2::uuid[])[width_bucket(d.id, $1::uuid[])]
+                      where delivery_id = d.id and resend_id = {element_sql("$2::uuid[]", "d.id")}
                       offset 0)
-    returning id, tries, width_bucket(id, $1::uuid[]) as item
+    returning id, tries, {position_sql()} as item
 ),
 inserted as (
     insert into webhook_tries (delivery_id, number, resend_id, at, duration_ms, url, status_code, failure,
@@ -86,22 +90,22 @@ inserted as (
     from resent
 )
 select id from resent"""
-_RECORD_RESENDS = Prepared(RECORD_RESENDS_SQL, REPLAN_AFTER_S)
+_RECORD_RESENDS = PreparedStatement(RECORD_RESENDS_SQL, REPLAN_AFTER_S)
 
-_FAIL_WITHOUT_URL = Prepared(
+_FAIL_WITHOUT_URL = PreparedStatement(
     f"""
 update webhook_deliveries
 set status = 'failed', next_due_at = null, last_status_code = null, last_failure = '{NO_URL}', updated_at = mizan_now()
 where id = any($1::uuid[]) and status = 'pending' returning id""",
     REPLAN_AFTER_S,
 )
-_SET_ASIDE = Prepared(
+_SET_ASIDE = PreparedStatement(
     """
 update webhook_deliveries set set_aside_at = mizan_now()
 where id = any($1::uuid[]) and status = 'pending' and set_aside_at is null returning id""",
     REPLAN_AFTER_S,
 )
-_FIND_RECORDED_RESENDS = Prepared(
+_FIND_RECORDED_RESENDS = PreparedStatement(
     """
 select delivery_id, resend_id from webhook_tries where delivery_id = any($1::uuid[]) and resend_id = any($2::uuid[])""",
     REPLAN_AFTER_S,
@@ -164,7 +168,8 @@ class ResendTry(msgspec.Struct, frozen=True):
 def fetch_deliveries(cursor: Cursor[Any], ids: Iterable[str]) -> dict[str, DeliveryState]:
     """Return these deliveries by id; ids that do not exist are left out."""
     return {
-        delivery.id: delivery for delivery in map(_delivery, _FETCH_DELIVERIES.all_rows(cursor, [array(ids)]))
+        delivery.id: delivery
+        for delivery in map(_delivery, _FETCH_DELIVERIES.fetch_all(cursor, [text_array(ids)]))
     }
 
 
@@ -176,38 +181,38 @@ def record_tries(cursor: Cursor[Any], tries: Sequence[ScheduledTry]) -> dict[str
     """
     tries = sorted(tries, key=lambda one: one.delivery_id)
     values = [
-        array(one.delivery_id for one in tries),
-        array(str(one.step) for one in tries),
+        key_array([one.delivery_id for one in tries]),
+        text_array(str(one.step) for one in tries),
         *_result_arrays([one.result for one in tries], [one.age_ms for one in tries]),
-        array(one.decision.status for one in tries),
-        array(str(one.decision.next_step) for one in tries),
-        array(None if one.decision.wait_s is None else str(one.decision.wait_s) for one in tries),
+        text_array(one.decision.status for one in tries),
+        text_array(str(one.decision.next_step) for one in tries),
+        text_array(None if one.decision.wait_s is None else str(one.decision.wait_s) for one in tries),
     ]
-    return {_text(row[0]): _timestamp(row[1]) for row in _RECORD_TRIES.all_rows(cursor, values)}
+    return {_text(row[0]): _timestamp(row[1]) for row in _RECORD_TRIES.fetch_all(cursor, values)}
 
 
 def record_resends(cursor: Cursor[Any], tries: Sequence[ResendTry]) -> None:
     """Record resends of different deliveries. A resend that is recorded already is skipped."""
     tries = sorted(tries, key=lambda one: one.delivery_id)
     values = [
-        array(one.delivery_id for one in tries),
-        array(one.resend_id for one in tries),
+        key_array([one.delivery_id for one in tries]),
+        text_array(one.resend_id for one in tries),
         *_result_arrays([one.result for one in tries], [one.age_ms for one in tries]),
-        array(_bytea(one.url.encode()) for one in tries),
+        bytea_array(one.url.encode() for one in tries),
     ]
-    _RECORD_RESENDS.all_rows(cursor, values)
+    _RECORD_RESENDS.fetch_all(cursor, values)
 
 
 def find_recorded_resends(cursor: Cursor[Any], resends: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
     """Return those of these (delivery id, resend id) that are recorded already."""
     deliveries, ids = zip(*resends, strict=True)
-    rows = _FIND_RECORDED_RESENDS.all_rows(cursor, [array(deliveries), array(ids)])
+    rows = _FIND_RECORDED_RESENDS.fetch_all(cursor, [text_array(deliveries), text_array(ids)])
     return {(_text(row[0]), _text(row[1])) for row in rows}
 
 
 def fail_without_url(cursor: Cursor[Any], ids: Iterable[str]) -> int:
     """End these deliveries as failed because their application has no URL. Returns how many were pending."""
-    return len(_FAIL_WITHOUT_URL.all_rows(cursor, [array(sorted(ids))]))
+    return len(_FAIL_WITHOUT_URL.fetch_all(cursor, [text_array(sorted(ids))]))
 
 
 def set_aside(cursor: Cursor[Any], ids: Iterable[str]) -> int:
@@ -215,21 +220,17 @@ def set_aside(cursor: Cursor[Any], ids: Iterable[str]) -> int:
 
     Returns how many were not set aside before.
     """
-    return len(_SET_ASIDE.all_rows(cursor, [array(sorted(ids))]))
+    return len(_SET_ASIDE.fetch_all(cursor, [text_array(sorted(ids))]))
 
 
 def _result_arrays(results: Sequence[TryResult], ages_ms: Sequence[int]) -> list[bytes]:
     return [
-        array(map(str, ages_ms)),
-        array(str(result.duration_ms) for result in results),
-        array(None if result.status_code is None else str(result.status_code) for result in results),
-        array(result.failure for result in results),
-        array(_bytea(result.body) for result in results),
+        text_array(map(str, ages_ms)),
+        text_array(str(result.duration_ms) for result in results),
+        text_array(None if result.status_code is None else str(result.status_code) for result in results),
+        text_array(result.failure for result in results),
+        bytea_array(result.body for result in results),
     ]
-
-
-def _bytea(data: bytes) -> str:
-    return f'"\\\\x{data.hex()}"'
 
 
 def _delivery(row: Row) -> DeliveryState:

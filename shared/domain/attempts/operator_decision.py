@@ -23,7 +23,7 @@ from shared.domain.attempts.states import (
     ProviderAnswer,
 )
 from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
-from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import fetch_scalar
 from shared.platform.errors import RefusedError
 
 _ON_ITS_WAY = "select sent_at + %s > mizan_now() from payment_attempts where id = %s"
@@ -119,7 +119,7 @@ def apply_decision(
         "reason": reason,
         "reference": reference,
     }
-    application_id = first_value(connection.execute(_OWNER, (found.intent,)))
+    application_id = fetch_scalar(connection, _OWNER, (found.intent,))
     add_audit_entry(connection, actor, Action.ATTEMPT_DECIDED, application_id=application_id, details=details)
     return settled
 
@@ -128,4 +128,4 @@ def _is_on_its_way(connection: Connection[Any], found: LockedAttempt) -> bool:
     """While we do not know what became of it, too: whoever was to ask may have stalled, and ask now."""
     if found.state not in IN_FLIGHT:
         return False
-    return bool(first_value(connection.execute(_ON_ITS_WAY, (IN_FLIGHT_WINDOW, found.id))))
+    return bool(fetch_scalar(connection, _ON_ITS_WAY, (IN_FLIGHT_WINDOW, found.id)))

@@ -24,7 +24,7 @@ from shared.domain.attempts.states import (
 )
 from shared.domain.intents import store as intents
 from shared.domain.intents.states import IntentStatus
-from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import fetch_scalar
 
 _FIND_INTENT = "select intent_uuid from payment_attempts where id = %s"
 _FIND = "select state, provider_requests from payment_attempts where id = %s"
@@ -145,7 +145,7 @@ def _take_in(connection: Connection[Any], found: LockedAttempt, outcome: Attempt
         "provider_reference": outcome.provider_reference,
         "can_inquire": outcome.can_inquire,
     }
-    since_sent_s = first_value(connection.execute(_SETTLE, values))
+    since_sent_s = fetch_scalar(connection, _SETTLE, values)
     return SettlementResult(after, status, is_new=after is not before, since_sent_s=since_sent_s)
 
 

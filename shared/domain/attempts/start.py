@@ -14,7 +14,7 @@ from shared.domain.attempts.settlement import LockedAttempt, lock_attempt
 from shared.domain.attempts.states import ANSWER_TIMEOUT, FIRST_INQUIRY_AFTER, AttemptState
 from shared.domain.intents import store as intents
 from shared.domain.intents.states import IntentStatus, IntentTrigger
-from shared.platform.database.first_value import first_value
+from shared.platform.database.pool import fetch_scalar
 
 
 class AttemptRefusedError(Exception):
@@ -103,9 +103,7 @@ def submit_code(connection: Connection[Any], attempt: UUID) -> ProviderRequest:
     """The customer has entered a code: commit this, then give the code to the provider."""
     found = _lock_awaiting_code(connection, attempt)
     send_deadline = _send_deadline()
-    number = first_value(
-        connection.execute(_SEND, {"attempt": attempt, "inquiry_after": FIRST_INQUIRY_AFTER})
-    )
+    number = fetch_scalar(connection, _SEND, {"attempt": attempt, "inquiry_after": FIRST_INQUIRY_AFTER})
     intents.apply_trigger(connection, found.intent, IntentTrigger.ATTEMPT_SENT)
     return ProviderRequest(attempt, number, send_deadline)
 

@@ -16,7 +16,7 @@ from psycopg.rows import class_row
 from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from shared.domain.deliveries.pause import check_can_send
 from shared.domain.deliveries.try_results import FACET_SQL, matching_facets
-from shared.platform.database.index_order import read_in_order
+from shared.platform.database.stable_plans import read_in_index_order
 from shared.platform.errors import RefusedError
 
 MAX_COUNTED = 10_000
@@ -106,7 +106,7 @@ def count_failed(
     connection: Connection[Any], application_id: UUID, since: datetime, until: datetime
 ) -> FailedCount:
     """Of this period, by when their events happened."""
-    read_in_order(connection)
+    read_in_index_order(connection)
     period = connection.execute(_PERIOD, (since, until)).fetchone()
     assert period is not None
     values = {
@@ -229,7 +229,7 @@ def resend_all_exhausted(
     begun: list[StartedBulkResend] = []
     refused: list[RefusedBulkResend] = []
     values = {"facets": FAILED_FACETS, "since": since, "until": until}
-    for application_id, name in read_in_order(connection).execute(_WHO_HAS_FAILED, values).fetchall():
+    for application_id, name in read_in_index_order(connection).execute(_WHO_HAS_FAILED, values).fetchall():
         bulk_id = uuid5(wish, str(application_id))
         if under_way.get(application_id, bulk_id) != bulk_id:
             refused.append(RefusedBulkResend(application_id, name, str(BulkResendInProgressError(bulk_id))))

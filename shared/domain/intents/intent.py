@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from shared.domain.intents.states import IntentStatus
-from shared.platform.database.prepared import Row
+from shared.platform.database.prepared_statements import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from psycopg import Connection, Cursor
 from shared.domain.intents.intent import INTENT_COLUMNS, Intent, NewIntent, new_reference, parse_intent
 from shared.domain.intents.states import EventType, IntentStatus, IntentTrigger, event_type_for, next_status
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
-from shared.platform.database.first_value import first_value
-from shared.platform.database.prepared import Prepared
+from shared.platform.database.pool import fetch_scalar
+from shared.platform.database.prepared_statements import PreparedStatement
 from shared.platform.tracing.spans import current_trace
 
 
@@ -62,12 +62,12 @@ changed as (
 ),
 {_RECORD_CHANGES}
 select {INTENT_COLUMNS} from made"""
-_CREATE = Prepared(CREATE_SQL)
+_CREATE = PreparedStatement(CREATE_SQL)
 
-_FIND_REPEATED = Prepared(
+_FIND_REPEATED = PreparedStatement(
     f"select {INTENT_COLUMNS} from payment_intents where application_id = $1 and merchant_reference = $2"
 )
-_FIND = Prepared(f"select {INTENT_COLUMNS} from payment_intents where uuid = $1")
+_FIND = PreparedStatement(f"select {INTENT_COLUMNS} from payment_intents where uuid = $1")
 
 _MAY_EXPIRE_AT = f"""
 select {_WITHIN_WINDOW.format("%(expires_at)s")}
@@ -138,10 +138,10 @@ def create_or_find(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
         _text(new.trace),
     ]
     while True:
-        made = _CREATE.first_row(cursor, [*key, new_reference().encode(), *rest])
+        made = _CREATE.fetch_one(cursor, [*key, new_reference().encode(), *rest])
         if made is not None:
             return parse_intent(made), True
-        found = _FIND_REPEATED.first_row(cursor, key)
+        found = _FIND_REPEATED.fetch_one(cursor, key)
         if found is not None:
             return parse_intent(found), False
         if not may_expire_at(cursor, new.application_id, new.merchant_reference, new.expires_at):
@@ -165,7 +165,7 @@ def may_expire_at(
 
 
 def find_intent(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
-    row = _FIND.first_row(cursor, [str(uuid).encode()])
+    row = _FIND.fetch_one(cursor, [str(uuid).encode()])
     return None if row is None else parse_intent(row)
 
 
@@ -183,7 +183,7 @@ def lock_intent(connection: Connection[Any], uuid: UUID) -> IntentStatus:
 
 def is_expired(connection: Connection[Any], uuid: UUID) -> bool:
     """From `expires_at` on, whether or not the scheduler has come by. Ask after locking: that may have taken long."""
-    return bool(first_value(connection.execute(_IS_OVER, (uuid,))))
+    return bool(fetch_scalar(connection, _IS_OVER, (uuid,)))
 
 
 def apply_trigger(connection: Connection[Any], uuid: UUID, trigger: IntentTrigger) -> IntentStatus:
@@ -211,7 +211,7 @@ def seconds_to_next_due(cursor: Cursor[Any], but: Sequence[UUID] = ()) -> float 
 
 def expire_due(cursor: Cursor[Any], batch: int = EXPIRY_BATCH, but: Sequence[UUID] = ()) -> int:
     """Cancels a batch of the intents whose time is over, the longest overdue first, and says how many."""
-    return int(first_value(cursor.execute(EXPIRE_SQL[batch], (list(but),))))
+    return int(fetch_scalar(cursor, EXPIRE_SQL[batch], (list(but),)))
 
 
 def lock_first_due(connection: Connection[Any], but: Sequence[UUID] = ()) -> UUID | None:

@@ -1,9 +1,11 @@
-"""What every connection of ours asks for, and how psycopg's troubles are told to the rest of the house."""
+"""One connection to PostgreSQL: its settings, its state, and the translation of psycopg's errors."""
 
+import os
 import select
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from types import MappingProxyType
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -22,34 +24,30 @@ _OUTAGES = (
 
 IDLE_IN_TRANSACTION_S = 15
 
-# A peer that vanished without a word is noticed within about 15 seconds, by either side.
+# Either side notices within about 15 seconds that the other has vanished without closing the connection.
 _KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3}
-_VANISHED = {"tcp_user_timeout": 15_000}
+_UNACKNOWLEDGED = {"tcp_user_timeout": 15_000}
 
-# For sessions that run the same few statements on tables that grow under them: a plan made while a table was
-# empty would read all of it until somebody analyzes it, or gather all that an index finds before taking a few, and
-# planning each time costs as much as running.
-STEADY_PLANS: Mapping[str, str] = MappingProxyType(
-    {"enable_seqscan": "off", "enable_bitmapscan": "off", "plan_cache_mode": "force_generic_plan"}
-)
+_MAX_AGE_S = 1800
+"""Then a connection is replaced: the server gives back its memory, and a failover is followed."""
 
 
 class DatabaseUnavailableError(Exception):
-    """PostgreSQL cannot be reached or gave up on us; the same call may work later."""
+    """PostgreSQL cannot be reached, or ended the call; the same call may work later."""
 
 
 def connection_arguments(
     settings: DatabaseSettings, service: str, **server_settings: str | int
 ) -> dict[str, Any]:
-    """`server_settings` are PostgreSQL's own, by name."""
+    """Return arguments for psycopg.connect(). `server_settings` are PostgreSQL's own settings, by name."""
     options = {
         "timezone": "UTC",
         "datestyle": "ISO",
         "statement_timeout": f"{settings.statement_timeout_s}s",
-        # One that stalls in a transaction, or is gone without a word, gives back its locks.
+        # A client that stalls in a transaction, or vanishes, must not hold its locks for ever.
         "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_S}s",
         **{f"tcp_{name}": value for name, value in _KEEPALIVE.items()},
-        **_VANISHED,
+        **_UNACKNOWLEDGED,
         **server_settings,
     }
     given = str(conninfo_to_dict(settings.url).get("options") or "")
@@ -59,13 +57,52 @@ def connection_arguments(
         "connect_timeout": settings.connect_timeout_s,
         "options": " ".join([given, *(f"-c {name}={value}" for name, value in options.items())]),
         **_KEEPALIVE,
-        **_VANISHED,
+        **_UNACKNOWLEDGED,
     }
+
+
+class PooledConnection:
+    """A connection with one cursor that is reused: creating a cursor costs as much as a small statement."""
+
+    __slots__ = ("_created_at", "_socket", "connection", "cursor", "released_at")
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self.connection = connection
+        # A duplicate: libpq may close its own descriptor at any time, and another file may get the number.
+        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
+        self.cursor = connection.cursor()
+        self._created_at = self.released_at = monotonic()
+
+    def abort(self) -> None:
+        """Shut the socket down. A thread that waits for the server gets an error; the connection is useless then."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._socket.close()
+        self.connection.close()
+
+    def is_reusable(self) -> bool:
+        connection = self.connection
+        return (
+            not connection.closed
+            and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
+            and self.released_at - self._created_at < _MAX_AGE_S
+        )
+
+    def is_closed_by_server(self) -> bool:
+        """Tell whether the server has sent something to an idle connection: it only does so when it closes it.
+
+        This costs a system call; a query would cost a round trip.
+        """
+        poller = select.poll()
+        poller.register(self.connection.fileno(), select.POLLIN)
+        return bool(poller.poll(0))
 
 
 @contextmanager
 def translate_outage() -> Iterator[None]:
-    """The one boundary where psycopg's ways of saying "not now" become ours."""
+    """Turn psycopg's errors that mean "try later" into DatabaseUnavailableError. This is the only place that does."""
     try:
         yield
     except _OUTAGES as error:
@@ -74,21 +111,11 @@ def translate_outage() -> Iterator[None]:
 
 
 def raise_outage(error: BaseException) -> None:
-    """Raises DatabaseUnavailableError where that is what `error` means."""
-    if isinstance(error, _OUTAGES) and not _is_our_own_fault(error):
+    """Raise DatabaseUnavailableError if that is what `error` means."""
+    if isinstance(error, _OUTAGES) and not _is_program_limit(error):
         raise DatabaseUnavailableError(str(error).strip() or type(error).__name__) from error
 
 
-def closed_by_server(connection: Connection[Any]) -> bool:
-    """Between uses a healthy connection is silent: something to read is PostgreSQL's goodbye.
-
-    This costs a system call; asking the server on every use would cost a round trip.
-    """
-    poller = select.poll()
-    poller.register(connection.fileno(), select.POLLIN)
-    return bool(poller.poll(0))
-
-
-def _is_our_own_fault(error: psycopg.Error) -> bool:
-    """Class 54, "program limit exceeded", is filed under operational errors; trying again would not help."""
+def _is_program_limit(error: psycopg.Error) -> bool:
+    """Class 54, "program limit exceeded", is an OperationalError in psycopg; a retry would fail again."""
     return (error.sqlstate or "").startswith("54")

@@ -1,95 +1,202 @@
-"""PostgreSQL as the rooms of this house use it: in transactions, or in single statements.
+"""A pool of connections to PostgreSQL, used for transactions or for single statements.
 
-Create it after fork; a connection must never be shared by two processes.
+Create a Database after fork: two processes must never share a connection. Why this is not psycopg_pool:
+docs/decisions/0007-connections.md.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import BoundedSemaphore, Lock
+from time import monotonic
 from types import TracebackType
 from typing import Any
 
+import psycopg
 from psycopg import Connection, Cursor
+from psycopg.abc import Params, QueryNoTemplate
 from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.rows import scalar_row
 
-from shared.platform.database.connections import DatabaseUnavailableError, raise_outage, translate_outage
-from shared.platform.database.sessions import Session, Sessions
-from shared.platform.database.stuck_statements import StuckStatements
+from shared.platform.database.connections import (
+    DatabaseUnavailableError,
+    PooledConnection,
+    connection_arguments,
+    raise_outage,
+    translate_outage,
+)
+from shared.platform.database.statement_watchdog import StatementWatchdog
 from shared.platform.settings import DatabaseSettings
 
-__all__ = ["Database", "DatabaseUnavailableError"]
+__all__ = ["Database", "DatabaseUnavailableError", "fetch_scalar"]
 
+_RECONNECT_PAUSE_S = 0.1
+_ALIVE_FOR_S = 0.02
+"""A connection that was used so recently is not checked: no server stops and comes back in so short a time."""
 _GRACE_S = 1
+"""How long PostgreSQL gets to apply its own statement_timeout."""
 
 
 class Database:
+    """Connections of one process. Every method raises DatabaseUnavailableError if PostgreSQL cannot be used now."""
+
     def __init__(self, settings: DatabaseSettings, service: str, **server_settings: str) -> None:
-        """`server_settings` are PostgreSQL's own, by name."""
-        self._sessions = Sessions(settings, service, **server_settings)
-        self._stuck = StuckStatements()
+        """`server_settings` are PostgreSQL's own settings, by name."""
+        self._pool = _ConnectionPool(settings, service, **server_settings)
+        self._watchdog = StatementWatchdog()
         self._statement_limit_s = settings.statement_timeout_s + _GRACE_S
-        # Of several statements; ours are short.
         self._transaction_limit_s = 2 * settings.statement_timeout_s + _GRACE_S
 
     @contextmanager
     def transaction(self) -> Iterator[Connection[Any]]:
-        """A transaction that commits at the end of the block, or rolls back when the block raises."""
+        """Open a transaction that commits at the end of the block, or rolls back if the block raises."""
         with translate_outage():
-            session = self._sessions.take()
+            pooled = self._pool.acquire()
             try:
                 with (
-                    self._stuck.watching(session, self._transaction_limit_s),
-                    session.connection.transaction(),
+                    self._watchdog.watching(pooled, self._transaction_limit_s),
+                    pooled.connection.transaction(),
                 ):
-                    yield session.connection
+                    yield pooled.connection
             except ReadOnlySqlTransaction:
-                session.close()  # the server has become a standby; another connection finds the new primary
+                pooled.close()  # the server has become a standby; a new connection finds the new primary
                 raise
             finally:
-                self._sessions.give_back(session)
+                self._pool.release(pooled)
 
-    def cursor(self) -> "_SingleStatements":
-        """For work of one statement: each is a transaction of its own, in one round trip."""
-        return _SingleStatements(self._sessions, self._stuck, self._statement_limit_s)
+    def cursor(self) -> "_AutocommitCursor":
+        """Open a cursor on which each statement is a transaction of its own: one round trip instead of three."""
+        return _AutocommitCursor(self._pool, self._watchdog, self._statement_limit_s)
 
     def check(self) -> None:
-        """Raises unless PostgreSQL answers, and takes changes."""
+        """Raise DatabaseUnavailableError unless PostgreSQL responds and accepts writes."""
         with self.cursor() as cursor:
             row = cursor.execute("show transaction_read_only").fetchone()
         if row != ("off",):
-            raise DatabaseUnavailableError("PostgreSQL takes no changes: it is a standby")
+            raise DatabaseUnavailableError("PostgreSQL is a standby and accepts no writes")
 
     def close(self) -> None:
-        self._stuck.close()
-        self._sessions.close()
+        self._watchdog.close()
+        self._pool.close()
 
 
-class _SingleStatements:
-    """A class of its own, where three nested generators would cost a tenth of a request."""
+def fetch_scalar(
+    source: Connection[Any] | Cursor[Any], query: QueryNoTemplate, values: Params | None = None
+) -> Any:
+    """Run a statement that always returns one row, and return the first value of that row."""
+    connection = source if isinstance(source, Connection) else source.connection
+    with connection.cursor(row_factory=scalar_row) as cursor:
+        value = cursor.execute(query, values).fetchone()
+        assert cursor.rowcount == 1
+        return value
 
-    __slots__ = ("_limit_s", "_session", "_sessions", "_stuck")
 
-    def __init__(self, sessions: Sessions, stuck: StuckStatements, limit_s: float) -> None:
-        self._sessions = sessions
-        self._stuck = stuck
+class _AutocommitCursor:
+    """A class, because three nested generators would take a tenth of the time of an API request."""
+
+    __slots__ = ("_limit_s", "_pool", "_pooled", "_watchdog")
+
+    def __init__(self, pool: "_ConnectionPool", watchdog: StatementWatchdog, limit_s: float) -> None:
+        self._pool = pool
+        self._watchdog = watchdog
         self._limit_s = limit_s
-        self._session: Session
+        self._pooled: PooledConnection
 
     def __enter__(self) -> Cursor[Any]:
         with translate_outage():
-            self._session = self._sessions.take()
+            self._pooled = self._pool.acquire()
         try:
-            self._stuck.begin(self._session, self._limit_s)
+            self._watchdog.begin(self._pooled, self._limit_s)
         except BaseException:
-            self._sessions.give_back(self._session)
+            self._pool.release(self._pooled)
             raise
-        return self._session.cursor
+        return self._pooled.cursor
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stuck.end(self._session)
+        self._watchdog.end(self._pooled)
         if isinstance(error, ReadOnlySqlTransaction):
-            self._session.close()  # the server has become a standby; another connection finds the new primary
-        self._sessions.give_back(self._session)
+            self._pooled.close()  # the server has become a standby; a new connection finds the new primary
+        self._pool.release(self._pooled)
         if error is not None:
             raise_outage(error)
+
+
+class _ConnectionPool:
+    """Connects when a connection is first needed; the one released last is acquired first.
+
+    Callers never wait for a server that is known to be away.
+    """
+
+    def __init__(self, settings: DatabaseSettings, service: str, **server_settings: str) -> None:
+        self._url = settings.url
+        self._arguments = connection_arguments(settings, service, **server_settings)
+        self._timeout_s = settings.pool_timeout_s
+        self._free = BoundedSemaphore(settings.pool_size)
+        self._idle: deque[PooledConnection] = deque()
+        self._closed = False
+        self._away_since: float | None = None
+        self._reconnecting = Lock()
+
+    def acquire(self) -> PooledConnection:
+        if not self._free.acquire(timeout=self._timeout_s):
+            raise DatabaseUnavailableError("no database connection became free in time")
+        try:
+            return self._idle_connection() or self._new_connection()
+        except BaseException:
+            self._free.release()
+            raise
+
+    def release(self, pooled: PooledConnection) -> None:
+        try:
+            pooled.released_at = monotonic()
+            if pooled.is_reusable() and not self._closed:
+                self._idle.append(pooled)
+            else:
+                pooled.close()
+        finally:
+            self._free.release()
+
+    def close(self) -> None:
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    def _idle_connection(self) -> PooledConnection | None:
+        while self._idle:
+            try:
+                pooled = self._idle.pop()
+            except IndexError:  # another thread was faster
+                break
+            # The check is a system call, which lets other threads run and so costs more than itself.
+            if monotonic() - pooled.released_at < _ALIVE_FOR_S or not pooled.is_closed_by_server():
+                return pooled
+            pooled.close()
+        return None
+
+    def _new_connection(self) -> PooledConnection:
+        """While PostgreSQL is away, one caller at a time tries to connect, and the others fail at once."""
+        away_since = self._away_since
+        if away_since is None:
+            return self._connect()
+        if self._reconnecting.acquire(blocking=False):
+            try:
+                if monotonic() - away_since >= _RECONNECT_PAUSE_S:
+                    return self._connect()
+            finally:
+                self._reconnecting.release()
+        raise DatabaseUnavailableError("PostgreSQL is away")
+
+    def _connect(self) -> PooledConnection:
+        try:
+            # psycopg must prepare nothing itself: at a rollback it deallocates all prepared statements, also those of
+            # prepared_statements.py.
+            connection = psycopg.connect(
+                self._url, autocommit=True, prepare_threshold=None, **self._arguments
+            )
+        except psycopg.OperationalError:
+            self._away_since = monotonic()
+            raise
+        self._away_since = None
+        return PooledConnection(connection)

@@ -37,8 +37,8 @@ from shared.domain.attempts.states import (
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.states import IntentStatus
 from shared.domain.intents.store import create_or_find
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
 from tests.clock import Clock
 from tests.shared.domain.attempts.books import Books
@@ -354,7 +354,7 @@ def _crash_if(crash: bool) -> None:
 )
 def test_random_orders(database_settings: DatabaseSettings, examples: int) -> None:
     """Succeeded is final, every change has its event, nobody is charged twice, nothing stays processing for ever."""
-    database = Database(database_settings, "test", **STEADY_PLANS)
+    database = Database(database_settings, "test", **STABLE_PLANS)
     clock = Clock(database)
     run_machine(
         lambda: Payments(database, clock),  # type: ignore[arg-type]  # a factory will do, its documentation says

@@ -7,8 +7,8 @@ import pytest
 
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.store import create_or_find, find_intent
-from shared.platform.database.connections import STEADY_PLANS
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
 from tests.postgres_statistics import rows_read_sequentially
 
@@ -30,7 +30,7 @@ def test_the_hot_statements_never_read_the_whole_table(
     database_settings: DatabaseSettings, rows: int
 ) -> None:
     """Prepared on a table that was vacuumed while empty, as a new installation's is; then it grows, unanalyzed."""
-    database = Database(replace(database_settings, statement_timeout_s=110), "test", **STEADY_PLANS)
+    database = Database(replace(database_settings, statement_timeout_s=110), "test", **STABLE_PLANS)
     new = NewIntent(uuid4(), "order-1", 1_000, "LYD")
     with database.cursor() as cursor:
         cursor.execute("alter table payment_intents set (autovacuum_enabled = off)")

@@ -205,12 +205,12 @@ def test_no_connection_is_lost_when_the_watch_cannot_start(
     """A machine out of threads: the call fails, and later ones find connection and watch."""
     database = Database(replace(database_settings, pool_size=1, pool_timeout_s=0.2), "test")
     with monkeypatch.context() as patch:
-        patch.setattr("shared.platform.database.stuck_statements.Thread.start", lambda _: _fail())
+        patch.setattr("shared.platform.database.statement_watchdog.Thread.start", lambda _: _fail())
         with pytest.raises(RuntimeError, match="no more threads"):
             database.check()
     database.check()
-    assert database._stuck._watcher is not None
-    assert database._stuck._watcher.is_alive()
+    assert database._watchdog._thread is not None
+    assert database._watchdog._thread.is_alive()
     database.close()
 
 
@@ -239,7 +239,7 @@ def test_a_session_is_used_again_until_it_is_old(database: Database, monkeypatch
     """So that a server's memory for it is given back some day, and a failover is followed."""
     pids = []
     for max_age in (1800, 1800, 0, 1800):
-        monkeypatch.setattr("shared.platform.database.sessions._MAX_AGE_S", max_age)
+        monkeypatch.setattr("shared.platform.database.connections._MAX_AGE_S", max_age)
         with database.cursor() as cursor:
             pids.append(cursor.connection.info.backend_pid)
     assert pids[0] == pids[1] == pids[2] != pids[3]

@@ -6,37 +6,37 @@ import psycopg
 import pytest
 
 from shared.platform.database.pool import Database, DatabaseUnavailableError
-from shared.platform.database.prepared import Prepared
+from shared.platform.database.prepared_statements import PreparedStatement
 from shared.platform.settings import DatabaseSettings
 
-ECHO = Prepared("select $1::text, $2::integer + 1")
+ECHO = PreparedStatement("select $1::text, $2::integer + 1")
 
 
 def test_values_go_in_and_come_out_as_text(database: Database) -> None:
     """Null is None, both ways; no row is None."""
     with database.cursor() as cursor:
-        assert ECHO.first_row(cursor, ["قهوة".encode(), b"41"]) == ["قهوة".encode(), b"42"]
-        assert ECHO.first_row(cursor, [None, None]) == [None, None]
-        assert Prepared("select 1 where $1").first_row(cursor, [b"false"]) is None
+        assert ECHO.fetch_one(cursor, ["قهوة".encode(), b"41"]) == ["قهوة".encode(), b"42"]
+        assert ECHO.fetch_one(cursor, [None, None]) == [None, None]
+        assert PreparedStatement("select 1 where $1").fetch_one(cursor, [b"false"]) is None
 
 
 def test_each_connection_prepares_it_once(database: Database) -> None:
     """Also within a transaction, where an unknown name would spoil everything."""
     with database.transaction() as first, database.transaction() as second:
         for connection in (first, second, first):
-            assert ECHO.first_row(connection.cursor(), [b"x", b"1"]) == [b"x", b"2"]
+            assert ECHO.fetch_one(connection.cursor(), [b"x", b"1"]) == [b"x", b"2"]
             query = "select count(*) from pg_prepared_statements where statement like 'select $1::text%%'"
             assert connection.execute(query).fetchone() == (1,)
 
 
 def test_it_can_be_planned_anew(database: Database) -> None:
     """After a while, on the same connection."""
-    soon = Prepared("select $1::text, 'planned anew'", planned_for_s=0)
+    soon = PreparedStatement("select $1::text, 'planned anew'", replan_after_s=0)
     with database.cursor() as cursor:
         planned = "select prepare_time from pg_prepared_statements where statement like '%%planned anew%%'"
         times = []
         for _ in range(3):
-            assert soon.first_row(cursor, [b"x"]) == [b"x", b"planned anew"]
+            assert soon.fetch_one(cursor, [b"x"]) == [b"x", b"planned anew"]
             times.append(cursor.execute(planned).fetchall())
     assert [len(rows) for rows in times] == [1, 1, 1]
     assert times[0] < times[1] < times[2]
@@ -46,16 +46,16 @@ def test_a_plan_that_cannot_be_made_anew_now_is_made_later(
     database_settings: DatabaseSettings, database: Database
 ) -> None:
     """Once it could never be: the connection had forgotten the statement, and we had not."""
-    soon = Prepared("select count(*) from outbox where topic = $1", planned_for_s=0)
+    soon = PreparedStatement("select count(*) from outbox where topic = $1", replan_after_s=0)
     impatient = Database(replace(database_settings, statement_timeout_s=1, pool_size=1), "test")
     with impatient.cursor() as cursor:
-        soon.first_row(cursor, [b"x"])
+        soon.fetch_one(cursor, [b"x"])
     with database.transaction() as connection:
         connection.execute("lock table outbox in access exclusive mode")
         with pytest.raises(DatabaseUnavailableError), impatient.cursor() as cursor:
-            soon.first_row(cursor, [b"x"])
+            soon.fetch_one(cursor, [b"x"])
     with impatient.cursor() as cursor:
-        assert soon.first_row(cursor, [b"x"]) == [b"0"]
+        assert soon.fetch_one(cursor, [b"x"]) == [b"0"]
     impatient.close()
 
 
@@ -65,32 +65,32 @@ def test_it_outlives_a_rollback(database: Database) -> None:
         with pytest.raises(ZeroDivisionError), database.transaction() as connection:
             for _ in range(10):
                 connection.execute("select %s::text", ("something that is asked often",))
-            assert ECHO.first_row(connection.cursor(), [b"x", b"1"]) == [b"x", b"2"]
+            assert ECHO.fetch_one(connection.cursor(), [b"x", b"1"]) == [b"x", b"2"]
             raise ZeroDivisionError
     with database.cursor() as cursor:
-        assert ECHO.first_row(cursor, [b"x", b"1"]) == [b"x", b"2"]
+        assert ECHO.fetch_one(cursor, [b"x", b"1"]) == [b"x", b"2"]
 
 
 def test_a_database_error_is_the_one_psycopg_would_raise(database: Database) -> None:
     """So that whoever handles errors needs to know one kind only."""
     with pytest.raises(psycopg.errors.InvalidTextRepresentation), database.cursor() as cursor:
-        ECHO.first_row(cursor, [b"x", b"many"])
+        ECHO.fetch_one(cursor, [b"x", b"many"])
     with pytest.raises(psycopg.errors.UndefinedTable), database.cursor() as cursor:
-        Prepared("select * from nowhere").first_row(cursor, [])
+        PreparedStatement("select * from nowhere").fetch_one(cursor, [])
 
 
 def test_a_connection_that_breaks_is_an_outage(database: Database) -> None:
     """And the next one works."""
-    end = Prepared("select pg_terminate_backend(pg_backend_pid())")
+    end = PreparedStatement("select pg_terminate_backend(pg_backend_pid())")
     with pytest.raises(DatabaseUnavailableError), database.cursor() as cursor:
-        end.first_row(cursor, [])
+        end.fetch_one(cursor, [])
     with database.cursor() as cursor:
-        assert ECHO.first_row(cursor, [b"x", b"1"]) == [b"x", b"2"]
+        assert ECHO.fetch_one(cursor, [b"x", b"1"]) == [b"x", b"2"]
 
 
 def test_a_statement_that_takes_too_long_is_an_outage(database: Database) -> None:
     """PostgreSQL's own limit, met by the same name as everywhere."""
-    slow = Prepared("select pg_sleep(20)")
+    slow = PreparedStatement("select pg_sleep(20)")
     with pytest.raises(DatabaseUnavailableError, match="statement timeout"), database.cursor() as cursor:
         cursor.execute("set statement_timeout = '0.2s'")
-        slow.first_row(cursor, [])
+        slow.fetch_one(cursor, [])

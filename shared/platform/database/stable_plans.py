@@ -1,0 +1,104 @@
+"""For statements that need one good plan from an empty to a huge table, with fresh, stale or no statistics.
+
+PostgreSQL plans by what it knows of a table's size. Here tables start empty every month and grow by thousands of rows a
+second, so it often knows the wrong thing: it scans a whole table that was empty when it was analyzed last, or sorts a
+million rows to return ten. There are three remedies, from the general to the particular:
+
+- `STABLE_PLANS`: settings of a whole connection pool.
+- `read_in_index_order()`: a setting of one transaction.
+- Batches by arrays instead of joins: `key_array()` and `element_sql()`.
+
+The tests marked `plans` check statements on empty, small and huge tables; docs/decisions/0010-webhooks.md has figures.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+from psycopg import Connection, Cursor
+
+from shared.platform.database.pool import Database
+
+STABLE_PLANS: Mapping[str, str] = MappingProxyType(
+    {
+        # All rows are found by an index, in its order. A bitmap scan would first collect all rows that match.
+        "enable_seqscan": "off",
+        "enable_bitmapscan": "off",
+        # Plan a statement without its values: planning anew for each call costs as much as running it.
+        "plan_cache_mode": "force_generic_plan",
+    }
+)
+"""Settings for a pool whose statements look up rows by index: `Database(settings, service, **STABLE_PLANS)`.
+
+They belong to the connection, because they must hold whenever a statement runs: PostgreSQL plans a prepared statement
+again after every `analyze` of its tables. `set local` for single statements would cost the hot path three more round
+trips (begin, set, commit) where there is one now.
+"""
+
+_NEEDS_QUOTES = re.compile(r'[{}"\\\s]')
+
+
+@contextmanager
+def in_index_order(database: Database) -> Iterator[Cursor[Any]]:
+    """Open a transaction in which `read_in_index_order` holds."""
+    with database.transaction() as connection:
+        yield read_in_index_order(connection)
+
+
+def read_in_index_order(connection: Connection[Any]) -> Cursor[Any]:
+    """Forbid PostgreSQL to sort until the transaction ends, and return a cursor.
+
+    For finding the first few rows by an index of a partitioned table. If PostgreSQL believes that the table is short,
+    it would otherwise read and sort all of it.
+    """
+    return connection.execute("set local enable_sort = off")
+
+
+def key_array(keys: Sequence[str]) -> bytes:
+    """Return PostgreSQL's text of an array of the keys of a batch, for `element_sql()`.
+
+    The keys must be sorted and unique: otherwise rows would silently get the values of other rows.
+    """
+    assert all(one < next_one for one, next_one in pairwise(keys)), "keys must be sorted and unique"
+    return text_array(keys)
+
+
+def text_array(values: Iterable[str | None]) -> bytes:
+    """Return PostgreSQL's text of an array of values that need no quotes: ids, numbers, single words."""
+    texts = ["NULL" if value is None else value for value in values]
+    text = ",".join(texts)
+    assert text.count(",") == max(len(texts) - 1, 0), "a value contains a comma"
+    assert not _NEEDS_QUOTES.search(text), "a value needs quotes"
+    assert "" not in texts, "an empty value needs quotes"
+    return f"{{{text}}}".encode()
+
+
+def bytea_array(values: Iterable[bytes]) -> bytes:
+    """Return PostgreSQL's text of an array of bytea."""
+    hexadecimal = ['"\\\\x' + value.hex() + '"' for value in values]
+    return f"{{{','.join(hexadecimal)}}}".encode()
+
+
+def element_sql(array: str, key: str = "id", keys: str = "$1::uuid[]") -> str:
+    """Return SQL for the element of `array` that belongs to `key`.
+
+    A batch comes as several arrays: the keys, made by `key_array()`, and the values of each key at the same position. A
+    statement finds its rows by `id = any($1::uuid[])`, and each row looks up its own values:
+
+        update t set status = {element_sql("$2::text[]")} where id = any($1::uuid[])
+
+    A join with unnest() would do the same, but can be planned badly. This has one plan, and locks rows in order of id.
+    """
+    return f"({array})[{position_sql(key, keys)}]"
+
+
+def position_sql(key: str = "id", keys: str = "$1::uuid[]") -> str:
+    """Return SQL for the position of `key` in `keys`, counted from 1.
+
+    width_bucket() is meant for histograms: it returns the number of thresholds that are not above a value, by binary
+    search. If the thresholds are sorted and unique and the value is one of them, that is its position.
+    """
+    return f"width_bucket({key}, {keys})"
