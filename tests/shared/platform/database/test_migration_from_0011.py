@@ -60,11 +60,11 @@ def dump(database: DatabaseSettings, *options: str) -> list[str]:
     ],
 )
 def test_the_schema_is_that_of_a_new_database(
-    database_0011: DatabaseSettings, database_settings: DatabaseSettings, options: tuple[str, ...]
+    database_0011: DatabaseSettings, new_database: DatabaseSettings, options: tuple[str, ...]
 ) -> None:
     """Names, types, defaults, constraints, indexes, functions, triggers and comments, in pg_dump's words."""
     assert migrate(database_0011.url) == head_revision()
-    assert dump(database_0011, *options) == dump(database_settings, *options)
+    assert dump(database_0011, *options) == dump(new_database, *options)
 
 
 def test_rows_survive(database_0011: DatabaseSettings) -> None:
@@ -101,7 +101,7 @@ def test_many_migrate_at_the_same_moment(database_0011: DatabaseSettings) -> Non
 
 @pytest.mark.parametrize("done", [1, 8, 30, 80])
 def test_a_move_that_was_interrupted_goes_on(
-    database_0011: DatabaseSettings, database_settings: DatabaseSettings, done: int
+    database_0011: DatabaseSettings, new_database: DatabaseSettings, done: int
 ) -> None:
     """It is no transaction: what an interruption leaves must not stop the next migration."""
     with psycopg.connect(database_0011.url) as connection:
@@ -111,7 +111,7 @@ def test_a_move_that_was_interrupted_goes_on(
     assert rows(database_0011, "select version_num from alembic_version") == [("0011",)]
     assert migrate(database_0011.url) == head_revision()
     options = ("--schema-only", f"--exclude-table={MONTHS}")
-    assert dump(database_0011, *options) == dump(database_settings, *options)
+    assert dump(database_0011, *options) == dump(new_database, *options)
 
 
 class InterruptedConnection:
