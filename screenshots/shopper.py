@@ -22,7 +22,7 @@ class Shopper:
 
     def order(self) -> None:
         """Ends at the checkout."""
-        self.page.locator(".till button").click()
+        self.page.locator(".checkout button").click()
         self.page.wait_for_url("**/pay/**")
 
     def fill_card(self, card: str = GOOD_CARD) -> None:

@@ -72,14 +72,14 @@ class Tour:
         expect(shopper.page.get_by_role("radio", name=_WELL)).to_be_checked()
 
     def _behave(self, page: Page, how: str) -> None:
-        page.goto(f"{self.addresses['shop_url']}/backstage?lang=en")
+        page.goto(f"{self.addresses['shop_url']}/admin?lang=en")
         page.get_by_role("radio", name=how).check()
         page.get_by_role("button", name="Set", exact=True).click()
         expect(page.get_by_role("status")).to_be_visible()
 
     def _wait_for_requests(self, page: Page, failed: int) -> None:
         answers = page.locator(".seen summary", has_text="500")
-        page.goto(f"{self.addresses['shop_url']}/backstage?lang=en")
+        page.goto(f"{self.addresses['shop_url']}/admin?lang=en")
         while answers.count() < failed:
             page.wait_for_timeout(500)
             page.reload()

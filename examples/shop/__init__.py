@@ -1,4 +1,4 @@
-"""A small shop that takes payments through Mizan, made to be read and copied. README.md beside this file is the way in.
+"""A small shop that takes payments through Mizan, written as an example to copy. Start with its README.md.
 
-The sections (§) named in its comments are those of the specification of Mizan's API.
+The sections (§) in its comments are those of the specification of Mizan's API.
 """

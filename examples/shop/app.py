@@ -1,4 +1,4 @@
-"""Puts the shop together."""
+"""Creates the Flask application of the shop and its worker."""
 
 import sqlite3
 import time
@@ -12,25 +12,24 @@ from flask.typing import ResponseReturnValue
 from flask_wtf.csrf import CSRFError, CSRFProtect
 from werkzeug.exceptions import HTTPException
 
-from examples.shop import words
-from examples.shop.backstage import Backstage, backstage_blueprint
-from examples.shop.credentials import NoCredentialsError, read_credentials
+from examples.shop import texts
+from examples.shop.admin import AdminPages, admin_blueprint
+from examples.shop.checkout import Checkout
 from examples.shop.database import Database
-from examples.shop.endpoint import Endpoint
-from examples.shop.language import current_language, speak
+from examples.shop.endpoint_debug import EndpointSwitch
 from examples.shop.mizan_api import MizanApi
-from examples.shop.pages import Counter, shop_blueprint
-from examples.shop.paying import Till
-from examples.shop.settings import Settings
-from examples.shop.settling import Books
-from examples.shop.signatures import add_secret
-from examples.shop.webhooks import Receiver, webhooks_blueprint
+from examples.shop.pages import ShopPages, shop_blueprint
+from examples.shop.settings import CredentialsError, Settings, read_credentials
+from examples.shop.settlement import Settlement
+from examples.shop.texts import current_language, register_language
+from examples.shop.webhook_inbox import add_secret
+from examples.shop.webhooks import WebhookEndpoint, webhooks_blueprint
 from examples.shop.worker import Worker
 
 _TRIPOLI = timezone(timedelta(hours=2))
-_MOST_BYTES_OF_A_FORM = 65_536
-# No form-action: the order's form is answered with a redirect to the checkout, which is another site, and browsers that
-# apply it to redirects would stop there.
+_MAX_FORM_BYTES = 65_536
+# No form-action: the order form redirects to the checkout, which is another site, and some browsers apply form-action
+# to redirects.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -44,45 +43,46 @@ _HEADERS = {
 class Shop:
     app: Flask
     worker: Worker
-    endpoint: Endpoint
+    endpoint_switch: EndpointSwitch
 
 
-def make_shop(settings: Settings) -> Shop:
+def create_shop(settings: Settings) -> Shop:
     database = Database(settings.database)
     api = MizanApi(settings.mizan_url, settings.credentials_file)
-    till, books = Till(database, api, settings.public_url), Books(database, api)
-    worker, endpoint = Worker(database, till, books), Endpoint(database)
+    checkout, settlement = Checkout(database, api, settings.public_url), Settlement(database, api)
+    worker, endpoint_switch = Worker(database, checkout, settlement), EndpointSwitch(database)
     with database.transaction() as connection:
         add_secret(connection, read_credentials(settings.credentials_file).webhook_secret, time.time())
 
     app = Flask(__name__)
     app.config.update(
         SECRET_KEY=database.secret_key(),
-        # A name of its own: browsers give the cookies of one port to all others of a machine.
+        # Browsers share cookies between all ports of a machine, so the name must be unique.
         SESSION_COOKIE_NAME="shop-session",
         SESSION_COOKIE_SAMESITE="Lax",
         SESSION_COOKIE_SECURE=settings.is_https,
-        MAX_CONTENT_LENGTH=_MOST_BYTES_OF_A_FORM,
+        MAX_CONTENT_LENGTH=_MAX_FORM_BYTES,
         WTF_CSRF_TIME_LIMIT=None,
         WTF_CSRF_SSL_STRICT=False,
     )
     csrf = CSRFProtect(app)
-    receiver = Receiver(database, settings.credentials_file, endpoint, worker.wake)
-    webhooks = webhooks_blueprint(receiver)
-    # Signed by Mizan, which has no page of ours to take a token from.
+    webhooks = webhooks_blueprint(
+        WebhookEndpoint(database, settings.credentials_file, endpoint_switch, worker.wake)
+    )
+    # Webhooks are signed by Mizan and cannot carry a CSRF token.
     csrf.exempt(webhooks)
     app.register_blueprint(webhooks)
-    app.register_blueprint(shop_blueprint(Counter(database, till, books)))
-    app.register_blueprint(backstage_blueprint(Backstage(settings, database, endpoint)))
-    speak(app, is_https=settings.is_https)
-    _dress(app, settings)
-    _answer_troubles(app)
-    _answer_readiness(app, database, settings.credentials_file)
-    return Shop(app, worker, endpoint)
+    app.register_blueprint(shop_blueprint(ShopPages(database, checkout, settlement)))
+    app.register_blueprint(admin_blueprint(AdminPages(settings, database, endpoint_switch)))
+    register_language(app, is_https=settings.is_https)
+    _register_template_helpers(app, settings)
+    _register_error_pages(app)
+    _register_operations(app, database, settings.credentials_file)
+    return Shop(app, worker, endpoint_switch)
 
 
-def _dress(app: Flask, settings: Settings) -> None:
-    """What every template can say."""
+def _register_template_helpers(app: Flask, settings: Settings) -> None:
+    """Add response headers, and the functions and filters that templates use."""
 
     @app.after_request
     def add_headers(response: Response) -> Response:
@@ -91,7 +91,7 @@ def _dress(app: Flask, settings: Settings) -> None:
         return response
 
     @app.context_processor
-    def speech() -> dict[str, object]:
+    def template_values() -> dict[str, object]:
         lang = getattr(g, "lang", None) or current_language()
         other = "en" if lang == "ar" else "ar"
         return {
@@ -99,11 +99,11 @@ def _dress(app: Flask, settings: Settings) -> None:
             "direction": "rtl" if lang == "ar" else "ltr",
             "other_lang": other,
             "other_lang_url": f"{request.path}?{urlencode({**request.args.to_dict(), 'lang': other})}",
-            "say": lambda key, **values: words.say(key, lang, **values),
-            "product_name": lambda code: words.product(code, lang),
-            "about_product": lambda code: words.about_product(code, lang),
-            "money": lambda amount: words.money(amount, lang),
-            "has_backstage": settings.has_backstage,
+            "translate": lambda key, **values: texts.translate(key, lang, **values),
+            "product_name": lambda code: texts.product_name(code, lang),
+            "product_description": lambda code: texts.product_description(code, lang),
+            "format_money": lambda amount: texts.format_money(amount, lang),
+            "has_admin": settings.has_admin,
         }
 
     app.add_template_filter(_iso, "iso")
@@ -123,24 +123,24 @@ def _day_and_clock(at: float) -> str:
     return datetime.fromtimestamp(at, _TRIPOLI).strftime("%d.%m. %H:%M:%S")
 
 
-def _answer_troubles(app: Flask) -> None:
+def _register_error_pages(app: Flask) -> None:
     @app.errorhandler(CSRFError)
-    def forged(_error: CSRFError) -> ResponseReturnValue:
-        return render_template("trouble.html", trouble="form"), 400
+    def handle_csrf_error(_error: CSRFError) -> ResponseReturnValue:
+        return render_template("error.html", error="form"), 400
 
     @app.errorhandler(HTTPException)
-    def trouble(error: HTTPException) -> ResponseReturnValue:
+    def handle_http_error(error: HTTPException) -> ResponseReturnValue:
         status = error.code or 500
-        return render_template("trouble.html", trouble="not_found" if status < 500 else "error"), status
+        return render_template("error.html", error="not_found" if status < 500 else "error"), status
 
 
-def _answer_readiness(app: Flask, database: Database, credentials_file: Path) -> None:
+def _register_operations(app: Flask, database: Database, credentials_file: Path) -> None:
     @app.get("/readyz")
     def readyz() -> ResponseReturnValue:
         try:
             database.check()
             read_credentials(credentials_file)
-        except (OSError, sqlite3.Error, NoCredentialsError) as error:
+        except (OSError, sqlite3.Error, CredentialsError) as error:
             return {"ready": False, "why": str(error)}, 503
         return {"ready": True}
 

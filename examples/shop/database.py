@@ -1,4 +1,4 @@
-"""The shop's memory: one SQLite file, which a killed process leaves whole."""
+"""The shop's database: one SQLite file, which survives a killed process."""
 
 import os
 import secrets
@@ -9,18 +9,18 @@ from pathlib import Path
 
 _BUSY_S = 10.0
 _VERSION = 1
-"""Of the tables; to be raised with every change to them."""
+"""The version of the tables. Raise it with every change to them."""
 _TABLES = f"""
 begin immediate;
 create table if not exists orders (
     number integer primary key autoincrement,
-    id text not null unique,            -- unguessable: whoever knows it may see the order
+    id text not null unique,            -- unguessable: anyone who knows it may see the order
     amount integer not null,
     currency text not null,
     lang text not null,
     lines text not null,
     placed_at real not null,
-    fulfilled_at real,                  -- set once, and never again
+    fulfilled_at real,                  -- set once
     fulfilled_by text                   -- the payment's reference
 );
 create table if not exists payments (
@@ -28,23 +28,23 @@ create table if not exists payments (
     order_id text not null references orders (id),
     amount integer not null,
     currency text not null,
-    uuid text unique,                   -- the intent's; null until Mizan has answered
+    uuid text unique,                   -- of the intent; null until Mizan has responded
     status text not null,
     checkout_url text,
     expires_at real,
-    canceled_at real,                   -- when we heard of it; what is paid late is looked for from then on
-    asked integer not null default 0,   -- how often in vain, for the pause until the next time
-    ask_at real                         -- when to ask Mizan next; null: nothing is left to ask
+    canceled_at real,                   -- when we learned of it; checks for late payments start then
+    asked integer not null default 0,   -- failed checks in a row, for the delay until the next
+    ask_at real                         -- time of the next check; null: none
 );
 create index if not exists payments_of_order on payments (order_id);
 create index if not exists payments_to_ask on payments (ask_at) where ask_at is not null;
 create table if not exists inbox (
-    id text primary key,                -- the delivery's: what comes again is recognised by it (§6.5, 2)
+    id text primary key,                -- of the delivery; detects duplicates (§6.5, 2)
     event text not null,
     uuid text not null,
     received_at real not null,
     tried integer not null default 0,
-    work_at real                        -- when to work on it; null: done
+    work_at real                        -- when to process it; null: done
 );
 create index if not exists inbox_to_do on inbox (work_at) where work_at is not null;
 create table if not exists journal (
@@ -71,31 +71,31 @@ commit;
 """
 
 
-class OtherVersionError(Exception):
+class DatabaseVersionError(Exception):
     def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} is of another version of the shop; move it away, and a new one is made")
+        super().__init__(f"{path} is of another version of the shop; move it away to start with a new one")
 
 
 class Database:
     def __init__(self, path: Path) -> None:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Born private: it holds webhook secrets and the key of the cookies.
+        # Private from the start: it holds webhook secrets and the key that signs cookies.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         with closing(self._connect()) as connection:
-            # In one statement: another process may be making the tables just now.
+            # One statement, because another process may be creating the tables now.
             version, is_new = connection.execute(
                 "select user_version, not exists (select 1 from sqlite_master) from pragma_user_version"
             ).fetchone()
             if not is_new and version != _VERSION:
-                raise OtherVersionError(path)
+                raise DatabaseVersionError(path)
             connection.execute("pragma journal_mode = wal")
             if is_new:
                 connection.executescript(_TABLES)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, and on the disk when it is over: what we answered 2xx to must not be lost."""
+        """Run a durable transaction: what we acknowledged with 2xx must not be lost."""
         with closing(self._connect()) as connection:
             connection.execute("begin immediate")
             try:
@@ -107,18 +107,18 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Sees one moment, and holds nobody up."""
+        """Read from one snapshot, without blocking anyone."""
         with closing(self._connect()) as connection:
             connection.execute("begin")
             yield connection
 
     def check(self) -> None:
-        """That it can be written to."""
+        """Raise sqlite3.Error if the file cannot be written to."""
         with self.transaction():
             pass
 
     def secret_key(self) -> str:
-        """What cookies are signed with; made at the first start."""
+        """Return the key that signs cookies. It is created at the first start."""
         with self.transaction() as connection:
             connection.execute(
                 "insert into notes values ('secret_key', ?) on conflict do nothing", (secrets.token_hex(32),)
@@ -127,7 +127,7 @@ class Database:
         return str(key)
 
     def _connect(self) -> sqlite3.Connection:
-        """A connection for each use: threads, and even processes, need not know of each other."""
+        """Open a connection for one use, so that threads and processes share none."""
         connection = sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)
         connection.row_factory = sqlite3.Row
         try:

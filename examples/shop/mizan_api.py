@@ -1,4 +1,4 @@
-"""Mizan's API as a shop uses it: create an intent, and retrieve it (§4). Called by servers only, never by browsers."""
+"""A client of Mizan's API: creates and retrieves intents (§4). Only a server may call it, never a browser."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,26 +9,26 @@ from uuid import UUID
 
 import requests
 
-from examples.shop.credentials import NoCredentialsError, read_credentials
+from examples.shop.settings import CredentialsError, read_credentials
 
-_CONNECT_S, _ANSWER_S = 3.0, 8.0
-
-
-class MizanAwayError(Exception):
-    """No answer, or none to build on: ask again later. Whether the request was carried out is not known."""
+_CONNECT_S, _RESPONSE_S = 3.0, 8.0
 
 
-class RefusedError(Exception):
-    """Mizan will never accept this request; repeating it is of no use."""
+class MizanUnavailableError(Exception):
+    """There was no usable response. Try again later: Mizan may or may not have executed the request."""
 
 
-class NoSuchIntentError(Exception):
-    """There is no such intent, or it is not ours."""
+class IntentRefusedError(Exception):
+    """Mizan rejected the request (422). Do not repeat it."""
+
+
+class IntentNotFoundError(Exception):
+    """The intent does not exist, or belongs to somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What the shop needs to know of one."""
+    """The fields of an intent that the shop uses."""
 
     uuid: str
     merchant_reference: str
@@ -46,25 +46,31 @@ class MizanApi:
     credentials_file: Path
 
     def create(self, body: Mapping[str, Any]) -> Intent:
-        """May be repeated with the same merchant_reference until there is an answer: it makes one intent (§4.1)."""
-        answer = self._ask("POST", "/payment-intents", body)
-        if answer.status_code == 422:
-            raise RefusedError(str(answer.json().get("message"))[:300])
-        return self._intent(answer, {200, 201})
+        """Create an intent. Repeat it with the same merchant_reference until it succeeds: there is one intent (§4.1).
+
+        Raises IntentRefusedError for 422, and MizanUnavailableError without a usable response.
+        """
+        response = self._request("POST", "/payment-intents", body)
+        if response.status_code == 422:
+            raise IntentRefusedError(str(response.json().get("message"))[:300])
+        return self._intent(response, {200, 201})
 
     def retrieve(self, uuid: str) -> Intent:
-        """The source of truth for whether an order was paid (§4.2)."""
-        # It came from outside: what is no uuid never becomes part of an address.
+        """Return the intent, the source of truth for whether an order was paid (§4.2).
+
+        Raises IntentNotFoundError or MizanUnavailableError.
+        """
+        # The uuid may come from outside, so only a valid one becomes part of the URL.
         try:
             path = f"/payment-intents/{UUID(uuid)}"
         except ValueError:
-            raise NoSuchIntentError from None
-        answer = self._ask("GET", path)
-        if answer.status_code in {403, 404}:
-            raise NoSuchIntentError
-        return self._intent(answer, {200})
+            raise IntentNotFoundError from None
+        response = self._request("GET", path)
+        if response.status_code in {403, 404}:
+            raise IntentNotFoundError
+        return self._intent(response, {200})
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> requests.Response:
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> requests.Response:
         try:
             credentials = read_credentials(self.credentials_file)
             headers = {
@@ -77,20 +83,20 @@ class MizanApi:
                 f"{self.base_url}{path}",
                 json=body,
                 headers=headers,
-                timeout=(_CONNECT_S, _ANSWER_S),
+                timeout=(_CONNECT_S, _RESPONSE_S),
                 allow_redirects=False,
             )
-        except NoCredentialsError as error:
-            raise MizanAwayError(str(error)) from error
+        except CredentialsError as error:
+            raise MizanUnavailableError(str(error)) from error
         except requests.RequestException as error:
-            raise MizanAwayError(f"Mizan does not answer: {type(error).__name__}") from error
+            raise MizanUnavailableError(f"Mizan does not respond: {type(error).__name__}") from error
 
     @staticmethod
-    def _intent(answer: requests.Response, good: set[int]) -> Intent:
-        if answer.status_code not in good:
-            raise MizanAwayError(f"Mizan answered {answer.status_code}")
+    def _intent(response: requests.Response, expected: set[int]) -> Intent:
+        if response.status_code not in expected:
+            raise MizanUnavailableError(f"Mizan responded with {response.status_code}")
         try:
-            data = answer.json()["data"]
+            data = response.json()["data"]
             return Intent(
                 uuid=data["uuid"],
                 merchant_reference=data["merchant_reference"],
@@ -102,7 +108,7 @@ class MizanApi:
                 updated_at=_seconds(data["updated_at"]),
             )
         except (ValueError, KeyError, TypeError):
-            raise MizanAwayError("Mizan's answer cannot be read") from None
+            raise MizanUnavailableError("Mizan's response is not valid") from None
 
 
 def _seconds(timestamp: str | None) -> float | None:

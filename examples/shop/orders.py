@@ -1,18 +1,74 @@
-"""Orders: placed once, and fulfilled once."""
+"""Products and orders. An order is placed and fulfilled once. Prices are in minor units: 1000 are one dinar (§2)."""
 
 import json
 import sqlite3
 from dataclasses import asdict, dataclass
 
-from examples.shop.products import CURRENCY, Line
+CURRENCY = "LYD"
+MAX_QUANTITY = 20
 
-_MOST_SHOWN = 100
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    code: str
+    """Also identifies the picture and the texts of the product."""
+    price: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    product: str
+    quantity: int
+    price: int
+    """The price of one, at the time of the order."""
+
+    @property
+    def amount(self) -> int:
+        return self.quantity * self.price
+
+
+PRODUCTS = (
+    Product("coffee", 4_000),
+    Product("tea", 3_500),
+    Product("maqrood", 6_500),
+    Product("ghraiba", 5_750),
+    Product("dates", 12_000),
+    Product("beans", 38_000),
+)
+
+
+class EmptyOrderError(Exception):
+    """No product was chosen."""
+
+
+def parse_lines(quantities: dict[str, str]) -> tuple[Line, ...]:
+    """Return the order lines of a form. Prices come from us, and quantities are bounded.
+
+    Raises EmptyOrderError if nothing was chosen.
+    """
+    lines = tuple(
+        Line(product.code, quantity, product.price)
+        for product in PRODUCTS
+        if (quantity := _parse_quantity(quantities.get(product.code, ""))) > 0
+    )
+    if not lines:
+        raise EmptyOrderError
+    return lines
+
+
+def _parse_quantity(text: str) -> int:
+    """Return the quantity, also from Arabic-Indic digits; 0 if it is not a number."""
+    text = text.strip()
+    return min(int(text), MAX_QUANTITY) if text.isdecimal() and len(text) <= 4 else 0
+
+
+_MAX_ORDERS_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     number: int
-    """For people to say."""
+    """The number that people see."""
     id: str
     amount: int
     currency: str
@@ -50,12 +106,12 @@ def find_order(connection: sqlite3.Connection, order_id: str) -> Order | None:
 
 
 def latest_orders(connection: sqlite3.Connection) -> list[Order]:
-    rows = connection.execute("select * from orders order by number desc limit ?", (_MOST_SHOWN,))
+    rows = connection.execute("select * from orders order by number desc limit ?", (_MAX_ORDERS_SHOWN,))
     return [_order(row) for row in rows]
 
 
-def fulfil(connection: sqlite3.Connection, order_id: str, reference: str, at: float) -> bool:
-    """Whether it was this call that did it. However many find out that an order is paid, one hands out the coffee."""
+def fulfil_order(connection: sqlite3.Connection, order_id: str, reference: str, at: float) -> bool:
+    """Mark the order as fulfilled. Return False if it was fulfilled before, so that it is handed out only once."""
     changed = connection.execute(
         "update orders set fulfilled_at = ?, fulfilled_by = ? where id = ? and fulfilled_at is null",
         (at, reference, order_id),

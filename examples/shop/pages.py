@@ -1,4 +1,4 @@
-"""The customers' pages: the menu, and the page of an order, which shows each step as it happens."""
+"""Pages of customers: the menu, and the order page, which shows each step live."""
 
 import re
 import secrets
@@ -8,139 +8,137 @@ from dataclasses import dataclass
 from flask import Blueprint, abort, flash, g, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
+from examples.shop.checkout import Checkout, checkout_url
 from examples.shop.database import Database
-from examples.shop.journal import Step, enter, entries_of
-from examples.shop.mizan_api import MizanAwayError, NoSuchIntentError
-from examples.shop.orders import Order, find_order
-from examples.shop.paying import Till, checkout_address
-from examples.shop.payments import Payment, Status, payments_of
-from examples.shop.products import MOST_OF_ONE, PRODUCTS, Line, NothingChosenError, lines_chosen
-from examples.shop.progress import stages, state_of
-from examples.shop.settling import Books
+from examples.shop.mizan_api import IntentNotFoundError, MizanUnavailableError
+from examples.shop.orders import MAX_QUANTITY, PRODUCTS, EmptyOrderError, Line, Order, find_order, parse_lines
+from examples.shop.payments import Payment, PaymentStatus, list_payments
+from examples.shop.progress import Step, add_entry, list_entries, order_state, step_progress
+from examples.shop.settlement import Settlement
 
 _ORDER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 @dataclass(frozen=True, slots=True)
-class Counter:
+class ShopPages:
     database: Database
-    till: Till
-    books: Books
+    checkout: Checkout
+    settlement: Settlement
 
-    def menu(self, *, nothing_chosen: bool = False) -> str:
-        # The form carries the id of the order that it makes, so a double click makes one.
+    def menu(self, *, is_empty: bool = False) -> str:
+        # The form contains the id of the new order, so that a double click places one order.
         return render_template(
             "menu.html",
             products=PRODUCTS,
-            most=MOST_OF_ONE,
+            most=MAX_QUANTITY,
             order_id=secrets.token_urlsafe(16),
-            nothing_chosen=nothing_chosen,
+            is_empty=is_empty,
         )
 
-    def take_order(self) -> ResponseReturnValue:
+    def place_order(self) -> ResponseReturnValue:
         try:
-            lines = lines_chosen(request.form.to_dict())
-        except NothingChosenError:
-            return self.menu(nothing_chosen=True), 422
-        order_id = self._wished_id(lines)
-        reference = self.till.take_order(order_id, lines, g.lang)
+            lines = parse_lines(request.form.to_dict())
+        except EmptyOrderError:
+            return self.menu(is_empty=True), 422
+        order_id = self._form_order_id(lines)
+        reference = self.checkout.take_order(order_id, lines, g.lang)
         if reference is None:
             return redirect(url_for("shop.order", order_id=order_id), 303)
-        return self._to_checkout(order_id, reference)
+        return self._redirect_to_checkout(order_id, reference)
 
     def pay(self, order_id: str) -> ResponseReturnValue:
-        """The way to the checkout from the order's page; for one that has expired, with a new payment."""
-        # Any of them may have expired, or been paid, since we last heard of it; an expired one may have been paid late.
-        is_sure = self._look_at_all(order_id)
+        """Send the customer from the order page to the checkout, with a new payment if the last one has expired."""
+        # Any payment may have changed since the last check. Even an expired one may have been paid late.
+        is_certain = self._refresh_payments(order_id)
         order, payment = self._latest(order_id)
         to_order = redirect(url_for("shop.order", order_id=order_id), 303)
-        if order.fulfilled_at is not None or payment.status.is_over:
+        if order.fulfilled_at is not None or payment.status.is_final:
             return to_order
-        if not is_sure:
-            flash("mizan_is_away")
+        if not is_certain:
+            flash("mizan_unavailable")
             return to_order
-        if payment.status is Status.CANCELED:
-            return self._to_checkout(order_id, self.till.begin_anew(order))
-        return self._to_checkout(order_id, payment.reference)
+        if payment.status is PaymentStatus.CANCELED:
+            return self._redirect_to_checkout(order_id, self.checkout.start_new_payment(order))
+        return self._redirect_to_checkout(order_id, payment.reference)
 
-    def come_back(self, order_id: str) -> ResponseReturnValue:
-        """return_url: being here proves nothing, so Mizan is asked (§6.5, 5)."""
+    def handle_return(self, order_id: str) -> ResponseReturnValue:
+        """Handle the return_url. A visit proves nothing, so ask Mizan (§6.5, 5)."""
         _, payment = self._latest(order_id)
         with self.database.transaction() as connection:
-            enter(connection, order_id, payment.reference, Step.RETURNED, time.time())
-        self._look_at_all(order_id)
+            add_entry(connection, order_id, payment.reference, Step.RETURNED, time.time())
+        self._refresh_payments(order_id)
         return redirect(url_for("shop.order", order_id=order_id), 303)
 
     def order(self, order_id: str) -> str:
-        return render_template("order.html", **self._facts(order_id))
+        return render_template("order.html", **self._template_values(order_id))
 
     def progress(self, order_id: str) -> str:
-        """The part of the page that changes, for its script."""
-        return render_template("progress.html", **self._facts(order_id))
+        """Return the part of the page that changes, for the script of the page."""
+        return render_template("progress.html", **self._template_values(order_id))
 
-    def _to_checkout(self, order_id: str, reference: str) -> ResponseReturnValue:
+    def _redirect_to_checkout(self, order_id: str, reference: str) -> ResponseReturnValue:
         to_order = redirect(url_for("shop.order", order_id=order_id), 303)
         try:
-            payment = self.till.ask_for_intent(reference)
-        except MizanAwayError:
+            payment = self.checkout.create_intent(reference)
+        except MizanUnavailableError:
             return to_order
-        if payment.status is not Status.REQUIRES_PAYMENT_METHOD:
+        if payment.status is not PaymentStatus.REQUIRES_PAYMENT_METHOD:
             return to_order
-        self.till.note_leaving(payment)
-        return redirect(checkout_address(payment, g.lang), 303)
+        self.checkout.record_departure(payment)
+        return redirect(checkout_url(payment, g.lang), 303)
 
-    def _look_at_all(self, order_id: str) -> bool:
-        """Whether Mizan has told of each payment that can still be paid; where it has not, the worker asks again."""
+    def _refresh_payments(self, order_id: str) -> bool:
+        """Check all payments that can still be paid. Return False if Mizan could not tell; the worker tries again."""
         with self.database.reading() as connection:
-            payments = payments_of(connection, order_id)
-        is_sure = True
+            payments = list_payments(connection, order_id)
+        is_certain = True
         for payment in reversed(payments):
-            if payment.uuid is None or payment.status.is_over:
+            if payment.uuid is None or payment.status.is_final:
                 continue
             try:
-                self.books.look_at(payment)
-            except NoSuchIntentError:
-                is_sure = False
-            except MizanAwayError:
-                # Nobody is kept waiting for one more that will not answer either.
+                self.settlement.refresh(payment)
+            except IntentNotFoundError:
+                is_certain = False
+            except MizanUnavailableError:
+                # Do not keep the customer waiting for the other payments.
                 return False
-        return is_sure
+        return is_certain
 
-    def _wished_id(self, lines: tuple[Line, ...]) -> str:
-        """Going back and choosing something else makes another order."""
-        wished = request.form.get("order", "")
-        if not _ORDER_ID.fullmatch(wished):
+    def _form_order_id(self, lines: tuple[Line, ...]) -> str:
+        """Return the id in the form, or a new one if that order exists with other lines."""
+        form_id = request.form.get("order", "")
+        if not _ORDER_ID.fullmatch(form_id):
             return secrets.token_urlsafe(16)
         with self.database.reading() as connection:
-            known = find_order(connection, wished)
-        return wished if known is None or known.lines == lines else secrets.token_urlsafe(16)
+            known = find_order(connection, form_id)
+        return form_id if known is None or known.lines == lines else secrets.token_urlsafe(16)
 
     def _latest(self, order_id: str) -> tuple[Order, Payment]:
         with self.database.reading() as connection:
             order = find_order(connection, order_id)
             if order is None:
                 abort(404)
-            return order, payments_of(connection, order_id)[-1]
+            return order, list_payments(connection, order_id)[-1]
 
-    def _facts(self, order_id: str) -> dict[str, object]:
+    def _template_values(self, order_id: str) -> dict[str, object]:
         order, latest = self._latest(order_id)
         with self.database.reading() as connection:
-            journal = entries_of(connection, order_id)
+            journal = list_entries(connection, order_id)
         return {
             "order": order,
             "payment": latest,
-            "state": state_of(order, latest),
-            "stages": stages(order, latest, journal),
+            "state": order_state(order, latest),
+            "steps": step_progress(order, latest, journal),
             "journal": journal,
         }
 
 
-def shop_blueprint(counter: Counter) -> Blueprint:
+def shop_blueprint(pages: ShopPages) -> Blueprint:
     blueprint = Blueprint("shop", __name__)
-    blueprint.get("/", endpoint="menu")(counter.menu)
-    blueprint.post("/orders", endpoint="take_order")(counter.take_order)
-    blueprint.get("/orders/<order_id>", endpoint="order")(counter.order)
-    blueprint.get("/orders/<order_id>/progress", endpoint="progress")(counter.progress)
-    blueprint.get("/orders/<order_id>/return", endpoint="come_back")(counter.come_back)
-    blueprint.post("/orders/<order_id>/pay", endpoint="pay")(counter.pay)
+    blueprint.get("/", endpoint="menu")(pages.menu)
+    blueprint.post("/orders", endpoint="place_order")(pages.place_order)
+    blueprint.get("/orders/<order_id>", endpoint="order")(pages.order)
+    blueprint.get("/orders/<order_id>/progress", endpoint="progress")(pages.progress)
+    blueprint.get("/orders/<order_id>/return", endpoint="handle_return")(pages.handle_return)
+    blueprint.post("/orders/<order_id>/pay", endpoint="pay")(pages.pay)
     return blueprint

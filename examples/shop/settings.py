@@ -1,16 +1,41 @@
-"""What the shop is told by its environment; the one module that reads it."""
+"""The settings of the shop, from the environment, and its credentials, from a file. No other module reads them."""
 
+import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
+
+
+class CredentialsError(Exception):
+    """The file is missing or does not contain the credentials."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The secrets that Mizan's dashboard issues (§5). They stay on the server: never in code, never in a browser."""
+
+    api_key: str = field(repr=False)
+    access_token: str = field(repr=False)
+    webhook_secret: str = field(repr=False)
+
+
+def read_credentials(path: Path) -> Credentials:
+    """Read the file at every use, so that new credentials need no restart. Raises CredentialsError."""
+    try:
+        known = json.loads(path.read_text())
+        values = [str(known[name]) for name in ("api_key", "access_token", "webhook_secret")]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise CredentialsError(f"cannot read credentials from {path}") from None
+    return Credentials(*values)
+
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class SettingsError(Exception):
-    """The shop cannot start like this; the message says what to set."""
+    """The shop cannot start with these settings. The message says what to set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +43,9 @@ class Settings:
     host: str
     port: int
     mizan_url: str
-    """The base of Mizan's API; ends in /api/v1."""
+    """The base URL of Mizan's API; ends in /api/v1."""
     public_url: str
-    """Where customers reach the shop; return_url is made from it, never from the Host header."""
+    """Where customers reach the shop. return_url is built from it, never from the Host header."""
     database: Path
     credentials_file: Path
     dashboard_url: str | None
@@ -30,8 +55,8 @@ class Settings:
         return self.public_url.startswith("https://")
 
     @property
-    def has_backstage(self) -> bool:
-        """The shopkeeper's pages have no sign-in, so they exist only in a shop that nobody else can reach."""
+    def has_admin(self) -> bool:
+        """Whether the admin pages exist. They have no sign-in, so only a local shop has them."""
         return is_loopback(urlsplit(self.public_url).hostname)
 
 
@@ -45,7 +70,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     public_url = environment.get("SHOP_PUBLIC_URL", f"http://127.0.0.1:{port}")
     wrong = []
     if environment.get("MIZAN_ENV") == "production":
-        wrong.append("MIZAN_ENV is production: this shop sells nothing real, and does not run there")
+        wrong.append("MIZAN_ENV is production, and this demo shop does not run there")
     if not port.isdigit():
         wrong.append("HTTP_PORT must be a number")
     if not environment.get("SHOP_CREDENTIALS_FILE"):

@@ -1,6 +1,6 @@
-"""The thread that does the work behind the answers: webhooks that came in, intents to ask for, orders to look at again.
+"""The worker thread: processes stored webhooks, creates intents, and checks unpaid orders.
 
-All it has to do is written in SQLite, so a killed shop goes on where it was. Two of them would do each other no harm.
+All its work is stored in SQLite, so a killed shop continues where it was. Two workers would not disturb each other.
 """
 
 import logging
@@ -11,23 +11,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Thread
 
+from examples.shop.checkout import Checkout
 from examples.shop.database import Database
-from examples.shop.inbox import due_webhooks, work_later
-from examples.shop.mizan_api import MizanAwayError, NoSuchIntentError
-from examples.shop.paying import Till
-from examples.shop.payments import Payment, ask_later, due_payments
-from examples.shop.settling import Books
+from examples.shop.mizan_api import IntentNotFoundError, MizanUnavailableError
+from examples.shop.payments import Payment, due_payments, reschedule_check
+from examples.shop.settlement import Settlement
+from examples.shop.webhook_inbox import due_webhooks, reschedule_webhook
 
-_LOOK_EVERY_S = 0.5
-_AFTER_A_FAULT_S = 300.0
+_POLL_INTERVAL_S = 0.5
+_ERROR_RETRY_DELAY_S = 300.0
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Worker:
     database: Database
-    till: Till
-    books: Books
+    checkout: Checkout
+    settlement: Settlement
     _wake: Event = field(default_factory=Event)
     _stopping: Event = field(default_factory=Event)
     _thread: Thread | None = None
@@ -37,7 +37,7 @@ class Worker:
         self._thread.start()
 
     def wake(self) -> None:
-        """There is something to do now."""
+        """Start a round now instead of at the next poll."""
         self._wake.set()
 
     def stop(self) -> None:
@@ -47,46 +47,46 @@ class Worker:
             self._thread.join(10)
 
     def work(self) -> None:
-        """One round. When Mizan is away the rest of the round waits with it: each item has its own next time."""
+        """Run one round. If Mizan is unavailable, the rest of the round waits: each item has its own next time."""
         now = time.time()
         with self.database.reading() as connection:
             webhooks, payments = due_webhooks(connection, now), due_payments(connection, now)
         try:
             for webhook in webhooks:
-                with self._apart(work_later, webhook.id):
-                    self.books.work_on(webhook)
+                with self._isolated(reschedule_webhook, webhook.id):
+                    self.settlement.process_webhook(webhook)
             for payment in payments:
-                with self._apart(ask_later, payment.reference):
-                    self._ask(payment)
-        except MizanAwayError as error:
-            _log.warning("%s; it is asked again later", error)
+                with self._isolated(reschedule_check, payment.reference):
+                    self._check(payment)
+        except MizanUnavailableError as error:
+            _log.warning("%s; trying again later", error)
 
     @contextmanager
-    def _apart(self, later: Callable[[sqlite3.Connection, str, float], None], name: str) -> Iterator[None]:
-        """The trouble of one is not that of the others, unless Mizan is away for all."""
+    def _isolated(self, later: Callable[[sqlite3.Connection, str, float], None], name: str) -> Iterator[None]:
+        """Keep the error of one item from stopping the others, unless Mizan is unavailable for all."""
         try:
             yield
-        except MizanAwayError:
+        except MizanUnavailableError:
             raise
-        except NoSuchIntentError:
-            _log.warning("Mizan does not find the intent of %s, which is ours; it is asked again later", name)
+        except IntentNotFoundError:
+            _log.warning("Mizan does not find the intent of our payment %s; trying again later", name)
         except Exception:  # noqa: BLE001  a loop's edge
-            # Ours to mend; meanwhile the others are not kept waiting behind it.
-            _log.exception("%s could not be worked on", name)
+            # A bug of ours; the other items do not wait for it.
+            _log.exception("%s could not be processed", name)
             with self.database.transaction() as connection:
-                later(connection, name, time.time() + _AFTER_A_FAULT_S)
+                later(connection, name, time.time() + _ERROR_RETRY_DELAY_S)
 
-    def _ask(self, payment: Payment) -> None:
+    def _check(self, payment: Payment) -> None:
         if payment.uuid is None:
-            self.till.ask_for_intent(payment.reference)
+            self.checkout.create_intent(payment.reference)
         else:
-            self.books.look_at(payment)
+            self.settlement.refresh(payment)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self._wake.wait(_LOOK_EVERY_S)
+            self._wake.wait(_POLL_INTERVAL_S)
             self._wake.clear()
             try:
                 self.work()
             except Exception:  # noqa: BLE001  a loop's edge
-                _log.exception("the worker's round failed; it goes on with the next")
+                _log.exception("a round of the worker failed; the next one follows")

@@ -1,4 +1,4 @@
-"""A shop in the test's own process, beside a stand-in for Mizan; its worker works when the test says so."""
+"""A shop in the process of the test, with a stand-in for Mizan. The test runs the rounds of its worker."""
 
 import json
 import re
@@ -12,10 +12,10 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from examples.shop.app import Shop, make_shop
+from examples.shop.app import Shop, create_shop
 from examples.shop.database import Database
 from examples.shop.settings import Settings
-from examples.shop.signatures import signature_of
+from examples.shop.webhook_inbox import sign
 from tests.page_client import page_text
 from tests.shop.mizan_stand_in import MizanStandIn
 
@@ -34,17 +34,17 @@ class ShopInTest:
         self.start()
 
     def start(self) -> None:
-        """Also again, as after a kill: nothing is left of the one before but its file."""
-        self.shop = make_shop(self.settings)
+        """Start the shop, or start it again as after a kill: only its file remains."""
+        self.shop = create_shop(self.settings)
         self.browser = self.shop.app.test_client()
 
     def form(self, page: str, to: str, **fields: str) -> TestResponse:
-        """A form of that page, filled in and sent."""
+        """Fill in and submit a form of that page."""
         hidden = dict(_HIDDEN.findall(self.browser.get(page).text))
         return self.browser.post(to, data={**hidden, **fields})
 
     def buy(self, **fields: str) -> str:
-        """A coffee; returns the path of the order's page."""
+        """Buy a coffee. Return the path of the order page."""
         answer = self.form("/", "/orders", **{"coffee": "1", **fields})
         assert answer.status_code == 303, answer.text
         (number,) = self.rows("select max(number) from orders")[0]
@@ -53,11 +53,11 @@ class ShopInTest:
 
     def send(self, content: dict[str, Any] | bytes, secret: str = SECRET, **headers: str) -> TestResponse:
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        signed = {"Service-Signature": signature_of(secret, body), "Content-Type": "application/json"}
+        signed = {"Service-Signature": sign(secret, body), "Content-Type": "application/json"}
         return self.browser.post("/webhooks/mizan", data=body, headers={**signed, **headers})
 
-    def tell(self, event: str = "payment_intent.succeeded", uuid: str | None = None) -> TestResponse:
-        """A webhook of the only intent there is, with an id of its own."""
+    def send_event(self, event: str = "payment_intent.succeeded", uuid: str | None = None) -> TestResponse:
+        """Send a webhook, with a new id, for `uuid` or for the only intent."""
         uuid = uuid or self.mizan.only_intent()["uuid"]
         return self.send({"id": str(uuid4()), "event": event, "data": {"uuid": uuid}})
 
@@ -76,15 +76,15 @@ class ShopInTest:
             for row in self.rows("select step from journal where order_id = ? order by id", order_id)
         ]
 
-    def backstage(self) -> str:
-        return page_text(self.browser.get("/backstage?lang=en").text)
+    def admin(self) -> str:
+        return page_text(self.browser.get("/admin?lang=en").text)
 
     def rows(self, query: str, *values: Any) -> list[Any]:
         with Database(self.settings.database).reading() as connection:
             return connection.execute(query, values).fetchall()
 
     def make_due(self) -> None:
-        """As if the time to ask Mizan again had come, for everything."""
+        """Make all checks and webhooks due now."""
         with Database(self.settings.database).transaction() as connection:
             connection.execute("update payments set ask_at = 0 where ask_at is not null")
             connection.execute("update inbox set work_at = 0 where work_at is not null")

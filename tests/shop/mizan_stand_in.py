@@ -1,4 +1,4 @@
-"""Mizan as the shop meets it: the two calls of its API, over HTTP, doing what a test wants."""
+"""A stand-in for Mizan: the two calls of its API over HTTP, controlled by the test."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,18 +19,18 @@ class MizanStandIn:
     intents: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By uuid."""
     creates: list[str] = field(default_factory=list)
-    """The references that were asked for, each time."""
-    asked: list[str] = field(default_factory=list)
-    """Every path."""
-    answers_creates: bool = True
-    """False: it does what it is asked, and its answer is lost."""
-    is_away: bool = False
+    """The reference of each create request."""
+    requested_paths: list[str] = field(default_factory=list)
+    """The path of each request."""
+    responds_to_creates: bool = True
+    """False: requests are executed, but their responses are lost."""
+    is_unavailable: bool = False
     next_amount: int | None = None
     checkout: str = "https://pay.example"
 
     @property
     def origin(self) -> str:
-        """As `checkout`, it shows a page that does nothing."""
+        """Its URL. It also serves an empty checkout page."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
@@ -44,7 +44,7 @@ class MizanStandIn:
     @contextmanager
     def running(self) -> Iterator["MizanStandIn"]:
         app = Flask(__name__)
-        app.before_request(lambda: self.asked.append(request.path))
+        app.before_request(lambda: self.requested_paths.append(request.path))
         app.post("/api/v1/payment-intents")(self._create)
         app.get("/api/v1/payment-intents/<uuid>")(self._retrieve)
         app.get("/pay/<uuid>")(lambda uuid: f"<!doctype html><title>{uuid}</title>")
@@ -52,13 +52,13 @@ class MizanStandIn:
             yield self
 
     def _create(self) -> ResponseReturnValue:
-        if self.is_away:
-            return {"message": "away"}, 503
+        if self.is_unavailable:
+            return {"message": "unavailable"}, 503
         body = request.get_json()
         self.creates.append(body["merchant_reference"])
         known = [one for one in self.intents.values() if one["merchant_reference"] == self.creates[-1]]
         intent = known[0] if known else self._new(body)
-        return ({"data": intent}, 201) if self.answers_creates else ({"message": "lost"}, 502)
+        return ({"data": intent}, 201) if self.responds_to_creates else ({"message": "lost"}, 502)
 
     def _new(self, body: dict[str, Any]) -> dict[str, Any]:
         uuid = str(uuid4())
@@ -76,6 +76,6 @@ class MizanStandIn:
         return self.intents[uuid]
 
     def _retrieve(self, uuid: str) -> ResponseReturnValue:
-        if self.is_away:
-            return {"message": "away"}, 503
+        if self.is_unavailable:
+            return {"message": "unavailable"}, 503
         return {"data": self.intents[uuid]} if uuid in self.intents else ({"message": "none"}, 404)

@@ -1,4 +1,4 @@
-"""Each page of the demo shop once in the browser; console errors and failed requests fail it (tests/browser.py)."""
+"""Opens each page of the shop once in the browser. Console errors and failed requests fail it (tests/browser.py)."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from examples.shop.database import Database
-from examples.shop.words import say
+from examples.shop.texts import translate
 from shared.platform.web.operations_server import serve_operations
 from tests.browser import Visitors
 from tests.catalogue import DIRECTIONS
@@ -21,13 +21,13 @@ def origin(shop: ShopInTest) -> Iterator[str]:
 
 
 def _sees(page: Page, heading: str, lang: str = "en") -> None:
-    expect(page.get_by_role("heading", level=1)).to_have_text(say(heading, lang))
+    expect(page.get_by_role("heading", level=1)).to_have_text(translate(heading, lang))
     expect(page.locator("html")).to_have_attribute("lang", lang)
     expect(page.locator("html")).to_have_attribute("dir", DIRECTIONS[lang])
 
 
 def test_every_page(shop: ShopInTest, origin: str, visitors: Visitors) -> None:
-    """From the menu to the fulfilled order, whose page shows each step by itself; then the shopkeeper's and errors."""
+    """From the menu to the fulfilled order, whose page updates itself; then the admin and error pages."""
     shop.mizan.checkout = shop.mizan.origin
     visitor = visitors.make(
         origin, external=(shop.mizan.origin,), expected_statuses=frozenset({404, 422, 500})
@@ -48,13 +48,13 @@ def test_every_page(shop: ShopInTest, origin: str, visitors: Visitors) -> None:
     _sees(page, "state_unpaid")
     page.evaluate("window.isTheSamePage = true")
     shop.mizan.only_intent()["status"] = "succeeded"
-    shop.tell()
+    shop.send_event()
     shop.work()
     _sees(page, "state_fulfilled")
     assert page.evaluate("window.isTheSamePage")
 
-    page.goto(f"{origin}/backstage")
-    _sees(page, "backstage_title")
+    page.goto(f"{origin}/admin")
+    _sees(page, "admin_title")
     expect(page.get_by_role("main")).to_contain_text("answered 200")
     page.goto(f"{origin}/nowhere?lang=ar")
     _sees(page, "not_found_title", "ar")

@@ -1,4 +1,4 @@
-"""The shop on a whole stack: real services, a real browser, and webhooks that have to be sent more than once."""
+"""The shop on a whole stack: real services, a real browser, and webhooks that need several tries."""
 
 import re
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ from tests.waiting import eventually
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 _HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
 _LINK_TO_AN_ORDER = re.compile(r'href="(/orders/[\w-]+)"')
-# All rules once, and what colours and size can change: a page has the same structure in both languages.
-_LOOKS = {"ar": Appearance("light", SMALL_PHONE), "en": Appearance("dark", DESKTOP, APPEARANCE_RULES)}
+# All rules once, then those that depend on colours and size: a page has the same structure in both languages.
+_APPEARANCES = {"ar": Appearance("light", SMALL_PHONE), "en": Appearance("dark", DESKTOP, APPEARANCE_RULES)}
 _SHOP_AND_CHECKOUT = "http:/"
-"""Two origins, and the customer goes from one to the other."""
+"""A prefix of both origins: the customer goes from one to the other."""
 _SCREENS: tuple[ViewportSize, ...] = (SMALL_PHONE, PHONE, DESKTOP)
 
 
@@ -34,18 +34,18 @@ _SCREENS: tuple[ViewportSize, ...] = (SMALL_PHONE, PHONE, DESKTOP)
 def stack(
     engines: TestEngines, databases: Databases, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningStack]:
-    """Which tries a webhook again after a second, not after ten."""
+    """A stack that retries webhooks after one second instead of ten."""
     directory = tmp_path_factory.mktemp("shop") / "stack"
     database = databases.take()
-    places = databases.url(database), engines.kafka_bootstrap_servers, f"t{uuid4().hex[:8]}."
-    with whole_stack(directory, *places, WEBHOOK_RETRY_DELAYS="1,1,1,1,1,1,1,1") as running:
+    engine_urls = databases.url(database), engines.kafka_bootstrap_servers, f"t{uuid4().hex[:8]}."
+    with whole_stack(directory, *engine_urls, WEBHOOK_RETRY_DELAYS="1,1,1,1,1,1,1,1") as running:
         yield running
     databases.drop(database)
 
 
 @dataclass
 class Buyer:
-    """Somebody who buys a coffee without a browser, and can go behind the counter."""
+    """A customer without a browser, who can also open the admin pages."""
 
     shop_url: str
     session: requests.Session = field(default_factory=requests.Session)
@@ -57,7 +57,7 @@ class Buyer:
         return Order(self, link[1])
 
     def submit(self, page: str, to: str, **fields: str) -> requests.Response:
-        """A form of that page; where its answer leads is not followed."""
+        """Submit a form of that page. The redirect is not followed."""
         data = {**dict(_HIDDEN.findall(self.read(page))), **fields}
         answer = self.session.post(f"{self.shop_url}{to}", data=data, timeout=30, allow_redirects=False)
         assert answer.status_code == 303, answer.text
@@ -69,10 +69,10 @@ class Buyer:
         return answer.text
 
     def make_endpoint(self, behaviour: str) -> None:
-        self.submit("/backstage", "/backstage/switch", behaviour=behaviour)
+        self.submit("/admin", "/admin/switch", behaviour=behaviour)
 
-    def backstage(self) -> str:
-        return page_text(self.read("/backstage?lang=en"))
+    def admin(self) -> str:
+        return page_text(self.read("/admin?lang=en"))
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Order:
         return found[1]
 
     def pay(self) -> None:
-        """On the way that the order's page shows."""
+        """Pay with the button of the order page."""
         checkout = self.buyer.submit(self.path, f"{self.path}/pay").headers["Location"]
         assert "/pay/" in checkout
         customer = Customer(checkout)
@@ -113,7 +113,7 @@ def buyer(stack: RunningStack) -> Iterator[Buyer]:
 
 
 @pytest.mark.browser
-def test_a_coffee_is_bought_and_every_step_shows_live(stack: RunningStack, visitors: Visitors) -> None:
+def test_purchase_shows_every_step_live(stack: RunningStack, visitors: Visitors) -> None:
     """Cart, checkout, payment, webhook, fulfilled: the order's page goes through all of it without a reload."""
     shop_url = stack.read()["shop_url"]
     visitor = visitors.make(_SHOP_AND_CHECKOUT)
@@ -135,20 +135,20 @@ def test_a_coffee_is_bought_and_every_step_shows_live(stack: RunningStack, visit
     expect(order.get_by_text("signature ok")).to_be_visible()
     expect(order.locator("[data-step].done")).to_have_count(7)
     assert order.evaluate("window.isTheSamePage")
-    # The receipt goes on by itself after a while.
+    # The receipt page redirects by itself after a while.
     arrived = page.get_by_role("heading", name="Your order is ready")
     page.get_by_role("link", name="Return to merchant").or_(arrived).click()
     page.wait_for_url(order.url)
 
 
-def test_a_failing_endpoint_is_tried_again_until_it_answers(stack: RunningStack, buyer: Buyer) -> None:
-    """Whatever it says wrongly; what is received then is the same delivery."""
+def test_failing_endpoint_is_retried_until_it_responds(stack: RunningStack, buyer: Buyer) -> None:
+    """After each kind of error; what it receives in the end is the same delivery."""
     order = buyer.buy()
     buyer.make_endpoint("redirect")
     order.pay()
-    eventually(lambda: "answered 302" in buyer.backstage())
+    eventually(lambda: "answered 302" in buyer.admin())
     buyer.make_endpoint("fail")
-    eventually(lambda: "answered 500" in buyer.backstage())
+    eventually(lambda: "answered 500" in buyer.admin())
     assert order.state == "unpaid"
     buyer.make_endpoint("good")
     eventually(lambda: order.state == "fulfilled")
@@ -156,7 +156,7 @@ def test_a_failing_endpoint_is_tried_again_until_it_answers(stack: RunningStack,
     with psycopg.connect(stack.read()["database_url"], autocommit=True) as connection:
 
         def tries_of_the_delivery_that_succeeded() -> int:
-            """The shop may have worked on it before its answer is written down."""
+            """The shop may have processed it before its response is recorded."""
             row = connection.execute(
                 "select tries from webhook_deliveries where intent_uuid = %s and status = 'succeeded'",
                 (intent,),
@@ -166,7 +166,7 @@ def test_a_failing_endpoint_is_tried_again_until_it_answers(stack: RunningStack,
         assert eventually(tries_of_the_delivery_that_succeeded) >= 3
 
 
-def test_an_expired_order_is_paid_anew(stack: RunningStack, buyer: Buyer) -> None:
+def test_expired_order_is_paid_again(stack: RunningStack, buyer: Buyer) -> None:
     order = buyer.buy()
     first = order.intent(stack)
     with psycopg.connect(stack.read()["database_url"]) as connection:
@@ -179,7 +179,7 @@ def test_an_expired_order_is_paid_anew(stack: RunningStack, buyer: Buyer) -> Non
     assert order.intent(stack) != first
 
 
-def test_the_return_fulfils_when_no_webhook_comes(buyer: Buyer) -> None:
+def test_return_fulfils_if_no_webhook_arrives(buyer: Buyer) -> None:
     buyer.make_endpoint("unauthorized")
     order = buyer.buy()
     order.pay()
@@ -187,40 +187,40 @@ def test_the_return_fulfils_when_no_webhook_comes(buyer: Buyer) -> None:
     assert order.state == "fulfilled"
 
 
-def test_after_a_roll_the_shop_asks_for_the_new_secret(stack: RunningStack, buyer: Buyer) -> None:
-    """What it refused meanwhile is tried again, so nothing is lost."""
+def test_shop_asks_for_the_new_secret_after_a_roll(stack: RunningStack, buyer: Buyer) -> None:
+    """Mizan retries what the shop refused meanwhile, so nothing is lost."""
     rolled = stack.mizan("app", "roll-secret", stack.read()["demo"]["application_id"], "--json")
     order = buyer.buy()
     order.pay()
-    eventually(lambda: "paste the new one below" in buyer.backstage())
-    buyer.submit("/backstage", "/backstage/secret", secret=rolled["webhook_secret"])
+    eventually(lambda: "paste the new one below" in buyer.admin())
+    buyer.submit("/admin", "/admin/secret", secret=rolled["webhook_secret"])
     eventually(lambda: order.state == "fulfilled")
 
 
 @pytest.mark.browser
-def test_every_page_is_for_everybody(stack: RunningStack, buyer: Buyer, visitors: Visitors) -> None:
-    """axe-core finds nothing, light or dark; in either language all can be reached from 320 px on."""
+def test_every_page_is_accessible(stack: RunningStack, buyer: Buyer, visitors: Visitors) -> None:
+    """axe-core finds nothing, light or dark, and in both languages everything is reachable from 320 px on."""
     shop_url = stack.read()["shop_url"]
     unpaid = buyer.buy()
     visitor = visitors.make(shop_url, expected_statuses=frozenset({404}))
     page = visitor.open(shop_url)
     found: list[str] = []
     for lang, direction in (("ar", "rtl"), ("en", "ltr")):
-        for path in ("/", unpaid.path, "/orders", "/backstage", "/nowhere"):
+        for path in ("/", unpaid.path, "/orders", "/admin", "/nowhere"):
             page.goto(f"{shop_url}{path}?lang={lang}")
             assert page.evaluate("[document.documentElement.lang, document.documentElement.dir]") == [
                 lang,
                 direction,
             ]
-            found += axe_violations(page, f"{path} in {lang}", (_LOOKS[lang],))
-            found += [f"{path} in {lang}: {trouble}" for trouble in _out_of_reach_on_any_screen(page)]
+            found += axe_violations(page, f"{path} in {lang}", (_APPEARANCES[lang],))
+            found += [f"{path} in {lang}: {problem}" for problem in _unreachable_on_any_screen(page)]
     assert not found, "\n".join(found)
     page.goto(shop_url)
     assert page.evaluate("document.documentElement.lang") == "en", "the language is not remembered"
 
 
 @pytest.mark.browser
-def test_without_script_a_coffee_can_be_bought(stack: RunningStack, visitors: Visitors) -> None:
+def test_purchase_without_javascript(stack: RunningStack, visitors: Visitors) -> None:
     shop_url = stack.read()["shop_url"]
     visitor = visitors.make(shop_url, javascript=False, external=(stack.read()["checkout_url"],))
     page = visitor.open(f"{shop_url}/?lang=en")
@@ -229,7 +229,7 @@ def test_without_script_a_coffee_can_be_bought(stack: RunningStack, visitors: Vi
     page.wait_for_url("**/pay/**")
 
 
-def _out_of_reach_on_any_screen(page: Page) -> list[str]:
+def _unreachable_on_any_screen(page: Page) -> list[str]:
     found: list[str] = []
     for screen in _SCREENS:
         page.set_viewport_size(screen)

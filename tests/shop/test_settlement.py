@@ -1,25 +1,24 @@
-"""What becomes of orders when Mizan is away, or tells things late, twice, out of order, or not as expected."""
+"""Orders when Mizan is unavailable, or reports things late, twice, out of order, or with another amount."""
 
 from datetime import UTC, datetime
 
 import pytest
 
 from examples.shop.database import Database
-from examples.shop.orders import fulfil, latest_orders
-from examples.shop.pauses import next_late_look, next_look
-from examples.shop.payments import Status
+from examples.shop.orders import fulfil_order, latest_orders
+from examples.shop.payments import PaymentStatus, next_check, next_late_check
 from tests.shop.conftest import ShopInTest
 
 _HOUR = 3600.0
 
 
-def test_a_create_without_an_answer_is_repeated_with_the_same_reference(shop: ShopInTest) -> None:
-    """Also by another process, after a kill; it is one intent. # §4.1"""
-    shop.mizan.answers_creates = False
+def test_create_without_a_response_is_repeated_with_the_same_reference(shop: ShopInTest) -> None:
+    """Also by a new process after a kill; there is one intent. # §4.1"""
+    shop.mizan.responds_to_creates = False
     page = shop.buy()
     assert shop.state(page) == "starting"
     shop.start()
-    shop.mizan.answers_creates = True
+    shop.mizan.responds_to_creates = True
     shop.make_due()
     shop.work()
     assert shop.state(page) == "unpaid"
@@ -27,19 +26,19 @@ def test_a_create_without_an_answer_is_repeated_with_the_same_reference(shop: Sh
     assert len(set(shop.mizan.creates)) == len(shop.mizan.intents) == 1
 
 
-def test_a_webhook_may_come_before_the_answer_to_the_create(shop: ShopInTest) -> None:
-    """The intent's own merchant_reference says which order it is."""
-    shop.mizan.answers_creates = False
+def test_webhook_before_the_response_to_the_create(shop: ShopInTest) -> None:
+    """The merchant_reference of the intent identifies the order."""
+    shop.mizan.responds_to_creates = False
     page = shop.buy()
     shop.mizan.only_intent()["status"] = "succeeded"
-    shop.tell()
+    shop.send_event()
     shop.work()
     assert shop.state(page) == "fulfilled"
     assert "webhook" in shop.steps(page)
 
 
-def test_without_any_webhook_the_return_fulfils(shop: ShopInTest) -> None:
-    """And being on return_url proves nothing: only what Mizan says counts. # §6.5, 5"""
+def test_return_fulfils_without_a_webhook(shop: ShopInTest) -> None:
+    """A visit of return_url proves nothing: only the status at Mizan counts. # §6.5, 5"""
     page = shop.buy()
     intent = shop.mizan.only_intent()
     assert intent["return_url"] == f"http://127.0.0.1:8008{page}/return"
@@ -50,7 +49,7 @@ def test_without_any_webhook_the_return_fulfils(shop: ShopInTest) -> None:
     assert shop.state(page) == "fulfilled"
 
 
-def test_without_webhook_and_return_the_look_after_expiry_fulfils(shop: ShopInTest) -> None:
+def test_check_after_expiry_fulfils_without_webhook_and_return(shop: ShopInTest) -> None:
     page = shop.buy()
     shop.work()
     ((ask_at,),) = shop.rows("select ask_at from payments")
@@ -61,29 +60,29 @@ def test_without_webhook_and_return_the_look_after_expiry_fulfils(shop: ShopInTe
     assert shop.state(page) == "fulfilled"
 
 
-def test_while_mizan_is_away_work_waits_with_growing_pauses(shop: ShopInTest) -> None:
+def test_work_waits_with_growing_delays_while_mizan_is_unavailable(shop: ShopInTest) -> None:
     page = shop.buy()
     shop.mizan.only_intent()["status"] = "succeeded"
-    shop.tell()
-    shop.mizan.is_away = True
+    shop.send_event()
+    shop.mizan.is_unavailable = True
     for _ in range(3):
         shop.make_due()
         shop.work()
     ((tried,),) = shop.rows("select tried from inbox")
     assert (shop.state(page), tried) == ("unpaid", 3)
-    shop.mizan.is_away = False
+    shop.mizan.is_unavailable = False
     shop.make_due()
     shop.work()
     assert shop.state(page) == "fulfilled"
 
 
 def test_another_amount_or_currency_is_not_fulfilled(shop: ShopInTest) -> None:
-    """Neither found at the create, nor after it was paid. # §6.5, 4"""
+    """Neither if the create shows it, nor if it shows after the payment. # §6.5, 4"""
     shop.mizan.next_amount = 1_000
     early = shop.buy()
     assert shop.state(early) == "doubtful"
     shop.mizan.only_intent()["status"] = "succeeded"
-    shop.tell()
+    shop.send_event()
     shop.work()
     assert shop.state(early) == "doubtful"
 
@@ -91,48 +90,50 @@ def test_another_amount_or_currency_is_not_fulfilled(shop: ShopInTest) -> None:
     shop.mizan.next_amount = None
     late = shop.buy()
     shop.mizan.only_intent().update(status="succeeded", currency="USD")
-    shop.tell()
+    shop.send_event()
     shop.work()
     assert shop.state(late) == "doubtful"
     assert "fulfilled" not in shop.steps(early) + shop.steps(late)
 
 
-def test_an_expired_order_is_paid_anew_and_what_is_paid_late_is_noticed(shop: ShopInTest) -> None:
+def test_expired_order_is_paid_again_and_a_late_payment_is_noticed(shop: ShopInTest) -> None:
     """With a new reference. A late payment of the first intent fulfils nothing twice. # §3, §4.1 rule 6"""
     page = shop.buy()
     first = shop.mizan.only_intent()
     first["status"] = "canceled"
-    shop.tell("payment_intent.canceled")
+    shop.send_event("payment_intent.canceled")
     shop.work()
     assert shop.state(page) == "expired"
     with Database(shop.settings.database).reading() as connection:
         (order,) = latest_orders(connection)
-    assert shop.shop.worker.till.begin_anew(order) == shop.shop.worker.till.begin_anew(order)
+    assert shop.shop.worker.checkout.start_new_payment(order) == shop.shop.worker.checkout.start_new_payment(
+        order
+    )
     for _ in range(2):
         assert shop.form("/", f"{page}/pay").status_code == 303
     assert len(set(shop.mizan.creates)) == 2
     (second,) = [one for one in shop.mizan.intents.values() if one is not first]
     for intent in (second, first):
         intent["status"] = "succeeded"
-        shop.tell(uuid=intent["uuid"])
+        shop.send_event(uuid=intent["uuid"])
         shop.work()
     assert shop.steps(page).count("fulfilled") == shop.steps(page).count("paid_twice") == 1
 
 
-def test_however_often_it_is_asked_an_expired_payment_is_looked_at_later(shop: ShopInTest) -> None:
-    """Webhooks, returns and looks that Mizan did not answer move none of the looks for what is paid late. # §3"""
+def test_other_checks_do_not_postpone_the_check_of_an_expired_payment(shop: ShopInTest) -> None:
+    """Webhooks, returns and failed checks do not move the checks for late payments. # §3"""
     page = shop.buy()
     shop.mizan.only_intent()["status"] = "canceled"
     shop.make_due()
     shop.work()
-    shop.tell("payment_intent.canceled")
+    shop.send_event("payment_intent.canceled")
     shop.work()
     shop.browser.get(f"{page}/return")
-    shop.mizan.is_away = True
+    shop.mizan.is_unavailable = True
     shop.browser.get(f"{page}/return")
     ((ask_at, canceled_at),) = shop.rows("select ask_at, canceled_at from payments")
     assert ask_at < canceled_at + 60
-    shop.mizan.is_away = False
+    shop.mizan.is_unavailable = False
     shop.make_due()
     shop.work()
     assert shop.rows("select 1 from payments where ask_at = canceled_at + ?", _HOUR)
@@ -142,18 +143,18 @@ def test_however_often_it_is_asked_an_expired_payment_is_looked_at_later(shop: S
     assert shop.state(page) == "fulfilled"
 
 
-def test_nothing_is_begun_anew_while_mizan_cannot_tell_of_the_first_payment(shop: ShopInTest) -> None:
-    """Neither without an answer nor without the intent: it may have been paid by now."""
+def test_no_new_payment_while_the_status_of_the_first_is_unknown(shop: ShopInTest) -> None:
+    """Neither without a response nor if Mizan does not find the intent: it may have been paid."""
     page = shop.buy()
     first = shop.mizan.only_intent()
     first["status"] = "canceled"
     shop.browser.get(f"{page}/return")
     first["status"] = "succeeded"
-    shop.mizan.is_away = True
+    shop.mizan.is_unavailable = True
     assert shop.form(page, f"{page}/pay").location == page
     assert "cannot be reached" in shop.browser.get(f"{page}?lang=en").text
     assert "cannot be reached" not in shop.browser.get(page).text
-    shop.mizan.is_away = False
+    shop.mizan.is_unavailable = False
     shop.mizan.intents.clear()
     assert shop.form(page, f"{page}/pay").location == page
     assert len(shop.rows("select * from payments")) == 1
@@ -164,8 +165,8 @@ def test_nothing_is_begun_anew_while_mizan_cannot_tell_of_the_first_payment(shop
 
 
 @pytest.mark.parametrize("way", ["return", "pay"])
-def test_the_customer_makes_us_ask_about_every_payment_of_the_order(shop: ShopInTest, way: str) -> None:
-    """A late payment of the first is found, though a second was begun; and nobody is sent to pay once more."""
+def test_customer_triggers_a_check_of_every_payment_of_the_order(shop: ShopInTest, way: str) -> None:
+    """A late success of the first payment is found although a second was started, and nobody pays again."""
     page = shop.buy()
     first = shop.mizan.only_intent()
     first["status"] = "canceled"
@@ -179,34 +180,34 @@ def test_the_customer_makes_us_ask_about_every_payment_of_the_order(shop: ShopIn
     assert shop.state(page) == "fulfilled"
 
 
-def test_no_payment_is_begun_anew_for_an_order_that_was_fulfilled_meanwhile(shop: ShopInTest) -> None:
+def test_no_new_payment_for_an_order_that_was_fulfilled_meanwhile(shop: ShopInTest) -> None:
     page = shop.buy()
     shop.mizan.only_intent()["status"] = "canceled"
     shop.browser.get(f"{page}/return")
     with Database(shop.settings.database).reading() as connection:
         (order,) = latest_orders(connection)
     with Database(shop.settings.database).transaction() as connection:
-        fulfil(connection, order.id, "order-1-another", 1.0)
-    assert [shop.shop.worker.till.begin_anew(order)] == shop.mizan.creates
+        fulfil_order(connection, order.id, "order-1-another", 1.0)
+    assert [shop.shop.worker.checkout.start_new_payment(order)] == shop.mizan.creates
 
 
-def test_old_news_after_newer_changes_nothing(shop: ShopInTest) -> None:
-    """The event's name does not count, only what Mizan says now: "canceled" may come after "succeeded". # §6.2"""
+def test_outdated_status_changes_nothing(shop: ShopInTest) -> None:
+    """Only the status at Mizan counts, not the event: "canceled" may arrive after "succeeded". # §6.2"""
     page = shop.buy()
     shop.mizan.only_intent()["status"] = "succeeded"
     for event in ("payment_intent.canceled", "payment_intent.succeeded", "payment_intent.canceled"):
-        shop.tell(event)
+        shop.send_event(event)
         shop.work()
-    # An answer to an earlier question that took its time.
+    # A delayed response to an earlier request.
     shop.mizan.only_intent()["status"] = "canceled"
-    shop.tell()
+    shop.send_event()
     shop.work()
     assert [row["status"] for row in shop.rows("select status from payments")] == ["succeeded"]
     assert shop.state(page) == "fulfilled"
     assert "expired" not in shop.steps(page)
 
 
-def test_a_double_click_makes_one_order_and_another_choice_another(shop: ShopInTest) -> None:
+def test_double_click_places_one_order_and_another_choice_another(shop: ShopInTest) -> None:
     order_id = "A" * 22
     for coffees in ("1", "1", "2"):
         shop.form("/", "/orders", order=order_id, coffee=coffees)
@@ -221,22 +222,22 @@ def test_hostile_quantities_order_nothing(shop: ShopInTest) -> None:
     assert amount == 12_000
 
 
-def test_forms_without_a_token_and_strangers_at_the_back_door_are_refused(shop: ShopInTest) -> None:
+def test_forms_without_a_token_and_other_hosts_on_admin_pages_are_refused(shop: ShopInTest) -> None:
     assert shop.browser.post("/orders", data={"coffee": "1"}).status_code == 400
     assert shop.browser.post("/orders?lang=en", data={"coffee": "1"}).status_code == 400
-    for path in ("/backstage", "/orders"):
+    for path in ("/admin", "/orders"):
         assert shop.browser.get(path, headers={"Host": "evil.example"}).status_code == 404
         assert shop.browser.get(path).status_code == 200
 
 
-def test_when_to_look_again() -> None:
-    """Not before expiry; then soon and ever more rarely; and three times after a cancel, for what is paid late."""
+def test_times_of_the_next_check() -> None:
+    """Not before expiry; then soon and ever more rarely; and three times after a cancel, for late payments."""
     now = 1_000_000.0
-    unpaid = Status.REQUIRES_PAYMENT_METHOD
-    assert next_look(unpaid, now + 600, 0, now) == now + 605
-    pauses = [(next_look(unpaid, now - 1, asked, now) or 0) - now for asked in range(9)]
-    assert pauses == sorted(pauses)
-    assert (pauses[0], pauses[-1]) == (30, _HOUR)
-    assert next_look(Status.SUCCEEDED, now - 1, 0, now) is None
-    late = [next_late_look(now, now + hours * _HOUR) for hours in (0, 1, 23, 24, 167, 168)]
+    unpaid = PaymentStatus.REQUIRES_PAYMENT_METHOD
+    assert next_check(unpaid, now + 600, 0, now) == now + 605
+    delays = [(next_check(unpaid, now - 1, asked, now) or 0) - now for asked in range(9)]
+    assert delays == sorted(delays)
+    assert (delays[0], delays[-1]) == (30, _HOUR)
+    assert next_check(PaymentStatus.SUCCEEDED, now - 1, 0, now) is None
+    late = [next_late_check(now, now + hours * _HOUR) for hours in (0, 1, 23, 24, 167, 168)]
     assert late == [now + _HOUR, *[now + 24 * _HOUR] * 2, *[now + 168 * _HOUR] * 2, None]

@@ -1,4 +1,4 @@
-"""The shop's webhook endpoint, as §6.5 obliges: what is Mizan's is kept and worked on once, the rest is refused."""
+"""The shop's webhook endpoint (§6.5): webhooks of Mizan are stored and processed once, others are refused."""
 
 import json
 from threading import Thread
@@ -6,13 +6,13 @@ from uuid import uuid4
 
 import pytest
 
-from examples.shop.signatures import is_signed, signature_of
+from examples.shop.webhook_inbox import is_signed, sign
 from tests.shop.conftest import SECRET, ShopInTest
 from tests.waiting import eventually
 
 
-def test_the_signature_is_that_of_other_tools() -> None:
-    """Lower-case hex HMAC-SHA256 of the raw body, keyed with the whole secret; this one was made by openssl. # §6.4"""
+def test_signature_equals_that_of_openssl() -> None:
+    """Lower-case hex HMAC-SHA256 of the raw body, keyed with the whole secret. # §6.4"""
     made = "18320a0c1f4515f3f99c705cb0310e200dda79283e5914eabbfcb58dbddbe3ef"
     assert is_signed(b'{"id":"d-1"}', made, ["whsec_other", "whsec_test"])
     assert not is_signed(b'{"id": "d-1"}', made, ["whsec_test"])
@@ -20,11 +20,11 @@ def test_the_signature_is_that_of_other_tools() -> None:
     assert not is_signed(b'{"id":"d-1"}', made, ["test"])
 
 
-def test_answered_first_and_worked_on_afterwards(shop: ShopInTest) -> None:
-    """A kill between the answer and the work loses nothing, and a second one after it repeats nothing. # §6.5, 3"""
+def test_webhook_is_acknowledged_first_and_processed_afterwards(shop: ShopInTest) -> None:
+    """A kill before the processing loses nothing, and a kill after it repeats nothing. # §6.5, 3"""
     page = shop.buy()
     shop.mizan.only_intent()["status"] = "succeeded"
-    assert shop.tell().status_code == 200
+    assert shop.send_event().status_code == 200
     assert shop.state(page) == "unpaid"
 
     shop.start()
@@ -35,7 +35,7 @@ def test_answered_first_and_worked_on_afterwards(shop: ShopInTest) -> None:
     assert shop.steps(page).count("fulfilled") == 1
 
 
-def test_the_same_delivery_again_is_welcome_and_changes_nothing(shop: ShopInTest) -> None:
+def test_duplicate_delivery_is_acknowledged_and_changes_nothing(shop: ShopInTest) -> None:
     page = shop.buy()
     shop.mizan.only_intent()["status"] = "succeeded"
     delivery = {
@@ -51,7 +51,7 @@ def test_the_same_delivery_again_is_welcome_and_changes_nothing(shop: ShopInTest
 
 
 @pytest.mark.parametrize("signature", ["", "0" * 64, "ü", "sha256=abc"])
-def test_a_forged_one_is_refused_before_it_is_read(shop: ShopInTest, signature: str) -> None:
+def test_forged_webhook_is_refused_before_it_is_parsed(shop: ShopInTest, signature: str) -> None:
     page = shop.buy()
     shop.mizan.only_intent()["status"] = "succeeded"
     body = json.dumps(
@@ -61,8 +61,8 @@ def test_a_forged_one_is_refused_before_it_is_read(shop: ShopInTest, signature: 
     assert answer.status_code == 401
     shop.work()
     assert shop.state(page) == "unpaid"
-    assert "signature does not fit" in shop.backstage()
-    assert "<script>d" not in shop.browser.get("/backstage").text
+    assert "signature does not match" in shop.admin()
+    assert "<script>d" not in shop.browser.get("/admin").text
 
 
 @pytest.mark.parametrize(
@@ -80,31 +80,31 @@ def test_a_forged_one_is_refused_before_it_is_read(shop: ShopInTest, signature: 
         b"\xff\xfe",
     ],
 )
-def test_garbage_with_a_right_signature_is_400(shop: ShopInTest, body: bytes) -> None:
+def test_signed_garbage_is_400(shop: ShopInTest, body: bytes) -> None:
     assert shop.send(body).status_code == 400
     assert shop.rows("select * from inbox") == []
 
 
-def test_what_is_too_large_is_not_even_read(shop: ShopInTest) -> None:
+def test_too_large_body_is_413(shop: ShopInTest) -> None:
     assert shop.send(b"x" * 20_000).status_code == 413
 
 
-def test_a_test_delivery_and_anothers_intent_are_taken_and_dropped(shop: ShopInTest) -> None:
-    """Also one whose uuid is no uuid, and would lead elsewhere in the API."""
+def test_webhooks_of_unknown_intents_are_acknowledged_and_dropped(shop: ShopInTest) -> None:
+    """Such as test deliveries; also one whose uuid is a path that would lead elsewhere in the API."""
     stranger = str(uuid4())
     for uuid in (stranger, "../../readyz"):
-        assert shop.tell(uuid=uuid).status_code == 200
+        assert shop.send_event(uuid=uuid).status_code == 200
     shop.work()
-    assert shop.mizan.asked == [f"/api/v1/payment-intents/{stranger}"]
+    assert shop.mizan.requested_paths == [f"/api/v1/payment-intents/{stranger}"]
     assert shop.rows("select * from inbox where work_at is not null") == []
 
 
-def test_one_of_ours_that_mizan_does_not_find_is_worked_on_later(shop: ShopInTest) -> None:
-    """A webhook is dropped only if its uuid is of no payment of ours: one wrong 404 loses nothing."""
+def test_webhook_of_our_intent_that_mizan_does_not_find_is_processed_later(shop: ShopInTest) -> None:
+    """A webhook is dropped only if its uuid belongs to none of our payments: a wrong 404 loses nothing."""
     page = shop.buy()
     intent = shop.mizan.only_intent()
     intent["status"] = "succeeded"
-    shop.tell()
+    shop.send_event()
     shop.mizan.intents.clear()
     shop.work()
     assert len(shop.rows("select * from inbox where work_at is not null")) == 1
@@ -115,8 +115,8 @@ def test_one_of_ours_that_mizan_does_not_find_is_worked_on_later(shop: ShopInTes
     assert shop.rows("select * from inbox where work_at is not null") == []
 
 
-def test_old_and_new_secret_are_accepted_for_a_while_after_a_roll(shop: ShopInTest) -> None:
-    """Until the new one is known it is refused, and the page behind the counter says what to do. # §6.6"""
+def test_old_and_new_secret_are_accepted_after_a_roll(shop: ShopInTest) -> None:
+    """Until the shop knows the new secret, it refuses it, and the admin page says what to do. # §6.6"""
     shop.buy()
     intent = shop.mizan.only_intent()["uuid"]
 
@@ -125,30 +125,30 @@ def test_old_and_new_secret_are_accepted_for_a_while_after_a_roll(shop: ShopInTe
         return shop.send(content, secret).status_code
 
     assert send("d-1", "whsec_second-one") == 401
-    assert "paste the new one below" in shop.backstage()
-    shop.form("/backstage", "/backstage/secret", secret=" whsec_second-one ")
+    assert "paste the new one below" in shop.admin()
+    shop.form("/admin", "/admin/secret", secret=" whsec_second-one ")
     assert (send("d-1", "whsec_second-one"), send("d-2", SECRET)) == (200, 200)
-    assert "paste the new one below" not in shop.backstage()
+    assert "paste the new one below" not in shop.admin()
 
 
-def test_a_hanging_endpoint_leaves_the_shop_open(shop: ShopInTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four hang, more are turned away at once, and changing the switch lets all of them go."""
-    monkeypatch.setattr("examples.shop.endpoint._HANG_S", 60.0)
-    shop.form("/backstage", "/backstage/switch", behaviour="hang")
+def test_hanging_endpoint_leaves_the_shop_usable(shop: ShopInTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four requests hang, more are rejected at once, and changing the switch releases all of them."""
+    monkeypatch.setattr("examples.shop.endpoint_debug._HANG_S", 60.0)
+    shop.form("/admin", "/admin/switch", behaviour="hang")
     answers: list[int] = []
-    hanging = [Thread(target=lambda: answers.append(_sent_alone(shop)), daemon=True) for _ in range(6)]
+    hanging = [Thread(target=lambda: answers.append(_send_separately(shop)), daemon=True) for _ in range(6)]
     for thread in hanging:
         thread.start()
     eventually(lambda: len(answers) == 2)
     assert shop.browser.get("/").status_code == 200
-    shop.form("/backstage", "/backstage/switch", behaviour="good")
+    shop.form("/admin", "/admin/switch", behaviour="good")
     for thread in hanging:
         thread.join(10)
     assert answers == [503] * 6
     assert shop.rows("select * from inbox") == []
 
 
-def _sent_alone(shop: ShopInTest) -> int:
+def _send_separately(shop: ShopInTest) -> int:
     body = b'{"id": "d", "event": "x", "data": {"uuid": "u"}}'
-    headers = {"Service-Signature": signature_of(SECRET, body)}
+    headers = {"Service-Signature": sign(SECRET, body)}
     return shop.shop.app.test_client().post("/webhooks/mizan", data=body, headers=headers).status_code

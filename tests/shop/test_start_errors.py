@@ -1,4 +1,4 @@
-"""What the shop says when it cannot start."""
+"""Errors when the shop starts."""
 
 import sqlite3
 from contextlib import closing
@@ -9,7 +9,7 @@ import pytest
 from examples.shop.__main__ import main
 
 
-def test_a_file_of_another_version_is_refused_and_left_alone(
+def test_file_of_another_version_is_refused_and_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "shop.sqlite"
