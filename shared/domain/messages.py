@@ -1,4 +1,4 @@
-"""Everything that travels between services through Kafka: typed, frozen, versioned, with one codec.
+"""All messages that services exchange through Kafka: typed, frozen, versioned, with one codec.
 
 A message carries no secret, no card data, no one-time code and no phone number.
 """
@@ -13,25 +13,28 @@ from shared.platform.kafka.errors import UnreadableMessageError
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="kind"):
-    """A new version of a message is a new class with a new tag; the old one stays until no topic holds it."""
+    """Base of all messages.
+
+    A new version of a message is a new class with a new tag. The old class stays until no topic holds it any more.
+    """
 
 
 class IntentEvent(Message, frozen=True, tag="intent_event.v1"):
-    """An intent changed its state. `id` names the change, and the webhook delivery that tells of it."""
+    """An intent changed its state. `id` identifies the change, and is also the id of its webhook delivery."""
 
     id: UUID
     intent_uuid: UUID
     application_id: UUID
     seq: int
-    """Counts the changes of one intent from 1, without gaps."""
+    """Numbers the changes of one intent from 1, without gaps."""
     type: EventType
     at: datetime
 
 
 class DeliveryDue(Message, frozen=True, tag="delivery_due.v1"):
-    """A webhook delivery whose try of this step is due then, on webhooks.deliver, .slow or .delay.…
+    """The try of this step of a webhook delivery is due then. Published to webhooks.deliver, .slow and .delay.…
 
-    (id, step) names the try: whoever reads it twice, or late, sees in the database that it has been made.
+    (id, step) identifies the try. A consumer that reads it twice, or late, sees in the database that it was made.
     """
 
     id: UUID
@@ -41,7 +44,7 @@ class DeliveryDue(Message, frozen=True, tag="delivery_due.v1"):
 
 
 class ResendRequested(Message, frozen=True, tag="resend_requested.v1"):
-    """Somebody wants a delivery sent once more, outside the ladder. `id` names the wish, so that it is met once."""
+    """Somebody requested one more try of a delivery, outside its retry schedule. `id` makes it idempotent."""
 
     id: UUID
     delivery_id: UUID
@@ -49,7 +52,7 @@ class ResendRequested(Message, frozen=True, tag="resend_requested.v1"):
 
 
 class DeliveryExhausted(Message, frozen=True, tag="delivery_exhausted.v1"):
-    """The ninth try of a delivery has failed; whoever replays it resends the delivery."""
+    """The last try of a delivery has failed. To replay this message means to resend the delivery."""
 
     id: UUID
     application_id: UUID
@@ -57,16 +60,16 @@ class DeliveryExhausted(Message, frozen=True, tag="delivery_exhausted.v1"):
 
 
 class VerificationDue(Message, frozen=True, tag="verification_due.v1"):
-    """It is time to ask a provider what became of an attempt's request of this number."""
+    """It is time to ask the provider for the status of an attempt's request of this number."""
 
     attempt_id: UUID
     number: int
     surely_arrived: bool
-    """When it fell due, the request could not be on its way any more."""
+    """Whether the payment request could no longer be in flight when the inquiry came due."""
 
 
 class DeadLetter(Message, frozen=True, tag="dead_letter.v1"):
-    """A record that nobody could process, whole, with where it came from and why it is here."""
+    """A record that its consumer could not process: all of it, with its origin and the reason."""
 
     topic: str
     partition: int
@@ -89,6 +92,7 @@ def encode(message: AnyMessage) -> bytes:
 
 
 def decode(data: bytes | None) -> AnyMessage:
+    """Return the message of a record's value. Raises UnreadableMessageError."""
     if data is None:
         raise UnreadableMessageError("the record has no value")
     try:

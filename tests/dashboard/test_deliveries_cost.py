@@ -118,9 +118,9 @@ def test_counting_and_resending_what_failed_costs_no_more_than_what_is_taken(cur
     values: dict[str, object] = {
         "application": APPLICATION,
         "facets": FAILED_FACETS,
-        "after": UUID(int=0),
-        "behind": UUID(int=2**128 - 1),
-        "asked_at": datetime.now(UTC) + timedelta(days=1),
+        "after_id": UUID(int=0),
+        "before_id": UUID(int=2**128 - 1),
+        "requested_at": datetime.now(UTC) + timedelta(days=1),
     }
     _fill(cursor, 1_000, "none")
     few = plan_buffers(_explained(cursor, BATCH_SQL, values))

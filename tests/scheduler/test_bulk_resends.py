@@ -246,7 +246,7 @@ def test_one_at_a_time(resending: Resending) -> None:
     first = resending.begin()
     with pytest.raises(BulkResendInProgressError) as refused:
         resending.begin()
-    assert refused.value.under_way == first.id
+    assert refused.value.running_id == first.id
     resending.finish(first)
     resending.begin()
 
@@ -318,7 +318,7 @@ def test_the_count_stops_where_nobody_reads_on(
     now = datetime.now(UTC)
     with steady.transaction() as connection:
         found = count_failed(connection, resending.application, now - A_DAY, now + A_DAY)
-    assert (found.count, found.is_all) == (10_000, False)
+    assert (found.count, found.is_exact) == (10_000, False)
 
 
 def test_what_is_on_its_way_already_is_not_put_in_line_again(resending: Resending) -> None:

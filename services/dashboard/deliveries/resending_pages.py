@@ -82,7 +82,7 @@ class ResendingPages:
             flash(
                 _("Failed deliveries are being resent already. Wait until that has ended, or stop it."), "bad"
             )
-            bulk_id = error.under_way
+            bulk_id = error.running_id
         except NothingFailedError:
             flash(_("No delivery of this period has failed."), "info")
             return redirect(url_for(".choose_failed", application=application.id), _SEE_OTHER)

@@ -20,7 +20,7 @@ TRIED = [
     facet
     for answered in ResponseClass
     if answered is not ResponseClass.NOT_TRIED
-    for facet in matching_facets(answered=answered)
+    for facet in matching_facets(response=answered)
 ]
 SUCCEEDED = matching_facets(status="succeeded")
 

@@ -24,7 +24,7 @@ TRIED = [
     one
     for kind in ResponseClass
     if kind is not ResponseClass.NOT_TRIED
-    for one in matching_facets(answered=kind)
+    for one in matching_facets(response=kind)
 ]
 
 # Only what was sent to the URL of today tells of it. Of each facet its newest, found by pairs in the index's order.

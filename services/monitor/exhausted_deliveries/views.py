@@ -203,12 +203,12 @@ def _form(error: str | None) -> str:
 
 
 def _tell(outcome: BulkResendSummary) -> None:
-    if outcome.begun:
+    if outcome.started:
         flash(
             ngettext(
                 "Failed deliveries of %(num)d application are being resent.",
                 "Failed deliveries of %(num)d applications are being resent.",
-                len(outcome.begun),
+                len(outcome.started),
             ),
             "good",
         )
@@ -219,7 +219,7 @@ def _tell(outcome: BulkResendSummary) -> None:
             ),
             "bad",
         )
-    elif not outcome.begun and not outcome.refused:
+    elif not outcome.started and not outcome.refused:
         flash(_("No delivery of this period has failed, or all have been resent."), "info")
     if outcome.refused:
         named = [one.application for one in outcome.refused[:_MOST_NAMED]]

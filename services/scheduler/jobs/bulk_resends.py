@@ -132,9 +132,9 @@ def _next_deliveries(connection: Connection[Any], under_way: _BulkResend) -> Seq
     values = {
         "application": under_way.application_id,
         "facets": FAILED_FACETS,
-        "after": under_way.last_delivery_id,
-        "behind": behind,
-        "asked_at": under_way.created_at,
+        "after_id": under_way.last_delivery_id,
+        "before_id": behind,
+        "requested_at": under_way.created_at,
     }
     return [row[0] for row in connection.execute(BATCH_SQL, values)]
 

@@ -1,1 +1,1 @@
-"""What people may ask of webhooks: a resend, a pause, a test."""
+"""Webhook deliveries: signing, results of tries, pause, resend, and deliveries whose tries are exhausted."""

@@ -1,5 +1,7 @@
-"""Resends all deliveries of a period that have failed: somebody asks for it here, and the scheduler does it, a few at
-a time. What somebody resent meanwhile, or what failed only later, is left alone.
+"""Bulk resends: resend all failed deliveries of a period, of one application or of all.
+
+Bulk resends are started here, and the scheduler works through them, a few deliveries at a time. It skips deliveries
+that somebody resent meanwhile, and deliveries that failed after the bulk resend was started.
 """
 
 from collections.abc import Sequence
@@ -21,6 +23,8 @@ from shared.platform.errors import RefusedError
 
 MAX_COUNTED = 10_000
 FAILED_FACETS = matching_facets("failed")
+# Well within the time limit of a transaction, which thousands of applications would exceed.
+_TIME_LIMIT_S = 8.0
 
 
 class BulkResendOutcome(StrEnum):
@@ -33,20 +37,22 @@ class BulkResendOutcome(StrEnum):
 @dataclass(frozen=True, slots=True)
 class FailedCount:
     count: int
-    is_all: bool
-    """False: there are more than are counted."""
+    is_exact: bool
+    """False if there are more than MAX_COUNTED."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkResend:
+    """A row of bulk_resends: the bulk resend of one application, with its progress."""
+
     id: UUID
     since: datetime
     until: datetime
     found: int
     is_count_exact: bool
-    """False: there were more than were counted."""
+    """False if there were more than MAX_COUNTED."""
     last_delivery_id: UUID
-    """The delivery that was processed last; the oldest go first."""
+    """The last delivery that was processed. The oldest are processed first."""
     resent: int
     created_at: datetime
     finished_at: datetime | None
@@ -56,134 +62,11 @@ class BulkResend:
         object.__setattr__(self, "outcome", self.outcome and BulkResendOutcome(self.outcome))
 
 
-class NothingFailedError(RefusedError):
-    def __init__(self) -> None:
-        super().__init__("no delivery of this period has failed")
-
-
-class BulkResendInProgressError(RefusedError):
-    """One at a time."""
-
-    def __init__(self, under_way: UUID) -> None:
-        super().__init__("failed deliveries of this application are being resent already")
-        self.under_way = under_way
-
-
-class BulkResendNotFoundError(RefusedError):
-    def __init__(self) -> None:
-        super().__init__("there is no such resending of failed deliveries")
-
-
-# Tests are left out: nobody waits for them. Compared and ordered as pairs, which no other index can help with, they are
-# found by the right one whatever the planner believes.
-FAILED_OF_FACET_SQL = f"""
-select id from webhook_deliveries
-where application_id = %(application)s and id > %(after)s and id < %(behind)s
-  and ({FACET_SQL}, id) > (wanted.facet, %(after)s) and ({FACET_SQL}, id) < (wanted.facet, %(behind)s)
-  and not is_test and updated_at <= %(asked_at)s
-order by {FACET_SQL}, id"""
-COUNT_SQL = f"""
-select count(*) from (
-    select from unnest(%(facets)s::smallint[]) as wanted (facet)
-    cross join lateral ({FAILED_OF_FACET_SQL} offset 0) as failed limit {MAX_COUNTED + 1}) as counted"""
-_PERIOD = "select uuid7_floor(%s), uuid7_floor(%s), mizan_now()"
-_BEGIN = """
-insert into bulk_resends (id, application_id, since, until, found, is_count_exact, last_delivery_id)
-values (%(id)s, %(application)s, %(since)s, %(until)s, %(found)s, %(is_count_exact)s, uuid7_floor(%(since)s))
-on conflict do nothing"""
-_COLUMNS = """
-select id, since, until, found, is_count_exact, last_delivery_id, resent, created_at, finished_at, outcome
-from bulk_resends"""
-_GET = f"{_COLUMNS} where id = %s and application_id = %s"
-_UNDER_WAY = f"{_COLUMNS} where application_id = %s and finished_at is null"
-_LATEST = f"{_COLUMNS} where application_id = %s order by created_at desc limit 5"
-_STOP = """
-update bulk_resends set finished_at = mizan_now(), outcome = 'stopped'
-where id = %s and application_id = %s and finished_at is null"""
-
-
-def count_failed(
-    connection: Connection[Any], application_id: UUID, since: datetime, until: datetime
-) -> FailedCount:
-    """Of this period, by when their events happened."""
-    read_in_index_order(connection)
-    period = connection.execute(_PERIOD, (since, until)).fetchone()
-    assert period is not None
-    values = {
-        "application": application_id,
-        "facets": FAILED_FACETS,
-        "after": period[0],
-        "behind": period[1],
-        "asked_at": period[2],
-    }
-    row = connection.execute(COUNT_SQL, values).fetchone()
-    assert row is not None
-    return FailedCount(min(row[0], MAX_COUNTED), is_all=row[0] <= MAX_COUNTED)
-
-
-def start_bulk_resend(
-    connection: Connection[Any], application_id: UUID, bulk_id: UUID, since: datetime, until: datetime
-) -> tuple[BulkResend, bool]:
-    """`bulk_id` names the wish: who asks twice with one id gets the first, and False for not having begun it."""
-    known = _find(connection, application_id, bulk_id)
-    if known is not None:
-        return known, False
-    check_can_send(connection, application_id)
-    found = count_failed(connection, application_id, since, until)
-    if found.count == 0:
-        raise NothingFailedError
-    values = {
-        "id": bulk_id,
-        "application": application_id,
-        "since": since,
-        "until": until,
-        "found": found.count,
-        "is_count_exact": found.is_all,
-    }
-    has_begun = connection.execute(_BEGIN, values).rowcount > 0
-    known = _find(connection, application_id, bulk_id)
-    if known is not None:
-        return known, has_begun
-    under_way = find_running_bulk_resend(connection, application_id)
-    if under_way is None:
-        raise BulkResendNotFoundError  # the id is another application's
-    raise BulkResendInProgressError(under_way.id)
-
-
-def stop_bulk_resend(connection: Connection[Any], application_id: UUID, bulk_id: UUID) -> bool:
-    """What is in the outbox is sent still. False: it had ended before."""
-    return connection.execute(_STOP, (bulk_id, application_id)).rowcount > 0
-
-
-def get_bulk_resend(connection: Connection[Any], application_id: UUID, bulk_id: UUID) -> BulkResend:
-    found = _find(connection, application_id, bulk_id)
-    if found is None:
-        raise BulkResendNotFoundError
-    return found
-
-
-def find_running_bulk_resend(connection: Connection[Any], application_id: UUID) -> BulkResend | None:
-    with connection.cursor(row_factory=class_row(BulkResend)) as cursor:
-        return cursor.execute(_UNDER_WAY, (application_id,)).fetchone()
-
-
-def list_latest_bulk_resends(connection: Connection[Any], application_id: UUID) -> Sequence[BulkResend]:
-    """The latest first."""
-    with connection.cursor(row_factory=class_row(BulkResend)) as cursor:
-        return cursor.execute(_LATEST, (application_id,)).fetchall()
-
-
-def _find(connection: Connection[Any], application_id: UUID, bulk_id: UUID) -> BulkResend | None:
-    with connection.cursor(row_factory=class_row(BulkResend)) as cursor:
-        return cursor.execute(_GET, (bulk_id, application_id)).fetchone()
-
-
 @dataclass(frozen=True, slots=True)
 class StartedBulkResend:
     application_id: UUID
     application: str
     bulk: BulkResend
-    """Its row of bulk_resends tells how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +78,46 @@ class RefusedBulkResend:
 
 @dataclass(frozen=True, slots=True)
 class BulkResendSummary:
-    begun: Sequence[StartedBulkResend]
+    """What `resend_all_exhausted` did for each application with failed deliveries."""
+
+    started: Sequence[StartedBulkResend]
     refused: Sequence[RefusedBulkResend]
     is_all: bool = True
-    """False: there are more applications, which the same wish goes on with."""
+    """False if time ran out before the last application. Calling it again with the same id continues."""
 
 
-# Compared as pairs, so that only the index of facets can help.
-_WHO_HAS_FAILED = f"""
+class NothingFailedError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__("no delivery of this period has failed")
+
+
+class BulkResendInProgressError(RefusedError):
+    """An application can have only one bulk resend at a time."""
+
+    def __init__(self, running_id: UUID) -> None:
+        super().__init__("failed deliveries of this application are being resent already")
+        self.running_id = running_id
+
+
+class BulkResendNotFoundError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__("there is no such bulk resend")
+
+
+# Test deliveries are left out. Facet and id are compared and ordered as pairs, so that the planner can use no other
+# index than the one on facets.
+FAILED_OF_FACET_SQL = f"""
+select id from webhook_deliveries
+where application_id = %(application)s and id > %(after_id)s and id < %(before_id)s
+  and ({FACET_SQL}, id) > (wanted.facet, %(after_id)s) and ({FACET_SQL}, id) < (wanted.facet, %(before_id)s)
+  and not is_test and updated_at <= %(requested_at)s
+order by {FACET_SQL}, id"""
+COUNT_SQL = f"""
+select count(*) from (
+    select from unnest(%(facets)s::smallint[]) as wanted (facet)
+    cross join lateral ({FAILED_OF_FACET_SQL} offset 0) as failed limit {MAX_COUNTED + 1}) as counted"""
+# Compared as pairs for the same reason.
+_APPLICATIONS_WITH_FAILED = f"""
 select a.id, a.name from applications as a
 where exists (
     select from unnest(%(facets)s::smallint[]) as wanted (facet)
@@ -214,28 +129,127 @@ where exists (
         limit 1) as failed
     offset 0)
 order by a.id"""
-_RUNNING_BY_APPLICATION = "select application_id, id from bulk_resends where finished_at is null"
-# Well within the longest time of a transaction, which thousands of applications would take.
-_TIME_LIMIT_S = 8.0
+_PERIOD = "select uuid7_floor(%s), uuid7_floor(%s), mizan_now()"
+_INSERT = """
+insert into bulk_resends (id, application_id, since, until, found, is_count_exact, last_delivery_id)
+values (%(id)s, %(application)s, %(since)s, %(until)s, %(found)s, %(is_count_exact)s, uuid7_floor(%(since)s))
+on conflict do nothing"""
+_SELECT = """
+select id, since, until, found, is_count_exact, last_delivery_id, resent, created_at, finished_at, outcome
+from bulk_resends"""
+_GET = f"{_SELECT} where id = %s and application_id = %s"
+_RUNNING = f"{_SELECT} where application_id = %s and finished_at is null"
+_LATEST = f"{_SELECT} where application_id = %s order by created_at desc limit 5"
+_ALL_RUNNING = "select application_id, id from bulk_resends where finished_at is null"
+_STOP = """
+update bulk_resends set finished_at = mizan_now(), outcome = 'stopped'
+where id = %s and application_id = %s and finished_at is null"""
+
+
+def count_failed(
+    connection: Connection[Any], application_id: UUID, since: datetime, until: datetime
+) -> FailedCount:
+    """Count the failed deliveries whose events happened in this period, up to MAX_COUNTED."""
+    read_in_index_order(connection)
+    period = connection.execute(_PERIOD, (since, until)).fetchone()
+    assert period is not None
+    values = {
+        "application": application_id,
+        "facets": FAILED_FACETS,
+        "after_id": period[0],
+        "before_id": period[1],
+        "requested_at": period[2],
+    }
+    row = connection.execute(COUNT_SQL, values).fetchone()
+    assert row is not None
+    return FailedCount(min(row[0], MAX_COUNTED), is_exact=row[0] <= MAX_COUNTED)
+
+
+def start_bulk_resend(
+    connection: Connection[Any], application_id: UUID, bulk_id: UUID, since: datetime, until: datetime
+) -> tuple[BulkResend, bool]:
+    """Start a bulk resend. Returns it, and whether this call started it.
+
+    `bulk_id` makes this idempotent: a second call with the same id returns the first bulk resend and False.
+    Raises SendingRefusedError, NothingFailedError, BulkResendInProgressError, or BulkResendNotFoundError if the id
+    belongs to another application.
+    """
+    known = _find(connection, application_id, bulk_id)
+    if known is not None:
+        return known, False
+    check_can_send(connection, application_id)
+    failed = count_failed(connection, application_id, since, until)
+    if failed.count == 0:
+        raise NothingFailedError
+    values = {
+        "id": bulk_id,
+        "application": application_id,
+        "since": since,
+        "until": until,
+        "found": failed.count,
+        "is_count_exact": failed.is_exact,
+    }
+    is_started = connection.execute(_INSERT, values).rowcount > 0
+    known = _find(connection, application_id, bulk_id)
+    if known is not None:
+        return known, is_started
+    running = find_running_bulk_resend(connection, application_id)
+    if running is None:
+        raise BulkResendNotFoundError
+    raise BulkResendInProgressError(running.id)
+
+
+def stop_bulk_resend(connection: Connection[Any], application_id: UUID, bulk_id: UUID) -> bool:
+    """Stop a bulk resend. Resends that are in the outbox are still sent. Returns False if it had ended before."""
+    return connection.execute(_STOP, (bulk_id, application_id)).rowcount > 0
+
+
+def get_bulk_resend(connection: Connection[Any], application_id: UUID, bulk_id: UUID) -> BulkResend:
+    """Raises BulkResendNotFoundError."""
+    found = _find(connection, application_id, bulk_id)
+    if found is None:
+        raise BulkResendNotFoundError
+    return found
+
+
+def find_running_bulk_resend(connection: Connection[Any], application_id: UUID) -> BulkResend | None:
+    with connection.cursor(row_factory=class_row(BulkResend)) as cursor:
+        return cursor.execute(_RUNNING, (application_id,)).fetchone()
+
+
+def list_latest_bulk_resends(connection: Connection[Any], application_id: UUID) -> Sequence[BulkResend]:
+    """Return the last five, newest first."""
+    with connection.cursor(row_factory=class_row(BulkResend)) as cursor:
+        return cursor.execute(_LATEST, (application_id,)).fetchall()
 
 
 def resend_all_exhausted(
-    connection: Connection[Any], since: datetime, until: datetime, actor: Actor, wish: UUID | None = None
+    connection: Connection[Any],
+    since: datetime,
+    until: datetime,
+    actor: Actor,
+    request_id: UUID | None = None,
 ) -> BulkResendSummary:
-    """Of the events of this period. `wish` names the wish: the same twice begins once, and goes on where it stopped."""
-    wish = wish or uuid4()
+    """Start a bulk resend for each application with deliveries that failed in this period.
+
+    `request_id` makes this idempotent: a second call with the same id starts nothing twice, and continues with the
+    applications that the first had no time for.
+    """
+    request_id = request_id or uuid4()
     deadline = monotonic() + _TIME_LIMIT_S
-    under_way = dict(connection.execute(_RUNNING_BY_APPLICATION).fetchall())
-    begun: list[StartedBulkResend] = []
+    running = dict(connection.execute(_ALL_RUNNING).fetchall())
+    started: list[StartedBulkResend] = []
     refused: list[RefusedBulkResend] = []
     values = {"facets": FAILED_FACETS, "since": since, "until": until}
-    for application_id, name in read_in_index_order(connection).execute(_WHO_HAS_FAILED, values).fetchall():
-        bulk_id = uuid5(wish, str(application_id))
-        if under_way.get(application_id, bulk_id) != bulk_id:
+    for application_id, name in (
+        read_in_index_order(connection).execute(_APPLICATIONS_WITH_FAILED, values).fetchall()
+    ):
+        bulk_id = uuid5(request_id, str(application_id))
+        if running.get(application_id, bulk_id) != bulk_id:
             refused.append(RefusedBulkResend(application_id, name, str(BulkResendInProgressError(bulk_id))))
             continue
-        if begun and monotonic() > deadline:
-            return BulkResendSummary(begun, refused, is_all=False)
+        if started and monotonic() > deadline:
+            return BulkResendSummary(started, refused, is_all=False)
         try:
             bulk, is_new = start_bulk_resend(connection, application_id, bulk_id, since, until)
         except NothingFailedError:  # resent by now
@@ -243,13 +257,20 @@ def resend_all_exhausted(
         except RefusedError as error:
             refused.append(RefusedBulkResend(application_id, name, str(error)))
             continue
-        begun.append(StartedBulkResend(application_id, name, bulk))
+        started.append(StartedBulkResend(application_id, name, bulk))
         if is_new:
-            _note(connection, actor, application_id, bulk)
-    return BulkResendSummary(begun, refused)
+            _write_audit_log(connection, actor, application_id, bulk)
+    return BulkResendSummary(started, refused)
 
 
-def _note(connection: Connection[Any], actor: Actor, application_id: UUID, bulk: BulkResend) -> None:
+def _find(connection: Connection[Any], application_id: UUID, bulk_id: UUID) -> BulkResend | None:
+    with connection.cursor(row_factory=class_row(BulkResend)) as cursor:
+        return cursor.execute(_GET, (bulk_id, application_id)).fetchone()
+
+
+def _write_audit_log(
+    connection: Connection[Any], actor: Actor, application_id: UUID, bulk: BulkResend
+) -> None:
     details: AuditDetails = {
         "resend": str(bulk.id),
         "count": bulk.found if bulk.is_count_exact else f">{bulk.found}",

@@ -1,4 +1,7 @@
-"""Deliveries that used up their ladder, newest first, with what became of them since; replay means resend."""
+"""Exhausted deliveries: those whose last try of the retry schedule failed, newest first, with their current state.
+
+The topic webhooks.dead lists them. To replay one means to resend its delivery.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,19 +23,19 @@ from shared.platform.kafka.records import Record
 from shared.platform.settings import KafkaSettings
 
 GONE = "gone"
-"""Instead of a status: PostgreSQL has dropped that month."""
-_LONGEST_URL = 500
-_TOLD_AGAIN_WITHIN = 500
-"""A repeat of a record comes soon after it: so many records are looked at for it."""
+"""Takes the place of the status if the delivery is past its retention and no longer in PostgreSQL."""
+_MAX_URL_LENGTH = 500
+_DUPLICATES_WITHIN = 500
+"""A duplicate of a record follows soon after it: within this many records."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExhaustedDelivery:
     delivery_id: UUID
     offset: int | None
-    """In webhooks.dead; None where nobody looked there."""
+    """The offset of its record in webhooks.dead, or None if the topic was not read."""
     at: datetime
-    """When its last try had failed."""
+    """When its last try failed."""
     application_id: UUID
     application: str | None
     merchant: str | None
@@ -40,27 +43,27 @@ class ExhaustedDelivery:
     url: str | None
     """Without its query string, which may hold a token."""
     status: str
-    """As it is now: a resend may have succeeded since. Or `gone`."""
+    """The current status, which a resend may have changed since, or GONE."""
     tries: int
     last_status_code: int | None
     last_failure: str | None
     last_answer: str | None
-    """What the receiver said last, as text without secrets; None where it said nothing."""
+    """The body of the last response, as text without secrets, or None if there was none."""
     resent_at: datetime | None
-    """When somebody last asked for a resend, or it was last resent."""
+    """When a resend was last requested or sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExhaustedPage:
     deliveries: Sequence[ExhaustedDelivery]
     next_before: int | None
-    """Where the next page begins; None: there is nothing older."""
+    """Pass it as `before` to get the next page; None if there is nothing older."""
 
 
-_LOOK = """
+_FETCH = """
 select d.id, d.application_id, a.name as application, m.name as merchant, d.event, d.url, d.status, d.tries,
        d.last_status_code, d.last_failure, d.updated_at, last.response_body as answer, ended.at as ended_at,
-       greatest(asked.at, resent.at) as resent_at
+       greatest(requested.at, resent.at) as resent_at
 from webhook_deliveries as d
 left join applications as a on a.id = d.application_id
 left join merchants as m on m.id = a.merchant_id
@@ -70,24 +73,24 @@ left join lateral (select at + make_interval(secs => duration_ms / 1000.0) as at
                    where delivery_id = d.id and step = 9) as ended on true
 left join lateral (select max(at) as at from webhook_tries
                    where delivery_id = d.id and step is null) as resent on true
-left join lateral (select max(created_at) as at from resend_requests where delivery_id = d.id) as asked on true
+left join lateral (select max(created_at) as at from resend_requests where delivery_id = d.id) as requested on true
 where d.id = any(%s::uuid[])"""
 
 
 def list_exhausted(
     connection: Connection[Any], settings: KafkaSettings, before: int | None, most: int
 ) -> ExhaustedPage:
-    """Each once, though it may have been told twice."""
+    """Return up to `most` exhausted deliveries before this offset, newest first, each once even if published twice."""
     with open_topic_reader(settings, WEBHOOKS_DEAD) as reader:
-        told = _told_before(reader, before)
+        seen = _seen_on_earlier_pages(reader, before)
         records = reader.read_newest(before, most)
         next_before = records[-1].offset if records and records[-1].offset > reader.first_offset else None
     listed: dict[UUID, tuple[int, DeliveryExhausted]] = {}
     for one in records:
         message = _message(one)
-        if message is not None and message.id not in told:
+        if message is not None and message.id not in seen:
             listed.setdefault(message.id, (one.offset, message))
-    known = _look(connection, list(listed))
+    known = _fetch(connection, list(listed))
     return ExhaustedPage(
         [
             replace(known[delivery], offset=offset, at=to_utc(message.at))
@@ -100,35 +103,35 @@ def list_exhausted(
 
 
 def get_exhausted(connection: Connection[Any], delivery_id: UUID) -> ExhaustedDelivery:
-    """From PostgreSQL alone."""
-    known = _look(connection, [delivery_id]).get(delivery_id)
+    """Return one exhausted delivery, from PostgreSQL alone. Raises DeliveryNotFoundError."""
+    known = _fetch(connection, [delivery_id]).get(delivery_id)
     if known is None:
         raise DeliveryNotFoundError(delivery_id)
     return known
 
 
-def _told_before(reader: TopicReader, before: int | None) -> set[UUID]:
-    """What the pages before this one may have listed."""
+def _seen_on_earlier_pages(reader: TopicReader, before: int | None) -> set[UUID]:
+    """Return the ids that the pages before this one may have listed."""
     if before is None:
         return set()
-    messages = map(_message, reader.read_from(before, before + _TOLD_AGAIN_WITHIN, _TOLD_AGAIN_WITHIN))
+    messages = map(_message, reader.read_from(before, before + _DUPLICATES_WITHIN, _DUPLICATES_WITHIN))
     return {message.id for message in messages if message is not None}
 
 
-def _message(found: Record) -> DeliveryExhausted | None:
-    """None: what lies there tells of no delivery."""
+def _message(record: Record) -> DeliveryExhausted | None:
+    """Return the message of a record, or None if it is no DeliveryExhausted."""
     try:
-        message = decode(found.value)
+        message = decode(record.value)
     except UnreadableMessageError:
         return None
     return message if isinstance(message, DeliveryExhausted) else None
 
 
-def _look(connection: Connection[Any], ids: Sequence[UUID]) -> dict[UUID, ExhaustedDelivery]:
+def _fetch(connection: Connection[Any], ids: Sequence[UUID]) -> dict[UUID, ExhaustedDelivery]:
     if not ids:
         return {}
     with connection.cursor(row_factory=dict_row) as cursor:
-        return {row["id"]: _exhausted(row) for row in cursor.execute(_LOOK, (list(ids),))}
+        return {row["id"]: _exhausted(row) for row in cursor.execute(_FETCH, (list(ids),))}
 
 
 def _exhausted(row: dict[str, Any]) -> ExhaustedDelivery:
@@ -140,7 +143,7 @@ def _exhausted(row: dict[str, Any]) -> ExhaustedDelivery:
         application=row["application"],
         merchant=row["merchant"],
         event=row["event"],
-        url=preview_line(without_query(row["url"]), _LONGEST_URL),
+        url=preview_line(without_query(row["url"]), _MAX_URL_LENGTH),
         status=row["status"],
         tries=row["tries"],
         last_status_code=row["last_status_code"],

@@ -1,4 +1,7 @@
-"""An operator pauses the webhooks of one application, and resumes them: what falls due meanwhile is parked."""
+"""Pauses and resumes the webhooks of an application, and checks whether they can be sent now.
+
+Deliveries that come due while an application is paused are set aside. The scheduler requeues them after the resume.
+"""
 
 from datetime import datetime
 from enum import StrEnum
@@ -17,21 +20,27 @@ _RESUME = "update applications set webhooks_paused_at = null where id = %s and w
 
 
 def pause_webhooks(connection: Connection[Any], application_id: UUID) -> bool:
-    """Whether this call paused them; False when they were paused before, since when they stay so."""
-    return bool(connection.execute(_PAUSE, (application_id,)).rowcount) or _was_before(
+    """Pause the webhooks of an application. Returns False, and changes nothing, if they were paused before.
+
+    Raises ApplicationNotFoundError.
+    """
+    return bool(connection.execute(_PAUSE, (application_id,)).rowcount) or _unchanged(
         connection, application_id
     )
 
 
 def resume_webhooks(connection: Connection[Any], application_id: UUID) -> bool:
-    """The scheduler puts back what was parked. Whether this call resumed them."""
-    return bool(connection.execute(_RESUME, (application_id,)).rowcount) or _was_before(
+    """Resume the webhooks of an application. Returns False if they were not paused.
+
+    Raises ApplicationNotFoundError.
+    """
+    return bool(connection.execute(_RESUME, (application_id,)).rowcount) or _unchanged(
         connection, application_id
     )
 
 
 def paused_since(cursor: Cursor[Any], application_id: UUID) -> datetime | None:
-    """None: they are not paused."""
+    """Return when the webhooks were paused, or None if they are not. Raises ApplicationNotFoundError."""
     row = cursor.execute(_SINCE, (application_id,)).fetchone()
     if row is None:
         raise ApplicationNotFoundError(application_id)
@@ -39,14 +48,15 @@ def paused_since(cursor: Cursor[Any], application_id: UUID) -> datetime | None:
     return since
 
 
-def _was_before(connection: Connection[Any], application_id: UUID) -> bool:
+def _unchanged(connection: Connection[Any], application_id: UUID) -> bool:
+    """Return False, or raise ApplicationNotFoundError if there is no such application."""
     if connection.execute(_SINCE, (application_id,)).fetchone() is None:
         raise ApplicationNotFoundError(application_id)
     return False
 
 
 class SendRefusal(StrEnum):
-    """Why nothing is sent now."""
+    """Why webhooks of an application cannot be sent now."""
 
     NO_URL = "no_url"
     PAUSED = "paused"
@@ -56,11 +66,13 @@ _TEXTS = {
     SendRefusal.NO_URL: "the application has no webhook URL; set one first",
     SendRefusal.PAUSED: "an operator has paused this application's webhooks",
 }
-_STANDING = "select webhook_url is not null, webhooks_paused_at is not null from applications where id = %s"
+_SENDING_STATE = (
+    "select webhook_url is not null, webhooks_paused_at is not null from applications where id = %s"
+)
 
 
 class SendingRefusedError(RefusedError):
-    """It cannot be sent now; the text says why."""
+    """Webhooks of this application cannot be sent now. The text says why."""
 
     def __init__(self, refusal: SendRefusal) -> None:
         super().__init__(_TEXTS[refusal])
@@ -68,7 +80,8 @@ class SendingRefusedError(RefusedError):
 
 
 def find_send_refusal(connection: Connection[Any], application_id: UUID) -> SendRefusal | None:
-    row = connection.execute(_STANDING, (application_id,)).fetchone()
+    """Return why webhooks cannot be sent now, or None if they can."""
+    row = connection.execute(_SENDING_STATE, (application_id,)).fetchone()
     has_url, is_paused = row or (False, False)
     if not has_url:
         return SendRefusal.NO_URL
@@ -76,6 +89,7 @@ def find_send_refusal(connection: Connection[Any], application_id: UUID) -> Send
 
 
 def check_can_send(connection: Connection[Any], application_id: UUID) -> None:
+    """Raise SendingRefusedError if webhooks of this application cannot be sent now."""
     refusal = find_send_refusal(connection, application_id)
     if refusal is not None:
         raise SendingRefusedError(refusal)

@@ -1,6 +1,6 @@
-"""Asks for a resend (§6.6): one more try at once, with the URL and the secret that the application has then.
+"""Requests resends (§6.6): one more try at once, with the URL and secret that the application has at that time.
 
-The wish goes through the outbox to webhooks.resend; the webhook service meets it once, whatever happens on the way.
+The request goes through the outbox to webhooks.resend. The webhook service sends it once, also after crashes.
 """
 
 from typing import Any
@@ -14,9 +14,9 @@ from shared.domain.topics import WEBHOOKS_RESEND
 from shared.platform.errors import RefusedError
 from shared.platform.tracing.spans import current_trace
 
-_OWNER = "select application_id from webhook_deliveries where id = %s"
-_WISH = "insert into resend_requests (id, delivery_id) values (%s, %s) on conflict (id) do nothing"
-_QUEUE = """
+_APPLICATION_ID = "select application_id from webhook_deliveries where id = %s"
+_REQUEST = "insert into resend_requests (id, delivery_id) values (%s, %s) on conflict (id) do nothing"
+_PUBLISH = """
 insert into outbox (topic, key, payload, trace)
 values (%(topic)s, %(delivery)s, resend_requested_message(%(resend)s, %(delivery)s, %(application)s), %(trace)s)"""
 
@@ -27,18 +27,21 @@ class DeliveryNotFoundError(RefusedError):
 
 
 def get_application_id(connection: Connection[Any], delivery_id: UUID) -> UUID:
-    """Whose delivery it is."""
-    row = connection.execute(_OWNER, (delivery_id,)).fetchone()
+    """Return the application of a delivery. Raises DeliveryNotFoundError."""
+    row = connection.execute(_APPLICATION_ID, (delivery_id,)).fetchone()
     if row is None:
         raise DeliveryNotFoundError(delivery_id)
     return UUID(str(row[0]))
 
 
 def request_resend(connection: Connection[Any], delivery_id: UUID, resend_id: UUID) -> bool:
-    """`resend_id` names the wish. Asking twice with one id sends once; the second time it returns False."""
+    """Request a resend. `resend_id` makes it idempotent: a second request with the same id returns False.
+
+    Raises DeliveryNotFoundError, or SendingRefusedError if nothing can be sent to the application now.
+    """
     application_id = get_application_id(connection, delivery_id)
     check_can_send(connection, application_id)
-    if connection.execute(_WISH, (resend_id, delivery_id)).rowcount == 0:
+    if connection.execute(_REQUEST, (resend_id, delivery_id)).rowcount == 0:
         return False
     values = {
         "topic": WEBHOOKS_RESEND.name,
@@ -47,12 +50,15 @@ def request_resend(connection: Connection[Any], delivery_id: UUID, resend_id: UU
         "application": application_id,
         "trace": current_trace(),
     }
-    connection.execute(_QUEUE, values)
+    connection.execute(_PUBLISH, values)
     return True
 
 
 def resend_exhausted(connection: Connection[Any], delivery_id: UUID, resend_id: UUID, actor: Actor) -> bool:
-    """`resend_id` names the wish. Asking twice with one id sends once; the second time it returns False."""
+    """Request a resend of a delivery whose tries are exhausted, and write it to the audit log.
+
+    Returns and raises the same as `request_resend`.
+    """
     if not request_resend(connection, delivery_id, resend_id):
         return False
     add_audit_entry(

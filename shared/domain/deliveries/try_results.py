@@ -1,4 +1,8 @@
-"""Why a try has no status code, and how much of an answer is kept. Pure."""
+"""Results of tries: failure reasons, classes of responses, and facets that combine them for filters. Pure.
+
+A facet is one number for the status, event and last response of a delivery. The SQL function delivery_facet computes
+the same number for a row, and an index finds the newest deliveries of each facet.
+"""
 
 from enum import StrEnum
 
@@ -6,41 +10,41 @@ from shared.domain.intents.states import EventType
 
 RESPONSE_BODY_LIMIT = 16 * 1024
 NO_URL = "no_url"
-"""Beside the failures of tries: a delivery that ended without one, for its application's URL was removed."""
+"""Stored like a TryFailure for a delivery that ended without a try because its application's URL was removed."""
+FACET_SQL = "delivery_facet(status, event, last_status_code, last_failure)"
+"""The expression of the index. Queries must use it exactly like this."""
 
 
 class TryFailure(StrEnum):
+    """Why a try has no status code."""
+
     DNS = "dns"
     REFUSED = "refused"
     UNREACHABLE = "unreachable"
-    """No connection, for another reason than a refusal: no route, or no socket left on our side."""
+    """No connection for another reason than a refusal: no route, or no socket left on our side."""
     TLS = "tls"
     TIMEOUT = "timeout"
     BROKEN_ANSWER = "broken_answer"
     BLOCKED_ADDRESS = "blocked_address"
 
 
-FACET_SQL = "delivery_facet(status, event, last_status_code, last_failure)"
-"""Written so everywhere, for the index has it so."""
-
-
 class ResponseClass(StrEnum):
-    """How the receiver answered last."""
+    """The class of the last response to a delivery."""
 
     NOT_TRIED = "not_tried"
     NOTHING = "nothing"
-    """There was no answer, or nothing to ask: no connection, no URL."""
+    """No response: the try failed, or there was no URL."""
     SUCCESS = "2xx"
     REDIRECT = "3xx"
     CLIENT_ERROR = "4xx"
     SERVER_ERROR = "5xx"
     OTHER = "other"
-    """A number that HTTP does not know."""
+    """A status code outside of the classes of HTTP."""
 
 
 STATUSES = ("pending", "succeeded", "failed")
 EVENTS = (EventType.SUCCEEDED, EventType.CANCELED)
-_ANSWERS = {
+_RESPONSE_NUMBERS = {
     ResponseClass.NOT_TRIED: 0,
     ResponseClass.NOTHING: 1,
     ResponseClass.SUCCESS: 2,
@@ -52,13 +56,13 @@ _ANSWERS = {
 
 
 def matching_facets(
-    status: str | None = None, event: str | None = None, answered: ResponseClass | None = None
+    status: str | None = None, event: str | None = None, response: ResponseClass | None = None
 ) -> list[int]:
-    """All facets that these have together; None stands for any."""
+    """Return all facets with this status, event and response; None matches any."""
     return [
         100 * (1 + STATUSES.index(one_status)) + 10 * (1 + EVENTS.index(EventType(one_event))) + number
         for one_status in ([status] if status else STATUSES)
         for one_event in ([event] if event else EVENTS)
-        for one_answer, number in _ANSWERS.items()
-        if answered in (None, one_answer)
+        for one_class, number in _RESPONSE_NUMBERS.items()
+        if response in (None, one_class)
     ]

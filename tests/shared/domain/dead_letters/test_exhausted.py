@@ -198,7 +198,7 @@ class TestResendingAll:
         for _ in range(2):
             with dead_letter_topic.database.transaction() as connection:
                 answers.append(resend_all_exhausted(connection, now - HOUR, now + HOUR, AMAL))
-        assert [[one.application for one in answer.begun] for answer in answers] == [["shop"], ["another"]]
+        assert [[one.application for one in answer.started] for answer in answers] == [["shop"], ["another"]]
         assert [answer.is_all for answer in answers] == [False, True]
 
     def test_none_has_failed(self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
@@ -212,7 +212,7 @@ class TestResendingAll:
         with dead_letter_topic.database.transaction() as connection:
             answer = resend_all_exhausted(connection, now - HOUR, now + HOUR, AMAL, wish)
         return (
-            [(one.bulk.found, one.application) for one in answer.begun],
+            [(one.bulk.found, one.application) for one in answer.started],
             [(one.application, one.why) for one in answer.refused],
         )
 
