@@ -1,4 +1,4 @@
-"""What one application's hanging endpoint does to the others: their slowest webhooks, with it and without it."""
+"""Isolation: the p99 latency of other applications' webhooks, with and without one application whose endpoint hangs."""
 
 from collections.abc import Iterable
 from statistics import median
@@ -12,16 +12,16 @@ from bench.world import World
 
 OTHERS = 5
 PER_S = 80
-"""Of all others together."""
+"""Events per second of all other applications together."""
 OVER_S = 25.0
-"""More than twice the limit of 10 s: the hanging endpoint is met, found to hang, and probed again."""
+"""More than twice the limit of 10 s, so the hanging endpoint is tried, found to hang, and tried again."""
 ARRIVED_S = 5.0
-"""By then the hanging one's events have arrived, and wait."""
+"""After that time the events of the hanging application have arrived, and wait."""
 HANGING = 5_000
 ROUNDS = 2
 WARM_UP = 50
 DUE_IN_S = 2.0
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 _TRIES = """
 select count(*) filter (where failure = 'timeout'), count(*)
@@ -35,22 +35,26 @@ def measure(world: World) -> Iterable[Figure]:
         for _ in range(ROUNDS):
             with webhook_installation(world) as installation:
                 without.append(_others_receipts(installation, endpoint, hanging=0))
-            # Anew: what hangs goes on for a day.
+            # A new installation each time: the retries of the hanging endpoint go on for a day.
             with webhook_installation(world) as installation:
                 beside.append(_others_receipts(installation, endpoint, hanging=HANGING))
     p99_without, p99_beside = [_p99_ms(one) for one in without], [_p99_ms(one) for one in beside]
     yield Figure(
         "noisy_neighbour_p99_ratio",
         ratio([_p99_ms(one, ARRIVED_S) for one in beside], [_p99_ms(one, ARRIVED_S) for one in without]),
-        f"others' time from event to receipt while {HANGING:,} events of one that hangs wait, over without",
+        f"others' p99 from event to receipt while {HANGING:,} events of a hanging endpoint wait, over without",
     )
     yield Figure(
         "noisy_arrival_p99_ratio",
         ratio(p99_beside, p99_without),
-        "the same, with the seconds in which these expire and arrive, all at one moment",
+        "the same, including the seconds in which these events expire and arrive, all at once",
     )
     yield Figure("others_p99_ms", median(p99_without), f"{OTHERS} applications with {PER_S} events a second")
-    yield Figure("others_p99_ms_beside_hanging", median(p99_beside), f"beside {HANGING:,} of one that hangs")
+    yield Figure(
+        "others_p99_ms_beside_hanging",
+        median(p99_beside),
+        f"the same, beside {HANGING:,} events of a hanging endpoint",
+    )
 
 
 def _p99_ms(receipts: Receipts, after_s: float = 0) -> float:
@@ -63,14 +67,14 @@ def _others_receipts(installation: WebhookInstallation, endpoint: Receiver, *, h
     count = int(PER_S * OVER_S)
     with installation.scheduler(), installation.webhooks():
         fill_due(installation.connection, "warm-up-", in_s=1, count=WARM_UP, applications=others)
-        endpoint.wait_for(WARM_UP, PATIENCE_S)
+        endpoint.wait_for(WARM_UP, TIMEOUT_S)
         endpoint.take()
         fill_due(
             installation.connection, "others-", in_s=DUE_IN_S, over_s=OVER_S, count=count, applications=others
         )
         if hanging:
             fill_due(installation.connection, "noisy-", in_s=DUE_IN_S, count=hanging, applications=[noisy])
-        endpoint.wait_for(count, OVER_S + PATIENCE_S)
+        endpoint.wait_for(count, OVER_S + TIMEOUT_S)
     receipts = endpoint.take()
     receipts.check_once_each(count)
     installation.check_recorded_once(others, WARM_UP + count)

@@ -1,4 +1,4 @@
-"""Mizan with webhooks, for measurements: a database, topics, applications with an address, and their services."""
+"""An installation with webhooks to measure: a database, topics, applications with a webhook URL, and the services."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -16,8 +16,8 @@ from shared.platform.encryption import SecretBox
 from shared.platform.outbound_url import WebhookUrl
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 
-_RECORDED_WITHIN_S = 30.0
-_LOOK_EVERY_S = 0.005
+_RECORD_TIMEOUT_S = 30.0
+_POLL_INTERVAL_S = 0.005
 
 _PENDING = "select from webhook_deliveries where next_due_at is not null limit 1"
 _RECORDED = """
@@ -38,7 +38,7 @@ class WebhookInstallation:
         self._key = Fernet.generate_key().decode()
 
     def application(self, endpoint: Receiver, *, is_silent: bool = False) -> UUID:
-        """One whose webhooks go there."""
+        """Create an application whose webhooks go to this receiver. Returns its id."""
         with self.connection.transaction():
             created = create_application(self.connection, SecretBox((self._key,)), NewApplication("bench"))
             url = endpoint.hook(str(created.id), created.webhook_secret, is_silent=is_silent)
@@ -48,26 +48,26 @@ class WebhookInstallation:
     def scheduler(self) -> AbstractContextManager[RunningService]:
         return self._world.service("services.scheduler", self._database, self.kafka)
 
-    def webhooks(self, *parts: str) -> AbstractContextManager[RunningService]:
-        """The service, or a process that plays these parts of it."""
+    def webhooks(self, *consumers: str) -> AbstractContextManager[RunningService]:
+        """Run the webhook service, with all consumers or only these."""
         environment = {"MIZAN_SECRET_KEYS": self._key, "WEBHOOK_ALLOW_PRIVATE": "true"}
         return self._world.service(
-            "services.webhooks", self._database, self.kafka, arguments=parts, environment=environment
+            "services.webhooks", self._database, self.kafka, arguments=consumers, environment=environment
         )
 
     def wait_recorded(self) -> float:
-        """When nothing is pending any more, as `time.time()`; to be called once all was received.
+        """Wait until no delivery is pending, and return when that was, as `time.time()`.
 
-        Looking is cheap, and begins when the measurement is all but over.
+        Call it once all webhooks were received. Its queries are cheap, and start when the measurement is almost over.
         """
-        deadline = monotonic() + _RECORDED_WITHIN_S
+        deadline = monotonic() + _RECORD_TIMEOUT_S
         while self.connection.execute(_PENDING).rowcount:
-            assert monotonic() < deadline, "not all that was received is recorded"
-            sleep(_LOOK_EVERY_S)
+            assert monotonic() < deadline, "not all received webhooks were recorded in time"
+            sleep(_POLL_INTERVAL_S)
         return time()
 
     def check_recorded_once(self, applications: list[UUID], count: int) -> None:
-        """These applications have so many deliveries; each succeeded, with one try that did."""
+        """Assert that these applications have so many deliveries, each succeeded, with one successful try."""
         recorded = self.row(_RECORDED, {"applications": applications})
         assert recorded == (count, count, count), f"{recorded} recorded, not {count}"
 
@@ -77,9 +77,9 @@ class WebhookInstallation:
 
 @contextmanager
 def webhook_installation(world: World) -> Iterator[WebhookInstallation]:
-    """On an empty database, without statistics."""
+    """Set up an installation on an empty database, without statistics."""
     database = world.empty_database()
     with psycopg.connect(database.url, autocommit=True) as connection:
-        # An empty table tempts the planner to read it all, also when it is no longer empty; for our looks only.
+        # The planner would scan the whole table, which was empty when it planned. Only for the queries of this module.
         connection.execute("set enable_seqscan = off")
         yield WebhookInstallation(world, connection, database)

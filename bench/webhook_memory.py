@@ -1,4 +1,4 @@
-"""The webhook worker's memory, with far more waiting for it than it can do at once."""
+"""Peak memory of the webhook service, with a backlog far bigger than what it works on at once."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,8 +11,8 @@ from bench.world import World
 
 WAITING = 100_000
 ENOUGH = 40_000
-"""Its peak is reached early, for it holds only so many at a time."""
-PATIENCE_S = 60.0
+"""The peak is reached early, because the service holds a limited number of deliveries at a time."""
+TIMEOUT_S = 60.0
 
 
 def measure(world: World) -> Iterable[Figure]:
@@ -20,19 +20,19 @@ def measure(world: World) -> Iterable[Figure]:
         application = installation.application(endpoint)
         fill_first_tries(installation, [application], WAITING)
         with installation.webhooks() as service:
-            endpoint.wait_for(ENOUGH, PATIENCE_S)
+            endpoint.wait_for(ENOUGH, TIMEOUT_S)
             peak_mb = _peak_mb(service.pid)
     yield Figure(
         "webhook_worker_memory_mb",
         peak_mb,
-        f"the webhook worker's, all that is resident, {WAITING:,} waiting",
+        f"peak resident memory of the webhook service, {WAITING:,} deliveries waiting",
     )
 
 
 def _peak_mb(pid: int) -> float:
-    """As the kernel saw it: sampling would miss a short peak."""
+    """Return the peak that the kernel recorded. Sampling would miss a short peak."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == "VmHWM":
             return round(int(value.split()[0]) / 1024, 1)
-    raise AssertionError(f"the kernel does not tell the peak of {pid}")
+    raise AssertionError(f"the kernel reports no peak memory for process {pid}")

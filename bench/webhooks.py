@@ -1,4 +1,4 @@
-"""One webhook worker, from a full webhooks.deliver until all is recorded, beside libcurl alone on the same machine."""
+"""Throughput of one webhook service, from a full webhooks.deliver to the last record, compared with libcurl alone."""
 
 from collections.abc import Iterable
 from statistics import median
@@ -14,9 +14,9 @@ COUNT = 20_000
 BARE_COUNT = 40_000
 OLDER = 1_000_000
 ROUNDS = 3
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
-# Of a few applications, spread over this month up to now, so that they share their tables with what is new.
+# Older deliveries of a few applications, spread over this month up to now, so that new ones share their tables.
 _FILL_OLDER = """
 with old as (
     select uuidv7((date_trunc('month', now()) - now()) * (1 - n::float8 / %(count)s)) as id, n
@@ -64,12 +64,12 @@ def bare_per_s(endpoint: Receiver) -> float:
 
 
 def _deliver(installation: WebhookInstallation, endpoint: Receiver) -> float:
-    """Webhooks a second, from the first receipt, so that the process's start does not count, to the last record."""
+    """Return webhooks per second, from the first receipt, so that start-up does not count, to the last record."""
     application = installation.application(endpoint)
     fill_first_tries(installation, [application], COUNT)
-    # With the slow lane beside it: what the worker takes for slow, when it falters itself, is delivered there.
+    # With the slow pipeline: when the service itself stalls, it may take the endpoint for slow and move tries there.
     with installation.webhooks("deliver", "slow"):
-        endpoint.wait_for(COUNT, PATIENCE_S)
+        endpoint.wait_for(COUNT, TIMEOUT_S)
         recorded_at = installation.wait_recorded()
     receipts = endpoint.take()
     receipts.check_once_each(COUNT)

@@ -1,4 +1,4 @@
-"""How soon a merchant hears of a change, at a moderate pace: from the event to its receipt."""
+"""Latency of webhooks at a moderate rate, from the event to its receipt."""
 
 from collections.abc import Iterable
 from statistics import median
@@ -12,7 +12,7 @@ from bench.world import World
 PER_S = 50
 OVER_S = 20.0
 WARM_UP = 50
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 def measure(world: World) -> Iterable[Figure]:
@@ -21,7 +21,7 @@ def measure(world: World) -> Iterable[Figure]:
         application = installation.application(endpoint)
         with installation.scheduler(), installation.webhooks():
             fill_due(installation.connection, "warm-up-", in_s=1, count=WARM_UP, applications=[application])
-            endpoint.wait_for(WARM_UP, PATIENCE_S)
+            endpoint.wait_for(WARM_UP, TIMEOUT_S)
             endpoint.take()
             fill_due(
                 installation.connection,
@@ -31,7 +31,7 @@ def measure(world: World) -> Iterable[Figure]:
                 count=count,
                 applications=[application],
             )
-            endpoint.wait_for(count, OVER_S + PATIENCE_S)
+            endpoint.wait_for(count, OVER_S + TIMEOUT_S)
             installation.wait_recorded()
         installation.check_recorded_once([application], WARM_UP + count)
         receipts = endpoint.take()

@@ -1,4 +1,4 @@
-"""The whole way of a webhook, from an intent's expiry to the record of its receipt: how many a second, at what cost."""
+"""Throughput and processor time of webhooks end to end, from the expiry of an intent to the record of the receipt."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ COUNT = 20_000
 WARM_UP = 500
 ROUNDS = 3
 DUE_IN_S = 4.0
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 _DUE_AT = (
     "select extract(epoch from min(expires_at))::float8 from payment_intents where starts_with(reference, %s)"
@@ -30,7 +30,7 @@ class Wave:
     seconds: float
     """From the moment all intents fell due until the last webhook was recorded."""
     cpu_s: dict[str, float]
-    """Used meanwhile, by program."""
+    """Processor time used meanwhile, by program."""
 
 
 def measure(world: World) -> Iterable[Figure]:
@@ -56,11 +56,13 @@ def measure(world: World) -> Iterable[Figure]:
     yield Figure(
         "webhook_cpu_ms_per_1000",
         1e6 * median(sum(wave.cpu_s.values()) for wave in waves) / COUNT,
-        "processor time of all programs but the receiver, for 1,000 of these",
+        "processor time of all programs but the receiver, per 1,000 webhooks",
     )
     for program in programs:
         cpu_s = median(wave.cpu_s[program] for wave in waves)
-        yield Figure(f"webhook_cpu_us_{program}", 1e6 * cpu_s / COUNT, f"of it, {program}'s, for each")
+        yield Figure(
+            f"webhook_cpu_us_{program}", 1e6 * cpu_s / COUNT, f"{program}'s share of it, per webhook"
+        )
 
 
 def _wave(
@@ -75,7 +77,7 @@ def _wave(
     (due_at,) = installation.row(_DUE_AT, (prefix,))
     sleep(due_at - time())
     before = cpu_seconds(programs)
-    endpoint.wait_for(count, PATIENCE_S)
+    endpoint.wait_for(count, TIMEOUT_S)
     recorded_at = installation.wait_recorded()
     after = cpu_seconds(programs)
     endpoint.take().check_once_each(count)
