@@ -17,7 +17,7 @@ from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.debian_packages import skip_without
 from tests.page_client import PageClient
-from tests.webhooks.receivers import Receiver, answer_of, sender
+from tests.webhooks.receivers import Receiver, open_client, send_one
 
 _RAW = re.compile(r"<pre[^>]*aria-labelledby=\"([\w-]+)\"[^>]*>(.*?)</pre>", re.DOTALL)
 
@@ -200,13 +200,13 @@ def test_the_request_is_shown_as_it_is_sent(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     """Against what the webhook service's sender really puts on the line."""
-    with Receiver() as receiver, sender() as sending:
+    with Receiver() as receiver, open_client() as sending:
         pages.run("update applications set webhook_url = %s", receiver.url)
         delivery = deliveries.make("pending", None, tries=0)
         pages.run("update webhook_deliveries set url = %s", receiver.url)
         raw = show(viewer, pages, delivery)
         shown = dict(line.split(": ", 1) for line in raw["headers-title"].splitlines())
-        answer_of(sending, receiver.url, raw["body-title"].encode(), shown["Service-Signature"])
+        send_one(sending, receiver.url, raw["body-title"].encode(), shown["Service-Signature"])
         (request,) = receiver.requests
     assert {name.lower(): value for name, value in shown.items()} == dict(request.headers)
     assert request.body.decode() == raw["body-title"]

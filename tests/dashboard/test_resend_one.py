@@ -130,7 +130,7 @@ def test_through_kafka_to_the_endpoint_and_back_to_the_page(
     delivery = deliveries.make("failed", 500, tries=1)
     deliveries.add_try(delivery, 1, 500)
     address = address_of(pages, delivery)
-    with Receiver(Reply(200)) as receiver, Webhooks(pages.settings).whole():
+    with Receiver(Reply(200)) as receiver, Webhooks(pages.settings).running_with_relay():
         pages.run("update applications set webhook_url = %s", receiver.url)
         developer.open(address)
         developer.post(f"{address}/resend")

@@ -68,7 +68,7 @@ def test_it_is_a_delivery_like_any_other_but_marked(pages: DashboardWorld, role:
 def test_it_reaches_the_merchants_server_signed_and_is_tried_again(world: DashboardWorld) -> None:
     settings = replace(world.settings.webhooks, retry_delays=(0.1,) * 8)
     world.settings = replace(world.settings, webhooks=settings)
-    with Receiver() as receiver, world.serve(), Webhooks(world.settings).whole():
+    with Receiver() as receiver, world.serve(), Webhooks(world.settings).running_with_relay():
         codes = iter([500, 204])
         receiver.answer = lambda _: Reply(next(codes), b"")
         person = world.person(Role.DEVELOPER)

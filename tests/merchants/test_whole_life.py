@@ -87,7 +87,7 @@ def test_life_of_orders(
     assert [
         business.buy(PAID_ORDER) for business in businesses
     ] == paid  # a second click finds the same intent
-    with webhooks.whole():
+    with webhooks.running_with_relay():
         for uuid in paid:
             move_intent(database, uuid, IntentTrigger.PAYMENT_CONFIRMED)
         for uuid in late:

@@ -11,7 +11,7 @@ from services.webhooks.intake import create_deliveries
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from tests.mizan.conftest import KEY, Mizan
-from tests.webhooks.merchants import Merchant, told_events
+from tests.webhooks.merchants import Merchant, webhook_events
 
 
 def log_of(database: Database) -> list[tuple[str, dict[str, Any]]]:
@@ -84,12 +84,12 @@ def test_what_is_refused_is_not_noted(mizan: Mizan, database: Database, applicat
 
 def test_a_resend_is_noted(run: Mizan, database: Database) -> None:
     merchant = Merchant(database, SecretBox((KEY,)), "https://shop.example/hooks")
-    happened = merchant.happens()
+    delivery_id = merchant.create_event()
     with database.cursor() as cursor:
-        create_deliveries(cursor, told_events(database))
+        create_deliveries(cursor, webhook_events(database))
     assert run("resend", str(uuid4())).exit_code == 1
-    assert run("resend", str(happened)).exit_code == 0
-    assert log_of(database) == [("delivery_resent", {"delivery": str(happened)})]
+    assert run("resend", str(delivery_id)).exit_code == 0
+    assert log_of(database) == [("delivery_resent", {"delivery": str(delivery_id)})]
 
 
 def test_an_operator_without_a_name_is_no_trouble(

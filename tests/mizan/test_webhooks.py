@@ -9,7 +9,7 @@ from shared.domain.messages import ResendRequested, decode
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from tests.mizan.conftest import KEY, Mizan
-from tests.webhooks.merchants import Merchant, told_events
+from tests.webhooks.merchants import Merchant, webhook_events
 
 
 @pytest.fixture
@@ -36,32 +36,32 @@ def test_webhooks_are_paused_and_resumed(run: Mizan, database: Database, merchan
 
 
 def test_a_delivery_is_asked_for_again(run: Mizan, database: Database, merchant: Merchant) -> None:
-    happened = _delivered(database, merchant)
-    assert run("resend", str(happened)).exit_code == 0
+    delivery_id = _delivered(database, merchant)
+    assert run("resend", str(delivery_id)).exit_code == 0
     with database.cursor() as cursor:
         wishes = cursor.execute("select key, payload from outbox where topic = 'webhooks.resend'").fetchall()
     ((key, payload),) = wishes
     wish = decode(payload.encode())
     assert isinstance(wish, ResendRequested)
-    assert (key, wish.delivery_id, wish.application_id) == (str(happened), happened, merchant.id)
+    assert (key, wish.delivery_id, wish.application_id) == (str(delivery_id), delivery_id, merchant.id)
 
 
 def test_why_a_delivery_cannot_be_resent_is_one_clear_line(
     run: Mizan, database: Database, merchant: Merchant
 ) -> None:
-    happened = _delivered(database, merchant)
+    delivery_id = _delivered(database, merchant)
     assert "no delivery" in run("resend", str(uuid4())).stderr
     assert "must be a delivery's id" in run("resend", "nonsense").stderr
     run("app", "pause-webhooks", str(merchant.id))
-    assert "paused" in run("resend", str(happened)).stderr
+    assert "paused" in run("resend", str(delivery_id)).stderr
     merchant.set_url(None)
-    answer = run("resend", str(happened))
+    answer = run("resend", str(delivery_id))
     assert answer.exit_code == 1
     assert "no webhook URL" in answer.stderr
 
 
 def _delivered(database: Database, merchant: Merchant) -> UUID:
-    happened = merchant.happens()
+    delivery_id = merchant.create_event()
     with database.cursor() as cursor:
-        create_deliveries(cursor, told_events(database))
-    return happened
+        create_deliveries(cursor, webhook_events(database))
+    return delivery_id

@@ -20,7 +20,7 @@ from tests.api.conftest import PATH, credentials_of
 from tests.checkout.customer import Customer
 from tests.checkout.world import CheckoutWorld
 from tests.webhooks.conftest import ONE_RETRY, Webhooks
-from tests.webhooks.merchants import told_events
+from tests.webhooks.merchants import webhook_events
 from tests.webhooks.receivers import Receiver
 
 
@@ -79,12 +79,12 @@ class TracedWorld:
         """All intents that are due expire, and their events are taken in, with nothing put into Kafka."""
         IntentExpiry(self.database).run_once()
         with self.database.cursor() as cursor:
-            return create_deliveries(cursor, told_events(self.database))
+            return create_deliveries(cursor, webhook_events(self.database))
 
     @contextmanager
     def webhooks(self) -> Iterator[None]:
         """The relay, and the parts of the webhook service for a try, a retry and a resend."""
-        with Webhooks(self.checkout.settings).whole(*ONE_RETRY, "resend"):
+        with Webhooks(self.checkout.settings).running_with_relay(*ONE_RETRY, "resend"):
             yield
 
     @contextmanager

@@ -39,7 +39,7 @@ class Webhooks:
         webhooks = replace(self.settings.webhooks, retry_delays=delays)
         return Webhooks(replace(self.settings, webhooks=webhooks))
 
-    def put(self, records: Sequence[OutgoingRecord]) -> None:
+    def publish(self, records: Sequence[OutgoingRecord]) -> None:
         """Into Kafka, by hand."""
         producer = ConfirmingProducer(self.settings.kafka, "test")
         producer.send(records, on_wait=raise_after(30))
@@ -66,16 +66,16 @@ class Webhooks:
             database.close()
 
     @contextmanager
-    def relayed(self) -> Iterator[None]:
+    def running_relay(self) -> Iterator[None]:
         stop = Event()
         relay = OutboxRelay(self.settings.database, ConfirmingProducer(self.settings.kafka, "relay"), stop)
         with running_jobs(relay, stop=stop):
             yield
 
     @contextmanager
-    def whole(self, *roles: str, response_limit_s: float = 10.0) -> Iterator[None]:
+    def running_with_relay(self, *roles: str, response_limit_s: float = 10.0) -> Iterator[None]:
         """Run the relay and these parts, or all of them."""
-        with self.relayed(), self.running(*roles, response_limit_s=response_limit_s):
+        with self.running_relay(), self.running(*roles, response_limit_s=response_limit_s):
             yield
 
 

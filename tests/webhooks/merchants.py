@@ -78,7 +78,7 @@ class Merchant:
     def id(self) -> UUID:
         return self.application.id
 
-    def happens(self, trigger: IntentTrigger = IntentTrigger.PAYMENT_CONFIRMED) -> UUID:
+    def create_event(self, trigger: IntentTrigger = IntentTrigger.PAYMENT_CONFIRMED) -> UUID:
         """An intent is made and changes; returns the id of that change, which is its delivery's too."""
         new = NewIntent(self.id, f"order-{next(_orders)}", 1_000, "LYD")
         with self._database.transaction() as connection:
@@ -90,7 +90,7 @@ class Merchant:
         assert row is not None
         return UUID(str(row[0]))
 
-    def happens_often(self, count: int) -> None:
+    def create_events(self, count: int) -> None:
         """So many intents expire at once."""
         with self._database.transaction() as connection:
             connection.execute(_FALL_DUE, (self.id, count))
@@ -161,7 +161,7 @@ def ids_in(receiver: Receiver) -> list[UUID]:
     return [UUID(json.loads(request.body)["id"]) for request in receiver.requests]
 
 
-def told_events(database: Database) -> list[IntentEvent]:
+def webhook_events(database: Database) -> list[IntentEvent]:
     """Those in the outbox that merchants are told of, in the order of their ids."""
     with database.transaction() as connection:
         rows = connection.execute("select payload from outbox").fetchall()

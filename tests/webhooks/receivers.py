@@ -281,7 +281,7 @@ def listen(address: str = "127.0.0.1", port: int = 0) -> socket.socket:
 
 
 @contextmanager
-def sender(
+def open_client(
     *,
     allow_private: bool = True,
     limit_s: float = 5.0,
@@ -298,24 +298,24 @@ def sender(
 
 
 def collect(
-    sending: WebhookClient[object], number: int, within: float = 20.0
+    client: WebhookClient[object], number: int, within: float = 20.0
 ) -> list[tuple[object, TryResult]]:
     """So many answers, as they come."""
     deadline = monotonic() + within
     answers: list[tuple[object, TryResult]] = []
     while len(answers) < number:
         assert monotonic() < deadline, f"{len(answers)} of {number} answers within {within:g} s"
-        answers += sending.poll(0.5)
+        answers += client.poll(0.5)
     return answers
 
 
-def answer_of(
-    sending: WebhookClient[object], url: str, body: bytes = b"{}", signature: str = "0" * 64
+def send_one(
+    client: WebhookClient[object], url: str, body: bytes = b"{}", signature: str = "0" * 64
 ) -> TryResult:
     """The one answer to one post."""
-    sending.start(url, WebhookRequest(url, body, signature))
-    ((ticket, answer),) = collect(sending, 1)
-    assert ticket == url
-    assert sending.in_flight == 0
-    assert sending.poll(0) == []
+    client.start(url, WebhookRequest(url, body, signature))
+    ((tag, answer),) = collect(client, 1)
+    assert tag == url
+    assert client.in_flight == 0
+    assert client.poll(0) == []
     return answer

@@ -19,10 +19,10 @@ from tests.webhooks.receivers import (
     Receiver,
     Reply,
     ScriptedReceiver,
-    answer_of,
     collect,
     listen,
-    sender,
+    open_client,
+    send_one,
 )
 
 # PORT is where somebody listens on loopback, in vain.
@@ -205,8 +205,8 @@ def never(host: str, _port: int) -> list[str]:
 
 @pytest.mark.parametrize("url", HOSTILE + CONTROL)
 def test_a_hostile_url_gets_no_further_than_the_check(url: str, trap: socket.socket) -> None:
-    with sender(allow_private=False, resolve_host=never) as sending:
-        answer = answer_of(sending, url.replace("PORT", str(port_of(trap))))
+    with open_client(allow_private=False, resolve_host=never) as client:
+        answer = send_one(client, url.replace("PORT", str(port_of(trap))))
     assert (answer.status_code, answer.failure) == (None, TryFailure.BLOCKED_ADDRESS)
     assert (answer.duration_ms, answer.body) == (0, b"")
 
@@ -237,17 +237,17 @@ PRIVATE_ADDRESSES = [
 @pytest.mark.parametrize("address", PRIVATE_ADDRESSES)
 def test_a_name_that_means_a_private_address_is_not_connected_to(address: str, trap: socket.socket) -> None:
     """127.0.0.1.nip.io and its like: the URL tells nothing."""
-    with sender(allow_private=False, limit_s=2, resolve_host=lambda _host, _port: [address]) as sending:
-        answer = answer_of(sending, f"https://shop.example:{port_of(trap)}/")
+    with open_client(allow_private=False, limit_s=2, resolve_host=lambda _host, _port: [address]) as client:
+        answer = send_one(client, f"https://shop.example:{port_of(trap)}/")
     assert answer.failure == TryFailure.BLOCKED_ADDRESS
     assert answer.duration_ms < 1500
 
 
 def test_all_private_addresses_of_a_name_are_refused(trap: socket.socket) -> None:
-    with sender(
+    with open_client(
         allow_private=False, limit_s=5, resolve_host=lambda _host, _port: PRIVATE_ADDRESSES
-    ) as sending:
-        answer = answer_of(sending, f"https://shop.example:{port_of(trap)}/")
+    ) as client:
+        answer = send_one(client, f"https://shop.example:{port_of(trap)}/")
     assert answer.failure == TryFailure.BLOCKED_ADDRESS
 
 
@@ -258,8 +258,8 @@ def test_the_socket_is_guarded_even_if_the_check_of_the_url_were_not(
 ) -> None:
     """http is not even spoken."""
     monkeypatch.setattr("services.webhooks.http.dns.check_webhook_url", lambda url, **_: url)
-    with sender(allow_private=False, limit_s=2) as sending:
-        answer = answer_of(sending, spelling.format(host, port_of(trap)))
+    with open_client(allow_private=False, limit_s=2) as client:
+        answer = send_one(client, spelling.format(host, port_of(trap)))
     assert answer.failure == (
         TryFailure.BLOCKED_ADDRESS if spelling.startswith("https") else TryFailure.BROKEN_ANSWER
     )
@@ -307,11 +307,11 @@ class TestWithAPublicReceiver:
     ) -> None:
         """A name means something public when it is looked at first, and something private later."""
         meanings = iter([["127.0.0.2"], ["127.0.0.1"], ["127.0.0.2"]])
-        with sender(
+        with open_client(
             allow_private=False, ca_file=authority.ca_file, resolve_host=lambda _host, _port: next(meanings)
-        ) as sending:
+        ) as client:
             url = f"https://shop.example:{public.port}/"
-            answers = [answer_of(sending, url) for _ in range(3)]
+            answers = [send_one(client, url) for _ in range(3)]
         assert [answer.failure or answer.status_code for answer in answers] == [
             200,
             TryFailure.BLOCKED_ADDRESS,
@@ -324,20 +324,20 @@ class TestWithAPublicReceiver:
     def test_of_a_public_and_a_private_address_the_public_one_is_used(
         self, authority: Authority, public: ScriptedReceiver, private: socket.socket, addresses: list[str]
     ) -> None:
-        with sender(
+        with open_client(
             allow_private=False, ca_file=authority.ca_file, resolve_host=lambda _host, _port: addresses
-        ) as sending:
-            assert answer_of(sending, f"https://shop.example:{public.port}/").status_code == 200
+        ) as client:
+            assert send_one(client, f"https://shop.example:{public.port}/").status_code == 200
 
     def test_if_the_public_one_refuses_the_private_one_is_to_blame(self, authority: Authority) -> None:
         with listen("127.0.0.1") as listening:
             listening.setblocking(False)
-            with sender(
+            with open_client(
                 allow_private=False,
                 ca_file=authority.ca_file,
                 resolve_host=lambda _host, _port: ["127.0.0.2", "127.0.0.1"],
-            ) as sending:
-                answer = answer_of(sending, f"https://shop.example:{port_of(listening)}/")
+            ) as client:
+                answer = send_one(client, f"https://shop.example:{port_of(listening)}/")
             with pytest.raises(BlockingIOError):
                 listening.accept()
         assert answer.failure == TryFailure.BLOCKED_ADDRESS
@@ -349,13 +349,13 @@ class TestWithAPublicReceiver:
             ScriptedReceiver(
                 lambda peer: peer.say(b"not TLS"), address="127.0.0.2", reads_requests=False
             ) as receiver,
-            sender(
+            open_client(
                 allow_private=False,
                 ca_file=authority.ca_file,
                 resolve_host=lambda _host, _port: ["127.0.0.1", "127.0.0.2"],
-            ) as sending,
+            ) as client,
         ):
-            assert answer_of(sending, f"https://shop.example:{receiver.port}/").failure == TryFailure.TLS
+            assert send_one(client, f"https://shop.example:{receiver.port}/").failure == TryFailure.TLS
 
     def test_a_refusal_is_forgotten_with_its_post(
         self, authority: Authority, public: ScriptedReceiver, private: socket.socket
@@ -367,9 +367,9 @@ class TestWithAPublicReceiver:
 
         with listen("127.0.0.2") as closed:
             unused = port_of(closed)
-        with sender(allow_private=False, ca_file=authority.ca_file, resolve_host=meaning) as sending:
+        with open_client(allow_private=False, ca_file=authority.ca_file, resolve_host=meaning) as client:
             outcomes = [
-                answer_of(sending, url).failure
+                send_one(client, url).failure
                 for url in (
                     f"https://private.example:{public.port}/",
                     f"https://shop.example:{unused}/",
@@ -389,13 +389,13 @@ class TestWithAPublicReceiver:
                 tls=authority.receiver("shop.example"),
                 address="127.0.0.2",
             ) as receiver,
-            sender(
+            open_client(
                 allow_private=False,
                 ca_file=authority.ca_file,
                 resolve_host=lambda _host, _port: ["127.0.0.2"],
-            ) as sending,
+            ) as client,
         ):
-            assert answer_of(sending, f"https://shop.example:{receiver.port}/").status_code == 302
+            assert send_one(client, f"https://shop.example:{receiver.port}/").status_code == 302
 
 
 class TestNames:
@@ -406,12 +406,12 @@ class TestNames:
             looked_up.append(f"{host}:{port}")
             return ["127.0.0.1"]
 
-        with sender(resolve_host=counting) as sending:
+        with open_client(resolve_host=counting) as client:
             url = f"http://shop.example:{receiver.port}"
             for number in range(100):
-                sending.start(number, WebhookRequest(f"{url}/{number % 3}", b"{}", "0"))
-            assert {answer.status_code for _, answer in collect(sending, 100)} == {200}
-            assert answer_of(sending, f"http://SHOP.example:{receiver.port}/").status_code == 200
+                client.start(number, WebhookRequest(f"{url}/{number % 3}", b"{}", "0"))
+            assert {answer.status_code for _, answer in collect(client, 100)} == {200}
+            assert send_one(client, f"http://SHOP.example:{receiver.port}/").status_code == 200
         assert looked_up == [f"shop.example:{receiver.port}"]
         assert {request.headers["host"].lower() for request in receiver.requests} == set(looked_up)
 
@@ -419,14 +419,14 @@ class TestNames:
         monkeypatch.setattr("services.webhooks.http.dns._ADDRESSES_VALID_S", 0.0)
         addresses = iter([["127.0.0.1"], ["127.0.0.2"], ["127.0.0.1"]])
         receiver.answer = Reply(closes=True)
-        with sender(resolve_host=lambda _host, _port: next(addresses)) as sending:
+        with open_client(resolve_host=lambda _host, _port: next(addresses)) as client:
             url = f"http://shop.example:{receiver.port}/"
-            outcomes = [answer_of(sending, url) for _ in range(3)]
+            outcomes = [send_one(client, url) for _ in range(3)]
         assert [answer.failure or answer.status_code for answer in outcomes] == [200, TryFailure.REFUSED, 200]
 
     def test_the_second_address_is_tried_when_the_first_refuses(self, receiver: Receiver) -> None:
-        with sender(resolve_host=lambda _host, _port: ["127.0.0.2", "127.0.0.1"]) as sending:
-            assert answer_of(sending, f"http://shop.example:{receiver.port}/").status_code == 200
+        with open_client(resolve_host=lambda _host, _port: ["127.0.0.2", "127.0.0.1"]) as client:
+            assert send_one(client, f"http://shop.example:{receiver.port}/").status_code == 200
 
     def test_a_name_that_hangs_holds_up_nobody_else(self, receiver: Receiver) -> None:
         """libcurl's own resolver would stop at the tenth request to it. Its time counts towards the limit."""
@@ -437,20 +437,20 @@ class TestNames:
                 end.wait(20)
             return ["127.0.0.1"]
 
-        with sender(limit_s=0.5, resolve_host=look_up_but) as sending:
+        with open_client(limit_s=0.5, resolve_host=look_up_but) as client:
             for number in range(40):
-                sending.start(
+                client.start(
                     "hangs",
                     WebhookRequest(
                         f"http://hangs{number % 20}.example:{receiver.port}/", b"{}", "0", f"{number % 20}"
                     ),
                 )
-            sending.start("good", WebhookRequest(f"http://shop.example:{receiver.port}/", b"{}", "0"))
-            ((ticket, good),) = sending.poll(5)
-            assert (ticket, good.status_code) == ("good", 200)
+            client.start("good", WebhookRequest(f"http://shop.example:{receiver.port}/", b"{}", "0"))
+            ((tag, good),) = client.poll(5)
+            assert (tag, good.status_code) == ("good", 200)
             answers: list[TryResult] = []
             while len(answers) < 40:
-                answers += [answer for _, answer in sending.poll(5)]
+                answers += [answer for _, answer in client.poll(5)]
             end.set()
         assert {answer.failure for answer in answers} == {TryFailure.TIMEOUT}
         assert all(490 <= answer.duration_ms < 900 for answer in answers)
@@ -462,12 +462,12 @@ class TestNames:
             Event().wait(0.4)
             return ["127.0.0.1"]
 
-        with sender(limit_s=0.6, resolve_host=slow) as sending:
-            answer = answer_of(sending, f"http://shop.example:{receiver.port}/")
+        with open_client(limit_s=0.6, resolve_host=slow) as client:
+            answer = send_one(client, f"http://shop.example:{receiver.port}/")
             assert answer.failure == TryFailure.TIMEOUT
             assert 590 <= answer.duration_ms < 900
             receiver.answer = Reply(delay_s=0.4)
-            again = answer_of(sending, f"http://shop.example:{receiver.port}/")
+            again = send_one(client, f"http://shop.example:{receiver.port}/")
             assert again.status_code == 200  # the whole limit is its own again
 
     def test_the_real_lookup(self) -> None:
@@ -480,26 +480,26 @@ class TestNames:
         meanings = iter([["127.0.0.2"], ["127.0.0.1"]])
         receiver.answer = Reply(closes=True)
         url = f"http://shop.example:{receiver.port}/"
-        with sender(resolve_host=lambda _host, _port: next(meanings)) as sending:
+        with open_client(resolve_host=lambda _host, _port: next(meanings)) as client:
             monkeypatch.setattr("services.webhooks.http.dns._ADDRESSES_VALID_S", 0.0)
-            for ticket in range(2):
-                sending.start(ticket, WebhookRequest(url, b"{}", "0"))
-            eventually(lambda: sending._resolver._ended)
-            sending._finish_lookups()
-            assert sending.abandon(lambda _: True) == [0, 1]
+            for tag in range(2):
+                client.start(tag, WebhookRequest(url, b"{}", "0"))
+            eventually(lambda: client._resolver._ended)
+            client._finish_lookups()
+            assert client.abandon(lambda _: True) == [0, 1]
             monkeypatch.undo()
-            assert answer_of(sending, url).status_code == 200
-            for ticket in range(2):
-                sending.start(ticket, WebhookRequest(receiver.url, b"{}", "0"))
-            assert {answer.status_code for _, answer in collect(sending, 2)} == {200}
-            assert answer_of(sending, url).status_code == 200
+            assert send_one(client, url).status_code == 200
+            for tag in range(2):
+                client.start(tag, WebhookRequest(receiver.url, b"{}", "0"))
+            assert {answer.status_code for _, answer in collect(client, 2)} == {200}
+            assert send_one(client, url).status_code == 200
 
     @pytest.mark.parametrize(
         "host", ["127.0.0.1", "127.0.0.1.", "127.1", "2130706433", "0x7f.0.0.1", "[::ffff:127.0.0.1]"]
     )
     def test_an_address_is_not_looked_up_however_it_is_spelled(self, receiver: Receiver, host: str) -> None:
-        with sender(resolve_host=never) as sending:
-            assert answer_of(sending, f"http://{host}:{receiver.port}/").status_code == 200
+        with open_client(resolve_host=never) as client:
+            assert send_one(client, f"http://{host}:{receiver.port}/").status_code == 200
 
     def test_without_a_port_it_is_that_of_the_scheme(self) -> None:
         looked_up: list[tuple[str, int]] = []
@@ -508,14 +508,14 @@ class TestNames:
             looked_up.append((host, port))
             return []
 
-        with sender(resolve_host=nobody) as sending:
+        with open_client(resolve_host=nobody) as client:
             for url in (
                 "https://Shop.Example",
                 "http://shop.example/x",
                 "https://shop.example:/",
                 "https://shop.example./",
             ):
-                assert answer_of(sending, url).failure == TryFailure.DNS
+                assert send_one(client, url).failure == TryFailure.DNS
         assert looked_up == [
             ("shop.example", 443),
             ("shop.example", 80),
@@ -527,9 +527,9 @@ class TestNames:
         def no_thread(_self: Thread) -> None:
             raise RuntimeError("can't start new thread")
 
-        with sender(resolve_host=never) as sending:
+        with open_client(resolve_host=never) as client:
             monkeypatch.setattr(Thread, "start", no_thread)
-            assert answer_of(sending, "http://shop.example/").failure == TryFailure.DNS
+            assert send_one(client, "http://shop.example/").failure == TryFailure.DNS
 
     def test_one_application_with_many_silent_names_stops_nobody_elses(self, receiver: Receiver) -> None:
         silence = Event()
@@ -540,23 +540,23 @@ class TestNames:
                 return []
             return ["127.0.0.1"]
 
-        with sender(resolve_host=mostly_silent, limit_s=2.0) as sending:
+        with open_client(resolve_host=mostly_silent, limit_s=2.0) as client:
             for number in range(200):
-                sending.start(number, WebhookRequest(f"http://dead{number}.example/", b"{}", "0", "one"))
-            sending.start(
+                client.start(number, WebhookRequest(f"http://dead{number}.example/", b"{}", "0", "one"))
+            client.start(
                 "good", WebhookRequest(f"http://good.example:{receiver.port}/", b"{}", "0", "another")
             )
-            ((ticket, answer),) = collect(sending, 1)
+            ((tag, answer),) = collect(client, 1)
             silence.set()
-        assert (ticket, answer.status_code) == ("good", 200)
+        assert (tag, answer.status_code) == ("good", 200)
 
     def test_more_names_than_threads_are_looked_up_one_after_another(
         self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("services.webhooks.http.dns._MAX_LOOKUPS", 2)
-        with sender(resolve_host=lambda _host, _port: ["127.0.0.1"]) as sending:
+        with open_client(resolve_host=lambda _host, _port: ["127.0.0.1"]) as client:
             for number in range(20):
-                sending.start(
+                client.start(
                     number, WebhookRequest(f"http://shop{number}.example:{receiver.port}/", b"{}", "0")
                 )
-            assert {answer.status_code for _, answer in collect(sending, 20)} == {200}
+            assert {answer.status_code for _, answer in collect(client, 20)} == {200}

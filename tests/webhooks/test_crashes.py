@@ -37,7 +37,7 @@ from tests.servers import ServiceProcess
 from tests.topics import TopicReader, delete_topic
 from tests.waiting import eventually
 from tests.webhooks.conftest import DELAYS, FIRST_TRY, ONE_RETRY, TWO_RETRIES, MakeMerchant, Webhooks
-from tests.webhooks.merchants import Merchant, ids_in, told_events
+from tests.webhooks.merchants import Merchant, ids_in, webhook_events
 from tests.webhooks.receivers import Receiver, Reply
 
 LONG = (60.0,) * 8
@@ -84,8 +84,8 @@ class TestKilledAtAnyMoment:
             return Reply(500 if refused[body] <= body[10] % 3 else 200, delay_s=random.uniform(0, 0.05))
 
         receiver.answer = answer
-        happened = [merchant.happens() for _ in range(400)]
-        with webhooks.relayed():
+        delivery_ids = [merchant.create_event() for _ in range(400)]
+        with webhooks.running_relay():
             for _ in range(3):
                 enough = len(receiver.requests) + random.randint(50, 150)
                 process = start_process()
@@ -94,8 +94,8 @@ class TestKilledAtAnyMoment:
                 process.wait()
             start_process()
             eventually(lambda: merchant.statuses() == {"succeeded": 400}, 90)
-        assert set(ids_in(receiver)) == set(happened)
-        for one in happened:
+        assert set(ids_in(receiver)) == set(delivery_ids)
+        for one in delivery_ids:
             numbers = [made.number for made in merchant.tries(one)]
             steps = [made.step for made in merchant.tries(one)]
             assert numbers == steps == list(range(1, len(numbers) + 1))
@@ -104,47 +104,47 @@ class TestKilledAtAnyMoment:
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
         """Intake made the row and died; the event comes again."""
-        happened = merchant.happens()
+        delivery_id = merchant.create_event()
         with database.cursor() as cursor:
-            assert len(create_deliveries(cursor, told_events(database))) == 1
-        with webhooks.whole(*FIRST_TRY):
-            eventually(lambda: merchant.status(happened) == "succeeded")
-        assert ids_in(receiver) == [happened]
+            assert len(create_deliveries(cursor, webhook_events(database))) == 1
+        with webhooks.running_with_relay(*FIRST_TRY):
+            eventually(lambda: merchant.status(delivery_id) == "succeeded")
+        assert ids_in(receiver) == [delivery_id]
 
     def test_between_a_recorded_failure_and_its_delay(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
         """The replay sends nothing, and makes the delay record again."""
-        happened = merchant.happens()
+        delivery_id = merchant.create_event()
         with database.cursor() as cursor:
-            (due,) = create_deliveries(cursor, told_events(database))
-            record_tries(cursor, [_failed(happened, 1, LONG)])
-        webhooks.put([to_deliver(due)])
+            (due,) = create_deliveries(cursor, webhook_events(database))
+            record_tries(cursor, [_failed(delivery_id, 1, LONG)])
+        webhooks.publish([to_deliver(due)])
         with webhooks.with_delays(LONG).running("deliver"):
             delay = TopicReader(webhooks.settings.kafka, WEBHOOKS_DELAY[0].name)
             (delayed,) = delay.read(1)
             delay.close()
-        delivery = merchant.delivery(happened)
+        delivery = merchant.delivery(delivery_id)
         assert delivery is not None
         assert delivery.next_due_at is not None
-        assert delayed == DeliveryDue(happened, merchant.id, 2, delivery.next_due_at)
+        assert delayed == DeliveryDue(delivery_id, merchant.id, 2, delivery.next_due_at)
         assert receiver.requests == []
 
     def test_between_the_last_failure_and_its_word_to_operators(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
-        happened = merchant.happens()
+        delivery_id = merchant.create_event()
         with database.cursor() as cursor:
-            (due,) = create_deliveries(cursor, told_events(database))
+            (due,) = create_deliveries(cursor, webhook_events(database))
             for step in range(1, 10):
-                record_tries(cursor, [_failed(happened, step, (0,) * 8)])
-        webhooks.put([to_deliver(DeliveryDue(happened, merchant.id, 9, due.due_at))])
+                record_tries(cursor, [_failed(delivery_id, step, (0,) * 8)])
+        webhooks.publish([to_deliver(DeliveryDue(delivery_id, merchant.id, 9, due.due_at))])
         with webhooks.running("deliver"):
             dead = TopicReader(webhooks.settings.kafka, WEBHOOKS_DEAD.name)
             (letter,) = dead.read(1)
             dead.close()
         assert isinstance(letter, DeliveryExhausted)
-        assert letter.id == happened
+        assert letter.id == delivery_id
         assert receiver.requests == []
 
 
@@ -159,35 +159,35 @@ class TestRepeats:
     ) -> None:
         """In one batch, while the first is in flight, and after it is over."""
         receiver.answer = Reply(200, delay_s=0.3)
-        happened = [merchant.happens() for _ in range(20)]
+        delivery_ids = [merchant.create_event() for _ in range(20)]
         with database.cursor() as cursor:
-            due = create_deliveries(cursor, told_events(database))
+            due = create_deliveries(cursor, webhook_events(database))
         with webhooks.running("deliver"):
             for _ in range(3):
-                webhooks.put([to_deliver(one) for one in due] * 2)
+                webhooks.publish([to_deliver(one) for one in due] * 2)
             eventually(lambda: merchant.statuses() == {"succeeded": 20})
-            webhooks.put([to_deliver(one) for one in due])
-            marker = merchant.happens()
+            webhooks.publish([to_deliver(one) for one in due])
+            marker = merchant.create_event()
             with database.cursor() as cursor:
-                (last,) = create_deliveries(cursor, [e for e in told_events(database) if e.id == marker])
-            webhooks.put([to_deliver(last)])
+                (last,) = create_deliveries(cursor, [e for e in webhook_events(database) if e.id == marker])
+            webhooks.publish([to_deliver(last)])
             eventually(lambda: merchant.status(marker) == "succeeded")
-        assert sorted(ids_in(receiver)) == sorted([*happened, marker])
+        assert sorted(ids_in(receiver)) == sorted([*delivery_ids, marker])
 
     def test_an_early_record_is_not_sent_early(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
         """The database knows when it is due, whatever a record, or this machine's clock, says."""
-        happened = merchant.happens()
+        delivery_id = merchant.create_event()
         with database.cursor() as cursor:
-            (due,) = create_deliveries(cursor, told_events(database))
-            record_tries(cursor, [_failed(happened, 1, (1.5,) * 8)])
-        delivery = merchant.delivery(happened)
+            (due,) = create_deliveries(cursor, webhook_events(database))
+            record_tries(cursor, [_failed(delivery_id, 1, (1.5,) * 8)])
+        delivery = merchant.delivery(delivery_id)
         assert delivery is not None
         assert delivery.next_due_at is not None
-        webhooks.put([to_deliver(DeliveryDue(happened, merchant.id, 2, due.due_at))])
+        webhooks.publish([to_deliver(DeliveryDue(delivery_id, merchant.id, 2, due.due_at))])
         with webhooks.running("deliver", "delay"):
-            eventually(lambda: merchant.status(happened) == "succeeded")
+            eventually(lambda: merchant.status(delivery_id) == "succeeded")
         (request,) = receiver.requests
         assert request.at >= delivery.next_due_at.timestamp()
 
@@ -197,15 +197,15 @@ class TestStoppedGracefully:
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
     ) -> None:
         receiver.answer = Reply(200, delay_s=0.4)
-        happened = [merchant.happens() for _ in range(50)]
-        with webhooks.relayed():
+        delivery_ids = [merchant.create_event() for _ in range(50)]
+        with webhooks.running_relay():
             with webhooks.running(*FIRST_TRY):
                 eventually(lambda: len(receiver.requests) == 50)
             assert merchant.statuses() == {"succeeded": 50}
             with webhooks.running(*FIRST_TRY):
-                marker = merchant.happens()
+                marker = merchant.create_event()
                 eventually(lambda: merchant.status(marker) == "succeeded")
-        assert sorted(ids_in(receiver)) == sorted([*happened, marker])
+        assert sorted(ids_in(receiver)) == sorted([*delivery_ids, marker])
 
     def test_what_hangs_is_handed_back(
         self,
@@ -217,27 +217,27 @@ class TestStoppedGracefully:
         """It is not waited for; the next to have the partition sends it again, as the same try."""
         monkeypatch.setattr(handler, "_DRAIN_S", 0.5)
         receiver.answer = lambda _: Reply(hangs=len(receiver.requests) == 1)
-        happened = merchant.happens()
-        with webhooks.relayed():
+        delivery_id = merchant.create_event()
+        with webhooks.running_relay():
             with webhooks.running(*FIRST_TRY):
                 eventually(lambda: receiver.requests)
-            assert merchant.tries(happened) == []
+            assert merchant.tries(delivery_id) == []
             with webhooks.running(*FIRST_TRY):
-                eventually(lambda: merchant.status(happened) == "succeeded")
-        assert ids_in(receiver) == [happened] * 2
-        assert [one.number for one in merchant.tries(happened)] == [1]
+                eventually(lambda: merchant.status(delivery_id) == "succeeded")
+        assert ids_in(receiver) == [delivery_id] * 2
+        assert [one.number for one in merchant.tries(delivery_id)] == [1]
 
     def test_what_waits_in_a_delay_topic_waits_on(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
     ) -> None:
         """Held by a process that leaves, due while nobody is there, moved by the next."""
         receiver.answer = lambda _: Reply(500 if len(receiver.requests) == 1 else 200)
-        happened = merchant.happens()
-        with webhooks.relayed():
+        delivery_id = merchant.create_event()
+        with webhooks.running_relay():
             with webhooks.running(*ONE_RETRY):
-                eventually(lambda: merchant.tries(happened))
+                eventually(lambda: merchant.tries(delivery_id))
             with webhooks.running(*ONE_RETRY):
-                eventually(lambda: merchant.status(happened) == "succeeded")
+                eventually(lambda: merchant.status(delivery_id) == "succeeded")
         first, second = receiver.requests
         assert second.at - first.at >= DELAYS[0]
 
@@ -252,18 +252,18 @@ def test_workers_come_and_go(webhooks: Webhooks, merchant: Merchant, receiver: R
         return Reply(500 if refused[body] <= 2 else 200, delay_s=0.01)
 
     receiver.answer = answer
-    with webhooks.whole(*TWO_RETRIES):
-        happened = [merchant.happens() for _ in range(60)]
+    with webhooks.running_with_relay(*TWO_RETRIES):
+        delivery_ids = [merchant.create_event() for _ in range(60)]
         for _ in range(3):
             with webhooks.running(*TWO_RETRIES):
-                happened += [merchant.happens() for _ in range(20)]
-                eventually(partial(merchant.tries, happened[-1]))
+                delivery_ids += [merchant.create_event() for _ in range(20)]
+                eventually(partial(merchant.tries, delivery_ids[-1]))
         eventually(lambda: merchant.statuses() == {"succeeded": 120})
-    for one in happened:
+    for one in delivery_ids:
         assert [made.step for made in merchant.tries(one)] == [1, 2, 3]
     sent = {
         one: [r.at for r, i in zip(receiver.requests, ids_in(receiver), strict=True) if i == one]
-        for one in happened
+        for one in delivery_ids
     }
     for times in sent.values():
         assert len(times) == 3
@@ -278,27 +278,27 @@ class TestEnginesBreak:
     ) -> None:
         """Answers that came meanwhile are written down afterwards, and not asked for again."""
         receiver.answer = Reply(200, delay_s=0.5)
-        happened = [merchant.happens() for _ in range(30)]
-        with webhooks.whole():
+        delivery_ids = [merchant.create_event() for _ in range(30)]
+        with webhooks.running_with_relay():
             eventually(lambda: len(receiver.requests) == 30)
             killable_engines.postgres.kill()
             killable_engines.postgres.start()
             eventually(lambda: merchant.statuses() == {"succeeded": 30})
-        assert sorted(ids_in(receiver)) == sorted(happened)
+        assert sorted(ids_in(receiver)) == sorted(delivery_ids)
 
     def test_kafka_goes_away_and_comes_back(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, killable_engines: Engines
     ) -> None:
         """While failures wait to be put into a delay topic, and others wait there."""
         receiver.answer = lambda _: Reply(500 if len(receiver.requests) <= 40 else 200)
-        with webhooks.whole():
-            happened = [merchant.happens() for _ in range(20)]
+        with webhooks.running_with_relay():
+            delivery_ids = [merchant.create_event() for _ in range(20)]
             eventually(lambda: len(receiver.requests) >= 10)
             killable_engines.kafka.kill()
-            happened += [merchant.happens() for _ in range(20)]
+            delivery_ids += [merchant.create_event() for _ in range(20)]
             killable_engines.kafka.start()
             eventually(lambda: merchant.statuses() == {"succeeded": 40}, 90)
-        assert set(ids_in(receiver)) == set(happened)
+        assert set(ids_in(receiver)) == set(delivery_ids)
 
 
 class TestRecordsNobodyCanUse:
@@ -307,11 +307,11 @@ class TestRecordsNobodyCanUse:
     ) -> None:
         exhausted = DeliveryExhausted(UUID(int=1), merchant.id, datetime.now(UTC))
         wrong_place = OutgoingRecord(WEBHOOKS_DELIVER.name, "x", encode(exhausted))
-        webhooks.put([OutgoingRecord(WEBHOOKS_DELIVER.name, "x", b"garbage"), wrong_place])
-        webhooks.put([OutgoingRecord(PAYMENT_INTENT_EVENTS.name, "x", b"\xff")])
-        happened = merchant.happens()
-        with webhooks.whole(*FIRST_TRY):
-            eventually(lambda: merchant.status(happened) == "succeeded")
+        webhooks.publish([OutgoingRecord(WEBHOOKS_DELIVER.name, "x", b"garbage"), wrong_place])
+        webhooks.publish([OutgoingRecord(PAYMENT_INTENT_EVENTS.name, "x", b"\xff")])
+        delivery_id = merchant.create_event()
+        with webhooks.running_with_relay(*FIRST_TRY):
+            eventually(lambda: merchant.status(delivery_id) == "succeeded")
             reader = TopicReader(webhooks.settings.kafka, DEAD_LETTERS.name)
             letters = [letter for letter in reader.read(3) if isinstance(letter, DeadLetter)]
             reader.close()
@@ -329,15 +329,17 @@ class TestRecordsNobodyCanUse:
         monkeypatch.setattr(producer, "_TIMEOUT_S", 0.5)
         delete_topic(webhooks.settings.kafka, DEAD_LETTERS)
         receiver.answer = Reply(200, delay_s=0.5)
-        happened = [merchant.happens() for _ in range(10)]
+        delivery_ids = [merchant.create_event() for _ in range(10)]
         with database.cursor() as cursor:
-            due = create_deliveries(cursor, told_events(database))
+            due = create_deliveries(cursor, webhook_events(database))
         with webhooks.running("deliver"):
-            webhooks.put([to_deliver(one) for one in due])
+            webhooks.publish([to_deliver(one) for one in due])
             eventually(lambda: len(receiver.requests) == 10)
-            webhooks.put([OutgoingRecord(WEBHOOKS_DELIVER.name, str(uuid4()), b"garbage") for _ in range(6)])
+            webhooks.publish(
+                [OutgoingRecord(WEBHOOKS_DELIVER.name, str(uuid4()), b"garbage") for _ in range(6)]
+            )
             eventually(lambda: merchant.statuses() == {"succeeded": 10})
-        assert sorted(ids_in(receiver)) == sorted(happened)
+        assert sorted(ids_in(receiver)) == sorted(delivery_ids)
 
     def test_a_secret_that_cannot_be_opened_stops_only_its_own(
         self, webhooks: Webhooks, make_merchant: MakeMerchant, receiver: Receiver
@@ -347,8 +349,8 @@ class TestRecordsNobodyCanUse:
         bad.execute(
             "update webhook_secrets set encrypted_secret = 'rubbish' where application_id = %s", bad.id
         )
-        lost, found = bad.happens(), [good.happens() for _ in range(10)]
-        with webhooks.whole(*FIRST_TRY):
+        lost, found = bad.create_event(), [good.create_event() for _ in range(10)]
+        with webhooks.running_with_relay(*FIRST_TRY):
             eventually(lambda: good.statuses() == {"succeeded": 10})
             reader = TopicReader(webhooks.settings.kafka, DEAD_LETTERS.name)
             (letter,) = reader.read(1)
@@ -373,16 +375,16 @@ def test_sigterm_ends_the_process_also_while_postgresql_is_frozen(
 ) -> None:
     """Somebody waits for an answer that does not come: once, for ever."""
     process = start_process()
-    with webhooks.relayed():
-        happened = merchant.happens()
-        eventually(lambda: merchant.status(happened) == "succeeded")
+    with webhooks.running_relay():
+        delivery_id = merchant.create_event()
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
     with database.cursor() as cursor:
         sessions = "select pid from pg_stat_activity where application_name = 'mizan-webhooks'"
         servers = [int(pid) for (pid,) in cursor.execute(sessions).fetchall()]
     for server in servers:
         os.kill(server, signal.SIGSTOP)
     try:
-        webhooks.put([to_deliver(DeliveryDue(happened, merchant.id, 1, datetime.now(UTC)))])
+        webhooks.publish([to_deliver(DeliveryDue(delivery_id, merchant.id, 1, datetime.now(UTC)))])
         process.send_signal(signal.SIGTERM)
         process.wait(40)
     finally:

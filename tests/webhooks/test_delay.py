@@ -51,7 +51,7 @@ class Moved(TopicReader):
 def test_thousands_leave_on_time(webhooks: Webhooks) -> None:
     """More than are kept in memory at once: none before its time, each once, in order for each application."""
     records = waiting(10_000, first_in_s=2, over_s=1)
-    webhooks.put([to_delay(record) for record in records])
+    webhooks.publish([to_delay(record) for record in records])
     moved = Moved(webhooks)
     with webhooks.running("delay.1"):
         arrived = moved.read(len(records))
@@ -66,7 +66,7 @@ def test_thousands_leave_on_time(webhooks: Webhooks) -> None:
 
 def test_waiting_is_not_busy(webhooks: Webhooks) -> None:
     """Eight topics with thousands that wait for hours take a small share of a core."""
-    webhooks.put(
+    webhooks.publish(
         [
             to_delay(record)
             for step in range(2, 10)
@@ -90,7 +90,7 @@ def test_waiting_is_not_busy(webhooks: Webhooks) -> None:
 def test_the_databases_clock_decides(webhooks: Webhooks, quick_clock: Clock) -> None:
     """What waits for an hour leaves when it says that the hour is over, and this machine's clock does not matter."""
     records = waiting(50, first_in_s=3600, over_s=1)
-    webhooks.put([to_delay(record) for record in records])
+    webhooks.publish([to_delay(record) for record in records])
     moved = Moved(webhooks)
     with webhooks.running("delay.1") as loops:
         eventually(
@@ -106,7 +106,7 @@ def test_the_databases_clock_decides(webhooks: Webhooks, quick_clock: Clock) -> 
 
 def test_a_clock_that_is_behind_makes_nothing_early(webhooks: Webhooks, clock: Clock) -> None:
     clock.advance(timedelta(hours=-1))
-    webhooks.put([to_delay(record) for record in waiting(5, first_in_s=-1, over_s=0)])
+    webhooks.publish([to_delay(record) for record in waiting(5, first_in_s=-1, over_s=0)])
     moved = Moved(webhooks)
     with webhooks.running("delay.1") as loops:
         eventually(
@@ -119,7 +119,7 @@ def test_a_clock_that_is_behind_makes_nothing_early(webhooks: Webhooks, clock: C
 def test_held_records_survive_a_rebalance(webhooks: Webhooks, quick_clock: Clock) -> None:
     """A partition that comes back to the same process is looked at again, from its head."""
     records = waiting(400, first_in_s=3600, over_s=1)
-    webhooks.put([to_delay(record) for record in records])
+    webhooks.publish([to_delay(record) for record in records])
     moved = Moved(webhooks)
     with webhooks.running("delay.1"):
         for _ in range(2):

@@ -42,16 +42,16 @@ def test_a_merchant_is_told(
 ) -> None:
     """§2.2, §6.3, §6.4: a POST with this body, these headers, and a signature over the bytes that were sent."""
     receiver.answer = Reply(202, b"thanks")
-    happened = merchant.happens(trigger)
-    with webhooks.whole(*FIRST_TRY):
-        eventually(lambda: merchant.status(happened) == "succeeded")
+    delivery_id = merchant.create_event(trigger)
+    with webhooks.running_with_relay(*FIRST_TRY):
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
     (request,) = receiver.requests
     body = json.loads(request.body)
-    assert body == {"id": str(happened), "event": event, "data": {"uuid": body["data"]["uuid"]}}
+    assert body == {"id": str(delivery_id), "event": event, "data": {"uuid": body["data"]["uuid"]}}
     assert request.headers["content-type"] == "application/json"
     assert is_signed(request.body, request.headers["service-signature"], merchant.secret)
     assert request.path == "/hooks"
-    (one,) = merchant.tries(happened)
+    (one,) = merchant.tries(delivery_id)
     assert (one.number, one.step, one.status_code, one.failure, one.response_body) == (
         1,
         1,
@@ -64,13 +64,14 @@ def test_a_merchant_is_told(
 
 def test_other_changes_are_not_told(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
     """§6.2: no event for a failed attempt; and none for one under way."""
-    happened = [
-        merchant.happens(trigger) for trigger in (IntentTrigger.ATTEMPT_SENT, IntentTrigger.PAYMENT_CONFIRMED)
+    delivery_ids = [
+        merchant.create_event(trigger)
+        for trigger in (IntentTrigger.ATTEMPT_SENT, IntentTrigger.PAYMENT_CONFIRMED)
     ]
-    with webhooks.whole(*FIRST_TRY):
-        eventually(lambda: merchant.status(happened[1]) == "succeeded")
-    assert ids_in(receiver) == [happened[1]]
-    assert merchant.delivery(happened[0]) is None
+    with webhooks.running_with_relay(*FIRST_TRY):
+        eventually(lambda: merchant.status(delivery_ids[1]) == "succeeded")
+    assert ids_in(receiver) == [delivery_ids[1]]
+    assert merchant.delivery(delivery_ids[0]) is None
 
 
 def test_failures_climb_the_ladder_and_a_yes_ends_it(
@@ -79,10 +80,10 @@ def test_failures_climb_the_ladder_and_a_yes_ends_it(
     """§6.6: everything but a 2xx is tried again, never early, with the same id and the same bytes."""
     codes = iter([500, 302, 404, 410, 200])
     receiver.answer = lambda _: Reply(next(codes), b"answer")
-    happened = merchant.happens()
-    with webhooks.whole():
-        eventually(lambda: merchant.status(happened) == "succeeded")
-    tries = merchant.tries(happened)
+    delivery_id = merchant.create_event()
+    with webhooks.running_with_relay():
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
+    tries = merchant.tries(delivery_id)
     assert [(one.number, one.step, one.status_code) for one in tries] == [
         (1, 1, 500),
         (2, 2, 302),
@@ -91,7 +92,7 @@ def test_failures_climb_the_ladder_and_a_yes_ends_it(
         (5, 5, 200),
     ]
     assert len({request.body for request in receiver.requests}) == 1
-    assert ids_in(receiver) == [happened] * 5
+    assert ids_in(receiver) == [delivery_id] * 5
     for earlier, later in pairwise(receiver.requests):
         assert later.at - earlier.at >= DELAYS[0]
 
@@ -99,23 +100,23 @@ def test_failures_climb_the_ladder_and_a_yes_ends_it(
 def test_the_ninth_failure_is_the_last(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
     """§6.6: nine tries in all; pending with the last answer until then; failed and told to operators afterwards."""
     receiver.answer = Reply(503, b"busy")
-    happened = merchant.happens()
+    delivery_id = merchant.create_event()
     seen_pending = []
 
     def has_failed() -> bool:
-        delivery = merchant.delivery(happened)
+        delivery = merchant.delivery(delivery_id)
         if delivery is not None and delivery.status == "pending" and delivery.tries:
             seen_pending.append((delivery.last_status_code, delivery.next_due_at is not None))
         return delivery is not None and delivery.status == "failed"
 
-    with webhooks.with_delays((0.1,) * 8).whole():
+    with webhooks.with_delays((0.1,) * 8).running_with_relay():
         eventually(has_failed)
         dead = TopicReader(webhooks.settings.kafka, WEBHOOKS_DEAD.name)
         (letter,) = dead.read(1)
         dead.close()
     assert isinstance(letter, DeliveryExhausted)
-    assert letter.id == happened
-    assert [one.step for one in merchant.tries(happened)] == list(range(1, 10))
+    assert letter.id == delivery_id
+    assert [one.step for one in merchant.tries(delivery_id)] == list(range(1, 10))
     assert len(receiver.requests) == 9
     assert set(seen_pending) == {(503, True)}
 
@@ -129,10 +130,10 @@ def test_no_answer_is_a_failure_of_its_kind(
     refusing = make_merchant("http://127.0.0.1:9/")
     nowhere = make_merchant("http://no-such-host.invalid/")
     expected = {silent: "timeout", refusing: "refused", nowhere: "dns"}
-    happened = {merchant: merchant.happens() for merchant in expected}
-    with webhooks.whole(*FIRST_TRY, response_limit_s=0.5):
+    delivery_ids = {merchant: merchant.create_event() for merchant in expected}
+    with webhooks.running_with_relay(*FIRST_TRY, response_limit_s=0.5):
         for merchant, kind in expected.items():
-            first = eventually(lambda m=merchant: m.tries(happened[m]))[0]  # type: ignore[misc]
+            first = eventually(lambda m=merchant: m.tries(delivery_ids[m]))[0]  # type: ignore[misc]
             assert (first.status_code, first.failure, first.response_body) == (None, kind, b"")
 
 
@@ -151,18 +152,18 @@ def test_a_long_answer_is_kept_to_its_beginning(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver
 ) -> None:
     receiver.answer = Reply(200, b"x" * 100_000)
-    happened = merchant.happens()
-    with webhooks.whole(*FIRST_TRY):
-        eventually(lambda: merchant.status(happened) == "succeeded")
-    (one,) = merchant.tries(happened)
+    delivery_id = merchant.create_event()
+    with webhooks.running_with_relay(*FIRST_TRY):
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
+    (one,) = merchant.tries(delivery_id)
     assert one.response_body == b"x" * 16 * 1024
 
 
 def test_hundreds_arrive_once_each(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    happened = {merchant.happens() for _ in range(200)}
-    with webhooks.whole(*FIRST_TRY):
+    delivery_ids = {merchant.create_event() for _ in range(200)}
+    with webhooks.running_with_relay(*FIRST_TRY):
         eventually(lambda: merchant.statuses() == {"succeeded": 200})
-    assert sorted(ids_in(receiver)) == sorted(happened)
+    assert sorted(ids_in(receiver)) == sorted(delivery_ids)
 
 
 def test_without_a_url_nothing_is_sent(
@@ -170,9 +171,9 @@ def test_without_a_url_nothing_is_sent(
 ) -> None:
     """§6.1"""
     silent, told = make_merchant(None), make_merchant(receiver.url)
-    silent.happens()
-    last = told.happens()
-    with webhooks.whole(*FIRST_TRY):
+    silent.create_event()
+    last = told.create_event()
+    with webhooks.running_with_relay(*FIRST_TRY):
         eventually(lambda: told.status(last) == "succeeded")
     assert ids_in(receiver) == [last]
     assert silent.statuses() == {}
@@ -193,10 +194,10 @@ class TestChangesWhileRetriesWait:
             return Reply(500 if len(receiver.requests) < 3 else 200)
 
         receiver.answer = answer
-        happened = merchant.happens()
-        with webhooks.whole(*TWO_RETRIES):
-            eventually(lambda: merchant.status(happened) == "succeeded")
-            after = merchant.happens()
+        delivery_id = merchant.create_event()
+        with webhooks.running_with_relay(*TWO_RETRIES):
+            eventually(lambda: merchant.status(delivery_id) == "succeeded")
+            after = merchant.create_event()
             eventually(lambda: merchant.status(after) == "succeeded")
         *earlier, last = receiver.requests
         assert [is_signed(r.body, r.headers["service-signature"], old) for r in earlier] == [True] * 3
@@ -208,26 +209,26 @@ class TestChangesWhileRetriesWait:
         """Queued retries stay on the old one; new deliveries go to the new one."""
         new = make_receiver()
         receiver.answer = lambda _: Reply(500 if len(receiver.requests) < 3 else 200)
-        happened = merchant.happens()
-        with webhooks.whole(*TWO_RETRIES):
+        delivery_id = merchant.create_event()
+        with webhooks.running_with_relay(*TWO_RETRIES):
             eventually(lambda: len(receiver.requests) == 1)
             merchant.set_url(new.url)
-            after = merchant.happens()
-            eventually(lambda: merchant.status(happened) == merchant.status(after) == "succeeded")
-        assert ids_in(receiver) == [happened] * 3
+            after = merchant.create_event()
+            eventually(lambda: merchant.status(delivery_id) == merchant.status(after) == "succeeded")
+        assert ids_in(receiver) == [delivery_id] * 3
         assert ids_in(new) == [after]
-        assert {one.url for one in merchant.tries(happened)} == {receiver.url}
+        assert {one.url for one in merchant.tries(delivery_id)} == {receiver.url}
 
     def test_url_removed(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
         """Nothing is sent any more; what is queued ends as failed when it comes due."""
         receiver.answer = Reply(500)
-        happened = merchant.happens()
-        with webhooks.whole():
-            eventually(lambda: merchant.tries(happened))
+        delivery_id = merchant.create_event()
+        with webhooks.running_with_relay():
+            eventually(lambda: merchant.tries(delivery_id))
             sent = len(receiver.requests)
             merchant.set_url(None)
-            eventually(lambda: merchant.status(happened) == "failed")
-        delivery = merchant.delivery(happened)
+            eventually(lambda: merchant.status(delivery_id) == "failed")
+        delivery = merchant.delivery(delivery_id)
         assert delivery is not None
         assert (delivery.last_failure, delivery.next_due_at) == ("no_url", None)
         assert len(receiver.requests) <= sent + 1
@@ -245,22 +246,24 @@ class TestChangesWhileRetriesWait:
         receiver.answer = Reply(hangs=True)
         one_at_a_time = replace(webhooks.settings.webhooks, in_flight_per_application=1)
         narrow = Webhooks(replace(webhooks.settings, webhooks=one_at_a_time)).with_delays((3600.0,) * 8)
-        happened = [merchant.happens() for _ in range(3)]
-        with narrow.relayed(), narrow.running("intake", "deliver", "slow", response_limit_s=4.0):
+        delivery_ids = [merchant.create_event() for _ in range(3)]
+        with narrow.running_relay(), narrow.running("intake", "deliver", "slow", response_limit_s=4.0):
             eventually(lambda: receiver.requests)
             merchant.set_url(None)
             eventually(lambda: merchant.statuses() == {"pending": 1, "failed": 2})
         assert len(receiver.requests) == 1
-        assert sum(len(merchant.tries(one)) for one in happened) == 1
+        assert sum(len(merchant.tries(one)) for one in delivery_ids) == 1
 
     def test_paused_and_parked(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
         """An operator's pause: nothing is sent, nothing fails."""
         merchant.execute("update applications set webhooks_paused_at = mizan_now()")
-        happened = merchant.happens()
-        with webhooks.whole(*FIRST_TRY):
-            eventually(lambda: (d := merchant.delivery(happened)) is not None and d.set_aside_at is not None)
+        delivery_id = merchant.create_event()
+        with webhooks.running_with_relay(*FIRST_TRY):
+            eventually(
+                lambda: (d := merchant.delivery(delivery_id)) is not None and d.set_aside_at is not None
+            )
         assert receiver.requests == []
-        assert merchant.status(happened) == "pending"
+        assert merchant.status(delivery_id) == "pending"
 
 
 def test_the_times_of_tries_are_the_databases(
@@ -269,9 +272,9 @@ def test_the_times_of_tries_are_the_databases(
     """Its clock decides when something is due, and says when it was done."""
     clock.advance(timedelta(hours=5))
     receiver.answer = lambda _: Reply(500 if len(receiver.requests) < 2 else 200)
-    happened = merchant.happens()
-    with webhooks.whole(*ONE_RETRY):
-        eventually(lambda: merchant.status(happened) == "succeeded")
+    delivery_id = merchant.create_event()
+    with webhooks.running_with_relay(*ONE_RETRY):
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
         now = clock.now()
-    for one in merchant.tries(happened):
+    for one in merchant.tries(delivery_id):
         assert timedelta() <= now - one.at < timedelta(seconds=30)

@@ -13,7 +13,7 @@ import pytest
 from services.webhooks.http.client import TryResult, WebhookRequest
 from shared.domain.deliveries.try_results import RESPONSE_BODY_LIMIT, TryFailure
 from tests.webhooks.certificates import Authority
-from tests.webhooks.receivers import Peer, Script, ScriptedReceiver, answer_of, collect, sender
+from tests.webhooks.receivers import Peer, Script, ScriptedReceiver, collect, open_client, send_one
 
 LIMIT_S = 0.5
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -231,8 +231,8 @@ OUTCOMES: dict[str, tuple[Script, int | TryFailure, bytes]] = {
 def test_each_has_one_answer_in_time_and_within_bounds(what: str) -> None:
     script, expected, body = OUTCOMES[what]
     before = _memory()
-    with ScriptedReceiver(script) as receiver, sender(limit_s=LIMIT_S) as sending:
-        answer = answer_of(sending, receiver.url)
+    with ScriptedReceiver(script) as receiver, open_client(limit_s=LIMIT_S) as client:
+        answer = send_one(client, receiver.url)
         assert (answer.failure or answer.status_code) == expected
         assert answer.body.startswith(body)
         assert len(answer.body) <= RESPONSE_BODY_LIMIT
@@ -245,8 +245,8 @@ def test_each_has_one_answer_in_time_and_within_bounds(what: str) -> None:
     "what", ["endless body", "endless 100s", "endless small headers", "silence", "garbage"]
 )
 def test_a_connection_that_misbehaved_is_not_used_again(what: str) -> None:
-    with ScriptedReceiver(OUTCOMES[what][0]) as receiver, sender(limit_s=LIMIT_S) as sending:
-        first, second = answer_of(sending, receiver.url), answer_of(sending, receiver.url)
+    with ScriptedReceiver(OUTCOMES[what][0]) as receiver, open_client(limit_s=LIMIT_S) as client:
+        first, second = send_one(client, receiver.url), send_one(client, receiver.url)
         assert (first.status_code, first.failure) == (second.status_code, second.failure)
         assert receiver.connections == 2
 
@@ -255,17 +255,17 @@ def test_a_receiver_that_never_reads_ends_at_the_limit() -> None:
     """The body does not fit into the buffers between them."""
     with (
         ScriptedReceiver(lambda peer: peer.pause(5), reads_requests=False) as receiver,
-        sender(limit_s=LIMIT_S) as sending,
+        open_client(limit_s=LIMIT_S) as client,
     ):
-        assert answer_of(sending, receiver.url, body=b"x" * 20 * MEGABYTE).failure == TryFailure.TIMEOUT
+        assert send_one(client, receiver.url, body=b"x" * 20 * MEGABYTE).failure == TryFailure.TIMEOUT
 
 
 def test_an_answer_that_comes_before_the_request_was_read_counts() -> None:
     with (
         ScriptedReceiver(says_and_hangs(SHORT), reads_requests=False) as receiver,
-        sender(limit_s=LIMIT_S) as sending,
+        open_client(limit_s=LIMIT_S) as client,
     ):
-        assert answer_of(sending, receiver.url).status_code == 200
+        assert send_one(client, receiver.url).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -273,12 +273,12 @@ def test_an_answer_that_comes_before_the_request_was_read_counts() -> None:
 )
 def test_many_at_once_again_and_again_leave_memory_flat(what: str) -> None:
     script, expected, _ = OUTCOMES[what]
-    with ScriptedReceiver(script) as receiver, sender(limit_s=10) as sending:
+    with ScriptedReceiver(script) as receiver, open_client(limit_s=10) as client:
         before = 0
         for _ in range(4):
-            for ticket in range(30):
-                sending.start(ticket, WebhookRequest(receiver.url, b"{}", "0"))
-            outcomes = {answer.failure or answer.status_code for _, answer in collect(sending, 30)}
+            for tag in range(30):
+                client.start(tag, WebhookRequest(receiver.url, b"{}", "0"))
+            outcomes = {answer.failure or answer.status_code for _, answer in collect(client, 30)}
             assert outcomes == {expected}
             before = before or _memory()
         assert _memory() - before < 16 * MEGABYTE
@@ -287,13 +287,13 @@ def test_many_at_once_again_and_again_leave_memory_flat(what: str) -> None:
 def test_a_handle_that_took_in_large_headers_is_not_kept() -> None:
     """For curl keeps them until its next answer, and there may be a thousand handles at rest."""
     headers = b"A: bcdefghijk\r\n" * 4_000
-    with sender() as sending:
+    with open_client() as client:
         with ScriptedReceiver(says(OK + headers + b"Content-Length: 0\r\n\r\n")) as receiver:
-            assert answer_of(sending, receiver.url).status_code == 200
-        assert len(sending._idle) == 0
+            assert send_one(client, receiver.url).status_code == 200
+        assert len(client._idle) == 0
         with ScriptedReceiver(says(SHORT)) as receiver:
-            assert answer_of(sending, receiver.url).status_code == 200
-        assert len(sending._idle) == 1
+            assert send_one(client, receiver.url).status_code == 200
+        assert len(client._idle) == 1
 
 
 def test_a_well_behaved_receiver_does_not_notice_hostile_ones() -> None:
@@ -301,17 +301,17 @@ def test_a_well_behaved_receiver_does_not_notice_hostile_ones() -> None:
     with (
         ExitStack() as stack,
         ScriptedReceiver(_answers_each) as good,
-        sender(limit_s=5) as sending,
+        open_client(limit_s=5) as client,
     ):
         urls = [stack.enter_context(ScriptedReceiver(OUTCOMES[what][0])).url for what in hostile]
-        for ticket in range(10):
+        for tag in range(10):
             for url in urls:
-                sending.start("hostile", WebhookRequest(url, b"{}", "0"))
-            sending.start(ticket, WebhookRequest(good.url, b"{}", "0"))
+                client.start("hostile", WebhookRequest(url, b"{}", "0"))
+            client.start(tag, WebhookRequest(good.url, b"{}", "0"))
         answers: list[TryResult] = []
         while len(answers) < 10:
-            answers += [answer for ticket, answer in sending.poll(1) if ticket != "hostile"]
-        sending.abandon(lambda _: True)
+            answers += [answer for tag, answer in client.poll(1) if tag != "hostile"]
+        client.abandon(lambda _: True)
         assert {answer.status_code for answer in answers} == {200}
         assert max(answer.duration_ms for answer in answers) < 2000
 
@@ -323,11 +323,11 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 def test_a_private_authority_is_trusted_when_the_operator_says_so(authority: Authority) -> None:
     with ScriptedReceiver(_answers_each, tls=authority.receiver()) as receiver:
-        with sender(ca_file=authority.ca_file) as sending:
-            assert [answer_of(sending, receiver.url).status_code for _ in range(3)] == [200, 200, 200]
+        with open_client(ca_file=authority.ca_file) as client:
+            assert [send_one(client, receiver.url).status_code for _ in range(3)] == [200, 200, 200]
             assert receiver.connections == 1
-        with sender() as sending:
-            assert answer_of(sending, receiver.url).failure == TryFailure.TLS
+        with open_client() as client:
+            assert send_one(client, receiver.url).failure == TryFailure.TLS
 
 
 @pytest.mark.parametrize(
@@ -344,9 +344,9 @@ def test_a_certificate_that_does_not_fit_is_a_tls_failure(
 ) -> None:
     with (
         ScriptedReceiver(_answers_each, tls=certificate(authority)) as receiver,
-        sender(ca_file=authority.ca_file) as sending,
+        open_client(ca_file=authority.ca_file) as client,
     ):
-        assert answer_of(sending, receiver.url).failure == TryFailure.TLS
+        assert send_one(client, receiver.url).failure == TryFailure.TLS
 
 
 @pytest.mark.parametrize(
@@ -363,9 +363,9 @@ def test_a_certificate_that_does_not_fit_is_a_tls_failure(
 def test_what_is_not_tls_on_a_tls_port_is_a_failure(script: Script, expected: TryFailure) -> None:
     with (
         ScriptedReceiver(script, reads_requests=False) as receiver,
-        sender(limit_s=LIMIT_S) as sending,
+        open_client(limit_s=LIMIT_S) as client,
     ):
-        assert answer_of(sending, receiver.url.replace("http:", "https:")).failure == expected
+        assert send_one(client, receiver.url.replace("http:", "https:")).failure == expected
 
 
 def _answers_each(peer: Peer) -> None:

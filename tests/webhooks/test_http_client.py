@@ -22,10 +22,10 @@ from tests.webhooks.receivers import (
     Receiver,
     Reply,
     ScriptedReceiver,
-    answer_of,
     collect,
     listen,
-    sender,
+    open_client,
+    send_one,
 )
 
 SIGNATURE = "5d41402abc4b2a76b9719d911017c592" * 2
@@ -36,8 +36,8 @@ def nobody(host: str, _port: int) -> list[str]:
 
 
 @pytest.fixture
-def sending() -> Iterator[WebhookClient[object]]:
-    with sender(resolve_host=nobody) as made:
+def client() -> Iterator[WebhookClient[object]]:
+    with open_client(resolve_host=nobody) as made:
         yield made
 
 
@@ -47,11 +47,11 @@ def post(url: str, body: bytes = b"{}") -> WebhookRequest:
 
 class TestRequest:
     def test_the_receiver_gets_exactly_these_bytes_and_headers(
-        self, receiver: Receiver, sending: WebhookClient[object]
+        self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         """§6.3: Content-Type, Service-Signature; nothing that asks for another encoding or for permission."""
         body = '{"id":"عربي","n":1.0}\r\n\x00'.encode()
-        answer_of(sending, receiver.url, body, SIGNATURE)
+        send_one(client, receiver.url, body, SIGNATURE)
         (request,) = receiver.requests
         assert request.body == body
         assert request.path == "/hooks"
@@ -66,16 +66,16 @@ class TestRequest:
 
     @pytest.mark.parametrize("size", [0, 1, 100_000, 3_000_000])
     def test_a_body_of_any_size_goes_out_whole_and_at_once(
-        self, receiver: Receiver, sending: WebhookClient[object], size: int
+        self, receiver: Receiver, client: WebhookClient[object], size: int
     ) -> None:
         """A large one would make curl ask first, with Expect: 100-continue."""
-        assert answer_of(sending, receiver.url, b"x" * size).status_code == 200
+        assert send_one(client, receiver.url, b"x" * size).status_code == 200
         (request,) = receiver.requests
         assert request.body == b"x" * size
         assert "expect" not in request.headers
 
-    def test_the_query_is_part_of_the_url(self, receiver: Receiver, sending: WebhookClient[object]) -> None:
-        answer_of(sending, receiver.url + "/a%20b?token=x&y=%2F")
+    def test_the_query_is_part_of_the_url(self, receiver: Receiver, client: WebhookClient[object]) -> None:
+        send_one(client, receiver.url + "/a%20b?token=x&y=%2F")
         assert receiver.requests[0].path == "/hooks/a%20b?token=x&y=%2F"
 
     def test_proxies_and_passwords_of_the_environment_are_ignored(
@@ -86,8 +86,8 @@ class TestRequest:
         monkeypatch.setenv("no_proxy", "")
         monkeypatch.setenv("HOME", str(tmp_path))
         (tmp_path / ".netrc").write_text("default login somebody password secret\n")
-        with sender() as sending:
-            assert answer_of(sending, receiver.url).status_code == 200
+        with open_client() as client:
+            assert send_one(client, receiver.url).status_code == 200
         assert "authorization" not in receiver.requests[0].headers
 
 
@@ -106,76 +106,74 @@ class TestAnswer:
         ],
     )
     def test_2xx_is_success_and_nothing_else(
-        self, receiver: Receiver, sending: WebhookClient[object], status: int, is_success: bool
+        self, receiver: Receiver, client: WebhookClient[object], status: int, is_success: bool
     ) -> None:
         receiver.answer = Reply(status)
-        answer = answer_of(sending, receiver.url)
+        answer = send_one(client, receiver.url)
         assert (answer.status_code, answer.failure, answer.is_success) == (status, None, is_success)
 
     def test_it_tells_when_the_try_began_and_how_long_it_took(
-        self, receiver: Receiver, sending: WebhookClient[object]
+        self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         receiver.answer = Reply(200, b"thanks", delay_s=0.2)
         before = time()
-        answer = answer_of(sending, receiver.url)
+        answer = send_one(client, receiver.url)
         assert before - 0.01 <= answer.began_at <= before + 0.1
         assert 200 <= answer.duration_ms < 1000
         assert answer.body == b"thanks"
 
-    def test_nobody_listens(self, sending: WebhookClient[object]) -> None:
+    def test_nobody_listens(self, client: WebhookClient[object]) -> None:
         with listen() as listening:
             port = listening.getsockname()[1]
-        answer = answer_of(sending, f"http://127.0.0.1:{port}/")
+        answer = send_one(client, f"http://127.0.0.1:{port}/")
         assert (answer.status_code, answer.failure, answer.is_success) == (None, TryFailure.REFUSED, False)
 
     def test_no_socket_left_is_not_the_receivers_refusal(
-        self, receiver: Receiver, sending: WebhookClient[object]
+        self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         """And is over as soon as there is one again."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         spare = os.dup(0)
         os.close(spare)
-        sending.start("poor", post(receiver.url))
+        client.start("poor", post(receiver.url))
         resource.setrlimit(resource.RLIMIT_NOFILE, (spare, hard))
         try:
-            ((_, poor),) = collect(sending, 1)
+            ((_, poor),) = collect(client, 1)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert poor.failure == TryFailure.UNREACHABLE
-        assert answer_of(sending, receiver.url).status_code == 200
+        assert send_one(client, receiver.url).status_code == 200
 
     def test_a_hanging_receiver_is_given_up_at_the_limit(self, receiver: Receiver) -> None:
         receiver.answer = Reply(hangs=True)
-        with sender(limit_s=0.3) as sending:
-            answer = answer_of(sending, receiver.url)
+        with open_client(limit_s=0.3) as client:
+            answer = send_one(client, receiver.url)
         assert answer.failure == TryFailure.TIMEOUT
         assert 290 <= answer.duration_ms < 700
 
 
 class TestConnections:
-    def test_a_connection_is_used_again(self, receiver: Receiver, sending: WebhookClient[object]) -> None:
-        assert {answer_of(sending, receiver.url).status_code for _ in range(50)} == {200}
+    def test_a_connection_is_used_again(self, receiver: Receiver, client: WebhookClient[object]) -> None:
+        assert {send_one(client, receiver.url).status_code for _ in range(50)} == {200}
         assert receiver.connections == 1
 
-    def test_a_busy_connection_is_not_shared(
-        self, receiver: Receiver, sending: WebhookClient[object]
-    ) -> None:
+    def test_a_busy_connection_is_not_shared(self, receiver: Receiver, client: WebhookClient[object]) -> None:
         receiver.answer = Reply(delay_s=0.1)
         for _ in range(2):
-            for ticket in range(20):
-                sending.start(ticket, post(receiver.url))
-            collect(sending, 20)
+            for tag in range(20):
+                client.start(tag, post(receiver.url))
+            collect(client, 20)
         assert receiver.connections == 20
 
     def test_a_receiver_that_hangs_up_after_each_answer_without_saying_so_misses_nothing(
-        self, receiver: Receiver, sending: WebhookClient[object]
+        self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         receiver.answer = Reply(closes=True)
-        assert {answer_of(sending, receiver.url).status_code for _ in range(100)} == {200}
+        assert {send_one(client, receiver.url).status_code for _ in range(100)} == {200}
 
     @pytest.mark.parametrize("how", [socket.socket.close, Peer.reset], ids=["closes", "resets"])
     def test_a_connection_that_breaks_at_its_second_request_is_replaced(
-        self, sending: WebhookClient[object], how: Any
+        self, client: WebhookClient[object], how: Any
     ) -> None:
         """As when the receiver's idle limit and our request cross each other."""
 
@@ -185,49 +183,49 @@ class TestConnections:
             how(peer if how is Peer.reset else peer.socket)
 
         with ScriptedReceiver(script) as scripted:
-            assert {answer_of(sending, scripted.url).status_code for _ in range(20)} == {200}
+            assert {send_one(client, scripted.url).status_code for _ in range(20)} == {200}
             assert scripted.connections == 20
 
     def test_idle_connections_that_the_receiver_closes_cost_nothing(
-        self, sending: WebhookClient[object]
+        self, client: WebhookClient[object]
     ) -> None:
         """They are watched, but nobody waits for them: a ready one must not make turn spin."""
         with Receiver(Reply(delay_s=0.05)) as receiver:
-            for ticket in range(50):
-                sending.start(ticket, post(receiver.url))
-            collect(sending, 50)
+            for tag in range(50):
+                client.start(tag, post(receiver.url))
+            collect(client, 50)
         spent = thread_time()
-        assert sending.poll(0.3) == []
+        assert client.poll(0.3) == []
         assert thread_time() - spent < 0.1
 
     def test_only_so_many_are_kept(self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("services.webhooks.http.client._MAX_CONNECTIONS", 10)
         receiver.answer = Reply(delay_s=0.1)
-        with sender() as sparing:
-            for ticket in range(40):
-                sparing.start(ticket, post(receiver.url))
+        with open_client() as sparing:
+            for tag in range(40):
+                sparing.start(tag, post(receiver.url))
             assert {answer.status_code for _, answer in collect(sparing, 40)} == {200}
             eventually(lambda: sparing.poll(0) == [] and receiver.open_connections <= 10)
             assert receiver.open_connections == 10
 
     def test_sockets_are_given_back(self) -> None:
         before = psutil.Process().num_fds()
-        with Receiver(Reply(delay_s=0.05)) as receiver, sender() as sending:
-            for ticket in range(50):
-                sending.start(ticket, post(receiver.url))
-            collect(sending, 50)
+        with Receiver(Reply(delay_s=0.05)) as receiver, open_client() as client:
+            for tag in range(50):
+                client.start(tag, post(receiver.url))
+            collect(client, 50)
         assert psutil.Process().num_fds() <= before  # what other tests left behind may go meanwhile
 
 
 class TestNothingIsLeftOfTheLastPost:
     def test_url_body_and_signature_are_its_own(
-        self, receiver: Receiver, sending: WebhookClient[object]
+        self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         with Receiver(Reply(201)) as other:
             for number in range(20):
                 url = other.url if number % 3 else receiver.url
                 body = b"x" * (1000 - 50 * number)
-                assert answer_of(sending, url, body, f"{number:064x}").status_code == (
+                assert send_one(client, url, body, f"{number:064x}").status_code == (
                     201 if number % 3 else 200
                 )
             requests = sorted(receiver.requests + other.requests, key=lambda request: request.at)
@@ -236,7 +234,7 @@ class TestNothingIsLeftOfTheLastPost:
         assert signatures == [f"{number:064x}" for number in range(20)]
 
     def test_no_body_and_no_status_is_another_answers(
-        self, receiver: Receiver, sending: WebhookClient[object]
+        self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         replies = [
             Reply(200, b"long " * 100),
@@ -247,21 +245,21 @@ class TestNothingIsLeftOfTheLastPost:
         ]
         for reply in replies:
             receiver.answer = reply
-            answer = answer_of(sending, receiver.url)
+            answer = send_one(client, receiver.url)
             assert (answer.status_code, answer.body) == (reply.status, reply.body)
-        refused = answer_of(sending, "http://127.0.0.1:1/")
+        refused = send_one(client, "http://127.0.0.1:1/")
         assert (refused.status_code, refused.failure, refused.body) == (None, TryFailure.REFUSED, b"")
-        unknown = answer_of(sending, "http://nobody.example/")
+        unknown = send_one(client, "http://nobody.example/")
         assert (unknown.status_code, unknown.failure, unknown.body) == (None, TryFailure.DNS, b"")
 
-    def test_half_an_answer_does_not_make_the_next_one_whole(self, sending: WebhookClient[object]) -> None:
+    def test_half_an_answer_does_not_make_the_next_one_whole(self, client: WebhookClient[object]) -> None:
         """All headers arrived the first time, only some the second time."""
         answers = iter([b"HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 1\r\n\r\nx", b"HTTP/1.1 200 OK\r\n"])
         with ScriptedReceiver(lambda peer: peer.say(next(answers))) as scripted:
-            assert answer_of(sending, scripted.url).status_code == 200
-            assert answer_of(sending, scripted.url).failure == TryFailure.BROKEN_ANSWER
+            assert send_one(client, scripted.url).status_code == 200
+            assert send_one(client, scripted.url).failure == TryFailure.BROKEN_ANSWER
 
-    def test_cookies_are_not_kept(self, sending: WebhookClient[object]) -> None:
+    def test_cookies_are_not_kept(self, client: WebhookClient[object]) -> None:
         seen: list[bytes] = []
 
         def script(peer: Peer) -> None:
@@ -270,62 +268,62 @@ class TestNothingIsLeftOfTheLastPost:
 
         with ScriptedReceiver(script, reads_requests=False) as scripted:
             for _ in range(2):
-                answer_of(sending, scripted.url)
+                send_one(client, scripted.url)
         assert len(seen) == 2
         assert not any(b"cookie" in request.lower() for request in seen)
 
 
 class TestTurn:
-    def test_a_poll_does_not_wait(self, receiver: Receiver, sending: WebhookClient[object]) -> None:
+    def test_a_poll_does_not_wait(self, receiver: Receiver, client: WebhookClient[object]) -> None:
         receiver.answer = Reply(hangs=True)
-        sending.start("hangs", post(receiver.url))
+        client.start("hangs", post(receiver.url))
         began = monotonic()
         for _ in range(10):
-            assert sending.poll(0) == []
+            assert client.poll(0) == []
         assert monotonic() - began < 0.2
 
     def test_it_waits_as_long_as_told_whatever_curls_timers_do(self, receiver: Receiver) -> None:
         receiver.answer = Reply(hangs=True)
-        with sender(limit_s=0.9) as sending:
+        with open_client(limit_s=0.9) as client:
             for number in range(20):
-                sending.start(number, post(receiver.url))
+                client.start(number, post(receiver.url))
             for _ in range(3):
                 began = monotonic()
-                assert sending.poll(0.2) == []
+                assert client.poll(0.2) == []
                 assert 0.19 <= monotonic() - began < 0.4
 
-    def test_without_anything_in_flight_it_waits_too(self, sending: WebhookClient[object]) -> None:
+    def test_without_anything_in_flight_it_waits_too(self, client: WebhookClient[object]) -> None:
         began = monotonic()
-        assert sending.poll(0.2) == []
+        assert client.poll(0.2) == []
         assert 0.19 <= monotonic() - began < 0.5
 
     def test_it_returns_as_soon_as_some_have_ended(
-        self, receiver: Receiver, sending: WebhookClient[object]
+        self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         receiver.answer = Reply(delay_s=0.1)
-        sending.start("soon", post(receiver.url))
+        client.start("soon", post(receiver.url))
         began = monotonic()
-        ((ticket, _),) = sending.poll(5)
-        assert ticket == "soon"
+        ((tag, _),) = client.poll(5)
+        assert tag == "soon"
         assert monotonic() - began < 2
 
     def test_answers_come_as_they_end_not_as_they_began(
-        self, receiver: Receiver, sending: WebhookClient[object]
+        self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         receiver.answer = lambda request: Reply(delay_s=float(request.body))
         for delay_s in (0.6, 0.1, 0.5, 0.2, 0.4, 0.3):
-            sending.start(delay_s, post(receiver.url, str(delay_s).encode()))
-        assert [ticket for ticket, _ in collect(sending, 6)] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+            client.start(delay_s, post(receiver.url, str(delay_s).encode()))
+        assert [tag for tag, _ in collect(client, 6)] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
 
     def test_tickets_need_not_be_hashable_or_different(
-        self, receiver: Receiver, sending: WebhookClient[object]
+        self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
-        ticket: dict[str, list[int]] = {"a": []}
+        tag: dict[str, list[int]] = {"a": []}
         for _ in range(3):
-            sending.start(ticket, post(receiver.url))
-        assert [one for one, _ in collect(sending, 3)] == [ticket] * 3
+            client.start(tag, post(receiver.url))
+        assert [one for one, _ in collect(client, 3)] == [tag] * 3
 
-    def test_each_of_many_comes_back_once(self, receiver: Receiver, sending: WebhookClient[object]) -> None:
+    def test_each_of_many_comes_back_once(self, receiver: Receiver, client: WebhookClient[object]) -> None:
         """Some with an answer, some without, some that were never sent."""
 
         def mixed(request: Received) -> Reply:
@@ -341,12 +339,12 @@ class TestTurn:
             "http://nobody.example/",
         ]
         for number in range(500):
-            sending.start(number, post(urls[number % 5], b"%d" % number))
-        assert sending.in_flight == 500
-        answers = dict(collect(sending, 500))
+            client.start(number, post(urls[number % 5], b"%d" % number))
+        assert client.in_flight == 500
+        answers = dict(collect(client, 500))
         assert sorted(answers) == list(range(500))  # type: ignore[type-var]
-        assert sending.in_flight == 0
-        assert sending.poll(0.05) == []
+        assert client.in_flight == 0
+        assert client.poll(0.05) == []
         assert all((answer.status_code is None) != (answer.failure is None) for answer in answers.values())
         assert [answers[number].status_code for number in (0, 1, 5, 6)] == [200, 201, 200, 201]
         assert [answers[number].failure for number in (2, 3, 4)] == [
@@ -357,27 +355,27 @@ class TestTurn:
 
 
 class TestWake:
-    def test_it_ends_a_wait(self, receiver: Receiver, sending: WebhookClient[object]) -> None:
+    def test_it_ends_a_wait(self, receiver: Receiver, client: WebhookClient[object]) -> None:
         receiver.answer = Reply(hangs=True)
-        sending.start("hangs", post(receiver.url))
-        timer = Timer(0.1, sending.wake)
+        client.start("hangs", post(receiver.url))
+        timer = Timer(0.1, client.wake)
         timer.start()
         began = monotonic()
-        assert sending.poll(10) == []
+        assert client.poll(10) == []
         assert monotonic() - began < 5
         timer.join()
 
-    def test_it_ends_the_next_wait_and_only_that(self, sending: WebhookClient[object]) -> None:
-        sending.wake()
-        sending.wake()
+    def test_it_ends_the_next_wait_and_only_that(self, client: WebhookClient[object]) -> None:
+        client.wake()
+        client.wake()
         began = monotonic()
-        assert sending.poll(10) == []
+        assert client.poll(10) == []
         assert monotonic() - began < 5
         began = monotonic()
-        assert sending.poll(0.2) == []
+        assert client.poll(0.2) == []
         assert monotonic() - began > 0.15
 
-    def test_none_is_lost_between_many(self, sending: WebhookClient[object]) -> None:
+    def test_none_is_lost_between_many(self, client: WebhookClient[object]) -> None:
         """Two threads hand a token back and forth; one wake that got lost would stop them."""
         token, done = Event(), Event()
 
@@ -385,7 +383,7 @@ class TestWake:
             for _ in range(500):
                 assert token.wait(10)
                 token.clear()
-                sending.wake()
+                client.wake()
             done.set()
 
         thread = Thread(target=other)
@@ -393,7 +391,7 @@ class TestWake:
         deadline = monotonic() + 20
         for _ in range(500):
             token.set()
-            sending.poll(10)
+            client.poll(10)
             assert monotonic() < deadline
         assert done.wait(10)
         thread.join()
@@ -411,16 +409,16 @@ class TestWake:
 
 class TestAbandon:
     def test_those_end_without_an_answer_and_the_others_go_on(
-        self, receiver: Receiver, sending: WebhookClient[object]
+        self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         receiver.answer = Reply(delay_s=0.2)
         for number in range(20):
-            sending.start(number, post(receiver.url))
-        sending.poll(0.05)
-        assert sending.abandon(lambda ticket: int(str(ticket)) % 2 == 0) == list(range(0, 20, 2))
-        assert sending.in_flight == 10
-        assert sorted(str(ticket) for ticket, _ in collect(sending, 10)) == sorted(map(str, range(1, 20, 2)))
-        assert sending.poll(0.3) == []
+            client.start(number, post(receiver.url))
+        client.poll(0.05)
+        assert client.abandon(lambda tag: int(str(tag)) % 2 == 0) == list(range(0, 20, 2))
+        assert client.in_flight == 10
+        assert sorted(str(tag) for tag, _ in collect(client, 10)) == sorted(map(str, range(1, 20, 2)))
+        assert client.poll(0.3) == []
 
     def test_also_what_has_not_begun_or_has_just_ended(self, receiver: Receiver) -> None:
         may_answer = Event()
@@ -429,18 +427,18 @@ class TestAbandon:
             may_answer.wait(10)
             return ["127.0.0.1"]
 
-        with sender(resolve_host=slow_look_up) as sending:
-            sending.start("new", post(receiver.url))
-            sending.start("refused", post("gopher://127.0.0.1/"))
-            sending.start("waits for its name", post(f"http://shop.example:{receiver.port}/"))
-            assert sending.in_flight == 3
-            assert sending.abandon(lambda _: True) == ["new", "waits for its name", "refused"]
-            assert sending.in_flight == 0
+        with open_client(resolve_host=slow_look_up) as client:
+            client.start("new", post(receiver.url))
+            client.start("refused", post("gopher://127.0.0.1/"))
+            client.start("waits for its name", post(f"http://shop.example:{receiver.port}/"))
+            assert client.in_flight == 3
+            assert client.abandon(lambda _: True) == ["new", "waits for its name", "refused"]
+            assert client.in_flight == 0
             may_answer.set()
-            assert sending.poll(0.2) == []
-            assert answer_of(sending, f"http://shop.example:{receiver.port}/").status_code == 200
+            assert client.poll(0.2) == []
+            assert send_one(client, f"http://shop.example:{receiver.port}/").status_code == 200
 
-    def test_the_receiver_of_an_abandoned_post_is_hung_up_on(self, sending: WebhookClient[object]) -> None:
+    def test_the_receiver_of_an_abandoned_post_is_hung_up_on(self, client: WebhookClient[object]) -> None:
         hung_up = Event()
 
         def script(peer: Peer) -> None:
@@ -449,12 +447,12 @@ class TestAbandon:
             hung_up.set()
 
         with ScriptedReceiver(script) as scripted:
-            sending.start("x", post(scripted.url))
+            client.start("x", post(scripted.url))
             while not scripted.connections:
-                sending.poll(0.01)
-            sending.poll(0.05)
-            sending.abandon(lambda _: True)
-            sending.poll(0)
+                client.poll(0.01)
+            client.poll(0.05)
+            client.abandon(lambda _: True)
+            client.poll(0)
             assert hung_up.wait(30)
 
 
@@ -464,31 +462,31 @@ class TestTrouble:
     ) -> None:
         """As it does when its socket callback raises."""
         receiver.answer = Reply(hangs=True)
-        with sender(limit_s=60) as sending:
+        with open_client(limit_s=60) as client:
             for number in range(10):
-                sending.start(number, post(receiver.url))
-            sending.poll(0.05)
-            monkeypatch.setattr(sending._sockets, "_masks", _RaisesOnce(sending._sockets._masks))
-            sending.start(10, post(receiver.url))
-            answers = dict(collect(sending, 11))
+                client.start(number, post(receiver.url))
+            client.poll(0.05)
+            monkeypatch.setattr(client._sockets, "_masks", _RaisesOnce(client._sockets._masks))
+            client.start(10, post(receiver.url))
+            answers = dict(collect(client, 11))
             assert sorted(answers) == list(range(11))  # type: ignore[type-var]
             assert {answer.failure for answer in answers.values()} == {TryFailure.BROKEN_ANSWER}
             receiver.answer = Reply(200)
-            assert answer_of(sending, receiver.url).status_code == 200
+            assert send_one(client, receiver.url).status_code == 200
         assert "boom" in capsys.readouterr().err
 
     def test_an_error_in_a_callback_costs_that_one_post(
-        self, receiver: Receiver, sending: WebhookClient[object], monkeypatch: pytest.MonkeyPatch, capsys: Any
+        self, receiver: Receiver, client: WebhookClient[object], monkeypatch: pytest.MonkeyPatch, capsys: Any
     ) -> None:
         def broken(*_: object) -> bool:
             raise RuntimeError("boom")
 
-        with sender(allow_private=False, resolve_host=lambda _host, _port: ["127.0.0.1"]) as strict:
+        with open_client(allow_private=False, resolve_host=lambda _host, _port: ["127.0.0.1"]) as strict:
             monkeypatch.setattr("services.webhooks.http.curl_handle.is_public_address", broken)
-            failed = answer_of(strict, f"https://shop.example:{receiver.port}/")
+            failed = send_one(strict, f"https://shop.example:{receiver.port}/")
             assert failed.failure == TryFailure.UNREACHABLE
             monkeypatch.undo()
-            blocked = answer_of(strict, f"https://shop.example:{receiver.port}/")
+            blocked = send_one(strict, f"https://shop.example:{receiver.port}/")
             assert blocked.failure == TryFailure.BLOCKED_ADDRESS
         assert "boom" in capsys.readouterr().err
         assert receiver.connections == 0
@@ -496,14 +494,14 @@ class TestTrouble:
     def test_what_cannot_be_watched_ends_at_its_limit(
         self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        with sender(limit_s=0.3) as sending:
-            assert answer_of(sending, receiver.url).status_code == 200
-            working = sending._sockets._epoll
-            monkeypatch.setattr(sending._sockets, "_epoll", _Full(working))
+        with open_client(limit_s=0.3) as client:
+            assert send_one(client, receiver.url).status_code == 200
+            working = client._sockets._epoll
+            monkeypatch.setattr(client._sockets, "_epoll", _Full(working))
             with Receiver() as other:
-                assert answer_of(sending, other.url).failure == TryFailure.TIMEOUT
+                assert send_one(client, other.url).failure == TryFailure.TIMEOUT
                 monkeypatch.undo()
-                assert answer_of(sending, other.url).status_code == 200
+                assert send_one(client, other.url).status_code == 200
 
     def test_closing_ends_what_is_in_flight_and_closing_again_ends_nothing_else(
         self, receiver: Receiver
@@ -528,26 +526,26 @@ class TestCost:
         _allow_many_files()
         receiver.answer = lambda request: Reply(hangs=request.path == "/hang")
         hang = receiver.url.replace("/hooks", "/hang")
-        with sender(limit_s=60) as sending:
-            alone = _cpu_of(sending, receiver.url, 300)
+        with open_client(limit_s=60) as client:
+            alone = _cpu_of(client, receiver.url, 300)
             for number in range(2000):
-                sending.start(("hangs", number), post(hang))
+                client.start(("hangs", number), post(hang))
             while len(receiver.requests) < 2900:
-                assert sending.poll(0.05) == []
+                assert client.poll(0.05) == []
             idle = thread_time()
-            assert sending.poll(0.5) == []
+            assert client.poll(0.5) == []
             assert (thread_time() - idle) / 0.5 < 0.05
             with Receiver() as other:
-                assert _cpu_of(sending, other.url, 300) < 3 * alone
-            assert len(sending.abandon(lambda _: True)) == 2000
+                assert _cpu_of(client, other.url, 300) < 3 * alone
+            assert len(client.abandon(lambda _: True)) == 2000
 
 
-def _cpu_of(sending: WebhookClient[object], url: str, number: int) -> float:
+def _cpu_of(client: WebhookClient[object], url: str, number: int) -> float:
     def run() -> None:
         for _ in range(number // 10):
-            for ticket in range(10):
-                sending.start(ticket, post(url))
-            collect(sending, 10)
+            for tag in range(10):
+                client.start(tag, post(url))
+            collect(client, 10)
 
     run_times = []
     for _ in range(3):

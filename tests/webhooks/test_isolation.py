@@ -32,14 +32,14 @@ def test_the_others_are_told_while_one_hangs(
     silent.answer = Reply(hangs=True)
     hanging = make_merchant(silent.url)
     others = [make_merchant(quick.url) for _ in range(12)]
-    hanging.happens_often(MANY)
+    hanging.create_events(MANY)
     for other in others:
-        other.happens_often(5)
-    with webhooks.whole(*LANES):
+        other.create_events(5)
+    with webhooks.running_with_relay(*LANES):
         eventually(lambda: all(other.statuses() == {"succeeded": 5} for other in others))
         first_try_over_at = silent.requests[0].at + 10
         assert max(request.at for request in quick.requests) < first_try_over_at
-        more = [other.happens() for other in others]
+        more = [other.create_event() for other in others]
         eventually(lambda: all(o.status(one) == "succeeded" for o, one in zip(others, more, strict=True)))
         slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
         assert len(slow.read(MANY // 2)) > MANY // 2
@@ -64,8 +64,8 @@ def test_what_was_moved_to_the_slow_lane_arrives(
         retry_delays=(2.0, *DELAYS[1:]), allow_private=True, in_flight_per_application=20
     )
     recovering = Webhooks(replace(webhooks.settings, webhooks=settings))
-    merchant.happens_often(300)
-    with recovering.whole(*LANES, "delay", response_limit_s=0.5):
+    merchant.create_events(300)
+    with recovering.running_with_relay(*LANES, "delay", response_limit_s=0.5):
         slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
         slow.read(200)
         slow.close()
@@ -87,12 +87,12 @@ def test_in_the_slow_lane_too_nobody_waits_for_one_that_hangs(
     unhurried.answer = Reply(200, delay_s=0.3)
     hanging, steady = make_merchant(silent.url), make_merchant(unhurried.url)
     patient = webhooks.with_delays((3600.0,) * 8)
-    hanging.happens_often(4000)
-    with patient.whole(*LANES):
+    hanging.create_events(4000)
+    with patient.running_with_relay(*LANES):
         slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
         slow.read(3000)
         slow.close()
-        steady.happens_often(800)
+        steady.create_events(800)
         eventually(lambda: steady.statuses() == {"succeeded": 800}, 60)
     assert hanging.statuses()["pending"] == 4000
     assert len(unhurried.requests) == 800
@@ -110,8 +110,8 @@ def test_a_quick_endpoint_needs_no_slow_lane(
         monkeypatch.setattr(application_queues, limit, 10.0)
     receiver = make_receiver()
     merchant = make_merchant(receiver.url)
-    merchant.happens_often(3000)
-    with webhooks.whole(*LANES):
+    merchant.create_events(3000)
+    with webhooks.running_with_relay(*LANES):
         eventually(lambda: merchant.statuses() == {"succeeded": 3000})
         slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
         assert slow.read_to_end() == []

@@ -29,7 +29,7 @@ def putting_back(webhooks: Webhooks) -> Iterator[None]:
     kafka = webhooks.settings.kafka
     with (
         closing(Database(webhooks.settings.database, "scheduler", **STABLE_PLANS)) as database,
-        webhooks.relayed(),
+        webhooks.running_relay(),
         running_jobs(DeliveryRequeue(database, kafka, SOON), EventRequeue(database, kafka, SOON)),
     ):
         yield
@@ -52,13 +52,13 @@ def test_under_running_consumers(
     receiver.answer = Reply(500)
     delayed = webhooks.with_delays((3.0, *[0.4] * 7))
     with putting_back(delayed), delayed.running(*FIRST_TRY, "delay"):
-        happened = [merchant.happens() for _ in range(20)]
+        delivery_ids = [merchant.create_event() for _ in range(20)]
         eventually(lambda: len(receiver.requests) >= 10)
         lose(webhooks, topic)
         receiver.answer = Reply(200)
-        happened += [merchant.happens() for _ in range(20)]
+        delivery_ids += [merchant.create_event() for _ in range(20)]
         eventually(lambda: merchant.statuses() == {"succeeded": 40}, 100)
-    assert set(ids_in(receiver)) == set(happened)
+    assert set(ids_in(receiver)) == set(delivery_ids)
 
 
 class TestWhileNobodyIsThere:
@@ -68,34 +68,34 @@ class TestWhileNobodyIsThere:
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
         """The relay has published, and nobody has taken in."""
-        happened = [merchant.happens() for _ in range(20)]
+        delivery_ids = [merchant.create_event() for _ in range(20)]
 
         def is_published() -> bool:
             with database.cursor() as cursor:
                 return cursor.execute("select from outbox limit 1").rowcount == 0
 
-        with webhooks.relayed():
+        with webhooks.running_relay():
             eventually(is_published)
         self._all_arrive_without(PAYMENT_INTENT_EVENTS, webhooks, merchant, 20)
-        assert sorted(ids_in(receiver)) == sorted(happened)
+        assert sorted(ids_in(receiver)) == sorted(delivery_ids)
 
     def test_the_deliver_topic(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
         """Intake has put its records there, and nobody has sent them."""
-        happened = [merchant.happens() for _ in range(20)]
-        with webhooks.relayed(), webhooks.running("intake"):
+        delivery_ids = [merchant.create_event() for _ in range(20)]
+        with webhooks.running_relay(), webhooks.running("intake"):
             eventually(lambda: merchant.statuses() == {"pending": 20})
         self._all_arrive_without(WEBHOOKS_DELIVER, webhooks, merchant, 20)
-        assert sorted(ids_in(receiver)) == sorted(happened)
+        assert sorted(ids_in(receiver)) == sorted(delivery_ids)
 
     def test_a_delay_topic(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
         """With retries waiting in it."""
         receiver.answer = Reply(500)
-        happened = [merchant.happens() for _ in range(20)]
-        with webhooks.relayed(), webhooks.running("intake", "deliver"):
-            eventually(lambda: all(merchant.tries(one) for one in happened))
+        delivery_ids = [merchant.create_event() for _ in range(20)]
+        with webhooks.running_relay(), webhooks.running("intake", "deliver"):
+            eventually(lambda: all(merchant.tries(one) for one in delivery_ids))
         receiver.answer = Reply(200)
         self._all_arrive_without(WEBHOOKS_DELAY[0], webhooks, merchant, 20)
-        assert [len(merchant.tries(one)) for one in happened] == [2] * 20
+        assert [len(merchant.tries(one)) for one in delivery_ids] == [2] * 20
 
     def _all_arrive_without(self, topic: Topic, webhooks: Webhooks, merchant: Merchant, count: int) -> None:
         lose(webhooks, topic)

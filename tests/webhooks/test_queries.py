@@ -29,7 +29,7 @@ from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings, WebhookSettings
 from tests.clock import Clock
 from tests.webhooks.conftest import MakeMerchant
-from tests.webhooks.merchants import Merchant, told_events
+from tests.webhooks.merchants import Merchant, webhook_events
 
 URL = "https://shop.example/hooks?a=1,2"
 DELAYS = WebhookSettings().retry_delays
@@ -63,11 +63,11 @@ class TestTakingIn:
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
         """§6.1, §6.2: with URL and secret as they are now."""
-        happened = shop.happens()
-        (due,) = create_deliveries(cursor, told_events(database))
-        delivery = shop.delivery(happened)
+        delivery_id = shop.create_event()
+        (due,) = create_deliveries(cursor, webhook_events(database))
+        delivery = shop.delivery(delivery_id)
         assert delivery is not None
-        assert (due.id, due.application_id, due.step) == (happened, shop.id, 1)
+        assert (due.id, due.application_id, due.step) == (delivery_id, shop.id, 1)
         assert (delivery.status, delivery.step, delivery.tries) == ("pending", 1, 0)
         assert (delivery.url, delivery.secret_version, delivery.event) == (URL, 1, "payment_intent.succeeded")
         assert delivery.next_due_at == due.due_at
@@ -77,29 +77,29 @@ class TestTakingIn:
     ) -> None:
         """§6.1. The event counts as taken in, so that its month can go one day."""
         shop = make_merchant(None)
-        happened = shop.happens()
-        assert create_deliveries(cursor, told_events(database)) == []
-        assert shop.delivery(happened) is None
+        delivery_id = shop.create_event()
+        assert create_deliveries(cursor, webhook_events(database)) == []
+        assert shop.delivery(delivery_id) is None
         assert _not_taken_in(cursor) == 0
 
     def test_a_url_that_is_set_later_brings_no_old_events(
         self, make_merchant: MakeMerchant, database: Database, cursor: Cursor[Any]
     ) -> None:
         shop = make_merchant(None)
-        happened = shop.happens()
-        create_deliveries(cursor, told_events(database))
+        delivery_id = shop.create_event()
+        create_deliveries(cursor, webhook_events(database))
         shop.set_url(URL)
-        assert create_deliveries(cursor, told_events(database)) == []
-        assert shop.delivery(happened) is None
+        assert create_deliveries(cursor, webhook_events(database)) == []
+        assert shop.delivery(delivery_id) is None
 
     def test_the_same_event_twice_is_one_delivery(
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
         """Its record is made again, for the first may never have been: it still waits for its first try."""
-        shop.happens()
-        first = create_deliveries(cursor, told_events(database))
+        shop.create_event()
+        first = create_deliveries(cursor, webhook_events(database))
         shop.set_url("https://shop.example/other")
-        assert create_deliveries(cursor, told_events(database)) == first
+        assert create_deliveries(cursor, webhook_events(database)) == first
         assert shop.statuses() == {"pending": 1}
         delivery = shop.delivery(first[0].id)
         assert delivery is not None
@@ -108,25 +108,25 @@ class TestTakingIn:
     def test_a_repeat_of_one_that_was_tried_makes_no_record(
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
-        happened = shop.happens()
-        create_deliveries(cursor, told_events(database))
-        record_tries(cursor, [made(happened, 1, answer(500))])
-        assert create_deliveries(cursor, told_events(database)) == []
+        delivery_id = shop.create_event()
+        create_deliveries(cursor, webhook_events(database))
+        record_tries(cursor, [made(delivery_id, 1, answer(500))])
+        assert create_deliveries(cursor, webhook_events(database)) == []
 
     def test_a_batch_of_several_applications(
         self, make_merchant: MakeMerchant, database: Database, cursor: Cursor[Any]
     ) -> None:
         shops = [make_merchant(URL), make_merchant(None), make_merchant("https://other.example/")]
-        happened = [
-            (shop, shop.happens(trigger))
+        delivery_ids = [
+            (shop, shop.create_event(trigger))
             for shop in shops
             for trigger in (IntentTrigger.EXPIRE, IntentTrigger.PAYMENT_CONFIRMED)
         ]
-        due = create_deliveries(cursor, told_events(database))
+        due = create_deliveries(cursor, webhook_events(database))
         assert {(d.application_id, d.id) for d in due} == {
-            (s.id, i) for s, i in happened if s is not shops[1]
+            (s.id, i) for s, i in delivery_ids if s is not shops[1]
         }
-        for shop, one in happened:
+        for shop, one in delivery_ids:
             delivery = shop.delivery(one)
             assert (delivery and delivery.url) == {0: URL, 1: None, 2: "https://other.example/"}[
                 shops.index(shop)
@@ -136,8 +136,8 @@ class TestTakingIn:
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
         """A database that was set back: what it does not know did not happen."""
-        shop.happens()
-        events = told_events(database)
+        shop.create_event()
+        events = webhook_events(database)
         cursor.execute("delete from intent_events")
         assert create_deliveries(cursor, events) == []
         assert shop.statuses() == {}
@@ -146,9 +146,9 @@ class TestTakingIn:
 class TestRecording:
     @pytest.fixture
     def pending(self, shop: Merchant, database: Database, cursor: Cursor[Any]) -> UUID:
-        happened = shop.happens()
-        create_deliveries(cursor, told_events(database))
-        return happened
+        delivery_id = shop.create_event()
+        create_deliveries(cursor, webhook_events(database))
+        return delivery_id
 
     def test_success(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
         assert record_tries(cursor, [made(pending, 1, answer(204, body=b""))]) == {str(pending): None}
@@ -211,8 +211,8 @@ class TestRecording:
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
         """Values are found by place among the ids, whatever the order they are given in."""
-        ids = [shop.happens() for _ in range(7)]
-        create_deliveries(cursor, told_events(database))
+        ids = [shop.create_event() for _ in range(7)]
+        create_deliveries(cursor, webhook_events(database))
         results = [
             answer(200 + n, body=b"%d" % n) if n % 2 else answer(None, TryFailure.DNS, b"") for n in range(7)
         ]

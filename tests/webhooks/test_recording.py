@@ -22,7 +22,7 @@ from shared.platform.kafka.records import AssignedPartition, Record, Task
 from shared.platform.settings import WebhookSettings
 from tests.waiting import eventually
 from tests.webhooks.conftest import MakeMerchant
-from tests.webhooks.merchants import Merchant, told_events
+from tests.webhooks.merchants import Merchant, webhook_events
 
 DELAYS = WebhookSettings().retry_delays
 
@@ -53,9 +53,9 @@ def shop(make_merchant: MakeMerchant) -> Merchant:
 def tries(database: Database, merchant: Merchant, count: int) -> list[TryInProgress]:
     """Their first, on its way."""
     for _ in range(count):
-        merchant.happens()
+        merchant.create_event()
     with database.cursor() as cursor:
-        due = create_deliveries(cursor, told_events(database))
+        due = create_deliveries(cursor, webhook_events(database))
     return [TryInProgress(one, try_key(one), task(one)) for one in due]
 
 

@@ -18,7 +18,7 @@ from shared.platform.kafka.producer import OutgoingRecord
 from tests.clock import Clock
 from tests.waiting import eventually
 from tests.webhooks.conftest import ONE_RETRY, MakeReceiver, Webhooks
-from tests.webhooks.merchants import Merchant, ids_in, is_signed, told_events
+from tests.webhooks.merchants import Merchant, ids_in, is_signed, webhook_events
 from tests.webhooks.receivers import Receiver, Reply
 
 # The second try is far away, so that what happens meanwhile is a resend's doing.
@@ -31,55 +31,55 @@ SOON = (0.3,) * 8
 def failed_once(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> Iterator[UUID]:
     """A delivery whose first try has failed; the receiver is well again."""
     receiver.answer = Reply(500)
-    happened = merchant.happens()
-    with webhooks.whole(*ONE_RETRY, "resend"):
-        eventually(lambda: merchant.tries(happened))
+    delivery_id = merchant.create_event()
+    with webhooks.running_with_relay(*ONE_RETRY, "resend"):
+        eventually(lambda: merchant.tries(delivery_id))
         receiver.answer = Reply(200)
-        yield happened
+        yield delivery_id
 
 
 def test_while_pending(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
     """It counts among the tries, outside the ladder; its success is the delivery's."""
-    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
-        wish = merchant.resend(happened)
-        eventually(lambda: merchant.status(happened) == "succeeded")
-    tries = merchant.tries(happened)
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
+        wish = merchant.resend(delivery_id)
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
+    tries = merchant.tries(delivery_id)
     assert [(one.number, one.step, one.resend_id, one.status_code) for one in tries] == [
         (1, 1, None, 500),
         (2, None, wish, 200),
     ]
-    assert ids_in(receiver) == [happened] * 2
+    assert ids_in(receiver) == [delivery_id] * 2
 
 
 def test_with_the_url_and_the_secret_of_now(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, make_receiver: MakeReceiver
 ) -> None:
     new = make_receiver()
-    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
         merchant.set_url(new.url)
         secret = merchant.roll_secret()
-        merchant.resend(happened)
-        eventually(lambda: merchant.status(happened) == "succeeded")
+        merchant.resend(delivery_id)
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
     (request,) = new.requests
-    assert ids_in(new) == [happened]
+    assert ids_in(new) == [delivery_id]
     assert is_signed(request.body, request.headers["service-signature"], secret)
-    assert merchant.tries(happened)[1].url == new.url
+    assert merchant.tries(delivery_id)[1].url == new.url
 
 
 def test_success_while_a_retry_waits(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, quick_clock: Clock
 ) -> None:
     """What waits in the ladder is dropped when it comes due."""
-    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
-        merchant.resend(happened)
-        eventually(lambda: merchant.status(happened) == "succeeded")
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
+        merchant.resend(delivery_id)
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
         receiver.answer = lambda _: Reply(500 if len(receiver.requests) == 3 else 200)
-        later = merchant.happens()
+        later = merchant.create_event()
         eventually(lambda: merchant.tries(later))
         quick_clock.advance(AN_HOUR)  # both retries are due, and this one is behind the other
         eventually(lambda: merchant.status(later) == "succeeded")
-    assert ids_in(receiver).count(happened) == 2
-    delivery = merchant.delivery(happened)
+    assert ids_in(receiver).count(delivery_id) == 2
+    delivery = merchant.delivery(delivery_id)
     assert delivery is not None
     assert (delivery.status, delivery.tries) == ("succeeded", 2)
 
@@ -87,52 +87,52 @@ def test_success_while_a_retry_waits(
 def test_a_failed_resend_leaves_the_ladder_alone(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, quick_clock: Clock
 ) -> None:
-    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
-        due_at = merchant.delivery(happened)
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
+        due_at = merchant.delivery(delivery_id)
         receiver.answer = Reply(418)
-        merchant.resend(happened)
-        eventually(lambda: len(merchant.tries(happened)) == 2)
-        after = merchant.delivery(happened)
+        merchant.resend(delivery_id)
+        eventually(lambda: len(merchant.tries(delivery_id)) == 2)
+        after = merchant.delivery(delivery_id)
         assert due_at is not None
         assert after is not None
         assert (after.status, after.step, after.next_due_at) == ("pending", 2, due_at.next_due_at)
         assert after.last_status_code == 418
         receiver.answer = Reply(200)
         quick_clock.advance(AN_HOUR)
-        eventually(lambda: merchant.status(happened) == "succeeded")
-    assert [one.step for one in merchant.tries(happened)] == [1, None, 2]
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
+    assert [one.step for one in merchant.tries(delivery_id)] == [1, None, 2]
 
 
 def test_after_it_failed(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
         merchant.execute("update webhook_deliveries set status = 'failed', next_due_at = null, step = 9")
         receiver.answer = Reply(500)
-        merchant.resend(happened)
-        eventually(lambda: len(merchant.tries(happened)) == 2)
-        assert merchant.status(happened) == "failed"
+        merchant.resend(delivery_id)
+        eventually(lambda: len(merchant.tries(delivery_id)) == 2)
+        assert merchant.status(delivery_id) == "failed"
         receiver.answer = Reply(200)
-        merchant.resend(happened)
-        eventually(lambda: merchant.status(happened) == "succeeded")
+        merchant.resend(delivery_id)
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
 
 
 def test_after_it_succeeded(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
     """Succeeded is final, also when somebody wants it once more and that fails."""
-    with failed_once(webhooks.with_delays(SOON), merchant, receiver) as happened:
-        eventually(lambda: merchant.status(happened) == "succeeded")
+    with failed_once(webhooks.with_delays(SOON), merchant, receiver) as delivery_id:
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
         receiver.answer = Reply(500)
-        merchant.resend(happened)
-        eventually(lambda: len(merchant.tries(happened)) == 3)
-    assert merchant.status(happened) == "succeeded"
+        merchant.resend(delivery_id)
+        eventually(lambda: len(merchant.tries(delivery_id)) == 3)
+    assert merchant.status(delivery_id) == "succeeded"
 
 
 def test_twice_at_once(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
     """Two wishes are two tries; the same wish twice is one."""
-    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
         same, barrier = uuid4(), Barrier(4)
 
         def ask(wish: UUID) -> None:
             barrier.wait()
-            merchant.resend(happened, wish)
+            merchant.resend(delivery_id, wish)
 
         wishes = [same, same, uuid4(), uuid4()]
         threads = [Thread(target=ask, args=(wish,)) for wish in wishes]
@@ -140,10 +140,10 @@ def test_twice_at_once(webhooks: Webhooks, merchant: Merchant, receiver: Receive
             thread.start()
         for thread in threads:
             thread.join()
-        eventually(lambda: len(merchant.tries(happened)) == 4)
-        later = merchant.happens()
+        eventually(lambda: len(merchant.tries(delivery_id)) == 4)
+        later = merchant.create_event()
         eventually(lambda: merchant.status(later) == "succeeded")
-    tries = merchant.tries(happened)
+    tries = merchant.tries(delivery_id)
     assert {one.resend_id for one in tries} == {None, *wishes}
     assert [one.number for one in tries] == [1, 2, 3, 4]
 
@@ -158,25 +158,25 @@ def test_twice_at_once(webhooks: Webhooks, merchant: Merchant, receiver: Receive
 def test_without_a_url_or_while_paused_it_is_refused(
     merchant: Merchant, database: Database, change: str, why: str
 ) -> None:
-    happened = merchant.happens()
+    delivery_id = merchant.create_event()
     with database.cursor() as cursor:
-        create_deliveries(cursor, told_events(database))
+        create_deliveries(cursor, webhook_events(database))
     merchant.execute(change)
     with pytest.raises(SendingRefusedError, match=why):
-        merchant.resend(happened)
+        merchant.resend(delivery_id)
 
 
 def test_a_url_that_is_removed_on_the_way_is_not_used(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as happened:
+    with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
         merchant.set_url(None)
-        wish = ResendRequested(uuid4(), happened, merchant.id)
-        webhooks.put([OutgoingRecord(WEBHOOKS_RESEND.name, str(happened), encode(wish))])
+        wish = ResendRequested(uuid4(), delivery_id, merchant.id)
+        webhooks.publish([OutgoingRecord(WEBHOOKS_RESEND.name, str(delivery_id), encode(wish))])
         eventually(
-            lambda: f"delivery {happened} is not resent: its application has no webhook URL" in caplog.text
+            lambda: f"delivery {delivery_id} is not resent: its application has no webhook URL" in caplog.text
         )
-    assert len(merchant.tries(happened)) == len(receiver.requests) == 1
+    assert len(merchant.tries(delivery_id)) == len(receiver.requests) == 1
 
 
 def test_an_unknown_delivery(merchant: Merchant) -> None:

@@ -29,18 +29,18 @@ def test_an_event_that_could_not_be_taken_in(
 ) -> None:
     """The intake gives up on it; put back after the cause is mended, its webhook is delivered."""
     merchant.execute(BREAK)
-    happened = merchant.happens()
-    with webhooks.whole():
+    delivery_id = merchant.create_event()
+    with webhooks.running_with_relay():
         eventually(lambda: dead_letter_topic.records(DEAD_LETTERS))
         (letter,) = dead_letter_topic.page().dead_letters
         assert (letter.topic, letter.group) == ("payment_intents.events", "webhooks.intake")
         assert "[redacted]" in letter.reason
-        assert str(happened) in letter.value
+        assert str(delivery_id) in letter.value
         merchant.execute(MEND)
         assert dead_letter_topic.replay(letter)
-        eventually(lambda: merchant.status(happened) == "succeeded")
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
         assert not dead_letter_topic.replay(dead_letter_topic.look(letter.offset))
-    assert ids_in(receiver) == [happened]
+    assert ids_in(receiver) == [delivery_id]
 
 
 def test_an_unreadable_record_comes_back_to_the_dead_letters(
@@ -64,19 +64,19 @@ def test_a_delivery_that_used_up_its_ladder(
 ) -> None:
     """It is listed, resent when the receiver is well again, and succeeds."""
     receiver.answer = Reply(500, b"password=hush")
-    happened = merchant.happens()
-    with webhooks.with_delays((0.05,) * 8).whole():
-        eventually(lambda: merchant.status(happened) == "failed")
+    delivery_id = merchant.create_event()
+    with webhooks.with_delays((0.05,) * 8).running_with_relay():
+        eventually(lambda: merchant.status(delivery_id) == "failed")
 
         def listed() -> list[tuple[str, str | None]]:
             with dead_letter_topic.database.transaction() as connection:
                 page = list_exhausted(connection, dead_letter_topic.kafka, None, 10)
-            assert {one.delivery_id for one in page.deliveries} <= {happened}
+            assert {one.delivery_id for one in page.deliveries} <= {delivery_id}
             return [(one.status, one.last_answer) for one in page.deliveries]
 
         assert eventually(listed) == [("failed", "password=[redacted]")]
         receiver.answer = Reply(200, b"thanks")
         with dead_letter_topic.database.transaction() as connection:
-            resend_exhausted(connection, happened, happened, AMAL)
-        eventually(lambda: merchant.status(happened) == "succeeded")
+            resend_exhausted(connection, delivery_id, delivery_id, AMAL)
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
         assert listed() == [("succeeded", "thanks")]
