@@ -1,4 +1,4 @@
-"""Card numbers: which are well formed. Pure."""
+"""Payment methods, and the check of card numbers. Pure."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ def is_card_number(digits: str) -> bool:
 
 
 def _luhn_sum(digits: str) -> int:
-    """Of the digits and the doubled every second of them, from the right."""
+    """Return the Luhn sum: every second digit from the right is doubled."""
     plain, doubled = digits[-1::-2], digits[-2::-2]
     return sum(map(int, plain)) + sum(sum(divmod(2 * int(digit), 10)) for digit in doubled)
 

@@ -70,7 +70,7 @@ def test_an_operator_decides(
         refused = run(*words, again, "--reason", "x")
         assert (refused.exit_code, refused.stderr) == (
             1,
-            f"Error: its outcome is known already: it is {outcome}\n",
+            f"Error: the outcome is already known: {outcome}\n",
         )
     assert json.loads(run("attempt", "undecided", "--json").stdout) == []
     ((actor, merchant_id, details),) = _logged(database, "attempt_decided")
@@ -130,4 +130,4 @@ def test_a_payment_made_twice_is_listed_until_it_is_handled(
 
 def test_what_is_no_second_payment_cannot_be_handled(run: Mizan, sending: ProviderRequest) -> None:
     answer = run("attempt", "handled", str(sending.attempt), "--note", "paid back")
-    assert (answer.exit_code, answer.stderr) == (1, "Error: it is no duplicate payment: it is unknown\n")
+    assert (answer.exit_code, answer.stderr) == (1, "Error: the attempt is not a duplicate payment: it is unknown\n")

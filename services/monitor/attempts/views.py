@@ -13,8 +13,9 @@ from services.monitor.attempts.forms import NOTHING_GIVEN, Given, read_decision,
 from services.monitor.attempts.queries import find_attempt
 from services.monitor.dependencies import Dependencies
 from shared.domain.attempts.duplicates import list_open_duplicates, mark_handled
-from shared.domain.attempts.operator_decision import NoSuchAttemptError, apply_decision
+from shared.domain.attempts.operator_decision import apply_decision
 from shared.domain.attempts.provider_exchange import SettlementResult
+from shared.domain.attempts.settlement import AttemptNotFoundError
 from shared.domain.attempts.states import AttemptState
 from shared.domain.attempts.undecided import list_undecided
 from shared.platform.errors import RefusedError
@@ -54,7 +55,7 @@ class AttemptPages:
             with self.dependencies.database.transaction() as connection:
                 settled = apply_decision(connection, attempt, given.decision, current_session().actor, seen)
             flash(_said(settled), "good")
-        except NoSuchAttemptError:
+        except AttemptNotFoundError:
             abort(404)
         except RefusedError as error:
             flash(labels.why_not(error), "bad")
@@ -71,7 +72,7 @@ class AttemptPages:
                 flash(_("Marked as handled. The merchant sees it too."), "good")
             else:
                 flash(_("Somebody had marked it as handled before. Nothing was changed."), "info")
-        except NoSuchAttemptError:
+        except AttemptNotFoundError:
             abort(404)
         except RefusedError as error:
             flash(labels.why_not(error), "bad")

@@ -1,4 +1,4 @@
-"""Second payments on intents that were paid already: somebody has to give the money back, and say that it was done."""
+"""Duplicate payments: second payments on paid intents. An operator refunds them and marks them as handled."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,12 +9,12 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from shared.domain.attempts.notes import clean_note
-from shared.domain.attempts.operator_decision import NoSuchAttemptError
+from shared.domain.attempts.settlement import AttemptNotFoundError
 from shared.domain.attempts.states import AttemptState
 from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from shared.platform.errors import RefusedError
 
-# Looked up one by one, behind fences, so that no plan reads all intents or all attempts.
+# `materialized` and `offset 0` make PostgreSQL look up rows one by one, so that no plan reads all intents or attempts.
 OPEN_DUPLICATES_SQL = """
 with open as materialized (
     select * from payment_attempts where state = 'duplicate' and handled_at is null order by id limit %(limit)s
@@ -39,17 +39,17 @@ class DuplicatePayment:
     attempt: UUID
     intent: UUID
     reference: str
-    """Of the intent, as the customer's receipt shows it."""
+    """Reference of the intent, as on the customer's receipt."""
     merchant_reference: str
     amount: int
-    """Taken once too often."""
+    """Amount to refund, in minor units."""
     currency: str
     method: str
     provider: str
     provider_reference: str | None
-    """Of this payment at the provider."""
+    """The provider's reference of this payment."""
     first_reference: str | None
-    """Of the payment that counts."""
+    """The provider's reference of the first payment, which counts."""
     at: datetime
     application_id: UUID
     application: str | None
@@ -58,34 +58,37 @@ class DuplicatePayment:
 
 class NotDuplicateError(RefusedError):
     def __init__(self, state: AttemptState) -> None:
-        super().__init__(f"it is no duplicate payment: it is {state}")
+        super().__init__(f"the attempt is not a duplicate payment: it is {state}")
         self.state = state
 
 
 def list_open_duplicates(connection: Connection[Any], limit: int = 1000) -> list[DuplicatePayment]:
-    """Those that nobody has handled; the oldest first."""
+    """Return the duplicate payments that nobody has handled, oldest first."""
     with connection.cursor(row_factory=class_row(DuplicatePayment)) as cursor:
         return cursor.execute(OPEN_DUPLICATES_SQL, {"limit": limit}).fetchall()
 
 
 def mark_handled(connection: Connection[Any], attempt: UUID, note: str, actor: Actor) -> bool:
-    """`note` says what was done. In the merchant's log too; False: somebody had handled it before."""
+    """Mark a duplicate payment as handled; `note` says what was done. The merchant's audit log shows it.
+
+    Returns False if it was handled before. Raises AttemptNotFoundError, NotDuplicateError or InvalidNoteError.
+    """
     row = connection.execute(_LOCK, (attempt,)).fetchone()
     if row is None:
-        raise NoSuchAttemptError(attempt)
+        raise AttemptNotFoundError(attempt)
     intent, state, handled_at = row
     if state != AttemptState.DUPLICATE:
         raise NotDuplicateError(AttemptState(state))
     if handled_at is not None:
         return False
-    words = clean_note(note, "note")
-    connection.execute(_HANDLE, (words, attempt))
+    cleaned = clean_note(note, "note")
+    connection.execute(_HANDLE, (cleaned, attempt))
     application_id, reference = connection.execute(_OWNER, (intent,)).fetchone() or (None, None)
     details: AuditDetails = {
         "attempt": str(attempt),
         "payment": str(intent),
         "reference": reference,
-        "note": words,
+        "note": cleaned,
     }
     add_audit_entry(
         connection, actor, Action.DUPLICATE_HANDLED, application_id=application_id, details=details

@@ -1,4 +1,4 @@
-"""An operator decides what became of an attempt, as they know it from the provider; noted in the merchant's log too."""
+"""Operators decide the outcome of an attempt that they know from the provider. The merchant's audit log shows it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,6 @@ from psycopg import Connection
 from shared.domain.attempts.notes import clean_note, clean_reference
 from shared.domain.attempts.provider_exchange import AttemptOutcome, SettlementResult
 from shared.domain.attempts.settlement import (
-    AttemptNotFoundError,
     LockedAttempt,
     lock_attempt,
     settle_decision,
@@ -26,48 +25,45 @@ from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from shared.platform.database.pool import fetch_scalar
 from shared.platform.errors import RefusedError
 
-_ON_ITS_WAY = "select sent_at + %s > mizan_now() from payment_attempts where id = %s"
+_IS_IN_FLIGHT = "select sent_at + %s > mizan_now() from payment_attempts where id = %s"
 _OWNER = "select application_id from payment_intents where uuid = %s"
 
 
-class NoSuchAttemptError(RefusedError):
-    def __init__(self, attempt: UUID) -> None:
-        super().__init__(f"there is no attempt {attempt}")
-
-
 class OutcomeKnownError(RefusedError):
-    """Somebody was faster, or there never was a doubt. Nothing was changed."""
+    """The attempt already has an outcome. Nothing was changed."""
 
     def __init__(self, state: AttemptState) -> None:
-        super().__init__(f"its outcome is known already: it is {state}")
+        super().__init__(f"the outcome is already known: {state}")
         self.state = state
 
 
 class AttemptChangedError(RefusedError):
-    """It is not as whoever decided saw it: the customer goes on. Nothing was changed."""
+    """The attempt changed since it was shown to the operator. Nothing was changed."""
 
     def __init__(self, state: AttemptState) -> None:
-        super().__init__(f"it has gone on meanwhile: it is {state}; look again before you decide")
+        super().__init__(f"the attempt has changed and is now {state}; reload it before you decide")
         self.state = state
 
 
 class StillInFlightError(RefusedError):
-    """Nobody can know yet that nothing was charged."""
+    """The request may still reach the provider, so the attempt cannot be declined yet. Nothing was changed."""
 
     def __init__(self) -> None:
         seconds = int(IN_FLIGHT_WINDOW.total_seconds())
-        super().__init__(f"the provider was asked less than {seconds} seconds ago; wait for its answer")
+        super().__init__(
+            f"the request was sent less than {seconds} seconds ago; wait for the provider's answer"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptSnapshot:
-    """The attempt as it was shown to whoever decides."""
+    """The attempt as it was shown to the operator."""
 
     state: AttemptState
     provider_requests: int
 
     def matches(self, found: LockedAttempt) -> bool:
-        """That an answer has failed to come is no news to somebody who decides."""
+        """Return whether the attempt is still as shown. A change from sent to unknown does not count."""
         is_same_state = found.state is self.state or {found.state, self.state} <= IN_FLIGHT
         return is_same_state and found.provider_requests == self.provider_requests
 
@@ -76,9 +72,9 @@ class AttemptSnapshot:
 class OperatorDecision:
     is_paid: bool
     reason: str
-    """How they know."""
+    """How the operator knows."""
     reference: str = ""
-    """The provider's own name for the payment."""
+    """The provider's reference of the payment, or an empty string."""
 
     @property
     def answer(self) -> ProviderAnswer:
@@ -86,7 +82,7 @@ class OperatorDecision:
 
 
 def can_decide(state: AttemptState, answer: ProviderAnswer) -> bool:
-    """Money that arrived counts whatever we thought; that none did is only worth saying where it is in doubt."""
+    """Return whether an operator may decide so: paid unless charged already, declined only if the outcome is open."""
     if state in CHARGED:
         return False
     return answer is ProviderAnswer.PAID or state in IN_FLIGHT | AWAITING_CUSTOMER
@@ -97,18 +93,18 @@ def apply_decision(
     attempt: UUID,
     decision: OperatorDecision,
     actor: Actor,
-    seen: AttemptSnapshot | None = None,
+    snapshot: AttemptSnapshot | None = None,
 ) -> SettlementResult:
-    """With `seen` only as long as that is how it is. Raises a RefusedError where it cannot be decided so."""
-    try:
-        found = lock_attempt(connection, attempt)
-    except AttemptNotFoundError:
-        raise NoSuchAttemptError(attempt) from None
+    """Settle the attempt as decided and record it in the audit log.
+
+    With `snapshot`, only if the attempt still matches it. Raises a RefusedError if it cannot be decided so.
+    """
+    found = lock_attempt(connection, attempt)
     if not can_decide(found.state, decision.answer):
         raise OutcomeKnownError(found.state)
-    if seen is not None and not seen.matches(found):
+    if snapshot is not None and not snapshot.matches(found):
         raise AttemptChangedError(found.state)
-    if not decision.is_paid and _is_on_its_way(connection, found):
+    if not decision.is_paid and _is_in_flight(connection, found):
         raise StillInFlightError
     reason, reference = clean_note(decision.reason), clean_reference(decision.reference)
     settled = settle_decision(connection, attempt, AttemptOutcome(decision.answer, reason, reference))
@@ -124,8 +120,8 @@ def apply_decision(
     return settled
 
 
-def _is_on_its_way(connection: Connection[Any], found: LockedAttempt) -> bool:
-    """While we do not know what became of it, too: whoever was to ask may have stalled, and ask now."""
+def _is_in_flight(connection: Connection[Any], found: LockedAttempt) -> bool:
+    """Return whether the request may still reach the provider, which holds for an unknown outcome too."""
     if found.state not in IN_FLIGHT:
         return False
-    return bool(fetch_scalar(connection, _ON_ITS_WAY, (IN_FLIGHT_WINDOW, found.id)))
+    return bool(fetch_scalar(connection, _IS_IN_FLIGHT, (IN_FLIGHT_WINDOW, found.id)))

@@ -1,4 +1,4 @@
-"""What goes to a provider and what comes back."""
+"""Requests to providers, what they report, and the result of settling it. Pure."""
 
 from dataclasses import dataclass, field
 from time import monotonic
@@ -10,48 +10,48 @@ from shared.domain.intents.states import IntentStatus
 
 @dataclass(frozen=True, slots=True)
 class ProviderRequest:
-    """One request to the provider. Its answer goes back with it: what is said of an earlier one is old news."""
+    """One request to the provider. Its response is settled with it, so that a response to an earlier one is ignored."""
 
     attempt: UUID
     number: int
-    """Counts the requests that may charge; 0 while there was none."""
+    """Number of the last request of the attempt that may charge. 0 if there was none."""
     send_deadline: float = field(compare=False)
     """On this process's monotonic clock."""
 
     def is_past_deadline(self) -> bool:
-        """A process that stalled this long must not call the provider any more: others take it for lost."""
+        """Return whether the request must not be sent any more, because other processes now consider it lost."""
         return monotonic() > self.send_deadline
 
 
 @dataclass(frozen=True, slots=True)
 class StatusInquiry:
-    """Somebody asks the provider what became of a request."""
+    """A request to the provider for the status of an earlier request."""
 
     attempt: UUID
     number: int
     past_in_flight_window: bool
-    """When the question was put: the request could not be on its way any more."""
+    """Whether, when the inquiry was claimed, the request could no longer be in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptOutcome:
-    """What a provider, or an operator in its place, says of an attempt."""
+    """What a provider, or an operator in its place, reports about an attempt."""
 
     answer: ProviderAnswer
     reason: str | None = None
-    """Why it was declined, or why a code is asked for once more."""
+    """Why it was declined, or why another code is needed."""
     provider_reference: str | None = None
     can_inquire: bool = True
-    """Whether this provider can tell more when asked later, where the answer is unknown."""
+    """Whether a later status inquiry can resolve an unknown answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettlementResult:
-    """How things stand afterwards."""
+    """The states of the attempt and its intent after settling."""
 
     attempt: AttemptState
     intent: IntentStatus
     is_new: bool = field(default=False, compare=False)
-    """Whether this brought the attempt into its state; a repeat does not."""
+    """Whether this changed the state of the attempt. A repeated report does not."""
     since_sent_s: float | None = field(default=None, compare=False)
-    """Since the last request that may charge, where there was one and this is new."""
+    """Seconds since the last request that may charge, if there was one and `is_new`."""

@@ -1,4 +1,7 @@
-"""An attempt and its intent, locked: the intent first, so that the moves of one intent's attempts follow each other."""
+"""Settles attempts: applies what a provider or an operator reports to the attempt and its intent.
+
+The intent is locked first, so that changes to the attempts of one intent happen one after the other.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,18 +28,20 @@ from shared.domain.attempts.states import (
 from shared.domain.intents import store as intents
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import fetch_scalar
+from shared.platform.errors import RefusedError
 
 _FIND_INTENT = "select intent_uuid from payment_attempts where id = %s"
 _FIND = "select state, provider_requests from payment_attempts where id = %s"
 
 
-class AttemptNotFoundError(Exception):
-    """No attempt has this id."""
+class AttemptNotFoundError(RefusedError):
+    def __init__(self, attempt: UUID) -> None:
+        super().__init__(f"there is no attempt {attempt}")
 
 
 @dataclass(frozen=True, slots=True)
 class LockedAttempt:
-    """Nobody else changes it, or its intent, until the transaction ends."""
+    """An attempt that is locked, together with its intent, until the transaction ends."""
 
     id: UUID
     state: AttemptState
@@ -49,7 +54,7 @@ class LockedAttempt:
 def lock_attempt(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
     row = connection.execute(_FIND_INTENT, (attempt,)).fetchone()
     if row is None:
-        raise AttemptNotFoundError(str(attempt))
+        raise AttemptNotFoundError(attempt)
     intent = UUID(str(row[0]))
     status = intents.lock_intent(connection, intent)
     found = connection.execute(_FIND, (attempt,)).fetchone()
@@ -57,7 +62,7 @@ def lock_attempt(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
     return LockedAttempt(attempt, AttemptState(found[0]), found[1], intent, status)
 
 
-# Where the outcome has just become unknown it is asked for at once; otherwise as was planned.
+# If the outcome has just become unknown, the provider is asked at once. Otherwise the schedule stays.
 _SETTLE = """
 update payment_attempts
 set state = %(state)s, reason = %(reason)s, updated_at = mizan_now(),
@@ -71,8 +76,8 @@ returning extract(epoch from mizan_now() - sent_at)::float8"""
 _FILL_REFERENCE = """
 update payment_attempts set provider_reference = %(provider_reference)s
 where id = %(attempt)s and provider_reference is null"""
-# The provider has charged one attempt twice, under two references of its own.
-_KEEP_DUPLICATE = """
+# The provider charged one attempt twice, under two references.
+_INSERT_DUPLICATE = """
 insert into payment_attempts (intent_uuid, method, provider, provider_account_id, state, reason, provider_reference)
 select intent_uuid, method, provider, provider_account_id, 'duplicate', 'charged again', %(provider_reference)s
 from payment_attempts as charged
@@ -84,54 +89,56 @@ where id = %(attempt)s
 def settle_response(
     connection: Connection[Any], request: ProviderRequest, outcome: AttemptOutcome
 ) -> SettlementResult:
-    """The provider's answer to that request, or that there was none in time."""
+    """Settle the provider's response to `request`, or that there was none in time. Raises AttemptNotFoundError."""
     found = lock_attempt(connection, request.attempt)
-    if _is_old_news(found, request.number, outcome):
+    if _is_superseded(found, request.number, outcome):
         return SettlementResult(found.state, found.intent_status)
-    return _take_in(connection, found, outcome)
+    return _apply_outcome(connection, found, outcome)
 
 
 def settle_inquiry(
     connection: Connection[Any], inquiry: StatusInquiry, outcome: AttemptOutcome
 ) -> SettlementResult:
-    """What the provider said when it was asked."""
+    """Settle the provider's answer to a status inquiry. Raises AttemptNotFoundError."""
     found = lock_attempt(connection, inquiry.attempt)
-    if _is_old_news(found, inquiry.number, outcome):
+    if _is_superseded(found, inquiry.number, outcome):
         return SettlementResult(found.state, found.intent_status)
     answer = trusted_answer(
         outcome.answer,
         past_in_flight_window=inquiry.past_in_flight_window,
         is_first_request=inquiry.number <= 1,
     )
-    return _take_in(connection, found, replace(outcome, answer=answer))
+    return _apply_outcome(connection, found, replace(outcome, answer=answer))
 
 
 def settle_notification(
     connection: Connection[Any], attempt: UUID, outcome: AttemptOutcome
 ) -> SettlementResult:
-    """What the provider says by itself, paid or declined: a signed notification, the customer's return."""
+    """Settle a signed notification or a customer's return: paid or declined. Raises AttemptNotFoundError."""
     found = lock_attempt(connection, attempt)
     if outcome.answer is ProviderAnswer.DECLINED and found.state in IN_FLIGHT and found.provider_requests > 1:
-        # Of which of the requests, nobody knows, and the last one may be charging: the provider is asked at once.
+        # It may be about an earlier request while the last one is charging, so the provider is asked at once.
         outcome = replace(outcome, answer=ProviderAnswer.UNKNOWN)
-    return _take_in(connection, found, outcome)
+    return _apply_outcome(connection, found, outcome)
 
 
 def settle_decision(connection: Connection[Any], attempt: UUID, outcome: AttemptOutcome) -> SettlementResult:
-    """An operator's decision, paid or declined."""
-    return _take_in(connection, lock_attempt(connection, attempt), outcome)
+    """Settle an operator's decision: paid or declined. Raises AttemptNotFoundError."""
+    return _apply_outcome(connection, lock_attempt(connection, attempt), outcome)
 
 
-def _is_old_news(found: LockedAttempt, number: int, outcome: AttemptOutcome) -> bool:
-    """About an earlier request than the last one. Money that arrived is never old."""
+def _is_superseded(found: LockedAttempt, number: int, outcome: AttemptOutcome) -> bool:
+    """Return whether the outcome is about an earlier request than the last one. A payment always counts."""
     return found.provider_requests != number and outcome.answer is not ProviderAnswer.PAID
 
 
-def _take_in(connection: Connection[Any], found: LockedAttempt, outcome: AttemptOutcome) -> SettlementResult:
+def _apply_outcome(
+    connection: Connection[Any], found: LockedAttempt, outcome: AttemptOutcome
+) -> SettlementResult:
     before, status = found.state, found.intent_status
     after = state_after(before, outcome.answer, status)
     if before in CHARGED:
-        _keep_reference(connection, found.id, outcome)
+        _record_reference(connection, found.id, outcome)
     if after is before and after not in IN_FLIGHT:
         return SettlementResult(after, status)
     trigger = intent_trigger(before, after)
@@ -149,9 +156,9 @@ def _take_in(connection: Connection[Any], found: LockedAttempt, outcome: Attempt
     return SettlementResult(after, status, is_new=after is not before, since_sent_s=since_sent_s)
 
 
-def _keep_reference(connection: Connection[Any], attempt: UUID, outcome: AttemptOutcome) -> None:
-    """Whoever has to pay money back needs every reference under which it was taken."""
+def _record_reference(connection: Connection[Any], attempt: UUID, outcome: AttemptOutcome) -> None:
+    """Record every reference under which the customer was charged: a refund needs it."""
     if outcome.answer is ProviderAnswer.PAID and outcome.provider_reference is not None:
         values = {"attempt": attempt, "provider_reference": outcome.provider_reference}
         if not connection.execute(_FILL_REFERENCE, values).rowcount:
-            connection.execute(_KEEP_DUPLICATE, values)
+            connection.execute(_INSERT_DUPLICATE, values)

@@ -1,6 +1,6 @@
-"""What a customer does: begins an attempt, or enters a code, in the transaction of the caller.
+"""Starts attempts and submits codes, in the caller's transaction.
 
-No transaction may be open while a provider is called: begin or send, commit, call, settle.
+The provider is called between two transactions: start or submit, commit, call the provider, settle.
 """
 
 from time import monotonic
@@ -18,27 +18,27 @@ from shared.platform.database.pool import fetch_scalar
 
 
 class AttemptRefusedError(Exception):
-    """The customer cannot pay like this now; nothing was changed."""
+    """The customer cannot pay like this now. Nothing was changed."""
 
 
 class AlreadyPaidError(AttemptRefusedError):
-    """Show the receipt."""
+    """The intent is paid: show the receipt."""
 
 
 class IntentExpiredError(AttemptRefusedError):
-    """Show the way back to the merchant: its time is over."""
+    """The intent has expired: show the way back to the merchant."""
 
 
 class AttemptInFlightError(AttemptRefusedError):
-    """Show that the payment is being confirmed: another attempt may be charging at this moment."""
+    """Another attempt may be charging: show that the payment is being confirmed."""
 
 
 class RedirectOpenError(AttemptRefusedError):
-    """Ask the customer first: they may be paying on a provider's page."""
+    """The customer may be paying on a provider's page: ask them first."""
 
 
 class NotAwaitingCodeError(AttemptRefusedError):
-    """Show how things stand: this attempt asks for no code, or no longer does."""
+    """The attempt does not wait for a code, or no longer: show its current state."""
 
 
 _AWAITING = "state in ('awaiting_code', 'awaiting_redirect')"
@@ -73,9 +73,10 @@ def start_attempt(
     account: UUID | None = None,
     leave_redirect: bool = False,
 ) -> ProviderRequest:
-    """A new attempt: sent, where starting it may charge; awaiting, where that only asks the customer for more.
+    """Insert an attempt in `state`: sent if starting it may charge, awaiting if the customer has to act first.
 
-    It takes the place of one that awaits a code, and, only if `leave_redirect`, of one on a provider's page.
+    It replaces an attempt that awaits a code and, only with `leave_redirect`, one on a provider's page.
+    Raises an AttemptRefusedError if the intent cannot be paid now.
     """
     _refuse_unless_payable(connection, intent, intents.lock_intent(connection, intent))
     awaiting = connection.execute(_FIND_AWAITING, (intent,)).fetchall()
@@ -100,7 +101,10 @@ def start_attempt(
 
 
 def submit_code(connection: Connection[Any], attempt: UUID) -> ProviderRequest:
-    """The customer has entered a code: commit this, then give the code to the provider."""
+    """Mark the attempt as sent because the customer entered a code. Commit, then send the code to the provider.
+
+    Raises an AttemptRefusedError if the intent cannot be paid now or the attempt does not await a code.
+    """
     found = _lock_awaiting_code(connection, attempt)
     send_deadline = _send_deadline()
     number = fetch_scalar(connection, _SEND, {"attempt": attempt, "inquiry_after": FIRST_INQUIRY_AFTER})
@@ -109,7 +113,10 @@ def submit_code(connection: Connection[Any], attempt: UUID) -> ProviderRequest:
 
 
 def repeat_start(connection: Connection[Any], attempt: UUID) -> ProviderRequest:
-    """The customer has received no code: commit this, then start once more, which charges nothing."""
+    """Prepare to start the attempt again because the customer received no code. This charges nothing.
+
+    Raises an AttemptRefusedError if the intent cannot be paid now or the attempt does not await a code.
+    """
     found = _lock_awaiting_code(connection, attempt)
     return ProviderRequest(attempt, found.provider_requests, _send_deadline())
 
@@ -132,5 +139,5 @@ def _refuse_unless_payable(connection: Connection[Any], intent: UUID, status: In
 
 
 def _send_deadline() -> float:
-    """Taken before the database says when it was sent, so that it is never later than others believe."""
+    """Return the deadline for sending. Call it before the database records when the request was sent."""
     return monotonic() + ANSWER_TIMEOUT.total_seconds()

@@ -1,4 +1,4 @@
-"""The state machine of a payment attempt: one table, no I/O. ARCHITECTURE.md draws it."""
+"""The state machine of a payment attempt, as one table. Pure: no I/O. ARCHITECTURE.md draws it."""
 
 from datetime import timedelta
 from enum import StrEnum
@@ -15,11 +15,11 @@ class AttemptState(StrEnum):
     DECLINED = "declined"
     ABANDONED = "abandoned"
     DUPLICATE = "duplicate"
-    """Paid too, on an intent that was paid already."""
+    """A second payment on an intent that is already paid."""
 
 
 class ProviderAnswer(StrEnum):
-    """What a provider says of an attempt: to our request, when asked, or in a notification of its own."""
+    """What a provider reports about an attempt: in a response, a status inquiry or a notification."""
 
     PAID = "paid"
     DECLINED = "declined"
@@ -27,14 +27,14 @@ class ProviderAnswer(StrEnum):
     NEEDS_REDIRECT = "needs_redirect"
     UNKNOWN = "unknown"
     NOT_FOUND = "not_found"
-    """The provider has never heard of it."""
+    """The provider has no record of the attempt."""
 
 
 IN_FLIGHT = frozenset({AttemptState.SENT, AttemptState.UNKNOWN})
-"""The provider may be charging: its intent is processing, and no other attempt may begin."""
+"""The provider may be charging. The intent is processing, and no other attempt may start."""
 
 AWAITING_CUSTOMER = frozenset({AttemptState.AWAITING_CODE, AttemptState.AWAITING_REDIRECT})
-"""The customer's turn."""
+"""Waiting for the customer to enter a code or to pay on the provider's page."""
 
 CHARGED = frozenset({AttemptState.PAID, AttemptState.DUPLICATE})
 
@@ -42,18 +42,18 @@ _ENDED = CHARGED | {AttemptState.DECLINED, AttemptState.ABANDONED}
 
 
 class UnexpectedAnswerError(Exception):
-    """A provider gave an answer that makes no sense for the attempt as it is."""
+    """A provider gave an answer that the table does not allow in the attempt's state."""
 
     def __init__(self, state: AttemptState, answer: ProviderAnswer) -> None:
-        super().__init__(f"{answer} is no answer to an attempt that is {state}")
+        super().__init__(f"answer {answer} is not allowed for an attempt in state {state}")
 
 
-# A pair that is missing here makes no sense. A pair that leads to its own state changes nothing.
+# A missing pair is not allowed. A pair that maps to its own state changes nothing.
 TRANSITIONS: dict[tuple[AttemptState, ProviderAnswer], AttemptState] = {
-    # Money that arrived counts, whatever we thought; the same news again changes nothing.
+    # A confirmed payment always counts, whatever the state. Reporting it again changes nothing.
     **{(state, ProviderAnswer.PAID): AttemptState.PAID for state in AttemptState},
     (AttemptState.DUPLICATE, ProviderAnswer.PAID): AttemptState.DUPLICATE,
-    # A late refusal never undoes what has ended; nor does any other late answer.
+    # A late answer never changes an attempt that has ended.
     **{(state, ProviderAnswer.DECLINED): AttemptState.DECLINED for state in IN_FLIGHT | AWAITING_CUSTOMER},
     **{(state, ProviderAnswer.NOT_FOUND): AttemptState.DECLINED for state in IN_FLIGHT},
     **{
@@ -62,12 +62,12 @@ TRANSITIONS: dict[tuple[AttemptState, ProviderAnswer], AttemptState] = {
         for answer in ProviderAnswer
         if answer is not ProviderAnswer.PAID
     },
-    # Back to the customer: a first code, another one after a wrong one, or a page of the provider's.
+    # Back to the customer: a first code, another code after a wrong one, or the provider's page.
     **{(state, ProviderAnswer.NEEDS_CODE): AttemptState.AWAITING_CODE for state in IN_FLIGHT},
     (AttemptState.AWAITING_CODE, ProviderAnswer.NEEDS_CODE): AttemptState.AWAITING_CODE,
     **{(state, ProviderAnswer.NEEDS_REDIRECT): AttemptState.AWAITING_REDIRECT for state in IN_FLIGHT},
     (AttemptState.AWAITING_REDIRECT, ProviderAnswer.NEEDS_REDIRECT): AttemptState.AWAITING_REDIRECT,
-    # Somebody has to ask again. While it is the customer's turn nothing has been charged.
+    # The verifier has to inquire again. While the customer is awaited, nothing has been charged.
     **{(state, ProviderAnswer.UNKNOWN): AttemptState.UNKNOWN for state in IN_FLIGHT},
     **{
         (state, answer): state
@@ -78,7 +78,10 @@ TRANSITIONS: dict[tuple[AttemptState, ProviderAnswer], AttemptState] = {
 
 
 def state_after(state: AttemptState, answer: ProviderAnswer, intent: IntentStatus) -> AttemptState:
-    """The state after `answer`; the same state when nothing changes. `intent` is how the intent stands before."""
+    """Return the state after `answer`, which is the same state if nothing changes.
+
+    `intent` is the status of the intent before the answer. Raises UnexpectedAnswerError if the table has no such pair.
+    """
     try:
         after = TRANSITIONS[state, answer]
     except KeyError:
@@ -89,7 +92,7 @@ def state_after(state: AttemptState, answer: ProviderAnswer, intent: IntentStatu
 
 
 def intent_trigger(before: AttemptState, after: AttemptState) -> IntentTrigger | None:
-    """What this move of an attempt means to its intent; None when nothing."""
+    """Return the trigger that this change of an attempt has on its intent, or None if it has none."""
     if after in CHARGED:
         return IntentTrigger.PAYMENT_CONFIRMED
     if before not in IN_FLIGHT or after in IN_FLIGHT:
@@ -98,23 +101,25 @@ def intent_trigger(before: AttemptState, after: AttemptState) -> IntentTrigger |
 
 
 def abandon_if_unpayable(after: AttemptState, intent: IntentStatus) -> AttemptState:
-    """What awaits the customer is abandoned where the intent, by now, can no longer be paid by them."""
+    """Return ABANDONED for an attempt that awaits the customer on an intent that can no longer be paid."""
     if after in AWAITING_CUSTOMER and intent is not IntentStatus.REQUIRES_PAYMENT_METHOD:
         return AttemptState.ABANDONED
     return after
 
 
 ANSWER_TIMEOUT = timedelta(seconds=20)
-"""How long a request may take to leave, and how long the provider may take to answer; then it is unknown."""
+"""How long a request may wait before it is sent, and how long the provider may take to answer.
+
+After that, the outcome is unknown."""
 
 IN_FLIGHT_WINDOW = 2 * ANSWER_TIMEOUT
-"""From when it was sent: before that, our request may still be on its way."""
+"""How long after sending a request may still reach the provider."""
 
 FIRST_INQUIRY_AFTER = ANSWER_TIMEOUT + timedelta(seconds=5)
-"""From when it was sent, where nobody said that it is unknown: whoever waited for the answer is gone."""
+"""When to inquire first, counted from sending, if the process that waited for the answer is gone."""
 
 INQUIRY_INTERVALS_S = (10, 20, 60, 300, 900, 3600)
-"""After the first inquiry, the second and so on; the last one for ever, for nobody knows how long it takes."""
+"""Pauses after the first inquiry, the second and so on. The last pause repeats without end."""
 
 _NOT_CHARGED_SO_FAR = frozenset(
     {ProviderAnswer.NOT_FOUND, ProviderAnswer.NEEDS_CODE, ProviderAnswer.NEEDS_REDIRECT}
@@ -124,10 +129,10 @@ _NOT_CHARGED_SO_FAR = frozenset(
 def trusted_answer(
     answer: ProviderAnswer, *, past_in_flight_window: bool, is_first_request: bool
 ) -> ProviderAnswer:
-    """What counts of an answer that may be about an earlier request than the one under way.
+    """Return the answer to act on, for an answer that may be about an earlier request than the one in flight.
 
-    "Not charged" counts once the request must have arrived; and so does "declined" where an earlier request of the
-    same attempt may be meant.
+    "Not charged" counts only after the in-flight window. So does "declined", if the attempt had an earlier request
+    that the provider may mean. Otherwise the outcome stays unknown.
     """
     if past_in_flight_window or answer in (ProviderAnswer.PAID, ProviderAnswer.UNKNOWN):
         return answer

@@ -1,4 +1,4 @@
-"""Attempts whose outcome nobody knows: asked without an answer, or left on a provider's page and not come back from."""
+"""Attempts without a known outcome: no answer to a request, or a customer who did not return from a provider's page."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,8 +8,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-# Of each state the oldest, from the index of those that are open, however many have been settled. Intents are looked
-# up one by one, behind a fence, so that no plan reads all of them.
+# The oldest of each state come from the index of open attempts, however many have been settled. `offset 0` makes
+# PostgreSQL look up intents one by one, so that no plan reads all of them.
 UNDECIDED_SQL = """
 with undecided as materialized (
     (select * from payment_attempts where state = 'unknown' order by id limit %(limit)s)
@@ -34,24 +34,24 @@ class UndecidedAttempt:
     attempt: UUID
     intent: UUID
     reference: str
-    """Of the intent, as the customer's receipt would show it."""
+    """Reference of the intent, as on the customer's receipt."""
     amount: int
     currency: str
     method: str
     provider: str
     state: str
     since: datetime
-    """When the provider was asked to charge, or the customer was sent to its page."""
+    """When the request was sent, or the customer was redirected to the provider's page."""
     verifications: int
-    """How often the provider has been asked."""
+    """Number of status inquiries so far."""
     next_verify_at: datetime | None
-    """None: it cannot be asked, so that an operator has to decide."""
+    """When the next status inquiry is due. None if there is none: an operator has to decide."""
     application_id: UUID
     application: str | None
     merchant: str | None
 
 
 def list_undecided(connection: Connection[Any], limit: int = 1000) -> list[UndecidedAttempt]:
-    """The longest waiting first."""
+    """Return undecided attempts, oldest first."""
     with connection.cursor(row_factory=class_row(UndecidedAttempt)) as cursor:
         return cursor.execute(UNDECIDED_SQL, {"limit": limit}).fetchall()

@@ -1,4 +1,4 @@
-"""What a payment intent is, and how one is read from PostgreSQL's text."""
+"""Payment intents as dataclasses, parsed from rows in PostgreSQL's text format."""
 
 import json
 import secrets
@@ -24,7 +24,7 @@ class NewIntent:
     expires_at: datetime | None = None
     """None means 24 hours after creation."""
     trace: str | None = None
-    """The traceparent of the call that makes it; None where nothing is traced."""
+    """The traceparent of the request that creates it, or None without tracing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ INTENT_COLUMNS = """uuid, application_id, merchant_reference, reference, amount,
 
 
 def parse_intent(row: Row) -> Intent:
-    """Reads PostgreSQL's text, in the order of COLUMNS."""
+    """Parse a row in PostgreSQL's text format, with the columns in the order of INTENT_COLUMNS."""
     uuid, application, merchant_reference, reference, amount, currency, status = map(_required, row[:7])
     expires_at, created_at, updated_at = (datetime.fromisoformat(_required(text)) for text in row[11:])
     return Intent(
@@ -80,11 +80,11 @@ def _string(text: bytes | None) -> str | None:
     return None if text is None else text.decode()
 
 
-# No 0/o, 1/i/l: nobody should have to ask which one it is.
+# Without 0/o and 1/i/l, which are easily confused.
 _ALPHABET = b"23456789abcdefghjkmnpqrstuvwxyz"
 _LENGTH = 10
-# One draw of random bytes is ten times as fast as ten. 256 is no multiple of 31, so eight of the characters
-# come a little more often, which does no harm: a reference must be unique, not secret.
+# One call for ten random bytes is ten times as fast as ten calls. 256 is not a multiple of 31, so eight characters
+# are slightly more frequent. That does no harm: a reference must be unique, not secret.
 _CHARACTER_OF_BYTE = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in range(256))
 
 

@@ -1,4 +1,4 @@
-"""The state machine of a payment intent: one table, no I/O. ARCHITECTURE.md draws it."""
+"""The state machine of a payment intent, as one table. Pure: no I/O. ARCHITECTURE.md draws it."""
 
 from enum import StrEnum
 
@@ -28,25 +28,25 @@ class EventType(StrEnum):
 
 
 class TransitionNotAllowedError(Exception):
-    """This trigger has no business in this state; whoever pulled it must look at the intent again."""
+    """The table does not allow this trigger in this status. The caller must read the intent again."""
 
-    def __init__(self, state: IntentStatus | None, trigger: IntentTrigger) -> None:
-        self.state = state
+    def __init__(self, status: IntentStatus | None, trigger: IntentTrigger) -> None:
+        self.status = status
         self.trigger = trigger
-        super().__init__(f"{trigger} is not allowed from {state or 'nothing'}")
+        super().__init__(f"trigger {trigger} is not allowed in status {status or 'none'}")
 
 
-# A pair that is missing here is not allowed. A pair that leads to its own state changes nothing.
+# A missing pair is not allowed. A pair that maps to its own status changes nothing.
 TRANSITIONS: dict[tuple[IntentStatus | None, IntentTrigger], IntentStatus] = {
     (None, IntentTrigger.CREATE): IntentStatus.REQUIRES_PAYMENT_METHOD,
-    # A repeated create finds the intent as it is, whatever its state (§4.1 rule 2).
+    # A repeated create returns the intent as it is (§4.1 rule 2).
     (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentTrigger.CREATE): IntentStatus.REQUIRES_PAYMENT_METHOD,
     (IntentStatus.PROCESSING, IntentTrigger.CREATE): IntentStatus.PROCESSING,
     (IntentStatus.SUCCEEDED, IntentTrigger.CREATE): IntentStatus.SUCCEEDED,
     (IntentStatus.CANCELED, IntentTrigger.CREATE): IntentStatus.CANCELED,
-    # One attempt at a time, and none once the intent is paid or expired.
+    # One attempt at a time, and none after the intent is paid or expired.
     (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentTrigger.ATTEMPT_SENT): IntentStatus.PROCESSING,
-    # A wallet can refuse before anything was sent; a late refusal never undoes what is final.
+    # A wallet can decline before a request is sent. A late decline never changes a final status.
     (
         IntentStatus.REQUIRES_PAYMENT_METHOD,
         IntentTrigger.ATTEMPT_FAILED,
@@ -54,15 +54,15 @@ TRANSITIONS: dict[tuple[IntentStatus | None, IntentTrigger], IntentStatus] = {
     (IntentStatus.PROCESSING, IntentTrigger.ATTEMPT_FAILED): IntentStatus.REQUIRES_PAYMENT_METHOD,
     (IntentStatus.SUCCEEDED, IntentTrigger.ATTEMPT_FAILED): IntentStatus.SUCCEEDED,
     (IntentStatus.CANCELED, IntentTrigger.ATTEMPT_FAILED): IntentStatus.CANCELED,
-    # The provider asks the customer for a code or sends them elsewhere: nothing is under way until they answer.
+    # The provider asks for a code or redirects the customer: nothing is in flight until they act.
     (IntentStatus.PROCESSING, IntentTrigger.ATTEMPT_WAITS): IntentStatus.REQUIRES_PAYMENT_METHOD,
     (IntentStatus.SUCCEEDED, IntentTrigger.ATTEMPT_WAITS): IntentStatus.SUCCEEDED,
-    # Money that arrived counts from any state; on a paid intent it is a duplicate and changes nothing.
+    # A payment counts in any status. On a paid intent it is a duplicate and changes nothing.
     (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentTrigger.PAYMENT_CONFIRMED): IntentStatus.SUCCEEDED,
     (IntentStatus.PROCESSING, IntentTrigger.PAYMENT_CONFIRMED): IntentStatus.SUCCEEDED,
     (IntentStatus.SUCCEEDED, IntentTrigger.PAYMENT_CONFIRMED): IntentStatus.SUCCEEDED,
     (IntentStatus.CANCELED, IntentTrigger.PAYMENT_CONFIRMED): IntentStatus.SUCCEEDED,
-    # An intent in processing waits until its attempt is settled.
+    # An intent in processing does not expire until its attempt is settled.
     (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentTrigger.EXPIRE): IntentStatus.CANCELED,
     (IntentStatus.CANCELED, IntentTrigger.EXPIRE): IntentStatus.CANCELED,
 }
@@ -75,16 +75,16 @@ _EVENT_ON_REACHING = {
 }
 
 
-def next_status(state: IntentStatus | None, trigger: IntentTrigger) -> IntentStatus:
-    """The state after `trigger`; the same state when nothing changes."""
+def next_status(status: IntentStatus | None, trigger: IntentTrigger) -> IntentStatus:
+    """Return the status after `trigger`, which is the same if nothing changes. Raises TransitionNotAllowedError."""
     try:
-        return TRANSITIONS[state, trigger]
+        return TRANSITIONS[status, trigger]
     except KeyError:
-        raise TransitionNotAllowedError(state, trigger) from None
+        raise TransitionNotAllowedError(status, trigger) from None
 
 
 def event_type_for(before: IntentStatus | None, after: IntentStatus) -> EventType | None:
-    """The event that a change is written down as; None when there was no change."""
+    """Return the type of the event that records this change, or None if nothing changed."""
     if before is None:
         return EventType.CREATED
     return None if before == after else _EVENT_ON_REACHING[after]

@@ -1,4 +1,4 @@
-"""The one room that writes payment intents: a change, its event and its outbox row, in one transaction."""
+"""The only module that writes payment intents: each change, its event and its outbox row in one transaction."""
 
 import json
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ class IntentNotFoundError(Exception):
 
 
 class ExpiryOutsideWindowError(Exception):
-    """A new intent would expire too soon or too late; nothing was made."""
+    """The new intent would expire too soon or too late. Nothing was created."""
 
 
-# Goes behind a CTE `changed` (uuid, application_id, event_seq, event_type, updated_at, trace): writes down each change
-# in the event log and puts its message into the outbox. Ids are drawn once, so no join is needed to plan badly.
+# Follows a CTE `changed` (uuid, application_id, event_seq, event_type, updated_at, trace): inserts an event and an
+# outbox row for each change. Ids are generated once, so that no join is needed that could be planned badly.
 _RECORD_CHANGES = f"""
 numbered as materialized (
     select uuidv7() as id, uuid, application_id, event_seq, event_type, updated_at, trace from changed
@@ -41,12 +41,12 @@ queued as (
     from numbered
 )"""
 
-# §4.1: judged by the database's clock, and only when an intent would be made.
+# §4.1: checked against the database's clock, and only if an intent would be created.
 _WITHIN_WINDOW = """({0}::timestamptz is null
      or {0}::timestamptz > mizan_now() + interval '5 minutes' and {0} < mizan_now() + interval '31 days')"""
 
 CREATE_SQL = f"""
-with made as (
+with created as (
     insert into payment_intents (application_id, merchant_reference, reference, amount, currency, description,
                                  customer_external_id, return_url, metadata, expires_at, trace)
     select $1::uuid, $2, $3, $4::bigint, $5, $6, $7, $8, $9::json,
@@ -58,10 +58,10 @@ with made as (
 changed as (
     select uuid, application_id, event_seq,
            '{event_type_for(None, next_status(None, IntentTrigger.CREATE))}' as event_type, updated_at, trace
-    from made
+    from created
 ),
 {_RECORD_CHANGES}
-select {INTENT_COLUMNS} from made"""
+select {INTENT_COLUMNS} from created"""
 _CREATE = PreparedStatement(CREATE_SQL)
 
 _FIND_REPEATED = PreparedStatement(
@@ -77,7 +77,8 @@ select {_WITHIN_WINDOW.format("%(expires_at)s")}
 _LOCK = "select status from payment_intents where uuid = %s for no key update"
 _IS_OVER = "select expires_at <= mizan_now() from payment_intents where uuid = %s"
 
-# What changes it is a span of its trace, or of another, such as an operator's: an intent stays in its own.
+# A change keeps the intent's own trace, unless the current span belongs to that trace. An operator's trace, for
+# example, is not taken over.
 _CHANGE = f"""
 with changed as (
     update payment_intents set status = %(status)s, event_seq = event_seq + 1, updated_at = mizan_now()
@@ -92,7 +93,7 @@ EXPIRY_BATCH = 1000
 
 
 def expire_sql(which: str) -> str:
-    """Cancels the intents that `which` chooses, with an event and an outbox row each."""
+    """Return SQL that cancels the intents that match the condition `which`, each with an event and an outbox row."""
     return f"""
 with changed as (
     update payment_intents
@@ -113,9 +114,9 @@ _FIRST_DUE = (
     f"{{0}} from payment_intents where {DUE_CONDITION} and uuid <> all(%s) order by expires_at limit {{1}}"
 )
 _LOCK_FIRST_DUE = _FIRST_DUE.format("select uuid", 1) + " for no key update skip locked"
-# Found by place (ctid), so that there is no join to plan badly: one plan from an empty to a huge table. The batch is
-# written out for the planner's sake: of an unknown limit it assumes a tenth of the table. Rows that somebody else
-# holds are left to them, or to the next turn.
+# Rows are selected by ctid, so that there is no join: the plan is the same for an empty and a huge table. The limit is
+# a literal because the planner assumes a tenth of the table for an unknown limit. Locked rows are skipped and left to
+# the next run.
 EXPIRE_SQL = {
     batch: expire_sql(
         f"ctid = any(array({_FIRST_DUE.format('select ctid', batch)} for no key update skip locked))"
@@ -125,7 +126,10 @@ EXPIRE_SQL = {
 
 
 def create_or_find(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
-    """The intent of this reference, and whether this call made it (§4.1, rules 1 to 3)."""
+    """Return the intent with this merchant reference, and whether this call created it (§4.1, rules 1 to 3).
+
+    Raises ExpiryOutsideWindowError if it would be created with an expiry outside the window.
+    """
     key = [str(new.application_id).encode(), new.merchant_reference.encode()]
     rest = [
         b"%d" % new.amount,
@@ -138,15 +142,15 @@ def create_or_find(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
         _text(new.trace),
     ]
     while True:
-        made = _CREATE.fetch_one(cursor, [*key, new_reference().encode(), *rest])
-        if made is not None:
-            return parse_intent(made), True
+        created = _CREATE.fetch_one(cursor, [*key, new_reference().encode(), *rest])
+        if created is not None:
+            return parse_intent(created), True
         found = _FIND_REPEATED.fetch_one(cursor, key)
         if found is not None:
             return parse_intent(found), False
         if not may_expire_at(cursor, new.application_id, new.merchant_reference, new.expires_at):
             raise ExpiryOutsideWindowError
-        # Neither made nor found, and it may be made: the short reference was taken. Draw another.
+        # Neither created nor found, and the expiry is allowed: the short reference was taken. Try another one.
 
 
 def may_expire_at(
@@ -155,7 +159,7 @@ def may_expire_at(
     merchant_reference: str | None,
     expires_at: datetime | None,
 ) -> bool:
-    """Whether a create with this time would be accepted: within the window, or a repeat (§4.1 rule 5)."""
+    """Return whether a create with this expiry is accepted: within the window, or a repeat (§4.1 rule 5)."""
     values = {
         "application_id": application_id,
         "merchant_reference": merchant_reference,
@@ -174,7 +178,7 @@ def _text(string: str | None) -> bytes | None:
 
 
 def lock_intent(connection: Connection[Any], uuid: UUID) -> IntentStatus:
-    """Nobody else changes it until the transaction ends."""
+    """Lock the intent until the transaction ends and return its status. Raises IntentNotFoundError."""
     row = connection.execute(_LOCK, (uuid,)).fetchone()
     if row is None:
         raise IntentNotFoundError(str(uuid))
@@ -187,9 +191,9 @@ def is_expired(connection: Connection[Any], uuid: UUID) -> bool:
 
 
 def apply_trigger(connection: Connection[Any], uuid: UUID, trigger: IntentTrigger) -> IntentStatus:
-    """Moves an intent and returns its new state; raises MoveNotAllowedError where the table has no such move.
+    """Apply a trigger to an intent and return its new status. Raises TransitionNotAllowedError or IntentNotFoundError.
 
-    One that comes back to requires_payment_method after its time is canceled at once.
+    An intent that returns to requires_payment_method after its expiry is canceled at once.
     """
     before = lock_intent(connection, uuid)
     after = next_status(before, trigger)
@@ -203,18 +207,18 @@ def apply_trigger(connection: Connection[Any], uuid: UUID, trigger: IntentTrigge
     return after
 
 
-def seconds_to_next_due(cursor: Cursor[Any], but: Sequence[UUID] = ()) -> float | None:
-    """Until the next intent expires, by the database's clock: 0 or less when one is due, None when none waits."""
-    row = cursor.execute(NEXT_DUE_SQL, (list(but),)).fetchone()
+def seconds_to_next_due(cursor: Cursor[Any], excluding: Sequence[UUID] = ()) -> float | None:
+    """Return the seconds until the next intent expires: 0 or less if one is due, None if there is none."""
+    row = cursor.execute(NEXT_DUE_SQL, (list(excluding),)).fetchone()
     return None if row is None else float(row[0])
 
 
 def expire_due(cursor: Cursor[Any], batch: int = EXPIRY_BATCH, but: Sequence[UUID] = ()) -> int:
     """Cancels a batch of the intents whose time is over, the longest overdue first, and says how many."""
-    return int(fetch_scalar(cursor, EXPIRE_SQL[batch], (list(but),)))
+    return int(fetch_scalar(cursor, EXPIRE_SQL[batch], (list(excluding),)))
 
 
-def lock_first_due(connection: Connection[Any], but: Sequence[UUID] = ()) -> UUID | None:
-    """The longest overdue of those that nobody else holds."""
-    row = connection.execute(_LOCK_FIRST_DUE, (list(but),)).fetchone()
+def lock_first_due(connection: Connection[Any], excluding: Sequence[UUID] = ()) -> UUID | None:
+    """Lock and return the longest overdue intent that nobody else has locked, or None."""
+    row = connection.execute(_LOCK_FIRST_DUE, (list(excluding),)).fetchone()
     return None if row is None else UUID(str(row[0]))
