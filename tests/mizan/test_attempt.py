@@ -130,4 +130,7 @@ def test_a_payment_made_twice_is_listed_until_it_is_handled(
 
 def test_what_is_no_second_payment_cannot_be_handled(run: Mizan, sending: ProviderRequest) -> None:
     answer = run("attempt", "handled", str(sending.attempt), "--note", "paid back")
-    assert (answer.exit_code, answer.stderr) == (1, "Error: the attempt is not a duplicate payment: it is unknown\n")
+    assert (answer.exit_code, answer.stderr) == (
+        1,
+        "Error: the attempt is not a duplicate payment: it is unknown\n",
+    )

@@ -186,7 +186,10 @@ def lock_intent(connection: Connection[Any], uuid: UUID) -> IntentStatus:
 
 
 def is_expired(connection: Connection[Any], uuid: UUID) -> bool:
-    """From `expires_at` on, whether or not the scheduler has come by. Ask after locking: that may have taken long."""
+    """Return whether `expires_at` has passed, even if the scheduler has not canceled the intent yet.
+
+    Call it after locking the intent, because waiting for the lock may take long.
+    """
     return bool(fetch_scalar(connection, _IS_OVER, (uuid,)))
 
 
@@ -213,8 +216,8 @@ def seconds_to_next_due(cursor: Cursor[Any], excluding: Sequence[UUID] = ()) -> 
     return None if row is None else float(row[0])
 
 
-def expire_due(cursor: Cursor[Any], batch: int = EXPIRY_BATCH, but: Sequence[UUID] = ()) -> int:
-    """Cancels a batch of the intents whose time is over, the longest overdue first, and says how many."""
+def expire_due(cursor: Cursor[Any], batch: int = EXPIRY_BATCH, excluding: Sequence[UUID] = ()) -> int:
+    """Cancel a batch of expired intents, the longest overdue first, and return how many were canceled."""
     return int(fetch_scalar(cursor, EXPIRE_SQL[batch], (list(excluding),)))
 
 
