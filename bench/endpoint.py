@@ -14,7 +14,7 @@ from time import time
 
 import msgspec
 
-from shared.platform.uuids import made_at
+from shared.platform.uuids import uuid7_timestamp
 
 COUNT = b"count\n"
 TAKE = b"take\n"
@@ -35,7 +35,7 @@ class Receipts:
 
     def latencies_ms(self, after_s: float = 0) -> list[float]:
         """From each event to its receipt; of those that happened so long after the first."""
-        made = [made_at(event_id) for event_id in self.ids]
+        made = [uuid7_timestamp(event_id) for event_id in self.ids]
         since = min(made) + after_s
         return [(at - then) * 1000 for then, at in zip(made, self.at, strict=True) if then >= since]
 

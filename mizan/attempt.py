@@ -11,11 +11,11 @@ from shared.domain.attempts.duplicates import list_open_duplicates, mark_handled
 from shared.domain.attempts.operator_decision import OperatorDecision, apply_decision
 from shared.domain.attempts.states import ProviderAnswer
 from shared.domain.attempts.undecided import list_undecided
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 
 def _attempt_in(_context: click.Context, _parameter: click.Parameter, text: str) -> UUID:
-    attempt = uuid_in(text)
+    attempt = parse_uuid(text)
     if attempt is None:
         raise click.ClickException("ATTEMPT must be an attempt's id, as `mizan attempt undecided` shows")
     return attempt

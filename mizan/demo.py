@@ -32,11 +32,11 @@ from shared.domain.audit_log import Action, add_audit_entry
 from shared.platform.encryption import SecretBox
 from shared.platform.errors import RefusedError
 from shared.platform.outbound_url import WebhookUrl
-from shared.platform.private_files import write_private
+from shared.platform.private_files import write_private_file
 from shared.platform.production import demo_data
 from shared.platform.settings import Environment
-from shared.platform.tokens import prefix_of
-from shared.platform.uuids import uuid_in
+from shared.platform.tokens import token_prefix
+from shared.platform.uuids import parse_uuid
 
 _OWN_ADDRESS = (
     "The demo application's webhooks go to an address that somebody else has set; it is left alone."
@@ -74,7 +74,7 @@ def demo_command(path: Path, webhook_url: str | None) -> None:
             if kept != known:
                 # Before the commit: of what is lost between the two, the next call finds nothing, and makes it anew.
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_private(path, json.dumps(kept, indent=2) + "\n")
+                write_private_file(path, json.dumps(kept, indent=2) + "\n")
     click.echo(f"the demo is ready; its credentials and passwords are in {path}")
 
 
@@ -98,7 +98,7 @@ def _work(connection: Connection[Any], kept: Mapping[str, str]) -> bool:
     """Whether neither key nor token was revoked."""
     credentials = list_credentials(connection, UUID(kept["application_id"]))
     valid = [credential.prefix for credential in credentials if credential.revoked_at is None]
-    return all(prefix_of(kept.get(kind, "")) in valid for kind in CredentialKind)
+    return all(token_prefix(kept.get(kind, "")) in valid for kind in CredentialKind)
 
 
 def _application(
@@ -169,5 +169,5 @@ def _read(path: Path) -> dict[str, str]:
         known = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
         return {}
-    usable = isinstance(known, dict) and uuid_in(str(known.get("application_id"))) is not None
+    usable = isinstance(known, dict) and parse_uuid(str(known.get("application_id"))) is not None
     return known if usable else {}

@@ -15,8 +15,7 @@ from shared.platform.errors import RefusedError
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.outbound_url import WebhookUrlError
 from shared.platform.process import EX_CONFIG
-from shared.platform.production.refusals import refusals
-from shared.platform.production.rules import development_only
+from shared.platform.production.settings_rules import find_development_settings, find_start_problems
 from shared.platform.redaction import redact_text
 from shared.platform.settings import Settings, SettingsError, read_operator_environment
 
@@ -34,7 +33,7 @@ def installation() -> Iterator[Settings]:
     In production only what would be written wrongly is refused here, for this is how everything else is put right."""
     with _troubles_told():
         reading = read_operator_environment()
-        problems = {**development_only(reading.settings), **reading.problems}
+        problems = {**find_development_settings(reading.settings), **reading.problems}
         if problems:
             raise SettingsError(problems)
         yield reading.settings
@@ -45,7 +44,7 @@ def installation_to_start() -> Iterator[Settings]:
     """For jobs that run before the services: what these would refuse to start with, they refuse."""
     with _troubles_told():
         reading = read_operator_environment()
-        problems = refusals(reading)
+        problems = find_start_problems(reading)
         if problems:
             raise RefusedToStart(redact_text(str(SettingsError(problems))))
         yield reading.settings

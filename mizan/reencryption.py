@@ -42,7 +42,7 @@ class Sealed:
 
 def count_sealed(connection: Connection[Any], box: SecretBox) -> list[Sealed]:
     return [
-        Sealed(column.table, Counter(box.key_of(sealed) for _, sealed in _all(connection, column)))
+        Sealed(column.table, Counter(box.find_key(sealed) for _, sealed in _all(connection, column)))
         for column in SEALED
     ]
 
@@ -64,9 +64,9 @@ def _batches(database: Database, box: SecretBox, column: SealedColumn) -> list[i
 
 
 def _reseal(connection: Connection[Any], box: SecretBox, column: SealedColumn, key: str, sealed: str) -> int:
-    if box.key_of(sealed) in (0, None):
+    if box.find_key(sealed) in (0, None):
         return 0
-    return connection.execute(_statement(_CHANGE, column), (box.reseal(sealed), key, sealed)).rowcount
+    return connection.execute(_statement(_CHANGE, column), (box.reencrypt(sealed), key, sealed)).rowcount
 
 
 def _all(connection: Connection[Any], column: SealedColumn) -> list[tuple[str, str]]:

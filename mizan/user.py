@@ -18,7 +18,7 @@ from shared.domain.accounts.roles import Role
 from shared.domain.accounts.sessions import NO_SESSION, end_other_sessions
 from shared.domain.applications.merchants import find_merchant, find_or_create_merchant
 from shared.domain.audit_log import Action, add_audit_entry
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 _merchant_option = click.option("--merchant", required=True, help="A merchant's id or name.")
 _email_option = click.option("--email", required=True)
@@ -38,7 +38,7 @@ def create_command(email: str, role: str, merchant: str, as_json: bool) -> None:
     """Create a member and print a password for them. A merchant's name is made if it is new."""
     password = new_password()
     with installation() as settings, transaction_in(settings) as connection:
-        merchant_id = find_or_create_merchant(connection, uuid_in(merchant) or merchant)
+        merchant_id = find_or_create_merchant(connection, parse_uuid(merchant) or merchant)
         add_member(connection, merchant_id, email, Role(role), password)
         details = {"email": check_email(email), "role": role}
         add_audit_entry(
@@ -53,7 +53,7 @@ def create_command(email: str, role: str, merchant: str, as_json: bool) -> None:
 def list_command(merchant: str, as_json: bool) -> None:
     """List a merchant's members, and who is invited."""
     with installation() as settings, transaction_in(settings) as connection:
-        members = list_members(connection, find_merchant(connection, uuid_in(merchant) or merchant))
+        members = list_members(connection, find_merchant(connection, parse_uuid(merchant) or merchant))
     rows = [
         {
             "email": member.email,
@@ -74,7 +74,7 @@ def reset_password_command(email: str, merchant: str, as_json: bool) -> None:
     """Give a member who forgot theirs a new password, and end all their sessions."""
     password = new_password()
     with installation() as settings, transaction_in(settings) as connection:
-        merchant_id = find_merchant(connection, uuid_in(merchant) or merchant)
+        merchant_id = find_merchant(connection, parse_uuid(merchant) or merchant)
         wanted = check_email(email)
         member = next((one for one in list_members(connection, merchant_id) if one.email == wanted), None)
         if member is None:

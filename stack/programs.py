@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shared.platform.private_files import write_private
+from shared.platform.private_files import write_private_file
 from stack.broker import Broker
 from stack.options import Options
 from stack.orphans import STACK_DIR_VARIABLE
@@ -29,7 +29,7 @@ def sandbox_environment(directory: Path, url: str) -> Mapping[str, str]:
 def _sandbox_secret(directory: Path) -> Path:
     path = directory / "sandbox_secret"
     if not path.exists():
-        write_private(path, secrets.token_urlsafe(32) + "\n")
+        write_private_file(path, secrets.token_urlsafe(32) + "\n")
     return path
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from shared.platform.private_files import write_private
+from shared.platform.private_files import write_private_file
 from stack.errors import StackError
 from stack.options import Options
 from stack.orphans import stop_orphans
@@ -47,7 +47,7 @@ def ensure_secret_keys(directory: Path) -> Path:
     """The file with the key. Without it, what was encrypted cannot be read again."""
     path = directory / "secret_keys"
     if not path.exists():
-        write_private(path, base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() + "\n")
+        write_private_file(path, base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() + "\n")
     if not path.read_text().strip():
         raise StackError(
             f"{path} is empty; what this stack encrypted cannot be read without it.",
@@ -67,7 +67,7 @@ class StackFile:
 
     def write(self, facts: Mapping[str, str], pids: Mapping[str, int], demo: Mapping[str, str]) -> None:
         content: dict[str, Any] = {**facts, **self._replication, "pids": dict(pids), "demo": dict(demo)}
-        write_private(self.path, json.dumps(content, indent=2) + "\n")
+        write_private_file(self.path, json.dumps(content, indent=2) + "\n")
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)

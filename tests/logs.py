@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from shared.platform.logs import LogFormat, configure_logging, write_gathered_lines
+from shared.platform.logs import LogFormat, configure_logging, flush_buffered_logs
 
 _LINES = 40
 
@@ -54,7 +54,7 @@ def _files(path: Path) -> list[Path]:
 class LogStream(io.StringIO):
     def getvalue(self) -> str:
         """Return everything logged so far, also lines that are still buffered."""
-        write_gathered_lines()
+        flush_buffered_logs()
         return super().getvalue()
 
 

@@ -6,7 +6,7 @@ import click
 
 from shared.platform.outbound_url import WebhookUrl, check_webhook_url
 from shared.platform.settings import Settings
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 
 def webhook_url_in(text: str | None, settings: Settings) -> WebhookUrl | None:
@@ -15,7 +15,7 @@ def webhook_url_in(text: str | None, settings: Settings) -> WebhookUrl | None:
 
 
 def _application_id(_context: click.Context, _parameter: click.Parameter, text: str) -> UUID:
-    application_id = uuid_in(text)
+    application_id = parse_uuid(text)
     if application_id is None:
         raise click.ClickException("APP must be an application's id, a uuid as `mizan app list` shows")
     return application_id

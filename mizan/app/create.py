@@ -10,7 +10,7 @@ from shared.domain.applications.registry import NewApplication, create_applicati
 from shared.domain.audit_log import Action
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.encryption import SecretBox
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 
 def _methods(_context: click.Context, _parameter: click.Parameter, text: str) -> frozenset[PaymentMethod]:
@@ -43,7 +43,7 @@ def create_command(
         box = SecretBox(settings.secret_keys)
         new = NewApplication(
             name=name,
-            merchant=merchant and (uuid_in(merchant) or merchant),
+            merchant=merchant and (parse_uuid(merchant) or merchant),
             methods=methods,
             webhook_url=webhook_url_in(webhook_url, settings),
         )

@@ -8,7 +8,7 @@ from mizan.audit.asking import look_for
 from mizan.audit.checks import Found
 from mizan.audit.kept import Kept
 from shared.domain.intents.states import TRANSITIONS, IntentStatus, event_type_for
-from shared.platform.uuids import moment_of
+from shared.platform.uuids import uuid7_datetime
 
 # An intent whose first months are dropped is told of from some event on. One that has changed since, a day of grace
 # for clocks that differ, has at least the last.
@@ -47,7 +47,7 @@ from payment_intents as i full join stories as s on s.intent_uuid = i.uuid"""
 def look_at_stories(connection: Connection[Any], kept: Kept) -> Found:
     values = {
         "since": kept.events,
-        "begun": moment_of(kept.events),
+        "begun": uuid7_datetime(kept.events),
         "steps": list(steps()),
         "endings": list(endings()),
     }

@@ -8,7 +8,7 @@ from psycopg import Connection
 
 from shared.domain.dead_letters.queries import DeadLetterView, find_dead_letter, get_dead_letter
 from shared.platform.settings import KafkaSettings
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 _LETTER, _DELIVERY = 5, 7
 """The versions of their uuids."""
@@ -16,12 +16,12 @@ _LETTER, _DELIVERY = 5, 7
 
 def delivery_named(text: str) -> UUID | None:
     """None: it names no delivery, but perhaps a letter."""
-    named = uuid_in(text)
+    named = parse_uuid(text)
     return named if named is not None and named.version == _DELIVERY else None
 
 
 def letter_named(connection: Connection[Any], settings: KafkaSettings, text: str) -> DeadLetterView:
-    named = uuid_in(text)
+    named = parse_uuid(text)
     if named is not None and named.version == _LETTER:
         return find_dead_letter(connection, settings, named)
     if text.isascii() and text.isdecimal() and len(text) < 19:

@@ -4,11 +4,11 @@ import logging
 
 from services.api.app import SERVICE, make_worker_app
 from services.api.granian_server import serve
-from shared.platform.process import PortNotUsableError, begin, refuse
+from shared.platform.process import PortNotUsableError, exit_with_error, start_process
 
 
 def main() -> None:
-    settings = begin(SERVICE)
+    settings = start_process(SERVICE)
     try:
         serve(
             make_worker_app,
@@ -19,7 +19,7 @@ def main() -> None:
             metrics_dir=settings.metrics_dir,
         )
     except (PortNotUsableError, ValueError) as error:
-        refuse(SERVICE, error)
+        exit_with_error(SERVICE, error)
     logging.getLogger("services.api").info("stopped")
 
 

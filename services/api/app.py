@@ -16,11 +16,10 @@ from services.api.routes import add_routes
 from services.api.validation import InvalidRequestError
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
-from shared.platform.process import begin_worker
+from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
-from shared.platform.tracing.setup import start_tracing
 from shared.platform.web.app import MAX_BODY_BYTES, create_app
-from shared.platform.web.readiness import database_checks
+from shared.platform.web.health import database_checks
 
 SERVICE = "api"
 BASE_PATH = "/api/v1"
@@ -29,7 +28,7 @@ _STATEMENT_TIMEOUT_S = 5
 
 def make_worker_app() -> Flask:
     """What a worker, which is a process of its own, begins with."""
-    settings = begin_worker(SERVICE)
+    settings = start_worker_process(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     # Nobody waits long for the API, and each thread has a connection of its own.
     database_settings = replace(
@@ -53,7 +52,7 @@ def make_app(settings: Settings, database: Database) -> Flask:
         checks,
         settings.metrics_dir,
         package=__package__,
-        in_front=lambda flask: FastLane(flask, BASE_PATH, intents, MAX_BODY_BYTES),
+        wrap=lambda flask: FastLane(flask, BASE_PATH, intents, MAX_BODY_BYTES),
     )
     add_routes(app, BASE_PATH, intents)
     document = make_document(settings.public_urls, BASE_PATH)

@@ -13,7 +13,7 @@ from uuid import UUID
 from psycopg import Cursor
 
 from shared.platform.database.pool import Database
-from shared.platform.tokens import hash_of
+from shared.platform.tokens import hash_token
 
 REMEMBERED_S = 3.0
 """A revoked key or token must stop working within 5 seconds, in every process."""
@@ -50,7 +50,7 @@ class Authentication:
         if not api_key:
             raise ApiKeyRefusedError("The X-API-Key header is missing.")
         bearer = _BEARER.fullmatch(authorization or "")
-        pair = hash_of(api_key), hash_of(bearer[1] if bearer else "")
+        pair = hash_token(api_key), hash_token(bearer[1] if bearer else "")
         remembered = self._remembered.get(pair)
         if remembered and monotonic() < remembered[1]:
             return remembered[0]

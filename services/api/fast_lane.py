@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from services.api.payment_intents import TROUBLE, Answer, PaymentIntents
-from shared.platform.web.edge import ROUTE
+from shared.platform.web.middleware import ROUTE
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

@@ -17,7 +17,7 @@ from flask import Flask
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 
-from shared.platform.metrics import empty_metrics_dir, require_shared_directory
+from shared.platform.metrics import clear_metrics_dir, require_shared_directory
 from shared.platform.process import listen
 
 _STOP_SECONDS = 30
@@ -45,7 +45,7 @@ def serve(
     # granian's sockets share their port with whoever else does; two services on one port must be refused.
     listen(host, port).close()
     if metrics_dir:
-        empty_metrics_dir(metrics_dir)
+        clear_metrics_dir(metrics_dir)
     # A forked worker would inherit locks and threads of its parent in whatever state they were.
     multiprocessing.set_start_method("spawn")
     server = Granian(

@@ -13,8 +13,8 @@ from services.api.request_body import BodyNotUsableError, read_object
 from services.api.validation import BODY, InvalidRequestError, new_intent
 from shared.domain.intents import store
 from shared.platform.database.pool import Database
-from shared.platform.tracing.spans import current_trace, is_on, note
-from shared.platform.uuids import uuid_in
+from shared.platform.tracing.spans import current_trace, is_tracing, set_span_attributes
+from shared.platform.uuids import parse_uuid
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
@@ -64,13 +64,13 @@ class PaymentIntents:
             raise InvalidRequestError({"expires_at": [OUTSIDE_WINDOW]}) from None
         if created:
             CREATED.inc()
-        if is_on():
-            note({"mizan.intent": str(intent.uuid)})
+        if is_tracing():
+            set_span_attributes({"mizan.intent": str(intent.uuid)})
         return Answer(201 if created else 200, self._representation.of(intent))
 
     def retrieve(self, application_id: UUID, uuid: str) -> Answer:
         intent = None
-        if known := uuid_in(uuid):
+        if known := parse_uuid(uuid):
             with self._database.cursor() as cursor:
                 intent = store.find_intent(cursor, known)
         if intent is None:

@@ -13,13 +13,12 @@ from services.checkout.providers.notification_routes import NotificationHandler,
 from shared.console.style_tokens import register_style_tokens
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
-from shared.platform.process import begin_worker
+from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
-from shared.platform.tracing.setup import start_tracing
 from shared.platform.web.app import create_app
 from shared.platform.web.browser_security import protect_pages
-from shared.platform.web.errors import answer_errors_as_pages
-from shared.platform.web.readiness import database_checks
+from shared.platform.web.errors import register_html_errors
+from shared.platform.web.health import database_checks
 from shared.platform.web.static_files import add_static_urls
 
 _MOST_CONNECTIONS = 16
@@ -29,7 +28,7 @@ _MOST_FORM_BYTES = 16 * 1024
 
 def make_worker_app() -> Flask:
     """What a worker, which is a process of its own, begins with."""
-    settings = begin_worker(SERVICE)
+    settings = start_worker_process(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     # No connection is held while a provider is waited for, so a few serve many threads.
     database_settings = replace(
@@ -59,5 +58,5 @@ def make_app(settings: Settings, database: Database) -> Flask:
     )
     guard.exempt(providers)
     app.register_blueprint(providers)
-    answer_errors_as_pages(app, is_for_program=is_machine_request, page_of=render_error_page)
+    register_html_errors(app, is_for_program=is_machine_request, render_page=render_error_page)
     return app

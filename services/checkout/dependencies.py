@@ -10,7 +10,7 @@ from services.checkout.payments.settlement import SettlementSideEffects
 from services.checkout.providers.registry import ProviderRegistry
 from shared.domain.applications.provider_accounts import ProviderName
 from shared.platform.database.pool import Database
-from shared.platform.encryption import SecretBox, derived_key
+from shared.platform.encryption import SecretBox, derive_key
 from shared.platform.settings import Settings
 
 SERVICE = "checkout"
@@ -32,7 +32,7 @@ def build_dependencies(settings: Settings, database: Database) -> Dependencies:
     providers = ProviderRegistry(settings, box)
     codes = CodeChallenges(box)
     # The oldest key stays longest while keys are rotated: all processes have it.
-    key = derived_key(settings.secret_keys[-1], "checkout limits")
+    key = derive_key(settings.secret_keys[-1], "checkout limits")
     limits = PaymentLimits(key, settings.checkout.codes_per_phone)
     return Dependencies(
         providers, PaymentService(database, providers, codes, limits), SettlementSideEffects(codes, limits)

@@ -23,7 +23,7 @@ from shared.domain.applications.errors import ApplicationNotFoundError
 from shared.domain.applications.registry import get_application
 from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from shared.platform.database.pool import Database
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _resolve_application(database: Database, session: MemberSession) -> None:
     values = request.view_args
     if values is None or "application" not in values:
         return
-    application_id = uuid_in(values["application"]) or abort(404)
+    application_id = parse_uuid(values["application"]) or abort(404)
     try:
         with database.cursor() as cursor:
             application = get_application(cursor.connection, application_id)

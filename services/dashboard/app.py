@@ -18,17 +18,16 @@ from services.dashboard.people.routes import people_blueprint
 from shared.console import ui
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
-from shared.platform.process import begin_worker
+from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
-from shared.platform.tracing.setup import start_tracing
 from shared.platform.web.app import create_app
 from shared.platform.web.browser_security import protect_pages
-from shared.platform.web.readiness import database_checks
+from shared.platform.web.health import database_checks
 
 
 def make_worker_app() -> Flask:
     """Create the application in a worker process."""
-    settings = begin_worker(SERVICE)
+    settings = start_worker_process(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     database_settings = replace(
         settings.database, pool_size=min(settings.dashboard.threads, settings.database.pool_size)

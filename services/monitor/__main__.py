@@ -2,11 +2,11 @@
 
 from services.monitor.app import make_worker_app
 from services.monitor.dependencies import SERVICE
-from shared.platform.web.gunicorn_server import run_pages
+from shared.platform.web.gunicorn_server import run_page_service
 
 
 def main() -> None:
-    run_pages(SERVICE, make_worker_app, lambda settings: settings.monitor)
+    run_page_service(SERVICE, make_worker_app, lambda settings: settings.monitor)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from shared.console.requests import client_address, is_background_poll
 from shared.domain.accounts.operators import Operator, find_operator_session
 from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from shared.platform.database.pool import Database, DatabaseUnavailableError
-from shared.platform.tokens import hash_of
+from shared.platform.tokens import hash_token
 
 REMEMBERED_FOR_S = 900
 """For so long an operator may go on reading while the database is unavailable."""
@@ -122,7 +122,7 @@ class _RecentSessions:
 
 def _identify(database: Database, recent: _RecentSessions) -> OperatorSession | None:
     token = session_token()
-    hashed = hash_of(token)
+    hashed = hash_token(token)
     try:
         with database.cursor() as cursor:
             found = find_operator_session(cursor, token, is_use=not is_background_poll())

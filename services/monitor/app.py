@@ -28,12 +28,11 @@ from shared.console.error_pages import (
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.errors import KafkaUnavailableError
-from shared.platform.process import begin_worker
+from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
-from shared.platform.tracing.setup import start_tracing
 from shared.platform.web.app import create_app
 from shared.platform.web.browser_security import protect_pages
-from shared.platform.web.readiness import database_checks
+from shared.platform.web.health import database_checks
 
 _KAFKA_UNAVAILABLE = _("Kafka does not answer")
 _NOTHING_CHANGED = _("What needs it cannot be shown or done now. Nothing was changed.")
@@ -56,7 +55,7 @@ def answer_kafka_unavailable(_error: KafkaUnavailableError) -> ResponseReturnVal
 
 def make_worker_app() -> Flask:
     """What the worker, which is a process of its own, begins with."""
-    settings = begin_worker(SERVICE)
+    settings = start_worker_process(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     database_settings = replace(
         settings.database, pool_size=min(settings.monitor.threads, settings.database.pool_size)

@@ -4,7 +4,7 @@ from functools import partial
 
 from services.sandbox.app import SERVICE, make_app
 from services.sandbox.ledger import Ledger, LedgerUnavailableError
-from shared.platform.process import begin, refuse
+from shared.platform.process import exit_with_error, start_process
 from shared.platform.settings import SandboxSettings, Settings
 from shared.platform.web.gunicorn_server import gunicorn_config, serve
 
@@ -19,12 +19,14 @@ class NotWantedError(Exception):
 
 
 def main() -> None:
-    settings = begin(SERVICE, refused_in_production="The sandbox moves no real money: do not start it here.")
+    settings = start_process(
+        SERVICE, refused_in_production="The sandbox moves no real money: do not start it here."
+    )
     try:
         sandbox = _sandbox_in(settings)
         Ledger(sandbox.ledger).close()
     except (NotWantedError, LedgerUnavailableError) as error:
-        refuse(SERVICE, error)
+        exit_with_error(SERVICE, error)
     config = gunicorn_config(
         settings.http_host, settings.http_port, settings.metrics_dir, workers=1, threads=_THREADS
     )

@@ -18,7 +18,7 @@ from services.sandbox.request_schemas import (
 )
 from services.sandbox.scripted_outcomes import SILENT_OUTCOMES
 from shared.platform.settings import SandboxSettings
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 from shared.platform.web.app import create_app
 
 
@@ -68,7 +68,7 @@ def _asked(name: str) -> str | None:
     given = request.args.get(name)
     if given is None:
         return None
-    uuid = uuid_in(given)
+    uuid = parse_uuid(given)
     if uuid is None:
         raise InvalidRequestError(f"{name}: Not a valid UUID.")
     return str(uuid)

@@ -9,7 +9,7 @@ from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attem
 
 from services.sandbox.charges import SIGNATURE_HEADER, ChargeNotification, sign
 from services.sandbox.ledger import Ledger
-from shared.platform.backoff import growing_pause
+from shared.platform.backoff import backoff_delay
 
 TIMEOUT_S = 5.0
 MAX_RETRIES = 8
@@ -40,7 +40,7 @@ class NotificationSender:
         Thread(target=self._repeat, args=(notification,), name="notification", daemon=True).start()
 
     def _repeat(self, notification: ChargeNotification) -> None:
-        sleep(growing_pause(1))
+        sleep(backoff_delay(1))
         repeating = Retrying(
             stop=stop_after_attempt(MAX_RETRIES),
             wait=_pause,
@@ -94,4 +94,4 @@ class NotificationSender:
 
 
 def _pause(state: RetryCallState) -> float:
-    return growing_pause(state.attempt_number + 1)
+    return backoff_delay(state.attempt_number + 1)

@@ -15,10 +15,9 @@ from services.scheduler.jobs.verification_requests import VerificationRequests
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.producer import ConfirmingProducer
-from shared.platform.process import begin, stop_on_signal
-from shared.platform.tracing.setup import start_tracing
-from shared.platform.web.operations_server import serve_worker_pages
-from shared.platform.web.readiness import Check
+from shared.platform.process import start_process, start_tracing, stop_on_signal
+from shared.platform.web.health import Check
+from shared.platform.web.operations_server import serve_worker_operations
 
 SERVICE = "scheduler"
 
@@ -26,7 +25,7 @@ _log = logging.getLogger("services.scheduler")
 
 
 def main() -> None:
-    settings = begin(SERVICE)
+    settings = start_process(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     stop = stop_on_signal()
     database = Database(settings.database, SERVICE, **STABLE_PLANS)
@@ -50,7 +49,7 @@ def main() -> None:
         "refused expiries": expiry.check,
         **{runner.name: runner.check for runner in runners},
     }
-    server = serve_worker_pages(SERVICE, settings, database, checks)
+    server = serve_worker_operations(SERVICE, settings, database, checks)
     _log.info("started on port %d", server.port)
     stop.wait()
     _log.info("stopping")

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from prometheus_client import Counter, Gauge
 
-from shared.platform.backoff import growing_pause
+from shared.platform.backoff import backoff_delay
 
 RUNS = Counter("mizan_scheduled_job_runs", "Runs of a scheduled job", ["job_name", "outcome"])
 FAILING = Gauge("mizan_scheduled_job_failing", "1 if the last run of the scheduled job failed", ["job_name"])
@@ -65,7 +65,7 @@ class JobRunner:
                 if self._stop.is_set():
                     break
                 failures += 1
-                pause = growing_pause(failures)
+                pause = backoff_delay(failures)
                 self._trouble = f"failed {failures} times in a row: {error}"
                 _log.exception("%s failed, trying again in %.1f s", self.name, pause)
                 RUNS.labels(self.name, "failed").inc()

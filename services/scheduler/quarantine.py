@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from prometheus_client import Gauge
 
-from shared.platform.backoff import growing_pause
+from shared.platform.backoff import backoff_delay
 
 K = TypeVar("K", bound=Hashable)
 
@@ -33,7 +33,7 @@ class Quarantine(Generic[K]):
     def park(self, key: K, reason: str) -> None:
         known = self._refusals.get(key)
         failures = known.failures + 1 if known else 1
-        self._refusals[key] = _Refusal(reason, failures, monotonic() + growing_pause(failures))
+        self._refusals[key] = _Refusal(reason, failures, monotonic() + backoff_delay(failures))
         self._gauge.set(len(self._refusals))
 
     def release(self, keys: Iterable[K]) -> None:

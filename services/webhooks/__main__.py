@@ -14,9 +14,8 @@ from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.encryption import NoSecretKeysError
 from shared.platform.kafka.consumer_loop import ConsumerThread
-from shared.platform.process import begin, refuse, stop_on_signal
-from shared.platform.tracing.setup import start_tracing
-from shared.platform.web.operations_server import serve_worker_pages
+from shared.platform.process import exit_with_error, start_process, start_tracing, stop_on_signal
+from shared.platform.web.operations_server import serve_worker_operations
 
 SERVICE = "webhooks"
 _STOP_TIMEOUT_S = 30
@@ -25,7 +24,7 @@ _log = logging.getLogger("services.webhooks")
 
 
 def main() -> None:
-    settings = begin(SERVICE)
+    settings = start_process(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     stop = stop_on_signal()
     _allow_many_connections()
@@ -34,10 +33,10 @@ def main() -> None:
         consumers = select_consumers(sys.argv[1:])
         factory = ConsumerFactory(settings, database)
     except (UnknownConsumerError, NoSecretKeysError) as error:
-        refuse(SERVICE, error)
+        exit_with_error(SERVICE, error)
     threads = [ConsumerThread(consumer.name, factory.build_loop(consumer), stop) for consumer in consumers]
     checks = {thread.name: thread.loop.progress.check for thread in threads}
-    server = serve_worker_pages(SERVICE, settings, database, checks)
+    server = serve_worker_operations(SERVICE, settings, database, checks)
     _tune_interpreter()
     for thread in threads:
         thread.start()

@@ -11,8 +11,8 @@ from werkzeug import exceptions
 
 from shared.console.requests import wants_part
 from shared.domain.accounts.passwords import TooManyPasswordChecksError
-from shared.platform.web.errors import answer_errors_as_pages
-from shared.platform.web.operations import OPERATIONS_PATHS
+from shared.platform.web.errors import register_html_errors
+from shared.platform.web.health import OPERATIONS_PATHS
 
 ErrorText = tuple[LazyString, LazyString]
 """A title, and what the person can do."""
@@ -70,7 +70,7 @@ def make_error_page(
 
 def register_error_pages(app: Flask, error_page: ErrorPage) -> None:
     """Answer errors with pages, and with 503 while too many passwords are being verified."""
-    answer_errors_as_pages(app, is_for_program=is_for_program, page_of=error_page)
+    register_html_errors(app, is_for_program=is_for_program, render_page=error_page)
 
     @app.errorhandler(TooManyPasswordChecksError)
     def answer_too_many_passwords(_error: TooManyPasswordChecksError) -> ResponseReturnValue:

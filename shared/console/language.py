@@ -8,7 +8,7 @@ from babel.dates import format_datetime
 from flask import Flask, request, session, url_for
 from flask_babel import Babel
 
-from shared.platform.web.languages import DEFAULT, LANGUAGES, LIBYA, amount_text
+from shared.platform.web.languages import DEFAULT, LANGUAGES, LIBYA, format_amount
 
 _TRANSLATIONS = Path(__file__).parent / "translations"
 _MOMENT = {"ar": "d MMM y، HH:mm:ss", "en": "d MMM y, HH:mm:ss"}
@@ -33,7 +33,7 @@ def moment(at: datetime) -> str:
 
 
 def amount(minor: int, currency: str = "LYD") -> str:
-    return amount_text(minor, currency, current_language())
+    return format_amount(minor, currency, current_language())
 
 
 def register_languages(app: Flask, home: str) -> None:

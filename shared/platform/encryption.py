@@ -1,4 +1,4 @@
-"""Secrets that we must be able to read again, encrypted for the database with the keys of MIZAN_SECRET_KEYS."""
+"""Encrypts secrets that must be readable again, for the database, with the keys of MIZAN_SECRET_KEYS."""
 
 import hashlib
 import hmac
@@ -14,21 +14,21 @@ class NoSecretKeysError(Exception):
         super().__init__("MIZAN_SECRET_KEYS has no key to encrypt with. Make one with `mizan keys new`")
 
 
-class CannotOpenSealError(Exception):
-    """None of the keys opens it: a key was taken away, or the text was changed."""
+class DecryptionError(Exception):
+    """None of the keys decrypts the text: a key was removed, or the text was changed."""
 
 
-class SealedForAnotherPurposeError(Exception):
-    """Whole and ours, but sealed for something else: a ciphertext was moved."""
+class WrongPurposeError(Exception):
+    """The text is authentic, but was encrypted for another purpose: somebody moved it."""
 
 
-def derived_key(key: str, purpose: str) -> bytes:
-    """A key for another purpose, that opens nothing that was sealed with the one it comes from."""
+def derive_key(key: str, purpose: str) -> bytes:
+    """Return a key for another purpose, which cannot decrypt what `key` has encrypted."""
     return hmac.new(key.encode(), purpose.encode(), hashlib.sha256).digest()
 
 
 class SecretBox:
-    """Seals with the first key, opens with any of them, so that keys can be rotated."""
+    """Encrypts with the first key and decrypts with any of them, so that keys can be rotated."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         if not keys:
@@ -36,35 +36,36 @@ class SecretBox:
         self._each = [Fernet(key) for key in keys]
         self._fernet = MultiFernet(self._each)
 
-    def seal(self, text: str, purpose: str) -> str:
-        """The purpose says where it belongs, such as the row's key; only the same purpose opens it again."""
+    def encrypt(self, text: str, purpose: str) -> str:
+        """Encrypt for a purpose, such as the row's key. Only the same purpose decrypts it again."""
         return self._fernet.encrypt(json.dumps([purpose, text]).encode()).decode()
 
-    def open(self, sealed: str, purpose: str) -> str:
+    def decrypt(self, encrypted: str, purpose: str) -> str:
+        """Return the text; raises DecryptionError or WrongPurposeError."""
         try:
-            envelope = self._fernet.decrypt(sealed.encode())
+            envelope = self._fernet.decrypt(encrypted.encode())
         except InvalidToken:
-            raise CannotOpenSealError(
-                f"{purpose} cannot be opened with any key of MIZAN_SECRET_KEYS; was one taken out too early?"
+            raise DecryptionError(
+                f"{purpose} cannot be decrypted with any key of MIZAN_SECRET_KEYS; was one removed too early?"
             ) from None
-        sealed_for, text = json.loads(envelope)
-        if sealed_for != purpose:
-            raise SealedForAnotherPurposeError(f"{purpose} holds what was sealed for {sealed_for}")
+        encrypted_for, text = json.loads(envelope)
+        if encrypted_for != purpose:
+            raise WrongPurposeError(f"{purpose} holds what was encrypted for {encrypted_for}")
         return str(text)
 
-    def key_of(self, sealed: str) -> int | None:
-        """Which of the keys opens it, the first being 0; None: none of them."""
-        for place, fernet in enumerate(self._each):
+    def find_key(self, encrypted: str) -> int | None:
+        """Return the index of the key that decrypts it; None if none does."""
+        for index, fernet in enumerate(self._each):
             try:
-                fernet.decrypt(sealed.encode())
+                fernet.decrypt(encrypted.encode())
             except InvalidToken:
                 continue
-            return place
+            return index
         return None
 
-    def reseal(self, sealed: str) -> str:
-        """The same, for the same purpose, with the first key. What none opens stays as it is."""
+    def reencrypt(self, encrypted: str) -> str:
+        """Encrypt it again with the first key, for the same purpose. What no key decrypts stays as it is."""
         try:
-            return self._fernet.rotate(sealed.encode()).decode()
+            return self._fernet.rotate(encrypted.encode()).decode()
         except InvalidToken:
-            return sealed
+            return encrypted

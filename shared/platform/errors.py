@@ -1,5 +1,5 @@
-"""The base class of all refusals of a request that a person can correct."""
+"""The base class of errors that a person can correct."""
 
 
 class RefusedError(Exception):
-    """It cannot be done as asked. The text is for the person who asked, and holds no secret."""
+    """A request is refused. The text is for the person who made it, and holds no secret."""

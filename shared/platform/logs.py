@@ -1,6 +1,6 @@
 """Sets up logging: one redacted line per event, as JSON for machines or coloured for people.
 
-The standard library's logging takes the same way, so gunicorn, alembic and the like are covered too.
+It covers the standard library's logging, so also gunicorn, alembic and other libraries.
 """
 
 import json
@@ -23,58 +23,16 @@ from structlog.typing import EventDict, WrappedLogger
 
 from shared.platform.redaction import redact
 
-_MOMENT_S = 0.05
-
-
-class GatheredLines:
-    """Nothing is lost when the process ends by itself; killed, it takes the last moment's lines along."""
-
-    def __init__(self, write: Callable[[str], None]) -> None:
-        self._write = write
-        # Where nobody reads what we write, the oldest are lost rather than all our memory.
-        self._lines: deque[str] = deque(maxlen=20_000)
-        self._some = Event()
-        self._lock = Lock()
-        self._writer: Thread | None = None
-
-    def add(self, line: str) -> None:
-        self._lines.append(line)
-        if not self._some.is_set():
-            self._some.set()
-            if self._writer is None:
-                self._start()
-
-    def flush(self) -> None:
-        with self._lock:
-            self._some.clear()
-            lines = [self._lines.popleft() for _ in range(len(self._lines))]
-            if lines:
-                self._write("\n".join(lines))
-
-    def _start(self) -> None:
-        with self._lock:
-            if self._writer is None:
-                self._writer = Thread(target=self._run, name="log-lines", daemon=True)
-                self._writer.start()
-                # Also run where atexit is not: at the end of a process that multiprocessing started.
-                Finalize(None, self.flush, exitpriority=0)
-
-    def _run(self) -> None:
-        pause = Event()
-        while True:
-            self._some.wait()
-            pause.wait(_MOMENT_S)
-            self.flush()
-
-
 LogFormat = Literal["json", "human", "auto"]
 
 _FIRST_FIELDS = ("timestamp", "level", "service", "logger", "event")
+_FLUSH_EVERY_S = 0.05
+_MAX_BUFFERED_LINES = 20_000
 _UNPRINTABLE = {code: f"\\x{code:02x}" for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: "\\x7f"}
 
 
 def configure_logging(service: str, fmt: LogFormat, level: str, stream: TextIO | None = None) -> None:
-    """Send everything that is logged in this process to `stream`, standard error unless given."""
+    """Send everything that is logged in this process to `stream`, by default standard error."""
     target = stream or sys.stderr
     is_human = fmt == "human" or (fmt == "auto" and target.isatty())
     handler = _LineHandler(target, service, is_human=is_human)
@@ -84,9 +42,9 @@ def configure_logging(service: str, fmt: LogFormat, level: str, stream: TextIO |
             pass_foreign_args=True,
             use_get_message=False,
             processors=[
-                _fill_in_arguments,
+                _format_arguments,
                 structlog.contextvars.merge_contextvars,
-                _Describe(service),
+                _AddMetadata(service),
                 ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
                 _redact_event,
@@ -107,10 +65,11 @@ def configure_logging(service: str, fmt: LogFormat, level: str, stream: TextIO |
     )
 
 
-def log_plainly(logger: str, event: str, fields: Mapping[str, object]) -> None:
-    """A line at level info for what is many and cannot hold a secret, at a tenth of the usual cost.
+def log_buffered(logger: str, event: str, fields: Mapping[str, object]) -> None:
+    """Log frequent events at level info, at a tenth of the usual cost.
 
-    It is not searched for secrets, and written a moment later. Its texts are plain ASCII.
+    The line is not searched for secrets, so its fields must hold none, and it is written up to 50 ms later. Its texts
+    must be plain ASCII.
     """
     if not logging.getLogger(logger).isEnabledFor(logging.INFO):
         return
@@ -118,20 +77,20 @@ def log_plainly(logger: str, event: str, fields: Mapping[str, object]) -> None:
         if isinstance(handler, _LineHandler) and not handler.is_human:
             now = datetime.now(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
             first = {"timestamp": now, "level": "info", "service": handler.service, "logger": logger}
-            handler.gathered.add(msgspec.json.encode({**first, "event": event, **fields}).decode())
+            handler.buffered.add(msgspec.json.encode({**first, "event": event, **fields}).decode())
             return
     structlog.get_logger(logger).info(event, **fields)
 
 
-def write_gathered_lines() -> None:
-    """Now, not in a moment."""
+def flush_buffered_logs() -> None:
+    """Write buffered lines now."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _LineHandler):
-            handler.gathered.flush()
+            handler.buffered.flush()
 
 
 def log_uncaught_exceptions() -> None:
-    """Give what would end a thread or the process to the logger, because Python prints it unredacted."""
+    """Log exceptions that end a thread or the process, because Python would print them unredacted."""
 
     def of_process(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):
@@ -151,9 +110,53 @@ def log_uncaught_exceptions() -> None:
 
 @contextmanager
 def log_context(**ids: object) -> Iterator[None]:
-    """Put `request_id`, `message_id` and the like on every line logged inside, also by libraries."""
+    """Put `request_id`, `message_id` and the like on every line that is logged inside the block, also by libraries."""
     with structlog.contextvars.bound_contextvars(**ids):
         yield
+
+
+class BufferedLogWriter:
+    """Collects lines and writes them together, 20 times a second, from a thread of its own.
+
+    No line is lost when the process ends normally. When it is killed, up to 50 ms of lines are.
+    """
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        # If nobody reads our output, the oldest lines are dropped rather than filling the memory.
+        self._lines: deque[str] = deque(maxlen=_MAX_BUFFERED_LINES)
+        self._has_lines = Event()
+        self._lock = Lock()
+        self._thread: Thread | None = None
+
+    def add(self, line: str) -> None:
+        self._lines.append(line)
+        if not self._has_lines.is_set():
+            self._has_lines.set()
+            if self._thread is None:
+                self._start()
+
+    def flush(self) -> None:
+        with self._lock:
+            self._has_lines.clear()
+            lines = [self._lines.popleft() for _ in range(len(self._lines))]
+            if lines:
+                self._write("\n".join(lines))
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name="log-writer", daemon=True)
+                self._thread.start()
+                # Unlike atexit, it also runs at the end of a process that multiprocessing started.
+                Finalize(None, self.flush, exitpriority=0)
+
+    def _run(self) -> None:
+        pause = Event()
+        while True:
+            self._has_lines.wait()
+            pause.wait(_FLUSH_EVERY_S)
+            self.flush()
 
 
 class _LineHandler(logging.StreamHandler[TextIO]):
@@ -163,10 +166,10 @@ class _LineHandler(logging.StreamHandler[TextIO]):
         super().__init__(stream)
         self.service = service
         self.is_human = is_human
-        self.gathered = GatheredLines(self.write)
+        self.buffered = BufferedLogWriter(self.write)
 
     def write(self, line: str) -> None:
-        """Several threads write, and a line must stay whole."""
+        """Write under the lock, because several threads write and a line must stay whole."""
         with suppress(Exception), self.lock or nullcontext():
             self.stream.write(line + self.terminator)
             self.stream.flush()
@@ -176,15 +179,15 @@ class _LineHandler(logging.StreamHandler[TextIO]):
         return super().format(record).encode(encoding, "backslashreplace").decode(encoding)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the name logging calls
-        # The inherited one prints the record's arguments, which nobody has redacted.
+        # The inherited method prints the record's arguments unredacted.
         error = sys.exc_info()[0]
         with suppress(Exception):
             line = {"level": "error", "logger": record.name, "event": "log line lost", "error": str(error)}
             self.write(json.dumps(line))
 
 
-def _fill_in_arguments(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """`%` formatting that keeps message and arguments when they do not fit together."""
+def _format_arguments(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Apply `%` formatting; if message and arguments do not fit together, keep both."""
     arguments = event.pop("positional_args", None)
     if not arguments:
         return event
@@ -195,7 +198,7 @@ def _fill_in_arguments(_logger: WrappedLogger, _method: str, event: EventDict) -
     return event
 
 
-class _Describe:
+class _AddMetadata:
     def __init__(self, service: str) -> None:
         self._service = service
 
@@ -234,7 +237,7 @@ def _without_nan(value: object) -> object:
 
 
 def _strict_json(value: object) -> str:
-    """Pure ASCII, so that neither a lone surrogate nor a line separator can break a line."""
+    """Encode as pure ASCII, so that neither a lone surrogate nor a line separator can break a line."""
     return json.dumps(value, allow_nan=False)
 
 

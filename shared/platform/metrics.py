@@ -1,4 +1,4 @@
-"""Shows the metrics of this process, or of all workers that share a directory, in Prometheus' format."""
+"""Renders the metrics of this process, or of all workers that share a directory, in Prometheus' format."""
 
 from pathlib import Path
 
@@ -8,11 +8,11 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 
 
 class MetricsModeError(Exception):
-    """prometheus_client chose its mode when it was imported, and it is not the one the service asks for."""
+    """prometheus_client chose its mode when it was imported, and it is not the one the service needs."""
 
 
 def require_metrics_mode(metrics_dir: Path | None) -> None:
-    """Refuse to start where counts would silently be those of one worker only."""
+    """Raise MetricsModeError if counts would silently be those of one worker only."""
     is_shared = values.ValueClass is not values.MutexValue
     if is_shared == (metrics_dir is not None):
         return
@@ -28,8 +28,8 @@ def require_shared_directory(workers: int, metrics_dir: Path | None) -> None:
         raise ValueError("several workers need a metrics directory to share")
 
 
-def exposition(metrics_dir: Path | None, accept: str = "") -> tuple[bytes, str]:
-    """The metrics and their content type. Alone, a process also tells its memory, CPU and open files."""
+def render_metrics(metrics_dir: Path | None, accept: str = "") -> tuple[bytes, str]:
+    """Return the metrics and their content type. A single process also reports its memory, CPU and open files."""
     registry = REGISTRY
     if metrics_dir:
         registry = CollectorRegistry()
@@ -38,13 +38,13 @@ def exposition(metrics_dir: Path | None, accept: str = "") -> tuple[bytes, str]:
     return encode(registry), content_type
 
 
-def empty_metrics_dir(metrics_dir: Path) -> None:
-    """Forget the counts of an earlier run."""
+def clear_metrics_dir(metrics_dir: Path) -> None:
+    """Delete the counts of an earlier run."""
     metrics_dir.mkdir(parents=True, exist_ok=True)
     for stale in metrics_dir.glob("*.db"):
         stale.unlink(missing_ok=True)
 
 
 def forget_worker_gauges(pid: int, metrics_dir: Path) -> None:
-    """Drop what only a living worker can tell; its counts stay."""
+    """Delete the gauges of a worker that has ended; its counts stay."""
     mark_process_dead(pid, path=str(metrics_dir))  # type: ignore[no-untyped-call]

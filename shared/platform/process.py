@@ -1,5 +1,6 @@
-"""Takes an address to listen on, or says clearly why not."""
+"""Starts a process: settings, logging, tracing, the listening socket, and stopping on a signal."""
 
+import atexit
 import logging
 import signal
 import socket
@@ -9,22 +10,16 @@ from types import FrameType
 from typing import NoReturn
 
 from shared.platform.logs import configure_logging, log_uncaught_exceptions
-from shared.platform.production.refusals import refusals
-from shared.platform.settings import Environment, Settings, SettingsError, read_environment, read_settings
-
-
-class PortNotUsableError(Exception):
-    """The address cannot be listened on, most often because something else does."""
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Port 0 takes a free one."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise PortNotUsableError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
-
+from shared.platform.production.settings_rules import find_start_problems
+from shared.platform.settings import (
+    Environment,
+    Settings,
+    SettingsError,
+    TracingSettings,
+    read_environment,
+    read_settings,
+)
+from shared.platform.tracing.spans import set_recorder
 
 # sysexits.h: something was found in an unconfigured or misconfigured state.
 EX_CONFIG = 78
@@ -32,52 +27,81 @@ EX_CONFIG = 78
 _log = logging.getLogger("shared.platform.process")
 
 
-def begin(service: str, *, refused_in_production: str | None = None) -> Settings:
-    """Reads the settings and sets up logging; ends the process with a list of problems when it cannot.
+class PortNotUsableError(Exception):
+    """The address cannot be used, most often because another process listens on it."""
 
-    `refused_in_production` is why this service must not run there at all."""
-    reading = read_environment()
-    settings = reading.settings
-    if not reading.problems:
-        _set_up_logs(service, settings)
+
+def start_process(service: str, *, refused_in_production: str | None = None) -> Settings:
+    """Read the settings and set up logging; end the process with a list of problems if there are any.
+
+    `refused_in_production` is the reason why this service must never run there.
+    """
+    parsed = read_environment()
+    settings = parsed.settings
+    if not parsed.problems:
+        _set_up_logging(service, settings)
     is_production = settings.environment is Environment.PRODUCTION
-    problems = dict(refusals(reading))
+    problems = dict(find_start_problems(parsed))
     if is_production and refused_in_production:
         problems["MIZAN_ENV"] = [refused_in_production]
     if problems:
-        refuse(service, SettingsError(problems))
+        exit_with_error(service, SettingsError(problems))
     if is_production and settings.kafka.replication_factor == 1:
-        _log.warning("KAFKA_REPLICATION_FACTOR is 1: what is on a broker is lost with its disk")
+        _log.warning("KAFKA_REPLICATION_FACTOR is 1: if a broker loses its disk, its records are lost")
     return settings
 
 
-def begin_worker(service: str) -> Settings:
-    """As `begin`, in a process that another one started which has begun so."""
+def start_worker_process(service: str) -> Settings:
+    """Do the same in a child of a process that `start_process` has checked."""
     try:
         settings = read_settings()
     except SettingsError as error:
-        refuse(service, error)
-    _set_up_logs(service, settings)
+        exit_with_error(service, error)
+    _set_up_logging(service, settings)
     return settings
 
 
-def _set_up_logs(service: str, settings: Settings) -> None:
+def _set_up_logging(service: str, settings: Settings) -> None:
     configure_logging(service, settings.log_format, settings.log_level)
     log_uncaught_exceptions()
 
 
-def refuse(service: str, error: Exception) -> NoReturn:
+def exit_with_error(service: str, error: Exception) -> NoReturn:
     sys.stderr.write(f"{service}: {error}\n")
     sys.exit(EX_CONFIG)
 
 
+def start_tracing(service: str, settings: TracingSettings | None) -> None:
+    """Turn tracing on, if it is configured. Call it after fork, in the process that makes the spans.
+
+    Remaining spans are sent when the process ends.
+    """
+    if settings is None:
+        return
+    # Imported only now: it takes 0.1 s and 10 MB, which processes without tracing should not pay.
+    from shared.platform.tracing.opentelemetry_recorder import OpenTelemetryRecorder, create_provider  # noqa: PLC0415
+
+    provider = create_provider(service, settings)
+    set_recorder(OpenTelemetryRecorder(provider))
+    atexit.register(provider.shutdown)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open a listening socket; port 0 takes a free one. Raises PortNotUsableError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise PortNotUsableError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
+
+
 def stop_on_signal() -> Event:
-    """An event that SIGTERM or SIGINT sets."""
+    """Return an event that SIGTERM or SIGINT sets."""
     stop = Event()
 
-    def ask_to_stop(_signal: int, _frame: FrameType | None) -> None:
+    def request_stop(_signal: int, _frame: FrameType | None) -> None:
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, ask_to_stop)
+        signal.signal(number, request_stop)
     return stop

@@ -1,11 +1,11 @@
-"""What an application is given to identify itself with, and what we keep of it."""
+"""Creates API keys, access tokens, webhook secrets and invitation tokens, and hashes them for storage. Pure."""
 
 import hashlib
 import secrets
 import string
 
 _ALPHABET = string.ascii_letters + string.digits
-_LENGTH = 32  # times log2(62): 190 bits, out of reach of any search, so a plain fast hash is enough to keep
+_LENGTH = 32  # 190 bits, out of reach of any search, so a plain fast hash is enough
 _PREFIX_LENGTH = 9
 
 
@@ -25,13 +25,13 @@ def new_invitation_token() -> str:
     return f"inv_{_random()}"
 
 
-def hash_of(text: str) -> bytes:
-    """What is stored of a key or token, and looked up at every request."""
+def hash_token(text: str) -> bytes:
+    """Return the hash that is stored of a key or token, and looked up at every request."""
     return hashlib.sha256(text.encode()).digest()
 
 
-def prefix_of(text: str) -> str:
-    """How it begins: enough for people to tell it from others, far too little to guess it."""
+def token_prefix(text: str) -> str:
+    """Return its beginning: enough for people to recognise it, far too little to guess it."""
     return text[:_PREFIX_LENGTH]
 
 

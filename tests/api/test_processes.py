@@ -23,7 +23,7 @@ from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.store import create_or_find
 from shared.platform.database.pool import Database
 from shared.platform.settings import DatabaseSettings
-from shared.platform.tokens import prefix_of
+from shared.platform.tokens import token_prefix
 from stack.engines import Engines
 from tests.api.conftest import MakeApplication, credentials_of
 from tests.api.running_api import RunningApi, running_api
@@ -74,7 +74,7 @@ def test_a_revoked_credential_stops_working_within_5_seconds_in_every_process(
     new = {**old, "Authorization": f"Bearer {spare.text}"}
     assert {_fresh_call(api, old, n) for n in range(20)} == {201, 200}
     with database.transaction() as connection:
-        first = find_credential(connection, application.id, prefix_of(application.access_token))
+        first = find_credential(connection, application.id, token_prefix(application.access_token))
         revoke_credential(connection, application.id, first.id)
     revoked_at = monotonic()
     eventually(lambda: {_fresh_call(api, old, n) for n in range(20)} == {401}, within=5)

@@ -226,7 +226,7 @@ def test_a_payment_counts_though_the_phone_cannot_be_read_any_more(pages: Checko
     customer = pages.customer(intent)
     customer.pay_by_wallet("sadad", "0913632323")
     with pages.database.transaction() as connection:
-        sealed = SecretBox((Fernet.generate_key().decode(),)).seal("x", "y")
+        sealed = SecretBox((Fernet.generate_key().decode(),)).encrypt("x", "y")
         connection.execute("update code_challenges set encrypted_phone = %s", (sealed,))
     customer.enter_code("111111")
     assert customer.title == PAID

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from shared.platform.production.rules import setting_problems
+from shared.platform.production.settings_rules import find_setting_problems
 from shared.platform.settings import Environment, read_environment
 from stack.services import JOBS, SERVICES
 from tests.containers.compose_files import (
@@ -41,7 +41,7 @@ def test_production_accepts_what_it_is_given(
         monkeypatch.setenv(key, value.replace("/run/secrets", str(tmp_path)))
     reading = read_environment()
     assert reading.settings.environment is Environment.PRODUCTION
-    assert {**reading.problems, **setting_problems(reading.settings)} == {}
+    assert {**reading.problems, **find_setting_problems(reading.settings)} == {}
     assert reading.settings.sandbox is None
     assert reading.settings.checkout.codes_per_phone == 10
 

@@ -13,7 +13,7 @@ from shared.domain.accounts.roles import Role
 from shared.domain.applications.merchants import create_merchant
 from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.platform.settings import WebhookSettings
-from shared.platform.tokens import hash_of
+from shared.platform.tokens import hash_token
 from tests.clock import Clock
 from tests.dashboard.world import DashboardWorld, Merchant
 from tests.logs import capture_logs
@@ -68,7 +68,7 @@ def test_an_application_is_created_with_working_credentials(pages: DashboardWorl
     )
     assert (url, merchant) == ("https://shop.example.ly/hook", pages.merchant.id)
     hashes = pages.rows("select hash from credentials where application_id = %s order by kind", made)
-    assert hashes == [(hash_of(token),), (hash_of(key),)]
+    assert hashes == [(hash_token(token),), (hash_token(key),)]
     methods = pages.rows("select method from application_methods where application_id = %s order by 1", made)
     assert methods == [("card",), ("sadad",)]
     with pages.database.transaction() as connection:

@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from shared.domain.accounts.roles import Role
-from shared.platform.tokens import hash_of
+from shared.platform.tokens import hash_token
 from tests.clock import Clock
 from tests.dashboard.world import DashboardWorld
 from tests.logs import capture_logs
@@ -44,7 +44,7 @@ def test_a_credential_is_issued_and_shown_once(pages: DashboardWorld, role: Role
         assert "shown this once" in person.text
         assert "data-copy " in answer.text
         later = person.open(page_of(pages)).text + person.open("/audit").text
-    assert pages.rows("select kind from credentials where hash = %s", hash_of(text)) == [(kind,)]
+    assert pages.rows("select kind from credentials where hash = %s", hash_token(text)) == [(kind,)]
     assert f"{text[:9]}…" in later
     ((details,),) = pages.rows("select details from audit_log where action = 'credential_issued'")
     assert details == {"kind": kind, "prefix": text[:9]}

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.dashboard.deliveries.answer_text import harmless
+from services.dashboard.deliveries.answer_text import sanitize_text
 from shared.domain.applications.webhook_secrets import roll_webhook_secret
 from shared.domain.deliveries.try_results import RESPONSE_BODY_LIMIT
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
@@ -101,7 +101,7 @@ def test_a_response_body_is_text_and_nothing_else(
 
 
 def test_any_bytes_can_be_looked_at() -> None:
-    text = harmless(bytes(range(256)) * 4)
+    text = sanitize_text(bytes(range(256)) * 4)
     assert not any(ord(character) < 0x20 and character not in "\n\t" for character in text)
 
 

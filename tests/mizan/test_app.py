@@ -12,7 +12,7 @@ import pytest
 from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
-from shared.platform.tokens import hash_of
+from shared.platform.tokens import hash_token
 from stack.ports import find_free_ports
 from tests.clock import Clock
 from tests.constants import UNKNOWN_ID
@@ -40,7 +40,10 @@ def test_create_answers_with_what_a_script_needs(mizan: Mizan, database: Databas
         assert (
             decrypt_webhook_secret(connection, SecretBox((KEY,)), secret[0], 1).text == made["webhook_secret"]
         )
-    assert kinds == [("access_token", hash_of(made["access_token"])), ("api_key", hash_of(made["api_key"]))]
+    assert kinds == [
+        ("access_token", hash_token(made["access_token"])),
+        ("api_key", hash_token(made["api_key"])),
+    ]
 
 
 def test_create_tells_people_to_keep_what_they_see(mizan: Mizan) -> None:

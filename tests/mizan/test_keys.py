@@ -40,14 +40,14 @@ def test_more_than_a_batch_and_other_tables(run: Mizan, database: Database) -> N
         connection.cursor().executemany(
             "insert into webhook_secrets (application_id, version, encrypted_secret) values (%s, %s, %s)",
             [
-                (application_id, version, box.seal("x", f"webhook_secret/{application_id}/{version}"))
+                (application_id, version, box.encrypt("x", f"webhook_secret/{application_id}/{version}"))
                 for version in range(2, 1203)
             ],
         )
         connection.execute(
             """insert into provider_accounts (application_id, method, adapter, encrypted_credentials)
                values (%s, 'card', 'plutu', %s)""",
-            (application_id, box.seal("{}", "account")),
+            (application_id, box.encrypt("{}", "account")),
         )
     both = f"{NEW},{KEY}"
     after = json.loads(run("keys", "reseal", "--json", MIZAN_SECRET_KEYS=both).stdout)

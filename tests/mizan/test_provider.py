@@ -9,7 +9,7 @@ from shared.domain.applications.provider_accounts import current_provider_accoun
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 from tests.mizan.conftest import KEY, Mizan
 
 CREDENTIALS = {"api_key": "key-1", "access_token": "token-1", "secret_key": "hush-1"}
@@ -38,7 +38,7 @@ def test_an_account_is_set_and_replaced(
     file.write_text(json.dumps({**CREDENTIALS, "secret_key": "hush-2"}))
     second = json.loads(mizan(*words, "--credentials", str(file)).stdout)
     with database.cursor() as cursor:
-        application_id, account_id = uuid_in(application), uuid_in(first["account_id"])
+        application_id, account_id = parse_uuid(application), parse_uuid(first["account_id"])
         assert application_id is not None
         assert account_id is not None
         current = current_provider_accounts(cursor, application_id)

@@ -135,7 +135,7 @@ def test_after_eight_repeats_it_is_given_up_aloud(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, refused: int
 ) -> None:
     """Nine tries in all, and a line that says so; one that is taken at the ninth is delivered."""
-    monkeypatch.setattr(notifications, "growing_pause", lambda _failures: 0.0)
+    monkeypatch.setattr(notifications, "backoff_delay", lambda _failures: 0.0)
     receiver.answer = lambda _: Reply(200 if len(receiver.requests) > refused else 500)
     ledger = Ledger(tmp_path / "ledger.sqlite")
     bank = Bank(ledger)

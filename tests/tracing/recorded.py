@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased, Sampler
 
 from shared.platform.tracing.opentelemetry_recorder import OpenTelemetryRecorder
-from shared.platform.tracing.spans import record_with
+from shared.platform.tracing.spans import set_recorder
 from tests.waiting import eventually
 
 
@@ -23,9 +23,9 @@ class Recorded:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Tracing is off inside."""
-        record_with(None)
+        set_recorder(None)
         yield
-        record_with(self._recorder)
+        set_recorder(self._recorder)
 
     def all(self) -> list[ReadableSpan]:
         return sorted(self._exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
@@ -60,11 +60,11 @@ def recording(sampler: Sampler | None = None) -> Iterator[Recorded]:
     provider = TracerProvider(sampler=sampler or ParentBased(ALWAYS_ON), shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     recorder = OpenTelemetryRecorder(provider)
-    record_with(recorder)
+    set_recorder(recorder)
     try:
         yield Recorded(exporter, recorder)
     finally:
-        record_with(None)
+        set_recorder(None)
         provider.shutdown()
 
 

@@ -2,7 +2,12 @@
 
 import pytest
 
-from shared.platform.tracing.traceparent import read, sane, trace_id_of, write
+from shared.platform.tracing.traceparent import (
+    format_traceparent,
+    parse_traceparent,
+    trace_id_of,
+    valid_traceparent,
+)
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"
@@ -35,17 +40,17 @@ HOSTILE = [
 @pytest.mark.parametrize("flags", ["00", "01", "03", "ff"])
 def test_a_sane_one_comes_back_as_it_was(flags: str) -> None:
     text = f"00-{TRACE}-{SPAN}-{flags}"
-    place = read(text)
+    place = parse_traceparent(text)
     assert place is not None
-    assert write(place) == sane(text) == text
+    assert format_traceparent(place) == valid_traceparent(text) == text
     assert trace_id_of(text) == TRACE
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_any_other_counts_as_none(text: str) -> None:
-    assert sane(text) is None
-    assert read(text) is None
+    assert valid_traceparent(text) is None
+    assert parse_traceparent(text) is None
 
 
 def test_none_is_none() -> None:
-    assert sane(None) is None
+    assert valid_traceparent(None) is None

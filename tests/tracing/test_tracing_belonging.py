@@ -15,8 +15,8 @@ from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.deliveries.resend import request_resend
 from shared.domain.intents.intent import Intent
 from shared.domain.payment_methods import PaymentMethod
-from shared.platform.tracing.spans import Kind, current
-from shared.platform.tracing.spans import begin as begin_span
+from shared.platform.tracing.spans import Kind, use_span
+from shared.platform.tracing.spans import start_span as begin_span
 from tests.tracing.recorded import Recorded, attributes_of, recording, trace_id_of, traceparent_of
 from tests.tracing.world import TracedWorld
 from tests.waiting import eventually
@@ -68,7 +68,7 @@ def test_an_operators_decision_stays_in_the_intents_trace(shop: TracedWorld, spa
     intent = shop.create()
     attempt = _sent(shop, intent)
     deciding = begin_span("POST /decisions", Kind.SERVER, None, {})
-    with current(deciding), shop.database.transaction() as connection:
+    with use_span(deciding), shop.database.transaction() as connection:
         settle_decision(connection, attempt, AttemptOutcome(ProviderAnswer.PAID))
     own, in_outbox = shop.traces_of(intent)
     assert in_outbox == [own] * 3
@@ -170,7 +170,7 @@ def test_a_resend_has_the_trace_of_who_asked(shop: TracedWorld, spans: Recorded)
         delivery = UUID(str(attributes_of(first)["mizan.delivery"]))
         asking = begin_span("POST /resend", Kind.SERVER, None, {})
         assert asking is not None
-        with current(asking), shop.database.transaction() as connection:
+        with use_span(asking), shop.database.transaction() as connection:
             request_resend(connection, delivery, uuid4())
         asking.end()
         eventually(

@@ -28,7 +28,7 @@ _LOOK = """
 import importlib, sys
 for name in sys.argv[1:]:
     importlib.import_module(name)
-from shared.platform.tracing.setup import start_tracing
+from shared.platform.process import start_tracing
 start_tracing("api", None)
 print([name for name in sys.modules if "opentelemetry" in name or "protobuf" in name])
 """

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from shared.platform.settings import SettingsError, TracingSettings, read_settings
-from shared.platform.tracing.opentelemetry_recorder import NowAndThen
+from shared.platform.tracing.opentelemetry_recorder import RateLimitedHandler
 from tests.logs import capture_logs
 
 
@@ -58,7 +58,7 @@ def test_of_many_troubles_one_is_told_a_minute() -> None:
     """And how many were not."""
     logger = logging.getLogger("opentelemetry.any.thing")
     parent = logging.getLogger("opentelemetry")
-    handler = NowAndThen()
+    handler = RateLimitedHandler()
     parent.addHandler(handler)
     parent.propagate = False
     try:

@@ -15,7 +15,7 @@ from shared.domain.intents import store
 from shared.domain.intents.intent import Intent
 from shared.domain.messages import DeliveryDue
 from shared.platform.outbound_url import check_webhook_url
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 from tests.api.conftest import PATH, credentials_of
 from tests.checkout.customer import Customer
 from tests.checkout.world import CheckoutWorld
@@ -44,7 +44,7 @@ class TracedWorld:
     def create(self, headers: Mapping[str, str] | None = None, **fields: Any) -> Intent:
         answer = self.call(headers, **fields)
         assert answer.status_code == 201, answer.text
-        uuid = uuid_in(answer.get_json()["data"]["uuid"])
+        uuid = parse_uuid(answer.get_json()["data"]["uuid"])
         assert uuid is not None
         with self.database.cursor() as cursor:
             intent = store.find_intent(cursor, uuid)

@@ -7,7 +7,7 @@ from werkzeug import exceptions
 
 from services.checkout.pages.language import page_url
 from services.checkout.pages.view_models import ErrorPage
-from shared.platform.web.operations import OPERATIONS_PATHS
+from shared.platform.web.health import OPERATIONS_PATHS
 
 _MACHINE_PATHS = ("/providers/sandbox/", "/providers/plutu/callbacks/", *OPERATIONS_PATHS)
 

@@ -23,7 +23,7 @@ from services.checkout.providers.interface import FailureReason
 from services.checkout.providers.registry import ConfiguredProvider
 from shared.domain.attempts.states import AttemptState
 from shared.domain.payment_methods import PaymentMethod
-from shared.platform.web.languages import amount_text, moment_text
+from shared.platform.web.languages import format_amount, format_time
 
 _PAYING = "paying"
 """In the browser's cookie: the intent that it has just paid, or tried to."""
@@ -97,7 +97,7 @@ def processing_page(checkout: CheckoutState) -> str:
 def receipt_page(checkout: CheckoutState) -> str:
     assert checkout.attempt is not None
     receipt = Receipt(
-        paid_at=moment_text(checkout.attempt.updated_at, current_language()),
+        paid_at=format_time(checkout.attempt.updated_at, current_language()),
         method_label=str(METHOD_LABELS[checkout.attempt.method]),
         redirects=session.pop(_PAYING, None) == str(checkout.intent),
     )
@@ -126,7 +126,7 @@ def _page(checkout: CheckoutState) -> IntentSummary:
     return IntentSummary(
         merchant=checkout.merchant,
         description=checkout.description,
-        amount=amount_text(checkout.amount, checkout.currency, lang),
+        amount=format_amount(checkout.amount, checkout.currency, lang),
         reference=checkout.reference.upper(),
         return_url=checkout.return_url,
         seconds_left=checkout.seconds_left,

@@ -34,7 +34,7 @@ from shared.domain.attempts.start import AttemptRefusedError
 from shared.domain.attempts.states import AttemptState
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.database.pool import Database
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 from shared.platform.web.request_context import join_trace
 
 _SEE_OTHER = 303
@@ -182,7 +182,7 @@ class CheckoutViews:
 
 
 def _uuid(text: str) -> UUID:
-    return uuid_in(text) or abort(404)
+    return parse_uuid(text) or abort(404)
 
 
 def _page_kind(checkout: CheckoutState, *, wants_change: bool = False) -> PageKind:

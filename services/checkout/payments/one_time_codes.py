@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 from services.checkout.providers.interface import FailureReason, ProviderResponse, Wallet
 from shared.domain.attempts.provider_exchange import AttemptOutcome
 from shared.domain.attempts.states import ProviderAnswer
-from shared.platform.encryption import CannotOpenSealError, SecretBox
+from shared.platform.encryption import DecryptionError, SecretBox
 
 _log = logging.getLogger(__name__)
 
@@ -155,7 +155,7 @@ class CodeChallenges:
             return None
         try:
             return self._unseal(attempt, row[0]).phone
-        except CannotOpenSealError as error:
+        except DecryptionError as error:
             # A payment must not fail for what is kept for convenience.
             _log.error("%s", error)
             return None
@@ -167,10 +167,10 @@ class CodeChallenges:
         return phone
 
     def _seal(self, attempt: UUID, wallet: Wallet) -> str:
-        return self._box.seal(json.dumps([wallet.phone, wallet.birth_year]), _purpose(attempt))
+        return self._box.encrypt(json.dumps([wallet.phone, wallet.birth_year]), _purpose(attempt))
 
     def _unseal(self, attempt: UUID, sealed: str) -> Wallet:
-        return Wallet(*json.loads(self._box.open(sealed, _purpose(attempt))))
+        return Wallet(*json.loads(self._box.decrypt(sealed, _purpose(attempt))))
 
 
 def _purpose(attempt: UUID) -> str:

@@ -18,7 +18,7 @@ from requests.exceptions import ConnectTimeout, InvalidURL, SSLError
 from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import HTTPError, MaxRetryError, NameResolutionError, NewConnectionError
 
-from shared.platform.tracing.spans import Attributes, Kind, begin_within
+from shared.platform.tracing.spans import Attributes, Kind, start_child_span
 
 _CONNECT_S = 3.0
 _MOST_BYTES = 64 * 1024
@@ -71,7 +71,7 @@ class ProviderClient:
     def _request(
         self, method: str, path: str, is_past_deadline: Callable[[], bool], **content: Any
     ) -> HttpReply:
-        span = begin_within(f"{method} provider", Kind.CLIENT, self._attributes(method))
+        span = start_child_span(f"{method} provider", Kind.CLIENT, self._attributes(method))
         if span is None:
             return self._ask(method, path, is_past_deadline, **content)
         try:
@@ -79,7 +79,7 @@ class ProviderClient:
         except BaseException as error:
             span.end(type(error).__name__)
             raise
-        span.note({"http.response.status_code": reply.status})
+        span.set_attributes({"http.response.status_code": reply.status})
         span.end(str(reply.status) if reply.status >= 400 else None)
         return reply
 

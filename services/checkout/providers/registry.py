@@ -30,7 +30,7 @@ from shared.domain.applications.provider_accounts import (
 )
 from shared.domain.attempts.states import AttemptState
 from shared.domain.payment_methods import PaymentMethod
-from shared.platform.encryption import CannotOpenSealError, SecretBox
+from shared.platform.encryption import DecryptionError, SecretBox
 from shared.platform.settings import Settings
 
 
@@ -122,7 +122,7 @@ class ProviderRegistry:
         """None where it cannot be opened: the others still can."""
         try:
             return account.decrypt_credentials(self._box)
-        except CannotOpenSealError as error:
+        except DecryptionError as error:
             _log.error("%s", error)
             return None
 

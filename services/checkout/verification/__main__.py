@@ -9,9 +9,8 @@ from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.encryption import NoSecretKeysError
 from shared.platform.kafka.consumer_loop import ConsumerThread
-from shared.platform.process import begin, refuse, stop_on_signal
-from shared.platform.tracing.setup import start_tracing
-from shared.platform.web.operations_server import serve_worker_pages
+from shared.platform.process import exit_with_error, start_process, start_tracing, stop_on_signal
+from shared.platform.web.operations_server import serve_worker_operations
 
 SERVICE = "checkout-verifier"
 _STOP_PATIENCE_S = 30
@@ -20,17 +19,17 @@ _log = logging.getLogger("services.checkout.verification")
 
 
 def main() -> None:
-    settings = begin(SERVICE)
+    settings = start_process(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     stop = stop_on_signal()
     database = Database(settings.database, SERVICE, **STABLE_PLANS)
     try:
         dependencies = build_dependencies(settings, database)
     except NoSecretKeysError as error:
-        refuse(SERVICE, error)
+        exit_with_error(SERVICE, error)
     verifier = Verifier(database, dependencies.providers, dependencies.side_effects)
     thread = ConsumerThread("verify", verifier_loop(settings, verifier), stop)
-    server = serve_worker_pages(SERVICE, settings, database, {"verify": thread.loop.progress.check})
+    server = serve_worker_operations(SERVICE, settings, database, {"verify": thread.loop.progress.check})
     thread.start()
     _log.info("started on port %d", server.port)
     stop.wait()

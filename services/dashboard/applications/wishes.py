@@ -9,8 +9,8 @@ from uuid import UUID
 from flask import abort
 from psycopg import Cursor
 
-from shared.platform.encryption import CannotOpenSealError, SealedForAnotherPurposeError, SecretBox
-from shared.platform.uuids import made_at
+from shared.platform.encryption import DecryptionError, SecretBox, WrongPurposeError
+from shared.platform.uuids import uuid7_timestamp
 
 # The ids tell the time, and lists and partitions rely on it.
 _GOOD_FOR_S = 3600
@@ -35,18 +35,18 @@ class Wishes:
         """`of` says whose it will be: a merchant's or an application's."""
         row = cursor.execute("select uuidv7()").fetchone()
         assert row is not None
-        return self.box.seal(str(row[0]), _purpose(wish, of))
+        return self.box.encrypt(str(row[0]), _purpose(wish, of))
 
     def read(self, sealed: str, wish: Wish, of: UUID) -> UUID:
         if not sealed.isascii():
             raise WishTooOldError
         try:
-            wished = self.box.open(sealed, _purpose(wish, of))
-        except CannotOpenSealError:
+            wished = self.box.decrypt(sealed, _purpose(wish, of))
+        except DecryptionError:
             raise WishTooOldError from None
-        except SealedForAnotherPurposeError:
+        except WrongPurposeError:
             abort(404)
-        if time() - made_at(wished) > _GOOD_FOR_S:
+        if time() - uuid7_timestamp(wished) > _GOOD_FOR_S:
             raise WishTooOldError
         return UUID(wished)
 

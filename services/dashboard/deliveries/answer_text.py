@@ -1,5 +1,5 @@
 """What a receiver answered, as text that is safe to look at: it can be anything, and is never interpreted."""
 
-from shared.platform.text import harmless
+from shared.platform.sanitize import sanitize_text
 
-__all__ = ["harmless"]
+__all__ = ["sanitize_text"]

@@ -9,9 +9,9 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from services.dashboard.deliveries.answer_text import harmless
+from services.dashboard.deliveries.answer_text import sanitize_text
 from shared.domain.deliveries.try_results import RESPONSE_BODY_LIMIT
-from shared.platform.uuids import moment_of
+from shared.platform.uuids import uuid7_datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Delivery:
     @property
     def created_at(self) -> datetime:
         """When the event happened, by its id."""
-        return moment_of(self.id)
+        return uuid7_datetime(self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class DeliveryTry:
 
     @property
     def answer_text(self) -> str:
-        return harmless(self.answer)
+        return sanitize_text(self.answer)
 
     @property
     def is_cut(self) -> bool:

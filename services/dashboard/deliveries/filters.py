@@ -12,7 +12,7 @@ from flask_babel import gettext as _
 from services.dashboard.days import begin_of, day_in, floor_of
 from shared.domain.deliveries.try_results import EVENTS, STATUSES, ResponseClass, matching_facets
 from shared.domain.intents.states import EventType
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -60,7 +60,7 @@ def read_filters(given: Mapping[str, str]) -> Filters:
     first_day, last_day = read_day(shown, "from", errors), read_day(shown, "until", errors)
     if first_day and last_day and last_day < first_day:
         errors["until"] = _("The last day is before the first.")
-    sought = uuid_in(shown["id"]) if "id" in shown else None
+    sought = parse_uuid(shown["id"]) if "id" in shown else None
     if "id" in shown and sought is None:
         errors["id"] = _("Enter the whole id of a payment or of a delivery.")
     event = _one_of(EventType, shown.get("event"))

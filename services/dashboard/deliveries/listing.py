@@ -13,7 +13,7 @@ from services.dashboard.deliveries.newest import newest_sql
 from shared.domain.deliveries.try_results import FACET_SQL
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import in_index_order
-from shared.platform.uuids import moment_of
+from shared.platform.uuids import uuid7_datetime
 
 PAGE = 50
 _MORE = PAGE + 1  # tells whether there is another page
@@ -51,7 +51,7 @@ class Listed:
     @property
     def created_at(self) -> datetime:
         """When the event happened, by its id; what the list is ordered by."""
-        return moment_of(self.id)
+        return uuid7_datetime(self.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from shared.domain.audit_log import Action
 from shared.domain.deliveries.pause import SendingRefusedError, SendRefusal, find_send_refusal
 from shared.domain.deliveries.resend import request_resend
 from shared.platform.settings import RETRY_STEPS
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 _SEE_OTHER = 303
 
@@ -53,7 +53,7 @@ class DeliveryPages:
 
     def listing(self, application: Application) -> ResponseReturnValue:
         filters = read_filters(request.args)
-        before = uuid_in(request.args.get("before", ""))
+        before = parse_uuid(request.args.get("before", ""))
         page = find_page(self.dependencies.database, application.id, filters, before)
         template = "deliveries/list_part.html" if wants_part() else "deliveries/listing.html"
         return render_template(template, page=page, filters=filters, before=before, words=words)
@@ -73,7 +73,7 @@ class DeliveryPages:
 
     def resend(self, application: Application, delivery: UUID) -> ResponseReturnValue:
         """What the form hides names the wish: a second click, or a reload, is the same one."""
-        resend_id = uuid_in(request.form.get("resend_id", "")) or abort(422)
+        resend_id = parse_uuid(request.form.get("resend_id", "")) or abort(422)
         try:
             with self.dependencies.database.transaction() as connection:
                 _found(connection, application, delivery)

@@ -20,7 +20,7 @@ from shared.domain.deliveries.signing import (
     sign_body,
     signing_key,
 )
-from shared.platform.encryption import CannotOpenSealError, SealedForAnotherPurposeError, SecretBox
+from shared.platform.encryption import DecryptionError, SecretBox, WrongPurposeError
 
 _PYTHON = """\
 import hashlib
@@ -90,7 +90,7 @@ def _signed(
 ) -> str | None:
     try:
         secret = decrypt_webhook_secret(connection, box, application_id, version)
-    except (WebhookSecretNotFoundError, CannotOpenSealError, SealedForAnotherPurposeError):
+    except (WebhookSecretNotFoundError, DecryptionError, WrongPurposeError):
         return None
     return sign_body(body, signing_key(secret.text))
 

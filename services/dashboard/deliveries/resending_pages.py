@@ -33,7 +33,7 @@ from shared.domain.deliveries.bulk_resend import (
 )
 from shared.domain.deliveries.pause import SendingRefusedError, find_send_refusal
 from shared.platform.database.pool import fetch_scalar
-from shared.platform.uuids import moment_of, uuid_in
+from shared.platform.uuids import parse_uuid, uuid7_datetime
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422
@@ -66,7 +66,7 @@ class ResendingPages:
 
     def resend_failed(self, application: Application) -> ResponseReturnValue:
         """What the form hides names the wish: a second click leads to what the first one began."""
-        bulk_id = uuid_in(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
+        bulk_id = parse_uuid(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
         errors: dict[str, str] = {}
         try:
             with self.dependencies.database.transaction() as connection:
@@ -143,7 +143,7 @@ def share_of(bulk: BulkResend) -> float:
     if bulk.is_count_exact:
         return min(1.0, bulk.resent / bulk.found)
     whole = (bulk.until - bulk.since).total_seconds()
-    behind = moment_of(bulk.last_delivery_id) - bulk.since
+    behind = uuid7_datetime(bulk.last_delivery_id) - bulk.since
     return min(1.0, max(0.0, behind.total_seconds() / whole))
 
 

@@ -11,7 +11,7 @@ from services.dashboard.deliveries.newest import newest_sql
 from services.dashboard.overview.health import TriedDelivery
 from shared.domain.deliveries.try_results import NO_URL, ResponseClass, matching_facets
 from shared.platform.database.stable_plans import read_in_index_order
-from shared.platform.uuids import moment_of
+from shared.platform.uuids import uuid7_datetime
 
 NEWEST_TRIED = 100
 NEWEST_SUCCEEDED = 1000
@@ -47,7 +47,7 @@ def newest_tried(
     values = {"application": application_id, "facets": TRIED, **_between(begin, end)}
     read_in_index_order(connection)
     return [
-        TriedDelivery(row[0], moment_of(row[0]), *row[1:])
+        TriedDelivery(row[0], uuid7_datetime(row[0]), *row[1:])
         for row in connection.execute(NEWEST_TRIED_SQL.encode(), values)
     ]
 

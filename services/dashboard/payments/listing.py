@@ -13,7 +13,7 @@ from psycopg import Cursor
 
 from services.dashboard.payments.filters import Filters
 from shared.domain.intents.states import IntentStatus
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 PAGE = 50
 _LAST = UUID(int=(1 << 128) - 1)
@@ -117,7 +117,7 @@ def page_statement(
         "begin": filters.begin,
         "end": filters.end,
         "duplicates": filters.duplicates,
-        "uuid": uuid_in(text),
+        "uuid": parse_uuid(text),
         "text": text,
         "text_as_given": filters.search,
     }

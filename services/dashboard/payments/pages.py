@@ -15,7 +15,7 @@ from services.dashboard.payments.looking import find_payment
 from services.dashboard.payments.timeline import timeline_of
 from shared.console.payment_labels import METHODS
 from shared.domain.applications.registry import Application
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 _UNPROCESSABLE = 422
 
@@ -26,7 +26,7 @@ class PaymentPages:
 
     def listing(self, application: Application) -> ResponseReturnValue:
         filters, troubles = read_filters(request.args)
-        before = uuid_in(request.args.get("before", ""))
+        before = parse_uuid(request.args.get("before", ""))
         page = Page([], None)
         if not troubles:
             with self.dependencies.database.cursor() as cursor:

@@ -10,7 +10,7 @@ from services.dashboard.dependencies import Dependencies
 from shared.console.audit_log import PAGE_SIZE, render_audit_log
 from shared.domain.applications.registry import list_merchant_applications
 from shared.domain.audit_log import list_entries
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class AuditPages:
 
     def audit(self) -> ResponseReturnValue:
         merchant = current_session().member.merchant_id
-        before = uuid_in(request.args.get("before", ""))
+        before = parse_uuid(request.args.get("before", ""))
         with self.dependencies.database.transaction() as connection:
             entries = list_entries(connection, merchant, before=before, limit=PAGE_SIZE + 1)
             applications = list_merchant_applications(connection, merchant)

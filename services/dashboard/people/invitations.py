@@ -8,7 +8,7 @@ from psycopg import Connection
 from shared.domain.accounts.members import Member, accept_invitation, add_member
 from shared.domain.accounts.roles import Role
 from shared.platform.errors import RefusedError
-from shared.platform.tokens import hash_of, new_invitation_token
+from shared.platform.tokens import hash_token, new_invitation_token
 
 GOOD_FOR_S = 7 * 24 * 3600
 _PURPOSE = "invitation"
@@ -56,7 +56,7 @@ def invite_again(connection: Connection[Any], member: Member) -> str:
 
 def look_at(connection: Connection[Any], token: str) -> tuple[str, str]:
     """Email address and merchant of who is invited."""
-    row = connection.execute(_LOOK, (hash_of(token), _PURPOSE)).fetchone()
+    row = connection.execute(_LOOK, (hash_token(token), _PURPOSE)).fetchone()
     if row is None:
         raise InvitationOverError
     return str(row[1]), str(row[2])
@@ -64,7 +64,7 @@ def look_at(connection: Connection[Any], token: str) -> tuple[str, str]:
 
 def accept(connection: Connection[Any], token: str, password: str) -> tuple[UUID, UUID, str]:
     """The member, its merchant and its address. Of two who use one link at one moment, one is told that it is over."""
-    used = connection.execute(_USE, (hash_of(token), _PURPOSE)).fetchone()
+    used = connection.execute(_USE, (hash_token(token), _PURPOSE)).fetchone()
     row = None if used is None else connection.execute(_SUBJECT, (used[0],)).fetchone()
     if used is None or row is None:
         raise InvitationOverError
@@ -75,5 +75,5 @@ def accept(connection: Connection[Any], token: str, password: str) -> tuple[UUID
 
 def _issue(connection: Connection[Any], member_id: UUID) -> str:
     token = new_invitation_token()
-    connection.execute(_ISSUE, (hash_of(token), _PURPOSE, member_id, GOOD_FOR_S))
+    connection.execute(_ISSUE, (hash_token(token), _PURPOSE, member_id, GOOD_FOR_S))
     return token

@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 
 from shared.domain.deliveries.try_results import FACET_SQL, ResponseClass, matching_facets
 from shared.platform.database.stable_plans import read_in_index_order
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 PAGE = 25
 MAX_COUNTED_PER_ROW = 100
@@ -85,7 +85,7 @@ def list_page(connection: Connection[Any], text: str, before: UUID | None) -> Pa
 
 
 def page_values(text: str, before: UUID | None) -> dict[str, object]:
-    return {"text": text, "id": uuid_in(text), "before": before or _LAST, "tried": TRIED}
+    return {"text": text, "id": parse_uuid(text), "before": before or _LAST, "tried": TRIED}
 
 
 def host_of(url: str | None) -> str | None:

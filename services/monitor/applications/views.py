@@ -23,7 +23,7 @@ from shared.domain.attempts.notes import MAX_NOTE_LENGTH, MIN_NOTE_LENGTH, Inval
 from shared.domain.audit_log import Action
 from shared.domain.deliveries.pause import pause_webhooks, resume_webhooks
 from shared.platform.settings import RETRY_STEPS
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422
@@ -35,7 +35,7 @@ class ApplicationPages:
 
     def listing(self) -> ResponseReturnValue:
         text = request.args.get("search", "").replace("\0", "").strip()[:LONGEST_SEARCH]
-        before = uuid_in(request.args.get("before", ""))
+        before = parse_uuid(request.args.get("before", ""))
         with self.dependencies.database.transaction() as connection:
             page = list_page(connection, text, before)
         return render_template(

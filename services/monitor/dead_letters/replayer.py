@@ -7,7 +7,7 @@ import logging
 from threading import Event, Thread
 
 from shared.domain.dead_letters.replays import replay_batch
-from shared.platform.backoff import growing_pause
+from shared.platform.backoff import backoff_delay
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.settings import KafkaSettings
@@ -51,4 +51,4 @@ class Replayer:
 
     def _pause(self) -> float:
         self._failures += 1
-        return growing_pause(self._failures)
+        return backoff_delay(self._failures)

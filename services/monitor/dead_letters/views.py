@@ -29,7 +29,7 @@ from shared.domain.dead_letters.replays import (
 )
 from shared.domain.dead_letters.republish import count_replayable, replay_dead_letter, replayable_topics
 from shared.platform.errors import RefusedError
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 _PAGE = 25
 _MOST_DIGITS = 18
@@ -65,7 +65,7 @@ class LetterPages:
 
     def replay(self, offset: int) -> ResponseReturnValue:
         """The form names the letter that it showed: another may lie there by now, where the topic was made anew."""
-        letter_id = uuid_in(request.form.get("letter", "")) or abort(_UNPROCESSABLE)
+        letter_id = parse_uuid(request.form.get("letter", "")) or abort(_UNPROCESSABLE)
         try:
             if self._replay(offset, letter_id):
                 flash(_("The record is back where it came from, and is processed again."), "good")
@@ -129,7 +129,7 @@ class ReplayPages:
 
     def start_replay(self) -> ResponseReturnValue:
         """What the form hides names the wish: a second click leads to what the first one began."""
-        run_id = uuid_in(request.form.get("run", "")) or abort(_UNPROCESSABLE)
+        run_id = parse_uuid(request.form.get("run", "")) or abort(_UNPROCESSABLE)
         wanted = request.form.get("origin", "")
         if wanted and wanted not in replayable_topics():
             abort(_UNPROCESSABLE)

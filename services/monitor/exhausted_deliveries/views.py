@@ -32,7 +32,7 @@ from shared.domain.deliveries.resend import DeliveryNotFoundError, resend_exhaus
 from shared.domain.deliveries.signing import build_body
 from shared.platform.database.pool import fetch_scalar
 from shared.platform.settings import RETRY_STEPS
-from shared.platform.uuids import uuid_in
+from shared.platform.uuids import parse_uuid
 
 _PAGE = 25
 _LOOK = 100
@@ -47,7 +47,7 @@ class ExhaustedPages:
     dependencies: Dependencies
 
     def listing(self) -> ResponseReturnValue:
-        application = uuid_in(request.args.get("application", ""))
+        application = parse_uuid(request.args.get("application", ""))
         before = offset_in(request.args.get("before", ""))
         with self.dependencies.database.transaction() as connection:
             page = self._page(connection, application, before)
@@ -86,7 +86,7 @@ class ExhaustedPages:
 
     def resend(self, delivery: UUID) -> ResponseReturnValue:
         """What the form hides names the wish: a second click, or a reload, is the same one."""
-        resend_id = uuid_in(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
+        resend_id = parse_uuid(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
         try:
             with self.dependencies.database.transaction() as connection:
                 status = _get_exhausted_or_404(connection, delivery).status
@@ -142,7 +142,7 @@ class ResendPages:
 
     def start_bulk_resend(self) -> ResponseReturnValue:
         """What the form hides names the wish: a second click begins nothing more."""
-        wish = uuid_in(request.form.get("wish", "")) or abort(_UNPROCESSABLE)
+        wish = parse_uuid(request.form.get("wish", "")) or abort(_UNPROCESSABLE)
         back = _BACK.get(request.form.get("back", ""))
         if back is None:
             return _form(_("Choose one of these periods.")), _UNPROCESSABLE

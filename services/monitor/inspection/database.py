@@ -11,7 +11,7 @@ from psycopg import Connection
 from services.monitor.inspection.snapshots import Attempts, Counted, Deliveries, Figures, Payments, Waiting
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import read_in_index_order
-from shared.platform.uuids import moment_of
+from shared.platform.uuids import uuid7_datetime
 
 MOST = 20_000
 """Rows of a kind that a look reads at most."""
@@ -93,7 +93,7 @@ def look_at_database(database: Database) -> Figures:
             payments=_payments(connection, values),
             attempts=_attempts(connection),
             expiry_late_s=max(0.0, expiry_late_s or 0.0),
-            not_taken_in_s=_age(now, not_taken_in and moment_of(not_taken_in)),
+            not_taken_in_s=_age(now, not_taken_in and uuid7_datetime(not_taken_in)),
             deliveries=_deliveries(connection, values, pending, paused, now),
             paused=len(paused),
             failing=_failing(connection, pending, paused, lately),

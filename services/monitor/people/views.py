@@ -29,8 +29,8 @@ from shared.domain.accounts.sessions import end_session, start_session
 from shared.domain.accounts.throttles import SignInThrottledError
 from shared.domain.applications.registry import application_names
 from shared.domain.audit_log import Action, add_audit_entry, list_operator_entries
-from shared.platform.tokens import hash_of
-from shared.platform.uuids import uuid_in
+from shared.platform.tokens import hash_token
+from shared.platform.uuids import parse_uuid
 
 _SEE_OTHER = 303
 
@@ -70,7 +70,7 @@ class SignInPages:
                 set_operator_password(connection, operator.id, password)
             browser = request.headers.get("User-Agent", "")
             token = start_session(connection, operator.id, client_address(), browser)
-            who = OperatorSession(operator, hash_of(token), client_address())
+            who = OperatorSession(operator, hash_token(token), client_address())
             add_audit_entry(connection, who.actor, Action.SIGNED_IN)
         remember_known_account(operator.email)
         set_session_token(token)
@@ -90,7 +90,7 @@ class AuditPages:
     dependencies: Dependencies
 
     def audit(self) -> ResponseReturnValue:
-        before = uuid_in(request.args.get("before", ""))
+        before = parse_uuid(request.args.get("before", ""))
         with self.dependencies.database.transaction() as connection:
             entries = list_operator_entries(connection, before=before, limit=PAGE_SIZE + 1)
             application_ids = {entry.application_id for entry in entries if entry.application_id is not None}

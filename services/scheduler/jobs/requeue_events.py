@@ -14,7 +14,7 @@ from shared.domain.topics import PAYMENT_INTENT_EVENTS
 from shared.platform.database.pool import Database, fetch_scalar
 from shared.platform.database.stable_plans import in_index_order
 from shared.platform.settings import KafkaSettings
-from shared.platform.uuids import made_at
+from shared.platform.uuids import uuid7_timestamp
 
 REQUEUED = Counter("mizan_events_republished", "Events published again because the intake had missed them")
 OLDEST_PENDING = Gauge(
@@ -131,4 +131,4 @@ class _PendingEvents:
 
 
 def _created_at(event_id: UUID | None) -> float | None:
-    return None if event_id is None else made_at(str(event_id))
+    return None if event_id is None else uuid7_timestamp(str(event_id))

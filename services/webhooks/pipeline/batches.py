@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from services.webhooks.pipeline.recording import Completed, RecordAction
 from services.webhooks.pipeline.tries import TryInProgress
-from shared.platform.backoff import growing_pause
+from shared.platform.backoff import backoff_delay
 from shared.platform.kafka.consumer_loop import TRANSIENT
 
 I = TypeVar("I")  # noqa: E741  an item of a batch
@@ -91,7 +91,7 @@ class BatchStage(Generic[I, O]):
         error = finished.exception()
         if isinstance(error, TRANSIENT):
             self._failures += 1
-            pause = growing_pause(self._failures)
+            pause = backoff_delay(self._failures)
             self._not_before = monotonic() + pause
             _log.warning("%s: %s; retrying in %.1f s", self._name, error, pause)
             return None

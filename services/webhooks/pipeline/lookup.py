@@ -22,10 +22,10 @@ from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.domain.deliveries.signing import build_body, sign_body, signing_key
 from shared.domain.messages import DeliveryDue
 from shared.platform.database.pool import Database
-from shared.platform.encryption import CannotOpenSealError, SealedForAnotherPurposeError, SecretBox
+from shared.platform.encryption import DecryptionError, SecretBox, WrongPurposeError
 
-SecretError = WebhookSecretNotFoundError | CannotOpenSealError | SealedForAnotherPurposeError
-_SECRET_ERRORS = (WebhookSecretNotFoundError, CannotOpenSealError, SealedForAnotherPurposeError)
+SecretError = WebhookSecretNotFoundError | DecryptionError | WrongPurposeError
+_SECRET_ERRORS = (WebhookSecretNotFoundError, DecryptionError, WrongPurposeError)
 
 _MAX_KEYS = 10_000
 

@@ -45,7 +45,7 @@ from shared.domain.deliveries.try_results import NO_URL, TryFailure
 from shared.domain.messages import DeliveryDue, DeliveryExhausted, ResendRequested
 from shared.platform.database.pool import Database
 from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord
-from shared.platform.uuids import made_at
+from shared.platform.uuids import uuid7_timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def _count(advanced: Iterable[str], scheduled: Sequence[ScheduledTry], resends: 
     for made in scheduled:
         if made.step == 1 and made.result.is_success and made.delivery_id in recorded:
             received_at = made.result.began_at + made.result.duration_ms / 1000
-            EVENT_TO_RECEIPT.observe(received_at - made_at(made.delivery_id))  # its id is the event's
+            EVENT_TO_RECEIPT.observe(received_at - uuid7_timestamp(made.delivery_id))  # its id is the event's
 
 
 def _outcome_label(result: TryResult) -> str:

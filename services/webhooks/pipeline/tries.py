@@ -6,7 +6,7 @@ from services.webhooks.http.client import TryResult, WebhookRequest
 from services.webhooks.pipeline.queries import DeliveryState
 from shared.domain.messages import DeliveryDue, ResendRequested
 from shared.platform.kafka.records import AssignedPartition, Task
-from shared.platform.tracing.spans import Attributes, Kind, Span, begin, is_on
+from shared.platform.tracing.spans import Attributes, Kind, Span, is_tracing, start_span
 
 TryMessage = DeliveryDue | ResendRequested
 TryKey = tuple[str, int | str]
@@ -76,7 +76,7 @@ def start_try_span(delivery_try: TryInProgress) -> Span | None:
 
     Returns None if the try has no trace or tracing is off.
     """
-    if delivery_try.trace is None or not is_on():
+    if delivery_try.trace is None or not is_tracing():
         return None
     assert delivery_try.request is not None
     message = delivery_try.message
@@ -88,7 +88,7 @@ def start_try_span(delivery_try: TryInProgress) -> Span | None:
         "mizan.delivery": delivery_try.delivery_id,
         "mizan.step": message.step if isinstance(message, DeliveryDue) else "resend",
     }
-    return begin("POST webhook", Kind.CLIENT, delivery_try.trace, attributes)
+    return start_span("POST webhook", Kind.CLIENT, delivery_try.trace, attributes)
 
 
 def end_try_span(delivery_try: TryInProgress, result: TryResult | None) -> None:
@@ -99,7 +99,7 @@ def end_try_span(delivery_try: TryInProgress, result: TryResult | None) -> None:
         span.end(_ABANDONED)
         return
     if result.status_code is not None:
-        span.note({"http.response.status_code": result.status_code})
+        span.set_attributes({"http.response.status_code": result.status_code})
     span.end(None if result.is_success else result.failure or str(result.status_code))
 
 

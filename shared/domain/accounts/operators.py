@@ -13,7 +13,7 @@ from shared.domain.accounts.members import check_email
 from shared.domain.accounts.passwords import hash_password
 from shared.domain.accounts.sessions import TOUCH_SQL, touch_values
 from shared.platform.errors import RefusedError
-from shared.platform.tokens import hash_of
+from shared.platform.tokens import hash_token
 
 _COLUMNS = "o.id, o.email, o.password_hash, o.created_at"
 _PRESENT = f"{_COLUMNS} from operators as o where o.removed_at is null"
@@ -97,4 +97,4 @@ def lock_unchanged_operator_password(connection: Connection[Any], operator: Oper
 def find_operator_session(cursor: Cursor[Any], token: str, *, is_use: bool = True) -> OperatorSession | None:
     """As shared.domain.accounts.sessions.find_session, of an operator. A member's session is none."""
     row = cursor.execute(_FIND_SESSION, touch_values(token, is_use=is_use)).fetchone() if token else None
-    return None if row is None else OperatorSession(hash_of(token), Operator(*row))
+    return None if row is None else OperatorSession(hash_token(token), Operator(*row))

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import Connection, Cursor
 
 from shared.domain.accounts.members import MEMBER_COLUMNS, Member, member_from_row
-from shared.platform.tokens import hash_of
+from shared.platform.tokens import hash_token
 
 IDLE_TIMEOUT_S = 12 * 3600
 """A session ends when nothing is asked for so long,"""
@@ -64,7 +64,7 @@ update sessions set expires_at = mizan_now() where person_id = %s and hash <> %s
 def start_session(connection: Connection[Any], person_id: UUID, address: str, browser: str) -> str:
     """Returns what the browser is to hold."""
     token = secrets.token_urlsafe(32)
-    values = (hash_of(token), person_id, IDLE_TIMEOUT_S, address, browser[:_MAX_BROWSER_LENGTH])
+    values = (hash_token(token), person_id, IDLE_TIMEOUT_S, address, browser[:_MAX_BROWSER_LENGTH])
     connection.execute(_INSERT, values)
     return token
 
@@ -74,12 +74,12 @@ def find_session(cursor: Cursor[Any], token: str, *, is_use: bool = True) -> Mem
 
     What no person did is no use (`is_use`), and does not keep it open."""
     row = cursor.execute(_FIND, touch_values(token, is_use=is_use)).fetchone() if token else None
-    return None if row is None else MemberSession(hash_of(token), member_from_row(row))
+    return None if row is None else MemberSession(hash_token(token), member_from_row(row))
 
 
 def touch_values(token: str, *, is_use: bool) -> dict[str, object]:
     """What SEEN_SQL asks for."""
-    return {"hash": hash_of(token), "idle": IDLE_TIMEOUT_S, "longest": MAX_AGE_S, "is_use": is_use}
+    return {"hash": hash_token(token), "idle": IDLE_TIMEOUT_S, "longest": MAX_AGE_S, "is_use": is_use}
 
 
 def list_sessions(connection: Connection[Any], person_id: UUID) -> list[ActiveSession]:

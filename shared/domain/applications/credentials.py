@@ -15,7 +15,7 @@ from shared.domain.applications.errors import (
     CredentialExistsError,
     CredentialNotFoundError,
 )
-from shared.platform.tokens import hash_of, new_access_token, new_api_key, prefix_of
+from shared.platform.tokens import hash_token, new_access_token, new_api_key, token_prefix
 
 
 class CredentialKind(StrEnum):
@@ -32,7 +32,7 @@ class IssuedCredential:
 
     @property
     def prefix(self) -> str:
-        return prefix_of(self.text)
+        return token_prefix(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def issue_credential(
 ) -> IssuedCredential:
     """`credential_id` names the wish: asking twice with one id issues once."""
     text = _NEW[kind]()
-    values = (credential_id, kind, prefix_of(text), hash_of(text), application_id)
+    values = (credential_id, kind, token_prefix(text), hash_token(text), application_id)
     row = connection.execute(_ISSUE, values).fetchone()
     if row is None:
         _check_application_exists(connection, application_id)
@@ -99,7 +99,7 @@ def find_credential(connection: Connection[Any], application_id: UUID, start: st
     """The only credential whose id or prefix begins so; a whole key or token, as it was pasted, is found exactly."""
     listed = list_credentials(connection, application_id)
     if start.isascii():
-        whole = connection.execute(_BY_HASH, (hash_of(start), application_id)).fetchone()
+        whole = connection.execute(_BY_HASH, (hash_token(start), application_id)).fetchone()
         if whole is not None:
             return next(credential for credential in listed if credential.id == whole[0])
     found = [

@@ -62,7 +62,7 @@ class ProviderAccount:
         """Its credentials."""
         if self.sealed is None:
             return {}
-        credentials: dict[str, str] = json.loads(box.open(self.sealed, _purpose(self.id)))
+        credentials: dict[str, str] = json.loads(box.decrypt(self.sealed, _purpose(self.id)))
         return credentials
 
 
@@ -99,7 +99,7 @@ def set_provider_account(
     if not connection.execute(_LOCK, (application_id,)).rowcount:
         raise ApplicationNotFoundError(application_id)
     account = uuid4()
-    sealed = box.seal(json.dumps(dict(credentials)), _purpose(account)) if credentials else None
+    sealed = box.encrypt(json.dumps(dict(credentials)), _purpose(account)) if credentials else None
     connection.execute(_REPLACE, (application_id, method))
     connection.execute(_ADD, (account, application_id, method, provider, sealed))
     return account

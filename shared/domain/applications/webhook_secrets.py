@@ -50,7 +50,7 @@ def roll_webhook_secret(
     if replacing is not None and replacing != row[0]:
         raise WebhookSecretRolledError(row[0])
     secret = WebhookSecret(version=row[0] + 1, text=new_webhook_secret())
-    sealed = box.seal(secret.text, _purpose(application_id, secret.version))
+    sealed = box.encrypt(secret.text, _purpose(application_id, secret.version))
     connection.execute(_ADD, (application_id, secret.version, sealed))
     connection.execute(_MAKE_CURRENT, (secret.version, application_id))
     return secret
@@ -68,7 +68,7 @@ def decrypt_webhook_secret(
     row = connection.execute(_GET, (application_id, version)).fetchone()
     if row is None:
         raise WebhookSecretNotFoundError(application_id, version)
-    return WebhookSecret(version, text=box.open(row[0], _purpose(application_id, version)))
+    return WebhookSecret(version, text=box.decrypt(row[0], _purpose(application_id, version)))
 
 
 def _purpose(application_id: UUID, version: int) -> str:

@@ -3,7 +3,7 @@
 import json
 
 from shared.platform.redaction import redact, redact_text
-from shared.platform.text import harmless
+from shared.platform.sanitize import sanitize_text
 
 TEXT_LIMIT = 16 * 1024
 _READ_LIMIT = 4 * TEXT_LIMIT
@@ -21,14 +21,14 @@ def preview_text(value: bytes, limit: int = TEXT_LIMIT) -> str:
         # A secret that the end cuts in two is not recognised: what could be one goes.
         shown = redact_text(value[:_READ_LIMIT].decode("utf-8", "replace"))[:-_LONGEST_SECRET]
         is_cut = True
-    shown = harmless(shown)
+    shown = sanitize_text(shown)
     return shown[:limit] + _CUT if is_cut or len(shown) > limit else shown
 
 
 def preview_line(text: str | bytes, limit: int) -> str:
     """The same in one line."""
     whole = text if isinstance(text, str) else text[:_READ_LIMIT].decode("utf-8", "replace")
-    shown = " ".join(harmless(redact_text(whole[:_READ_LIMIT])).split())
+    shown = " ".join(sanitize_text(redact_text(whole[:_READ_LIMIT])).split())
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 

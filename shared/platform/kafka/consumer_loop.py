@@ -11,12 +11,11 @@ from time import monotonic, sleep, time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from shared.platform.backoff import growing_pause
+from shared.platform.backoff import backoff_delay
 from shared.platform.database.pool import DatabaseUnavailableError
 from shared.platform.kafka import clients
 from shared.platform.kafka.admin import ReconnectingAdmin
-from shared.platform.kafka.assignment import Assignment, topic_partitions
-from shared.platform.kafka.commits import OffsetCommitter
+from shared.platform.kafka.assignment import Assignment, OffsetCommitter, topic_partitions
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.handlers import DeadLetterProducer, Handler
 from shared.platform.kafka.progress import ConsumerProgress
@@ -184,7 +183,7 @@ class ConsumerLoop:
             self._dead_letters.send([(task.record, str(task.poison_reason)) for task in poison], self._group)
         except Exception as error:  # noqa: BLE001  whatever it is, the records must not be lost
             self._failed_dead_letters += 1
-            pause = growing_pause(self._failed_dead_letters)
+            pause = backoff_delay(self._failed_dead_letters)
             _log.error(
                 "%s: cannot send to the dead letters: %s; retrying in %.1f s", self._group, error, pause
             )
@@ -218,12 +217,12 @@ class ConsumerLoop:
         if task.failures >= FAILURES_BEFORE_DEAD:
             task.poison_reason = f"failed {task.failures} times: {error!r}"
         else:
-            task.hold_until(time() + growing_pause(task.failures))
+            task.hold_until(time() + backoff_delay(task.failures))
 
     def _pause_after(self, error: Exception) -> None:
         """Pause all records after a transient error, because each of them would fail the same way."""
         self._transient_failures += 1
-        pause = growing_pause(self._transient_failures)
+        pause = backoff_delay(self._transient_failures)
         self._not_before = monotonic() + pause
         self.progress.count_retry("transient")
         _log.warning("%s: %s; retrying in %.1f s", self._group, error, pause)

@@ -9,7 +9,7 @@ import msgspec
 
 from shared.platform.kafka.errors import UnreadableMessageError
 from shared.platform.kafka.watermark import Watermark
-from shared.platform.tracing.traceparent import HEADER, sane
+from shared.platform.tracing.traceparent import HEADER, valid_traceparent
 
 Decode = Callable[[bytes | None], object]
 """Turns a record's value into a message; raises UnreadableMessageError."""
@@ -149,4 +149,4 @@ class Task:
 def _trace_in(headers: list[tuple[str, str | bytes | None]]) -> str | None:
     """Return the first traceparent header, or None where it is invalid."""
     value = next((value for name, value in headers if name == HEADER), None)
-    return sane(value.decode("ascii", "replace") if isinstance(value, bytes) else value)
+    return valid_traceparent(value.decode("ascii", "replace") if isinstance(value, bytes) else value)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, OutgoingRecord
 from shared.platform.kafka.records import Record
-from shared.platform.tracing.spans import Attributes, Kind, Span, begin, current, is_on
+from shared.platform.tracing.spans import Attributes, Kind, Span, is_tracing, start_span, use_span
 
 
 @contextmanager
@@ -17,7 +17,7 @@ def trace_publishing(
     producer: ConfirmingProducer, records: Sequence[OutgoingRecord]
 ) -> Iterator[Sequence[OutgoingRecord]]:
     """Yield the records to send inside the block: those with a trace continue it from a span of their own."""
-    if not is_on():
+    if not is_tracing():
         yield records
         return
     spans = [
@@ -34,7 +34,7 @@ def trace_publishing(
 @contextmanager
 def trace_processing(records: Sequence[Record]) -> Iterator[Sequence[str | None]]:
     """Yield, for each record, the trace to pass on to what follows from it; None for a record without a trace."""
-    if not is_on():
+    if not is_tracing():
         yield [record.trace for record in records]
         return
     spans = [_begin_processing(record) for record in records]
@@ -46,7 +46,7 @@ def trace_processing(records: Sequence[Record]) -> Iterator[Sequence[str | None]
 def trace_current_record(record: Record) -> Iterator[None]:
     """Make the record's span the current one, so that calls inside the block become part of it."""
     span = _begin_processing(record)
-    with current(span), _ended([span]):
+    with use_span(span), _ended([span]):
         yield
 
 
@@ -68,7 +68,7 @@ def _begin(operation: str, kind: Kind, topic: str, trace: str | None, more: Attr
         "messaging.operation.type": operation,
         **more,
     }
-    return begin(f"{operation} {topic}", kind, trace, attributes)
+    return start_span(f"{operation} {topic}", kind, trace, attributes)
 
 
 @contextmanager

@@ -1,1 +1,1 @@
-"""What MIZAN_ENV=production refuses to start with: settings of development, known secrets, demo data."""
+"""What a process refuses to start with if MIZAN_ENV=production: development settings, known secrets, demo data."""

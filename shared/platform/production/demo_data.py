@@ -1,4 +1,4 @@
-"""The demo that `mizan demo` makes: its names, and the check that keeps production from running with it."""
+"""The demo data that `mizan demo` creates: its names, and the check that keeps production from running with it."""
 
 import logging
 from typing import Any, Final
@@ -22,7 +22,7 @@ OWNER: Final = "owner@demo.example"
 OPERATOR: Final = "operator@demo.example"
 
 DEMO_NAMES = {"merchant": MERCHANT, "owner": OWNER, "operator": OPERATOR}
-# By the merchant's name too, which only operators give: any merchant can invite somebody with that address.
+# By the merchant's name too, which only operators set: any merchant can invite somebody with that address.
 DEMO_MERCHANT = """
 with demo as (select m.id from merchants as m where m.name = %(merchant)s
               and exists (select from members where merchant_id = m.id and email = %(owner)s))"""
@@ -36,11 +36,11 @@ _WHAT = ("an operator", "members", "API keys and tokens")
 
 
 class DemoDataError(Exception):
-    """The database is a demo's, at least in part; the text says what to do."""
+    """The database holds demo data; the text says what to do."""
 
 
 class DemoDataCheck:
-    """For /readyz, where the database may have been away when the process began: asks until nothing is found, once."""
+    """For /readyz, because the database may have been down when the process started. Checks until it is clean once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -56,22 +56,22 @@ class DemoDataCheck:
         self._is_clean = True
 
 
-def look_for_demo_data(settings: DatabaseSettings) -> str | None:
-    """As `find_demo_data`. A database that is away, or has no such tables yet, holds up nobody."""
+def find_demo_data_at_start(settings: DatabaseSettings) -> str | None:
+    """Return what `find_demo_data` finds. A database that is down or has no tables yet does not stop the start."""
     try:
         arguments = connection_arguments(settings, "production-check")
         with translate_outage(), psycopg.connect(settings.url, **arguments) as connection:
             return find_demo_data(connection.cursor())
     except DatabaseUnavailableError:
-        _log.warning("PostgreSQL does not answer; whether it holds demo data is looked at by /readyz")
+        _log.warning("PostgreSQL does not answer; /readyz will check it for demo data")
     except psycopg.ProgrammingError:
-        # An older schema, or none; or an address that cannot be read, which others tell of.
-        _log.info("the database cannot have demo data: it has no tables for it")
+        # An older schema, or none; or an address that cannot be parsed, which is reported elsewhere.
+        _log.info("the database has no demo data: it has no tables for it")
     return None
 
 
 def find_demo_data(cursor: Cursor[Any]) -> str | None:
-    """What is there, and what to do about it; None: nothing."""
+    """Return what was found and what to do about it; None if there is no demo data."""
     row = cursor.execute(_FIND, DEMO_NAMES).fetchone()
     assert row is not None
     found = [what for what, is_there in zip(_WHAT, row, strict=True) if is_there]

@@ -1,13 +1,11 @@
-"""Takes secrets, card numbers, one-time codes and phone numbers out of what is about to be logged.
+"""Removes secrets, card numbers, one-time codes and phone numbers from what is about to be logged.
 
-What stands under a sensitive name goes unseen; everything else is searched as text.
+A value with a sensitive name is always replaced; everything else is searched as text.
 """
 
 from collections.abc import Mapping
 
-from shared.platform.redaction.names import is_sensitive_name
-from shared.platform.redaction.numbers import REDACTED
-from shared.platform.redaction.text import redact_text
+from shared.platform.redaction.text import REDACTED, is_sensitive_name, redact_text
 
 __all__ = ["REDACTED", "TOO_DEEP", "UNREADABLE", "is_sensitive_name", "redact", "redact_text"]
 
@@ -16,7 +14,7 @@ TOO_DEEP = "[too deep]"
 
 
 def redact(value: object) -> object:
-    """A copy of `value`, made of plain values and text, that may be logged. Never raises."""
+    """Return a copy of `value`, made of plain values and text, that may be logged. Never raises."""
     return _redact(value, inside="", depth=0)
 
 
@@ -29,7 +27,7 @@ def _redact(value: object, inside: str, depth: int) -> object:
         if isinstance(value, Mapping | list | tuple | set | frozenset):
             return _redact_items(value, inside, depth + 1) if depth < 8 else TOO_DEEP
         return redact_text(_text_of(value))
-    except Exception:  # noqa: BLE001  a foreign __str__ may do anything, and no log line may fail for it
+    except Exception:  # noqa: BLE001  a foreign __str__ may raise anything, and no log line may fail for it
         return UNREADABLE
 
 
@@ -49,8 +47,8 @@ def _redact_items(
 
 
 def _redact_named(name: str, value: object, inside: str, depth: int) -> object:
-    told_nothing = value is None or isinstance(value, bool) or value == ""
-    if not told_nothing and is_sensitive_name(f"{inside}.{name}"[-80:]):
+    is_empty = value is None or isinstance(value, bool) or value == ""
+    if not is_empty and is_sensitive_name(f"{inside}.{name}"[-80:]):
         return REDACTED
     return _redact(value, inside=name, depth=depth)
 

@@ -1,12 +1,33 @@
-"""Secrets in text: keys and tokens, passwords, values behind a telling name, codes, and numbers."""
+"""Finds secrets in text: tokens and passwords, values behind a sensitive name, codes, card and phone numbers."""
 
 import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import accumulate
+from urllib.parse import unquote
 
-from shared.platform.redaction.names import is_sensitive_name
-from shared.platform.redaction.numbers import REDACTED, SPACER, hide_numbers, unescape_digits
+REDACTED = "[redacted]"
 
+# A name is sensitive when its last words are one of these: `new_password`, `X-API-Key`, `accessToken`.
+_SENSITIVE_ENDING = re.compile(
+    r"(?:password|passwordhash|passwd|pwd|passphrase|secret|token|authorization|cookie|credential|sessionid"
+    r"|(?:api|access|secret|private|signing|signature|encryption|master)key|signature"
+    r"|cardnumber|cardno|cardpan|cardexpiry|cardexpirydate|(?:expiry|exp)(?:month|year)"
+    r"|cvc|cvv|csc|otp|(?:card|security|onetime|verification|confirmation|sms|pin|otp)code"
+    r"|phone|mobile|(?:phone|mobile)(?:number|no)|msisdn|telephone"
+    r"|birthyear|birthdate|birthday|dateofbirth|yearofbirth|dob)s?"
+)
+# Too common as an ending (`status_code`, `lifespan`): sensitive only when they are the whole name.
+_SENSITIVE_WHOLE = re.compile(r"(?:code|pan|pin|tel|expiry|expirydate)s?")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+# Spaces, dashes, and the invisible marks that copying from Arabic text leaves behind.
+_SPACER = (
+    r"[ \t\u00a0\u2000-\u200a\u202f\u3000+\-\u2010-\u2015\u2212"
+    r"\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+)
 _TOKEN = re.compile(r"(?<![A-Za-z0-9_])(?P<kept>(?:pk|sk|at|whsec|inv)_)(?P<rest>[A-Za-z0-9_+/=-]{6,})")
-# Names such as `at_least_once` or the constraint `pk_payment_intents` are no keys.
+# Names such as `at_least_once` or the constraint `pk_payment_intents` are not keys.
 _SNAKE_CASE = re.compile(r"[a-z]{1,15}(?:_(?:[a-z]{1,15}|\d{1,4}))*")
 _BEARER = re.compile(
     r"(?P<kept>\bbearer\s+)(?!(?:tokens?|auth\w*|scheme|is|realm|required|missing|header)\b)[^\s\"',;]+",
@@ -30,15 +51,15 @@ _VALUE = re.compile(
 )
 _CODE = re.compile(
     r"(?<![A-Za-z0-9])(?P<kept>(?:(?P<before>[A-Za-z]+)[ _-])?(?:code|otp|pin)"
-    rf"\\*[\"']?\s{{0,3}}(?:[=:]|is\b)?\s{{0,3}}\\*[\"']?)(?<!\w)\d(?:{SPACER}?\d){{3,7}}(?!\w)",
+    rf"\\*[\"']?\s{{0,3}}(?:[=:]|is\b)?\s{{0,3}}\\*[\"']?)(?<!\w)\d(?:{_SPACER}?\d){{3,7}}(?!\w)",
     re.IGNORECASE,
 )
-_HARMLESS_BEFORE_CODE = re.compile(
+_NOT_A_SECRET_CODE = re.compile(
     r"status|error|exit|response|event|country|return|reason|http|sql|sqlstate|state|postal|zip|currency|area",
     re.IGNORECASE,
 )
 
-# Cheap looks that spare most texts the patterns above.
+# Cheap checks, so that most texts are not searched with the patterns above.
 _QUIET = re.compile(r"[^\d=:_]*")
 _TOKEN_HINTS = ("pk_", "sk_", "at_", "whsec_", "inv_", "://", "bearer", "basic")
 _NAME_HINTS = (
@@ -47,20 +68,32 @@ _NAME_HINTS = (
     *("phone", "mobile", "msisdn", "tel", "birth", "dob"),
 )
 
+_DIGITS_AND_GAPS = re.compile(rf"(?:\d|{_SPACER})+")
+_UUID = r"(?<![0-9A-Za-z])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![0-9A-Za-z])"
+_AFTER_ESCAPE = r"(?<=\\[nrt])|(?<=%[0-9a-fA-F]{2})|(?<=\\x[0-9a-fA-F]{2})|(?<=\\u[0-9a-fA-F]{4})"
+_NUMBER = re.compile(
+    rf"(?P<uuid>{_UUID})"
+    rf"|(?:(?<![\dA-Za-z])|{_AFTER_ESCAPE})\d(?:{_SPACER}{{0,4}}\d){{9,}}(?![\dA-Za-z])"
+)
+_ISO_DATES = re.compile(r"(?:20\d\d-[01]\d-[0-3]\d ?)+")
+_PHONE = re.compile(r"(?:(?:00)?2180?|0)9\d{8}")
+_ESCAPE = re.compile(r"(?:%[0-9a-fA-F]{2})+|(?:\\x[0-9a-fA-F]{2})+|\\u(?P<point>[0-9a-fA-F]{4})")
+_TEN_DIGITS = re.compile(r"\d(?:\D{0,4}\d){9}")
+
 
 def redact_text(text: str) -> str:
-    """`text` with every secret, card number, code and phone number in it replaced."""
+    """Return `text` with every secret, card number, code and phone number in it replaced."""
     lowered = text.lower()
     if _QUIET.fullmatch(text) and "bearer" not in lowered and "basic" not in lowered:
         return text
-    text = unescape_digits(text)
+    text = _unescape_digits(text)
     if any(hint in lowered for hint in _TOKEN_HINTS):
         text = _hide_tokens(text)
     if any(hint in lowered for hint in _NAME_HINTS):
         text = _HEADER_LINE.sub(_hide_rest, text)
         text = _hide_assigned(text)
         text = _CODE.sub(_hide_code, text)
-    return hide_numbers(text)
+    return _hide_numbers(text)
 
 
 def _hide_rest(match: re.Match[str]) -> str:
@@ -83,15 +116,15 @@ def _hide_url_password(match: re.Match[str]) -> str:
 
 
 def _hide_code(match: re.Match[str]) -> str:
-    return match[0] if _HARMLESS_BEFORE_CODE.fullmatch(match["before"] or "") else _hide_rest(match)
+    return match[0] if _NOT_A_SECRET_CODE.fullmatch(match["before"] or "") else _hide_rest(match)
 
 
 def _hide_assigned(text: str) -> str:
-    """Values in `name=value`, `name: value` and in dictionaries written out as text."""
+    """Hide values in `name=value`, `name: value` and in dictionaries written as text."""
     shown, position = [], 0
     found = _NAME.search(text)
     while found:
-        # A bare `code` is one-time only when digits follow; _CODE looks at those.
+        # A bare `code` is a one-time code only if digits follow; _CODE handles those.
         hides = found["name"].lower() != "code" and is_sensitive_name(found["name"][-80:])
         value = _VALUE.match(text, found.end()) if hides else None
         if value:
@@ -100,3 +133,82 @@ def _hide_assigned(text: str) -> str:
             position = value.end()
         found = _NAME.search(text, value.end() if value else found.end())
     return "".join([*shown, text[position:]])
+
+
+@lru_cache(maxsize=2048)
+def is_sensitive_name(name: str) -> bool:
+    """Whether a value with this name is always hidden; case, dashes, dots and underscores do not matter."""
+    words = _words(name)
+    endings = ("".join(words[start:]) for start in range(max(0, len(words) - 3), len(words)))
+    whole = "".join(_words(name.rpartition(".")[2]))
+    return any(map(_SENSITIVE_ENDING.fullmatch, endings)) or bool(_SENSITIVE_WHOLE.fullmatch(whole))
+
+
+def _words(name: str) -> list[str]:
+    words = [word.lower() for word in _WORD.findall(name)]
+    while words and words[-1].isdecimal():
+        words.pop()
+    return words
+
+
+def _hide_numbers(text: str) -> str:
+    return _NUMBER.sub(_hide_in_run, text) if _TEN_DIGITS.search(text) else text
+
+
+def _unescape_digits(text: str) -> str:
+    """Decode escaped digits and escaped characters between them. Any other escape stays as it is."""
+    return _ESCAPE.sub(_unescape, text) if "\\" in text or "%" in text else text
+
+
+def _unescape(match: re.Match[str]) -> str:
+    point = match["point"]
+    plain = chr(int(point, 16)) if point else unquote(match[0].replace("\\x", "%"))
+    return plain if _DIGITS_AND_GAPS.fullmatch(plain) else match[0]
+
+
+def _hide_in_run(match: re.Match[str]) -> str:
+    text = match[0]
+    if match["uuid"]:
+        return text
+    indexes = [index for index, character in enumerate(text) if character.isdecimal()]
+    shown, position = [], 0
+    for first, last in _numbers_to_hide(text, indexes, _is_fraction(match)):
+        if indexes[first] >= position:
+            shown += [text[position : indexes[first]], REDACTED]
+        position = max(position, indexes[last] + 1)
+    return "".join([*shown, text[position:]])
+
+
+def _is_fraction(match: re.Match[str]) -> bool:
+    before = match.string[max(0, match.start() - 2) : match.start()]
+    return len(before) == 2 and before[0].isdecimal() and before[1] == "."
+
+
+def _numbers_to_hide(text: str, indexes: list[int], fraction: bool) -> Iterator[tuple[int, int]]:
+    """Yield the first and last digit of each card or phone number. It starts and ends where a group of digits does."""
+    digits = [int(text[index]) for index in indexes]
+    ends = [here + 1 != after for here, after in zip(indexes, [*indexes[1:], -1], strict=True)]
+    luhn = _luhn_sums(digits)
+    for first in range(len(digits)):
+        if first and not ends[first - 1]:
+            continue
+        for last in range(first + 9, min(first + 19, len(digits))):
+            if not ends[last]:
+                continue
+            written = text[indexes[first] : indexes[last] + 1]
+            number = digits[first : last + 1]
+            if fraction and first == 0 and len(written) == len(number):
+                continue
+            sums = luhn[last % 2]
+            is_card = len(number) >= 13 and 2 <= number[0] <= 6 and (sums[last + 1] - sums[first]) % 10 == 0
+            is_phone = number[0] in (0, 2) and _PHONE.fullmatch("".join(map(str, number)))
+            if is_phone or (is_card and not _ISO_DATES.fullmatch(written)):
+                yield first, last
+
+
+def _luhn_sums(digits: list[int]) -> tuple[list[int], list[int]]:
+    """Return running Luhn sums for numbers that end at an even and at an odd index; a range is one subtraction."""
+    doubled = [digit * 2 - 9 * (digit > 4) for digit in digits]
+    even = [doubled[i] if i % 2 else digit for i, digit in enumerate(digits)]
+    odd = [digit if i % 2 else doubled[i] for i, digit in enumerate(digits)]
+    return list(accumulate(even, initial=0)), list(accumulate(odd, initial=0))

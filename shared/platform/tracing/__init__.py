@@ -1,1 +1,1 @@
-"""Traces: what belongs together, from a merchant's call to the receipt of a webhook, in every process on the way."""
+"""Tracing: spans, their traceparent, and the OpenTelemetry recorder, which is imported only if tracing is on."""

@@ -1,6 +1,7 @@
-"""Sends spans to an OTLP collector, in the background. Only where tracing is on is this imported.
+"""Sends spans to an OTLP collector in the background. Imported only if tracing is on.
 
-A collector that is away, slow or wrong costs spans and nothing else: the queue is bounded, the process ends in time.
+A collector that is down, slow or broken costs spans and nothing else: the queue is bounded, and the process stops in
+time.
 """
 
 import logging
@@ -25,16 +26,24 @@ from opentelemetry.trace import Span as OpenTelemetrySpan
 
 from shared.platform.settings import TracingSettings
 from shared.platform.tracing.spans import Attributes, Kind
-from shared.platform.tracing.traceparent import Place, read, write
+from shared.platform.tracing.traceparent import TraceContext, format_traceparent, parse_traceparent
 
 _NAMESPACE = "mizan"
-_STOP_PATIENCE_MS = 2000
-_TELL_EVERY_S = 60.0
+_SHUTDOWN_LIMIT_MS = 2000
+_LOG_EVERY_S = 60.0
+_KINDS = {
+    Kind.SERVER: SpanKind.SERVER,
+    Kind.CLIENT: SpanKind.CLIENT,
+    Kind.PRODUCER: SpanKind.PRODUCER,
+    Kind.CONSUMER: SpanKind.CONSUMER,
+}
+_NO_PARENT = Context()
+_ERROR = Status(StatusCode.ERROR)
 
 
-def exporting_provider(service: str, settings: TracingSettings) -> TracerProvider:
-    """Make it in the process that uses it, after a fork. Its `shutdown` sends what is left, or gives up soon."""
-    _tell_troubles_rarely()
+def create_provider(service: str, settings: TracingSettings) -> TracerProvider:
+    """Create it after fork, in the process that uses it. Its `shutdown` sends the remaining spans, or gives up soon."""
+    _limit_opentelemetry_logs()
     provider = TracerProvider(
         resource=Resource.create(
             {"service.name": f"{_NAMESPACE}-{service}", "service.namespace": _NAMESPACE}
@@ -42,18 +51,18 @@ def exporting_provider(service: str, settings: TracingSettings) -> TracerProvide
         shutdown_on_exit=False,
     )
     exporter = OTLPSpanExporter(endpoint=settings.endpoint)
-    provider.add_span_processor(_SoonOver(exporter, max_queue_size=settings.queue))
+    provider.add_span_processor(_QuickShutdownProcessor(exporter, max_queue_size=settings.queue))
     return provider
 
 
-class _SoonOver(BatchSpanProcessor):
+class _QuickShutdownProcessor(BatchSpanProcessor):
     def shutdown(self) -> None:
-        """The inherited one waits for half a minute, within which whoever stops us would kill us."""
-        self._batch_processor.shutdown(timeout_millis=_STOP_PATIENCE_MS)
+        """Wait for two seconds at most. The inherited method waits for 30, and the process would be killed first."""
+        self._batch_processor.shutdown(timeout_millis=_SHUTDOWN_LIMIT_MS)
 
 
-class NowAndThen(logging.Handler):
-    """Hands a line on at most once a minute: a collector that is away is told of with every batch."""
+class RateLimitedHandler(logging.Handler):
+    """Passes on one line a minute: while the collector is down, OpenTelemetry logs an error for every batch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,42 +75,32 @@ class NowAndThen(logging.Handler):
             if monotonic() < self.next_at:
                 self._held_back += 1
                 return
-            self.next_at = monotonic() + _TELL_EVERY_S
+            self.next_at = monotonic() + _LOG_EVERY_S
             record.held_back, self._held_back = self._held_back, 0
         logging.getLogger().handle(record)
 
 
-def _tell_troubles_rarely() -> None:
+def _limit_opentelemetry_logs() -> None:
     logger = logging.getLogger("opentelemetry")
-    if not any(isinstance(handler, NowAndThen) for handler in logger.handlers):
-        logger.addHandler(NowAndThen())
+    if not any(isinstance(handler, RateLimitedHandler) for handler in logger.handlers):
+        logger.addHandler(RateLimitedHandler())
         logger.propagate = False
-
-
-_KINDS = {
-    Kind.SERVER: SpanKind.SERVER,
-    Kind.CLIENT: SpanKind.CLIENT,
-    Kind.PRODUCER: SpanKind.PRODUCER,
-    Kind.CONSUMER: SpanKind.CONSUMER,
-}
-_NOWHERE = Context()
-_ERROR = Status(StatusCode.ERROR)
 
 
 class OpenTelemetryRecorder:
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = provider.get_tracer("mizan")
 
-    def begin(
-        self, name: str, kind: Kind, parent: str | None, attributes: Attributes, began_ns: int | None
+    def start_span(
+        self, name: str, kind: Kind, parent: str | None, attributes: Attributes, started_ns: int | None
     ) -> "RecordedSpan":
         return RecordedSpan(
             self._tracer.start_span(
                 name,
-                context=_within(parent),
+                context=_parent_context(parent),
                 kind=_KINDS[kind],
                 attributes=attributes,
-                start_time=began_ns,
+                start_time=started_ns,
                 record_exception=False,
                 set_status_on_exception=False,
             )
@@ -113,13 +112,13 @@ class RecordedSpan:
 
     def __init__(self, span: OpenTelemetrySpan) -> None:
         self._span = span
-        made = span.get_span_context()
-        self.trace = write(Place(made.trace_id, made.span_id, made.trace_flags))
+        context = span.get_span_context()
+        self.trace = format_traceparent(TraceContext(context.trace_id, context.span_id, context.trace_flags))
 
     def rename(self, name: str) -> None:
         self._span.update_name(name)
 
-    def note(self, attributes: Attributes) -> None:
+    def set_attributes(self, attributes: Attributes) -> None:
         self._span.set_attributes(attributes)
 
     def end(self, error: str | None = None) -> None:
@@ -129,9 +128,9 @@ class RecordedSpan:
         self._span.end()
 
 
-def _within(parent: str | None) -> Context:
-    place = None if parent is None else read(parent)
-    if place is None:
-        return _NOWHERE
-    made = SpanContext(place.trace_id, place.span_id, is_remote=True, trace_flags=TraceFlags(place.flags))
-    return set_span_in_context(NonRecordingSpan(made), _NOWHERE)
+def _parent_context(parent: str | None) -> Context:
+    found = None if parent is None else parse_traceparent(parent)
+    if found is None:
+        return _NO_PARENT
+    context = SpanContext(found.trace_id, found.span_id, is_remote=True, trace_flags=TraceFlags(found.flags))
+    return set_span_in_context(NonRecordingSpan(context), _NO_PARENT)

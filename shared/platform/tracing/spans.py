@@ -1,6 +1,6 @@
-"""Spans, where tracing is on. Where it is off there are none, and opentelemetry is not even imported.
+"""Spans, if tracing is on. If it is off there are none, and OpenTelemetry is not even imported.
 
-Whoever makes one says whose child it is: a trace travels as text, through PostgreSQL and Kafka.
+The caller names the parent of each span. A trace travels as text through PostgreSQL and Kafka.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,74 +22,74 @@ class Kind(StrEnum):
 class Span(Protocol):
     @property
     def trace(self) -> str:
-        """Its traceparent: what it causes is its child."""
+        """Its traceparent, for the spans it causes."""
 
     def rename(self, name: str) -> None: ...
 
-    def note(self, attributes: Attributes) -> None: ...
+    def set_attributes(self, attributes: Attributes) -> None: ...
 
     def end(self, error: str | None = None) -> None:
-        """`error` names what went wrong, in one word; never a text that may quote somebody."""
+        """End the span. `error` names the kind of failure in one word, never a text that may quote user input."""
 
 
-class Recorder(Protocol):
-    def begin(
-        self, name: str, kind: Kind, parent: str | None, attributes: Attributes, began_ns: int | None
+class SpanRecorder(Protocol):
+    def start_span(
+        self, name: str, kind: Kind, parent: str | None, attributes: Attributes, started_ns: int | None
     ) -> Span: ...
 
 
 class _Process:
-    """Of this process."""
+    """The recorder of this process."""
 
-    recorder: Recorder | None = None
+    recorder: SpanRecorder | None = None
 
 
 _current: ContextVar[Span | None] = ContextVar("span", default=None)
 
 
-def record_with(recorder: Recorder | None) -> None:
-    """None turns tracing off."""
+def set_recorder(recorder: SpanRecorder | None) -> None:
+    """Turn tracing on; None turns it off."""
     _Process.recorder = recorder
 
 
-def is_on() -> bool:
+def is_tracing() -> bool:
     return _Process.recorder is not None
 
 
-def begin(
-    name: str, kind: Kind, parent: str | None, attributes: Attributes, began_ns: int | None = None
+def start_span(
+    name: str, kind: Kind, parent: str | None, attributes: Attributes, started_ns: int | None = None
 ) -> Span | None:
-    """A span that is under way until it is told to end; without a parent, the first of a new trace."""
+    """Start a span; without a parent it is the first of a new trace. Returns None if tracing is off."""
     recorder = _Process.recorder
-    return None if recorder is None else recorder.begin(name, kind, parent, attributes, began_ns)
+    return None if recorder is None else recorder.start_span(name, kind, parent, attributes, started_ns)
 
 
-def begin_within(name: str, kind: Kind, attributes: Attributes) -> Span | None:
-    """Within the current one; none where there is none."""
-    outer = _current.get() if is_on() else None
-    return None if outer is None else begin(name, kind, outer.trace, attributes)
+def start_child_span(name: str, kind: Kind, attributes: Attributes) -> Span | None:
+    """Start a child of the current span; returns None if there is no current span."""
+    parent = _current.get() if is_tracing() else None
+    return None if parent is None else start_span(name, kind, parent.trace, attributes)
 
 
 def current_trace() -> str | None:
-    """Where this thread is, for what it causes to be found later."""
-    span = _current.get() if is_on() else None
+    """Return the traceparent of the current span, to store it with what this thread causes."""
+    span = _current.get() if is_tracing() else None
     return None if span is None else span.trace
 
 
-def note(attributes: Attributes) -> None:
-    """About the current one."""
-    span = _current.get() if is_on() else None
+def set_span_attributes(attributes: Attributes) -> None:
+    """Set attributes of the current span, if there is one."""
+    span = _current.get() if is_tracing() else None
     if span is not None:
-        span.note(attributes)
+        span.set_attributes(attributes)
 
 
-def make_current(span: Span | None) -> None:
+def set_current_span(span: Span | None) -> None:
     _current.set(span)
 
 
 @contextmanager
-def current(span: Span | None) -> Iterator[None]:
-    """Until the end of the block, which does not end the span."""
+def use_span(span: Span | None) -> Iterator[None]:
+    """Make it the current span inside the block. Leaving the block does not end the span."""
     before = _current.get()
     _current.set(span)
     try:

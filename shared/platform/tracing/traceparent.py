@@ -1,33 +1,33 @@
-"""A place in a trace, as W3C's `traceparent` writes it: how one is read, whoever wrote it, and written. Pure."""
+"""W3C `traceparent`: validates, parses and formats the text that names a position in a trace. Pure."""
 
 import re
 from typing import NamedTuple
 
 HEADER = "traceparent"
-# Anything else, a later version of it too, counts as none: a new trace begins.
-_SANE = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})")
+# Anything else, a later version too, is ignored: a new trace starts.
+_VALID = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})")
 
 
-class Place(NamedTuple):
+class TraceContext(NamedTuple):
     trace_id: int
     span_id: int
     flags: int
 
 
-def sane(text: str | None) -> str | None:
-    """The same text, if it is a traceparent."""
-    return text if text is not None and _SANE.fullmatch(text) else None
+def valid_traceparent(text: str | None) -> str | None:
+    """Return the same text if it is a valid traceparent, else None."""
+    return text if text is not None and _VALID.fullmatch(text) else None
 
 
-def read(text: str) -> Place | None:
-    found = _SANE.fullmatch(text)
-    return None if found is None else Place(int(found[1], 16), int(found[2], 16), int(found[3], 16))
+def parse_traceparent(text: str) -> TraceContext | None:
+    match = _VALID.fullmatch(text)
+    return None if match is None else TraceContext(int(match[1], 16), int(match[2], 16), int(match[3], 16))
 
 
-def write(place: Place) -> str:
-    return f"00-{place.trace_id:032x}-{place.span_id:016x}-{place.flags:02x}"
+def format_traceparent(context: TraceContext) -> str:
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.flags:02x}"
 
 
 def trace_id_of(traceparent: str) -> str:
-    """What people search for."""
+    """Return the trace id, which people search for."""
     return traceparent[3:35]

@@ -1,1 +1,1 @@
-"""What every service answers over HTTP in the same way: errors, request ids, health and metrics."""
+"""HTTP for every service: application, middleware, errors, health and metrics, gunicorn, browser security."""

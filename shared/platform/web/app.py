@@ -1,4 +1,4 @@
-"""Makes the Flask application every service starts from."""
+"""Creates the Flask application that every service starts from."""
 
 import io
 from collections.abc import Callable, Mapping
@@ -10,17 +10,18 @@ from flask.json.provider import DefaultJSONProvider
 from werkzeug.utils import cached_property
 
 from shared.platform.metrics import require_metrics_mode
-from shared.platform.web.edge import Edge
-from shared.platform.web.errors import answer_errors_as_json
-from shared.platform.web.operations import operations_blueprint
-from shared.platform.web.readiness import Check
+from shared.platform.web.errors import register_json_errors
+from shared.platform.web.health import Check, operations_blueprint
+from shared.platform.web.middleware import RequestMiddleware
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIEnvironment
+    from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
+
+MAX_BODY_BYTES = 64 * 1024
 
 
 class LimitedRequest(Request):
-    """Reads nothing before a view asks for the body: who may not send one cannot hold a thread with it."""
+    """Reads the body only when a view asks for it, so that unauthenticated callers cannot hold a thread with one."""
 
     @cached_property
     def stream(self) -> IO[bytes]:
@@ -30,7 +31,7 @@ class LimitedRequest(Request):
 
 
 def _read_chunks(environ: "WSGIEnvironment", limit: int | None) -> None:
-    """Gives a body that came in chunks its length; where it is over the limit, Werkzeug refuses it for that."""
+    """Read a chunked body and set its length. Werkzeug refuses it if that is over the limit."""
     if limit is not None and environ.get("HTTP_TRANSFER_ENCODING") and not environ.get("CONTENT_LENGTH"):
         body = environ["wsgi.input"].read(limit + 1)
         del environ["HTTP_TRANSFER_ENCODING"]
@@ -38,38 +39,32 @@ def _read_chunks(environ: "WSGIEnvironment", limit: int | None) -> None:
         environ["CONTENT_LENGTH"] = str(len(body))
 
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
-
-MAX_BODY_BYTES = 64 * 1024
-
-
 def create_app(
     service: str,
     checks: Mapping[str, Check],
     metrics_dir: Path | None = None,
     package: str | None = None,
-    in_front: "Callable[[WSGIApplication], WSGIApplication] | None" = None,
+    wrap: "Callable[[WSGIApplication], WSGIApplication] | None" = None,
     *,
     joins_traces: bool = False,
 ) -> Flask:
-    """An application with JSON errors, request ids, /healthz, /readyz and /metrics.
+    """Create an application with JSON errors, request ids, /healthz, /readyz and /metrics.
 
-    `package` is where templates and static files are looked for; without it there are none.
-    `in_front` wraps Flask, inside of what counts and logs every request.
-    `joins_traces` where a request belongs to the trace of what it is about, not of who sends it.
+    `package` has the templates and static files; without it there are none.
+    `wrap` puts a WSGI application around Flask, inside the middleware that counts and logs requests.
+    `joins_traces` makes a request part of the trace of what it is about, instead of its caller's.
     """
     require_metrics_mode(metrics_dir)
     app = _App(package or __name__, static_folder="static" if package else None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    # A path with two slashes is unknown; Werkzeug would redirect to whatever the Host header says.
+    # A path with two slashes is unknown. Werkzeug would redirect it to whatever the Host header says.
     app.url_map.merge_slashes = False
     assert isinstance(app.json, DefaultJSONProvider)
     app.json.sort_keys = False
-    inner = in_front(app.wsgi_app) if in_front else app.wsgi_app
-    app.wsgi_app = Edge(inner, service, joins_traces=joins_traces)  # type: ignore[method-assign]
-    answer_errors_as_json(app)
+    inner = wrap(app.wsgi_app) if wrap else app.wsgi_app
+    app.wsgi_app = RequestMiddleware(inner, service, joins_traces=joins_traces)  # type: ignore[method-assign]
+    register_json_errors(app)
     app.register_blueprint(operations_blueprint(checks, metrics_dir))
     return app
 
@@ -78,5 +73,5 @@ class _App(Flask):
     request_class = LimitedRequest
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """No view of ours is a coroutine, so none is asked, several times a request, whether it is one."""
+        """Return the view itself: none is a coroutine, and checking that several times a request is slow."""
         return func

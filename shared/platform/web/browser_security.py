@@ -1,14 +1,14 @@
-"""What protects pages that people open in a browser: headers, cookies, and tokens against forged forms."""
+"""Protects pages that people open in a browser: security headers, cookie settings, and CSRF tokens."""
 
 from datetime import timedelta
 
 from flask import Flask, Response, request
 from flask_wtf.csrf import CSRFProtect
 
-from shared.platform.encryption import NoSecretKeysError, derived_key
+from shared.platform.encryption import NoSecretKeysError, derive_key
 from shared.platform.web.static_files import is_static
 
-# Nothing from elsewhere, no script or style inside a page, no frame around it, no form that leads away from it.
+# Nothing from other origins, no inline script or style, no frame around a page, no form that posts elsewhere.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -25,26 +25,26 @@ _ONE_YEAR_S = int(timedelta(days=365).total_seconds())
 
 
 def protect_pages(app: Flask, public_url: str, secret_keys: tuple[str, ...]) -> CSRFProtect:
-    """Returns what guards the forms, so that routes for programs can be taken out of it."""
+    """Protect all pages; raises NoSecretKeysError. Return the CSRF protection, to exempt routes of programs from it."""
     if not secret_keys:
         raise NoSecretKeysError
     is_https = public_url.startswith("https://")
-    signing, *earlier = [derived_key(key, f"cookies/{app.name}") for key in secret_keys]
+    signing, *previous = [derive_key(key, f"cookies/{app.name}") for key in secret_keys]
     cookie = f"mizan-{app.import_name.rpartition('.')[2]}"
     app.config.update(
         SECRET_KEY=signing,
-        SECRET_KEY_FALLBACKS=earlier,
-        # The prefix makes browsers insist on what the other settings promise.
-        # And each service has its own name: without https, browsers give the cookies of one port to all others.
+        SECRET_KEY_FALLBACKS=previous,
+        # The prefix makes browsers enforce the other settings. Each service has its own name, because without https
+        # browsers send the cookies of one port to all others.
         SESSION_COOKIE_NAME=f"__Host-{cookie}" if is_https else cookie,
         SESSION_COOKIE_SECURE=is_https,
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
-        # As long as the browser keeps the cookie; and we send no referrer that could be looked at.
+        # Valid for as long as the cookie. We send no referrer, so it cannot be checked.
         WTF_CSRF_TIME_LIMIT=None,
         WTF_CSRF_SSL_STRICT=False,
-        # Flask-WTF knows one key only: the one that stays while a new one is put before it.
-        WTF_CSRF_SECRET_KEY=[signing, *earlier][-1],
+        # Flask-WTF knows one key only: the last, which stays while a new one is put in front.
+        WTF_CSRF_SECRET_KEY=[signing, *previous][-1],
     )
 
     @app.after_request
@@ -53,7 +53,7 @@ def protect_pages(app: Flask, public_url: str, secret_keys: tuple[str, ...]) -> 
         if is_https:
             response.headers["Strict-Transport-Security"] = f"max-age={_ONE_YEAR_S}; includeSubDomains"
         if is_static(request.endpoint) and response.status_code == 200:
-            # Their addresses change with their contents.
+            # Its address changes with its contents.
             response.headers["Cache-Control"] = f"public, max-age={_ONE_YEAR_S}, immutable"
         else:
             response.headers["Cache-Control"] = "no-store"

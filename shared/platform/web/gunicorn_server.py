@@ -1,4 +1,4 @@
-"""How every gunicorn of ours runs: its hooks, its limits, and its log through our logging."""
+"""Runs services under gunicorn: its hooks, its limits, and its log through our logging."""
 
 import logging
 import os
@@ -13,23 +13,23 @@ from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
 from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 
 from shared.platform.encryption import NoSecretKeysError, SecretBox
-from shared.platform.metrics import empty_metrics_dir, forget_worker_gauges, require_shared_directory
-from shared.platform.process import begin, refuse
+from shared.platform.metrics import clear_metrics_dir, forget_worker_gauges, require_shared_directory
+from shared.platform.process import exit_with_error, start_process
 from shared.platform.settings import CheckoutSettings, DashboardSettings, MonitorSettings, Settings
 
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  heartbeats of workers; a slow disk would look like a hung one
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  for the heartbeats of workers: on a slow disk, workers would seem to hang
 
 
 def gunicorn_config(
     host: str, port: int, metrics_dir: Path | None = None, workers: int = 2, threads: int = 8
 ) -> Mapping[str, object]:
-    """Settings for gunicorn. Several workers need a metrics directory, or each tells only its own counts."""
+    """Return settings for gunicorn; raises ValueError for several workers without a metrics directory to share."""
     require_shared_directory(workers, metrics_dir)
 
     def on_starting(arbiter: Any) -> None:
         # After an upgrade in place (USR2) the old workers still count there.
         if metrics_dir and not arbiter.master_pid:
-            empty_metrics_dir(metrics_dir)
+            clear_metrics_dir(metrics_dir)
 
     def child_exit(_arbiter: Any, worker: Any) -> None:
         if metrics_dir:
@@ -47,23 +47,23 @@ def gunicorn_config(
         "control_socket_disable": True,
         "logger_class": GunicornLog,
         "on_starting": on_starting,
-        "post_fork": _remember_masters_signals,
-        "post_worker_init": _obey_signals_from_before_boot,
+        "post_fork": _keep_master_signals,
+        "post_worker_init": _obey_signals_before_boot,
         "child_exit": child_exit,
     }
 
 
-def _remember_masters_signals(arbiter: Any, worker: Any) -> None:
-    worker.masters_signals = arbiter.SIG_QUEUE
+def _keep_master_signals(arbiter: Any, worker: Any) -> None:
+    worker.master_signals = arbiter.SIG_QUEUE
 
 
-def _obey_signals_from_before_boot(worker: Any) -> None:
-    """Before a worker has its own handlers, a stop lands in its copy of the master's queue, read by nobody.
+def _obey_signals_before_boot(worker: Any) -> None:
+    """Stop a worker whose stop signal came before its handlers were set: it is in a copy of the master's queue.
 
-    Without this the stop waits for the whole graceful_timeout (benoitc/gunicorn#1910).
+    Without this, stopping takes the whole graceful_timeout (benoitc/gunicorn#1910).
     """
-    while not worker.masters_signals.empty():
-        if worker.masters_signals.get_nowait() in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+    while not worker.master_signals.empty():
+        if worker.master_signals.get_nowait() in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -77,11 +77,11 @@ class GunicornLog(Logger):  # type: ignore[misc]
             logger.propagate = True
 
     def access(self, resp: Any, req: Any, environ: Any, request_time: timedelta) -> None:
-        """The application tells of each request itself, in shared.platform.web.edge."""
+        """Do nothing: shared.platform.web.middleware logs each request."""
 
 
 def serve(make_app: Callable[[], Flask], config: Mapping[str, object]) -> None:
-    """Serve until told to stop. Each worker makes its own application, after the fork."""
+    """Serve until told to stop. Each worker creates its own application after the fork."""
     _Server(make_app, config).run()
 
 
@@ -99,23 +99,23 @@ class _Server(BaseApplication):  # type: ignore[misc]
         return self._make_app()
 
 
-def run_pages(
+def run_page_service(
     service: str,
     make_worker_app: Callable[[], Flask],
-    size: Callable[[Settings], CheckoutSettings | DashboardSettings | MonitorSettings],
+    pool: Callable[[Settings], CheckoutSettings | DashboardSettings | MonitorSettings],
 ) -> None:
-    """`size` says where its numbers of workers and threads are."""
-    settings = begin(service)
+    """Run a service that serves pages; `pool` picks the group of settings with its workers and threads."""
+    settings = start_process(service)
     try:
         SecretBox(settings.secret_keys)
         config = gunicorn_config(
             settings.http_host,
             settings.http_port,
             settings.metrics_dir,
-            workers=size(settings).workers,
-            threads=size(settings).threads,
+            workers=pool(settings).workers,
+            threads=pool(settings).threads,
         )
     except (NoSecretKeysError, ValueError) as error:
-        refuse(service, error)
+        exit_with_error(service, error)
     serve(make_worker_app, config)
     logging.getLogger(f"services.{service}").info("stopped")

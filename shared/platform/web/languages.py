@@ -1,4 +1,4 @@
-"""The two languages of our pages, and how each of them writes values."""
+"""The two languages of our pages, and how each formats amounts and times."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -14,10 +14,10 @@ _AMOUNT = {"ar": "#,##0.000\u00a0¤", "en": "¤¤\u00a0#,##0.000"}
 _MOMENT = {"ar": "d MMMM y، HH:mm", "en": "d MMMM y, HH:mm"}
 
 
-def amount_text(minor: int, currency: str, lang: str) -> str:
+def format_amount(minor: int, currency: str, lang: str) -> str:
     return format_currency(Decimal(minor) / _MINOR_UNITS, currency, _AMOUNT[lang], locale=lang)
 
 
-def moment_text(at: datetime, lang: str) -> str:
-    """On clocks in Libya."""
+def format_time(at: datetime, lang: str) -> str:
+    """Format in Libyan time."""
     return format_datetime(at.astimezone(LIBYA), _MOMENT[lang], locale=lang)

@@ -1,4 +1,4 @@
-"""Gives every request an id: on its answer, on its log lines, and the caller's own if that is sane."""
+"""What a request carries: its id (on the response and on all log lines) and its trace span."""
 
 import re
 import secrets
@@ -11,35 +11,38 @@ from typing import TYPE_CHECKING
 from flask import request
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
-from shared.platform.tracing.spans import Attributes, Kind, Span, begin, is_on, make_current
-from shared.platform.tracing.traceparent import sane, trace_id_of
-from shared.platform.web.operations import OPERATIONS_PATHS
+from shared.platform.tracing.spans import Attributes, Kind, Span, is_tracing, set_current_span, start_span
+from shared.platform.tracing.traceparent import trace_id_of, valid_traceparent
+from shared.platform.web.health import OPERATIONS_PATHS
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
 REQUEST_ID_HEADER = "X-Request-Id"
 _ENVIRON_KEY = "mizan.request_id"
-_SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_VALID_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+_request: ContextVar["RequestSpan | None"] = ContextVar("request", default=None)
 
 
-def request_id_of(environ: "WSGIEnvironment") -> str:
-    """The caller's id or a new one, kept in the environment too."""
+def assign_request_id(environ: "WSGIEnvironment") -> str:
+    """Return the caller's id if it is valid, or a new one, and store it in the WSGI environment."""
     given = environ.get("HTTP_X_REQUEST_ID", "")
-    request_id: str = given if _SANE.fullmatch(given) else secrets.token_hex(16)
+    request_id: str = given if _VALID_ID.fullmatch(given) else secrets.token_hex(16)
     environ[_ENVIRON_KEY] = request_id
     return request_id
 
 
 def current_request_id() -> str:
-    """The id of the request being answered."""
+    """Return the id of the current request."""
     request_id: str = request.environ[_ENVIRON_KEY]
     return request_id
 
 
 @contextmanager
-def only_context(**ids: str) -> Iterator[None]:
-    """A fresh log context: what a request leaves bound must not reach the thread's next one."""
+def fresh_log_context(**ids: str) -> Iterator[None]:
+    """Start with an empty log context: what a request binds must not reach the next request of its thread."""
     before = get_contextvars()
     if before:
         clear_contextvars()
@@ -52,61 +55,55 @@ def only_context(**ids: str) -> Iterator[None]:
             bind_contextvars(**before)
 
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIEnvironment
-
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-
-_request: ContextVar["RequestSpan | None"] = ContextVar("request", default=None)
-
-
-def request_span(environ: "WSGIEnvironment") -> "RequestSpan | None":
-    """None where nothing is traced: always, or what tells nobody anything."""
-    if not is_on():
+def start_request_span(environ: "WSGIEnvironment") -> "RequestSpan | None":
+    """Return None if tracing is off, and for health checks, metrics and static files."""
+    if not is_tracing():
         return None
     path = environ.get("PATH_INFO", "")
     return None if path in OPERATIONS_PATHS or path.startswith("/static/") else RequestSpan(environ)
 
 
 def join_trace(trace: str | None, attributes: Attributes) -> None:
-    """The request is about something that has a trace, or has none: then it has none either."""
-    request = _request.get() if is_on() else None
+    """Make the current request part of the trace of what it is about. Without a trace, it has no span."""
+    request = _request.get() if is_tracing() else None
     if request is not None and trace is not None:
-        request.begin(trace, attributes)
+        request.start(trace, attributes)
 
 
 class RequestSpan:
+    """The span of a request. It starts once its trace is known, and counts from the request's arrival."""
+
     def __init__(self, environ: "WSGIEnvironment") -> None:
         method = environ["REQUEST_METHOD"]
         self._method = method if method in _METHODS else "_OTHER"
-        self._from_caller = sane(environ.get("HTTP_TRACEPARENT"))
-        self._began_ns = time_ns()
+        self._caller_trace = valid_traceparent(environ.get("HTTP_TRACEPARENT"))
+        self._started_ns = time_ns()
         self._span: Span | None = None
         _request.set(self)
 
-    def begin_with_caller(self) -> None:
-        """In the caller's trace, or as the first of a new one."""
-        self.begin(self._from_caller, {})
+    def start_from_caller(self) -> None:
+        """Start in the caller's trace, or as the first span of a new one."""
+        self.start(self._caller_trace, {})
 
-    def begin(self, parent: str | None, attributes: Attributes) -> None:
+    def start(self, parent: str | None, attributes: Attributes) -> None:
         if self._span is not None:
             return
-        noted = {"http.request.method": self._method, **attributes}
-        self._span = begin(self._method, Kind.SERVER, parent, noted, self._began_ns)
-        make_current(self._span)
+        all_attributes = {"http.request.method": self._method, **attributes}
+        self._span = start_span(self._method, Kind.SERVER, parent, all_attributes, self._started_ns)
+        set_current_span(self._span)
         if self._span is not None:
             bind_contextvars(trace_id=trace_id_of(self._span.trace))
 
     def end(self, route: str | None, status: str) -> str | None:
-        """The id of its trace, if it had one."""
+        """End the span and return the id of its trace, if it has one."""
         _request.set(None)
-        make_current(None)
+        set_current_span(None)
         if self._span is None:
             return None
-        outcome: dict[str, str | int] = {"http.response.status_code": int(status)}
-        if route is not None:  # never the path: somebody may have put a secret into it
+        attributes: dict[str, str | int] = {"http.response.status_code": int(status)}
+        if route is not None:  # never the path: it may contain a secret
             self._span.rename(f"{self._method} {route}")
-            outcome["http.route"] = route
-        self._span.note(outcome)
+            attributes["http.route"] = route
+        self._span.set_attributes(attributes)
         self._span.end(status if status >= "500" else None)
         return trace_id_of(self._span.trace)

@@ -2,14 +2,14 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from shared.platform.logs import GatheredLines
+from shared.platform.logs import BufferedLogWriter
 from tests.waiting import eventually
 
 
 def test_lines_are_written_by_themselves_after_a_moment() -> None:
     """Several together."""
     written: list[str] = []
-    lines = GatheredLines(written.append)
+    lines = BufferedLogWriter(written.append)
     lines.add("one")
     lines.add("two")
     eventually(lambda: "\n".join(written) == "one\ntwo")
@@ -20,7 +20,7 @@ def test_lines_are_written_by_themselves_after_a_moment() -> None:
 def test_no_line_is_lost_or_doubled_between_threads() -> None:
     """Eight write while the lines go out."""
     written: list[str] = []
-    lines = GatheredLines(written.append)
+    lines = BufferedLogWriter(written.append)
 
     def write(thread: int) -> None:
         for number in range(2_000):

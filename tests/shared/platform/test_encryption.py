@@ -9,10 +9,10 @@ import pytest
 from cryptography.fernet import Fernet
 
 from shared.platform.encryption import (
-    CannotOpenSealError,
+    DecryptionError,
     NoSecretKeysError,
-    SealedForAnotherPurposeError,
     SecretBox,
+    WrongPurposeError,
 )
 
 OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
@@ -23,13 +23,13 @@ PURPOSE = "webhook_secret/shop/1"
 def test_what_was_sealed_can_be_opened(text: str) -> None:
     """Any text comes back as it was."""
     box = SecretBox((NEW,))
-    assert box.open(box.seal(text, PURPOSE), PURPOSE) == text
+    assert box.decrypt(box.encrypt(text, PURPOSE), PURPOSE) == text
 
 
 def test_a_sealed_text_shows_nothing() -> None:
     """Neither the secret nor its purpose, and no two are alike."""
     box = SecretBox((NEW,))
-    first, second = box.seal("whsec_hush", PURPOSE), box.seal("whsec_hush", PURPOSE)
+    first, second = box.encrypt("whsec_hush", PURPOSE), box.encrypt("whsec_hush", PURPOSE)
     assert first != second
     assert "hush" not in first
     assert "shop" not in first
@@ -38,25 +38,25 @@ def test_a_sealed_text_shows_nothing() -> None:
 
 def test_keys_can_be_rotated() -> None:
     """A new key goes in front: it seals from then on, and what the old one sealed still opens."""
-    sealed_before = SecretBox((OLD,)).seal("before", PURPOSE)
+    sealed_before = SecretBox((OLD,)).encrypt("before", PURPOSE)
     both = SecretBox((NEW, OLD))
-    assert both.open(sealed_before, PURPOSE) == "before"
-    assert SecretBox((NEW,)).open(both.seal("after", PURPOSE), PURPOSE) == "after"
+    assert both.decrypt(sealed_before, PURPOSE) == "before"
+    assert SecretBox((NEW,)).decrypt(both.encrypt("after", PURPOSE), PURPOSE) == "after"
 
 
 def test_a_text_moved_to_another_row_is_refused() -> None:
     """Whoever can write the database cannot make us sign for one application with another's secret."""
     box = SecretBox((NEW,))
-    sealed = box.seal("whsec_hush", PURPOSE)
-    with pytest.raises(SealedForAnotherPurposeError) as caught:
-        box.open(sealed, "webhook_secret/other/1")
+    sealed = box.encrypt("whsec_hush", PURPOSE)
+    with pytest.raises(WrongPurposeError) as caught:
+        box.decrypt(sealed, "webhook_secret/other/1")
     assert "hush" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda _: SecretBox((OLD,)).seal("x", PURPOSE),  # another installation's key
+        lambda _: SecretBox((OLD,)).encrypt("x", PURPOSE),  # another installation's key
         lambda sealed: sealed[:-6] + "AAAA==",  # changed
         lambda sealed: sealed[:20],  # cut short
         lambda _: "سرّ",  # never sealed
@@ -66,8 +66,8 @@ def test_a_text_moved_to_another_row_is_refused() -> None:
 def test_what_no_key_opens_is_named(spoil: Callable[[str], str]) -> None:
     """The text says which secret it is, and where to look."""
     box = SecretBox((NEW,))
-    with pytest.raises(CannotOpenSealError, match=f"{PURPOSE} .* MIZAN_SECRET_KEYS"):
-        box.open(spoil(box.seal("x", PURPOSE)), PURPOSE)
+    with pytest.raises(DecryptionError, match=f"{PURPOSE} .* MIZAN_SECRET_KEYS"):
+        box.decrypt(spoil(box.encrypt("x", PURPOSE)), PURPOSE)
 
 
 def test_without_a_key_it_says_how_to_make_one() -> None:
@@ -79,4 +79,4 @@ def test_without_a_key_it_says_how_to_make_one() -> None:
     made = subprocess.run(
         [sys.executable, "-m", mizan, *arguments], capture_output=True, text=True, check=True
     )
-    assert SecretBox((made.stdout.strip(),)).seal("x", PURPOSE)
+    assert SecretBox((made.stdout.strip(),)).encrypt("x", PURPOSE)

@@ -8,7 +8,7 @@ from math import log2
 import pytest
 
 from shared.platform.redaction import redact_text
-from shared.platform.tokens import hash_of, new_access_token, new_api_key, new_webhook_secret, prefix_of
+from shared.platform.tokens import hash_token, new_access_token, new_api_key, new_webhook_secret, token_prefix
 
 KINDS = [(new_api_key, "pk_"), (new_access_token, "at_"), (new_webhook_secret, "whsec_")]
 
@@ -33,10 +33,10 @@ def test_what_is_issued_never_reaches_a_log(make: Callable[[], str], _beginning:
 
 def test_a_hash_is_the_sha_256_of_the_text() -> None:
     """So that rows written today are found by every later version; any text has one."""
-    assert hash_of("pk_x").hex() == "8af88aab766ac12a33abf1af0006889ceb574e295e16dfd2e78b93ba282baec6"
-    assert hash_of("مفتاح") == sha256("مفتاح".encode()).digest()
+    assert hash_token("pk_x").hex() == "8af88aab766ac12a33abf1af0006889ceb574e295e16dfd2e78b93ba282baec6"
+    assert hash_token("مفتاح") == sha256("مفتاح".encode()).digest()
 
 
 def test_a_prefix_is_short() -> None:
     """People tell credentials apart by it; nearly all of the random part stays unknown."""
-    assert prefix_of("pk_abcdefghijkl") == "pk_abcdef"
+    assert token_prefix("pk_abcdefghijkl") == "pk_abcdef"

@@ -13,8 +13,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from shared.platform.kafka import clients
+from shared.platform.kafka.assignment import parse_commit_time
 from shared.platform.kafka.clients import Deadline
-from shared.platform.kafka.commits import parse_commit_time
 from shared.platform.kafka.inspection.snapshot import GroupMember
 from shared.platform.settings import KafkaSettings
 
@@ -72,14 +72,14 @@ def fetch_memberships(
     admin: AdminClient, topics: dict[str, str], deadline: Deadline
 ) -> dict[str, GroupMembership]:
     """Return state and members of the wanted groups that Kafka knows. `topics` maps each group to its topic."""
-    memberships = {}
+    fetch_memberships = {}
     for group in admin.list_groups(timeout=deadline.left()):
         name = str(group.id)
         if name not in topics:
             continue
         if group.error is not None:
             raise KafkaException(group.error)
-        memberships[name] = GroupMembership(
+        fetch_memberships[name] = GroupMembership(
             # PreparingRebalance
             re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(group.state)).lower(),
             tuple(
@@ -92,7 +92,7 @@ def fetch_memberships(
                 for member in group.members
             ),
         )
-    return memberships
+    return fetch_memberships
 
 
 def decode_assignment(assignment: bytes, topic: str) -> tuple[int, ...]:

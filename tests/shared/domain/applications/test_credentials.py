@@ -20,7 +20,7 @@ from shared.domain.applications.errors import (
     CredentialNotFoundError,
 )
 from shared.platform.database.pool import Database
-from shared.platform.tokens import hash_of
+from shared.platform.tokens import hash_token
 from tests.clock import Clock
 from tests.shared.domain.applications.conftest import Create, Rows
 
@@ -47,7 +47,7 @@ def test_an_application_may_have_several(
     assert len(listed) == 3
     assert (listed[-1].id, listed[-1].kind) == (issued.id, kind)
     assert issued.text.startswith(listed[-1].prefix)
-    assert rows("select hash from credentials where id = %s", issued.id) == [(hash_of(issued.text),)]
+    assert rows("select hash from credentials where id = %s", issued.id) == [(hash_token(issued.text),)]
     assert issued.text not in repr(issued)
 
 

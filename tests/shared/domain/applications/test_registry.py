@@ -21,7 +21,7 @@ from shared.domain.payment_methods import PaymentMethod
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from shared.platform.outbound_url import WebhookUrl
-from shared.platform.tokens import hash_of
+from shared.platform.tokens import hash_token
 from tests.shared.domain.applications.conftest import Create, Rows
 
 URL = WebhookUrl("https://shop.example.ly/hook")
@@ -33,8 +33,8 @@ def test_an_application_is_made_with_all_it_needs(
     """§1: an API key, an access token and a webhook secret, of the first version."""
     made = create("متجر", methods=frozenset({PaymentMethod.SADAD}), webhook_url=URL)
     assert rows("select kind, prefix, hash from credentials order by kind") == [
-        ("access_token", made.access_token[:9], hash_of(made.access_token)),
-        ("api_key", made.api_key[:9], hash_of(made.api_key)),
+        ("access_token", made.access_token[:9], hash_token(made.access_token)),
+        ("api_key", made.api_key[:9], hash_token(made.api_key)),
     ]
     with database.transaction() as connection:
         assert decrypt_webhook_secret(connection, box, made.id, 1).text == made.webhook_secret

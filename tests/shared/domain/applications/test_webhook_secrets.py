@@ -17,7 +17,7 @@ from shared.domain.applications.webhook_secrets import (
     roll_webhook_secret,
 )
 from shared.platform.database.pool import Database
-from shared.platform.encryption import SealedForAnotherPurposeError, SecretBox
+from shared.platform.encryption import SecretBox, WrongPurposeError
 from tests.shared.domain.applications.conftest import Create, Rows
 
 
@@ -127,7 +127,7 @@ def test_a_secret_moved_to_another_row_is_refused(
            where application_id = %s and version = %s returning 1""",
         *(ids[source[0]], source[1], ids[target[0]], target[1]),
     )
-    with pytest.raises(SealedForAnotherPurposeError):
+    with pytest.raises(WrongPurposeError):
         _open(database, box, ids[target[0]], target[1])
 
 

@@ -8,8 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from shared.domain.messages import decode
-from shared.platform.kafka.assignment import Assignment
-from shared.platform.kafka.commits import OffsetCommitter, parse_commit_time
+from shared.platform.kafka.assignment import Assignment, OffsetCommitter, parse_commit_time
 from shared.platform.kafka.records import Record, Task
 
 

@@ -18,7 +18,7 @@ from shared.platform.production.demo_data import (
     DemoDataCheck,
     DemoDataError,
     find_demo_data,
-    look_for_demo_data,
+    find_demo_data_at_start,
 )
 from shared.platform.settings import DatabaseSettings
 from tests.shared.platform.production.conftest import GOOD
@@ -113,7 +113,7 @@ def test_readiness_asks_until_the_database_is_clean_and_then_no_more(
 
 def test_a_database_that_is_away_or_empty_holds_nobody_up(database_settings: DatabaseSettings) -> None:
     away = DatabaseSettings(GOOD["DATABASE_URL"], 1, 1, 1.0, 1)
-    assert look_for_demo_data(away) is None
+    assert find_demo_data_at_start(away) is None
     with psycopg.connect(database_settings.url, autocommit=True) as connection:
         connection.execute("drop table operators cascade")
-    assert look_for_demo_data(database_settings) is None
+    assert find_demo_data_at_start(database_settings) is None

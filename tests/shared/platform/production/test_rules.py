@@ -4,8 +4,11 @@ import base64
 
 import pytest
 
-from shared.platform.production.refusals import refusals
-from shared.platform.production.rules import development_only, setting_problems
+from shared.platform.production.settings_rules import (
+    find_development_settings,
+    find_setting_problems,
+    find_start_problems,
+)
 from shared.platform.settings import Problems, SettingsError, read_environment
 from tests.shared.platform.production.conftest import GOOD
 
@@ -55,7 +58,7 @@ ALLOWED = [
 def _problems() -> Problems:
     reading = read_environment()
     assert reading.problems == {}
-    return setting_problems(reading.settings)
+    return find_setting_problems(reading.settings)
 
 
 @pytest.mark.usefixtures("good")
@@ -104,12 +107,15 @@ def test_what_cannot_be_read_keeps_nothing_else_from_being_told(good: pytest.Mon
     good.setenv("API_PUBLIC_URL", "http://api.mizan.example")
     reading = read_environment()
     assert set(reading.problems) == {"HTTP_PORT", "MIZAN_SECRET_KEYS", "DATABASE_URL"}
-    assert set({**setting_problems(reading.settings), **reading.problems}) >= {"API_PUBLIC_URL", "HTTP_PORT"}
+    assert set({**find_setting_problems(reading.settings), **reading.problems}) >= {
+        "API_PUBLIC_URL",
+        "HTTP_PORT",
+    }
 
 
 def test_an_address_that_cannot_be_read_is_told_of_and_not_called(good: pytest.MonkeyPatch) -> None:
     good.setenv("DATABASE_URL", "postgresql://mizan:hu%sh@db.internal/mizan")
-    assert set(refusals(read_environment())) == {"DATABASE_URL"}
+    assert set(find_start_problems(read_environment())) == {"DATABASE_URL"}
 
 
 @pytest.mark.parametrize("environment", ["development", "test"])
@@ -124,4 +130,7 @@ def test_the_command_line_is_refused_only_what_it_would_store(good: pytest.Monke
     """With it everything else is put right."""
     for name, value, _ in REFUSED:
         good.setenv(name, value)
-    assert set(development_only(read_environment().settings)) == {"WEBHOOK_ALLOW_PRIVATE", "SANDBOX_SECRET"}
+    assert set(find_development_settings(read_environment().settings)) == {
+        "WEBHOOK_ALLOW_PRIVATE",
+        "SANDBOX_SECRET",
+    }

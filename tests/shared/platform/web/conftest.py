@@ -8,8 +8,8 @@ import structlog
 from flask import Flask, abort, request
 
 from shared.platform.web.app import create_app
-from shared.platform.web.edge import LOGGER
 from shared.platform.web.errors import ServiceUnavailable
+from shared.platform.web.middleware import LOGGER
 from tests.logs import capture_logs
 
 LogLines = Callable[[], list[dict[str, object]]]

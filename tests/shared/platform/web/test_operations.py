@@ -6,7 +6,7 @@ import pytest
 from flask import Flask
 from prometheus_client.parser import text_string_to_metric_families
 
-from shared.platform.metrics import MetricsModeError, empty_metrics_dir
+from shared.platform.metrics import MetricsModeError, clear_metrics_dir
 from shared.platform.web.app import create_app
 from shared.platform.web.gunicorn_server import gunicorn_config
 
@@ -75,8 +75,8 @@ def test_several_workers_without_a_directory_are_refused() -> None:
 def test_emptying_makes_the_directory_and_forgets_old_counts(tmp_path: Path) -> None:
     """What an earlier run counted is gone, other files are not ours."""
     directory = tmp_path / "metrics"
-    empty_metrics_dir(directory)
+    clear_metrics_dir(directory)
     (directory / "counter_1.db").touch()
     (directory / "notes.txt").touch()
-    empty_metrics_dir(directory)
+    clear_metrics_dir(directory)
     assert [path.name for path in directory.iterdir()] == ["notes.txt"]

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from shared.platform.web.readiness import Readiness
+from shared.platform.web.health import Readiness
 from tests.waiting import eventually
 
 

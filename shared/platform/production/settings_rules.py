@@ -1,4 +1,7 @@
-"""Which settings are not for production, and what to do about each. Pure, and never repeats a value."""
+"""What keeps a process from starting: wrong settings, and in production settings that are only for development.
+
+No text repeats a value, which may be a secret.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,31 +9,46 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from shared.platform.outbound_url import WebhookUrlError, check_webhook_url
+from shared.platform.production.demo_data import find_demo_data_at_start
 from shared.platform.production.known_secrets import is_known_key, is_known_password
-from shared.platform.settings import Environment, Problems, Settings
+from shared.platform.settings import Environment, ParsedSettings, Problems, Settings
 
 _HOW_TO_MAKE_A_KEY = "make one with `mizan keys new`"
-_ANOTHER_PASSWORD = "Everybody knows this password, or would guess it: choose a random one."  # noqa: S105
-# Other ways in which a client proves who it is.
+_ANOTHER_PASSWORD = "This password is published or easy to guess: choose a random one."  # noqa: S105
+# Other ways for a client to authenticate.
 _INSTEAD_OF_PASSWORD = ("sslcert", "passfile", "service")
+_NEEDED_TO_CONNECT = {"DATABASE_URL", "DATABASE_CONNECT_TIMEOUT", "DATABASE_STATEMENT_TIMEOUT"}
 
 
-def development_only(settings: Settings) -> Problems:
-    """What would let something be stored that production must not have."""
+def find_start_problems(parsed: ParsedSettings) -> Problems:
+    """Return all problems; empty means start. In production it also looks for demo data, if it can connect."""
+    settings = parsed.settings
+    problems = {**find_setting_problems(settings), **parsed.problems}
+    if settings.environment is Environment.PRODUCTION and not parsed.problems.keys() & _NEEDED_TO_CONNECT:
+        found = find_demo_data_at_start(settings.database)
+        if found:
+            problems["demo data"] = [found]
+    return problems
+
+
+def find_development_settings(settings: Settings) -> Problems:
+    """Return problems with settings that would let production store what it must not have."""
     if settings.environment is not Environment.PRODUCTION:
         return {}
-    return _kept({"WEBHOOK_ALLOW_PRIVATE": _private_webhooks(settings), "SANDBOX_SECRET": _sandbox(settings)})
+    return _non_empty(
+        {"WEBHOOK_ALLOW_PRIVATE": _private_webhooks(settings), "SANDBOX_SECRET": _sandbox(settings)}
+    )
 
 
-def setting_problems(settings: Settings) -> Problems:
-    """All of them, of all settings. A setting that could not even be read has none here."""
+def find_setting_problems(settings: Settings) -> Problems:
+    """Return the problems of all settings in production. A setting that could not be parsed is skipped."""
     if settings.environment is not Environment.PRODUCTION:
         return {}
     urls = settings.public_urls
     mail = settings.dashboard.mail
     return {
-        **development_only(settings),
-        **_kept(
+        **find_development_settings(settings),
+        **_non_empty(
             {
                 "MIZAN_SECRET_KEYS": _secret_keys(settings.secret_keys),
                 "DATABASE_URL": _database(settings.database.url),
@@ -46,29 +64,29 @@ def setting_problems(settings: Settings) -> Problems:
     }
 
 
-def _kept(found: dict[str, Iterator[str]]) -> dict[str, list[str]]:
-    listed = {name: list(texts) for name, texts in found.items()}
+def _non_empty(problems: dict[str, Iterator[str]]) -> dict[str, list[str]]:
+    listed = {name: list(texts) for name, texts in problems.items()}
     return {name: texts for name, texts in listed.items() if texts}
 
 
 def _private_webhooks(settings: Settings) -> Iterator[str]:
     if settings.webhooks.allow_private:
-        yield "Is for development only: merchants could make us call machines of our own network. Take it out."
+        yield "Is for development only: merchants could make us call machines in our own network. Remove it."
 
 
 def _sandbox(settings: Settings) -> Iterator[str]:
     if settings.sandbox is not None:
-        yield "Is for development only: whoever pays at the sandbox pays no money. Take it out."
+        yield "Is for development only: payments at the sandbox move no money. Remove it."
 
 
 def _secret_keys(keys: Sequence[str]) -> Iterator[str]:
     if not keys:
-        yield f"Is missing, and with it what stored secrets are encrypted with: {_HOW_TO_MAKE_A_KEY}."
-    known = [str(place) for place, key in enumerate(keys, 1) if is_known_key(key)]
+        yield f"Is missing. Stored secrets are encrypted with it: {_HOW_TO_MAKE_A_KEY}."
+    known = [str(number) for number, key in enumerate(keys, 1) if is_known_key(key)]
     if known:
         yield (
-            f"Key {' and '.join(known)} of {len(keys)} is published or plain: {_HOW_TO_MAKE_A_KEY}; if it was in use, "
-            "put the new one before it, run `mizan keys reseal`, and take it out."
+            f"Key {' and '.join(known)} of {len(keys)} is published or easy to guess: {_HOW_TO_MAKE_A_KEY}. If it was "
+            "in use, put the new one before it, run `mizan keys reseal`, and remove it."
         )
 
 
@@ -78,7 +96,7 @@ def _database(url: str) -> Iterator[str]:
     try:
         parts = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
     except psycopg.Error:
-        yield "Cannot be read: percent-encode what is special in its user name and password."
+        yield "Cannot be parsed: percent-encode special characters in its user name and password."
         return
     password = parts.get("password")
     if password:
@@ -86,8 +104,8 @@ def _database(url: str) -> Iterator[str]:
             yield _ANOTHER_PASSWORD
     elif not _is_by_socket(parts) and not any(parts.get(name) for name in _INSTEAD_OF_PASSWORD):
         yield (
-            "Has no password, so anybody on that network may come in: give the role one, or name a certificate "
-            "(sslcert) or a passfile. Only a Unix socket needs none, where PostgreSQL sees which account asks."
+            "Has no password, so anybody on that network may connect: give the role one, or set a certificate "
+            "(sslcert) or a passfile. Only a Unix socket needs none, because PostgreSQL sees which account connects."
         )
 
 
@@ -100,7 +118,7 @@ def _public(url: str, who: str) -> Iterator[str]:
     if not url:
         return
     if not _is_encrypted(url):
-        yield f"Must be an https:// address: {who} come over the internet."
+        yield f"Must be an https:// address: {who} connect over the internet."
     try:
         _check_is_public(url)
     except WebhookUrlError as error:
@@ -108,19 +126,19 @@ def _public(url: str, who: str) -> Iterator[str]:
 
 
 def _private_or_encrypted(url: str) -> Iterator[str]:
-    """The monitor is not public: operators may reach it on the machine itself or within a network of their own."""
+    """Operators may reach the monitor without https on the machine itself or in a private network."""
     if not url or _is_encrypted(url):
         return
     try:
         _check_is_public(url)
     except WebhookUrlError:
         return
-    yield "Must be an https:// address, or one that is not public: operators' passwords go there."
+    yield "Must be an https:// address, or one that is not public: operators send their passwords to it."
 
 
 def _provider(url: str) -> Iterator[str]:
     if url and not _is_encrypted(url):
-        yield "Must be an https:// address: money is moved there, with the merchants' credentials."
+        yield "Must be an https:// address: payments are sent there with the merchants' credentials."
 
 
 def _password(password: str | None) -> Iterator[str]:
@@ -133,5 +151,5 @@ def _is_encrypted(url: str) -> bool:
 
 
 def _check_is_public(url: str) -> None:
-    """The host alone: which scheme it has is told apart."""
+    """Check only the host: the scheme is checked separately."""
     check_webhook_url("https:" + url.partition(":")[2], allow_private=False)
