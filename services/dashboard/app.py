@@ -4,18 +4,19 @@ from dataclasses import replace
 
 from flask import Flask
 from flask_babel import lazy_gettext as _
+from werkzeug import exceptions
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from services.dashboard.access import install_guard
-from services.dashboard.applications.routes import applications_blueprint
-from services.dashboard.deliveries.routes import deliveries_blueprint
+from services.dashboard.applications.views import applications_blueprint
+from services.dashboard.deliveries.views import deliveries_blueprint
 from services.dashboard.dependencies import SERVICE, build_dependencies
-from services.dashboard.error_pages import error_page
 from services.dashboard.layout import register_layout
-from services.dashboard.overview.routes import overview_blueprint
-from services.dashboard.payments.routes import payments_blueprint
-from services.dashboard.people.routes import people_blueprint
+from services.dashboard.overview.views import overview_blueprint
+from services.dashboard.payments.views import payments_blueprint
+from services.dashboard.people.views import people_blueprint
 from shared.console import ui
+from shared.console.error_pages import make_error_page
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.process import start_tracing, start_worker_process
@@ -23,6 +24,20 @@ from shared.platform.settings import Settings
 from shared.platform.web.app import create_app
 from shared.platform.web.browser_security import protect_pages
 from shared.platform.web.health import database_checks
+
+error_page = make_error_page(
+    unavailable=(_("We cannot answer at the moment"), _("Try again in a moment.")),
+    own_texts={
+        exceptions.Forbidden: (
+            _("Your role does not allow this"),
+            _("Nothing was changed. An owner of your team can do it, or give you another role."),
+        ),
+        exceptions.Gone: (
+            _("This invitation is over"),
+            _("It was used, or its seven days have passed. Ask an owner of the team for a new link."),
+        ),
+    },
+)
 
 
 def make_worker_app() -> Flask:

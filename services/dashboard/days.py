@@ -8,7 +8,7 @@ from shared.platform.web.languages import LIBYA
 _YEARS = range(2000, 2200)
 
 
-def day_in(text: str) -> date:
+def parse_day(text: str) -> date:
     """Raises ValueError where it is no day, or one that nobody means."""
     day = date.fromisoformat(text)
     if day.year not in _YEARS:
@@ -16,16 +16,16 @@ def day_in(text: str) -> date:
     return day
 
 
-def begin_of(day: date) -> datetime:
+def start_of_day(day: date) -> datetime:
     midnight = datetime.combine(day, time.min)
     # Asked for the offset of that day, and not given along: some libraries' zones are wrong when they are.
     return midnight.replace(tzinfo=UTC) - (LIBYA.utcoffset(midnight) or timedelta())
 
 
-def day_of(at: datetime) -> date:
+def local_day(at: datetime) -> date:
     return at.astimezone(LIBYA).date()
 
 
-def floor_of(at: datetime) -> UUID:
+def first_uuid_at(at: datetime) -> UUID:
     """The smallest uuid v7 of that millisecond, as the SQL function uuid7_floor makes it."""
     return UUID(int=int(at.timestamp() * 1000) << 80)

@@ -142,22 +142,22 @@ def test_another_merchants_form_makes_nothing(pages: DashboardWorld) -> None:
     other = pages.make_merchant("Misrata Books")
     them, us = pages.person(Role.OWNER, other), pages.person(Role.OWNER)
     them.open("/applications/new")
-    wish = them.hidden("/applications/new")["wish"]
-    assert create(us, wish=wish).status_code == 404
-    assert create(them, wish=wish).status_code == 200
-    assert create(us, wish=wish).status_code == 404
+    form_token = them.hidden("/applications/new")["form_token"]
+    assert create(us, form_token=form_token).status_code == 404
+    assert create(them, form_token=form_token).status_code == 200
+    assert create(us, form_token=form_token).status_code == 404
     assert pages.rows("select count(*) from applications where name = 'Online shop'") == [(1,)]
 
 
 def test_an_id_that_we_did_not_make_is_refused(pages: DashboardWorld) -> None:
     """What was filled in stays, and the form that comes back has an id that can be used."""
     owner = pages.person(Role.OWNER)
-    for wish in ("", "x", "ÿ\x00", "gAAAAABm", "018f0000-0000-7000-8000-000000000000"):
-        answer = create(owner, wish=wish, name="متجر")
-        assert answer.status_code == 422, wish
-        assert "open for too long" in owner.text, wish
-        assert 'value="متجر"' in answer.text, wish
-        assert send(owner, name="متجر").status_code == 200, wish
+    for form_token in ("", "x", "ÿ\x00", "gAAAAABm", "018f0000-0000-7000-8000-000000000000"):
+        answer = create(owner, form_token=form_token, name="متجر")
+        assert answer.status_code == 422, form_token
+        assert "open for too long" in owner.text, form_token
+        assert 'value="متجر"' in answer.text, form_token
+        assert send(owner, name="متجر").status_code == 200, form_token
 
 
 def test_a_form_that_was_open_for_hours_is_not_taken(
@@ -166,7 +166,7 @@ def test_a_form_that_was_open_for_hours_is_not_taken(
     """Its id tells a time that is over."""
     owner = pages.person(Role.OWNER)
     owner.open("/applications/new")
-    monkeypatch.setattr("services.dashboard.applications.wishes._GOOD_FOR_S", -1)
+    monkeypatch.setattr("services.dashboard.applications.form_tokens._VALID_FOR_S", -1)
     assert send(owner).status_code == 422
     assert pages.rows("select count(*) from applications") == [(1,)]
 
@@ -214,7 +214,8 @@ def test_bytes_that_are_no_text_are_no_trouble(pages: DashboardWorld) -> None:
     owner.open("/applications/new")
     hidden = owner.hidden("/applications/new")
     body = (
-        f"csrf_token={hidden['csrf_token']}&wish={hidden['wish']}&methods=card&name=".encode() + b"%ED%B3%BF"
+        f"csrf_token={hidden['csrf_token']}&form_token={hidden['form_token']}&methods=card&name=".encode()
+        + b"%ED%B3%BF"
     )
     answer = owner.session.post(
         f"{pages.url}/applications/new",

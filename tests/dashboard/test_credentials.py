@@ -82,12 +82,12 @@ def test_a_form_is_good_for_its_own_kind_and_application_only(pages: DashboardWo
     other = pages.make_merchant("Misrata Books")
     them, us = pages.person(Role.OWNER, other), pages.person(Role.OWNER)
     them.open(f"/applications/{other.application.id}/credentials")
-    theirs = them.hidden(f"/applications/{other.application.id}/credentials/api_key")["wish"]
+    theirs = them.hidden(f"/applications/{other.application.id}/credentials/api_key")["form_token"]
     us.open(page_of(pages))
-    ours = us.hidden(f"{page_of(pages)}/access_token")["wish"]
-    for wish in (theirs, ours):
-        assert issue(pages, us, wish=wish).status_code == 404
-    issue(pages, us, wish="")
+    ours = us.hidden(f"{page_of(pages)}/access_token")["form_token"]
+    for form_token in (theirs, ours):
+        assert issue(pages, us, form_token=form_token).status_code == 404
+    issue(pages, us, form_token="")
     assert "open for too long" in us.text
     assert pages.rows("select count(*) from credentials") == [(4,)]
 

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Cursor
 
-from services.dashboard.days import floor_of
-from services.dashboard.deliveries.filters import Filters, read_filters
-from services.dashboard.deliveries.listing import PAGE, page_statement
+from services.dashboard.days import first_uuid_at
+from services.dashboard.deliveries.forms import DeliveryFilters, read_delivery_filters
+from services.dashboard.deliveries.queries import PAGE_SIZE, page_statement
 from services.scheduler.jobs.bulk_resends import BATCH_SQL
 from shared.domain.deliveries.bulk_resend import COUNT_SQL, FAILED_FACETS, MAX_COUNTED
 from shared.platform.database.pool import Database
@@ -98,7 +98,7 @@ def test_a_page_reads_no_more_than_it_may_need(cursor: Cursor[Any]) -> None:
     """Of each facet one page at most; nothing is filtered away after it was read."""
     _fill(cursor, 30_000, "none")
     for name, given in CASES.items():
-        filters = read_filters(given)
+        filters = read_delivery_filters(given)
         plan = _plan(cursor, filters, None)
         kinds = {node["Node Type"] for node in plan_nodes(plan)}
         assert not kinds & {"Seq Scan", "Bitmap Heap Scan", "Hash Join", "Merge Join"}, (name, kinds)
@@ -110,7 +110,7 @@ def test_a_page_reads_no_more_than_it_may_need(cursor: Cursor[Any]) -> None:
             if node["Node Type"] == "Index Scan"
         )
         # One more of each month, for they are merged.
-        assert scanned <= (PAGE + 20) * len(filters.facets or [0]), (name, scanned)
+        assert scanned <= (PAGE_SIZE + 20) * len(filters.facets or [0]), (name, scanned)
 
 
 @pytest.mark.plans
@@ -153,13 +153,15 @@ def _fill(cursor: Cursor[Any], count: int, statistics: str) -> None:
 
 def _costs(cursor: Cursor[Any]) -> dict[str, tuple[int, int]]:
     """Of each case the pages that are looked at, and the rows that are found."""
-    middle = floor_of(datetime.now(UTC) - timedelta(days=DAYS / 4))
+    middle = first_uuid_at(datetime.now(UTC) - timedelta(days=DAYS / 4))
     a_day = (datetime.now(UTC) - timedelta(days=20)).date()
-    cases: dict[tuple[str, UUID | None], Filters] = {
-        (name, before): read_filters(given) for before in (None, middle) for name, given in CASES.items()
+    cases: dict[tuple[str, UUID | None], DeliveryFilters] = {
+        (name, before): read_delivery_filters(given)
+        for before in (None, middle)
+        for name, given in CASES.items()
     }
-    cases[f"until {a_day}", None] = read_filters({"until": str(a_day), "status": "failed"})
-    cases["sought", None] = replace(Filters(), sought=uuid4())
+    cases[f"until {a_day}", None] = read_delivery_filters({"until": str(a_day), "status": "failed"})
+    cases["sought", None] = replace(DeliveryFilters(), sought=uuid4())
     costs = {}
     for (name, before), filters in cases.items():
         plan = _plan(cursor, filters, before)
@@ -170,7 +172,7 @@ def _costs(cursor: Cursor[Any]) -> dict[str, tuple[int, int]]:
     return costs
 
 
-def _plan(cursor: Cursor[Any], filters: Filters, before: UUID | None) -> dict[str, Any]:
+def _plan(cursor: Cursor[Any], filters: DeliveryFilters, before: UUID | None) -> dict[str, Any]:
     return _explained(cursor, *page_statement(APPLICATION, filters, before))
 
 

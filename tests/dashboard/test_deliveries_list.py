@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from uuid import UUID, uuid4
 
-from services.dashboard.days import begin_of, floor_of
-from services.dashboard.deliveries.listing import PAGE
+from services.dashboard.days import first_uuid_at, start_of_day
+from services.dashboard.deliveries.queries import PAGE_SIZE
 from services.webhooks.intake import WEBHOOK_EVENT_TYPES
 from shared.domain.deliveries.try_results import EVENTS, STATUSES, ResponseClass, matching_facets
 from shared.platform.database.pool import fetch_scalar
@@ -57,7 +57,7 @@ def test_every_delivery_with_what_is_to_be_known_of_it(
 def test_the_pages_together_are_the_whole_list(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
-    made = deliveries.make_many(2 * PAGE + 7)
+    made = deliveries.make_many(2 * PAGE_SIZE + 7)
     found, query, counts = [], "", []
     while True:
         page = listed(viewer, pages.application.id, query)
@@ -67,15 +67,15 @@ def test_the_pages_together_are_the_whole_list(
         if older is None:
             break
         query = "?" + older[1].partition("?")[2]
-    assert counts == [PAGE, PAGE, 7]
+    assert counts == [PAGE_SIZE, PAGE_SIZE, 7]
     assert found == made[::-1]
 
 
 def test_a_page_that_is_full_and_the_last_leads_nowhere(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
-    deliveries.make_many(PAGE)
-    assert len(listed(viewer, pages.application.id)) == PAGE
+    deliveries.make_many(PAGE_SIZE)
+    assert len(listed(viewer, pages.application.id)) == PAGE_SIZE
     assert not _OLDER.search(viewer.response.text)
 
 
@@ -107,7 +107,7 @@ def test_a_filtered_list_has_pages_too(
 ) -> None:
     """Newest first also where several kinds of answer are mixed."""
     failed = []
-    for number in range(PAGE + 5):
+    for number in range(PAGE_SIZE + 5):
         deliveries.make()
         failed.append(deliveries.make("failed", (400, 500)[number % 2]))
     first = listed(viewer, pages.application.id, "?status=failed")
@@ -249,5 +249,5 @@ def test_every_event_that_merchants_are_told_of_has_a_facet() -> None:
 def test_python_and_sql_agree_on_where_a_day_begins(world: DashboardWorld) -> None:
     for day in (datetime(2026, 1, 1, tzinfo=UTC).date() + timedelta(days=n) for n in range(0, 400, 37)):
         with world.database.cursor() as cursor:
-            found = fetch_scalar(cursor, "select uuid7_floor(%s)", (begin_of(day),))
-        assert found == floor_of(begin_of(day))
+            found = fetch_scalar(cursor, "select uuid7_floor(%s)", (start_of_day(day),))
+        assert found == first_uuid_at(start_of_day(day))

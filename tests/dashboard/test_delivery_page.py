@@ -10,9 +10,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.dashboard.deliveries.answer_text import sanitize_text
 from shared.domain.applications.webhook_secrets import roll_webhook_secret
 from shared.domain.deliveries.try_results import RESPONSE_BODY_LIMIT
+from shared.platform.sanitize import sanitize_text
 from tests.dashboard.made_deliveries import CANCELED, Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.debian_packages import skip_without

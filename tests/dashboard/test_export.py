@@ -13,10 +13,9 @@ from uuid import UUID, uuid4
 import pytest
 import requests
 
-from services.dashboard.payments import spreadsheet as sheet
-from services.dashboard.payments.export_places import Places
-from services.dashboard.payments.exporting import EXPORT_PAGE
-from services.dashboard.payments.listing import Page, Payment
+from services.dashboard.payments import export as sheet
+from services.dashboard.payments.export import EXPORT_PAGE_SIZE, ExportSlots
+from services.dashboard.payments.queries import Payment, PaymentPage
 from shared.domain.accounts.roles import Role
 from shared.domain.intents.states import IntentStatus
 from shared.platform.settings import DatabaseSettings, KafkaSettings
@@ -146,7 +145,9 @@ def test_the_filters_of_the_list_are_those_of_the_export_and_are_noted(pages: Da
 def test_thousands_come_once_each_in_order_whatever_happens_meanwhile(pages: DashboardWorld) -> None:
     """Pages of one statement each: new payments and moves to another status neither repeat nor lose a line."""
     make_many(
-        pages, 3 * EXPORT_PAGE + 10, statuses=[IntentStatus.SUCCEEDED, IntentStatus.REQUIRES_PAYMENT_METHOD]
+        pages,
+        3 * EXPORT_PAGE_SIZE + 10,
+        statuses=[IntentStatus.SUCCEEDED, IntentStatus.REQUIRES_PAYMENT_METHOD],
     )
     expected = [str(row[0]) for row in pages.rows("select uuid from payment_intents order by uuid desc")]
     person = pages.person(Role.VIEWER)
@@ -163,11 +164,11 @@ def test_pages_are_read_only_as_they_are_needed() -> None:
     """Memory holds one page, however many there are."""
     asked: list[UUID | None] = []
 
-    def page_before(before: UUID | None) -> Page:
+    def page_before(before: UUID | None) -> PaymentPage:
         asked.append(before)
-        return Page([payment()], uuid4() if len(asked) < 5 else None)
+        return PaymentPage([payment()], uuid4() if len(asked) < 5 else None)
 
-    lines = sheet.spreadsheet(page_before)
+    lines = sheet.stream_csv(page_before)
     assert len(asked) == 1
     next(lines)
     next(lines)
@@ -177,20 +178,20 @@ def test_pages_are_read_only_as_they_are_needed() -> None:
 
 
 def test_an_export_that_fails_says_so_and_raises() -> None:
-    pages = iter([Page([payment()], uuid4())])
+    pages = iter([PaymentPage([payment()], uuid4())])
 
-    def page_before(_before: UUID | None) -> Page:
+    def page_before(_before: UUID | None) -> PaymentPage:
         try:
             return next(pages)
         except StopIteration:
             raise ConnectionError from None
 
-    lines = sheet.spreadsheet(page_before)
+    lines = sheet.stream_csv(page_before)
     written: list[bytes] = []
     with pytest.raises(ConnectionError):
         written.extend(lines)
     assert sheet.INCOMPLETE.encode() in written[-1]
-    for line in sheet.spreadsheet(lambda _: Page([], None)):
+    for line in sheet.stream_csv(lambda _: PaymentPage([], None)):
         assert sheet.INCOMPLETE.encode() not in line
 
 
@@ -323,16 +324,16 @@ def test_exports_leave_threads_for_pages(world: DashboardWorld, process: Service
 
 
 def test_no_merchant_takes_the_places_of_others() -> None:
-    places = Places(2)
+    slots = ExportSlots(2)
     first, second, third = uuid4(), uuid4(), uuid4()
-    assert (places.take(first), places.take(first), places.take(second), places.take(third)) == (
+    assert (slots.acquire(first), slots.acquire(first), slots.acquire(second), slots.acquire(third)) == (
         True,
         False,
         True,
         False,
     )
-    places.give_back(first)
-    assert places.take(third)
+    slots.release(first)
+    assert slots.acquire(third)
 
 
 def test_looking_whether_there_is_an_export_is_none(pages: DashboardWorld) -> None:

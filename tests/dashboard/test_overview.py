@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.dashboard.days import begin_of, day_of
-from services.dashboard.overview import counting
+from services.dashboard.days import local_day, start_of_day
+from services.dashboard.overview import queries
 from shared.domain.accounts.roles import Role
 from shared.domain.applications.registry import set_webhook_url
 from shared.domain.deliveries.pause import pause_webhooks
@@ -50,7 +50,7 @@ def test_a_new_application_shows_everybody_the_first_steps(pages: DashboardWorld
 
 def test_money_and_payments_of_the_last_fourteen_days(pages: DashboardWorld) -> None:
     """By the day of creation in Libya; whatever is older or another's does not count."""
-    first = begin_of(day_of(datetime.now(UTC)) - timedelta(days=13))
+    first = start_of_day(local_day(datetime.now(UTC)) - timedelta(days=13))
     make_intent(pages, "a", IntentStatus.SUCCEEDED, amount=10_000, at=first + timedelta(seconds=2))
     make_intent(pages, "b", IntentStatus.SUCCEEDED, amount=2_500)
     make_intent(pages, "c", IntentStatus.CANCELED, amount=7_000)
@@ -162,8 +162,8 @@ def test_days_are_those_of_the_database_clock(pages: DashboardWorld, clock: Cloc
 def test_what_is_not_counted_any_more_is_told(pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     make_many(pages, 50, statuses=[IntentStatus.SUCCEEDED])
     for name in ("PAYMENTS_SQL", "DELIVERIES_SQL"):
-        monkeypatch.setattr(counting, name, getattr(counting, name).replace("limit 100001", "limit 21"))
-    monkeypatch.setattr(counting, "MOST_A_DAY", 20)
+        monkeypatch.setattr(queries, name, getattr(queries, name).replace("limit 100001", "limit 21"))
+    monkeypatch.setattr(queries, "MAX_PER_DAY", 20)
     person = overview(pages)
     assert int(figures(person)["Payments paid"]) <= 40
     assert "more than is counted" in person.text

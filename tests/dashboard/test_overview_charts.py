@@ -3,8 +3,8 @@
 import pytest
 
 from services.dashboard.overview.charts import WIDTH, bar_chart, squares, top_line
-from services.dashboard.overview.keeping import KeptBriefly
-from services.dashboard.overview.times import times_of
+from services.dashboard.overview.health import summarize_times
+from services.dashboard.overview.ttl_cache import TtlCache
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def test_squares_fill_rows() -> None:
 
 
 def test_times_in_a_few_numbers() -> None:
-    assert times_of([]) is None
-    times = times_of([1_000, 1_001, 10_000, 60_001, 3_600_001] + [100] * 95)
+    assert summarize_times([]) is None
+    times = summarize_times([1_000, 1_001, 10_000, 60_001, 3_600_001] + [100] * 95)
     assert times is not None
     assert (times.count, times.median_ms, times.percentile_95_ms) == (100, 100, 100)
     assert times.bins == [96, 2, 0, 1, 0, 1]
-    odd = times_of([3, 1, 2])
+    odd = summarize_times([3, 1, 2])
     assert odd is not None
     assert (odd.median_ms, odd.percentile_95_ms) == (2, 3)
 
@@ -79,7 +79,7 @@ class Stopwatch:
 
 def test_figures_are_kept_twenty_times_as_long_as_they_took() -> None:
     clock, asked = Stopwatch(), []
-    kept: KeptBriefly[int] = KeptBriefly(clock)
+    kept: TtlCache[int] = TtlCache(clock)
 
     def find_out() -> int:
         clock.now += 0.5
@@ -95,7 +95,7 @@ def test_figures_are_kept_twenty_times_as_long_as_they_took() -> None:
 
 
 def test_what_could_not_be_found_out_is_asked_again() -> None:
-    kept: KeptBriefly[int] = KeptBriefly()
+    kept: TtlCache[int] = TtlCache()
 
     def fail() -> int:
         raise ConnectionError

@@ -9,9 +9,8 @@ from uuid import uuid4
 import pytest
 from psycopg import Cursor
 
-from services.dashboard.days import begin_of, day_of, floor_of
-from services.dashboard.overview.counting import PAYMENTS_SQL
-from services.dashboard.overview.endpoint import NEWEST_TRIED_SQL, SUCCEEDED, TIMES_SQL, TRIED
+from services.dashboard.days import first_uuid_at, local_day, start_of_day
+from services.dashboard.overview.queries import NEWEST_TRIED_SQL, PAYMENTS_SQL, SUCCEEDED, TIMES_SQL, TRIED
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
@@ -50,8 +49,8 @@ def cost_of_newest(cursor: Cursor[Any], world: DashboardWorld) -> dict[str, int]
     for name, statement, facets in (("tried", NEWEST_TRIED_SQL, TRIED), ("times", TIMES_SQL, SUCCEEDED)):
         values = {
             "application": world.application.id,
-            "lowest": floor_of(now - SPAN),
-            "behind": floor_of(now),
+            "lowest": first_uuid_at(now - SPAN),
+            "behind": first_uuid_at(now),
             "facets": facets,
         }
         plan = explain(cursor, statement.encode(), values)
@@ -84,12 +83,12 @@ def test_payments_are_counted_without_looking_at_them(patient: DashboardWorld) -
     """All is in the index, the amount too; and of each day and status no more is read than is shown."""
     fill(patient, 20_000)
     analyze(patient)
-    days = [day_of(datetime.now(UTC)) - timedelta(days=back) for back in range(14)]
+    days = [local_day(datetime.now(UTC)) - timedelta(days=back) for back in range(14)]
     values = {
         "application": patient.application.id,
         "statuses": list(IntentStatus),
-        "begins": [begin_of(day) for day in days],
-        "ends": [begin_of(day + timedelta(days=1)) for day in days],
+        "begins": [start_of_day(day) for day in days],
+        "ends": [start_of_day(day + timedelta(days=1)) for day in days],
     }
     with patient.database.cursor() as cursor:
         plan = explain(cursor, PAYMENTS_SQL.encode(), values)

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from services.dashboard.overview.health import TriedDelivery, failing, share_delivered
+from services.dashboard.overview.health import TriedDelivery, find_failing, share_delivered
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 URL = "https://shop.example.ly/hooks"
@@ -56,13 +56,13 @@ def newest(outcomes: str) -> list[TriedDelivery]:
 def test_three_of_the_newest_in_a_row_make_a_failing_endpoint(
     outcomes: str, count: int | None, is_all: bool | None
 ) -> None:
-    found = failing(newest(outcomes), URL)
+    found = find_failing(newest(outcomes), URL)
     assert (found and found.count) == count
     assert (found and found.is_all) == is_all
 
 
 def test_it_has_been_failing_since_the_first_of_the_row() -> None:
-    found = failing(newest("----++"), URL)
+    found = find_failing(newest("----++"), URL)
     assert found is not None
     assert found.since == NOW - timedelta(minutes=3)
 
@@ -74,7 +74,7 @@ def test_the_last_answer_is_that_of_the_last_try() -> None:
         **{name: getattr(deliveries[2], name) for name in TriedDelivery.__slots__}
         | {"tried_at": NOW + timedelta(minutes=1), "status_code": 418}
     )
-    found = failing([*deliveries[:2], retried], URL)
+    found = find_failing([*deliveries[:2], retried], URL)
     assert found is not None
     assert found.last.status_code == 418
 

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Cursor
 
-from services.dashboard.days import day_of
-from services.dashboard.payments.filters import Filters
-from services.dashboard.payments.listing import PAGE, page_statement
+from services.dashboard.days import local_day
+from services.dashboard.payments.forms import PaymentFilters
+from services.dashboard.payments.queries import PAGE_SIZE, page_statement
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
@@ -40,28 +40,28 @@ def unattended(settings: Settings) -> Iterator[DashboardWorld]:
     database.close()
 
 
-def filters_of(world: DashboardWorld) -> dict[str, Filters]:
+def filters_of(world: DashboardWorld) -> dict[str, PaymentFilters]:
     """Each kind of filter, with enough that fits for a whole page, or nothing at all."""
-    today = day_of(datetime.now(UTC))
+    today = local_day(datetime.now(UTC))
     middle = world.rows(
         "select uuid, reference, merchant_reference from payment_intents order by uuid offset %s limit 1",
         FEW // 2,
     )[0]
     return {
-        "all": Filters(),
-        **{status: Filters(status=status) for status in IntentStatus},
-        "duplicates": Filters(duplicates=True),
-        "duplicates that are paid": Filters(duplicates=True, status=IntentStatus.SUCCEEDED),
-        "a few days": Filters(since=today - timedelta(days=8), until=today - timedelta(days=4)),
-        "since": Filters(since=today - timedelta(days=10), status=IntentStatus.SUCCEEDED),
-        "uuid": Filters(search=str(middle[0])),
-        "reference": Filters(search=middle[1].upper()),
-        "merchant's reference": Filters(search=middle[2]),
-        "nothing": Filters(search="no such thing"),
+        "all": PaymentFilters(),
+        **{status: PaymentFilters(status=status) for status in IntentStatus},
+        "duplicates": PaymentFilters(duplicates=True),
+        "duplicates that are paid": PaymentFilters(duplicates=True, status=IntentStatus.SUCCEEDED),
+        "a few days": PaymentFilters(since=today - timedelta(days=8), until=today - timedelta(days=4)),
+        "since": PaymentFilters(since=today - timedelta(days=10), status=IntentStatus.SUCCEEDED),
+        "uuid": PaymentFilters(search=str(middle[0])),
+        "reference": PaymentFilters(search=middle[1].upper()),
+        "merchant's reference": PaymentFilters(search=middle[2]),
+        "nothing": PaymentFilters(search="no such thing"),
     }
 
 
-def costs(cursor: Cursor[Any], application: UUID, filters: dict[str, Filters]) -> dict[str, int]:
+def costs(cursor: Cursor[Any], application: UUID, filters: dict[str, PaymentFilters]) -> dict[str, int]:
     """Pages of PostgreSQL's that are read for the first page of each filter, and one in the middle."""
     middle = cursor.execute(
         "select uuid from payment_intents where application_id = %s order by uuid desc offset 400 limit 1",
@@ -71,7 +71,7 @@ def costs(cursor: Cursor[Any], application: UUID, filters: dict[str, Filters]) -
     found = {}
     for name, each in filters.items():
         for where, before in (("top", None), ("middle", middle[0])):
-            plan = explain(cursor, *page_statement(application, each, before, PAGE))
+            plan = explain(cursor, *page_statement(application, each, before, PAGE_SIZE))
             assert not [
                 node for node in plan_nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")
             ]

@@ -5,8 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from services.dashboard.payments.looking import Attempt, Event, Facts, PaymentInFull
-from services.dashboard.payments.timeline import Kind, timeline_of
+from services.dashboard.payments.queries import PaymentAttempt, PaymentDetails, PaymentEvent, PaymentHistory
+from services.dashboard.payments.timeline import EntryKind, build_timeline
 
 START = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
@@ -15,17 +15,17 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, float]]) -> PaymentInFull:
-    facts = Facts(
+def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, float]]) -> PaymentHistory:
+    facts = PaymentDetails(
         uuid4(), "order 1", "abc", 1000, "LYD", "succeeded", None, None, None, None, at(9), at(0), at(0)
     )
-    return PaymentInFull(
+    return PaymentHistory(
         facts,
         [
-            Attempt(uuid4(), "card", "sandbox", state, None, None, at(began), at(changed))
+            PaymentAttempt(uuid4(), "card", "sandbox", state, None, None, at(began), at(changed))
             for state, began, changed in attempts
         ],
-        [Event(seq, f"payment_intent.{kind}", at(when)) for seq, (kind, when) in enumerate(events, 1)],
+        [PaymentEvent(seq, f"payment_intent.{kind}", at(when)) for seq, (kind, when) in enumerate(events, 1)],
         [],
     )
 
@@ -34,39 +34,61 @@ def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, fl
     ("events", "attempts", "expected"),
     [
         # Nobody came.
-        ([("created", 0)], [], [Kind.CREATED]),
+        ([("created", 0)], [], [EntryKind.CREATED]),
         # The intent's own change is written a little before the attempt's; told is the cause first.
         (
             [("created", 0), ("processing", 5.001), ("succeeded", 6.0)],
             [("paid", 5, 6.003)],
-            [Kind.CREATED, Kind.ATTEMPT_BEGAN, Kind.PROCESSING, Kind.ATTEMPT_PAID, Kind.PAID],
+            [
+                EntryKind.CREATED,
+                EntryKind.ATTEMPT_BEGAN,
+                EntryKind.PROCESSING,
+                EntryKind.ATTEMPT_PAID,
+                EntryKind.PAID,
+            ],
         ),
         (
             [("created", 0), ("processing", 5.001), ("requires_payment_method", 6.0)],
             [("declined", 5, 6.003)],
-            [Kind.CREATED, Kind.ATTEMPT_BEGAN, Kind.PROCESSING, Kind.ATTEMPT_DECLINED, Kind.OPEN_AGAIN],
+            [
+                EntryKind.CREATED,
+                EntryKind.ATTEMPT_BEGAN,
+                EntryKind.PROCESSING,
+                EntryKind.ATTEMPT_DECLINED,
+                EntryKind.OPEN_AGAIN,
+            ],
         ),
         # Money after the end counts, and is called late; money before it is not.
         (
             [("created", 0), ("canceled", 10), ("succeeded", 20)],
             [("paid", 5, 20.001)],
-            [Kind.CREATED, Kind.ATTEMPT_BEGAN, Kind.EXPIRED, Kind.ATTEMPT_PAID, Kind.PAID_LATE],
+            [
+                EntryKind.CREATED,
+                EntryKind.ATTEMPT_BEGAN,
+                EntryKind.EXPIRED,
+                EntryKind.ATTEMPT_PAID,
+                EntryKind.PAID_LATE,
+            ],
         ),
         # One that the provider charged twice has no beginning of its own.
-        ([("created", 0)], [("duplicate", 7, 7)], [Kind.CREATED, Kind.SECOND_PAYMENT]),
-        ([("created", 0)], [("duplicate", 7, 9)], [Kind.CREATED, Kind.ATTEMPT_BEGAN, Kind.SECOND_PAYMENT]),
+        ([("created", 0)], [("duplicate", 7, 7)], [EntryKind.CREATED, EntryKind.SECOND_PAYMENT]),
+        (
+            [("created", 0)],
+            [("duplicate", 7, 9)],
+            [EntryKind.CREATED, EntryKind.ATTEMPT_BEGAN, EntryKind.SECOND_PAYMENT],
+        ),
         # What is still under way has no end; what was left has.
-        ([("created", 0)], [("awaiting_code", 1, 2)], [Kind.CREATED, Kind.ATTEMPT_BEGAN]),
+        ([("created", 0)], [("awaiting_code", 1, 2)], [EntryKind.CREATED, EntryKind.ATTEMPT_BEGAN]),
         (
             [("created", 0)],
             [("abandoned", 1, 2)],
-            [Kind.CREATED, Kind.ATTEMPT_BEGAN, Kind.ATTEMPT_ABANDONED],
+            [EntryKind.CREATED, EntryKind.ATTEMPT_BEGAN, EntryKind.ATTEMPT_ABANDONED],
         ),
         # An event that this page does not know yet is left out.
-        ([("created", 0), ("refunded", 5)], [], [Kind.CREATED]),
+        ([("created", 0), ("refunded", 5)], [], [EntryKind.CREATED]),
     ],
 )
 def test_moments_stand_in_the_order_of_cause_and_effect(
-    events: list[tuple[str, float]], attempts: list[tuple[str, float, float]], expected: list[Kind]
+    events: list[tuple[str, float]], attempts: list[tuple[str, float, float]], expected: list[EntryKind]
 ) -> None:
-    assert [moment.kind for moment in timeline_of(payment(events, attempts))] == expected
+    assert [moment.kind for moment in build_timeline(payment(events, attempts))] == expected

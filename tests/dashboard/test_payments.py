@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from services.dashboard.days import begin_of, day_of
+from services.dashboard.days import local_day, start_of_day
 from shared.domain.accounts.roles import Role
 from shared.domain.intents.states import IntentStatus
 from tests.constants import UNKNOWN_ID
@@ -79,8 +79,8 @@ def test_pages_follow_each_other_without_a_gap(pages: DashboardWorld) -> None:
 
 def test_filters_choose(pages: DashboardWorld) -> None:
     """Each alone, and together; days are Libyan."""
-    today = day_of(datetime.now(UTC))
-    midnight = begin_of(today)
+    today = local_day(datetime.now(UTC))
+    midnight = start_of_day(today)
     last_of_yesterday = make_intent(
         pages, "a", IntentStatus.CANCELED, at=midnight - timedelta(milliseconds=1500)
     )

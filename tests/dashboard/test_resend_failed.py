@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.dashboard.days import day_of
+from services.dashboard.days import local_day
 from services.scheduler.jobs.bulk_resends import BATCH, BulkResends
 from shared.domain.accounts.roles import Role
 from shared.platform.database.pool import fetch_scalar
@@ -24,7 +24,7 @@ def address_of(pages: DashboardWorld, tail: str = "/resend-failed") -> str:
     return f"/applications/{pages.application.id}/deliveries{tail}"
 
 
-def wish_of(pages: DashboardWorld) -> str:
+def resends_path(pages: DashboardWorld) -> str:
     """Where the confirming form goes."""
     return address_of(pages, "/resends")
 
@@ -32,7 +32,7 @@ def wish_of(pages: DashboardWorld) -> str:
 def begin(pages: DashboardWorld, person: PageClient, query: str = "") -> str:
     """Confirms what the page counted; returns where that leads."""
     person.open(address_of(pages) + query)
-    person.post(wish_of(pages))
+    person.post(resends_path(pages))
     assert person.title == "Resending failed deliveries", person.text
     return person.response.url.removeprefix(pages.url)
 
@@ -40,7 +40,7 @@ def begin(pages: DashboardWorld, person: PageClient, query: str = "") -> str:
 def days_ago(pages: DashboardWorld, days: int) -> str:
     with pages.database.cursor() as cursor:
         now = fetch_scalar(cursor, "select mizan_now()")
-    return str(day_of(now) - days * A_DAY)
+    return str(local_day(now) - days * A_DAY)
 
 
 def progress_on(person: PageClient) -> float:
@@ -94,10 +94,10 @@ def test_it_is_noted_with_count_and_period(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     deliveries.make_many(3, "failed", 500)
-    wish = begin(pages, developer).rpartition("/")[2]
+    bulk_id = begin(pages, developer).rpartition("/")[2]
     ((details,),) = pages.rows("select details from audit_log where action = 'failed_deliveries_resent'")
     assert details == {
-        "resend": wish,
+        "resend": bulk_id,
         "count": 3,
         "from": days_ago(pages, 6),
         "until": days_ago(pages, 0),
@@ -110,12 +110,12 @@ def test_a_double_click_begins_one(
     """And leads both to it, also when it has ended."""
     deliveries.make_many(2, "failed", 500)
     developer.open(address_of(pages))
-    hidden = developer.hidden(wish_of(pages))
+    hidden = developer.hidden(resends_path(pages))
     barrier, led_to = Barrier(4), []
 
     def click() -> None:
         barrier.wait()
-        answer = developer.session.post(f"{pages.url}{wish_of(pages)}", data=hidden, timeout=30)
+        answer = developer.session.post(f"{pages.url}{resends_path(pages)}", data=hidden, timeout=30)
         led_to.append(answer.url)
 
     threads = [Thread(target=click) for _ in range(4)]
@@ -127,7 +127,7 @@ def test_a_double_click_begins_one(
     job = BulkResends(pages.database)
     while job.run_once() == 0:
         clock.advance(timedelta(seconds=1))
-    developer.session.post(f"{pages.url}{wish_of(pages)}", data=hidden, timeout=30)
+    developer.session.post(f"{pages.url}{resends_path(pages)}", data=hidden, timeout=30)
     assert job.run_once() > 0
     assert len(deliveries.in_line()) == 2
     assert pages.audit().count("failed_deliveries_resent") == 1
@@ -136,12 +136,12 @@ def test_a_double_click_begins_one(
 def test_one_at_a_time(pages: DashboardWorld, deliveries: Deliveries, developer: PageClient) -> None:
     deliveries.make("failed", 500)
     developer.open(address_of(pages))
-    stale = developer.hidden(wish_of(pages))
+    stale = developer.hidden(resends_path(pages))
     first = begin(pages, developer)
     developer.open(address_of(pages))
     assert "Resend all of them" not in developer.text
     assert first in developer.response.text
-    answer = developer.session.post(f"{pages.url}{wish_of(pages)}", data=stale, timeout=30)
+    answer = developer.session.post(f"{pages.url}{resends_path(pages)}", data=stale, timeout=30)
     assert answer.url == f"{pages.url}{first}"
     assert "are being resent already" in answer.text
 
@@ -173,7 +173,7 @@ def test_why_it_ended_is_told(pages: DashboardWorld, deliveries: Deliveries, dev
     developer.open(address_of(pages))
     assert "the application has no webhook URL" in developer.text
     assert "Resend all of them" not in developer.text
-    developer.post(wish_of(pages), resend=str(uuid4()))
+    developer.post(resends_path(pages), resend=str(uuid4()))
     assert "the application has no webhook URL" in developer.text
 
 
@@ -209,7 +209,7 @@ def test_days_that_cannot_be_read(
         assert developer.open(address_of(pages) + query).status_code == 200, query
         assert word in developer.text, query
         fields = dict(pair.split("=") for pair in query[1:].split("&"))
-        answer = developer.post(wish_of(pages), resend=str(uuid4()), **fields)
+        answer = developer.post(resends_path(pages), resend=str(uuid4()), **fields)
         assert answer.status_code == 422, query
     assert pages.rows("select from bulk_resends") == []
 
@@ -225,7 +225,7 @@ def test_viewers_may_look_but_not_touch(
     assert viewer.post(f"{progress}/stop").status_code == 403
     assert viewer.open(address_of(pages)).status_code == 403
     viewer.open(progress)
-    assert viewer.post(wish_of(pages), resend=str(uuid4())).status_code == 403
+    assert viewer.post(resends_path(pages), resend=str(uuid4())).status_code == 403
     viewer.close()
 
 

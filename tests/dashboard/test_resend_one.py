@@ -36,10 +36,10 @@ def test_it_is_asked_for_and_noted(
     assert (action, details) == ("delivery_resent", {"delivery": str(delivery)})
 
 
-def test_a_second_click_is_the_same_wish(
+def test_a_second_click_is_the_same_resend(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
-    """Also two at one moment; a page that is opened again is another wish."""
+    """Also two at one moment; a page that is opened again makes another resend."""
     delivery = deliveries.make("failed", 500)
     address = address_of(pages, delivery)
     developer.open(address)
@@ -113,7 +113,7 @@ def test_another_applications_delivery_does_not_exist(
     assert deliveries.in_line() == []
 
 
-def test_a_wish_without_a_name_is_refused(
+def test_a_resend_without_an_id_is_refused(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     address = address_of(pages, deliveries.make("failed", 500))

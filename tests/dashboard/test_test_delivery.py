@@ -129,9 +129,9 @@ def test_while_paused_it_is_refused(pages: DashboardWorld) -> None:
 
 def test_an_id_that_we_did_not_make_is_refused(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
-    for wish in ("", "x", "\x00", "019a8000-0000-7000-8000-000000000000"):
-        send(pages, person, wish=wish)
-        assert "open for too long" in person.text, wish
+    for form_token in ("", "x", "\x00", "019a8000-0000-7000-8000-000000000000"):
+        send(pages, person, form_token=form_token)
+        assert "open for too long" in person.text, form_token
     assert count(pages) == (0, 0)
 
 
@@ -139,8 +139,8 @@ def test_another_applications_form_sends_nothing(pages: DashboardWorld) -> None:
     other = pages.make_merchant("Misrata Books")
     them = pages.person(Role.OWNER, other)
     them.open(f"/applications/{other.application.id}/webhook")
-    wish = them.hidden(f"/applications/{other.application.id}/webhook/test")["wish"]
-    assert send(pages, pages.person(Role.OWNER), wish=wish).status_code == 404
+    form_token = them.hidden(f"/applications/{other.application.id}/webhook/test")["form_token"]
+    assert send(pages, pages.person(Role.OWNER), form_token=form_token).status_code == 404
     assert count(pages) == (0, 0)
 
 
@@ -148,7 +148,7 @@ def test_an_old_form_sends_nothing(pages: DashboardWorld, monkeypatch: pytest.Mo
     """Its id would tell of another hour."""
     person = pages.person(Role.OWNER)
     person.open(page_of(pages))
-    monkeypatch.setattr("services.dashboard.applications.wishes._GOOD_FOR_S", -1)
+    monkeypatch.setattr("services.dashboard.applications.form_tokens._VALID_FOR_S", -1)
     person.post(f"{page_of(pages)}/test")
     assert "open for too long" in person.text
     assert count(pages) == (0, 0)

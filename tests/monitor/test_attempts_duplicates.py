@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from services.dashboard.payments.looking import find_payment
+from services.dashboard.payments.queries import find_payment
 from shared.domain.audit_log import list_entries
 from tests.monitor.needy_payments import NeedyPayments
 from tests.monitor.racing import act_at_once

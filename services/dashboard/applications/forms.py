@@ -5,7 +5,7 @@ from uuid import UUID
 
 from flask import request
 
-from services.dashboard.applications.refusals import words_for
+from services.dashboard.applications.labels import refusal_text
 from shared.domain.applications.errors import NoMethodsError
 from shared.domain.applications.merchants import check_name
 from shared.domain.applications.registry import NewApplication
@@ -14,11 +14,11 @@ from shared.platform.errors import RefusedError
 from shared.platform.outbound_url import WebhookUrl, WebhookUrlError, check_webhook_url
 
 
-def name_in_form() -> str:
+def read_name() -> str:
     return check_name(request.form.get("name", ""), of="application")
 
 
-def methods_in_form() -> frozenset[PaymentMethod]:
+def read_methods() -> frozenset[PaymentMethod]:
     chosen = set(request.form.getlist("methods"))
     methods = frozenset(method for method in PaymentMethod if method.value in chosen)
     if not methods:
@@ -26,7 +26,7 @@ def methods_in_form() -> frozenset[PaymentMethod]:
     return methods
 
 
-def url_in_form(*, allow_private: bool) -> WebhookUrl:
+def read_url(*, allow_private: bool) -> WebhookUrl:
     return check_webhook_url(request.form.get("url", "").strip(), allow_private=allow_private)
 
 
@@ -43,18 +43,18 @@ class ApplicationForm:
     def sent(cls, *, allow_private: bool) -> "ApplicationForm":
         form = cls(request.form.get("name", ""), request.form.get("url", "").strip(), frozenset())
         try:
-            form.name = name_in_form()
+            form.name = read_name()
         except RefusedError as error:
-            form.errors["name"] = words_for(error)
+            form.errors["name"] = refusal_text(error)
         try:
-            form.methods = methods_in_form()
+            form.methods = read_methods()
         except RefusedError as error:
-            form.errors["methods"] = words_for(error)
+            form.errors["methods"] = refusal_text(error)
         try:
             if form.url:
-                url_in_form(allow_private=allow_private)
+                read_url(allow_private=allow_private)
         except WebhookUrlError as error:
-            form.errors["url"] = words_for(error)
+            form.errors["url"] = refusal_text(error)
         return form
 
     def application(self, application_id: UUID, merchant_id: UUID) -> NewApplication:

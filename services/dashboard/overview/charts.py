@@ -4,6 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log10
 
+from services.dashboard.overview import labels
+from services.dashboard.overview.health import DeliveryTimes, TriedDelivery
+from services.dashboard.overview.queries import DeliveryDay, PaymentDay
+
 WIDTH = 364.0
 HEIGHT = 150.0
 _CEILING = 8.0
@@ -109,3 +113,51 @@ def _stack(kinds: Sequence[str], column: Sequence[int], x: float, width: float, 
             height = max(_LEAST, value / top * (_FLOOR - _CEILING))
             foot -= height
             yield Bar(kind, round(x, 1), round(foot, 1), round(width, 1), round(height, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledBarChart:
+    chart: BarChart
+    names: list[str]
+    """Of the columns."""
+    rows: list[list[str]]
+    """The same as a table, for who cannot see the chart."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSquares:
+    places: Squares
+    titles: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ChartBuilder:
+    is_mirrored: bool
+    """Where people read from right to left, time runs so too."""
+
+    def payments(self, days: Sequence[PaymentDay]) -> LabelledBarChart:
+        columns = [(day.paid, day.open, day.expired) for day in days]
+        return self._bars(("paid", "open", "expired"), [labels.day(day.day) for day in days], columns)
+
+    def deliveries(self, days: Sequence[DeliveryDay]) -> LabelledBarChart:
+        columns = [(day.succeeded, day.pending, day.failed) for day in days]
+        return self._bars(("succeeded", "pending", "failed"), [labels.day(day.day) for day in days], columns)
+
+    def times(self, times: DeliveryTimes) -> LabelledBarChart:
+        return self._bars(
+            ("time",), [str(name) for name in labels.TIME_BINS], [(count,) for count in times.bins]
+        )
+
+    def strip(self, tried: Sequence[TriedDelivery]) -> LabelledSquares:
+        places = squares(len(tried), is_mirrored=self.is_mirrored)
+        return LabelledSquares(places, [labels.describe_delivery(delivery) for delivery in tried])
+
+    def _bars(
+        self, kinds: Sequence[str], names: list[str], columns: Sequence[tuple[int, ...]]
+    ) -> LabelledBarChart:
+        chart = bar_chart(kinds, columns, is_mirrored=self.is_mirrored)
+        rows = [
+            [name, *(labels.number(value) for value in column)]
+            for name, column in zip(names, columns, strict=True)
+        ]
+        return LabelledBarChart(chart, names, rows)

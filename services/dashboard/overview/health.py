@@ -1,12 +1,14 @@
 """Judges an application's endpoint by its newest deliveries. Pure."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
+from math import ceil
 from uuid import UUID
 
-IN_A_ROW = 3
+MIN_FAILURES_IN_A_ROW = 3
 """Fewer are a hiccup that the next tries mend."""
 
 
@@ -32,7 +34,7 @@ class TriedDelivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Failing:
+class FailingEndpoint:
     """The endpoint is in trouble."""
 
     count: int
@@ -44,13 +46,13 @@ class Failing:
     """Whose answer is the newest."""
 
 
-def failing(newest: Sequence[TriedDelivery], url: str | None) -> Failing | None:
+def find_failing(newest: Sequence[TriedDelivery], url: str | None) -> FailingEndpoint | None:
     """Only what was sent to the URL of today tells of it: a URL that was corrected has a clean sheet."""
     of_today = [delivery for delivery in newest if delivery.url == url]
     row = list(takewhile(lambda delivery: not delivery.is_delivered, of_today))
-    if len(row) < IN_A_ROW:
+    if len(row) < MIN_FAILURES_IN_A_ROW:
         return None
-    return Failing(
+    return FailingEndpoint(
         count=len(row),
         is_all=len(row) == len(of_today),
         since=row[-1].at,
@@ -62,3 +64,31 @@ def share_delivered(newest: Sequence[TriedDelivery]) -> float | None:
     if not newest:
         return None
     return sum(delivery.is_delivered for delivery in newest) / len(newest)
+
+
+BOUNDS_MS = (1_000, 10_000, 60_000, 600_000, 3_600_000)
+"""Of the histogram's bins: each up to and with its bound, and one beyond the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryTimes:
+    count: int
+    median_ms: float
+    percentile_95_ms: float
+    bins: list[int]
+
+
+def summarize_times(milliseconds: Sequence[float]) -> DeliveryTimes | None:
+    """None where there are none."""
+    if not milliseconds:
+        return None
+    ordered = sorted(milliseconds)
+    bins = [0] * (len(BOUNDS_MS) + 1)
+    for each in ordered:
+        bins[bisect_left(BOUNDS_MS, each)] += 1
+    return DeliveryTimes(len(ordered), _percentile(ordered, 0.5), _percentile(ordered, 0.95), bins)
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    """The smallest that so many are not above."""
+    return ordered[ceil(share * len(ordered)) - 1]

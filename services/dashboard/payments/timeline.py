@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from services.dashboard.payments.looking import Attempt, Delivery, Event, PaymentInFull
+from services.dashboard.payments.queries import PaymentAttempt, PaymentDelivery, PaymentEvent, PaymentHistory
 from shared.domain.attempts.states import AttemptState
 from shared.domain.intents.states import EventType
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """Those of one instant happen in this order."""
 
     CREATED = "created"
@@ -28,68 +28,69 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimelineEntry:
     at: datetime
-    kind: Kind
-    attempt: Attempt | None = None
-    delivery: Delivery | None = None
+    kind: EntryKind
+    attempt: PaymentAttempt | None = None
+    delivery: PaymentDelivery | None = None
 
 
-_OF_EVENT = {
-    EventType.CREATED: Kind.CREATED,
-    EventType.PROCESSING: Kind.PROCESSING,
-    EventType.REQUIRES_PAYMENT_METHOD: Kind.OPEN_AGAIN,
-    EventType.SUCCEEDED: Kind.PAID,
-    EventType.CANCELED: Kind.EXPIRED,
+_KIND_OF_EVENT = {
+    EventType.CREATED: EntryKind.CREATED,
+    EventType.PROCESSING: EntryKind.PROCESSING,
+    EventType.REQUIRES_PAYMENT_METHOD: EntryKind.OPEN_AGAIN,
+    EventType.SUCCEEDED: EntryKind.PAID,
+    EventType.CANCELED: EntryKind.EXPIRED,
 }
-_END = {
-    AttemptState.PAID: Kind.ATTEMPT_PAID,
-    AttemptState.DECLINED: Kind.ATTEMPT_DECLINED,
-    AttemptState.ABANDONED: Kind.ATTEMPT_ABANDONED,
-    AttemptState.DUPLICATE: Kind.SECOND_PAYMENT,
+_KIND_OF_FINAL_STATE = {
+    AttemptState.PAID: EntryKind.ATTEMPT_PAID,
+    AttemptState.DECLINED: EntryKind.ATTEMPT_DECLINED,
+    AttemptState.ABANDONED: EntryKind.ATTEMPT_ABANDONED,
+    AttemptState.DUPLICATE: EntryKind.SECOND_PAYMENT,
 }
-_FOLLOWS = {
-    Kind.ATTEMPT_PAID: EventType.SUCCEEDED,
-    Kind.ATTEMPT_DECLINED: EventType.REQUIRES_PAYMENT_METHOD,
+_RESULTING_EVENT = {
+    EntryKind.ATTEMPT_PAID: EventType.SUCCEEDED,
+    EntryKind.ATTEMPT_DECLINED: EventType.REQUIRES_PAYMENT_METHOD,
 }
 """What the end of an attempt means to its intent. It is written a moment before the end itself."""
-_A_MOMENT = timedelta(seconds=1)
-_ORDER = list(Kind)
+_TOLERANCE = timedelta(seconds=1)
+_ORDER = list(EntryKind)
 
 
-def timeline_of(payment: PaymentInFull) -> list[Moment]:
+def build_timeline(payment: PaymentHistory) -> list[TimelineEntry]:
     moments = [
-        *_of_events(payment.events),
-        *(moment for attempt in payment.attempts for moment in _of_attempt(attempt)),
-        *(Moment(each.created_at, Kind.WEBHOOK, delivery=each) for each in payment.deliveries),
+        *_entries_of_events(payment.events),
+        *(moment for attempt in payment.attempts for moment in _entries_of_attempt(attempt)),
+        *(TimelineEntry(each.created_at, EntryKind.WEBHOOK, delivery=each) for each in payment.deliveries),
     ]
-    return sorted(moments, key=lambda moment: _place(moment, payment.events))
+    return sorted(moments, key=lambda moment: _sort_key(moment, payment.events))
 
 
-def _of_events(events: list[Event]) -> Iterator[Moment]:
+def _entries_of_events(events: list[PaymentEvent]) -> Iterator[TimelineEntry]:
     has_expired = False
     for event in events:
-        kind = _OF_EVENT.get(EventType(event.type)) if event.type in set(EventType) else None
+        kind = _KIND_OF_EVENT.get(EventType(event.type)) if event.type in set(EventType) else None
         if kind is None:
             continue
-        yield Moment(event.at, Kind.PAID_LATE if kind is Kind.PAID and has_expired else kind)
-        has_expired = has_expired or kind is Kind.EXPIRED
+        yield TimelineEntry(event.at, EntryKind.PAID_LATE if kind is EntryKind.PAID and has_expired else kind)
+        has_expired = has_expired or kind is EntryKind.EXPIRED
 
 
-def _of_attempt(attempt: Attempt) -> Iterator[Moment]:
-    end = _END.get(AttemptState(attempt.state))
+def _entries_of_attempt(attempt: PaymentAttempt) -> Iterator[TimelineEntry]:
+    end = _KIND_OF_FINAL_STATE.get(AttemptState(attempt.state))
     # One that the provider charged twice has no beginning of its own.
-    if end is not Kind.SECOND_PAYMENT or attempt.updated_at > attempt.created_at:
-        yield Moment(attempt.created_at, Kind.ATTEMPT_BEGAN, attempt=attempt)
+    if end is not EntryKind.SECOND_PAYMENT or attempt.updated_at > attempt.created_at:
+        yield TimelineEntry(attempt.created_at, EntryKind.ATTEMPT_BEGAN, attempt=attempt)
     if end is not None:
-        yield Moment(attempt.updated_at, end, attempt=attempt)
+        yield TimelineEntry(attempt.updated_at, end, attempt=attempt)
 
 
-def _place(moment: Moment, events: list[Event]) -> tuple[datetime, int]:
+def _sort_key(moment: TimelineEntry, events: list[PaymentEvent]) -> tuple[datetime, int]:
     """The end of an attempt stands before what followed from it."""
     following = [
         event.at
         for event in events
-        if event.type == _FOLLOWS.get(moment.kind) and timedelta() <= moment.at - event.at < _A_MOMENT
+        if event.type == _RESULTING_EVENT.get(moment.kind)
+        and timedelta() <= moment.at - event.at < _TOLERANCE
     ]
     return min([*following, moment.at]), _ORDER.index(moment.kind)

@@ -10,7 +10,7 @@ from shared.domain.accounts.roles import Role
 from shared.platform.errors import RefusedError
 from shared.platform.tokens import hash_token, new_invitation_token
 
-GOOD_FOR_S = 7 * 24 * 3600
+VALID_FOR_S = 7 * 24 * 3600
 _PURPOSE = "invitation"
 
 _ISSUE = """
@@ -19,7 +19,7 @@ values (%s, %s, %s, mizan_now() + make_interval(secs => %s))"""
 _LOCK = "select from members where id = %s for update"
 _VOID = """
 update one_time_codes set used_at = mizan_now() where purpose = %s and subject = %s and used_at is null"""
-_LOOK = """
+_FIND = """
 select m.id, m.email, merchants.name from one_time_codes as c
 join members as m on m.id = c.subject and m.removed_at is null and m.joined_at is null
 join merchants on merchants.id = m.merchant_id
@@ -35,7 +35,7 @@ class AlreadyJoinedError(RefusedError):
         super().__init__("this member has joined already")
 
 
-class InvitationOverError(Exception):
+class InvitationExpiredError(Exception):
     """It was used, or withdrawn, or its time is over, or it never was."""
 
 
@@ -45,7 +45,7 @@ def invite(connection: Connection[Any], merchant_id: UUID, email: str, role: Rol
     return member_id, _issue(connection, member_id)
 
 
-def invite_again(connection: Connection[Any], member: Member) -> str:
+def reissue_invitation(connection: Connection[Any], member: Member) -> str:
     """A new link; the one before is good for nothing any more."""
     if member.joined_at is not None:
         raise AlreadyJoinedError
@@ -54,26 +54,26 @@ def invite_again(connection: Connection[Any], member: Member) -> str:
     return _issue(connection, member.id)
 
 
-def look_at(connection: Connection[Any], token: str) -> tuple[str, str]:
+def find_invitation(connection: Connection[Any], token: str) -> tuple[str, str]:
     """Email address and merchant of who is invited."""
-    row = connection.execute(_LOOK, (hash_token(token), _PURPOSE)).fetchone()
+    row = connection.execute(_FIND, (hash_token(token), _PURPOSE)).fetchone()
     if row is None:
-        raise InvitationOverError
+        raise InvitationExpiredError
     return str(row[1]), str(row[2])
 
 
-def accept(connection: Connection[Any], token: str, password: str) -> tuple[UUID, UUID, str]:
+def redeem_invitation(connection: Connection[Any], token: str, password: str) -> tuple[UUID, UUID, str]:
     """The member, its merchant and its address. Of two who use one link at one moment, one is told that it is over."""
     used = connection.execute(_USE, (hash_token(token), _PURPOSE)).fetchone()
     row = None if used is None else connection.execute(_SUBJECT, (used[0],)).fetchone()
     if used is None or row is None:
-        raise InvitationOverError
+        raise InvitationExpiredError
     if not accept_invitation(connection, used[0], password):
-        raise InvitationOverError
+        raise InvitationExpiredError
     return used[0], row[0], str(row[1])
 
 
 def _issue(connection: Connection[Any], member_id: UUID) -> str:
     token = new_invitation_token()
-    connection.execute(_ISSUE, (hash_token(token), _PURPOSE, member_id, GOOD_FOR_S))
+    connection.execute(_ISSUE, (hash_token(token), _PURPOSE, member_id, VALID_FOR_S))
     return token

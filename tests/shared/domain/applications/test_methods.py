@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from services.dashboard.applications.payment_methods import set_methods
+from services.dashboard.applications.queries import set_methods
 from shared.domain.applications.errors import ApplicationNotFoundError, NoMethodsError
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.database.pool import Database

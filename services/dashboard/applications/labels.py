@@ -1,0 +1,80 @@
+"""Why something cannot be done as asked, in the language of the person who asked."""
+
+from flask_babel import lazy_gettext as _
+
+from shared.console.payment_labels import METHODS
+from shared.domain.applications import merchants
+from shared.domain.applications.credentials import CredentialKind
+from shared.domain.applications.errors import (
+    CredentialExistsError,
+    InvalidNameError,
+    NoMethodsError,
+    WebhookSecretRolledError,
+)
+from shared.domain.applications.provider_accounts import (
+    CredentialsIncompleteError,
+    InvalidCredentialError,
+    ProviderName,
+)
+from shared.domain.deliveries.pause import SendingRefusedError, SendRefusal
+from shared.platform.errors import RefusedError
+from shared.platform.outbound_url import MAX_LENGTH, UrlFault, WebhookUrlError
+
+FORM_EXPIRED = _("This page was open for too long. Nothing was changed. Try again.")
+
+_REFUSALS = {
+    InvalidNameError: _(
+        "Choose a name of 1 to %(most)d characters, without line breaks.", most=merchants.MAX_NAME_LENGTH
+    ),
+    NoMethodsError: _("Choose at least one payment method."),
+    CredentialExistsError: _(
+        "This was issued already and cannot be shown again. Revoke it if you lost it, and issue another."
+    ),
+    CredentialsIncompleteError: _("Fill in all of it."),
+    InvalidCredentialError: _(
+        "This is empty, too long, or has spaces or characters that no such credential has."
+    ),
+    WebhookSecretRolledError: _(
+        "The secret was rolled a moment ago, so it was not rolled again. If nobody kept the new one, roll it now."
+    ),
+}
+_SEND_REFUSALS = {
+    SendRefusal.NO_URL: _("There is no webhook URL to send to. Set one first."),
+    SendRefusal.PAUSED: _("An operator has paused the webhooks of this application. Nothing was sent."),
+}
+
+_URL_FAULTS = {
+    UrlFault.TOO_LONG: _("The URL is too long: %(most)d characters are the most.", most=MAX_LENGTH),
+    UrlFault.STRAY_CHARACTER: _(
+        "The URL has a space or a character that no URL has. Percent-encode it; in a host name, use the xn-- form."
+    ),
+    UrlFault.NOT_ABSOLUTE: _("The URL must begin with https:// and a host name."),
+    UrlFault.USER_INFO: _(
+        "The URL must not carry a user name or password. Put a token into the path if you need one."
+    ),
+    UrlFault.FRAGMENT: _("The URL must not have a fragment: nothing from # on is ever sent."),
+    UrlFault.UNREADABLE_HOST: _("The host or the port of the URL cannot be read."),
+    UrlFault.IMPOSSIBLE_PORT: _("The port of the URL is impossible: ports go from 1 to 65535."),
+    UrlFault.LOCAL_NAME: _("The URL must have a public host name; this one means a local machine."),
+    UrlFault.PRIVATE_ADDRESS: _(
+        "The URL must have a public address; this one is private, local or reserved."
+    ),
+    UrlFault.ODD_SPELLING: _("The address in the URL has an odd spelling. Use a host name instead."),
+}
+
+
+def refusal_text(error: RefusedError | WebhookUrlError) -> str:
+    if isinstance(error, WebhookUrlError):
+        return str(_URL_FAULTS[error.fault])
+    if isinstance(error, SendingRefusedError):
+        return str(_SEND_REFUSALS[error.refusal])
+    return str(_REFUSALS[type(error)])
+
+
+ADAPTERS = {ProviderName.SANDBOX: _("Sandbox"), ProviderName.PLUTU: _("Plutu")}
+CREDENTIAL_KINDS = {CredentialKind.API_KEY: _("API key"), CredentialKind.ACCESS_TOKEN: _("Access token")}
+
+
+def template_labels() -> dict[str, object]:
+    """For the templates of this room."""
+    return {"method_names": METHODS, "adapter_names": ADAPTERS, "kind_names": CREDENTIAL_KINDS}

@@ -1,0 +1,115 @@
+"""How an application's customers can pay: the methods it has enabled."""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import StrEnum, auto
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection, Cursor
+
+from shared.domain.applications.errors import ApplicationNotFoundError, NoMethodsError
+from shared.domain.applications.provider_accounts import (
+    ProviderAccount,
+    ProviderName,
+    current_provider_accounts,
+    plutu_callback_url,
+)
+from shared.domain.applications.registry import Application
+from shared.domain.deliveries.try_results import FACET_SQL, matching_facets
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.settings import Settings
+
+_LOCK_APPLICATION = "select from applications where id = %s for no key update"
+_ENABLED_METHODS = "select method from application_methods where application_id = %s order by method"
+_DISABLE_METHODS = "delete from application_methods where application_id = %s and method <> all(%s)"
+_ENABLE_METHODS = """
+insert into application_methods (application_id, method) select %s, unnest(%s::text[]) on conflict do nothing"""
+
+
+def set_methods(
+    connection: Connection[Any], application_id: UUID, methods: AbstractSet[PaymentMethod]
+) -> list[str] | None:
+    """From now on these and no others. Returns those before, if they were others."""
+    if not methods:
+        raise NoMethodsError
+    if not connection.execute(_LOCK_APPLICATION, (application_id,)).rowcount:
+        raise ApplicationNotFoundError(application_id)
+    before = [row[0] for row in connection.execute(_ENABLED_METHODS, (application_id,))]
+    values = (application_id, sorted(methods))
+    connection.execute(_DISABLE_METHODS, values)
+    connection.execute(_ENABLE_METHODS, values)
+    return before if before != sorted(methods) else None
+
+
+_MAX_COUNTED = 5000
+# Not by status: it is the facet that has an index.
+_COUNT_PREVIOUS_SECRET = f"""
+select count(*) filter (where secret_version < %(version)s), count(*)
+from (select secret_version from webhook_deliveries
+      where application_id = %(application)s
+        and {FACET_SQL} = any(%(pending)s::smallint[])
+      limit %(most)s) as pending"""
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousSecretCount:
+    count: int
+    is_all: bool
+    """False: more are pending than were looked at."""
+
+
+def count_pending_with_previous_secret(
+    cursor: Cursor[Any], application_id: UUID, version: int
+) -> PreviousSecretCount:
+    values = {
+        "application": application_id,
+        "version": version,
+        "pending": matching_facets(status="pending"),
+        "most": _MAX_COUNTED,
+    }
+    row = cursor.execute(_COUNT_PREVIOUS_SECRET, values).fetchone()
+    assert row is not None
+    count, looked_at = row
+    return PreviousSecretCount(count, looked_at < _MAX_COUNTED)
+
+
+class Availability(StrEnum):
+    NOT_ENABLED = auto()
+    NO_ACCOUNT = auto()
+    SANDBOX = auto()
+    REAL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class MethodAvailability:
+    method: PaymentMethod
+    availability: Availability
+    account: ProviderAccount | None
+    callback_url: str | None
+    """What the provider is to be told, if it wants to know."""
+
+
+def list_method_availability(
+    cursor: Cursor[Any], application: Application, settings: Settings
+) -> list[MethodAvailability]:
+    accounts = current_provider_accounts(cursor, application.id)
+    return [
+        _method_availability(application, method, accounts.get(method), settings) for method in PaymentMethod
+    ]
+
+
+def _method_availability(
+    application: Application, method: PaymentMethod, account: ProviderAccount | None, settings: Settings
+) -> MethodAvailability:
+    is_plutu = account is not None and account.provider is ProviderName.PLUTU
+    if method not in application.methods:
+        availability = Availability.NOT_ENABLED
+    elif is_plutu:
+        availability = Availability.REAL
+    else:
+        availability = Availability.NO_ACCOUNT if settings.sandbox is None else Availability.SANDBOX
+    callback_url = (
+        plutu_callback_url(settings.public_urls.checkout, account.id) if account and is_plutu else None
+    )
+    return MethodAvailability(method, availability, account, callback_url)

@@ -1,0 +1,249 @@
+"""Through whom an application's customers pay by one method. What was filled in is never shown again."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Blueprint, abort, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext as _
+
+from services.dashboard.access import current_session, record_action
+from services.dashboard.applications.credential_views import CredentialPages
+from services.dashboard.applications.form_tokens import FormPurpose, FormTokenExpiredError, FormTokens
+from services.dashboard.applications.forms import ApplicationForm, read_methods, read_name
+from services.dashboard.applications.labels import FORM_EXPIRED, refusal_text, template_labels
+from services.dashboard.applications.queries import list_method_availability, set_methods
+from services.dashboard.applications.webhook_views import WebhookPages
+from services.dashboard.dependencies import Dependencies
+from shared.console.guard import add_route
+from shared.console.payment_labels import METHODS
+from shared.domain.accounts.roles import Permission
+from shared.domain.applications.errors import ApplicationExistsError, InvalidNameError, NoMethodsError
+from shared.domain.applications.provider_accounts import (
+    REQUIRED_CREDENTIALS,
+    InvalidCredentialError,
+    ProviderName,
+    current_provider_accounts,
+    set_provider_account,
+)
+from shared.domain.applications.registry import (
+    Application,
+    create_application,
+    list_merchant_applications,
+    rename_application,
+)
+from shared.domain.audit_log import Action, AuditDetails
+from shared.domain.payment_methods import PaymentMethod
+
+_SEE_OTHER = 303
+_HERE = "/applications/<application>"
+_POST = ("POST",)
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderPages:
+    dependencies: Dependencies
+
+    def provider(self, application: Application, method: str) -> ResponseReturnValue:
+        return self._page(application, _parse_method(method))
+
+    def set_provider(self, application: Application, method: str) -> ResponseReturnValue:
+        wanted = _parse_method(method)
+        adapter = self._adapter(request.form.get("adapter", ""))
+        # People copy a credential with what is around it.
+        credentials = {name: request.form.get(name, "").strip() for name in REQUIRED_CREDENTIALS[adapter]}
+        try:
+            with self.dependencies.database.transaction() as connection:
+                set_provider_account(
+                    connection,
+                    self.dependencies.box,
+                    application.id,
+                    wanted,
+                    provider=adapter,
+                    credentials=credentials,
+                )
+                details = {"method": wanted, "adapter": adapter}
+                record_action(connection, Action.PROVIDER_SET, application_id=application.id, details=details)
+        except InvalidCredentialError as error:
+            page = self._page(application, wanted, errors={error.name: refusal_text(error)})
+            return page, _UNPROCESSABLE
+        flash(_("The account was saved. New payments go through it from now on."), "good")
+        return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
+
+    def _adapter(self, text: str) -> ProviderName:
+        if text not in self._usable():
+            abort(_UNPROCESSABLE)
+        return ProviderName(text)
+
+    def _usable(self) -> list[ProviderName]:
+        """The sandbox only where there is one: never in production."""
+        has_sandbox = self.dependencies.settings.sandbox is not None
+        return [adapter for adapter in ProviderName if has_sandbox or adapter is not ProviderName.SANDBOX]
+
+    def _page(self, application: Application, method: PaymentMethod, **more: Any) -> str:
+        with self.dependencies.database.cursor() as cursor:
+            account = current_provider_accounts(cursor, application.id).get(method)
+        values = {"errors": {}, **more}
+        return render_template(
+            "applications/provider.html",
+            application=application,
+            method=method,
+            method_name=METHODS[method],
+            account=account,
+            has_sandbox=ProviderName.SANDBOX in self._usable(),
+            **values,
+        )
+
+
+def _parse_method(text: str) -> PaymentMethod:
+    if text not in set(PaymentMethod):
+        abort(404)
+    return PaymentMethod(text)
+
+
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationPages:
+    dependencies: Dependencies
+
+    def listing(self) -> ResponseReturnValue:
+        with self.dependencies.database.transaction() as connection:
+            applications = list_merchant_applications(connection, current_session().member.merchant_id)
+        return render_template("applications/listing.html", applications=applications)
+
+    def new(self) -> ResponseReturnValue:
+        return self._form(ApplicationForm())
+
+    def create(self) -> ResponseReturnValue:
+        merchant_id = current_session().member.merchant_id
+        form = ApplicationForm.sent(allow_private=self.dependencies.settings.webhooks.allow_private)
+        if form.errors:
+            return self._form(form, request.form.get("form_token")), _UNPROCESSABLE
+        try:
+            application_id = FormTokens(self.dependencies.box).read(
+                request.form.get("form_token", ""), FormPurpose.APPLICATION, merchant_id
+            )
+        except FormTokenExpiredError:
+            flash(str(FORM_EXPIRED), "bad")
+            return self._form(form), _UNPROCESSABLE
+        try:
+            with self.dependencies.database.transaction() as connection:
+                created = create_application(
+                    connection, self.dependencies.box, form.application(application_id, merchant_id)
+                )
+                details: AuditDetails = {
+                    "name": form.name,
+                    "methods": sorted(form.methods),
+                    "url": form.url or None,
+                }
+                record_action(
+                    connection, Action.APPLICATION_CREATED, application_id=created.id, details=details
+                )
+        except ApplicationExistsError:
+            flash(
+                _(
+                    "This application exists already: the form was sent twice. If you did not keep its credentials, "
+                    "issue new ones here, and roll the webhook secret."
+                ),
+                "info",
+            )
+            return redirect(url_for("applications.credentials", application=application_id), _SEE_OTHER)
+        return render_template("applications/created.html", name=form.name, created=created)
+
+    def _form(self, form: ApplicationForm, form_token: str | None = None) -> str:
+        if form_token is None:
+            with self.dependencies.database.cursor() as cursor:
+                form_tokens = FormTokens(self.dependencies.box)
+                form_token = form_tokens.create(
+                    cursor, FormPurpose.APPLICATION, current_session().member.merchant_id
+                )
+        return render_template("applications/new.html", form=form, form_token=form_token)
+
+
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsPages:
+    dependencies: Dependencies
+
+    def settings(self, application: Application) -> ResponseReturnValue:
+        return self._page(application)
+
+    def rename(self, application: Application) -> ResponseReturnValue:
+        try:
+            name = read_name()
+        except InvalidNameError as error:
+            filled_in = request.form.get("name", "")
+            page = self._page(application, name=filled_in, errors={"name": refusal_text(error)})
+            return page, _UNPROCESSABLE
+        with self.dependencies.database.transaction() as connection:
+            before = rename_application(connection, application.id, name)
+            if before is not None:
+                details: AuditDetails = {"name": name, "before": before}
+                record_action(
+                    connection, Action.APPLICATION_RENAMED, application_id=application.id, details=details
+                )
+        flash(_("The name was saved."), "good")
+        return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
+
+    def choose_methods(self, application: Application) -> ResponseReturnValue:
+        try:
+            methods = read_methods()
+        except NoMethodsError as error:
+            return self._page(application, errors={"methods": refusal_text(error)}), _UNPROCESSABLE
+        with self.dependencies.database.transaction() as connection:
+            before = set_methods(connection, application.id, methods)
+            if before is not None:
+                details: AuditDetails = {"methods": sorted(methods), "before": before}
+                record_action(
+                    connection, Action.METHODS_CHANGED, application_id=application.id, details=details
+                )
+        flash(_("The payment methods were saved."), "good")
+        return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
+
+    def _page(self, application: Application, **more: Any) -> str:
+        settings = self.dependencies.settings
+        with self.dependencies.database.cursor() as cursor:
+            methods = list_method_availability(cursor, application, settings)
+        values = {"name": application.name, "errors": {}, **more}
+        return render_template(
+            "applications/settings.html",
+            application=application,
+            methods=methods,
+            has_sandbox=settings.sandbox is not None,
+            **values,
+        )
+
+
+def applications_blueprint(dependencies: Dependencies) -> Blueprint:
+    blueprint = Blueprint("applications", __name__)
+    blueprint.context_processor(template_labels)
+    pages = ApplicationPages(dependencies)
+    add_route(blueprint, "/", pages.listing, Permission.READ)
+    add_route(blueprint, "/applications/new", pages.new, Permission.APPLICATIONS)
+    add_route(blueprint, "/applications/new", pages.create, Permission.APPLICATIONS, _POST)
+    settings = SettingsPages(dependencies)
+    add_route(blueprint, f"{_HERE}/settings", settings.settings, Permission.READ)
+    add_route(blueprint, f"{_HERE}/settings/name", settings.rename, Permission.APPLICATIONS, _POST)
+    add_route(blueprint, f"{_HERE}/settings/methods", settings.choose_methods, Permission.APPLICATIONS, _POST)
+    provider, provider_rule = ProviderPages(dependencies), f"{_HERE}/settings/providers/<method>"
+    add_route(blueprint, provider_rule, provider.provider, Permission.APPLICATIONS)
+    add_route(blueprint, provider_rule, provider.set_provider, Permission.APPLICATIONS, _POST)
+    credentials, credentials_rule = CredentialPages(dependencies), f"{_HERE}/credentials"
+    revoke_rule = f"{credentials_rule}/<uuid:credential>/revoke"
+    add_route(blueprint, credentials_rule, credentials.credentials, Permission.READ)
+    add_route(blueprint, f"{credentials_rule}/<kind>", credentials.issue, Permission.CREDENTIALS, _POST)
+    add_route(blueprint, revoke_rule, credentials.revoke, Permission.CREDENTIALS, _POST)
+    webhook = WebhookPages(dependencies)
+    add_route(blueprint, f"{_HERE}/webhook", webhook.webhook, Permission.READ)
+    add_route(blueprint, f"{_HERE}/webhook/url", webhook.set_url, Permission.WEBHOOK, _POST)
+    add_route(blueprint, f"{_HERE}/webhook/url/remove", webhook.remove_url, Permission.WEBHOOK, _POST)
+    add_route(blueprint, f"{_HERE}/webhook/secret", webhook.roll_secret, Permission.WEBHOOK, _POST)
+    add_route(blueprint, f"{_HERE}/webhook/test", webhook.send_test, Permission.WEBHOOK, _POST)
+    return blueprint

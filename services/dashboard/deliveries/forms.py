@@ -1,0 +1,90 @@
+"""What somebody wants to see of the list: read from the page's address, where anything can stand."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from enum import StrEnum
+from typing import TypeVar
+from uuid import UUID
+
+from flask_babel import gettext as _
+
+from services.dashboard.days import first_uuid_at, parse_day, start_of_day
+from shared.domain.deliveries.try_results import EVENTS, STATUSES, ResponseClass, matching_facets
+from shared.domain.intents.states import EventType
+from shared.platform.uuids import parse_uuid
+
+E = TypeVar("E", bound=StrEnum)
+
+FIRST_ID = UUID(int=0)
+LAST_ID = UUID(int=2**128 - 1)
+_MAX_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFilters:
+    status: str | None = None
+    event: EventType | None = None
+    answered: ResponseClass | None = None
+    first_day: date | None = None
+    last_day: date | None = None
+    sought: UUID | None = None
+    """A delivery's or an intent's."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """As it was typed, to be shown again."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def facets(self) -> list[int] | None:
+        """None: of any facet, also of those that have no number."""
+        if self.status is None and self.event is None and self.answered is None:
+            return None
+        return matching_facets(self.status, self.event, self.answered)
+
+    @property
+    def lowest(self) -> UUID:
+        return FIRST_ID if self.first_day is None else first_uuid_at(start_of_day(self.first_day))
+
+    @property
+    def behind_highest(self) -> UUID:
+        if self.last_day is None:
+            return LAST_ID
+        return first_uuid_at(start_of_day(self.last_day + timedelta(days=1)))
+
+
+def read_delivery_filters(given: Mapping[str, str]) -> DeliveryFilters:
+    """A choice that there is not is left out; days and ids that cannot be read are told of, and find nothing."""
+    names = ("status", "event", "answer", "from", "until", "id")
+    shown = {name: given[name].strip()[:_MAX_SHOWN] for name in names if given.get(name, "").strip()}
+    errors: dict[str, str] = {}
+    first_day, last_day = read_day(shown, "from", errors), read_day(shown, "until", errors)
+    if first_day and last_day and last_day < first_day:
+        errors["until"] = _("The last day is before the first.")
+    sought = parse_uuid(shown["id"]) if "id" in shown else None
+    if "id" in shown and sought is None:
+        errors["id"] = _("Enter the whole id of a payment or of a delivery.")
+    event = _parse_choice(EventType, shown.get("event"))
+    return DeliveryFilters(
+        status=shown.get("status") if shown.get("status") in STATUSES else None,
+        event=event if event in EVENTS else None,
+        answered=_parse_choice(ResponseClass, shown.get("answer")),
+        first_day=first_day,
+        last_day=last_day,
+        sought=sought,
+        given=shown,
+        errors=errors,
+    )
+
+
+def read_day(given: Mapping[str, str], name: str, errors: dict[str, str]) -> date | None:
+    if name not in given:
+        return None
+    try:
+        return parse_day(given[name])
+    except ValueError:
+        errors[name] = _("Enter a day as year-month-day, such as 2026-01-31.")
+        return None
+
+
+def _parse_choice(kind: type[E], text: str | None) -> E | None:
+    return next((one for one in kind if one == text), None)

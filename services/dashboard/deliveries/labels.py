@@ -1,0 +1,38 @@
+"""Labels of the delivery list: the choices of its filters, days, and why nothing can be resent."""
+
+from datetime import datetime
+
+from babel.dates import format_date
+from flask_babel import lazy_gettext as _
+
+from shared.console import delivery_labels
+from shared.console.language import current_language
+from shared.domain.deliveries.pause import SendRefusal
+from shared.domain.deliveries.try_results import ResponseClass
+from shared.platform.web.languages import LIBYA
+
+RESPONSE_CLASSES = {
+    ResponseClass.SUCCESS: _("2xx: taken"),
+    ResponseClass.REDIRECT: _("3xx: redirected"),
+    ResponseClass.CLIENT_ERROR: _("4xx: refused"),
+    ResponseClass.SERVER_ERROR: _("5xx: server error"),
+    ResponseClass.NOTHING: _("No answer"),
+    ResponseClass.NOT_TRIED: _("Not tried yet"),
+}
+EVENT_OPTIONS = [(str(event), text) for event, text in delivery_labels.EVENTS.items()]
+STATUS_OPTIONS = [(status, delivery_labels.STATUSES[status]) for status in ("pending", "succeeded", "failed")]
+RESPONSE_OPTIONS = [(str(answer), text) for answer, text in RESPONSE_CLASSES.items()]
+
+_RESEND_REFUSALS = {
+    SendRefusal.NO_URL: _("Nothing can be resent: the application has no webhook URL. Set one first."),
+    SendRefusal.PAUSED: _("Nothing can be resent: an operator has paused the webhooks of this application."),
+}
+
+
+def day(at: datetime) -> str:
+    """On calendars in Libya."""
+    return format_date(at.astimezone(LIBYA).date(), "d MMM y", locale=current_language())
+
+
+def resend_refusal_text(refusal: SendRefusal) -> str:
+    return str(_RESEND_REFUSALS[refusal])

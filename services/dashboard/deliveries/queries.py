@@ -1,0 +1,210 @@
+"""One delivery, with its tries and the versions of the secret that signed them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection, Cursor
+from psycopg.rows import class_row
+
+from services.dashboard.deliveries.forms import DeliveryFilters
+from shared.domain.deliveries.try_results import FACET_SQL, RESPONSE_BODY_LIMIT
+from shared.platform.database.stable_plans import in_index_order
+from shared.platform.database.pool import Database
+from shared.platform.sanitize import sanitize_text
+from shared.platform.uuids import uuid7_datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    id: UUID
+    intent_uuid: UUID
+    event: str
+    status: str
+    tries: int
+    step: int
+    next_due_at: datetime | None
+    last_status_code: int | None
+    last_failure: str | None
+    url: str
+    secret_version: int
+    is_test: bool
+    is_set_aside: bool
+
+    @property
+    def created_at(self) -> datetime:
+        """When the event happened, by its id."""
+        return uuid7_datetime(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryTry:
+    number: int
+    step: int | None
+    """None: a resend."""
+    at: datetime
+    duration_ms: int
+    url: str
+    status_code: int | None
+    failure: str | None
+    secret_version: int
+    answer: bytes = field(repr=False)
+
+    @property
+    def answer_text(self) -> str:
+        return sanitize_text(self.answer)
+
+    @property
+    def is_cut(self) -> bool:
+        return len(self.answer) >= RESPONSE_BODY_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class SecretVersion:
+    version: int
+    created_at: datetime
+
+
+_DELIVERY = """
+select id, intent_uuid, event, status, tries, step, next_due_at, last_status_code, last_failure, url, secret_version,
+       is_test, set_aside_at is not null as is_set_aside
+from webhook_deliveries where id = %s and application_id = %s"""
+# A resend was signed with what was current when it began: the webhook service reads it just before.
+_TRIES = """
+select t.number, t.step, t.at, t.duration_ms, t.url, t.status_code, t.failure, coalesce(t.response_body, '') as answer,
+       case when t.step is not null then %(frozen)s
+            else coalesce((select max(version) from webhook_secrets
+                           where application_id = %(application)s and created_at <= t.at), %(frozen)s)
+       end as secret_version
+from webhook_tries as t where t.delivery_id = %(delivery)s order by t.number desc limit 100"""
+_SIGNING_VERSIONS = """
+select version, created_at from webhook_secrets
+where application_id = %s and version = any(%s) order by version desc"""
+# What is not met within minutes never is: the URL was removed on the way, or webhooks were paused.
+_PENDING_RESEND = """
+select r.created_at from resend_requests as r
+where r.delivery_id = %(delivery)s and r.created_at > mizan_now() - interval '10 minutes'
+  and not exists (select from webhook_tries as t where t.delivery_id = %(delivery)s and t.resend_id = r.id)
+order by r.created_at desc limit 1"""
+
+
+def find_delivery(connection: Connection[Any], application_id: UUID, delivery_id: UUID) -> Delivery | None:
+    """Of this application: another's do not exist."""
+    with connection.cursor(row_factory=class_row(Delivery)) as cursor:
+        return cursor.execute(_DELIVERY, (delivery_id, application_id)).fetchone()
+
+
+def list_tries(connection: Connection[Any], application_id: UUID, delivery: Delivery) -> list[DeliveryTry]:
+    """The latest first."""
+    values = {"delivery": delivery.id, "application": application_id, "frozen": delivery.secret_version}
+    with connection.cursor(row_factory=class_row(DeliveryTry)) as cursor:
+        return cursor.execute(_TRIES, values).fetchall()
+
+
+def list_secret_versions(
+    connection: Connection[Any], application_id: UUID, versions: Sequence[int]
+) -> list[SecretVersion]:
+    """The latest first."""
+    with connection.cursor(row_factory=class_row(SecretVersion)) as cursor:
+        return cursor.execute(_SIGNING_VERSIONS, (application_id, list(versions))).fetchall()
+
+
+def find_pending_resend(connection: Connection[Any], delivery_id: UUID) -> datetime | None:
+    """When somebody asked for a resend that has not been sent yet."""
+    row = connection.execute(_PENDING_RESEND, {"delivery": delivery_id}).fetchone()
+    return None if row is None else row[0]
+
+
+def newest_deliveries_sql(columns: str, most: int, condition: str = "true") -> str:
+    """Of each facet its newest, of these the newest. Between the ids `lowest` and `behind`.
+
+    Compared and ordered as pairs, which no other index can help with, they are found by the right one whatever the
+    planner believes. The limits are written out for its sake too.
+    """
+    return f"""
+select {columns} from unnest(%(facets)s::smallint[]) as wanted (facet)
+cross join lateral (select * from webhook_deliveries
+                    where application_id = %(application)s and id >= %(lowest)s and id < %(behind)s
+                      and ({FACET_SQL}, id) >= (wanted.facet, %(lowest)s)
+                      and ({FACET_SQL}, id) < (wanted.facet, %(behind)s)
+                    order by {FACET_SQL} desc, id desc limit {most}) as newest
+where {condition} order by id desc limit {most}"""
+
+
+PAGE_SIZE = 50
+_LIMIT = PAGE_SIZE + 1  # tells whether there is another page
+
+_COLUMNS = """
+id, intent_uuid, event, status, tries, next_due_at, last_status_code, last_failure, is_test, set_aside_at is not null"""
+_IN_RANGE = "application_id = %(application)s and id >= %(lowest)s and id < %(behind)s"
+
+ALL_SQL = f"""
+select {_COLUMNS} from webhook_deliveries where {_IN_RANGE} order by id desc limit {_LIMIT}"""
+FILTERED_SQL = newest_deliveries_sql(_COLUMNS, _LIMIT)
+# Few rows have this id or this intent: the rest is judged afterwards, and leads to no other index (`offset 0`).
+SEARCHED_SQL = f"""
+select {_COLUMNS}
+from (select * from webhook_deliveries where id = %(sought)s
+      union all
+      (select * from webhook_deliveries where intent_uuid = %(sought)s and id <> %(sought)s offset 0)) as found
+where {_IN_RANGE} and (%(facets)s::smallint[] is null or {FACET_SQL} = any(%(facets)s::smallint[]))
+order by id desc limit {_LIMIT}"""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverySummary:
+    id: UUID
+    intent_uuid: UUID
+    event: str
+    status: str
+    tries: int
+    next_due_at: datetime | None
+    last_status_code: int | None
+    last_failure: str | None
+    is_test: bool
+    is_set_aside: bool
+
+    @property
+    def created_at(self) -> datetime:
+        """When the event happened, by its id; what the list is ordered by."""
+        return uuid7_datetime(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPage:
+    deliveries: Sequence[DeliverySummary]
+    before: UUID | None
+    """Where the next page begins, if there is one."""
+
+
+def list_deliveries(
+    database: Database, application_id: UUID, filters: DeliveryFilters, before: UUID | None
+) -> DeliveryPage:
+    if filters.errors:
+        return DeliveryPage([], None)
+    statement, values = page_statement(application_id, filters, before)
+    with in_index_order(database) as cursor:
+        return _read_page(cursor.execute(statement.encode(), values))
+
+
+def page_statement(
+    application_id: UUID, filters: DeliveryFilters, before: UUID | None
+) -> tuple[str, dict[str, object]]:
+    behind = filters.behind_highest
+    values: dict[str, object] = {
+        "application": application_id,
+        "lowest": filters.lowest,
+        "behind": behind if before is None else min(before, behind),
+        "facets": filters.facets,
+        "sought": filters.sought,
+    }
+    if filters.sought is not None:
+        return SEARCHED_SQL, values
+    return (ALL_SQL if filters.facets is None else FILTERED_SQL), values
+
+
+def _read_page(cursor: Cursor[Any]) -> DeliveryPage:
+    found = [DeliverySummary(*row) for row in cursor.fetchall()]
+    return DeliveryPage(found[:PAGE_SIZE], found[PAGE_SIZE - 1].id if len(found) > PAGE_SIZE else None)

@@ -1,0 +1,184 @@
+"""Resending all failed deliveries of a period: how many there are, the word that starts it, and how far it is."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from flask import abort, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext as _
+from psycopg import Connection
+
+from services.dashboard.access import record_action
+from services.dashboard.days import local_day, start_of_day
+from services.dashboard.deliveries.forms import read_day
+from services.dashboard.deliveries.labels import day, resend_refusal_text
+from services.dashboard.dependencies import Dependencies
+from shared.console.requests import wants_part
+from shared.domain.applications.registry import Application
+from shared.domain.audit_log import Action, AuditDetails
+from shared.domain.deliveries.bulk_resend import (
+    BulkResend,
+    BulkResendInProgressError,
+    BulkResendNotFoundError,
+    NothingFailedError,
+    count_failed,
+    find_running_bulk_resend,
+    get_bulk_resend,
+    list_latest_bulk_resends,
+    start_bulk_resend,
+    stop_bulk_resend,
+)
+from shared.domain.deliveries.pause import SendingRefusedError, find_send_refusal
+from shared.platform.database.pool import fetch_scalar
+from shared.platform.uuids import parse_uuid, uuid7_datetime
+
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+_DEFAULT_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Whole days in Libya, the last one included."""
+
+    first_day: date
+    last_day: date
+
+    @property
+    def since(self) -> datetime:
+        return start_of_day(self.first_day)
+
+    @property
+    def until(self) -> datetime:
+        return start_of_day(self.last_day + timedelta(days=1))
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResendPages:
+    dependencies: Dependencies
+
+    def choose_failed(self, application: Application) -> ResponseReturnValue:
+        with self.dependencies.database.transaction() as connection:
+            return self._form(connection, application)
+
+    def resend_failed(self, application: Application) -> ResponseReturnValue:
+        """What the form hides names the wish: a second click leads to what the first one began."""
+        bulk_id = parse_uuid(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
+        errors: dict[str, str] = {}
+        try:
+            with self.dependencies.database.transaction() as connection:
+                period = _period(_today(connection), errors)
+                if period is None:
+                    return self._form(connection, application), _UNPROCESSABLE
+                begun, is_new = start_bulk_resend(
+                    connection, application.id, bulk_id, period.since, period.until
+                )
+                if is_new:
+                    _record_start(connection, application, period, begun)
+        except BulkResendInProgressError as error:
+            flash(
+                _("Failed deliveries are being resent already. Wait until that has ended, or stop it."), "bad"
+            )
+            bulk_id = error.running_id
+        except NothingFailedError:
+            flash(_("No delivery of this period has failed."), "info")
+            return redirect(url_for(".choose_failed", application=application.id), _SEE_OTHER)
+        except SendingRefusedError as error:
+            flash(resend_refusal_text(error.refusal), "bad")
+            return redirect(url_for(".choose_failed", application=application.id), _SEE_OTHER)
+        except BulkResendNotFoundError:
+            abort(404)
+        return redirect(url_for(".progress", application=application.id, resend=bulk_id), _SEE_OTHER)
+
+    def progress(self, application: Application, resend: UUID) -> ResponseReturnValue:
+        with self.dependencies.database.transaction() as connection:
+            bulk = _get_or_404(connection, application, resend)
+        template = "deliveries/progress_part.html" if wants_part() else "deliveries/progress.html"
+        return render_template(template, bulk=bulk, share=progress_of(bulk), last_day=_last_day, day=day)
+
+    def stop(self, application: Application, resend: UUID) -> ResponseReturnValue:
+        with self.dependencies.database.transaction() as connection:
+            if stop_bulk_resend(connection, application.id, resend):
+                bulk = _get_or_404(connection, application, resend)
+                details: AuditDetails = {"resend": str(resend), "resent": bulk.resent}
+                record_action(
+                    connection, Action.RESEND_STOPPED, application_id=application.id, details=details
+                )
+                flash(_("Stopped. What was put in line before is still sent."), "good")
+            else:
+                _get_or_404(connection, application, resend)
+                flash(_("It had ended before."), "info")
+        return redirect(url_for(".progress", application=application.id, resend=resend), _SEE_OTHER)
+
+    def _form(self, connection: Connection[Any], application: Application) -> str:
+        today = _today(connection)
+        errors: dict[str, str] = {}
+        period = _period(today, errors)
+        refusal = find_send_refusal(connection, application.id)
+        return render_template(
+            "deliveries/resend_failed.html",
+            given={
+                "from": request.values.get("from", str(today - timedelta(days=_DEFAULT_DAYS - 1)))[:20],
+                "until": request.values.get("until", str(today))[:20],
+            },
+            errors=errors,
+            period=period,
+            found=period and count_failed(connection, application.id, period.since, period.until),
+            under_way=find_running_bulk_resend(connection, application.id),
+            latest=list_latest_bulk_resends(connection, application.id),
+            last_day=_last_day,
+            day=day,
+            refusal=refusal and resend_refusal_text(refusal),
+            resend_id=uuid4(),
+        )
+
+
+def progress_of(bulk: BulkResend) -> float:
+    """How much of it is done, of 1. Where there were too many to count, by how much of the period is behind it."""
+    if bulk.outcome == "done":
+        return 1.0
+    if bulk.is_count_exact:
+        return min(1.0, bulk.resent / bulk.found)
+    whole = (bulk.until - bulk.since).total_seconds()
+    behind = uuid7_datetime(bulk.last_delivery_id) - bulk.since
+    return min(1.0, max(0.0, behind.total_seconds() / whole))
+
+
+def _record_start(
+    connection: Connection[Any], application: Application, period: Period, begun: BulkResend
+) -> None:
+    details: AuditDetails = {
+        "resend": str(begun.id),
+        "count": begun.found if begun.is_count_exact else f">{begun.found}",
+        "from": str(period.first_day),
+        "until": str(period.last_day),
+    }
+    record_action(connection, Action.FAILED_DELIVERIES_RESENT, application_id=application.id, details=details)
+
+
+def _period(today: date, errors: dict[str, str]) -> Period | None:
+    """As the form gives it, or the last days; None where it cannot be read, which is then told in `errors`."""
+    given = {name: request.values[name] for name in ("from", "until") if request.values.get(name)}
+    first_day = read_day(given, "from", errors) or today - timedelta(days=_DEFAULT_DAYS - 1)
+    last_day = read_day(given, "until", errors) or today
+    if not errors and last_day < first_day:
+        errors["until"] = _("The last day is before the first.")
+    return None if errors else Period(first_day, last_day)
+
+
+def _last_day(bulk: BulkResend) -> datetime:
+    """A moment of it."""
+    return bulk.until - timedelta(seconds=1)
+
+
+def _today(connection: Connection[Any]) -> date:
+    return local_day(fetch_scalar(connection, "select mizan_now()"))
+
+
+def _get_or_404(connection: Connection[Any], application: Application, wanted: UUID) -> BulkResend:
+    try:
+        return get_bulk_resend(connection, application.id, wanted)
+    except BulkResendNotFoundError:
+        abort(404)

@@ -1,0 +1,112 @@
+"""The routes of this room: each says whom it is for."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from flask import Blueprint, abort, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext as _
+from psycopg import Connection
+
+from services.dashboard.access import record_action
+from services.dashboard.deliveries import labels
+from services.dashboard.deliveries.forms import read_delivery_filters
+from services.dashboard.deliveries.labels import resend_refusal_text
+from services.dashboard.deliveries.queries import (
+    Delivery,
+    find_delivery,
+    find_pending_resend,
+    list_deliveries,
+    list_tries,
+)
+from services.dashboard.deliveries.resend_views import BulkResendPages
+from services.dashboard.deliveries.sent_request import describe_request
+from services.dashboard.dependencies import Dependencies
+from shared.console.guard import add_route
+from shared.console.requests import wants_part
+from shared.domain.accounts.roles import Permission
+from shared.domain.applications.registry import Application
+from shared.domain.audit_log import Action
+from shared.domain.deliveries.pause import SendingRefusedError, find_send_refusal
+from shared.domain.deliveries.resend import request_resend
+from shared.platform.settings import RETRY_STEPS
+from shared.platform.uuids import parse_uuid
+
+_SEE_OTHER = 303
+_ALL = "/applications/<application>/deliveries"
+_POST = ("POST",)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPages:
+    dependencies: Dependencies
+
+    def listing(self, application: Application) -> ResponseReturnValue:
+        filters = read_delivery_filters(request.args)
+        before = parse_uuid(request.args.get("before", ""))
+        page = list_deliveries(self.dependencies.database, application.id, filters, before)
+        template = "deliveries/list_part.html" if wants_part() else "deliveries/listing.html"
+        return render_template(template, page=page, filters=filters, before=before, labels=labels)
+
+    def show(self, application: Application, delivery: UUID) -> ResponseReturnValue:
+        with self.dependencies.database.transaction() as connection:
+            shown = self._shown(connection, application, delivery)
+            refusal = find_send_refusal(connection, application.id)
+        if wants_part():
+            return render_template("deliveries/delivery_part.html", **shown)
+        return render_template(
+            "deliveries/delivery.html",
+            **shown,
+            refusal=refusal and resend_refusal_text(refusal),
+            resend_id=uuid4(),
+        )
+
+    def resend(self, application: Application, delivery: UUID) -> ResponseReturnValue:
+        """What the form hides names the wish: a second click, or a reload, is the same one."""
+        resend_id = parse_uuid(request.form.get("resend_id", "")) or abort(422)
+        try:
+            with self.dependencies.database.transaction() as connection:
+                _find_or_404(connection, application, delivery)
+                is_new = request_resend(connection, delivery, resend_id)
+                if is_new:
+                    details = {"delivery": str(delivery)}
+                    record_action(
+                        connection, Action.DELIVERY_RESENT, application_id=application.id, details=details
+                    )
+            if is_new:
+                flash(_("The delivery is sent once more. Its try appears here in a moment."), "good")
+            else:
+                flash(_("This resend was asked for already."), "info")
+        except SendingRefusedError as error:
+            flash(resend_refusal_text(error.refusal), "bad")
+        return redirect(url_for(".show", application=application.id, delivery=delivery), _SEE_OTHER)
+
+    def _shown(self, connection: Connection[Any], application: Application, wanted: UUID) -> dict[str, Any]:
+        delivery = _find_or_404(connection, application, wanted)
+        tries = list_tries(connection, application.id, delivery)
+        return {
+            "delivery": delivery,
+            "tries": tries,
+            "sent": describe_request(connection, self.dependencies.box, application.id, delivery, tries),
+            "waiting": find_pending_resend(connection, delivery.id),
+            "steps": RETRY_STEPS + 1,
+        }
+
+
+def _find_or_404(connection: Connection[Any], application: Application, wanted: UUID) -> Delivery:
+    return find_delivery(connection, application.id, wanted) or abort(404)
+
+
+def deliveries_blueprint(dependencies: Dependencies) -> Blueprint:
+    blueprint = Blueprint("deliveries", __name__)
+    pages = DeliveryPages(dependencies)
+    add_route(blueprint, _ALL, pages.listing, Permission.READ)
+    add_route(blueprint, f"{_ALL}/<uuid:delivery>", pages.show, Permission.READ)
+    add_route(blueprint, f"{_ALL}/<uuid:delivery>/resend", pages.resend, Permission.RESEND, _POST)
+    resending = BulkResendPages(dependencies)
+    add_route(blueprint, f"{_ALL}/resend-failed", resending.choose_failed, Permission.RESEND)
+    add_route(blueprint, f"{_ALL}/resends", resending.resend_failed, Permission.RESEND, _POST)
+    add_route(blueprint, f"{_ALL}/resends/<uuid:resend>", resending.progress, Permission.READ)
+    add_route(blueprint, f"{_ALL}/resends/<uuid:resend>/stop", resending.stop, Permission.RESEND, _POST)
+    return blueprint

@@ -1,0 +1,52 @@
+"""What payments, attempts and deliveries are called on the pages; the catalogues have the same in Arabic."""
+
+from flask_babel import lazy_gettext as _
+
+from services.dashboard.payments.forms import MAX_SEARCH, FilterError
+from shared.domain.attempts.states import AttemptState
+
+ATTEMPT_STATES = {
+    AttemptState.AWAITING_CODE: _("Waiting for the customer's code"),
+    AttemptState.AWAITING_REDIRECT: _("The customer is on the provider's page"),
+    AttemptState.SENT: _("Sent to the provider"),
+    AttemptState.UNKNOWN: _("No answer yet; we keep asking the provider"),
+    AttemptState.PAID: _("Paid"),
+    AttemptState.DECLINED: _("Declined"),
+    AttemptState.ABANDONED: _("Left unfinished"),
+    AttemptState.DUPLICATE: _("Second payment"),
+}
+ATTEMPT_TONES = {
+    AttemptState.PAID: "good",
+    AttemptState.DECLINED: "quiet",
+    AttemptState.ABANDONED: "quiet",
+    AttemptState.DUPLICATE: "bad",
+}
+REASONS = {
+    "declined": _("The provider declined it."),
+    "insufficient_funds": _("There was not enough money in the account."),
+    "not_subscribed": _("The phone number is not registered with the wallet."),
+    "wrong_phone": _("The wallet does not know the phone number."),
+    "wrong_phone_or_birth_year": _("The wallet does not know the phone number with this birth year."),
+    "wrong_code": _("The code was wrong."),
+    "code_expired": _("The code was no longer valid."),
+    "too_many_codes": _("There were too many wrong codes."),
+    "wait_before_next_code": _("A code had been sent a moment before."),
+    "amount_not_allowed": _("The provider does not take this amount."),
+    "account_trouble": _("The provider reports trouble with your account there."),
+    "left_by_customer": _("The customer left the provider's page."),
+    "provider_away": _("The provider did not answer."),
+    "charged again": _("The provider charged one attempt twice."),
+}
+OTHER_REASON = _("The provider gave another reason.")
+FILTER_ERRORS = {
+    FilterError.NO_STATUS: _("There is no such status."),
+    FilterError.NO_DAY: _("Enter a day as year-month-day, such as 2026-01-31."),
+    FilterError.DAYS_REVERSED: _("The last day is before the first."),
+    FilterError.TOO_LONG: _("Search for at most %(most)d characters.", most=MAX_SEARCH),
+    FilterError.NO_TEXT: _("This is no text that a reference could have."),
+}
+
+
+def reason_label(reason: str | None) -> object:
+    """Empty where there is none."""
+    return "" if reason is None else REASONS.get(reason, OTHER_REASON)

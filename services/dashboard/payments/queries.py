@@ -1,0 +1,256 @@
+"""An application's payments, newest first, page by page: a page costs the same however many payments there are.
+
+Pages follow each other by uuid (v7, so by time). Limits are written out for the planner's sake: of an unknown one it
+assumes a tenth of the table.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection, Cursor
+from psycopg.rows import class_row
+
+from services.dashboard.payments.forms import PaymentFilters
+from shared.domain.attempts.states import AttemptState
+from shared.domain.intents.states import IntentStatus
+from shared.platform.uuids import parse_uuid
+
+PAGE_SIZE = 50
+_LAST = UUID(int=(1 << 128) - 1)
+
+_IN_RANGE = """{0} < least(%(before)s::uuid, uuid7_floor(%(end)s::timestamptz))
+  and {0} >= coalesce(uuid7_floor(%(begin)s::timestamptz), '00000000-0000-0000-0000-000000000000')"""
+# Of each status the newest, all from one index; then the newest of those.
+_BY_STATUS = f"""
+select newest.uuid from unnest(%(statuses)s::text[]) as wanted (status)
+cross join lateral (
+    select uuid from payment_intents
+    where application_id = %(application)s and status = wanted.status and {_IN_RANGE.format("uuid")}
+    order by uuid desc limit {{most}}
+) as newest
+order by newest.uuid desc limit {{most}}"""
+# Only what is paid can be paid once more.
+_DUPLICATES = f"""
+select distinct intent_uuid as uuid from payment_attempts
+where application_id = %(application)s and state = 'duplicate' and {_IN_RANGE.format("intent_uuid")}
+  and '{IntentStatus.SUCCEEDED}' = any(%(statuses)s::text[])
+order by intent_uuid desc limit {{most}}"""
+_SEARCHED = """
+select uuid from payment_intents where uuid = %(uuid)s
+union
+select uuid from payment_intents where reference = lower(%(text)s)
+union
+select uuid from payment_intents where application_id = %(application)s and merchant_reference = %(text)s
+union
+select uuid from payment_intents where application_id = %(application)s and merchant_reference = %(text_as_given)s"""
+
+# All is looked up one by one, behind fences (offset 0), so that no plan reads all of an application to join it. And the
+# application is asked for once more: whatever finds an intent, nobody sees another's.
+_IS_DUPLICATE = """exists (select from payment_attempts as t where t.application_id = %(application)s
+                     and t.intent_uuid = i.uuid and t.state = 'duplicate' offset 0)"""
+_SELECT = f"""
+with found as materialized ({{found}})
+select i.uuid, i.merchant_reference, i.reference, i.amount, i.currency, i.status, i.description,
+       i.customer_external_id, i.expires_at, i.created_at, i.updated_at,
+       (select t.method from payment_attempts as t where t.intent_uuid = i.uuid and t.state = 'paid') as method,
+       {_IS_DUPLICATE} as is_duplicate
+from found cross join lateral (select * from payment_intents where uuid = found.uuid offset 0) as i
+where i.application_id = %(application)s and i.status = any(%(statuses)s::text[]) and {_IN_RANGE.format("i.uuid")}
+  and (not %(duplicates)s or {_IS_DUPLICATE})
+order by i.uuid desc"""
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    uuid: UUID
+    merchant_reference: str
+    reference: str
+    amount: int
+    currency: str
+    status: str
+    description: str | None
+    customer_external_id: str | None
+    expires_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    method: str | None
+    """Of the attempt that paid it."""
+    is_duplicate: bool
+    """It was paid more than once."""
+
+    @property
+    def paid_at(self) -> datetime | None:
+        """Nothing changes a payment any more once it is paid."""
+        return self.updated_at if self.status == IntentStatus.SUCCEEDED else None
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentPage:
+    payments: list[Payment]
+    older: UUID | None
+    """The page that follows is before this one; None when this is the last."""
+
+
+def list_payments(
+    cursor: Cursor[Any],
+    application_id: UUID,
+    filters: PaymentFilters,
+    before: UUID | None = None,
+    size: int = PAGE_SIZE,
+) -> PaymentPage:
+    statement, values = page_statement(application_id, filters, before, size)
+    found = [Payment(*row) for row in cursor.execute(statement, values)]
+    return PaymentPage(found[:size], found[size - 1].uuid if len(found) > size else None)
+
+
+def page_statement(
+    application_id: UUID, filters: PaymentFilters, before: UUID | None, size: int
+) -> tuple[bytes, dict[str, object]]:
+    """One more than fits on the page, to know whether there is another."""
+    if filters.search:
+        found = _SEARCHED
+    elif filters.duplicates:
+        found = _DUPLICATES
+    else:
+        found = _BY_STATUS
+    text = filters.search.strip()
+    values = {
+        "application": application_id,
+        "statuses": filters.statuses,
+        "before": before or _LAST,
+        "begin": filters.begin,
+        "end": filters.end,
+        "duplicates": filters.duplicates,
+        "uuid": parse_uuid(text),
+        "text": text,
+        "text_as_given": filters.search,
+    }
+    return _SELECT.format(found=found.format(most=int(size) + 1)).encode(), values
+
+
+MAX_ROWS = 200
+"""Of each kind: nobody reads more, and a robot at the checkout must not make a page endless."""
+
+_CLOCK_TOLERANCE_MS = 3_600_000
+"""Events are made after their intent. An hour is more than clocks differ, and spares looking at older months."""
+
+_INTENT = """
+select uuid, merchant_reference, reference, amount, currency, status, description, customer_external_id, return_url,
+       metadata::text as metadata, expires_at, created_at, updated_at
+from payment_intents where uuid = %(intent)s and application_id = %(application)s"""
+_ATTEMPTS = f"""
+select id, method, provider, state, reason, provider_reference, created_at, updated_at, handled_at
+from payment_attempts
+where intent_uuid = %(intent)s order by id desc limit {MAX_ROWS}"""
+_EVENTS = f"""
+select seq, type, at from intent_events
+where intent_uuid = %(intent)s and id >= %(since)s order by seq desc limit {MAX_ROWS}"""
+_DELIVERIES = f"""
+select id, event, status, tries, last_status_code, next_due_at, created_at from webhook_deliveries
+where intent_uuid = %(intent)s and application_id = %(application)s and id >= %(since)s
+order by id desc limit {MAX_ROWS}"""
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentDetails:
+    uuid: UUID
+    merchant_reference: str
+    reference: str
+    amount: int
+    currency: str
+    status: str
+    description: str | None
+    customer_external_id: str | None
+    return_url: str | None
+    metadata: str | None
+    expires_at: datetime
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def readable_metadata(self) -> str:
+        """As it was sent, a line for each name. Empty where there is none."""
+        if self.metadata is None:
+            return ""
+        return json.dumps(json.loads(self.metadata), indent=2, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentAttempt:
+    id: UUID
+    method: str
+    provider: str
+    state: str
+    reason: str | None
+    provider_reference: str | None
+    created_at: datetime
+    updated_at: datetime
+    handled_at: datetime | None = None
+    """Of a second payment: when an operator said that it was seen to."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentEvent:
+    seq: int
+    type: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentDelivery:
+    id: UUID
+    event: str
+    status: str
+    tries: int
+    last_status_code: int | None
+    next_due_at: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentHistory:
+    facts: PaymentDetails
+    attempts: list[PaymentAttempt]
+    """Oldest first, and so are the others."""
+    events: list[PaymentEvent]
+    deliveries: list[PaymentDelivery]
+
+    @property
+    def duplicates(self) -> int:
+        """Second payments that nobody has handled yet."""
+        return sum(
+            attempt.state == AttemptState.DUPLICATE and attempt.handled_at is None
+            for attempt in self.attempts
+        )
+
+    @property
+    def is_open(self) -> bool:
+        return self.facts.status in (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentStatus.PROCESSING)
+
+    @property
+    def is_cut(self) -> bool:
+        """There is more than the page tells."""
+        return any(len(rows) == MAX_ROWS for rows in (self.attempts, self.events, self.deliveries))
+
+
+def find_payment(connection: Connection[Any], application_id: UUID, intent: UUID) -> PaymentHistory | None:
+    values = {"application": application_id, "intent": intent, "since": _earliest_id(intent)}
+    with connection.cursor(row_factory=class_row(PaymentDetails)) as cursor:
+        facts = cursor.execute(_INTENT, values).fetchone()
+    if facts is None:
+        return None
+    with connection.cursor(row_factory=class_row(PaymentAttempt)) as cursor:
+        attempts = cursor.execute(_ATTEMPTS, values).fetchall()
+    with connection.cursor(row_factory=class_row(PaymentEvent)) as cursor:
+        events = cursor.execute(_EVENTS, values).fetchall()
+    with connection.cursor(row_factory=class_row(PaymentDelivery)) as cursor:
+        deliveries = cursor.execute(_DELIVERIES, values).fetchall()
+    return PaymentHistory(facts, attempts[::-1], events[::-1], deliveries[::-1])
+
+
+def _earliest_id(intent: UUID) -> UUID:
+    made_ms = intent.int >> 80
+    return UUID(int=max(0, made_ms - _CLOCK_TOLERANCE_MS) << 80)

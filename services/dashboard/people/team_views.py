@@ -1,0 +1,158 @@
+"""The team: who is in it, in which role; owners invite, change roles and remove."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from flask import abort, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_babel import gettext as _
+from flask_babel import lazy_gettext
+
+from services.dashboard.access import current_session, record_action
+from services.dashboard.dependencies import Dependencies
+from services.dashboard.people.invitation_mail import MailFailedError, send_invitation
+from services.dashboard.people.invitations import AlreadyJoinedError, invite, reissue_invitation
+from shared.domain.accounts.members import (
+    InvalidEmailError,
+    LastOwnerError,
+    MemberExistsError,
+    MemberNotFoundError,
+    change_role,
+    check_email,
+    get_member,
+    list_members,
+    remove_member,
+)
+from shared.domain.accounts.roles import Role
+from shared.domain.audit_log import Action
+from shared.platform.errors import RefusedError
+
+ROLES = {
+    Role.OWNER: lazy_gettext("Owner"),
+    Role.DEVELOPER: lazy_gettext("Developer"),
+    Role.VIEWER: lazy_gettext("Viewer"),
+}
+_REFUSALS: dict[type[RefusedError], str] = {
+    InvalidEmailError: lazy_gettext("This is no email address."),
+    MemberExistsError: lazy_gettext("Somebody with this email address is in your team already."),
+    AlreadyJoinedError: lazy_gettext("This invitation was accepted already."),
+    LastOwnerError: lazy_gettext("Your team would have no owner left. Make somebody else an owner first."),
+}
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, slots=True)
+class TeamPages:
+    dependencies: Dependencies
+
+    def team(self) -> ResponseReturnValue:
+        return self._page()
+
+    def invite(self) -> ResponseReturnValue:
+        """The answer shows the link, once: only its hash is kept."""
+        email = request.form.get("email", "")
+        role = _parse_role(request.form.get("role", ""))
+        try:
+            with self.dependencies.database.transaction() as connection:
+                _member, token = invite(connection, current_session().member.merchant_id, email, role)
+                details = {"email": check_email(email), "role": str(role)}
+                record_action(connection, Action.MEMBER_INVITED, details=details)
+        except RefusedError as refused:
+            return self._page(email=email, role=role, error=_refusal_text(refused)), _UNPROCESSABLE
+        return self._invited(check_email(email), token)
+
+    def invite_again(self, person: UUID) -> ResponseReturnValue:
+        try:
+            with self.dependencies.database.transaction() as connection:
+                invited = get_member(connection, current_session().member.merchant_id, person)
+                token = reissue_invitation(connection, invited)
+                record_action(
+                    connection, Action.MEMBER_INVITED, details={"email": invited.email, "role": invited.role}
+                )
+        except MemberNotFoundError:
+            abort(404)
+        except RefusedError as refused:
+            flash(_refusal_text(refused), "bad")
+            return _redirect_to_team()
+        return self._invited(invited.email, token)
+
+    def change_role(self, person: UUID) -> ResponseReturnValue:
+        role = _parse_role(request.form.get("role", ""))
+        try:
+            with self.dependencies.database.transaction() as connection:
+                changed = get_member(connection, current_session().member.merchant_id, person)
+                if changed.role is not role:
+                    change_role(connection, changed, role)
+                    details = {"email": changed.email, "from": str(changed.role), "to": str(role)}
+                    record_action(connection, Action.ROLE_CHANGED, details=details)
+        except MemberNotFoundError:
+            abort(404)
+        except RefusedError as refused:
+            flash(_refusal_text(refused), "bad")
+        else:
+            flash(_("The role was changed."), "good")
+        return _redirect_to_team()
+
+    def remove(self, person: UUID) -> ResponseReturnValue:
+        try:
+            with self.dependencies.database.transaction() as connection:
+                removed = get_member(connection, current_session().member.merchant_id, person)
+                remove_member(connection, removed)
+                record_action(connection, Action.MEMBER_REMOVED, details={"email": removed.email})
+        except MemberNotFoundError:
+            flash(_("This member was removed before."), "info")
+        except RefusedError as refused:
+            flash(_refusal_text(refused), "bad")
+        else:
+            flash(_("%(email)s was removed, and all their sessions have ended.", email=removed.email), "good")
+        return _redirect_to_team()
+
+    def _invited(self, email: str, token: str) -> str:
+        link = self.dependencies.settings.public_urls.dashboard + url_for("people.invitation", token=token)
+        mail = self.dependencies.settings.dashboard.mail
+        is_mailed = False
+        if mail is not None:
+            try:
+                send_invitation(mail, email, current_session().member.merchant_name, link)
+                is_mailed = True
+            except MailFailedError:
+                flash(_("The invitation could not be mailed. Send the link yourself."), "bad")
+        return self._page(link=link, invited=email, is_mailed=is_mailed)
+
+    def _page(
+        self,
+        *,
+        email: str = "",
+        role: Role = Role.DEVELOPER,
+        error: str | None = None,
+        link: str | None = None,
+        invited: str = "",
+        is_mailed: bool = False,
+    ) -> str:
+        with self.dependencies.database.transaction() as connection:
+            members = list_members(connection, current_session().member.merchant_id)
+        return render_template(
+            "people/team.html",
+            members=members,
+            roles=[(role.value, text) for role, text in ROLES.items()],
+            role_names=ROLES,
+            email=email,
+            role=role,
+            error=error,
+            link=link,
+            invited=invited,
+            is_mailed=is_mailed,
+        )
+
+
+def _parse_role(text: str) -> Role:
+    return next((role for role in Role if role == text), None) or abort(422)
+
+
+def _refusal_text(refused: RefusedError) -> str:
+    return str(_REFUSALS[type(refused)])
+
+
+def _redirect_to_team() -> ResponseReturnValue:
+    return redirect(url_for("people.team"), _SEE_OTHER)

@@ -1,0 +1,227 @@
+"""Signing in and out. Nothing tells whether an email address is known: not the words, not the time, not the waiting."""
+
+import hashlib
+from dataclasses import dataclass
+from time import time
+from typing import Any
+from uuid import UUID
+
+from flask import Blueprint, redirect, render_template, request, session, url_for
+from flask.typing import ResponseReturnValue
+from psycopg import Connection
+from werkzeug.exceptions import Gone
+
+from services.dashboard.access import current_session, record_action
+from services.dashboard.dependencies import Dependencies
+from services.dashboard.people.invitations import InvitationExpiredError, find_invitation, redeem_invitation
+from services.dashboard.people.team_views import TeamPages
+from shared.console.account import AccountPages, password_rule
+from shared.console.audit_log import PAGE_SIZE, render_audit_log
+from shared.console.cookies import (
+    clear_session_token,
+    remember_known_account,
+    set_session_token,
+    throttle_key,
+)
+from shared.console.guard import Access, add_route
+from shared.console.requests import client_address, next_path
+from shared.console.sign_in_form import SubmittedSignIn, read_sign_in_form, show_sign_in_form
+from shared.domain.accounts.members import (
+    Member,
+    find_member,
+    find_members_by_email,
+    lock_unchanged_password,
+    set_password,
+)
+from shared.domain.accounts.passwords import (
+    PasswordNotAllowedError,
+    PasswordVerifier,
+    check_password,
+    needs_rehash,
+)
+from shared.domain.accounts.roles import Permission
+from shared.domain.accounts.sessions import end_session, start_session
+from shared.domain.accounts.throttles import SignInThrottledError
+from shared.domain.applications.registry import list_merchant_applications
+from shared.domain.audit_log import Action, Actor, add_audit_entry, list_entries
+from shared.platform.uuids import parse_uuid
+
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
+_POST = ("POST",)
+_CHOICE = "choice"
+"""In the browser's cookie, which nobody can forge: as whom the person may sign in, having given their password."""
+_CHOICE_GOOD_FOR_S = 300
+
+
+@dataclass(frozen=True, slots=True)
+class SignInPages:
+    dependencies: Dependencies
+
+    def sign_in(self) -> ResponseReturnValue:
+        return show_sign_in_form()
+
+    def check(self) -> ResponseReturnValue:
+        entered = read_sign_in_form()
+        email = entered.email
+        try:
+            tried = self._verifier.verify(
+                throttle_key(email),
+                client_address(),
+                lambda cursor: find_members_by_email(cursor, email),
+                entered.password,
+            )
+        except SignInThrottledError:
+            return entered.show_throttled()
+        if not tried.verified:
+            return entered.show_wrong_password()
+        resets_account = len(tried.verified) == len(tried.candidates)
+        return self._let_in(entered, list(tried.verified), resets_account=resets_account)
+
+    @property
+    def _verifier(self) -> PasswordVerifier:
+        return PasswordVerifier(self.dependencies.database, self.dependencies.throttles)
+
+    def _let_in(
+        self, entered: SubmittedSignIn, verified: list[Member], *, resets_account: bool
+    ) -> ResponseReturnValue:
+        """`resets_account`: nobody else has this address elsewhere, whose account could be guessed at meanwhile."""
+        with self.dependencies.database.transaction() as connection:
+            account = throttle_key(entered.email)
+            self.dependencies.throttles.record_success(
+                connection, account, client_address(), resets_account=resets_account
+            )
+            verified = [member for member in verified if lock_unchanged_password(connection, member)]
+            if not verified:
+                return entered.show_wrong_password()
+            for member in verified:
+                if needs_rehash(member.password_hash or ""):
+                    set_password(connection, member.id, entered.password)
+            if len(verified) == 1:
+                return _sign_in(connection, verified[0])
+        session[_CHOICE] = {
+            "members": {str(member.id): _fingerprint(member) for member in verified},
+            "at": int(time()),
+        }
+        return render_template("people/choose_merchant.html", members=verified, next=next_path())
+
+    def choose(self) -> ResponseReturnValue:
+        """One person, several merchants."""
+        choice = session.pop(_CHOICE, {"members": {}, "at": 0})
+        chosen = request.form.get("member", "")
+        if chosen in choice["members"] and time() - choice["at"] <= _CHOICE_GOOD_FOR_S:
+            with self.dependencies.database.transaction() as connection:
+                member = find_member(connection, UUID(chosen))
+                if member is not None and _fingerprint(member) == choice["members"][chosen]:
+                    return _sign_in(connection, member)
+        return redirect(url_for("people.sign_in"), _SEE_OTHER)
+
+    def sign_out(self) -> ResponseReturnValue:
+        who = current_session()
+        with self.dependencies.database.transaction() as connection:
+            end_session(connection, who.member.id, who.session_hash)
+            record_action(connection, Action.SIGNED_OUT)
+        clear_session_token()
+        return redirect(url_for("people.sign_in"), _SEE_OTHER)
+
+
+def start_member_session(connection: Connection[Any], member_id: UUID, merchant_id: UUID, email: str) -> None:
+    """This browser is signed in as this member from now on."""
+    token = start_session(connection, member_id, client_address(), request.headers.get("User-Agent", ""))
+    add_audit_entry(
+        connection, Actor(email, member_id, client_address()), Action.SIGNED_IN, merchant_id=merchant_id
+    )
+    remember_known_account(email)
+    set_session_token(token)
+
+
+def _sign_in(connection: Connection[Any], member: Member) -> ResponseReturnValue:
+    start_member_session(connection, member.id, member.merchant_id, member.email)
+    return redirect(next_path() or url_for("applications.listing"), _SEE_OTHER)
+
+
+def _fingerprint(member: Member) -> str:
+    """Of the password that was given: a choice is worth nothing once that was changed."""
+    return hashlib.sha256(f"{member.id} {member.password_hash}".encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationPages:
+    dependencies: Dependencies
+
+    def invitation(self, token: str) -> ResponseReturnValue:
+        return self._page(token, None)
+
+    def join(self, token: str) -> ResponseReturnValue:
+        password = request.form.get("password", "")
+        email, _merchant = self._look(token)
+        try:
+            check_password(password, email)
+        except PasswordNotAllowedError:
+            return self._page(token, password_rule()), _UNPROCESSABLE
+        try:
+            with self.dependencies.database.transaction() as connection:
+                member_id, merchant_id, email = redeem_invitation(connection, token, password)
+                actor = Actor(email, member_id, request.remote_addr)
+                add_audit_entry(connection, actor, Action.MEMBER_JOINED, merchant_id=merchant_id)
+                start_member_session(connection, member_id, merchant_id, email)
+        except InvitationExpiredError:
+            raise Gone from None
+        return redirect(url_for("applications.listing"), _SEE_OTHER)
+
+    def _page(self, token: str, error: str | None) -> str:
+        email, merchant = self._look(token)
+        return render_template(
+            "people/invitation.html", token=token, email=email, merchant=merchant, error=error
+        )
+
+    def _look(self, token: str) -> tuple[str, str]:
+        try:
+            with self.dependencies.database.transaction() as connection:
+                return find_invitation(connection, token)
+        except InvitationExpiredError:
+            raise Gone from None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPages:
+    dependencies: Dependencies
+
+    def audit(self) -> ResponseReturnValue:
+        merchant = current_session().member.merchant_id
+        before = parse_uuid(request.args.get("before", ""))
+        with self.dependencies.database.transaction() as connection:
+            entries = list_entries(connection, merchant, before=before, limit=PAGE_SIZE + 1)
+            applications = list_merchant_applications(connection, merchant)
+        names = {application.id: application.name for application in applications}
+        return render_audit_log(entries, names, is_first_page=before is None)
+
+
+def people_blueprint(dependencies: Dependencies) -> Blueprint:
+    blueprint = Blueprint("people", __name__)
+    signing = SignInPages(dependencies)
+    add_route(blueprint, "/sign-in", signing.sign_in, Access.PUBLIC)
+    add_route(blueprint, "/sign-in", signing.check, Access.PUBLIC, _POST)
+    add_route(blueprint, "/sign-in/merchant", signing.choose, Access.PUBLIC, _POST)
+    add_route(blueprint, "/sign-out", signing.sign_out, Permission.READ, _POST)
+    invitation = InvitationPages(dependencies)
+    add_route(blueprint, "/invitations/<token>", invitation.invitation, Access.PUBLIC)
+    add_route(blueprint, "/invitations/<token>", invitation.join, Access.PUBLIC, _POST)
+    account = AccountPages(
+        dependencies.database,
+        dependencies.throttles,
+        lambda: current_session().account,
+        set_password,
+        record_action,
+    )
+    add_route(blueprint, "/account", account.account, Permission.READ)
+    add_route(blueprint, "/account/password", account.change_password, Permission.READ, _POST)
+    add_route(blueprint, "/account/sessions", account.end_session, Permission.READ, _POST)
+    team = TeamPages(dependencies)
+    add_route(blueprint, "/team", team.team, Permission.READ)
+    add_route(blueprint, "/team/invite", team.invite, Permission.TEAM, _POST)
+    add_route(blueprint, "/team/<uuid:person>/invite", team.invite_again, Permission.TEAM, _POST)
+    add_route(blueprint, "/team/<uuid:person>/role", team.change_role, Permission.TEAM, _POST)
+    add_route(blueprint, "/team/<uuid:person>/remove", team.remove, Permission.TEAM, _POST)
+    add_route(blueprint, "/audit", AuditPages(dependencies).audit, Permission.READ)
+    return blueprint
