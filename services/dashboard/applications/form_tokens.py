@@ -13,7 +13,7 @@ from uuid import UUID
 from flask import abort
 from psycopg import Cursor
 
-from shared.platform.encryption import DecryptionError, WrongPurposeError, SecretBox
+from shared.platform.encryption import DecryptionError, SecretBox, WrongPurposeError
 from shared.platform.uuids import uuid7_timestamp
 
 # The ids contain the time at which they were made, and lists and partitions rely on it.

@@ -11,8 +11,8 @@ from psycopg.rows import class_row
 
 from services.dashboard.deliveries.forms import DeliveryFilters
 from shared.domain.deliveries.try_results import FACET_SQL, RESPONSE_BODY_LIMIT
-from shared.platform.database.stable_plans import in_index_order
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import in_index_order
 from shared.platform.sanitize import sanitize_text
 from shared.platform.uuids import uuid7_datetime
 
