@@ -1,4 +1,4 @@
-"""One Kafka broker, which is a controller too: its settings, its storage and its command."""
+"""One Kafka broker, which is also a controller: its Java command, its settings and its storage."""
 
 import hashlib
 import os
@@ -17,14 +17,14 @@ LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
 JVM_OPTIONS = (
     "-Xms128m",
     "-Xmx512m",
-    # Small heap, two cores, quick start: the serial collector and the first compiler tier are the best fit.
+    # The serial collector and the first compiler tier suit a small heap, two cores and a fast start.
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-XX:+ExitOnOutOfMemoryError",
-    # Kafka and its compression libraries do what newer Java versions warn about at every start.
+    # Newer Java versions would warn at every start about what Kafka and its compression libraries do.
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
-    # It warns of the few parts of the class cache that it makes anew.
+    # Java would warn about the few parts of the class cache that it rebuilds.
     "-Xlog:aot*=error",
     "-Djava.awt.headless=true",
     f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
@@ -32,13 +32,13 @@ JVM_OPTIONS = (
 
 
 def class_cache_path(jars: Sequence[Path]) -> Path:
-    """Where this Java keeps the classes of Kafka ready to use; no other Java could use it. See stack/kafka.py."""
+    """Return the path of the cache of Kafka's loaded classes. Only this Java can use it. stack/kafka.py writes it."""
     key = hashlib.sha256(repr((JVM_OPTIONS, [str(jar) for jar in jars])).encode()).hexdigest()
     return JAVA.parent.parent / f"kafka-{key[:16]}.aot"
 
 
 def java_command(jars: Sequence[Path], temporary: Path, main_class: str, *arguments: str) -> list[str]:
-    """`temporary` is where compression libraries unpack themselves; one that is killed leaves them there."""
+    """Return the command of a Kafka program. `temporary` is where compression libraries unpack themselves."""
     class_path = os.pathsep.join(str(jar) for jar in jars)
     cache = class_cache_path(jars)
     return [
@@ -60,7 +60,7 @@ class BrokerPorts:
 
 @dataclass(frozen=True)
 class Broker:
-    """Node `number` of the cluster `cluster_id`; `voters` are the ports of all its nodes, in order."""
+    """Node `number` of the cluster `cluster_id`. `voters` are the ports of all nodes, in order."""
 
     number: int
     directory: Path
@@ -85,7 +85,10 @@ class Broker:
         return self.directory / "tmp"
 
     def prepare(self) -> None:
-        """Format the storage if there is none, whole or not at all, and write the settings."""
+        """Format the storage, completely or not at all, if there is none, and write the settings.
+
+        Raises StackError if the storage cannot be formatted.
+        """
         shutil.rmtree(self._temporary, ignore_errors=True)
         self._temporary.mkdir(parents=True)
         if not self._data.exists():
@@ -117,7 +120,7 @@ class Broker:
         )
         if done.returncode != 0:
             raise StackError(
-                f"Kafka's storage could not be made below {self.directory}:\n{done.stdout.strip()}",
+                f"Kafka's storage could not be created below {self.directory}:\n{done.stdout.strip()}",
                 "If the directory is the problem, name another one with STACK_DIR=/some/directory.",
             )
         settings.unlink()
@@ -154,15 +157,15 @@ class Broker:
             "transaction.state.log.num.partitions": "10",
             "share.coordinator.state.topic.replication.factor": str(copies),
             "share.coordinator.state.topic.min.isr": str(in_sync),
-            # A broker killed outright is let in again once its old session is over; the default is 9 seconds.
+            # A killed broker can rejoin only after its old session has timed out; the default is 9 seconds.
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",
             "group.initial.rebalance.delay.ms": "0",
-            # One thread with 16 MB instead of 128: there is little to compact on a development machine.
+            # 16 MB instead of 128: there is little to compact on a development machine.
             "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
         }
 
 
 def _escape(value: str) -> str:
-    """A value as a properties file wants it: a backslash would start an escape."""
+    """Escape a value for a properties file, where a backslash starts an escape sequence."""
     return value.replace("\\", "\\\\")

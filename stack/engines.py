@@ -1,4 +1,7 @@
-"""A server as a plain child process that a test can kill, freeze and start again."""
+"""PostgreSQL and Kafka as child processes without a supervisor, for tests and benchmarks.
+
+A test can kill, suspend and restart them.
+"""
 
 import signal
 import subprocess
@@ -20,7 +23,7 @@ STOP_SECONDS = 30
 
 
 class ChildProcess:
-    """Runs `command`, with its output in `log`, until it is stopped or the process that made it dies."""
+    """Runs `command` with its output in `log`, until it is stopped or the process that started it dies."""
 
     def __init__(
         self,
@@ -58,7 +61,7 @@ class ChildProcess:
         self._watchdog.watch(self._process.pid)
 
     def stop(self) -> None:
-        """Ask it to end and wait; what does not end in time is killed."""
+        """Request a stop and wait. Kill the process if it does not exit in time."""
         self.request_stop()
         self.wait_stopped()
 
@@ -76,16 +79,16 @@ class ChildProcess:
             self.kill()
 
     def kill(self) -> None:
-        """SIGKILL it and the processes it started, and wait until all are gone."""
+        """Send SIGKILL to the process and its children, and wait until all are gone."""
         if self._process is None:
             return
-        family = process_tree(self.pid)
-        send_signal(signal.SIGKILL, family)
+        tree = process_tree(self.pid)
+        send_signal(signal.SIGKILL, tree)
         self._process.wait()
-        wait_until_gone(family, STOP_SECONDS)
+        wait_until_gone(tree, STOP_SECONDS)
 
     def suspend(self) -> None:
-        """SIGSTOP it: it keeps its connections and answers nothing."""
+        """Send SIGSTOP: the process keeps its connections, but does not respond."""
         send_signal(signal.SIGSTOP, process_tree(self.pid))
 
     def resume(self) -> None:
@@ -93,7 +96,7 @@ class ChildProcess:
 
 
 class EmbeddedPostgres(ChildProcess):
-    """One PostgreSQL server; always on the same port and data."""
+    """One PostgreSQL server. It keeps its port and data across restarts."""
 
     def __init__(self, server: Postgres, *, log: Path, watchdog: Watchdog) -> None:
         super().__init__(server.command(), log=log, watchdog=watchdog, stop_signal=signal.SIGINT)
@@ -117,7 +120,7 @@ class EmbeddedPostgres(ChildProcess):
 
 
 class EmbeddedKafka:
-    """The cluster, whose brokers are numbered from 1; always on the same ports and data."""
+    """A Kafka cluster with brokers numbered from 1. It keeps its ports and data across restarts."""
 
     def __init__(self, cluster: KafkaCluster, *, logs: Path, watchdog: Watchdog) -> None:
         self._cluster = cluster
@@ -134,7 +137,7 @@ class EmbeddedKafka:
         return self._brokers[number]
 
     def start(self, number: int | None = None, *, wait: bool = True) -> None:
-        """Start one broker, or all that do not run, and wait until the whole cluster answers."""
+        """Start one broker, or all that do not run, and wait until the whole cluster responds."""
         for broker in self._chosen(number):
             if not broker.running():
                 broker.start()
@@ -142,7 +145,7 @@ class EmbeddedKafka:
             self.wait_ready()
 
     def stop(self, number: int | None = None) -> None:
-        """All at once: the last brokers of a cluster that lost its majority would wait for it in vain."""
+        """Stop one broker, or all at the same time: the last brokers would wait in vain for a lost majority."""
         for broker in self._chosen(number):
             broker.request_stop()
         for broker in self._chosen(number):
@@ -170,7 +173,7 @@ class EmbeddedKafka:
 
 @dataclass(frozen=True)
 class Engines:
-    """Both engines, running."""
+    """Both engines while they run."""
 
     postgres: EmbeddedPostgres
     kafka: EmbeddedKafka
@@ -186,7 +189,7 @@ class Engines:
 
 @contextmanager
 def embedded_engines(directory: Path, *, brokers: int = 1, durable: bool = False) -> Iterator[Engines]:
-    """Start both below `directory`, and end them afterwards: gracefully when durable, at once when not."""
+    """Start both engines below `directory`. Afterwards stop them if `durable`, else kill them."""
     directory.mkdir(parents=True, exist_ok=True)
     ports = find_free_ports(1 + 2 * brokers)
     server = Postgres(directory / "postgres", ports[0], durable=durable)

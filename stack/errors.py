@@ -1,8 +1,8 @@
-"""What can go wrong with the stack, said in two sentences: what happened, and what to do about it."""
+"""The error that the stack shows to its user."""
 
 
 class StackError(Exception):
-    """A problem a person can do something about. Printed as two lines, without a traceback."""
+    """A problem that the user can fix. It is printed as two lines, problem and remedy, without a traceback."""
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(f"{problem}\n{remedy}")

@@ -1,4 +1,7 @@
-"""The list of Kafka's jars that belong to this checkout: coordinate, SHA-256 and size of each."""
+"""Kafka's jars: the lock file with their checksums, and the per-user cache that they are downloaded to.
+
+`python -m stack.jars` resolves the jars again and writes the lock file.
+"""
 
 import errno
 import hashlib
@@ -20,7 +23,7 @@ HEADER = "# Written by `python -m stack.jars`: group:artifact:version  sha256  s
 
 @dataclass(frozen=True)
 class LockedJar:
-    """One jar, as the repository knows it."""
+    """A jar of the lock file."""
 
     coordinate: str
     sha256: str
@@ -50,7 +53,7 @@ def write_lock(jars: Iterable[LockedJar], path: Path = LOCK_FILE) -> None:
 
 REQUEST_SECONDS = 60
 
-# jgo warns where it cannot compare checksums; ours are compared with the lock file instead.
+# jgo warns if it cannot compare checksums. We compare them with the lock file instead.
 logging.getLogger("jgo").setLevel(logging.ERROR)
 
 
@@ -59,12 +62,12 @@ def _context(directory: Path) -> MavenContext:
 
 
 def fetch_jar(coordinate: str, directory: Path) -> Path:
-    """Download one jar below `directory` and return where it is. Nothing is checked here."""
+    """Download one jar below `directory` and return its path. The content is not checked."""
     return _context(directory).create_dependency(coordinate).artifact.resolve()
 
 
 def resolve_coordinates(root: str, directory: Path) -> list[str]:
-    """The coordinates of `root` and of everything it needs at run time."""
+    """Return the coordinates of `root` and of everything it needs at run time."""
     context = _context(directory)
     inputs, transitive = context.resolver.resolve([context.create_dependency(root)])
     return [
@@ -75,8 +78,8 @@ def resolve_coordinates(root: str, directory: Path) -> list[str]:
 
 
 KAFKA = "org.apache.kafka:kafka_2.13:4.3.1"
-# Kafka 4 logs through slf4j 1.7 and brings log4j-core, but nothing that binds the one to the other. The
-# binding is not resolved together with Kafka: jgo would let log4j's managed versions override Kafka's own.
+# Kafka 4 logs through slf4j 1.7 and includes log4j-core, but nothing that connects the two. This binding is resolved
+# separately from Kafka, because jgo would let log4j's managed versions override Kafka's own.
 LOGGING_BINDING = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
 
 
@@ -112,14 +115,17 @@ def is_intact(path: Path, jar: LockedJar) -> bool:
 
 
 def ensure_jars(cache: Path, *, jars: list[LockedJar] | None = None, fetch: Fetch = fetch_jar) -> list[Path]:
-    """The paths of all locked jars, each present in `cache` and checked against its checksum."""
+    """Return the paths of all locked jars in `cache`. Missing and damaged ones are downloaded and verified.
+
+    Raises StackError if the cache is not writable, a download fails, or a checksum differs.
+    """
     wanted = read_lock() if jars is None else jars
     directory = cache / "jars"
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StackError(
-            f"Kafka's jars cannot be kept in {directory}: {error.strerror}.",
+            f"Kafka's jars cannot be stored in {directory}: {error.strerror}.",
             "Make that directory writable, or name another one with MIZAN_CACHE_DIR=/some/directory.",
         ) from error
     missing = [jar for jar in wanted if not is_intact(directory / jar.file_name, jar)]
@@ -129,8 +135,8 @@ def ensure_jars(cache: Path, *, jars: list[LockedJar] | None = None, fetch: Fetc
 
 
 def _fetch_all(missing: list[LockedJar], directory: Path, fetch: Fetch) -> None:
-    # A private directory on the same file system, so that a jar appears in the cache whole or not at all,
-    # also when two checkouts start for the first time at once.
+    # A private directory on the same file system, so that a jar appears complete or not at all, even if two
+    # checkouts start for the first time at once.
     with (
         tempfile.TemporaryDirectory(prefix=".fetch-", dir=directory) as name,
         show_progress([jar.size for jar in missing]) as downloaded,
@@ -148,10 +154,10 @@ def _fetch_all(missing: list[LockedJar], directory: Path, fetch: Fetch) -> None:
 
 def _fetch_one(jar: LockedJar, private: Path, directory: Path, fetch: Fetch) -> None:
     for last_try in (False, False, True):
-        # A place of its own for each try: jgo takes any file it finds there for the whole jar.
-        place = Path(tempfile.mkdtemp(dir=private))
+        # A new directory for each try: jgo would take a partial file for the whole jar.
+        try_directory = Path(tempfile.mkdtemp(dir=private))
         try:
-            path = fetch(jar.coordinate, place)
+            path = fetch(jar.coordinate, try_directory)
         except (OSError, RuntimeError) as error:
             if last_try:
                 raise _download_error(jar, directory, error) from error
@@ -160,8 +166,8 @@ def _fetch_one(jar: LockedJar, private: Path, directory: Path, fetch: Fetch) -> 
             path.replace(directory / jar.file_name)
             return
     raise StackError(
-        f"{jar.coordinate} was downloaded, but is not the file that stack/kafka_jars.lock names.",
-        "Start again. If it stays so, something between here and the registry alters downloads.",
+        f"{jar.coordinate} was downloaded, but does not match stack/kafka_jars.lock.",
+        "Start again. If it happens again, something between here and the registry changes downloads.",
     )
 
 
@@ -169,11 +175,11 @@ def _download_error(jar: LockedJar, directory: Path, error: Exception) -> StackE
     if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
         return StackError(
             f"{jar.coordinate} could not be written to {directory}: {error.strerror}.",
-            "Kafka needs 45 MB there. Make room, or name another directory with MIZAN_CACHE_DIR=/some/directory.",
+            "Kafka needs 45 MB there. Free some space, or name another directory with MIZAN_CACHE_DIR=/some/directory.",
         )
     return StackError(
         f"{jar.coordinate} could not be downloaded ({type(error).__name__}).",
-        "Only the first start needs the network, to fetch Kafka (45 MB). Check the connection and the "
-        "proxy settings (HTTPS_PROXY) and start again: what was fetched already is kept. Without any "
-        f"network, copy a filled {directory} from another machine.",
+        "Only the first start needs the network, to download Kafka (45 MB). Check the connection and the "
+        "proxy settings (HTTPS_PROXY) and start again: finished downloads are kept. Without a "
+        f"network, copy {directory} from another machine.",
     )

@@ -1,4 +1,4 @@
-"""Makes Java's cache of Kafka's classes, once for each .venv: a broker then starts in half the time."""
+"""The embedded Kafka cluster of one or three brokers, and the class cache that halves their start time."""
 
 import base64
 import fcntl
@@ -24,7 +24,10 @@ START_SECONDS = 120
 
 
 class KafkaCluster:
-    """As many brokers as there are `ports`, below `directory`. Whoever starts their commands owns them."""
+    """One broker for each of `ports`, with data below `directory`. The caller starts their commands and owns them.
+
+    Raises StackError if the directory was created with another number of brokers.
+    """
 
     def __init__(self, directory: Path, ports: Sequence[BrokerPorts], jars: Sequence[Path]) -> None:
         self.directory = directory.resolve()
@@ -46,17 +49,17 @@ class KafkaCluster:
         wait_until(self._answers, name="Kafka", log=log, seconds=START_SECONDS, running=running)
 
     def _answers(self) -> bool:
-        # Each is asked itself: for a while the others still count a broker that has just been killed.
+        # Ask each broker: for a while the others still count a broker that was just killed.
         return all(count_brokers(broker.address) == len(self.brokers) for broker in self.brokers)
 
     def _cluster_id(self, brokers: int) -> str:
-        """The id this directory was made with; storage of another cluster or size must not be mixed in."""
+        """Return the cluster id of this directory. Storage of different clusters or sizes must not be mixed."""
         path = self.directory / "cluster.json"
         if path.exists():
             known = json.loads(path.read_text())
             if known["brokers"] != brokers:
                 raise StackError(
-                    f"{self.directory} was made with BROKERS={known['brokers']}, not {brokers}.",
+                    f"{self.directory} was created with BROKERS={known['brokers']}, not {brokers}.",
                     f"Start with BROKERS={known['brokers']}, or use another STACK_DIR.",
                 )
             return str(known["cluster_id"])
@@ -67,7 +70,7 @@ class KafkaCluster:
 
 
 def count_brokers(bootstrap_servers: str) -> int:
-    """How many brokers answer as one cluster; 0 when none does."""
+    """Return how many brokers the cluster reports; 0 if none responds."""
     settings: dict[str, str | int | float | bool] = {
         "bootstrap.servers": bootstrap_servers,
         "log_level": 0,
@@ -90,7 +93,7 @@ def install_kafka(cache: Path) -> list[Path]:
 
 
 def ensure_class_cache(jars: Sequence[Path]) -> None:
-    """Make the cache if there is none. Kafka also starts without it, so whatever goes wrong is no error."""
+    """Write the class cache if there is none. Kafka also starts without it, so failures are ignored."""
     path = class_cache_path(jars)
     if path.exists():
         return
@@ -98,15 +101,15 @@ def ensure_class_cache(jars: Sequence[Path]) -> None:
         suppress(StackError, OSError, subprocess.TimeoutExpired),
         path.with_suffix(".lock").open("w") as lock,
     ):
-        # Whoever finds it being made goes on without it.
+        # If another process is writing it, continue without it.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        print("Preparing Kafka for quick starts (once)", flush=True)
+        print("Preparing Kafka for fast starts (once)", flush=True)
         _write_class_cache(path, jars)
 
 
 def _write_class_cache(path: Path, jars: Sequence[Path]) -> None:
-    """Start a broker, and stop it: Java then writes down which classes it has loaded."""
-    # Beside its place, so that it appears whole or not at all.
+    """Start and stop a broker. Java writes the classes it has loaded when it exits."""
+    # On the same file system, so that it appears complete or not at all.
     with tempfile.TemporaryDirectory(prefix=".classes-", dir=path.parent) as directory:
         cluster = KafkaCluster(Path(directory, "kafka"), [BrokerPorts(*find_free_ports(2))], jars)
         cluster.prepare()

@@ -1,4 +1,4 @@
-"""An interrupt that reached make alone: GNU make keeps it to itself, and waits for us for ever."""
+"""The process behind `make run`: starts the phases in order, follows the processes, and stops them in reverse order."""
 
 import os
 import signal
@@ -34,7 +34,10 @@ _INTERRUPT = 1 << (signal.SIGINT - 1)
 
 
 class MakeInterrupt:
-    """Make catches SIGINT until it has got one. Only where /proc tells; elsewhere it never happened."""
+    """Detects an interrupt that reached GNU make but not us: make does not pass it on, and waits for us forever.
+
+    make catches SIGINT only until it has received one, which /proc shows. Without /proc nothing is detected.
+    """
 
     def __init__(self) -> None:
         self._parent = os.getppid()
@@ -57,7 +60,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequested(BaseException):
-    """Somebody wants the stack to stop. Not an Exception, so that nobody mistakes it for a failure."""
+    """Raised by the first stop signal. Not an Exception, so that no handler takes it for a failure."""
 
 
 def _request_stop(_number: int, _frame: FrameType | None) -> None:
@@ -66,16 +69,17 @@ def _request_stop(_number: int, _frame: FrameType | None) -> None:
 
 
 def ignore_stop_signals() -> None:
-    """From here on the signals change nothing: stopping is under way."""
+    """Ignore further stop signals while the stack stops."""
     for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def stop_signals() -> Iterator[None]:
-    # Who starts us with nohup wants us to outlive the terminal.
-    wanted = [number for number in STOP_SIGNALS if number != signal.SIGHUP or not _is_ignored(number)]
-    before = {number: signal.signal(number, _request_stop) for number in wanted}
+    """Raise StopRequested in this block at the first Ctrl-C, SIGTERM or SIGHUP. Later ones are ignored."""
+    # With nohup, the stack must survive the terminal.
+    handled = [number for number in STOP_SIGNALS if number != signal.SIGHUP or not _is_ignored(number)]
+    before = {number: signal.signal(number, _request_stop) for number in handled}
     try:
         yield
     finally:
@@ -88,7 +92,7 @@ def _is_ignored(number: signal.Signals) -> bool:
 
 
 MakeDemo = Callable[[Path, Mapping[str, str]], Demo]
-# What `mizan` has to know of the services' environment; it reads it from stack.json.
+# Settings of the services that the command `mizan` reads from stack.json.
 _SETTINGS_FOR_COMMANDS = {
     "MIZAN_SECRET_KEYS_FILE": "secret_keys_file",
     "WEBHOOK_ALLOW_PRIVATE": "webhook_allow_private",
@@ -102,12 +106,12 @@ def run(
     jobs: Sequence[Job] = JOBS,
     make_demo: MakeDemo = ensure_demo,
 ) -> int:
-    """Run a stack until somebody stops it; returns the exit status."""
+    """Run a stack until it is stopped. Return the exit status."""
     console = Console(colour=options.colour)
     try:
         with stop_signals(), lock_directory(options.directory, os.getpid()):
-            wanted = [service for service in services if service.in_production or not options.is_production]
-            Launcher(options, wanted, jobs, no_demo if options.is_production else make_demo, console).run()
+            enabled = [service for service in services if service.in_production or not options.is_production]
+            Launcher(options, enabled, jobs, no_demo if options.is_production else make_demo, console).run()
     except StopRequested:
         return 0
     except StackError as error:
@@ -117,7 +121,7 @@ def run(
 
 
 class Launcher:
-    """One run of the stack in one directory."""
+    """One run of the stack in one state directory."""
 
     def __init__(
         self,
@@ -147,8 +151,8 @@ class Launcher:
             self._start_and_follow()
         except SupervisorGoneError:
             raise StackError(
-                "supervisord, which watches over the processes, has died; everything was stopped.",
-                f"Start again. Its log is {self._logs / 'supervisor.log'}.",
+                "supervisord, which supervises the processes, has died; everything was stopped.",
+                f"Start again. Its log is in {self._logs / 'supervisor.log'}.",
             ) from None
         finally:
             ignore_stop_signals()
@@ -203,19 +207,19 @@ class Launcher:
         environment: Mapping[str, str],
         demo: Demo,
     ) -> None:
-        for_operators = {
+        for_commands = {
             key: environment[name] for name, key in _SETTINGS_FOR_COMMANDS.items() if name in environment
         }
 
         def write_pids(states: Mapping[str, ProcessState]) -> None:
             pids = {name: state.pid for name, state in states.items() if state.pid}
             own = {"supervisor": supervisor.pid, "stack": os.getpid()}
-            self._stack_file.write({**addresses, **for_operators}, {**pids, **own}, demo)
+            self._stack_file.write({**addresses, **for_commands}, {**pids, **own}, demo)
 
         programs = [program for phase in phases for program in phase.programs]
         seconds = time.monotonic() - self._began
         self._console.print(banner(addresses, demo, self._stack_file.path, self._logs, seconds))
-        # Writes the file, for which scripts wait: whoever sees it can count on all before it.
+        # Writes stack.json, which scripts wait for. Everything before it is done by then.
         watch = ProcessFollower(supervisor, programs, self._logs, self._console, write_pids)
         watch.follow(self._make.received)
 
@@ -225,7 +229,7 @@ class Launcher:
             try:
                 self._stop_in_order(self._supervisor)
             except SupervisorGoneError:
-                self._console.warn("supervisord does not answer; stopping its processes one by one")
+                self._console.warn("supervisord does not respond; stopping its processes one by one")
             self._supervisor.shut_down()
         stop_orphans(self._options.directory, self._console.info)
         self._console.info("Everything is stopped")

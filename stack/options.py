@@ -1,4 +1,4 @@
-"""The one room of the stack that reads the environment: a frozen object, or all that is wrong with it."""
+"""Reads the options of the stack from the environment. No other module of the stack reads it."""
 
 import os
 import re
@@ -12,26 +12,26 @@ from environs import validate
 
 from stack.errors import StackError
 
-# They separate things for Kafka, Java or supervisord, and no one way of escaping satisfies all three.
+# Separators for Kafka, Java or supervisord. No way of escaping works for all three.
 UNUSABLE_IN_PATHS = re.compile(r"""[,;:#%"'\\\x00-\x1f\x7f]""")
 
 
 @dataclass(frozen=True)
 class Options:
-    """How this stack was asked to run."""
+    """The options of one stack."""
 
     directory: Path
-    """STACK_DIR, resolved: all state of this stack."""
+    """STACK_DIR, resolved. It contains all state of this stack."""
     cache: Path
     port_base: int
     brokers: int
     database_url: str | None = field(repr=False)
-    """A database given from outside; None means that PostgreSQL is embedded."""
+    """An external database; None means that PostgreSQL is embedded."""
     kafka_bootstrap_servers: str | None
-    """A Kafka given from outside; None means that Kafka is embedded."""
+    """An external Kafka; None means that Kafka is embedded."""
     colour: bool
     inherited: Mapping[str, str] = field(repr=False)
-    """The environment that the services get, below what the stack adds."""
+    """Our own environment, which the services inherit. The stack adds to it."""
 
     @property
     def is_production(self) -> bool:
@@ -39,6 +39,7 @@ class Options:
 
 
 def read_options() -> Options:
+    """Return the options, or raise StackError with all values that are not valid."""
     env = environs.FileAwareEnv(eager=False)
     directory = env.str("STACK_DIR", ".run", validate=_is_usable_path)
     port_base = env.int("PORT_BASE", 8000, validate=validate.Range(1024, 65000))
@@ -63,7 +64,7 @@ def read_options() -> Options:
 
 
 def cache_directory() -> Path:
-    """What all checkouts of one user share: Kafka's jars."""
+    """Return the directory of Kafka's jars, which all checkouts of a user share."""
     if given := os.environ.get("MIZAN_CACHE_DIR"):
         return Path(given).expanduser().resolve()
     base = os.environ.get("XDG_CACHE_HOME")

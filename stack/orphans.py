@@ -1,4 +1,4 @@
-"""Processes of an earlier run in the same directory, whose front was killed: found and stopped, in order."""
+"""Orphan cleanup: finds and stops processes of an earlier run in the same directory whose launcher was killed."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ STACK_DIR_VARIABLE = "MIZAN_STACK_DIR"
 
 @dataclass
 class OrphanProcesses:
-    """What still runs of the stack in one directory."""
+    """The processes that still run of the stack in one directory."""
 
     supervisors: list[psutil.Process] = field(default_factory=list)
     services: list[psutil.Process] = field(default_factory=list)
@@ -28,13 +28,13 @@ class OrphanProcesses:
         return [*self.supervisors, *self.services, *self.brokers, *self.databases]
 
 
-def stop_orphans(directory: Path, say: Callable[[str], None]) -> bool:
-    """Stop what runs under this directory's mark; says what it finds. Returns whether there was anything."""
+def stop_orphans(directory: Path, report: Callable[[str], None]) -> bool:
+    """Stop the processes of the stack in `directory`, and report them. Return False if there were none."""
     found = find_orphans(directory)
     if not found.all():
         return False
-    say("Stopping processes that nobody watches over any more: " + ", ".join(map(_describe, found.all())))
-    # A supervisord that lives stops its programs in the right order by itself, and must not restart any.
+    report("Stopping processes that are not supervised any more: " + ", ".join(map(_describe, found.all())))
+    # A running supervisord stops its programs in the right order by itself. It must not restart any.
     for process in found.supervisors:
         _stop(process_tree(process.pid), [process], signal.SIGTERM)
     rest = find_orphans(directory)
@@ -47,7 +47,7 @@ def stop_orphans(directory: Path, say: Callable[[str], None]) -> bool:
 
 def find_orphans(directory: Path) -> OrphanProcesses:
     found = OrphanProcesses()
-    for process in _marked(directory):
+    for process in _find_by_environment(directory):
         command = process.info["cmdline"] or []
         if "supervisor.supervisord" in command:
             found.supervisors.append(process)
@@ -55,13 +55,13 @@ def find_orphans(directory: Path) -> OrphanProcesses:
             found.brokers.append(process)
         elif command and Path(command[0]).name != "postgres":
             found.services.append(process)
-    # PostgreSQL writes its title over its environment, so its own pid file leads to it instead.
+    # PostgreSQL overwrites its environment with its process title, so find it by its pid file.
     if server := find_postmaster(directory / "postgres" / "data"):
         found.databases.append(server)
     return found
 
 
-def _marked(directory: Path) -> Iterator[psutil.Process]:
+def _find_by_environment(directory: Path) -> Iterator[psutil.Process]:
     us = psutil.Process()
     own = {us.pid, *(parent.pid for parent in us.parents())}
     for process in psutil.process_iter(["cmdline", "environ", "status"]):
@@ -74,11 +74,11 @@ def _marked(directory: Path) -> Iterator[psutil.Process]:
             yield process
 
 
-def _stop(family: list[psutil.Process], asked: list[psutil.Process], stop_signal: signal.Signals) -> None:
-    """Ask `asked` to end, frozen or not; what is left of the whole family in the end is killed."""
-    send_signal(signal.SIGCONT, family)
-    send_signal(stop_signal, asked)
-    left = wait_until_gone(family, ORPHAN_STOP_SECONDS)
+def _stop(tree: list[psutil.Process], targets: list[psutil.Process], stop_signal: signal.Signals) -> None:
+    """Send the stop signal to `targets`, suspended or not. Kill what remains of the whole tree after the timeout."""
+    send_signal(signal.SIGCONT, tree)
+    send_signal(stop_signal, targets)
+    left = wait_until_gone(tree, ORPHAN_STOP_SECONDS)
     send_signal(signal.SIGKILL, left)
     wait_until_gone(left, ORPHAN_STOP_SECONDS)
 

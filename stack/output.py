@@ -1,4 +1,4 @@
-"""How far the download of Kafka's jars is: a bar on a terminal, now and then a line elsewhere."""
+"""The output of the stack: messages, log lines, the progress of the first download, and the banner when it is ready."""
 
 import os
 import sys
@@ -76,7 +76,7 @@ BOLD, RED = 1, 31
 
 
 class Console:
-    """Writes to standard output; goes silent, and lets the stack live on, when nobody reads it any more."""
+    """Writes to standard output. If nobody reads it any more, it becomes silent and the stack keeps running."""
 
     def __init__(self, *, colour: bool) -> None:
         self._colour = colour
@@ -84,7 +84,7 @@ class Console:
         self._width = 0
 
     def name_processes(self, names: Iterable[str]) -> None:
-        """Give each process its colour, and all of them one width."""
+        """Give each process a colour, and pad all names to one width."""
         for name in names:
             self._colour_of[name] = COLOURS[len(self._colour_of) % len(COLOURS)]
             self._width = max(self._width, len(name))
@@ -113,7 +113,7 @@ class Console:
         try:
             print(line, flush=True)
         except OSError:
-            # The terminal was closed or the pipe's reader ended.
+            # The terminal was closed, or the reader of the pipe has exited.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -130,14 +130,14 @@ def banner(
 
 def _first_steps(addresses: Mapping[str, str], demo: Mapping[str, str]) -> list[str]:
     return [
-        f"  First, buy a coffee: open {addresses['shop_url']} (with ?lang=en it is English)",
-        "    and pay with card 4242 4242 4242 4242, any date ahead, any security code.",
+        f"  First, buy a coffee: open {addresses['shop_url']} (add ?lang=en for English)",
+        "    and pay with card 4242 4242 4242 4242, any future date and any security code.",
         f"  See the payment and its webhook in the dashboard: sign in at {addresses['dashboard_url']}",
         f"    with {demo['owner_email']} and the password {demo['owner_password']}",
-        f"  Watch it all in the monitor: sign in at {addresses['monitor_url']}",
+        f"  See everything in the monitor: sign in at {addresses['monitor_url']}",
         f"    with {demo['operator_email']} and the password {demo['operator_password']}",
         "",
-        "  Or call the API yourself, and open the checkout_url of its answer:",
+        "  Or call the API yourself, and open the checkout_url of the response:",
         "",
         f"    curl {addresses['api_base_url']}/payment-intents \\",
         f"      -H 'X-API-Key: {demo['api_key']}' \\",

@@ -1,4 +1,4 @@
-"""The fixed ports of the services: checked before anything starts, with the name of whoever sits on one."""
+"""Ports: free ports for the engines, which a stack reuses, and the fixed ports of the services, which must be free."""
 
 import json
 import random
@@ -12,15 +12,15 @@ from stack.broker import BrokerPorts
 from stack.errors import StackError
 from stack.services import Service
 
-# Below every system's range for outgoing connections. A port from that range may be taken by any client while
-# its server is restarted, and a client that retries on it can even connect to itself.
+# Below the range for outgoing connections of every system. Any client could take a port of that range while its server
+# restarts, and a client that retries on it could even connect to itself.
 CANDIDATES = range(15_000, 32_000)
 HOST = "127.0.0.1"
 
 
 def is_free(port: int) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As servers do: a port whose last connections are merely in TIME_WAIT is free.
+        # As servers do: a port with connections in TIME_WAIT only is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -30,7 +30,7 @@ def is_free(port: int) -> bool:
 
 
 def find_free_ports(count: int) -> list[int]:
-    """`count` different ports nobody listens on."""
+    """Return `count` different ports that are free. Raises StackError if there are not enough."""
     found: list[int] = []
     for port in random.sample(CANDIDATES, k=1000):
         if is_free(port):
@@ -59,7 +59,7 @@ def check_service_ports(services: Iterable[Service], port_base: int) -> None:
 
 
 def find_listener(port: int) -> str:
-    """Name and pid of the process that listens on `port`, as far as we may see it."""
+    """Return the name and pid of the process that listens on `port`, if we may see it."""
     try:
         connections = psutil.net_connections(kind="tcp")
     except psutil.AccessDenied:
@@ -83,12 +83,12 @@ def _other_port_base(port_base: int) -> int:
     return port_base + 1000 if port_base <= 64_000 else 9000
 
 
-# More than any stack has services: ports that look free now, and are meant for what starts later.
+# More than the number of services: these ports are free now, but the services will need them.
 SERVICE_PORTS = 20
 
 
 class EnginePorts:
-    """Ports by name, kept in a file of the stack's directory; never one that a service of this stack will want."""
+    """The ports of the engines, stored in ports.json and reused while they are free. Never a port of a service."""
 
     def __init__(self, directory: Path, port_base: int) -> None:
         self._path = directory / "ports.json"

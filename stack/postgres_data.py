@@ -1,4 +1,7 @@
-"""A PostgreSQL data directory: made once, whole or not at all, with its password and database."""
+"""The data directory of PostgreSQL, and the account that owns it.
+
+PostgreSQL refuses to run as root, so root runs it under another account.
+"""
 
 import os
 import pwd
@@ -25,7 +28,7 @@ class Account:
     gid: int
 
     def command(self, program: Path, directory: Path, arguments: list[str]) -> list[str]:
-        """Runs `program` as this account, with `directory` as its working directory."""
+        """Return a command that runs `program` as this account, with `directory` as its working directory."""
         wrapper = str(Path(__file__).with_name("run_as.py"))
         become = [sys.executable, "-I", "-S", wrapper, str(self.uid), str(self.gid), str(directory)]
         return [*become, str(program), *arguments]
@@ -35,7 +38,10 @@ class Account:
 
 
 def choose_account(data: Path) -> Account | None:
-    """The account to run PostgreSQL under; None means our own. Existing data stays with its owner."""
+    """Return the account for PostgreSQL, or None for our own. Existing data keeps its owner.
+
+    Raises StackError if we are root and there is no other account.
+    """
     if os.geteuid() != 0:
         return None
     if data.exists() and data.stat().st_uid != 0:
@@ -46,8 +52,8 @@ def choose_account(data: Path) -> Account | None:
         except KeyError:
             continue
     raise StackError(
-        "PostgreSQL refuses to run as root, and there is no account to lend it.",
-        f"Make one of the accounts {CANDIDATES}, or run as a user other than root.",
+        "PostgreSQL refuses to run as root, and there is no other account for it.",
+        f"Create one of the accounts {CANDIDATES}, or run as a user other than root.",
     )
 
 
@@ -56,9 +62,9 @@ def _account(entry: pwd.struct_passwd) -> Account:
 
 
 def allow_traversal(path: Path) -> list[Path]:
-    """Let other accounts pass through the directories above `path`; returns those that were closed to them.
+    """Let other accounts pass through the directories above `path`. Return the directories that were changed.
 
-    Only the search bit is added, and only where it is missing: names below stay unlistable.
+    Only a missing search bit is added, so other accounts cannot list the directories. Raises StackError if it fails.
     """
     opened = []
     for directory in path.resolve().parents:
@@ -93,7 +99,7 @@ INITDB_OPTIONS = (
 
 @dataclass(frozen=True)
 class DataDirectory:
-    """Where the data of one server lives, below `home`, which also holds the password."""
+    """The data of one server, below `home`, which also contains the password."""
 
     home: Path
     programs: Path
@@ -112,39 +118,44 @@ class DataDirectory:
         return self.home / "password"
 
     def server_command(self, options: list[str]) -> list[str]:
-        return self._command("postgres", ["-D", self._as_seen_inside(self.path), *options], self.path)
+        return self._command("postgres", ["-D", self._path_for_account(self.path), *options], self.path)
 
     def _command(self, program: str, arguments: list[str], data: Path) -> list[str]:
         path = self.programs / program
         return self.account.command(path, data, arguments) if self.account else [str(path), *arguments]
 
-    def _as_seen_inside(self, data: Path) -> str:
-        """The account may not be allowed to come to its data by the path; it is put there instead."""
+    def _path_for_account(self, data: Path) -> str:
+        """Return the path for a program that runs in `data`. Its account may not be able to use the real path."""
         return str(CURRENT_DIRECTORY if self.account and CURRENT_DIRECTORY.exists() else data)
 
     def prepare(self) -> list[str]:
-        """Make the data directory if there is none; returns what a person should be told."""
+        """Create the data directory, completely or not at all, if there is none. Return notes for the user.
+
+        Raises StackError if the path is too long, or the data belongs to another version of PostgreSQL.
+        """
         if len(os.fsencode(self.path)) > MAX_PATH_LENGTH:
             raise StackError(
-                f"{self.home} is too deep for PostgreSQL: its path may have {MAX_PATH_LENGTH} bytes.",
+                f"{self.home} is too deep for PostgreSQL: its path may have at most {MAX_PATH_LENGTH} bytes.",
                 "Choose a shorter one with STACK_DIR=/some/directory.",
             )
         self.home.mkdir(parents=True, exist_ok=True)
-        notes = self._let_account_in()
+        notes = self._grant_access()
         if self.path.exists():
             self._check_version()
         else:
             self._make()
         return notes
 
-    def _let_account_in(self) -> list[str]:
+    def _grant_access(self) -> list[str]:
         if self.account is None:
             return []
         self.home.chmod(0o755)
         opened = allow_traversal(self.programs / "postgres")
         if not CURRENT_DIRECTORY.exists():
             opened += allow_traversal(self.path)
-        return [f"Let the account {self.account.name} pass through {path} (chmod o+x)." for path in opened]
+        return [
+            f"Allowed the account {self.account.name} to pass through {path} (chmod o+x)." for path in opened
+        ]
 
     def _check_version(self) -> None:
         try:
@@ -165,7 +176,7 @@ class DataDirectory:
         if self.account is not None:
             self.account.own(new)
             self.account.own(self._password_file)
-        here = self._as_seen_inside(new)
+        here = self._path_for_account(new)
         self._run(new, "initdb", ["-D", here, *INITDB_OPTIONS])
         self._run(new, "postgres", ["--single", "-D", here, "postgres"], f"create database {DATABASE}")
         new.rename(self.path)
@@ -183,6 +194,6 @@ class DataDirectory:
         )  # fmt: skip
         if done.returncode != 0:
             raise StackError(
-                f"PostgreSQL's data directory could not be made below {self.home}:\n{done.stdout.strip()}",
+                f"PostgreSQL's data directory could not be created below {self.home}:\n{done.stdout.strip()}",
                 "If the directory is the problem, name another one with STACK_DIR=/some/directory.",
             )

@@ -1,4 +1,4 @@
-"""Reading on in a log file while it grows and is rotated."""
+"""Follows a running stack: prints the log lines of its processes and reports their restarts."""
 
 import json
 import os
@@ -16,7 +16,7 @@ MAX_READ_BYTES = 256 * 1024
 
 
 class LogTail:
-    """New whole lines of one file, from where it ended when the tail was made."""
+    """Reads the lines that were added to a log since the tail was created, also across rotations."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -63,7 +63,7 @@ def format_log_line(line: str) -> str:
         return line
     if not isinstance(fields, dict) or "event" not in fields:
         return line
-    # The process's name already stands before the line.
+    # The name of the process is printed before the line already.
     fields.pop("service", None)
     moment, level = str(fields.pop("timestamp", "")), str(fields.pop("level", ""))
     words = [moment[11:23], level.upper().ljust(7), str(fields.pop("event"))]
@@ -76,7 +76,7 @@ POLL_INTERVAL_SECONDS = 0.2
 
 
 class ProcessFollower:
-    """Follows the programs until somebody wants them to stop or supervisord dies."""
+    """Prints new log lines, reports restarts, and updates stack.json, until the stack stops or supervisord dies."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class ProcessFollower:
         write_pids(self._known)
 
     def follow(self, should_stop: Callable[[], bool]) -> None:
-        """Raises SupervisorGoneError when supervisord is gone."""
+        """Follow the processes until `should_stop()`. Raises SupervisorGoneError if supervisord dies."""
         while not should_stop():
             self.print_new_lines()
             self.report_changes(self._supervisor.states())
@@ -120,7 +120,7 @@ class ProcessFollower:
             if state.given_up and not before[name].given_up:
                 self._report_given_up(name)
             elif not state.pid and before[name].pid:
-                self._console.warn(f"{name} (pid {before[name].pid}) has ended; it is being restarted")
+                self._console.warn(f"{name} (pid {before[name].pid}) exited; it is being restarted")
             elif state.pid and state.pid != self._last_pid[name]:
                 self._console.warn(f"{name} was restarted (pid {self._last_pid[name]} → {state.pid})")
             self._last_pid[name] = state.pid or self._last_pid[name]
@@ -128,9 +128,7 @@ class ProcessFollower:
     def _report_given_up(self, name: str) -> None:
         log = self._logs / f"{name}.log"
         self._console.warn(
-            f"{name} ends right after each start and is not restarted any more. The end of its log:"
+            f"{name} exits right after each start and is not restarted any more. The end of its log:"
         )
         self._console.print(last_lines(log))
-        self._console.info(
-            f"Everything else runs on. Correct the cause (the whole log: {log}) and start again."
-        )
+        self._console.info(f"Everything else keeps running. Fix the cause (full log: {log}) and start again.")

@@ -1,4 +1,4 @@
-"""Waiting for something to become true, with a deadline and an eye on the process it depends on."""
+"""Processes: signals for a process tree, waiting until processes are gone, and waiting until a server is ready."""
 
 import contextlib
 import signal
@@ -23,17 +23,17 @@ def last_lines(log: Path, count: int = 20) -> str:
 def wait_until(
     ready: Callable[[], bool], *, name: str, log: Path, seconds: float, running: Callable[[], bool]
 ) -> None:
-    """Return once `ready()`. A process that ended or is too slow becomes an error with the end of its log."""
+    """Wait until `ready()`. Raises StackError with the end of the log if the process exits or is too slow."""
     deadline = time.monotonic() + seconds
     while not ready():
         if not running():
-            problem = f"{name} ended while it was starting."
+            problem = f"{name} exited while it was starting."
         elif time.monotonic() > deadline:
             problem = f"{name} is not ready after {seconds:.0f} seconds."
         else:
             time.sleep(POLL_SECONDS)
             continue
-        raise StackError(f"{problem} The end of its log:\n{last_lines(log)}", f"The whole log is in {log}.")
+        raise StackError(f"{problem} The end of its log:\n{last_lines(log)}", f"The full log is in {log}.")
 
 
 def process_tree(pid: int) -> list[psutil.Process]:
@@ -44,24 +44,24 @@ def process_tree(pid: int) -> list[psutil.Process]:
         return []
 
 
-def send_signal(number: signal.Signals, family: Iterable[psutil.Process]) -> None:
-    for process in family:
+def send_signal(number: signal.Signals, processes: Iterable[psutil.Process]) -> None:
+    for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)
 
 
 def is_running(process: psutil.Process) -> bool:
-    """A zombie runs no more, even where nobody collects it (containers without an init process)."""
+    """Tell whether the process runs. A zombie does not, even if nobody reaps it, as in a container without init."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def wait_until_gone(family: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Wait until nobody of the family runs; returns those that still do when the time is over."""
+def wait_until_gone(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Wait until none of the processes runs. Return those that still run after `seconds`."""
     deadline = time.monotonic() + seconds
-    left = [process for process in family if is_running(process)]
+    left = [process for process in processes if is_running(process)]
     while left and time.monotonic() < deadline:
         time.sleep(0.02)
         left = [process for process in left if is_running(process)]

@@ -1,4 +1,4 @@
-"""The programs a stack is made of, and the environment they get."""
+"""The programs of a stack, and the environment that they get."""
 
 import secrets
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from stack.postgres import Postgres
 from stack.services import PUBLIC_URLS, SANDBOX_PORT, SERVICES, SHOP, Service
 from stack.state_directory import ensure_secret_keys
 
-# The sandbox's phone numbers are shared by everybody who tries something out.
+# All users of a sandbox share its few phone numbers.
 _CODES_PER_PHONE = 1000
 
 
@@ -39,7 +39,7 @@ DEMO_FILE = "demo.json"
 
 @dataclass(frozen=True)
 class Program:
-    """One process under supervision. Those of one group are stopped together."""
+    """A process under supervisord. The processes of one group are stopped together."""
 
     name: str
     group: str
@@ -56,15 +56,14 @@ def postgres_program(server: Postgres) -> Program:
         "postgres",
         tuple(server.command()),
         directory=Path("/"),
-        # "Fast shutdown": TERM would wait for every client to leave by itself.
+        # "Fast shutdown": TERM would wait until every client has disconnected.
         stop_signal="INT",
         stop_seconds=60,
     )
 
 
 def broker_program(broker: Broker) -> Program:
-    # A broker of a cluster that lost its majority waits for it in vain, and nothing is lost if it is killed:
-    # its next start reads its log again.
+    # In a cluster without a majority a broker waits in vain. Killing it loses nothing: it recovers from its log.
     stop_seconds = 60 if len(broker.voters) == 1 else 20
     return Program(broker.name, "kafka", tuple(broker.command()), stop_seconds=stop_seconds)
 
@@ -75,12 +74,12 @@ def service_program(service: Service, port_base: int, directory: Path) -> Progra
         metrics = directory / "metrics" / service.name
         metrics.mkdir(parents=True, exist_ok=True)
         environment["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
-    # Longer than gunicorn gives its workers to finish their requests.
+    # Longer than the web server lets its workers finish their requests.
     return Program(service.name, service.name, service.command, environment=environment, stop_seconds=40)
 
 
 def common_environment(options: Options, database_url: str, kafka_bootstrap_servers: str) -> dict[str, str]:
-    """What every program gets: all we inherited, where the engines are, and the mark of this stack."""
+    """Return the environment of every program: what we inherited, the engines, and the mark of this stack."""
     environment = {
         "MIZAN_ENV": "development",
         **_development_defaults(options),
@@ -98,7 +97,7 @@ def common_environment(options: Options, database_url: str, kafka_bootstrap_serv
 
 
 def _development_defaults(options: Options) -> dict[str, str]:
-    """Addresses on this machine, webhooks to it, and a sandbox: what a developer's shop next to the stack needs."""
+    """Return the defaults of a development stack: local addresses, webhooks to this machine, a sandbox and the shop."""
     urls = {name: f"http://127.0.0.1:{options.port_base + offset}" for name, offset in PUBLIC_URLS.items()}
     urls["MONITOR_TARGETS"] = _monitor_targets(options)
     if options.is_production:
@@ -113,7 +112,7 @@ def _development_defaults(options: Options) -> dict[str, str]:
 
 
 def _shop_environment(options: Options) -> dict[str, str]:
-    """What the demo's shop knows of Mizan: the address of its API, and its own credentials."""
+    """Return the settings of the demo shop: the address of the API, and its own credentials."""
     address = f"http://127.0.0.1:{options.port_base + SHOP.port_offset}"
     return {
         "SHOP_PUBLIC_URL": address,
@@ -125,7 +124,7 @@ def _shop_environment(options: Options) -> dict[str, str]:
 
 
 def _monitor_targets(options: Options) -> str:
-    """The services that the monitor looks after."""
+    """Return the services that the monitor checks, as MONITOR_TARGETS."""
     return ",".join(
         f"{service.name}=http://127.0.0.1:{options.port_base + service.port_offset}"
         for service in SERVICES

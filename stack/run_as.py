@@ -1,6 +1,6 @@
-"""Becomes another program under another account: `run_as.py UID GID DIRECTORY PROGRAM ARGUMENTS…`.
+"""Runs a program under another account: `run_as.py UID GID DIRECTORY PROGRAM ARGUMENTS…`.
 
-Enters DIRECTORY while it still may, so that the program can live below directories closed to its account.
+Enters DIRECTORY before it switches the account, so that the program works below directories closed to that account.
 """
 
 import os
@@ -12,7 +12,7 @@ def main(uid: str, gid: str, directory: str, *command: str) -> None:
     os.setgroups([])
     os.setgid(int(gid))
     os.setuid(int(uid))
-    os.execv(command[0], command)  # noqa: S606 - the point is to become it, without a shell
+    os.execv(command[0], command)  # noqa: S606 - replaces this process, without a shell
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The table of what runs on the engines: every service of the stack, in the order in which they start."""
+"""The services of the stack, in start order, and the jobs that run before them."""
 
 import sys
 from collections.abc import Mapping
@@ -8,15 +8,15 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Service:
-    """One service. It is ready once GET /readyz on its port, PORT_BASE + `port_offset`, answers 200."""
+    """A service. It is ready once GET /readyz on its port, PORT_BASE + `port_offset`, responds with 200."""
 
     name: str
     port_offset: int
     command: tuple[str, ...]
     stack_keys: Mapping[str, str] = field(default_factory=dict)
-    """What it adds to stack.json: key → address, where {port} is its port."""
+    """Its entries in stack.json: key → address, where {port} is its port."""
     has_workers: bool = False
-    """Whether it is several processes, which count together in a directory that they share."""
+    """Whether it runs several processes, which collect their metrics in a shared directory."""
     in_production: bool = True
 
     def addresses(self, port_base: int) -> dict[str, str]:
@@ -26,7 +26,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Job:
-    """Something that runs once, to its end, after the engines are ready and before the services start."""
+    """A command that runs once, after the engines are ready and before the services start."""
 
     name: str
     command: tuple[str, ...]
@@ -37,7 +37,7 @@ JOBS = (
     Job("topics", (sys.executable, "-m", "mizan", "topics")),
 )
 
-# Where the outside reaches them: environment variable → offset from PORT_BASE (DESIGN §5).
+# Public addresses: environment variable → offset from PORT_BASE.
 PUBLIC_URLS = MappingProxyType(
     {"API_PUBLIC_URL": 1, "CHECKOUT_PUBLIC_URL": 2, "DASHBOARD_PUBLIC_URL": 3, "MONITOR_PUBLIC_URL": 4}
 )
@@ -110,4 +110,4 @@ SHOP = Service(
     MappingProxyType({"shop_url": "http://127.0.0.1:{port}"}),
     in_production=False,
 )
-"""A merchant's, not ours: nobody measures or watches it."""
+"""A merchant's program, not ours: it is neither monitored nor measured."""

@@ -1,4 +1,4 @@
-"""A database or a Kafka given from outside: is it there? Asked at the start, without telling secrets."""
+"""The phases of a start: engines (embedded, or external and checked), one-off jobs, the demo application, services."""
 
 import http.client
 import json
@@ -27,6 +27,7 @@ CONNECT_SECONDS = 5
 
 
 def check_external_database(url: str) -> None:
+    """Raise StackError if the database of DATABASE_URL cannot be used. The error never contains the password."""
     try:
         with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
             connection.execute("select 1")
@@ -38,7 +39,10 @@ def check_external_database(url: str) -> None:
 
 
 def check_external_kafka(bootstrap_servers: str) -> None:
-    """One reachable server is enough. How to sign in to it (SASL, TLS) is for the services to know."""
+    """Raise StackError if no server of KAFKA_BOOTSTRAP_SERVERS accepts connections.
+
+    Only the services know how to authenticate (SASL, TLS), so this does not log in.
+    """
     reasons = []
     for server in bootstrap_servers.split(","):
         host, _, port = server.strip().rpartition(":")
@@ -69,9 +73,9 @@ def _address(url: str) -> str:
 def _without_password(url: str, error: psycopg.Error) -> str:
     password = _parts(url).get("password")
     text = " ".join(str(error).split())
-    # An address that cannot even be parsed is quoted in the message, password and all.
+    # psycopg quotes an address that it cannot parse, with the password.
     if not password:
-        return "the address cannot be read or the server refuses it" if "@" in text else text
+        return "the address is not valid or the server refuses it" if "@" in text else text
     return text.replace(password, "***")
 
 
@@ -81,7 +85,7 @@ Running = Callable[[], bool]
 
 @dataclass(frozen=True)
 class StartupPhase:
-    """Programs that start together, and how to wait for the real readiness of each."""
+    """Programs that start together, and how to wait until each is ready."""
 
     title: str
     programs: tuple[Program, ...]
@@ -90,7 +94,7 @@ class StartupPhase:
 
 @dataclass(frozen=True)
 class Engine:
-    """PostgreSQL or Kafka as the services see it; `phase` is None when it was given from outside."""
+    """PostgreSQL or Kafka as the services see it. `phase` is None if the engine is external."""
 
     address: str
     phase: StartupPhase | None
@@ -166,13 +170,13 @@ def run_job(job: Job, environment: Mapping[str, str], log: Path) -> None:
     if status == EX_CONFIG:
         raise StackError(
             log.read_text(errors="replace").strip(),
-            "Put these right in the environment, and start again.",
+            "Correct them in the environment and start again.",
         )
     if status != 0:
         output_text = log.read_text(errors="replace").strip()
         raise StackError(
-            f"{job.name} failed with exit status {status}. It said:\n{output_text}",
-            f"Run it by itself once the cause is removed, or start again. Its output is in {log}.",
+            f"{job.name} failed with exit status {status}. Its output:\n{output_text}",
+            f"Fix the cause and start again. Its output is also in {log}.",
         )
 
 
@@ -187,11 +191,14 @@ _DEMO_KEYS = (
     "operator_email",
     "operator_password",
 )
-"""What stack.json says of it."""
+"""The keys of `demo` in stack.json."""
 
 
 def ensure_demo(directory: Path, environment: Mapping[str, str]) -> Demo:
-    """Its credentials and its people's passwords, which only the file of `mizan demo` knows."""
+    """Create the demo application if there is none. Return its credentials and the passwords of its users.
+
+    Only the file that `mizan demo` writes contains them. Raises StackError if the command fails.
+    """
     path = directory / DEMO_FILE
     webhook_url = f"{environment['SHOP_PUBLIC_URL']}/webhooks/mizan"
     command = (sys.executable, "-m", "mizan", "demo", "--file", str(path), "--webhook-url", webhook_url)
@@ -200,8 +207,8 @@ def ensure_demo(directory: Path, environment: Mapping[str, str]) -> Demo:
     )
     if made.returncode != 0:
         raise StackError(
-            f"The demo application could not be made. It said:\n{made.stderr.strip()}",
-            "Start again once the cause is removed.",
+            f"The demo application could not be created. The output:\n{made.stderr.strip()}",
+            "Fix the cause and start again.",
         )
     known: dict[str, str] = json.loads(path.read_text())
     return {name: known[name] for name in _DEMO_KEYS}

@@ -1,4 +1,4 @@
-"""One stack per directory: a lock that ends with the process that holds it, however that ends."""
+"""The state directory, STACK_DIR: its lock, stack.json, the encryption key, and `python -m stack clean`."""
 
 import base64
 import fcntl
@@ -19,6 +19,10 @@ from stack.orphans import stop_orphans
 
 @contextmanager
 def lock_directory(directory: Path, own_pid: int) -> Iterator[None]:
+    """Hold the lock that allows one stack per directory. It ends with the process, even if that is killed.
+
+    Raises StackError if the directory cannot be used, or another stack runs in it.
+    """
     try:
         (directory / "logs").mkdir(parents=True, exist_ok=True)
         file = (directory / "lock").open("a+")
@@ -44,20 +48,23 @@ def lock_directory(directory: Path, own_pid: int) -> Iterator[None]:
 
 
 def ensure_secret_keys(directory: Path) -> Path:
-    """The file with the key. Without it, what was encrypted cannot be read again."""
+    """Return the file with the encryption key; create it at the first start. Raises StackError if it is empty.
+
+    Without the key, nothing that was encrypted with it can be read.
+    """
     path = directory / "secret_keys"
     if not path.exists():
         write_private_file(path, base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() + "\n")
     if not path.read_text().strip():
         raise StackError(
-            f"{path} is empty; what this stack encrypted cannot be read without it.",
-            "Put the key back, or remove the file if nothing that was encrypted is needed any more.",
+            f"{path} is empty; without the key, the encrypted data of this stack cannot be read.",
+            "Restore the key, or remove the file if you do not need the encrypted data.",
         )
     return path
 
 
 class StackFile:
-    """Exists exactly while the stack is ready. It holds passwords, so only its owner may read it."""
+    """stack.json, which exists while the stack is ready. It contains passwords, so only its owner may read it."""
 
     def __init__(self, options: Options) -> None:
         self.path = options.directory / "stack.json"
@@ -103,7 +110,7 @@ STACK_FILES = (
 
 
 def clean(options: Options) -> None:
-    """Refuses while a stack runs there; other files stay, and with them the directory."""
+    """Remove the files of a stack from STACK_DIR. Other files stay. Raises StackError while a stack runs there."""
     directory = options.directory
     if not (directory / "lock").exists():
         return

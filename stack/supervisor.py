@@ -1,4 +1,4 @@
-"""The settings file of supervisord, written afresh at every start."""
+"""Runs supervisord as a child process: writes its configuration, and controls it through its XML-RPC interface."""
 
 import contextlib
 import http.client
@@ -27,7 +27,7 @@ from stack.programs import Program
 
 
 def supervisord_conf(programs: Sequence[Program], *, directory: Path, logs: Path, socket: Path) -> str:
-    """The programs are in starting order; left to itself, supervisord stops the groups in reverse."""
+    """Return the configuration file. `programs` are in start order; supervisord stops their groups in reverse order."""
     sections = [
         _section("unix_http_server", {"file": str(socket), "chmod": "0700"}),
         _section("supervisord", _own_settings(directory, logs)),
@@ -53,7 +53,7 @@ def _own_settings(directory: Path, logs: Path) -> dict[str, str]:
         "logfile_backups": "1",
         "pidfile": str(directory / "supervisord.pid"),
     }
-    # Says that running as root is meant; without it supervisord warns at every start.
+    # Confirms that running as root is intended. Otherwise supervisord warns at every start.
     return settings | ({"user": "root"} if os.geteuid() == 0 else {})
 
 
@@ -67,7 +67,7 @@ def _program_settings(program: Program, logs: Path) -> dict[str, str]:
         "startretries": "5",
         "stopsignal": program.stop_signal,
         "stopwaitsecs": str(program.stop_seconds),
-        # A graceful stop is the main process's to organise; a kill has to reach its workers too.
+        # A graceful stop goes to the main process only; a kill must reach its workers too.
         "stopasgroup": "false",
         "killasgroup": "true",
         "redirect_stderr": "true",
@@ -84,26 +84,29 @@ def _section(name: str, settings: dict[str, str]) -> str:
 
 
 SUPERVISOR_START_SECONDS = 30
-# The path of a unix socket has room for about a hundred bytes, on some systems fewer.
+# The path of a unix socket may have about 100 bytes, on some systems fewer.
 MAX_SOCKET_DIRECTORY_LENGTH = 60
 
 
 class SupervisorGoneError(Exception):
-    """supervisord does not answer any more: it was killed or crashed."""
+    """supervisord no longer responds: it was killed or has crashed."""
 
 
 @dataclass(frozen=True)
 class ProcessState:
-    """What supervisord knows of one process; `pid` is 0 while it does not run."""
+    """The state of one process in supervisord. `pid` is 0 while it does not run."""
 
     name: str
     pid: int
     given_up: bool
-    """It ended too often right after its start, and is not started again."""
+    """The process exited too often right after its start, and is not started again."""
 
 
 class Supervisor:
-    """A running supervisord with the programs it was given, none of them started yet."""
+    """A running supervisord. It knows its programs, but has started none of them.
+
+    Methods that call it raise SupervisorGoneError if it no longer responds.
+    """
 
     def __init__(
         self, programs: Sequence[Program], environment: Mapping[str, str], *, directory: Path, logs: Path
@@ -137,7 +140,10 @@ class Supervisor:
         return self._process.poll() is None
 
     def start(self, name: str) -> Callable[[], bool]:
-        """Have it started; returns a question to ask later: does this very process still run?"""
+        """Start a program. Return a function that tells whether this very process still runs.
+
+        Raises StackError if supervisord cannot start it.
+        """
         try:
             self._call("startProcess", f"{self._groups[name]}:{name}", False)
         except Fault as fault:
@@ -147,12 +153,12 @@ class Supervisor:
         return lambda: self.states()[name].pid == pid
 
     def stop_group(self, group: str) -> None:
-        """Stop all processes of a group together and wait until they have ended."""
+        """Stop all processes of a group together, and wait until they have exited."""
         members = [name for name, its_group in self._groups.items() if its_group == group]
         while any(self._is_forked_copy(self.states()[name].pid) for name in members):
             time.sleep(POLL_SECONDS)
         self._call("stopProcessGroup", group, False)
-        # supervisord looks around once a second by itself, and at every call.
+        # supervisord updates its states once a second, and at every call.
         while any(self.states()[name].pid for name in members):
             time.sleep(POLL_SECONDS)
 
@@ -160,7 +166,7 @@ class Supervisor:
         return {info["name"]: _state(info) for info in self._call("getAllProcessInfo")}
 
     def shut_down(self) -> None:
-        """End supervisord itself, with what may still run under it."""
+        """Stop supervisord, and the processes that may still run under it."""
         with contextlib.suppress(SupervisorGoneError, Fault):
             self._call("shutdown")
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -169,7 +175,10 @@ class Supervisor:
         _remove_socket_directory(self._socket_link)
 
     def _is_forked_copy(self, pid: int) -> bool:
-        """Just forked, it is not yet the program, and would take the signal for supervisord's, and forget it."""
+        """Tell whether the process was forked, but has not become the program yet.
+
+        It would handle the stop signal as supervisord does, and ignore it.
+        """
         try:
             return bool(pid) and psutil.Process(pid).cmdline() == psutil.Process(self.pid).cmdline()
         except psutil.NoSuchProcess:
@@ -183,7 +192,7 @@ class Supervisor:
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 env=dict(environment),
-                # A terminal's Ctrl-C must reach only us: we stop things in order.
+                # Ctrl-C in a terminal must reach only us, because we stop things in order.
                 start_new_session=True,
             )
 
@@ -200,7 +209,7 @@ class Supervisor:
         except Fault:
             raise
         except BaseException as error:
-            # Also when a signal comes in the middle: the next call must not meet what is left of this one's answer.
+            # Also after a signal: the next call must not read the rest of this response.
             self._rpc("close")()
             if isinstance(error, (OSError, http.client.HTTPException, RpcError)):
                 raise SupervisorGoneError from error
@@ -212,7 +221,7 @@ def _state(info: Mapping[str, Any]) -> ProcessState:
 
 
 def _short_temporary_directory(link: Path) -> Path:
-    """A private place for the socket, and a link to it from the stack's own directory."""
+    """Create a private directory for the socket, and a link to it in the state directory."""
     _remove_socket_directory(link)
     usual = Path(tempfile.gettempdir())
     parent = usual if len(str(usual)) <= MAX_SOCKET_DIRECTORY_LENGTH else Path("/tmp")  # noqa: S108 - mkdtemp is private
@@ -222,7 +231,7 @@ def _short_temporary_directory(link: Path) -> Path:
 
 
 def _remove_socket_directory(link: Path) -> None:
-    """Remove the socket's directory, also that of an earlier run which was killed."""
+    """Remove the directory of the socket, also if an earlier run was killed."""
     if link.is_symlink():
         rmtree(link.readlink(), ignore_errors=True)
         link.unlink()

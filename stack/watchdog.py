@@ -1,6 +1,6 @@
-"""A watchdog process: when whoever started it dies, however it dies, it kills the processes it was told of.
+"""A watchdog process: when its parent dies for any reason, it kills the processes that the parent has registered.
 
-Its standard input is a pipe from that process. Lines name pids to guard; the end of the input is the death.
+Its standard input is a pipe from the parent. Each line is a pid to kill later; the end of the input means death.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import psutil
 
 
 class Watchdog:
-    """The side of the process whose children shall not outlive it."""
+    """The parent's side: registers child processes that must not outlive the parent."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -31,7 +31,7 @@ class Watchdog:
 def main() -> None:
     watched: list[psutil.Process] = []
     for line in sys.stdin:
-        # A process object remembers when it began, so a pid given to another program later is left alone.
+        # A psutil process knows its start time, so a pid that another program reuses is left alone.
         with contextlib.suppress(psutil.NoSuchProcess):
             watched.append(psutil.Process(int(line)))
     for process in watched:

@@ -22,10 +22,10 @@ def test_tests_on_containers(composes: list[Compose]) -> None:
     )  # fmt: skip
     assert "passed" in told
     assert "not ours to kill" in told
-    assert left_behind() == []
+    assert orphans() == []
 
 
-def left_behind() -> list[str]:
+def orphans() -> list[str]:
     of_testcontainers = ("--quiet", "--filter", "label=org.testcontainers=true")
     return [
         *run("docker", "ps", "--all", *of_testcontainers).split(),

@@ -1,4 +1,4 @@
-"""A whole stack as a process of its own, with stand-in services, for tests to look at and to hurt."""
+"""A whole stack in a process of its own, with stand-in or real services, for tests to inspect and to damage."""
 
 import json
 import os
@@ -19,7 +19,7 @@ PROJECT = Path(__file__).parent.parent.parent
 
 
 def free_port_base() -> int:
-    """Ports for the services of one stack, with nobody on any of them."""
+    """Return a base of ports that are all free, for the services of one stack."""
     return next(base for base in find_free_ports(50) if all(is_free(base + offset) for offset in range(10)))
 
 
@@ -38,7 +38,7 @@ class RunningStack:
         self.port_base = port_base or free_port_base()
         inherited = {
             name: value
-            for name, value in os.environ.items()  # noqa: TID251 - the child gets ours, and what the test says
+            for name, value in os.environ.items()  # noqa: TID251 - the child inherits ours
             if name not in {"DATABASE_URL", "KAFKA_BOOTSTRAP_SERVERS", "BROKERS"}
         }
         given = {"STACK_DIR": str(directory), "PORT_BASE": str(self.port_base), **environment}
@@ -88,8 +88,8 @@ class RunningStack:
         return self.wait_exit()
 
     def mizan(self, *arguments: str) -> dict[str, str]:
-        """What `bin/mizan` says, which has to be JSON."""
-        environment = {**os.environ, "STACK_DIR": str(self.directory)}  # noqa: TID251  the child gets ours
+        """Run `bin/mizan` and return its JSON output."""
+        environment = {**os.environ, "STACK_DIR": str(self.directory)}  # noqa: TID251  the child inherits ours
         done = subprocess.run(
             [PROJECT / "bin" / "mizan", *arguments],
             env=environment,
@@ -100,11 +100,11 @@ class RunningStack:
         answer: dict[str, str] = json.loads(done.stdout)
         return answer
 
-    def left_behind(self) -> list[str]:
+    def orphans(self) -> list[str]:
         return [" ".join(process.cmdline()) for process in find_orphans(self.directory).all()]
 
     def end(self) -> None:
-        """For the end of a test, whatever happened in it."""
+        """Stop everything at the end of a test, whatever happened in it."""
         if self._process.poll() is None:
             self.stop()
         stop_orphans(self.directory, print)
@@ -114,7 +114,7 @@ class RunningStack:
 def whole_stack(
     directory: Path, database_url: str, kafka_servers: str, topic_prefix: str, **environment: str
 ) -> Iterator[RunningStack]:
-    """Ready, and ended afterwards, whatever happened meanwhile."""
+    """Run the real services on the engines of the tests, as `make run` does. Stop them afterwards."""
     running = RunningStack(
         directory,
         module="stack",

@@ -1,16 +1,22 @@
-"""A service as the stack sees one: answers /readyz, writes a log line, and tells what it was given."""
+"""A stand-in for a service: responds to /readyz, writes a log line, and returns its environment."""
 
 import json
 import os
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-TOLD = ("DATABASE_URL", "KAFKA_BOOTSTRAP_SERVERS", "KAFKA_REPLICATION_FACTOR", "MIZAN_ENV", "MIZAN_STACK_DIR")
+RETURNED_VARIABLES = (
+    "DATABASE_URL",
+    "KAFKA_BOOTSTRAP_SERVERS",
+    "KAFKA_REPLICATION_FACTOR",
+    "MIZAN_ENV",
+    "MIZAN_STACK_DIR",
+)
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        given = {name: os.environ.get(name) for name in TOLD}  # noqa: TID251 - a stand-in has no settings module
+        given = {name: os.environ.get(name) for name in RETURNED_VARIABLES}  # noqa: TID251 - a stand-in has no settings module
         body = json.dumps(given).encode()
         self.send_response(200 if self.path in {"/readyz", "/given"} else 404)
         self.end_headers()

@@ -1,4 +1,4 @@
-"""`python -m stack` with stand-ins for the services: what the tests of the whole stack run as a process."""
+"""`python -m stack` with stand-ins for the services. Tests of the whole stack run it as a process."""
 
 import sys
 from pathlib import Path

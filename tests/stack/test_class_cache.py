@@ -1,4 +1,4 @@
-"""Java's cache of Kafka's classes: made once, used from then on, and done without where it cannot be made."""
+"""Java's cache of Kafka's classes is written once and then used. Kafka works without it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from stack.options import cache_directory
 
 @pytest.fixture
 def jars(tmp_path: Path) -> Iterator[list[Path]]:
-    """Kafka's, in another place, so that they have a cache of their own."""
+    """Kafka's jars in another directory, so that they have their own cache."""
     made = [tmp_path / jar.name for jar in ensure_jars(cache_directory())]
     yield made
     for file in (class_cache_path(made), class_cache_path(made).with_suffix(".lock")):
@@ -21,7 +21,7 @@ def jars(tmp_path: Path) -> Iterator[list[Path]]:
 
 
 @pytest.mark.stack
-def test_it_is_made_once_and_used(jars: list[Path], tmp_path: Path) -> None:
+def test_cache_is_written_once_and_used(jars: list[Path], tmp_path: Path) -> None:
     for jar, real in zip(jars, ensure_jars(cache_directory()), strict=True):
         jar.symlink_to(real)
     assert not any("AOTCache" in word for word in java_command(jars, tmp_path, "kafka.Kafka"))
@@ -34,7 +34,7 @@ def test_it_is_made_once_and_used(jars: list[Path], tmp_path: Path) -> None:
     assert made.stat().st_mtime_ns == before
 
 
-def test_where_it_cannot_be_made_there_is_none(jars: list[Path]) -> None:
-    """Whoever starts Kafka finds out what is wrong, with a better message."""
+def test_failure_to_write_the_cache_is_ignored(jars: list[Path]) -> None:
+    """Starting Kafka shows a better message for the same problem."""
     ensure_class_cache(jars)
     assert not class_cache_path(jars).exists()

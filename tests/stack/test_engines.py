@@ -1,4 +1,4 @@
-"""The engines as plain child processes: started, killed, frozen and started again, and never left behind."""
+"""The engines as child processes: started, killed, suspended, restarted, and never orphaned."""
 
 import json
 import os
@@ -53,8 +53,8 @@ def consume_one(servers: str, topic: str) -> bytes | None:
 
 
 @pytest.mark.kills
-def test_killed_broker_comes_back_with_its_records(killable_engines: Engines) -> None:
-    """SIGKILL and a new start: same port, same data."""
+def test_killed_broker_keeps_its_records(killable_engines: Engines) -> None:
+    """After SIGKILL and a new start it has the same port and data."""
     servers = killable_engines.kafka_bootstrap_servers
     topic = make_topic(servers)
     produce(servers, topic, b"kept")
@@ -68,7 +68,7 @@ def test_killed_broker_comes_back_with_its_records(killable_engines: Engines) ->
 
 
 @pytest.mark.kills
-def test_killed_database_comes_back_with_its_rows(killable_engines: Engines) -> None:
+def test_killed_database_keeps_its_rows(killable_engines: Engines) -> None:
     """SIGKILL of the server and all its workers loses nothing that was committed."""
     with psycopg.connect(killable_engines.database_url) as connection:
         connection.execute("create table kept (id int)")
@@ -83,7 +83,7 @@ def test_killed_database_comes_back_with_its_rows(killable_engines: Engines) -> 
 
 @pytest.mark.kills
 def test_database_restarts_in_place(killable_engines: Engines) -> None:
-    """An orderly restart keeps the address."""
+    """A graceful restart keeps the address."""
     url = killable_engines.database_url
     before = killable_engines.postgres.pid
     killable_engines.postgres.restart()
@@ -93,8 +93,8 @@ def test_database_restarts_in_place(killable_engines: Engines) -> None:
 
 
 @pytest.mark.kills
-def test_frozen_broker_answers_again_after_thaw(killable_engines: Engines) -> None:
-    """SIGSTOP makes a broker that accepts connections and answers nothing."""
+def test_suspended_broker_responds_after_resume(killable_engines: Engines) -> None:
+    """A suspended broker accepts connections, but does not respond."""
     killable_engines.kafka.suspend()
     assert count_brokers(killable_engines.kafka_bootstrap_servers) == 0
     killable_engines.kafka.resume()
@@ -102,8 +102,8 @@ def test_frozen_broker_answers_again_after_thaw(killable_engines: Engines) -> No
 
 
 @pytest.mark.kills
-def test_engines_die_with_the_process_that_made_them(tmp_path: Path) -> None:
-    """kill -9 of a test run leaves no PostgreSQL and no Kafka behind."""
+def test_engines_die_with_the_process_that_started_them(tmp_path: Path) -> None:
+    """kill -9 of a test run leaves no PostgreSQL and no Kafka running."""
     script = (
         "import json, pathlib, sys, time\n"
         "from stack.engines import embedded_engines\n"
@@ -123,14 +123,14 @@ def test_engines_die_with_the_process_that_made_them(tmp_path: Path) -> None:
 def test_directory_of_another_cluster_size_is_refused(tmp_path: Path) -> None:
     """Data made with one broker is not started with three."""
     KafkaCluster(tmp_path, [BrokerPorts(1, 2)], [])
-    with pytest.raises(StackError, match="was made with BROKERS=1, not 3"):
+    with pytest.raises(StackError, match="was created with BROKERS=1, not 3"):
         KafkaCluster(tmp_path, [BrokerPorts(1, 2), BrokerPorts(3, 4), BrokerPorts(5, 6)], [])
 
 
 @pytest.mark.cluster
 @pytest.mark.kills
 def test_three_brokers_survive_the_loss_of_one(tmp_path: Path) -> None:
-    """Three copies, two in sync: acknowledged records stay, and more are taken, without one broker."""
+    """With three replicas, two of them in sync, no acknowledged record is lost and new ones are accepted."""
     with embedded_engines(tmp_path, brokers=3) as engines:
         servers = engines.kafka_bootstrap_servers
         topic = make_topic(servers, copies=3)

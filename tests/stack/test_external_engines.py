@@ -1,4 +1,4 @@
-"""Engines given from outside: reachable or refused, and never a password on the screen."""
+"""External engines: usable or refused, and never a password in the message."""
 
 import socket
 
@@ -11,12 +11,12 @@ from tests.engines import TestEngines
 
 
 def test_reachable_engines_pass(engines: TestEngines) -> None:
-    """A database that answers and a broker that accepts connections are taken as they are."""
+    """A database that responds and a broker that accepts connections are accepted."""
     check_external_database(engines.database_url)
     check_external_kafka(engines.kafka_bootstrap_servers)
 
 
-def test_unreachable_database_is_told_without_password() -> None:
+def test_error_of_unreachable_database_hides_the_password() -> None:
     """Host and port are named, the password is not."""
     (port,) = find_free_ports(1)
     with pytest.raises(StackError) as caught:
@@ -25,15 +25,15 @@ def test_unreachable_database_is_told_without_password() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_wrong_password_is_told_without_password(engines: TestEngines) -> None:
-    """A refusal by the server is passed on, without what was wrong."""
+def test_error_of_wrong_password_hides_the_password(engines: TestEngines) -> None:
+    """The error of the server is passed on, without the password."""
     url = engines.database_url.replace("://mizan:", "://mizan:hunter2")
     with pytest.raises(StackError, match="password authentication failed") as caught:
         check_external_database(url)
     assert "hunter2" not in str(caught.value)
 
 
-def test_unreadable_address_is_told_without_password() -> None:
+def test_error_of_invalid_address_hides_the_password() -> None:
     """An address that cannot be parsed is not quoted."""
     with pytest.raises(StackError) as caught:
         check_external_database("postgresql://mizan:hunter2@[::1/mizan")
@@ -41,7 +41,7 @@ def test_unreadable_address_is_told_without_password() -> None:
 
 
 def test_one_reachable_broker_is_enough() -> None:
-    """The list of servers is a choice; only when none answers is it an error."""
+    """It is an error only if no server of the list responds."""
     dead, alive = find_free_ports(2)
     with socket.create_server(("127.0.0.1", alive)):
         check_external_kafka(f"127.0.0.1:{dead},127.0.0.1:{alive}")

@@ -1,4 +1,4 @@
-"""The first start's download is seen to go on, and a full disk is told as such."""
+"""Kafka's jars: the cache contains only complete ones, and the download shows its progress."""
 
 import errno
 import hashlib
@@ -16,8 +16,8 @@ from stack.output import ProgressLines
 EXAMPLE_JARS = [LockedJar(f"org.example:jar{number}:1.0", "0" * 64, 1_000_000) for number in range(40)]
 
 
-def test_a_line_for_each_quarter_and_after_ten_silent_seconds() -> None:
-    """Not one for each of the jars, and not none on a slow line."""
+def test_progress_line_after_each_quarter_and_after_ten_seconds() -> None:
+    """Not one for each jar, and not none on a slow connection."""
     now = [0.0]
     lines: list[str] = []
     progress = ProgressLines(len(EXAMPLE_JARS), 40_000_000, clock=lambda: now[0], write=lines.append)
@@ -34,14 +34,14 @@ def test_a_line_for_each_quarter_and_after_ten_silent_seconds() -> None:
     ]
 
 
-def test_a_full_disk_is_not_taken_for_a_broken_network(tmp_path: Path) -> None:
+def test_full_disk_is_not_reported_as_a_network_problem(tmp_path: Path) -> None:
     def full_disk(_coordinate: str, _directory: Path) -> Path:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(StackError) as caught:
         ensure_jars(tmp_path, jars=EXAMPLE_JARS[:1], fetch=full_disk)
     assert "No space left on device" in caught.value.problem
-    assert "Make room" in caught.value.remedy
+    assert "Free some space" in caught.value.remedy
 
 
 CONTENT = {"org.example:one:1.0": b"one" * 1000, "org.example:two:2.0": b"two" * 1000}
@@ -52,7 +52,7 @@ JARS = [
 
 
 class Registry:
-    """Stands in for the network; remembers what was asked of it."""
+    """A stand-in for the network that records requests."""
 
     def __init__(self, alter: Callable[[bytes], bytes] = lambda content: content) -> None:
         self.asked: list[str] = []
@@ -67,7 +67,7 @@ class Registry:
 
 
 def test_missing_jars_are_fetched_once(tmp_path: Path) -> None:
-    """The first start fetches every jar; the second asks for none."""
+    """The first start downloads every jar, the second none."""
     registry = Registry()
     paths = ensure_jars(tmp_path, jars=JARS, fetch=registry.fetch)
     assert [path.read_bytes() for path in paths] == list(CONTENT.values())
@@ -84,7 +84,7 @@ def test_missing_jars_are_fetched_once(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_jar_is_replaced(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
-    """A jar in the cache that is not what the lock file names is fetched again, and only that one."""
+    """Only a jar that does not match the lock file is downloaded again."""
     registry = Registry()
     first, second = ensure_jars(tmp_path, jars=JARS, fetch=registry.fetch)
     first.write_bytes(damage(first.read_bytes()))
@@ -95,13 +95,13 @@ def test_damaged_jar_is_replaced(tmp_path: Path, damage: Callable[[bytes], bytes
 
 
 def test_altered_download_never_enters_the_cache(tmp_path: Path) -> None:
-    """What arrives but does not match its checksum is refused, and leaves nothing behind."""
-    with pytest.raises(StackError, match="not the file that"):
+    """A download that does not match its checksum is refused and removed."""
+    with pytest.raises(StackError, match=r"does not match stack/kafka_jars\.lock"):
         ensure_jars(tmp_path, jars=JARS, fetch=Registry(lambda content: content[:-1]).fetch)
     assert list((tmp_path / "jars").iterdir()) == []
 
 
-def test_broken_download_is_tried_again(tmp_path: Path) -> None:
+def test_broken_download_is_retried(tmp_path: Path) -> None:
     """A connection that breaks once does not stop the start."""
     broken = iter([True, False, False])
     registry = Registry(lambda content: content[:10] if next(broken) else content)
@@ -110,7 +110,7 @@ def test_broken_download_is_tried_again(tmp_path: Path) -> None:
 
 
 def test_without_network_the_message_says_what_to_do(tmp_path: Path) -> None:
-    """No network at the first start: named, with what helps, and no traceback of a library."""
+    """Without a network, the error says what helps, without a traceback."""
 
     def no_network(_coordinate: str, _directory: Path) -> Path:
         raise ConnectionError("name resolution failed")
@@ -123,7 +123,7 @@ def test_without_network_the_message_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_two_checkouts_fetch_at_once(tmp_path: Path) -> None:
-    """Two first starts at the same time share the cache without hurting each other."""
+    """Two first starts at the same time can share the cache."""
     together = Barrier(2)
 
     def meet(content: bytes) -> bytes:
@@ -140,7 +140,7 @@ def test_two_checkouts_fetch_at_once(tmp_path: Path) -> None:
 
 
 def test_unwritable_cache_is_named(tmp_path: Path) -> None:
-    """A cache that cannot be written is named together with the way around it."""
+    """The error names the cache that is not writable, and the remedy."""
     (tmp_path / "file").touch()
     with pytest.raises(StackError, match="MIZAN_CACHE_DIR"):
         ensure_jars(tmp_path / "file", jars=JARS, fetch=Registry().fetch)

@@ -1,4 +1,4 @@
-"""What a newcomer meets after `make run`: a shop to buy in, a demo application, and a first call to copy."""
+"""What a newcomer finds after `make run`: a shop, a demo application, and a first API call to copy."""
 
 import json
 import os
@@ -28,15 +28,15 @@ Start = Callable[[], RunningStack]
 def start(
     tmp_path: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
 ) -> Iterator[Start]:
-    """The real services on the test's engines, each time in the same directory."""
+    """Start the real services on the engines of the test, each time in the same directory."""
     engines = database_settings.url, kafka_settings.bootstrap_servers, kafka_settings.topic_prefix
     with ExitStack() as started:
         yield lambda: started.enter_context(whole_stack(tmp_path / "stack", *engines))
 
 
 @pytest.mark.stack
-def test_the_call_in_the_banner_works_and_so_it_does_after_the_next_start(start: Start) -> None:
-    """201 at first, and it can be paid; the second run finds the same application, the same intent, the same charge."""
+def test_call_in_the_banner_works_also_after_the_next_start(start: Start) -> None:
+    """201 at first, and the intent can be paid; the second run has the same application, intent and charge."""
     stack = start()
     demo = stack.read()["demo"]
     credentials = {"application_id", "api_key", "access_token", "webhook_secret"}
@@ -65,10 +65,10 @@ def test_the_call_in_the_banner_works_and_so_it_does_after_the_next_start(start:
 
 
 def test_whole_life_of_a_payment(start: Start) -> None:
-    """§1: an intent by API, paid on the hosted page, told by a signed webhook. Not deep: one such test is always run.
+    """§1: an intent created by API, paid on the hosted page, reported by a signed webhook. Part of `make test`.
 
-    The command line finds the stack and its keys, and makes an application with a webhook to this machine, which a
-    development stack allows; secrets stay private.
+    The command line finds the stack and its keys, and creates an application with a webhook to this machine, which a
+    development stack allows. Secrets stay private.
     """
     stack = start()
     with Receiver() as shop:
@@ -96,7 +96,7 @@ def test_whole_life_of_a_payment(start: Start) -> None:
 
 
 def _copied_call(output: str) -> requests.Response:
-    """Reads the curl command off the screen, as a person would."""
+    """Run the curl command of the banner, as a person would copy it."""
     command = output[output.index("    curl ") :].partition("\n\n")[0]
     curl, url, *rest = shlex.split(command.replace("\\\n", " "))
     assert curl == "curl"

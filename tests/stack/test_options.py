@@ -1,4 +1,4 @@
-"""The stack's settings from the environment."""
+"""The options of the stack from the environment."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def test_defaults(tmp_path: Path) -> None:
 
 
 def test_all_problems_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wrong values are refused together, each by its name, not one per start."""
+    """One error names all invalid values."""
     wrong = {
         "PORT_BASE": "80",
         "BROKERS": "2",
@@ -47,7 +47,7 @@ def test_all_problems_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_empty_means_not_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A variable that is passed on empty, as a Makefile does, counts as absent."""
+    """An empty variable, as a Makefile passes it, counts as absent."""
     for name in ("STACK_DIR", "DATABASE_URL", "KAFKA_BOOTSTRAP_SERVERS", "MIZAN_CACHE_DIR"):
         monkeypatch.setenv(name, "")
     options = read_options()
@@ -72,7 +72,7 @@ def test_secrets_stay_out_of_repr(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["a,b", "a;b", "a:b", "100%", "a#b", 'a"b', "a\nb"])
 def test_unusable_characters_in_a_path(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """What would break the settings files of Kafka, Java or supervisord is refused before they see it."""
+    """Characters that would break the settings files of Kafka, Java or supervisord are refused."""
     monkeypatch.setenv("STACK_DIR", name)
     with pytest.raises(StackError, match="STACK_DIR"):
         read_options()

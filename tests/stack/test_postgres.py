@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: what its directory may have been through before a start."""
+"""The embedded PostgreSQL: states of its directory before a start."""
 
 import os
 import subprocess
@@ -43,7 +43,7 @@ def start(server: Postgres, watchdog: Watchdog, log: Path) -> ChildProcess:
 
 @pytest.mark.kills
 def test_runs_in_a_deep_directory(server: Postgres, watchdog: Watchdog, tmp_path: Path) -> None:
-    """A path too long for a unix socket is no obstacle; the password is asked for and private."""
+    """A path too long for a unix socket works. A password is required, and its file is private."""
     process = start(server, watchdog, tmp_path / "log")
     try:
         with psycopg.connect(server.url) as connection:
@@ -58,7 +58,7 @@ def test_runs_in_a_deep_directory(server: Postgres, watchdog: Watchdog, tmp_path
 
 @pytest.mark.kills
 def test_stale_pid_file_of_a_living_program(server: Postgres, watchdog: Watchdog, tmp_path: Path) -> None:
-    """After a crash the pid in postmaster.pid may belong to another program: it is left alone, we start."""
+    """After a crash, the pid in postmaster.pid may belong to another program, which is left alone."""
     owner = server.data.stat().st_uid if os.geteuid() == 0 else None
     with subprocess.Popen(["/bin/sleep", "60"], user=owner) as stranger:
         try:
@@ -73,8 +73,10 @@ def test_stale_pid_file_of_a_living_program(server: Postgres, watchdog: Watchdog
 
 
 @pytest.mark.kills
-def test_running_server_is_not_doubled(server: Postgres, watchdog: Watchdog, tmp_path: Path) -> None:
-    """A server that really runs on the directory is named with its pid, and its pid file stays."""
+def test_second_server_on_the_same_data_is_refused(
+    server: Postgres, watchdog: Watchdog, tmp_path: Path
+) -> None:
+    """The error names the pid of the running server, whose pid file stays."""
     process = start(server, watchdog, tmp_path / "log")
     try:
         found = find_postmaster(server.data)
@@ -88,7 +90,7 @@ def test_running_server_is_not_doubled(server: Postgres, watchdog: Watchdog, tmp
 
 
 def test_data_of_another_version_is_refused(tmp_path: Path) -> None:
-    """A data directory of another PostgreSQL is named with both versions and not touched."""
+    """The error names both versions, and the data is not touched."""
     data = tmp_path / "data"
     data.mkdir()
     (data / "PG_VERSION").write_text("16\n")
@@ -97,8 +99,8 @@ def test_data_of_another_version_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in data.iterdir()] == ["PG_VERSION"]
 
 
-def test_half_made_data_directory_is_made_again(tmp_path: Path) -> None:
-    """What a killed first start left behind does not count as a database."""
+def test_incomplete_data_directory_is_created_again(tmp_path: Path) -> None:
+    """What a killed first start has left is replaced."""
     (tmp_path / "data.new").mkdir()
     (tmp_path / "data.new" / "PG_VERSION").write_text("18\n")
     server = Postgres(tmp_path, 1)
@@ -108,7 +110,7 @@ def test_half_made_data_directory_is_made_again(tmp_path: Path) -> None:
 
 
 def test_too_deep_directory_is_refused(tmp_path: Path) -> None:
-    """Beyond what PostgreSQL can hold, the length is told instead of a strange failure later."""
+    """The error names the limit, instead of a strange failure later."""
     deep = tmp_path.joinpath(*["d" * 100] * (MAX_PATH_LENGTH // 100 + 1))
     with pytest.raises(StackError, match="too deep"):
         Postgres(deep, 1).prepare()
@@ -116,7 +118,7 @@ def test_too_deep_directory_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.kills
 def test_runs_below_a_closed_directory(tmp_path: Path, watchdog: Watchdog) -> None:
-    """A directory nobody else may enter, like root's home, stays closed, and PostgreSQL runs below it."""
+    """PostgreSQL runs below a directory that no other account may enter, like root's home, which stays closed."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     server = Postgres(closed / "postgres", find_free_ports(1)[0], durable=False)

@@ -1,4 +1,4 @@
-"""What the front notices while the stack is up, told by supervisord's words about it."""
+"""Following a running stack: restarts are reported, and log lines are printed."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -15,8 +15,8 @@ from stack.supervisor import ProcessState, Supervisor
 PROGRAM = Program("api", "api", ("api",))
 
 
-class Told:
-    """Stands in for supervisord."""
+class SupervisorStub:
+    """A stand-in for supervisord."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -31,60 +31,60 @@ def state(pid: int, *, given_up: bool = False) -> dict[str, ProcessState]:
 
 @pytest.fixture
 def written() -> list[int]:
-    """The pids that went to stack.json, one after the other."""
+    """The pids that were written to stack.json, in order."""
     return []
 
 
 @pytest.fixture
-def watch(tmp_path: Path, written: list[int]) -> ProcessFollower:
+def follower(tmp_path: Path, written: list[int]) -> ProcessFollower:
     def write(states: Mapping[str, ProcessState]) -> None:
         written.append(states["api"].pid)
 
-    supervisor = cast("Supervisor", Told(100))
+    supervisor = cast("Supervisor", SupervisorStub(100))
     return ProcessFollower(supervisor, [PROGRAM], tmp_path, Console(colour=False), write)
 
 
-def test_nothing_new_is_not_told(
-    watch: ProcessFollower, written: list[int], capsys: pytest.CaptureFixture[str]
+def test_unchanged_process_is_not_reported(
+    follower: ProcessFollower, written: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A process that just goes on is no news."""
-    watch.report_changes(state(100))
+    """A process that keeps running prints nothing."""
+    follower.report_changes(state(100))
     assert capsys.readouterr().out == ""
     assert written == [100]
 
 
-def test_restart_is_told_with_both_pids(
-    watch: ProcessFollower, written: list[int], capsys: pytest.CaptureFixture[str]
+def test_restart_is_reported_with_both_pids(
+    follower: ProcessFollower, written: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The end and the new start are told, also when a look falls between them, and stack.json follows."""
-    watch.report_changes(state(0))
-    watch.report_changes(state(200))
+    """Exit and restart are reported, also if a poll falls between them, and stack.json is updated."""
+    follower.report_changes(state(0))
+    follower.report_changes(state(200))
     out = capsys.readouterr().out
-    assert "api (pid 100) has ended" in out
+    assert "api (pid 100) exited" in out
     assert "api was restarted (pid 100 → 200)" in out
     assert written == [100, 0, 200]
 
 
-def test_given_up_is_told_once_with_the_log(
-    watch: ProcessFollower, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_given_up_process_is_reported_once_with_its_log(
+    follower: ProcessFollower, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A process that cannot be restarted is told loudly, with the end of its log, and the rest goes on."""
+    """A process that cannot be restarted is reported with the end of its log, and the rest keeps running."""
     (tmp_path / "api.log").write_text("cannot read the key file\n")
-    watch.report_changes(state(0, given_up=True))
-    watch.report_changes(state(0, given_up=True))
+    follower.report_changes(state(0, given_up=True))
+    follower.report_changes(state(0, given_up=True))
     out = capsys.readouterr().out
     assert out.count("not restarted any more") == 1
     assert "cannot read the key file" in out
-    assert "Everything else runs on" in out
+    assert "Everything else keeps running" in out
 
 
 def test_log_lines_carry_the_name(
-    watch: ProcessFollower, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    follower: ProcessFollower, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each new line of a log is printed under its process's name."""
     (tmp_path / "api.log").write_text("hello\n")
-    watch.print_new_lines()
-    watch.close()
+    follower.print_new_lines()
+    follower.close()
     assert capsys.readouterr().out == "api | hello\n"
 
 
@@ -95,7 +95,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def follow(log: Path) -> Iterator[Callable[[], LogTail]]:
-    """Starts to follow the log."""
+    """Start to follow the log."""
     tails: list[LogTail] = []
 
     def make() -> LogTail:
@@ -108,7 +108,7 @@ def follow(log: Path) -> Iterator[Callable[[], LogTail]]:
 
 
 def test_only_new_whole_lines(log: Path, follow: Callable[[], LogTail]) -> None:
-    """What was there before is not repeated, and a line is told once it is whole."""
+    """Earlier lines are not repeated, and a line is returned when it is complete."""
     log.write_text("old\n")
     tail = follow()
     with log.open("a") as file:

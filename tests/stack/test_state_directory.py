@@ -1,4 +1,4 @@
-"""Removing the data of a stack."""
+"""`python -m stack clean` removes the data of a stack."""
 
 import dataclasses
 import os
@@ -28,7 +28,7 @@ def test_clean_removes_the_directory(options: Options) -> None:
 
 
 def test_clean_leaves_other_files(options: Options) -> None:
-    """STACK_DIR may have been somebody's own directory: what the stack did not make stays."""
+    """STACK_DIR may contain other files, which stay."""
     (options.directory / "thesis.txt").write_text("years of work")
     clean(options)
     assert [path.name for path in options.directory.iterdir()] == ["thesis.txt"]
@@ -44,7 +44,7 @@ def test_clean_refuses_while_a_stack_runs(options: Options) -> None:
     assert (options.directory / "postgres").exists()
 
 
-def test_clean_of_a_directory_that_never_was_one(options: Options, tmp_path: Path) -> None:
-    """Where no stack has run there is nothing to do, and nothing is made."""
+def test_clean_without_a_stack_does_nothing(options: Options, tmp_path: Path) -> None:
+    """If no stack has run there, nothing is created."""
     clean(dataclasses.replace(options, directory=tmp_path / "never"))
     assert not (tmp_path / "never").exists()

@@ -1,4 +1,4 @@
-"""supervisord does what it is told, whenever that is."""
+"""supervisord handles stops and interruptions at any time."""
 
 import os
 import signal
@@ -27,8 +27,8 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
     made.shut_down()
 
 
-def test_one_that_has_hardly_been_started_is_stopped_at_once(supervisor: Supervisor) -> None:
-    """It is a copy of supervisord for a moment, which would take the signal for its own and forget it."""
+def test_process_is_stopped_right_after_its_start(supervisor: Supervisor) -> None:
+    """Regression: just forked, it is a copy of supervisord, which would ignore the signal."""
     for _ in range(60):
         supervisor.start("sleeper")
         began = monotonic()
@@ -37,8 +37,8 @@ def test_one_that_has_hardly_been_started_is_stopped_at_once(supervisor: Supervi
 
 
 @pytest.mark.kills
-def test_a_question_that_a_signal_interrupted_spoils_none_after_it(supervisor: Supervisor) -> None:
-    """A stop may come while supervisord has yet to answer."""
+def test_call_interrupted_by_a_signal_does_not_break_the_next(supervisor: Supervisor) -> None:
+    """A stop signal may arrive before supervisord has responded."""
 
     def stop(*_: object) -> NoReturn:
         raise StopRequested

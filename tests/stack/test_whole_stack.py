@@ -1,4 +1,4 @@
-"""The whole stack as `make run` starts it, with stand-in services: up, hurt, healed, stopped."""
+"""The whole stack as `make run` starts it, with stand-in services: start, failures, recovery, stop."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ Start = Callable[..., RunningStack]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts stacks that are gone when the test is over."""
+    """Start stacks that are stopped when the test ends."""
     started: list[RunningStack] = []
 
     def make(*arguments: str, directory: Path = tmp_path / "stack", **environment: Any) -> RunningStack:
@@ -43,7 +43,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def given(engines: TestEngines) -> dict[str, str]:
-    """Both engines from outside, so that the stack embeds none."""
+    """The settings of external engines, so that the stack embeds none."""
     return {
         "DATABASE_URL": engines.database_url,
         "KAFKA_BOOTSTRAP_SERVERS": engines.kafka_bootstrap_servers,
@@ -70,7 +70,7 @@ def has_new_pid(stack: RunningStack, before: dict[str, Any], name: str) -> bool:
 
 @pytest.mark.kills
 def test_life_of_a_stack(start: Start) -> None:
-    """Ready means usable; a killed service is restarted and told; SIGTERM ends all of it with exit 0."""
+    """A ready stack is usable, a killed service is restarted and reported, and SIGTERM stops everything with exit 0."""
     stack = start()
     ready = stack.wait_ready()
     assert ready["first_url"] == f"http://127.0.0.1:{stack.port_base + 1}"
@@ -100,18 +100,18 @@ def test_life_of_a_stack(start: Start) -> None:
     assert stack.stop() == 0, stack.output
     assert not stack.file.exists()
     assert all_gone(ready["pids"] | after["pids"])
-    assert stack.left_behind() == []
+    assert stack.orphans() == []
     order = [stack.output.index(f"Stopping {name}") for name in ("second", "first", "kafka", "postgres")]
     assert order == sorted(order)
 
 
 def test_interrupt_that_reaches_make_alone(tmp_path: Path, given: dict[str, str]) -> None:
-    """As some terminals, editors and scripts send it: make does not pass it on, and the stack stops all the same."""
+    """Some terminals, editors and scripts send it so. make does not pass it on, but the stack stops all the same."""
     makefile = tmp_path / "Makefile"
     makefile.write_text(f"run:\n\t@exec {sys.executable} -m tests.stack.stand_in_stack\n")
     settings = {"STACK_DIR": str(tmp_path / "stack"), "PORT_BASE": str(free_port_base()), **given}
     environment = {**os.environ, **settings}  # noqa: TID251 - the child gets ours, and what the test says
-    # Whoever was started in the background by a shell ignores the signal, and so would all below.
+    # A process that a shell started in the background ignores SIGINT, and so would its children.
     command = ["env", "--default-signal=INT", "make", "-f", str(makefile), "run"]
     make = subprocess.Popen(command, cwd=PROJECT, env=environment)
     file = tmp_path / "stack" / "stack.json"
@@ -124,7 +124,7 @@ def test_interrupt_that_reaches_make_alone(tmp_path: Path, given: dict[str, str]
 
 @pytest.mark.kills
 def test_second_run_cleans_up_after_kill_9(start: Start) -> None:
-    """kill -9 of the front, then of supervisord too: the next run stops the rest and keeps the data."""
+    """After kill -9 of the launcher, then of supervisord too, the next run stops the rest and keeps the data."""
     first = start()
     ready = first.wait_ready()
     sockets = [(first.directory / "rpc").readlink()]
@@ -134,7 +134,7 @@ def test_second_run_cleans_up_after_kill_9(start: Start) -> None:
     first.wait_exit()
 
     second = start(port_base=first.port_base)
-    eventually(lambda: "nobody watches over" in second.output)
+    eventually(lambda: "not supervised any more" in second.output)
     again = second.wait_ready()
     sockets.append((second.directory / "rpc").readlink())
     assert all_gone(ready["pids"])
@@ -143,24 +143,24 @@ def test_second_run_cleans_up_after_kill_9(start: Start) -> None:
     second.wait_exit()
 
     third = start(port_base=first.port_base)
-    eventually(lambda: "nobody watches over" in third.output)
+    eventually(lambda: "not supervised any more" in third.output)
     final = third.wait_ready()
     assert all_gone(again["pids"])
     with psycopg.connect(final["database_url"]) as connection:
         assert connection.execute("select count(*) from kept").fetchone() == (0,)
     assert third.stop() == 0
-    assert third.left_behind() == []
-    assert [place for place in sockets if place.exists()] == []
+    assert third.orphans() == []
+    assert [socket for socket in sockets if socket.exists()] == []
 
 
 @pytest.mark.kills
 def test_death_of_supervisord_ends_the_stack(start: Start) -> None:
-    """Nobody would restart anything any more: the front stops what is left and says why."""
+    """Nothing would be restarted any more, so the launcher stops the rest and says why."""
     stack = start()
     ready = stack.wait_ready()
     os.kill(ready["pids"]["supervisor"], signal.SIGKILL)
     assert stack.wait_exit() == 1
-    assert "supervisord, which watches over the processes, has died" in stack.output
+    assert "supervisord, which supervises the processes, has died" in stack.output
     assert "Traceback" not in stack.output
     assert all_gone(ready["pids"])
     assert not stack.file.exists()
@@ -169,7 +169,7 @@ def test_death_of_supervisord_ends_the_stack(start: Start) -> None:
 def test_one_stack_per_directory_and_two_side_by_side(
     start: Start, given: dict[str, str], tmp_path: Path
 ) -> None:
-    """A second start in the same directory is told whose it is; in another one it simply runs."""
+    """A second start in the same directory names the pid of the first; in another directory it runs."""
     first = start(**given)
     first.wait_ready()
     refused = start(**given)
@@ -182,8 +182,8 @@ def test_one_stack_per_directory_and_two_side_by_side(
     assert first.stop() == 0
 
 
-def test_given_engines_are_not_embedded(start: Start, given: dict[str, str]) -> None:
-    """With DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS set, neither engine is ours to start or to stop."""
+def test_external_engines_are_not_embedded(start: Start, given: dict[str, str]) -> None:
+    """With DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS set, the stack neither starts nor stops an engine."""
     stack = start(**given)
     ready = stack.wait_ready()
     assert set(ready["pids"]) == {"first", "second", "supervisor", "stack"}
@@ -198,8 +198,8 @@ def test_given_engines_are_not_embedded(start: Start, given: dict[str, str]) -> 
 
 
 @contextmanager
-def hang_ups_heard() -> Iterator[None]:
-    """Tests that were started with nohup ignore SIGHUP, and so would what they start."""
+def default_hangup_handling() -> Iterator[None]:
+    """Tests that were started with nohup ignore SIGHUP, and so would their children."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         yield
@@ -209,38 +209,38 @@ def hang_ups_heard() -> Iterator[None]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_stop_while_starting(start: Start, number: signal.Signals) -> None:
-    """A signal in the middle of the start, and another one in the middle of the stop, end it cleanly."""
-    with hang_ups_heard():
+    """A signal during the start, and another one during the stop, stop it cleanly."""
+    with default_hangup_handling():
         stack = start()
     eventually(lambda: "PostgreSQL ready" in stack.output, within=80)
     stack.send(number)
     eventually(lambda: "Stopping" in stack.output)
     stack.send(number)
     assert stack.wait_exit() == 0, stack.output
-    assert stack.left_behind() == []
+    assert stack.orphans() == []
 
 
 def test_service_that_cannot_start(start: Start, given: dict[str, str]) -> None:
     """The end of its log is shown, everything is stopped, exit status 1."""
     stack = start("broken-service", **given)
     assert stack.wait_exit() == 1
-    assert "broken ended while it was starting" in stack.output
+    assert "broken exited while it was starting" in stack.output
     assert "no such setting" in stack.output
     assert "Traceback" not in stack.output
-    assert stack.left_behind() == []
+    assert stack.orphans() == []
 
 
 def test_job_that_fails(start: Start, given: dict[str, str]) -> None:
-    """What the job said is shown, everything is stopped, exit status 1; no service was started."""
+    """The output of the job is shown, everything is stopped, exit status 1; no service was started."""
     stack = start("broken-job", **given)
     assert stack.wait_exit() == 1
     assert "the schema is from the future" in stack.output
     assert "Services" not in stack.output
-    assert stack.left_behind() == []
+    assert stack.orphans() == []
 
 
 def test_unusable_directory(start: Start, tmp_path: Path) -> None:
-    """A STACK_DIR that cannot be a directory is named, with the way around it."""
+    """The error names the unusable STACK_DIR and the remedy."""
     (tmp_path / "file").touch()
     stack = start(STACK_DIR=str(tmp_path / "file" / "below"))
     assert stack.wait_exit() == 1
@@ -252,7 +252,7 @@ def test_unusable_directory(start: Start, tmp_path: Path) -> None:
 @pytest.mark.cluster
 @pytest.mark.kills
 def test_three_brokers(start: Start) -> None:
-    """BROKERS=3: three brokers, each restarted on its own; the directory remembers how many there were."""
+    """BROKERS=3 starts three brokers, each restarted alone; the directory stores their number."""
     stack = start(BROKERS="3")
     ready = stack.wait_ready()
     assert count_brokers(ready["kafka_bootstrap_servers"]) == 3
@@ -260,7 +260,7 @@ def test_three_brokers(start: Start) -> None:
     os.kill(ready["pids"]["kafka-2"], signal.SIGKILL)
     eventually(lambda: has_new_pid(stack, ready, "kafka-2"))
     assert stack.stop() == 0
-    assert stack.left_behind() == []
+    assert stack.orphans() == []
     one = start()
     assert one.wait_exit() == 1
-    assert "was made with BROKERS=3, not 1" in one.output
+    assert "was created with BROKERS=3, not 1" in one.output
