@@ -7,17 +7,18 @@ from flask.typing import ResponseReturnValue
 from flask_babel import lazy_gettext as _
 
 from services.monitor.access import install_guard
-from services.monitor.applications.views import applications_blueprint
-from services.monitor.attempts.views import attempts_blueprint
+from services.monitor.applications.views import create_applications_blueprint
+from services.monitor.attempts.views import create_attempts_blueprint
 from services.monitor.dead_letters.replayer import Replayer
-from services.monitor.dead_letters.views import dead_letters_blueprint
+from services.monitor.dead_letters.views import create_dead_letters_blueprint
 from services.monitor.dependencies import SERVICE, build_dependencies
-from services.monitor.exhausted_deliveries.views import exhausted_deliveries_blueprint
-from services.monitor.inspection.inspector import Watch
-from services.monitor.inspection.metrics import expose
-from services.monitor.overview.views import overview_blueprint
-from services.monitor.people.views import people_blueprint
-from services.monitor.topics.views import topics_blueprint
+from services.monitor.exhausted_deliveries.views import create_exhausted_deliveries_blueprint
+from services.monitor.formatting import register_formatting
+from services.monitor.inspection.inspector import SystemInspector
+from services.monitor.inspection.metrics import register_metrics
+from services.monitor.overview.views import create_overview_blueprint
+from services.monitor.people.views import create_people_blueprint
+from services.monitor.topics.views import create_topics_blueprint
 from shared.console import ui
 from shared.console.error_pages import (
     UNAVAILABLE_DURING_CHANGE,
@@ -45,7 +46,7 @@ error_page = make_error_page(
 )
 
 
-def answer_kafka_unavailable(_error: KafkaUnavailableError) -> ResponseReturnValue:
+def show_kafka_unavailable(_error: KafkaUnavailableError) -> ResponseReturnValue:
     if is_for_program():
         return {"message": "Kafka does not answer."}, 503
     # A record that was being sent when the time limit passed may still arrive.
@@ -54,26 +55,26 @@ def answer_kafka_unavailable(_error: KafkaUnavailableError) -> ResponseReturnVal
 
 
 def make_worker_app() -> Flask:
-    """What the worker, which is a process of its own, begins with."""
+    """Build the application and start the background threads. Runs in the worker process, after fork."""
     settings = start_worker_process(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     database_settings = replace(
         settings.database, pool_size=min(settings.monitor.threads, settings.database.pool_size)
     )
     database = Database(database_settings, SERVICE, **STABLE_PLANS)
-    watch = Watch(settings, database)
-    watch.start()
-    expose(watch)
+    inspector = SystemInspector(settings, database)
+    inspector.start()
+    register_metrics(inspector)
     Replayer(database, settings.kafka).start()
-    return make_app(settings, database, watch)
+    return make_app(settings, database, inspector)
 
 
-def make_app(settings: Settings, database: Database, watch: Watch) -> Flask:
-    """`watch` is looked at, and started by whoever made it."""
-    checks = {**database_checks(settings, database), "watch": watch.check}
+def make_app(settings: Settings, database: Database, inspector: SystemInspector) -> Flask:
+    """Build the application. The caller starts the inspector."""
+    checks = {**database_checks(settings, database), "inspector": inspector.check}
     app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__)
     app.config["MAX_FORM_PARTS"] = 1000
-    dependencies = build_dependencies(settings, database, watch)
+    dependencies = build_dependencies(settings, database, inspector)
     protect_pages(app, settings.public_urls.monitor, settings.secret_keys)
     ui.register(
         app,
@@ -82,16 +83,17 @@ def make_app(settings: Settings, database: Database, watch: Watch) -> Flask:
         error_page=error_page,
     )
     app.context_processor(lambda: {"header_title": _("Monitor")})
+    register_formatting(app)
     install_guard(app, database)
     for blueprint in (
-        people_blueprint(dependencies),
-        overview_blueprint(dependencies),
-        topics_blueprint(dependencies),
-        dead_letters_blueprint(dependencies),
-        exhausted_deliveries_blueprint(dependencies),
-        attempts_blueprint(dependencies),
-        applications_blueprint(dependencies),
+        create_people_blueprint(dependencies),
+        create_overview_blueprint(dependencies),
+        create_topics_blueprint(dependencies),
+        create_dead_letters_blueprint(dependencies),
+        create_exhausted_deliveries_blueprint(dependencies),
+        create_attempts_blueprint(dependencies),
+        create_applications_blueprint(dependencies),
     ):
         app.register_blueprint(blueprint)
-    app.register_error_handler(KafkaUnavailableError, answer_kafka_unavailable)
+    app.register_error_handler(KafkaUnavailableError, show_kafka_unavailable)
     return app

@@ -1,8 +1,8 @@
-"""What the rooms of the monitor work with."""
+"""What the views of the monitor need: settings, database, sign-in throttles and the inspector."""
 
 from dataclasses import dataclass
 
-from services.monitor.inspection.inspector import Watch
+from services.monitor.inspection.inspector import SystemInspector
 from shared.domain.accounts.throttles import SignInThrottle
 from shared.platform.database.pool import Database
 from shared.platform.encryption import derive_key
@@ -16,11 +16,10 @@ class Dependencies:
     settings: Settings
     database: Database
     throttles: SignInThrottle
-    watch: Watch
-    """What is seen of Kafka, the database and the services, again and again."""
+    inspector: SystemInspector
 
 
-def build_dependencies(settings: Settings, database: Database, watch: Watch) -> Dependencies:
-    # The oldest key stays longest while keys are rotated. Guesses here and at the dashboard are counted apart.
+def build_dependencies(settings: Settings, database: Database, inspector: SystemInspector) -> Dependencies:
+    # During a key rotation the oldest key stays longest. The dashboard counts failed sign-ins separately.
     throttles = SignInThrottle(derive_key(settings.secret_keys[-1], "operators' sign-in throttles"))
-    return Dependencies(settings, database, throttles, watch)
+    return Dependencies(settings, database, throttles, inspector)

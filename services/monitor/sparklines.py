@@ -13,27 +13,27 @@ WIDTH = 120.0
 HEIGHT = 32.0
 _EDGE = 2.0
 _GAP = timedelta(seconds=40)
-"""Where nothing was seen for so long, the line is broken."""
+"""The line is interrupted if two points are further apart than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
     line: str
     area: str
-    """Both are the data of a path."""
+    """Line and area are SVG path data."""
     highest: float
     now: float
     width: float = WIDTH
     height: float = HEIGHT
 
 
-def sparkline(points: Sequence[Point], now: datetime, *, is_mirrored: bool) -> Sparkline | None:
-    """Mirrored, time runs from right to left. None where there are not two points to draw a line between."""
+def build_sparkline(points: Sequence[Point], now: datetime, *, is_mirrored: bool) -> Sparkline | None:
+    """Return the curve, or None with fewer than two points. If mirrored, time runs from right to left."""
     shown = [point for point in points if point.at >= now - SPAN]
     if len(shown) < 2:
         return None
     top = max(point.value for point in shown)
-    strokes = _strokes([_place(point, now, top, is_mirrored=is_mirrored) for point in shown], shown)
+    strokes = _strokes([_position(point, now, top, is_mirrored=is_mirrored) for point in shown], shown)
     return Sparkline(
         line=" ".join(f"M{_path(stroke)}" for stroke in strokes),
         area=" ".join(
@@ -45,7 +45,7 @@ def sparkline(points: Sequence[Point], now: datetime, *, is_mirrored: bool) -> S
     )
 
 
-def _place(point: Point, now: datetime, top: float, *, is_mirrored: bool) -> tuple[float, float]:
+def _position(point: Point, now: datetime, top: float, *, is_mirrored: bool) -> tuple[float, float]:
     passed = 1 - min(1.0, max(0.0, (now - point.at) / SPAN))
     x = _EDGE + (1 - passed if is_mirrored else passed) * (WIDTH - 2 * _EDGE)
     y = HEIGHT - _EDGE - (point.value / top if top > 0 else 0.0) * (HEIGHT - 2 * _EDGE)
@@ -53,13 +53,13 @@ def _place(point: Point, now: datetime, top: float, *, is_mirrored: bool) -> tup
 
 
 def _strokes(
-    places: Sequence[tuple[float, float]], points: Sequence[Point]
+    positions: Sequence[tuple[float, float]], points: Sequence[Point]
 ) -> list[list[tuple[float, float]]]:
-    strokes = [[places[0]]]
-    for place, point, earlier in zip(places[1:], points[1:], points, strict=False):
+    strokes = [[positions[0]]]
+    for position, point, earlier in zip(positions[1:], points[1:], points, strict=False):
         if point.at - earlier.at > _GAP:
             strokes.append([])
-        strokes[-1].append(place)
+        strokes[-1].append(position)
     return strokes
 
 
@@ -68,10 +68,12 @@ def _path(stroke: Sequence[tuple[float, float]]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Pen:
+class SparklineRenderer:
+    """Draws the history of a number in the reading direction of the page."""
+
     history: History
     now: datetime
 
     def draw(self, name: str) -> Sparkline | None:
         is_mirrored = LANGUAGES[current_language()] == "rtl"
-        return sparkline(self.history.of(name), self.now, is_mirrored=is_mirrored)
+        return build_sparkline(self.history.points(name), self.now, is_mirrored=is_mirrored)

@@ -19,7 +19,7 @@ def world(settings: Settings) -> Iterator[MonitorWorld]:
     database = Database(settings.database, "monitor", **STABLE_PLANS)
     made = MonitorWorld(settings, database)
     yield made
-    made.watch.stop()
+    made.inspector.stop()
     database.close()
 
 
@@ -52,5 +52,5 @@ def without_kafka(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterat
     made = MonitorWorld(away, database)
     with made.serve():
         yield made
-    made.watch.stop()
+    made.inspector.stop()
     database.close()

@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from services.monitor.inspection.snapshots import (
-    Attempts,
-    DeadLetters,
-    Deliveries,
-    Figures,
-    KafkaSeen,
-    Looked,
-    Payments,
-    Seen,
-    ServiceSeen,
-    Waiting,
+    AttemptFigures,
+    Backlog,
+    DatabaseSnapshot,
+    DeadLetterCounts,
+    DeliveryFigures,
+    KafkaState,
+    PaymentFigures,
+    PollResult,
+    ServiceStatus,
+    SystemState,
 )
 from shared.domain.topics import ALL_TOPICS
 from shared.platform.kafka.inspection.health import GroupHealth, Health
@@ -32,24 +32,24 @@ MEMBER = GroupMember("worker-1", "mizan-worker", "10.0.0.7", (0,))
 
 def figures(
     *,
-    payments: Payments | None = None,
-    attempts: Attempts | None = None,
-    deliveries: Deliveries | None = None,
-    outbox: Waiting | None = None,
+    payments: PaymentFigures | None = None,
+    attempts: AttemptFigures | None = None,
+    deliveries: DeliveryFigures | None = None,
+    outbox: Backlog | None = None,
     expiry_late_s: float = 0.0,
-    not_taken_in_s: float = 0.0,
+    intake_age_s: float = 0.0,
     failing: int = 0,
-) -> Figures:
-    return Figures(
+) -> DatabaseSnapshot:
+    return DatabaseSnapshot(
         now=NOW,
-        outbox=outbox or Waiting(),
-        payments=payments or Payments(),
-        attempts=attempts or Attempts({"sent": 0, "unknown": 0}),
+        outbox=outbox or Backlog(),
+        payments=payments or PaymentFigures(),
+        attempts=attempts or AttemptFigures({"sent": 0, "unknown": 0}),
         expiry_late_s=expiry_late_s,
-        not_taken_in_s=not_taken_in_s,
-        deliveries=deliveries or Deliveries({}),
-        paused=0,
-        failing=failing,
+        intake_age_s=intake_age_s,
+        deliveries=deliveries or DeliveryFigures({}),
+        paused_applications=0,
+        failing_applications=failing,
     )
 
 
@@ -96,27 +96,27 @@ def view(*groups: GroupSnapshot, at: datetime = NOW, missing: Sequence[str] = ()
 def kafka(
     *groups: GroupSnapshot,
     standing: Health = Health.HEALTHY,
-    dead: Mapping[str, DeadLetters] | None = None,
+    dead: Mapping[str, DeadLetterCounts] | None = None,
     missing: Sequence[str] = (),
-) -> KafkaSeen:
+) -> KafkaState:
     judgement = GroupHealth(standing, {0: standing})
-    return KafkaSeen(view(*groups, missing=missing), {one.name: judgement for one in groups}, {}, dead or {})
+    return KafkaState(view(*groups, missing=missing), {one.name: judgement for one in groups}, {}, dead or {})
 
 
-def service(name: str = "api", *, is_up: bool = True, is_ready: bool = True) -> ServiceSeen:
-    return ServiceSeen(
+def service(name: str = "api", *, is_up: bool = True, is_ready: bool = True) -> ServiceStatus:
+    return ServiceStatus(
         name, "http://127.0.0.1:1", is_up, is_ready, () if is_ready else ("database: away",), None
     )
 
 
 def seen(
-    database: Figures | None = None,
-    of_kafka: KafkaSeen | None = None,
-    *services: ServiceSeen,
-) -> Seen:
+    database: DatabaseSnapshot | None = None,
+    kafka_values: KafkaState | None = None,
+    *services: ServiceStatus,
+) -> SystemState:
     """All of it just now; what is not given is fine."""
-    return Seen(
-        Looked(of_kafka or kafka(), NOW),
-        Looked(database or figures(), NOW),
-        Looked(services, NOW),
+    return SystemState(
+        PollResult(kafka_values or kafka(), NOW),
+        PollResult(database or figures(), NOW),
+        PollResult(services, NOW),
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from psycopg import Cursor
 
-from services.monitor.applications.queries import LIST_SQL, page_values
+from services.monitor.applications.queries import LIST_SQL, list_parameters
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import Settings
@@ -44,7 +44,7 @@ def unattended(settings: Settings) -> Iterator[MonitorWorld]:
 
 
 def cost(cursor: Cursor[Any]) -> int:
-    plan = explain(cursor, LIST_SQL.encode(), page_values("", None))
+    plan = explain(cursor, LIST_SQL.encode(), list_parameters("", None))
     scanned = {node["Relation Name"] for node in plan_nodes(plan) if node["Node Type"] == "Seq Scan"}
     assert scanned <= {"applications", "merchants"}
     return plan_buffers(plan)

@@ -126,7 +126,7 @@ def test_a_form_that_is_none_of_ours_is_refused(
     dead_letter_topic.bury_many(1)
     for letter in ("", "x", "0' or 1=1"):
         operator.open("/dead-letters/0")
-        assert replay(operator, letter=letter) == 422, letter
+        assert replay(operator, dead_letter=letter) == 422, letter
     assert dead_letter_topic.numbers() == []
 
 
@@ -136,7 +136,7 @@ def test_another_letter_in_its_place_is_not_replayed(
     """The topic was made anew while the page was open."""
     dead_letter_topic.bury_many(1)
     operator.open("/dead-letters/0")
-    assert replay(operator, letter="6e1f6a54-1f2b-5c0e-9d7b-6d697a616e00") == 404
+    assert replay(operator, dead_letter="6e1f6a54-1f2b-5c0e-9d7b-6d697a616e00") == 404
     assert dead_letter_topic.numbers() == []
 
 
@@ -147,7 +147,7 @@ def test_what_nobody_consumes_is_not_put_back(
     letter = dead_letter_topic.look()
     operator.open("/dead-letters/0")
     assert "cannot be put back there" in operator.text
-    replay(operator, letter=str(letter.id))
+    replay(operator, dead_letter=str(letter.id))
     assert "Nobody consumes the topic" in operator.text
     assert "letter_replayed" not in pages.audit()
 
@@ -158,7 +158,7 @@ def test_it_needs_a_sign_in_and_a_token(
     dead_letter_topic.bury_many(1)
     letter = str(dead_letter_topic.look().id)
     guest = pages.person(is_operator=False)
-    assert replay(guest, letter=letter) in (400, 401)
+    assert replay(guest, dead_letter=letter) in (400, 401)
     operator.open("/dead-letters/0")
     assert replay(operator, csrf_token="x") == 400
     assert dead_letter_topic.numbers() == []
@@ -171,7 +171,7 @@ def test_without_kafka_the_page_says_so_and_nothing_is_written(without_kafka: Mo
         assert person.open(path).status_code == 503
         assert person.title == "Kafka does not answer"
     person.open("/account")
-    assert replay(person, letter=letter) == 503
+    assert replay(person, dead_letter=letter) == 503
     assert "may have been done, or not" in person.text, "what was on the wire can still arrive"
     assert person.post("/dead-letters/replays", run=letter).status_code == 503
     for table in ("dead_letter_replays", "dead_letter_bulk_replays"):

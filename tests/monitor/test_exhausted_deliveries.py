@@ -141,7 +141,7 @@ def test_it_needs_a_sign_in_and_a_token(
     delivery = deliveries.make("failed", 500)
     guest = pages.person(is_operator=False)
     assert resend(guest, delivery, resend=str(uuid4())) in (400, 401)
-    assert guest.post("/exhausted/resends", wish=str(uuid4()), back="3d").status_code in (400, 401)
+    assert guest.post("/exhausted/resends", form_token=str(uuid4()), back="3d").status_code in (400, 401)
     operator.open(f"/exhausted/{delivery}")
     assert resend(operator, delivery, csrf_token="x") == 400
     assert deliveries.in_line() == []

@@ -9,11 +9,11 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from services.monitor.inspection.inspector import Watch
-from services.monitor.inspection.metrics import expose
-from services.monitor.inspection.snapshots import Looked
+from services.monitor.inspection.inspector import SystemInspector
+from services.monitor.inspection.metrics import register_metrics
+from services.monitor.inspection.snapshots import PollResult
 from shared.domain.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER
-from shared.platform.kafka.inspection import inspector
+from shared.platform.kafka.inspection import inspector as kafka_inspector
 from shared.platform.settings import MonitorSettings
 from tests.monitor.rows import make_attempt, make_delivery
 from tests.monitor.sights import group, kafka, lag
@@ -45,17 +45,17 @@ NAMES = {
 
 
 @pytest.fixture
-def watch(world: MonitorWorld) -> Iterator[Watch]:
+def inspector(world: MonitorWorld) -> Iterator[SystemInspector]:
     targets = MonitorSettings(targets=MappingProxyType({"api": "http://127.0.0.1:1"}))
-    made = Watch(replace(world.settings, monitor=targets), world.database)
+    made = SystemInspector(replace(world.settings, monitor=targets), world.database)
     yield made
     made.stop()
 
 
-def scrape(watch: Watch) -> tuple[set[str], Samples]:
+def scrape(inspector: SystemInspector) -> tuple[set[str], Samples]:
     """The families, and their samples by name and labels."""
     registry = CollectorRegistry()
-    expose(watch, registry)
+    register_metrics(inspector, registry)
     families = list(text_string_to_metric_families(generate_latest(registry).decode()))
     assert all(family.documentation and family.type == "gauge" for family in families)
     samples = {
@@ -66,19 +66,19 @@ def scrape(watch: Watch) -> tuple[set[str], Samples]:
     return {family.name for family in families}, samples
 
 
-def test_before_anything_was_seen_there_are_families_without_samples(watch: Watch) -> None:
-    assert scrape(watch) == (NAMES, {})
+def test_before_anything_was_seen_there_are_families_without_samples(inspector: SystemInspector) -> None:
+    assert scrape(inspector) == (NAMES, {})
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_everything_that_was_seen(world: MonitorWorld, watch: Watch) -> None:
+def test_everything_that_was_seen(world: MonitorWorld, inspector: SystemInspector) -> None:
     records = Records(world.settings.kafka)
     records.put(WEBHOOKS_DELIVER, 3, ago=timedelta(minutes=2), partition=1)
     records.put(WEBHOOKS_DELAY[0], 2, due_in=timedelta(minutes=-1))
     make_attempt(world, "unknown", can_be_asked=False)
     make_delivery(world, step=4)
-    watch.look_once()
-    names, samples = scrape(watch)
+    inspector.poll_once()
+    names, samples = scrape(inspector)
     assert names == NAMES
     deliver = ("group", "webhooks.deliver")
     partition = (deliver, ("partition", "1"), ("topic", "webhooks.deliver"))
@@ -108,35 +108,35 @@ def test_everything_that_was_seen(world: MonitorWorld, watch: Watch) -> None:
     assert all(0 <= age < 30 for age in ages.values())
 
 
-def test_partitions_that_are_gone_and_what_is_old_vanish(watch: Watch) -> None:
+def test_partitions_that_are_gone_and_what_is_old_vanish(inspector: SystemInspector) -> None:
     def note(*partitions: int) -> None:
         found = kafka(group("webhooks.deliver", *(lag(number) for number in partitions)))
-        watch.kafka._looked = Looked(found, datetime.now(UTC))
+        inspector.kafka._result = PollResult(found, datetime.now(UTC))
 
     note(0, 1)
-    assert len(_lags(watch)) == 2
+    assert len(_lags(inspector)) == 2
     note(0)
-    assert len(_lags(watch)) == 1
-    watch.kafka._looked = replace(watch.kafka.looked, at=datetime.now(UTC) - timedelta(minutes=1))
-    assert _lags(watch) == []
+    assert len(_lags(inspector)) == 1
+    inspector.kafka._result = replace(inspector.kafka.result, at=datetime.now(UTC) - timedelta(minutes=1))
+    assert _lags(inspector) == []
 
 
 def test_a_look_that_never_worked_grows_old_too(world: MonitorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspector, "_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(kafka_inspector, "_TIMEOUT_S", 0.2)
     nowhere = replace(world.settings, kafka=replace(world.settings.kafka, bootstrap_servers="127.0.0.1:1"))
-    watch = Watch(nowhere, world.database)
-    watch.kafka.look_once()
-    _, samples = scrape(watch)
+    inspector = SystemInspector(nowhere, world.database)
+    inspector.kafka.poll_once()
+    _, samples = scrape(inspector)
     assert samples["mizan_monitor_snapshot_age_seconds", (("source", "kafka"),)] > 0
-    watch.stop()
+    inspector.stop()
 
 
 def test_metrics_are_there_for_whoever_asks_the_service(pages: MonitorWorld) -> None:
-    """Registered by the process that starts the watch, and by nobody else."""
+    """Registered by the process that starts the inspector, and by nobody else."""
     guest = pages.person(is_operator=False)
     assert "mizan_http_requests_total" in guest.open("/metrics").text
     assert "mizan_topic_records" not in guest.response.text
 
 
-def _lags(watch: Watch) -> list[str]:
-    return [name for name, _ in scrape(watch)[1] if name == "mizan_group_lag_records"]
+def _lags(inspector: SystemInspector) -> list[str]:
+    return [name for name, _ in scrape(inspector)[1] if name == "mizan_group_lag_records"]

@@ -7,16 +7,16 @@ from types import MappingProxyType
 
 import pytest
 
-from services.monitor.inspection.poller import Looker
+from services.monitor.inspection.poller import Poller
 from services.monitor.inspection.snapshots import (
-    Attempts,
-    Counted,
-    DeadLetters,
-    Deliveries,
-    Looked,
-    Payments,
-    ServiceSeen,
-    Waiting,
+    AttemptFigures,
+    Backlog,
+    BoundedCount,
+    DeadLetterCounts,
+    DeliveryFigures,
+    PaymentFigures,
+    PollResult,
+    ServiceStatus,
 )
 from shared.platform.kafka.inspection.health import Health
 from shared.platform.settings import MonitorSettings
@@ -28,8 +28,10 @@ from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
 
 BUSY = figures(
-    payments=Payments(paid=Counted(140), paid_in_5_minutes=12, attempts=Counted(150), attempts_paid=140),
-    deliveries=Deliveries({1: 2, 4: 3}, succeeded=300),
+    payments=PaymentFigures(
+        paid=BoundedCount(140), paid_in_5_minutes=12, attempts=BoundedCount(150), attempts_paid=140
+    ),
+    deliveries=DeliveryFigures({1: 2, 4: 3}, succeeded=300),
 )
 HOSTILE = "<script>alert(1)</script>\u202e"
 
@@ -37,8 +39,10 @@ HOSTILE = "<script>alert(1)</script>\u202e"
 def shows(world: MonitorWorld, *, at: datetime | None = None, **found: object) -> None:
     """What the watch has seen, just now unless `at` is given."""
     for name, value in found.items():
-        looker: Looker[object] = getattr(world.watch, name)
-        looker._looked = value if isinstance(value, Looked) else Looked(value, at or datetime.now(UTC))
+        looker: Poller[object] = getattr(world.inspector, name)
+        looker._result = (
+            value if isinstance(value, PollResult) else PollResult(value, at or datetime.now(UTC))
+        )
 
 
 def test_all_is_well(pages: MonitorWorld, operator: PageClient) -> None:
@@ -63,10 +67,10 @@ def test_what_is_wrong_is_said_with_where_to_look(pages: MonitorWorld, operator:
     stuck = kafka(
         group("payment_intents.events", lag(records=7, seconds=99), name="webhooks.intake"),
         standing=Health.STALLED,
-        dead={"dead_letters": DeadLetters(3, 2, 3)},
+        dead={"dead_letters": DeadLetterCounts(3, 2, 3)},
     )
-    waiting = figures(attempts=Attempts({"sent": 1, "unknown": 0}, 400.0, Waiting(1, 9.0)))
-    down = ServiceSeen("scheduler", "http://127.0.0.1:1", False, False, ("Connection refused",), None)
+    waiting = figures(attempts=AttemptFigures({"sent": 1, "unknown": 0}, 400.0, Backlog(1, 9.0)))
+    down = ServiceStatus("scheduler", "http://127.0.0.1:1", False, False, ("Connection refused",), None)
     shows(pages, database=waiting, kafka=stuck, services=(down,))
     page = operator.open("/").text
     assert 'href="/topics/payment_intents.events"' in page
@@ -102,7 +106,9 @@ def test_nothing_was_seen_yet(pages: MonitorWorld, operator: PageClient) -> None
 @pytest.mark.parametrize("lang", ["en", "ar"])
 def test_kafka_away_is_said_and_since_when(pages: MonitorWorld, lang: str) -> None:
     person = pages.person(lang)
-    old = Looked(kafka(), datetime.now(UTC) - timedelta(minutes=7), "no answer within 5 s", datetime.now(UTC))
+    old = PollResult(
+        kafka(), datetime.now(UTC) - timedelta(minutes=7), "no answer within 5 s", datetime.now(UTC)
+    )
     shows(pages, database=BUSY, kafka=old)
     assert person.open("/").status_code == 200
     if lang == "en":
@@ -116,16 +122,16 @@ def test_kafka_away_is_said_and_since_when(pages: MonitorWorld, lang: str) -> No
 def test_postgresql_away_still_shows_the_page_to_who_was_known(
     pages: MonitorWorld, operator: PageClient, killable_engines: Engines
 ) -> None:
-    pages.watch.database.look_once()
+    pages.inspector.database.poll_once()
     operator.open("/")
     killable_engines.postgres.kill()
-    pages.watch.database.look_once()
-    away = pages.watch.database
-    away._looked = replace(away.looked, at=datetime.now(UTC) - timedelta(minutes=2))
+    pages.inspector.database.poll_once()
+    away = pages.inspector.database
+    away._result = replace(away.result, at=datetime.now(UTC) - timedelta(minutes=2))
     assert operator.open("/").status_code == 200
     assert "The database does not answer." in operator.text
     assert "What is shown here is old" in operator.text
-    assert "Is money being taken? In trouble" in operator.text
+    assert "Is money being taken? In problem" in operator.text
     assert operator.open("/topics").status_code == 200
 
 
@@ -136,8 +142,8 @@ def test_real_figures_and_a_hostile_service(pages: MonitorWorld, operator: PageC
     answer = {"checks": {HOSTILE: HOSTILE}}
     with answering(http("503 Service Unavailable", json.dumps(answer).encode())) as hostile:
         targets = MonitorSettings(targets=MappingProxyType({"api": hostile}))
-        pages.watch._settings = replace(pages.settings, monitor=targets)
-        pages.watch.look_once()
+        pages.inspector._settings = replace(pages.settings, monitor=targets)
+        pages.inspector.poll_once()
     page = operator.open("/")
     assert page.status_code == 200
     assert "<script>alert" not in page.text

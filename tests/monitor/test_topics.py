@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.monitor.inspection.snapshots import Looked
+from services.monitor.inspection.snapshots import PollResult
 from shared.domain.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from shared.platform.kafka.inspection.health import Health
 from shared.platform.kafka.inspection.snapshot import GroupMember
@@ -29,8 +29,8 @@ def test_every_topic_and_group_of_the_real_kafka(
 ) -> None:
     records.put(WEBHOOKS_DELIVER, 3, ago=timedelta(minutes=2))
     records.put(WEBHOOKS_DELAY[1], 4, due_in=timedelta(minutes=30))
-    pages.watch.look_once()
-    pages.watch.look_once()
+    pages.inspector.poll_once()
+    pages.inspector.poll_once()
     operator.open("/topics")
     for topic in ALL_TOPICS:
         assert f'href="/topics/{topic.name}"' in operator.response.text
@@ -44,7 +44,7 @@ def test_every_topic_and_group_of_the_real_kafka(
 
 def test_one_topic_with_its_partitions(pages: MonitorWorld, operator: PageClient, records: Records) -> None:
     records.put(WEBHOOKS_DELIVER, 3, partition=4, ago=timedelta(minutes=3))
-    pages.watch.look_once()
+    pages.inspector.poll_once()
     operator.open("/topics/webhooks.deliver")
     assert "4 0 3 – 3 3 min" in operator.text
     assert operator.text.count("Nobody consumes") == 1
@@ -62,7 +62,7 @@ def test_a_group_in_trouble_is_red_with_the_word(pages: MonitorWorld, operator: 
 def test_what_is_old_says_so_and_is_not_red(pages: MonitorWorld, operator: PageClient) -> None:
     groups = [group(topic.name, name=topic.group) for topic in CONSUMED]
     seen_at = datetime.now(UTC) - timedelta(minutes=9)
-    shows(pages, kafka=Looked(kafka(*groups), seen_at, "no answer", datetime.now(UTC)))
+    shows(pages, kafka=PollResult(kafka(*groups), seen_at, "no answer", datetime.now(UTC)))
     for path in ("/topics", "/topics/webhooks.deliver"):
         operator.open(path)
         assert "Kafka does not answer. What is shown here is old: it was seen at" in operator.text
@@ -75,7 +75,7 @@ def test_kafka_away_from_the_beginning(
     pages: MonitorWorld, operator: PageClient, killable_engines: Engines
 ) -> None:
     killable_engines.kafka.kill()
-    pages.watch.kafka.look_once()
+    pages.inspector.kafka.poll_once()
     for path in ("/topics", "/topics/webhooks.deliver", "/"):
         assert operator.open(path).status_code == 200
         assert "Kafka does not answer." in operator.text

@@ -6,42 +6,46 @@ from types import MappingProxyType
 
 import pytest
 
-from services.monitor.inspection import poller as looker_module
-from services.monitor.inspection.inspector import Watch
-from services.monitor.inspection.poller import Looker, LookerStoppedError
-from shared.platform.kafka.inspection import inspector
+from services.monitor.inspection import poller as poller_module
+from services.monitor.inspection.inspector import SystemInspector
+from services.monitor.inspection.poller import Poller, PollerStoppedError
+from shared.platform.kafka.inspection import inspector as kafka_inspector
 from shared.platform.settings import MonitorSettings
 from tests.monitor.world import MonitorWorld
 from tests.waiting import error_text, eventually
 
 
 def test_everything_is_looked_at_again_and_again(world: MonitorWorld) -> None:
-    watch = Watch(world.settings, world.database)
-    assert watch.seen().database.tried_at is None
-    watch.start()
+    inspector = SystemInspector(world.settings, world.database)
+    assert inspector.state().database.attempted_at is None
+    inspector.start()
     try:
         eventually(
-            lambda: watch.seen().kafka.found and watch.seen().database.found and watch.seen().services.at
+            lambda: (
+                inspector.state().kafka.value
+                and inspector.state().database.value
+                and inspector.state().services.at
+            )
         )
-        watch.check()
+        inspector.check()
     finally:
-        watch.stop()
+        inspector.stop()
 
 
 def test_a_look_that_hangs_stops_no_other(world: MonitorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """And /readyz says so after a while."""
-    monkeypatch.setattr(looker_module, "_SILENT_S", 0.5)
+    monkeypatch.setattr(poller_module, "_HANG_LIMIT_S", 0.5)
     goes_on = Event()
-    watch = Watch(world.settings, world.database)
-    monkeypatch.setattr(watch, "services", Looker("services", lambda: bool(goes_on.wait(30)) and (), 0.1))
-    watch.start()
+    inspector = SystemInspector(world.settings, world.database)
+    monkeypatch.setattr(inspector, "services", Poller("services", lambda: bool(goes_on.wait(30)) and (), 0.1))
+    inspector.start()
     try:
-        eventually(lambda: watch.seen().database.found)
-        said = eventually(lambda: error_text(watch.services.check, LookerStoppedError))
+        eventually(lambda: inspector.state().database.value)
+        said = eventually(lambda: error_text(inspector.services.check, PollerStoppedError))
         assert "services" in said
     finally:
         goes_on.set()
-        watch.stop()
+        inspector.stop()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -49,47 +53,50 @@ def test_a_thread_that_died_is_told() -> None:
     def die() -> None:
         raise SystemExit
 
-    dead = Looker("kafka", die, 0.1)
+    dead = Poller("kafka", die, 0.1)
     dead.start()
-    assert eventually(lambda: error_text(dead.check, LookerStoppedError)) == "nobody looks at kafka any more"
+    assert (
+        eventually(lambda: error_text(dead.check, PollerStoppedError))
+        == "the thread that polls kafka has ended"
+    )
 
 
 def test_whatever_a_look_raises_is_told_without_secrets_and_the_next_one_is_made() -> None:
-    troubles: list[Exception] = [ValueError("password=hunter2hunter2\nsecond line"), KeyError()]
+    problems: list[Exception] = [ValueError("password=hunter2hunter2\nsecond line"), KeyError()]
 
     def look() -> int:
-        if troubles:
-            raise troubles.pop(0)
+        if problems:
+            raise problems.pop(0)
         return 5
 
-    looks = Looker("kafka", look, 0.1)
-    looks.look_once()
-    assert looks.looked.trouble
-    assert "hunter2" not in looks.looked.trouble
-    assert "second" not in looks.looked.trouble
-    looks.look_once()
-    assert looks.looked.trouble == "KeyError"
-    assert looks.looked.found is None
-    looks.look_once()
-    now = looks.looked
-    assert (now.found, now.trouble) == (5, None)
+    looks = Poller("kafka", look, 0.1)
+    looks.poll_once()
+    assert looks.result.error
+    assert "hunter2" not in looks.result.error
+    assert "second" not in looks.result.error
+    looks.poll_once()
+    assert looks.result.error == "KeyError"
+    assert looks.result.value is None
+    looks.poll_once()
+    now = looks.result
+    assert (now.value, now.error) == (5, None)
 
 
 def test_an_engine_that_is_away_is_no_reason_to_be_unready(
     world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspector, "_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(kafka_inspector, "_TIMEOUT_S", 0.2)
     nowhere = replace(world.settings.kafka, bootstrap_servers="127.0.0.1:1")
     settings = replace(
         world.settings,
         kafka=nowhere,
         monitor=MonitorSettings(targets=MappingProxyType({"api": "http://127.0.0.1:1"})),
     )
-    watch = Watch(settings, world.database)
-    watch.start()
+    inspector = SystemInspector(settings, world.database)
+    inspector.start()
     try:
-        eventually(lambda: watch.seen().kafka.trouble and watch.seen().services.found)
-        watch.check()
-        assert [service.is_up for service in watch.seen().services.found or ()] == [False]
+        eventually(lambda: inspector.state().kafka.error and inspector.state().services.value)
+        inspector.check()
+        assert [service.is_up for service in inspector.state().services.value or ()] == [False]
     finally:
-        watch.stop()
+        inspector.stop()

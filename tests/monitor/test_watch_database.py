@@ -9,8 +9,8 @@ import pytest
 from psycopg import Cursor
 
 from services.monitor.inspection import database
-from services.monitor.inspection.database import FAILED_AT_LEAST, MOST, look_at_database
-from services.monitor.inspection.snapshots import Counted, Payments
+from services.monitor.inspection.database import MAX_ROWS, MIN_FAILED, read_database
+from services.monitor.inspection.snapshots import BoundedCount, PaymentFigures
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
@@ -25,12 +25,17 @@ HOURS = timedelta(hours=1)
 
 
 def test_an_empty_database_has_nothing_to_tell(world: MonitorWorld) -> None:
-    figures = look_at_database(world.database)
-    assert figures.payments == Payments()
+    figures = read_database(world.database)
+    assert figures.payments == PaymentFigures()
     assert figures.payments.share_paid is None
-    assert (figures.outbox.count, figures.outbox.oldest_s) == (0, 0)
-    assert (figures.expiry_late_s, figures.not_taken_in_s, figures.paused, figures.failing) == (0, 0, 0, 0)
-    assert figures.attempts.under_way == {"sent": 0, "unknown": 0}
+    assert (figures.outbox.count, figures.outbox.oldest_age_s) == (0, 0)
+    assert (
+        figures.expiry_late_s,
+        figures.intake_age_s,
+        figures.paused_applications,
+        figures.failing_applications,
+    ) == (0, 0, 0, 0)
+    assert figures.attempts.in_progress == {"sent": 0, "unknown": 0}
     assert (figures.deliveries.waiting, figures.deliveries.overdue_s) == (0, 0)
 
 
@@ -41,12 +46,12 @@ def test_payments_of_the_last_minutes_and_of_the_last_hour(world: MonitorWorld) 
         make_event(world, "canceled", ago=ago)
     for state in ("paid", "paid", "declined", "duplicate", "abandoned"):
         make_attempt(world, state)
-    payments = look_at_database(world.database).payments
-    assert (payments.paid, payments.paid_in_5_minutes, payments.expired) == (Counted(2), 1, 2)
-    assert (payments.attempts, payments.attempts_paid, payments.attempts_declined) == (Counted(5), 3, 1)
+    payments = read_database(world.database).payments
+    assert (payments.paid, payments.paid_in_5_minutes, payments.expired) == (BoundedCount(2), 1, 2)
+    assert (payments.attempts, payments.attempts_paid, payments.attempts_declined) == (BoundedCount(5), 3, 1)
     assert payments.share_paid == 0.75
     # Two of them, and those of the attempts.
-    assert (payments.created, payments.created_in_a_minute) == (Counted(7), 6)
+    assert (payments.created, payments.created_in_a_minute) == (BoundedCount(7), 6)
 
 
 def test_attempts_under_way_and_those_that_wait_for_people(world: MonitorWorld) -> None:
@@ -59,34 +64,34 @@ def test_attempts_under_way_and_those_that_wait_for_people(world: MonitorWorld) 
     world.run(
         "update payment_attempts set handled_at = now(), handled_note = 'paid back' where id = %s", handled
     )
-    attempts = look_at_database(world.database).attempts
-    assert attempts.under_way == {"sent": 1, "unknown": 2}
-    assert 7 * 60 <= attempts.oldest_s < 8 * 60
+    attempts = read_database(world.database).attempts
+    assert attempts.in_progress == {"sent": 1, "unknown": 2}
+    assert 7 * 60 <= attempts.oldest_age_s < 8 * 60
     assert attempts.undecided.count == 1
-    assert 50 * 60 <= attempts.undecided.oldest_s < 51 * 60
-    assert (attempts.on_pages, attempts.duplicates) == (Counted(1), Counted(1))
+    assert 50 * 60 <= attempts.undecided.oldest_age_s < 51 * 60
+    assert (attempts.awaiting_redirect, attempts.duplicates) == (BoundedCount(1), BoundedCount(1))
 
 
 def test_many_who_left_a_providers_page_do_not_hide_what_is_under_way(
     world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("UNDER_WAY_SQL",):
-        monkeypatch.setattr(database, name, getattr(database, name).replace(str(MOST + 1), "3"))
+    for name in ("IN_PROGRESS_SQL",):
+        monkeypatch.setattr(database, name, getattr(database, name).replace(str(MAX_ROWS + 1), "3"))
     for _ in range(5):
         make_attempt(world, "awaiting_redirect")
     make_attempt(world, "unknown", ago=7 * MINUTES)
-    assert look_at_database(world.database).attempts.under_way["unknown"] == 1
+    assert read_database(world.database).attempts.in_progress["unknown"] == 1
 
 
 def test_that_more_are_undecided_than_were_counted_is_said(
     world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "UNDER_WAY_SQL", database.UNDER_WAY_SQL.replace(str(MOST + 1), "3"))
-    monkeypatch.setattr(database, "MOST", 2)
+    monkeypatch.setattr(database, "IN_PROGRESS_SQL", database.IN_PROGRESS_SQL.replace(str(MAX_ROWS + 1), "3"))
+    monkeypatch.setattr(database, "MAX_ROWS", 2)
     for ago in (50, 40, 30, 20):
         make_attempt(world, "unknown", ago=ago * MINUTES, can_be_asked=False)
-    undecided = look_at_database(world.database).attempts.undecided
-    assert (undecided.count, undecided.is_more) == (2, True)
+    undecided = read_database(world.database).attempts.undecided
+    assert (undecided.count, undecided.has_more) == (2, True)
 
 
 def test_what_is_late(world: MonitorWorld) -> None:
@@ -97,11 +102,11 @@ def test_what_is_late(world: MonitorWorld) -> None:
     world.run(
         "insert into outbox (topic, key, payload, created_at) values ('t', 'k', 'p', now() - interval '40 s')"
     )
-    figures = look_at_database(world.database)
+    figures = read_database(world.database)
     assert 120 <= figures.expiry_late_s < 180
-    assert 480 <= figures.not_taken_in_s < 540
+    assert 480 <= figures.intake_age_s < 540
     assert figures.outbox.count == 1
-    assert 40 <= figures.outbox.oldest_s < 60
+    assert 40 <= figures.outbox.oldest_age_s < 60
 
 
 def test_deliveries_by_step_and_how_overdue(world: MonitorWorld) -> None:
@@ -115,52 +120,52 @@ def test_deliveries_by_step_and_how_overdue(world: MonitorWorld) -> None:
     make_delivery(world, "succeeded", tries=1)
     make_delivery(world, "failed", tries=9)
     make_delivery(world, "failed", tries=9, ago=2 * HOURS)
-    figures = look_at_database(world.database)
+    figures = read_database(world.database)
     deliveries = figures.deliveries
     assert deliveries.pending == {1: 1, 2: 1, 3: 2}
     assert 16 * 60 <= deliveries.overdue_s < 17 * 60
-    assert deliveries.parked == Counted(1)
+    assert deliveries.set_aside == BoundedCount(1)
     assert (deliveries.succeeded, deliveries.failed, deliveries.tries) == (1, 1, 12)
-    assert figures.paused == 1
+    assert figures.paused_applications == 1
 
 
 def test_an_endpoint_that_takes_nothing_is_failing(world: MonitorWorld) -> None:
     """Five that failed lately, and none that arrived; others are not meant."""
     _, mixed = world.make_application("Mixed")
     _, few = world.make_application("Few")
-    for _ in range(FAILED_AT_LEAST):
+    for _ in range(MIN_FAILED):
         make_delivery(world, tries=1, step=2)
         make_delivery(world, tries=1, step=2, application_id=mixed.id)
-    for _ in range(FAILED_AT_LEAST - 1):
+    for _ in range(MIN_FAILED - 1):
         make_delivery(world, tries=1, step=2, application_id=few.id)
     make_delivery(world, "succeeded", tries=1, application_id=mixed.id)
-    assert look_at_database(world.database).failing == 1
+    assert read_database(world.database).failing_applications == 1
     world.run(
         "update webhook_deliveries set updated_at = now() - interval '20 minutes' where status = 'pending'"
     )
-    assert look_at_database(world.database).failing == 0
+    assert read_database(world.database).failing_applications == 0
 
 
 def test_more_than_is_counted_is_told_as_more(world: MonitorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "MOST", 2)
+    monkeypatch.setattr(database, "MAX_ROWS", 2)
     for name in ("OUTBOX_SQL", "CREATED_SQL", "PENDING_SQL"):
-        monkeypatch.setattr(database, name, getattr(database, name).replace(str(MOST + 1), "3"))
+        monkeypatch.setattr(database, name, getattr(database, name).replace(str(MAX_ROWS + 1), "3"))
     for _ in range(5):
         make_intent(world)
         make_delivery(world)
         world.run("insert into outbox (topic, key, payload) values ('t', 'k', 'p')")
-    figures = look_at_database(world.database)
-    assert figures.payments.created == Counted(2, is_more=True)
-    assert (figures.outbox.count, figures.outbox.is_more) == (2, True)
-    assert figures.deliveries.is_more
+    figures = read_database(world.database)
+    assert figures.payments.created == BoundedCount(2, has_more=True)
+    assert (figures.outbox.count, figures.outbox.has_more) == (2, True)
+    assert figures.deliveries.has_more
 
 
 @pytest.mark.kills
 def test_a_database_that_is_away_says_so(world: MonitorWorld, killable_engines: Engines) -> None:
-    look_at_database(world.database)
+    read_database(world.database)
     killable_engines.postgres.kill()
     with pytest.raises(DatabaseUnavailableError):
-        look_at_database(world.database)
+        read_database(world.database)
 
 
 _FILL = """
@@ -199,7 +204,7 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
 @pytest.mark.parametrize("statistics", ["none", "fresh"])
 @pytest.mark.parametrize("many", [30_000, 1_000_000])
 def test_a_look_costs_no_more_with_many_rows(cursor: Cursor[Any], many: int, statistics: str) -> None:
-    """Counted in pages of the database; nothing more happened in the last hour."""
+    """BoundedCount in pages of the database; nothing more happened in the last hour."""
     _fill(cursor, 1_000, 0, statistics)
     few = _costs(cursor)
     _fill(cursor, many - 1_000, 1_000, statistics)

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from services.monitor.inspection.history import Point, Recorder
-from services.monitor.inspection.kafka import flows_between
-from services.monitor.inspection.snapshots import Flow
-from services.monitor.sparklines import HEIGHT, SPAN, WIDTH, sparkline
+from services.monitor.inspection.history import HistoryRecorder, Point
+from services.monitor.inspection.kafka import rates_between
+from services.monitor.inspection.snapshots import TopicRate
+from services.monitor.sparklines import HEIGHT, SPAN, WIDTH, build_sparkline
 from tests.monitor.sights import NOW, group, lag, view
 
 LATER = NOW + timedelta(seconds=5)
@@ -15,26 +15,26 @@ LATER = NOW + timedelta(seconds=5)
 def test_rates_in_and_out() -> None:
     earlier = view(group("webhooks.deliver", lag(committed=10, records=5)))
     now = view(group("webhooks.deliver", lag(committed=30, records=15)), at=LATER)
-    flows = flows_between(earlier, now)
-    assert flows["webhooks.deliver"] == Flow(into=(45 - 15) / 5, out=(30 - 10) / 5)
-    assert flows["dead_letters"] == Flow(into=0.0, out=None)
+    rates = rates_between(earlier, now)
+    assert rates["webhooks.deliver"] == TopicRate(into=(45 - 15) / 5, out=(30 - 10) / 5)
+    assert rates["dead_letters"] == TopicRate(into=0.0, out=None)
 
 
 def test_a_topic_made_again_and_offsets_that_go_back_are_no_negative_rates() -> None:
     earlier = view(group("webhooks.deliver", lag(committed=500, records=5), lag(1, committed=10)))
     now = view(group("webhooks.deliver", lag(committed=3, records=4), lag(1, committed=20)), at=LATER)
-    assert flows_between(earlier, now)["webhooks.deliver"] == Flow(into=10 / 5, out=10 / 5)
+    assert rates_between(earlier, now)["webhooks.deliver"] == TopicRate(into=10 / 5, out=10 / 5)
 
 
 def test_new_partitions_and_a_first_commit_do_not_count_from_nothing() -> None:
     earlier = view(group("webhooks.deliver", lag(committed=None)))
     now = view(group("webhooks.deliver", lag(committed=1000), lag(1, committed=1000)), at=LATER)
-    assert flows_between(earlier, now)["webhooks.deliver"].out == 0
+    assert rates_between(earlier, now)["webhooks.deliver"].out == 0
 
 
 def test_the_first_look_and_a_clock_that_goes_back_tell_no_rates() -> None:
-    assert flows_between(None, view()) == {}
-    assert flows_between(view(at=LATER), view(at=NOW)) == {}
+    assert rates_between(None, view()) == {}
+    assert rates_between(view(at=LATER), view(at=NOW)) == {}
 
 
 def points(*values: float, step_s: float = 5.0) -> list[Point]:
@@ -47,7 +47,7 @@ def points(*values: float, step_s: float = 5.0) -> list[Point]:
 
 def test_a_curve_ends_now_and_is_mirrored_where_people_read_from_right_to_left() -> None:
     for is_mirrored, edge in ((False, WIDTH - 2), (True, 2)):
-        drawn = sparkline(points(0, 10, 5), NOW, is_mirrored=is_mirrored)
+        drawn = build_sparkline(points(0, 10, 5), NOW, is_mirrored=is_mirrored)
         assert drawn is not None
         assert drawn.line.endswith(f"{edge:g},{HEIGHT / 2:g}")
         assert (drawn.highest, drawn.now) == (10, 5)
@@ -58,24 +58,24 @@ def test_a_gap_breaks_the_line() -> None:
     counts = [
         drawn.line.count("M")
         for one in (together, apart)
-        if (drawn := sparkline(one, NOW, is_mirrored=False))
+        if (drawn := build_sparkline(one, NOW, is_mirrored=False))
     ]
     assert counts == [1, 3]
 
 
 def test_nothing_to_draw() -> None:
-    assert sparkline([], NOW, is_mirrored=False) is None
-    assert sparkline(points(1), NOW, is_mirrored=False) is None
+    assert build_sparkline([], NOW, is_mirrored=False) is None
+    assert build_sparkline(points(1), NOW, is_mirrored=False) is None
     old = [replace(point, at=point.at - SPAN) for point in points(1, 2, 3)]
-    assert sparkline(old, NOW, is_mirrored=False) is None
-    flat = sparkline(points(0, 0), NOW, is_mirrored=False)
+    assert build_sparkline(old, NOW, is_mirrored=False) is None
+    flat = build_sparkline(points(0, 0), NOW, is_mirrored=False)
     assert flat is not None
     assert flat.highest == 0
 
 
 def test_only_so_much_is_kept() -> None:
-    recorder = Recorder(kept=3)
+    recorder = HistoryRecorder(max_points=3)
     for number in range(10):
-        recorder.note(NOW + timedelta(seconds=number), {"lag": number})
-    assert [point.value for point in recorder.history().of("lag")] == [7, 8, 9]
-    assert recorder.history().of("unknown") == ()
+        recorder.record(NOW + timedelta(seconds=number), {"lag": number})
+    assert [point.value for point in recorder.history().points("lag")] == [7, 8, 9]
+    assert recorder.history().points("unknown") == ()

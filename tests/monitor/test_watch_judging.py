@@ -1,65 +1,68 @@
-"""From what was seen to three answers and a list of troubles."""
+"""From what was seen to three answers and a list of problems."""
 
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from services.monitor.inspection.problems import Kind, Level, Question
-from services.monitor.inspection.rules import answer_questions, find_troubles
+from services.monitor.inspection.problems import HealthLevel, HealthQuestion, ProblemKind
+from services.monitor.inspection.rules import answer_health_questions, find_problems
 from services.monitor.inspection.snapshots import (
-    Attempts,
-    Counted,
-    DeadLetters,
-    Deliveries,
-    Looked,
-    Payments,
-    Seen,
-    Waiting,
+    AttemptFigures,
+    Backlog,
+    BoundedCount,
+    DeadLetterCounts,
+    DeliveryFigures,
+    PaymentFigures,
+    PollResult,
+    SystemState,
 )
 from shared.platform.kafka.inspection.health import Health
 from tests.monitor.sights import NOW, figures, group, kafka, lag, seen, service
 
-MONEY, WEBHOOKS, STUCK = Question
-QUIET, GOOD, WORRYING, BAD = Level
+PAYMENTS, WEBHOOKS, STUCK = HealthQuestion
+QUIET, GOOD, WORRYING, BAD = HealthLevel
 BUSY = figures(
-    payments=Payments(paid=Counted(9), attempts=Counted(9)), deliveries=Deliveries({}, succeeded=9)
+    payments=PaymentFigures(paid=BoundedCount(9), attempts=BoundedCount(9)),
+    deliveries=DeliveryFigures({}, succeeded=9),
 )
 
 
-def attempts(oldest_s: float = 0.0, undecided: int = 0, duplicates: int = 0) -> Attempts:
-    under_way = {"sent": 1, "unknown": 0}
-    return Attempts(under_way, oldest_s, Waiting(undecided, 60.0), duplicates=Counted(duplicates))
+def attempts(oldest_age_s: float = 0.0, undecided: int = 0, duplicates: int = 0) -> AttemptFigures:
+    in_progress = {"sent": 1, "unknown": 0}
+    return AttemptFigures(
+        in_progress, oldest_age_s, Backlog(undecided, 60.0), duplicates=BoundedCount(duplicates)
+    )
 
 
-def levels(sight: Seen) -> tuple[Level, ...]:
-    return tuple(answer.level for answer in answer_questions(sight, NOW))
+def levels(sight: SystemState) -> tuple[HealthLevel, ...]:
+    return tuple(answer.level for answer in answer_health_questions(sight, NOW))
 
 
-def kinds(sight: Seen) -> list[Kind]:
-    return [trouble.kind for trouble in find_troubles(sight, NOW)]
+def kinds(sight: SystemState) -> list[ProblemKind]:
+    return [problem.kind for problem in find_problems(sight, NOW)]
 
 
 # Each on the good side of its limit, and beyond it.
 LIMITS = [
     (
-        figures(outbox=Waiting(5, 30.0)),
-        figures(outbox=Waiting(5, 31.0)),
-        Kind.OUTBOX_WAITS,
+        figures(outbox=Backlog(5, 30.0)),
+        figures(outbox=Backlog(5, 31.0)),
+        ProblemKind.OUTBOX_OLD,
         {WEBHOOKS, STUCK},
     ),
     (
         figures(attempts=attempts(300.0)),
         figures(attempts=attempts(301.0)),
-        Kind.ATTEMPT_STUCK,
-        {MONEY, STUCK},
+        ProblemKind.ATTEMPT_STUCK,
+        {PAYMENTS, STUCK},
     ),
-    (figures(expiry_late_s=60.0), figures(expiry_late_s=61.0), Kind.EXPIRY_LATE, {STUCK}),
-    (figures(not_taken_in_s=300.0), figures(not_taken_in_s=301.0), Kind.NOT_TAKEN_IN, {WEBHOOKS, STUCK}),
+    (figures(expiry_late_s=60.0), figures(expiry_late_s=61.0), ProblemKind.EXPIRY_LATE, {STUCK}),
+    (figures(intake_age_s=300.0), figures(intake_age_s=301.0), ProblemKind.INTAKE_LATE, {WEBHOOKS, STUCK}),
     (
-        figures(deliveries=Deliveries({}, overdue_s=900.0)),
-        figures(deliveries=Deliveries({}, overdue_s=901.0)),
-        Kind.DELIVERIES_OVERDUE,
+        figures(deliveries=DeliveryFigures({}, overdue_s=900.0)),
+        figures(deliveries=DeliveryFigures({}, overdue_s=901.0)),
+        ProblemKind.DELIVERIES_OVERDUE,
         {WEBHOOKS, STUCK},
     ),
 ]
@@ -68,16 +71,16 @@ LIMITS = [
 @pytest.mark.parametrize(("fine", "late", "kind", "questions"), LIMITS, ids=[str(row[2]) for row in LIMITS])
 def test_what_is_late_beyond_its_limit_is_bad(fine, late, kind, questions) -> None:  # type: ignore[no-untyped-def]
     assert kinds(seen(fine)) == []
-    [trouble] = find_troubles(seen(late), NOW)
-    assert (trouble.kind, trouble.level, set(trouble.questions)) == (kind, BAD, questions)
-    bad = {answer.question for answer in answer_questions(seen(late), NOW) if answer.level is BAD}
+    [problem] = find_problems(seen(late), NOW)
+    assert (problem.kind, problem.level, set(problem.questions)) == (kind, BAD, questions)
+    bad = {answer.question for answer in answer_health_questions(seen(late), NOW) if answer.level is BAD}
     assert bad == questions
 
 
 WAITING_FOR_PEOPLE = [
-    (figures(attempts=attempts(undecided=2)), Kind.UNDECIDED, STUCK),
-    (figures(attempts=attempts(duplicates=1)), Kind.DUPLICATES, STUCK),
-    (figures(failing=3), Kind.ENDPOINTS_FAILING, WEBHOOKS),
+    (figures(attempts=attempts(undecided=2)), ProblemKind.UNDECIDED, STUCK),
+    (figures(attempts=attempts(duplicates=1)), ProblemKind.DUPLICATES, STUCK),
+    (figures(failing=3), ProblemKind.ENDPOINTS_FAILING, WEBHOOKS),
 ]
 
 
@@ -85,8 +88,8 @@ WAITING_FOR_PEOPLE = [
     ("found", "kind", "question"), WAITING_FOR_PEOPLE, ids=[str(row[1]) for row in WAITING_FOR_PEOPLE]
 )
 def test_what_waits_for_people_is_worrying(found, kind, question) -> None:  # type: ignore[no-untyped-def]
-    [trouble] = find_troubles(seen(found), NOW)
-    assert (trouble.kind, trouble.level, set(trouble.questions)) == (kind, WORRYING, {question})
+    [problem] = find_problems(seen(found), NOW)
+    assert (problem.kind, problem.level, set(problem.questions)) == (kind, WORRYING, {question})
 
 
 @pytest.mark.parametrize(
@@ -96,21 +99,21 @@ def test_what_waits_for_people_is_worrying(found, kind, question) -> None:  # ty
 def test_few_payments_that_succeed_are_worrying_once_there_are_enough_to_tell(
     paid: int, declined: int, is_told: bool
 ) -> None:
-    payments = Payments(attempts=Counted(50), attempts_paid=paid, attempts_declined=declined)
-    assert (kinds(seen(figures(payments=payments))) == [Kind.FEW_PAID]) is is_told
+    payments = PaymentFigures(attempts=BoundedCount(50), attempts_paid=paid, attempts_declined=declined)
+    assert (kinds(seen(figures(payments=payments))) == [ProblemKind.LOW_SUCCESS_RATE]) is is_told
 
 
 GROUPS = [
     # Within its limit.
     ("webhooks.deliver", lag(records=9, seconds=60.0), Health.BEHIND, None),
     # Beyond it.
-    ("webhooks.deliver", lag(records=9, seconds=61.0), Health.BEHIND, Kind.GROUP_BEHIND),
+    ("webhooks.deliver", lag(records=9, seconds=61.0), Health.BEHIND, ProblemKind.GROUP_BEHIND),
     # Of retries less is allowed, and records that are not due are not late.
-    ("webhooks.delay.3", lag(records=9, seconds=31.0), Health.BEHIND, Kind.RETRIES_LATE),
+    ("webhooks.delay.3", lag(records=9, seconds=31.0), Health.BEHIND, ProblemKind.RETRIES_LATE),
     ("webhooks.delay.3", lag(records=9), Health.HEALTHY, None),
-    # One trouble says it all.
-    ("webhooks.deliver", lag(records=9, seconds=999.0), Health.STALLED, Kind.GROUP_STALLED),
-    ("webhooks.deliver", lag(records=9, seconds=999.0), Health.NO_MEMBERS, Kind.GROUP_UNATTENDED),
+    # One problem says it all.
+    ("webhooks.deliver", lag(records=9, seconds=999.0), Health.STALLED, ProblemKind.GROUP_STALLED),
+    ("webhooks.deliver", lag(records=9, seconds=999.0), Health.NO_MEMBERS, ProblemKind.GROUP_WITHOUT_MEMBERS),
 ]
 
 
@@ -122,25 +125,25 @@ def test_groups(topic, at, standing, kind) -> None:  # type: ignore[no-untyped-d
 
 def test_verification_is_of_money_and_the_rest_of_webhooks() -> None:
     late = lag(records=1, seconds=99.0)
-    for topic, question in (("checkout.verify", MONEY), ("webhooks.slow", WEBHOOKS)):
-        [trouble] = find_troubles(seen(None, kafka(group(topic, late))), NOW)
-        assert trouble.questions == {question, STUCK}
+    for topic, question in (("checkout.verify", PAYMENTS), ("webhooks.slow", WEBHOOKS)):
+        [problem] = find_problems(seen(None, kafka(group(topic, late))), NOW)
+        assert problem.questions == {question, STUCK}
 
 
 def test_dead_letters_of_the_last_hour_only() -> None:
-    old = {"dead_letters": DeadLetters(7, 0, 7), "webhooks.dead": DeadLetters(7, 0, 7)}
-    new = {"dead_letters": DeadLetters(7, 1, 7), "webhooks.dead": DeadLetters(7, 2, 7)}
+    old = {"dead_letters": DeadLetterCounts(7, 0, 7), "webhooks.dead": DeadLetterCounts(7, 0, 7)}
+    new = {"dead_letters": DeadLetterCounts(7, 1, 7), "webhooks.dead": DeadLetterCounts(7, 2, 7)}
     assert kinds(seen(None, kafka(dead=old))) == []
-    told = find_troubles(seen(None, kafka(dead=new)), NOW)
+    told = find_problems(seen(None, kafka(dead=new)), NOW)
     assert [(one.kind, one.level, one.count) for one in told] == [
-        (Kind.DEAD_LETTERS, BAD, 1),
-        (Kind.DELIVERIES_EXHAUSTED, WORRYING, 2),
+        (ProblemKind.DEAD_LETTERS, BAD, 1),
+        (ProblemKind.DELIVERIES_EXHAUSTED, WORRYING, 2),
     ]
 
 
 def test_a_topic_that_is_missing() -> None:
-    [trouble] = find_troubles(seen(None, kafka(missing=["webhooks.deliver"])), NOW)
-    assert (trouble.kind, trouble.subject) == (Kind.TOPIC_MISSING, "webhooks.deliver")
+    [problem] = find_problems(seen(None, kafka(missing=["webhooks.deliver"])), NOW)
+    assert (problem.kind, problem.subject) == (ProblemKind.TOPIC_MISSING, "webhooks.deliver")
 
 
 def test_services_matter_for_what_they_do() -> None:
@@ -150,7 +153,7 @@ def test_services_matter_for_what_they_do() -> None:
     assert levels(seen(BUSY, None, down)) == (BAD, GOOD, GOOD)
     assert levels(seen(BUSY, None, unready)) == (GOOD, BAD, BAD)
     assert levels(seen(BUSY, None, beside)) == (GOOD, GOOD, GOOD)
-    assert kinds(seen(None, None, beside)) == [Kind.SERVICE_NOT_READY]
+    assert kinds(seen(None, None, beside)) == [ProblemKind.SERVICE_NOT_READY]
 
 
 def test_all_well() -> None:
@@ -160,47 +163,53 @@ def test_all_well() -> None:
 
 def test_no_payment_at_night_is_no_trouble() -> None:
     assert levels(seen()) == (QUIET, QUIET, GOOD)
-    assert all(answer.is_known for answer in answer_questions(seen(), NOW))
+    assert all(answer.is_known for answer in answer_health_questions(seen(), NOW))
 
 
 def test_before_anything_was_seen_nothing_is_known() -> None:
-    answers = answer_questions(Seen(), NOW)
+    answers = answer_health_questions(SystemState(), NOW)
     assert [(answer.level, answer.is_known) for answer in answers] == [(QUIET, False)] * 3
 
 
 def test_worst_first() -> None:
-    sight = seen(figures(attempts=attempts(oldest_s=400.0, undecided=1), failing=1))
-    assert [trouble.level for trouble in find_troubles(sight, NOW)] == [BAD, WORRYING, WORRYING]
+    sight = seen(figures(attempts=attempts(oldest_age_s=400.0, undecided=1), failing=1))
+    assert [problem.level for problem in find_problems(sight, NOW)] == [BAD, WORRYING, WORRYING]
 
 
 def test_kafka_away_lets_money_be_taken() -> None:
     """And what was seen of it before is not judged any more."""
     late = kafka(group("webhooks.deliver", lag(records=9, seconds=99.0)))
-    away = Looked(late, NOW - timedelta(seconds=60), "no answer", NOW)
+    away = PollResult(late, NOW - timedelta(seconds=60), "no answer", NOW)
     sight = replace(seen(BUSY), kafka=away)
     assert levels(sight) == (GOOD, BAD, BAD)
-    [trouble] = find_troubles(sight, NOW)
-    assert (trouble.kind, trouble.seconds, trouble.reasons) == (Kind.KAFKA_AWAY, 60.0, ("no answer",))
+    [problem] = find_problems(sight, NOW)
+    assert (problem.kind, problem.seconds, problem.reasons) == (
+        ProblemKind.KAFKA_UNAVAILABLE,
+        60.0,
+        ("no answer",),
+    )
 
 
 def test_a_database_that_is_away_is_bad_for_all_and_nothing_else_is_said_of_it() -> None:
-    away = Looked(figures(failing=3), NOW - timedelta(seconds=11), "refused", NOW)
+    away = PollResult(figures(failing=3), NOW - timedelta(seconds=11), "refused", NOW)
     sight = replace(seen(), database=away)
-    assert kinds(sight) == [Kind.DATABASE_AWAY]
+    assert kinds(sight) == [ProblemKind.DATABASE_UNAVAILABLE]
     assert levels(sight)[:2] == (BAD, BAD)
-    never = replace(seen(), database=Looked(None, None, "refused", NOW))
-    assert kinds(never) == [Kind.DATABASE_AWAY]
+    never = replace(seen(), database=PollResult(None, None, "refused", NOW))
+    assert kinds(never) == [ProblemKind.DATABASE_UNAVAILABLE]
 
 
 def test_one_look_that_failed_is_nothing_yet() -> None:
-    shaky = Looked(BUSY, NOW - timedelta(seconds=9), "slow", NOW)
+    shaky = PollResult(BUSY, NOW - timedelta(seconds=9), "slow", NOW)
     assert levels(replace(seen(BUSY), database=shaky)) == (GOOD, GOOD, GOOD)
 
 
 def test_a_look_that_hangs_is_not_taken_for_what_is_now() -> None:
-    """No trouble was told, and yet nothing was seen for long."""
+    """No problem was told, and yet nothing was seen for long."""
     long_ago = NOW - timedelta(minutes=5)
     late = kafka(group("webhooks.deliver", lag(records=9, seconds=99.0)))
-    silent = Seen(Looked(late, long_ago), Looked(figures(failing=3), long_ago), Looked((), NOW))
+    silent = SystemState(
+        PollResult(late, long_ago), PollResult(figures(failing=3), long_ago), PollResult((), NOW)
+    )
     assert kinds(silent) == []
-    assert [answer.is_known for answer in answer_questions(silent, NOW)] == [False] * 3
+    assert [answer.is_known for answer in answer_health_questions(silent, NOW)] == [False] * 3

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from services.monitor.inspection.history import into_name, lag_name
-from services.monitor.inspection.problems import Kind
-from services.monitor.inspection.rules import find_troubles
-from services.monitor.inspection.snapshots import KafkaSeen
+from services.monitor.inspection.history import in_rate_series, lag_series
+from services.monitor.inspection.problems import ProblemKind
+from services.monitor.inspection.rules import find_problems
+from services.monitor.inspection.snapshots import KafkaState
 from shared.domain.topics import ALL_TOPICS, DEAD_LETTERS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.inspection import health
@@ -46,16 +46,16 @@ def _are_led(world: MonitorWorld) -> bool:
     return True
 
 
-def look(world: MonitorWorld) -> KafkaSeen:
-    world.watch.kafka.look_once()
-    looked = world.watch.kafka.looked
-    assert looked.trouble is None
-    assert looked.found is not None
-    return looked.found
+def look(world: MonitorWorld) -> KafkaState:
+    world.inspector.kafka.poll_once()
+    looked = world.inspector.kafka.result
+    assert looked.error is None
+    assert looked.value is not None
+    return looked.value
 
 
-def kinds(world: MonitorWorld) -> dict[Kind, str]:
-    return {one.kind: one.subject for one in find_troubles(world.watch.seen(), datetime.now(UTC))}
+def kinds(world: MonitorWorld) -> dict[ProblemKind, str]:
+    return {one.kind: one.subject for one in find_problems(world.inspector.state(), datetime.now(UTC))}
 
 
 @contextmanager
@@ -73,13 +73,13 @@ def consumer(world: MonitorWorld, root: Path, topic: Topic) -> Iterator["subproc
 def test_records_that_nobody_consumes(world: MonitorWorld, records: Records) -> None:
     records.put(WEBHOOKS_DELIVER, 3, ago=2 * MINUTES)
     found = look(world)
-    assert found.standing(DELIVER) is Health.NO_MEMBERS
-    assert found.standing(WEBHOOKS_SLOW.name) is Health.HEALTHY
+    assert found.health_of(DELIVER) is Health.NO_MEMBERS
+    assert found.health_of(WEBHOOKS_SLOW.name) is Health.HEALTHY
     seen_group = found.group_of(DELIVER)
     assert seen_group is not None
     assert (seen_group.lag, seen_group.members) == (3, ())
     assert seen_group.lag_s > 119
-    assert kinds(world) == {Kind.GROUP_UNATTENDED: DELIVER}
+    assert kinds(world) == {ProblemKind.GROUP_WITHOUT_MEMBERS: DELIVER}
 
 
 @pytest.mark.kills
@@ -93,16 +93,16 @@ def test_a_worker_that_stopped_while_all_looks_healthy(
         eventually(lambda: (one := look(world).group_of(DELIVER)) and one.members and one.lag == 0)
         process.send_signal(signal.SIGSTOP)
         records.put(WEBHOOKS_DELIVER, 5, ago=2 * MINUTES)
-        eventually(lambda: look(world).standing(DELIVER) is Health.STALLED, every=0.3)
+        eventually(lambda: look(world).health_of(DELIVER) is Health.STALLED, every=0.3)
         found = look(world)
-        assert found.judgements[DELIVER].partitions[0] is Health.STALLED
-        assert found.judgements[DELIVER].partitions[1] is Health.HEALTHY
+        assert found.group_health[DELIVER].partitions[0] is Health.STALLED
+        assert found.group_health[DELIVER].partitions[1] is Health.HEALTHY
         stalled = found.group_of(DELIVER)
         assert stalled is not None
         assert (len(stalled.members), stalled.lag) == (1, 5)
-        assert kinds(world)[Kind.GROUP_STALLED] == DELIVER
+        assert kinds(world)[ProblemKind.GROUP_STALLED] == DELIVER
         process.send_signal(signal.SIGCONT)
-        eventually(lambda: look(world).standing(DELIVER) is Health.HEALTHY, every=0.3)
+        eventually(lambda: look(world).health_of(DELIVER) is Health.HEALTHY, every=0.3)
     assert kinds(world) == {}
 
 
@@ -125,47 +125,47 @@ def test_delay_topics_are_late_only_from_when_their_head_is_due(
 def test_dead_letters_are_counted_by_when_they_came(world: MonitorWorld, records: Records) -> None:
     records.put(DEAD_LETTERS, 2, ago=30 * MINUTES)
     records.put(DEAD_LETTERS, 1)
-    dead = look(world).dead[DEAD_LETTERS.name]
-    assert (dead.total, dead.in_an_hour, dead.in_a_day) == (3, 3, 3)
+    dead = look(world).dead_letters[DEAD_LETTERS.name]
+    assert (dead.total, dead.last_hour, dead.last_day) == (3, 3, 3)
     records.put(DEAD_LETTERS, 1)
-    assert look(world).dead[DEAD_LETTERS.name].in_an_hour == 4
-    assert Kind.DEAD_LETTERS in kinds(world)
+    assert look(world).dead_letters[DEAD_LETTERS.name].last_hour == 4
+    assert ProblemKind.DEAD_LETTERS in kinds(world)
 
 
 def test_rates_and_history(world: MonitorWorld, records: Records) -> None:
     look(world)
     records.put(WEBHOOKS_DELIVER, 50)
     found = look(world)
-    assert found.flows[DELIVER].into > 0
-    history = world.watch.history()
-    assert [point.value for point in history.of(lag_name(DELIVER))] == [0, 50]
-    assert [point.value for point in history.of(into_name(DELIVER))] == [found.flows[DELIVER].into]
+    assert found.rates[DELIVER].into > 0
+    history = world.inspector.history()
+    assert [point.value for point in history.points(lag_series(DELIVER))] == [0, 50]
+    assert [point.value for point in history.points(in_rate_series(DELIVER))] == [found.rates[DELIVER].into]
 
 
 def test_topics_that_do_not_exist_are_missing(world: MonitorWorld) -> None:
     look(world)
-    assert Kind.TOPIC_MISSING in kinds(world)
+    assert ProblemKind.TOPIC_MISSING in kinds(world)
 
 
 @pytest.mark.kills
 @pytest.mark.timeout(300)
 def test_kafka_killed_and_back(world: MonitorWorld, records: Records, killable_engines: Engines) -> None:
-    """What was seen stays, with its time and the trouble; the first looks after its return work by themselves."""
+    """What was seen stays, with its time and the problem; the first looks after its return work by themselves."""
     records.put(WEBHOOKS_DELIVER, 2)
     seen = look(world)
     killable_engines.kafka.kill()
-    world.watch.kafka.look_once()
-    looked = world.watch.kafka.looked
-    assert looked.trouble
-    assert looked.found is seen
+    world.inspector.kafka.poll_once()
+    looked = world.inspector.kafka.result
+    assert looked.error
+    assert looked.value is seen
     assert looked.at is not None
-    assert not looked.is_away(looked.at)
-    assert looked.is_away(looked.at + timedelta(seconds=11))
+    assert not looked.is_unavailable(looked.at)
+    assert looked.is_unavailable(looked.at + timedelta(seconds=11))
     killable_engines.kafka.start()
 
     def works_again() -> bool:
-        world.watch.kafka.look_once()
-        return world.watch.kafka.looked.trouble is None
+        world.inspector.kafka.poll_once()
+        return world.inspector.kafka.result.error is None
 
     eventually(works_again, within=60)
     again = look(world).group_of(DELIVER)

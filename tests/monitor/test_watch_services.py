@@ -10,7 +10,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from services.monitor.inspection.services import LIMIT_S, look_at_services, reasons_in
+from services.monitor.inspection.services import TIMEOUT_S, check_services, parse_reasons
 from stack.ports import find_free_ports
 
 DEEP = b'{"checks":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
@@ -60,7 +60,7 @@ def test_ready_and_not_ready() -> None:
         answering(http("200 OK", b"{}")) as ready,
         answering(http("503 Service Unavailable", json.dumps({"checks": checks}).encode())) as unready,
     ):
-        first, second = look_at_services({"api": ready, "webhooks": unready})
+        first, second = check_services({"api": ready, "webhooks": unready})
     assert (first.name, first.is_up, first.is_ready, first.reasons) == ("api", True, True, ())
     assert first.latency_s is not None
     assert (second.is_up, second.is_ready, second.reasons) == (True, False, ("kafka: no answer within 2 s",))
@@ -76,7 +76,7 @@ def test_down_hanging_and_dripping_services_hold_up_nobody() -> None:
         answering(http("200 OK", b"{}")) as ready,
     ):
         targets = {"closed": closed, "silent": silent, "dripping": dripping, "ready": ready}
-        seen = {one.name: one for one in look_at_services(targets)}
+        seen = {one.name: one for one in check_services(targets)}
     assert monotonic() - began < 10
     assert [name for name, one in seen.items() if one.is_up] == ["ready"]
     for name in ("closed", "silent", "dripping"):
@@ -94,18 +94,18 @@ def test_an_answer_without_end_is_cut_off() -> None:
                 connection.sendall(b"x" * 65_536)
 
     with answering(talk) as endless:
-        [seen] = look_at_services({"api": endless})
-    assert (seen.is_up, seen.is_ready, seen.reasons) == (True, False, ("its answer is too long",))
+        [seen] = check_services({"api": endless})
+    assert (seen.is_up, seen.is_ready, seen.reasons) == (True, False, ("response too long",))
     assert seen.latency_s is not None
-    assert seen.latency_s < LIMIT_S
+    assert seen.latency_s < TIMEOUT_S
 
 
 def test_no_redirect_is_followed() -> None:
     with answering(
         b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
     ) as elsewhere:
-        [seen] = look_at_services({"api": elsewhere})
-    assert (seen.is_ready, seen.reasons) == (False, ("answered 302",))
+        [seen] = check_services({"api": elsewhere})
+    assert (seen.is_ready, seen.reasons) == (False, ("status 302",))
 
 
 @pytest.mark.parametrize(
@@ -114,21 +114,21 @@ def test_no_redirect_is_followed() -> None:
     ids=["empty", "no text", "a list", "null", "text", "a number", "a list of checks", "deep"],
 )
 def test_nonsense_is_told_as_its_status(body: bytes) -> None:
-    assert reasons_in(503, body) == ("answered 503",)
+    assert parse_reasons(503, body) == ("status 503",)
 
 
 def test_what_it_says_is_cut_and_made_printable() -> None:
     checks = {f"check {n}": "<script>\x1b[31m\u202e" + "x" * 5000 for n in range(50)}
     with answering(http("503 Service Unavailable", json.dumps({"checks": checks}).encode()[:30_000])) as cut:
-        [seen] = look_at_services({"api": cut})
-    assert seen.reasons == ("answered 503",)
+        [seen] = check_services({"api": cut})
+    assert seen.reasons == ("status 503",)
     few = {"a": {"nested": True}, "b": "<script>\x1b[31m\u202e" + "x" * 5000}
     with answering(http("503 Service Unavailable", json.dumps({"checks": few}).encode())) as hostile:
-        [seen] = look_at_services({"api": hostile})
+        [seen] = check_services({"api": hostile})
     assert len(seen.reasons) == 2
     assert max(map(len, seen.reasons)) <= 200
     assert not any({"\x1b", "\u202e"} & set(reason) for reason in seen.reasons)
 
 
 def test_without_targets_there_is_nothing_to_ask() -> None:
-    assert look_at_services({}) == ()
+    assert check_services({}) == ()

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from services.monitor.app import make_app
-from services.monitor.inspection.inspector import Watch
+from services.monitor.inspection.inspector import SystemInspector
 from shared.domain.accounts.operators import add_operator
 from shared.domain.applications.merchants import create_merchant
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
@@ -33,7 +33,7 @@ class MonitorWorld:
             public_urls=replace(settings.public_urls, monitor=self.url),
             webhooks=WebhookSettings(allow_private=True),
         )
-        self.watch = Watch(self.settings, database)
+        self.inspector = SystemInspector(self.settings, database)
         """Not started: it looks when the test says so."""
         self.merchant_id, self.application = self.make_application("Tripoli Coffee")
 
@@ -73,5 +73,5 @@ class MonitorWorld:
 
     @contextmanager
     def serve(self) -> Iterator[None]:
-        with serve(make_app(self.settings, self.database, self.watch), self.port):
+        with serve(make_app(self.settings, self.database, self.inspector), self.port):
             yield

@@ -76,7 +76,7 @@ def test_names_are_used_once() -> None:
         ("RetriesLate", Thresholds().retry_late_s),
         ("AttemptStuck", Thresholds().attempt_s),
         ("ExpiryLate", Thresholds().expiry_late_s),
-        ("WebhookIntakeLate", Thresholds().not_taken_in_s),
+        ("WebhookIntakeLate", Thresholds().intake_age_s),
         ("DeliveryOverdue", Thresholds().overdue_s),
     ],
 )

@@ -6,7 +6,7 @@ from tests.observability.exposed import read
 from tests.observability.expressions import Named
 
 PAGE = """\
-# HELP a_total Counted.
+# HELP a_total BoundedCount.
 # TYPE a_total counter
 a_total{kind="x"} 1.0
 # HELP b_seconds Timed.

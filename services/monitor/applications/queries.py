@@ -15,10 +15,10 @@ from shared.platform.uuids import parse_uuid
 
 PAGE = 25
 MAX_COUNTED_PER_ROW = 100
-LONGEST_SEARCH = 200
-IN_A_ROW = 3
-"""So many of the newest that were tried, and none was taken: the endpoint is in trouble. Fewer are a hiccup."""
-_LAST = UUID(int=(1 << 128) - 1)
+MAX_SEARCH_LENGTH = 200
+FAILURES_IN_A_ROW = 3
+"""An endpoint is failing if this many of its newest tried deliveries all failed."""
+_HIGHEST_ID = UUID(int=(1 << 128) - 1)
 PENDING_SQL = f"{FACET_SQL} between 100 and 199"
 TRIED = [
     one
@@ -27,17 +27,17 @@ TRIED = [
     for one in matching_facets(response=kind)
 ]
 
-# Only what was sent to the URL of today tells of it. Of each facet its newest, found by pairs in the index's order.
+# Only deliveries to the current URL count. The newest of each facet are read in the order of the index.
 FAILING_SQL = f"""
-select count(*) = {IN_A_ROW} and bool_and(status <> 'succeeded') from (
+select count(*) = {FAILURES_IN_A_ROW} and bool_and(status <> 'succeeded') from (
     select status from unnest(%(tried)s::smallint[]) as wanted (facet)
     cross join lateral (
         select id, status, url from webhook_deliveries
         where application_id = a.id
           and ({FACET_SQL}, id) >= (wanted.facet, '00000000-0000-0000-0000-000000000000'::uuid)
           and ({FACET_SQL}, id) <= (wanted.facet, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
-        order by {FACET_SQL} desc, id desc limit {IN_A_ROW}) as newest
-    where newest.url = a.webhook_url order by newest.id desc limit {IN_A_ROW}) as tried"""
+        order by {FACET_SQL} desc, id desc limit {FAILURES_IN_A_ROW}) as newest
+    where newest.url = a.webhook_url order by newest.id desc limit {FAILURES_IN_A_ROW}) as tried"""
 LIST_SQL = f"""
 with found as materialized (
     select a.*, m.name as merchant from applications as a join merchants as m on m.id = a.merchant_id
@@ -54,14 +54,14 @@ from found as a order by a.id desc"""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ApplicationRow:
     id: UUID
     name: str
     merchant: str
     webhook_url: str | None
     paused_at: datetime | None
     pending: int
-    """At most one more than are counted."""
+    """At most MAX_COUNTED_PER_ROW + 1."""
     is_failing: bool
 
     @property
@@ -70,26 +70,26 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    applications: list[Listed]
+class ApplicationPage:
+    applications: list[ApplicationRow]
     before: UUID | None
-    """Where the next page begins, if there is one."""
+    """The id before which the next page starts, or None on the last page."""
 
 
-def list_page(connection: Connection[Any], text: str, before: UUID | None) -> Page:
-    values = page_values(text, before)
+def list_applications(connection: Connection[Any], text: str, before: UUID | None) -> ApplicationPage:
+    values = list_parameters(text, before)
     read_in_index_order(connection)
-    with connection.cursor(row_factory=class_row(Listed)) as cursor:
+    with connection.cursor(row_factory=class_row(ApplicationRow)) as cursor:
         found = cursor.execute(LIST_SQL.encode(), values).fetchall()
-    return Page(found[:PAGE], found[PAGE - 1].id if len(found) > PAGE else None)
+    return ApplicationPage(found[:PAGE], found[PAGE - 1].id if len(found) > PAGE else None)
 
 
-def page_values(text: str, before: UUID | None) -> dict[str, object]:
-    return {"text": text, "id": parse_uuid(text), "before": before or _LAST, "tried": TRIED}
+def list_parameters(text: str, before: UUID | None) -> dict[str, object]:
+    return {"text": text, "id": parse_uuid(text), "before": before or _HIGHEST_ID, "tried": TRIED}
 
 
 def host_of(url: str | None) -> str | None:
-    """The rest of an address may hold a token."""
+    """Return the host of a URL. The rest of the URL can contain a token."""
     return urlsplit(url).hostname if url else None
 
 
@@ -104,13 +104,13 @@ select step, count(*) as count, min(next_due_at) as next_due_at
 from (select step, next_due_at from webhook_deliveries
       where application_id = %(application)s and {PENDING_SQL} limit {MAX_COUNTED}) as pending
 group by step order by step"""
-_PARKED = f"""
+_SET_ASIDE = f"""
 select count(*) from (select from webhook_deliveries where application_id = %(application)s and set_aside_at is not null
-                      limit {MAX_COUNTED}) as parked"""
+                      limit {MAX_COUNTED}) as set_aside"""
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ApplicationFacts:
     id: UUID
     name: str
     merchant_id: UUID
@@ -126,19 +126,19 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PendingStep:
     step: int
     count: int
     next_due_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
-class ApplicationInFull:
-    facts: Facts
-    steps: list[Step]
-    """Pending deliveries by the try that comes next."""
-    parked: int
-    """Fell due while it was paused."""
+class ApplicationDetails:
+    facts: ApplicationFacts
+    steps: list[PendingStep]
+    """Pending deliveries by the step that comes next."""
+    set_aside: int
+    """Deliveries that fell due while the application was paused."""
 
     @property
     def pending(self) -> int:
@@ -149,14 +149,14 @@ class ApplicationInFull:
         return self.pending < MAX_COUNTED
 
 
-def find_application(connection: Connection[Any], application_id: UUID) -> ApplicationInFull | None:
+def find_application(connection: Connection[Any], application_id: UUID) -> ApplicationDetails | None:
     values = {"application": application_id, "tried": TRIED}
     read_in_index_order(connection)
-    with connection.cursor(row_factory=class_row(Facts)) as cursor:
+    with connection.cursor(row_factory=class_row(ApplicationFacts)) as cursor:
         facts = cursor.execute(_GET.encode(), values).fetchone()
     if facts is None:
         return None
-    with connection.cursor(row_factory=class_row(Step)) as cursor:
+    with connection.cursor(row_factory=class_row(PendingStep)) as cursor:
         steps = cursor.execute(_STEPS.encode(), values).fetchall()
-    (parked,) = connection.execute(_PARKED.encode(), values).fetchone() or (0,)
-    return ApplicationInFull(facts, steps, parked)
+    (set_aside,) = connection.execute(_SET_ASIDE.encode(), values).fetchone() or (0,)
+    return ApplicationDetails(facts, steps, set_aside)

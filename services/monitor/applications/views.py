@@ -12,10 +12,10 @@ from psycopg import Connection
 
 from services.monitor.access import add_route, record_action
 from services.monitor.applications.queries import (
-    LONGEST_SEARCH,
     MAX_COUNTED_PER_ROW,
+    MAX_SEARCH_LENGTH,
     find_application,
-    list_page,
+    list_applications,
 )
 from services.monitor.dependencies import Dependencies
 from shared.domain.applications.errors import ApplicationNotFoundError
@@ -30,18 +30,18 @@ _UNPROCESSABLE = 422
 
 
 @dataclass(frozen=True, slots=True)
-class ApplicationPages:
+class ApplicationViews:
     dependencies: Dependencies
 
     def listing(self) -> ResponseReturnValue:
-        text = request.args.get("search", "").replace("\0", "").strip()[:LONGEST_SEARCH]
+        text = request.args.get("search", "").replace("\0", "").strip()[:MAX_SEARCH_LENGTH]
         before = parse_uuid(request.args.get("before", ""))
         with self.dependencies.database.transaction() as connection:
-            page = list_page(connection, text, before)
+            page = list_applications(connection, text, before)
         return render_template(
             "applications/list.html",
             applications=page.applications,
-            most_counted=MAX_COUNTED_PER_ROW,
+            max_counted=MAX_COUNTED_PER_ROW,
             search=text,
             newest_url=url_for(".listing", search=text or None) if before else None,
             older_url=url_for(".listing", search=text or None, before=page.before) if page.before else None,
@@ -51,22 +51,22 @@ class ApplicationPages:
         return self._page(application, "", None)
 
     def pause(self, application: UUID) -> ResponseReturnValue:
-        said = _("Paused. What falls due is kept until the webhooks are resumed.")
-        before = _("They were paused before. Nothing was changed.")
-        return self._change(application, pause_webhooks, Action.WEBHOOKS_PAUSED, said, before)
+        done = _("Paused. What falls due is kept until the webhooks are resumed.")
+        unchanged = _("They were paused before. Nothing was changed.")
+        return self._change(application, pause_webhooks, Action.WEBHOOKS_PAUSED, done, unchanged)
 
     def resume(self, application: UUID) -> ResponseReturnValue:
-        said = _("Resumed. What fell due meanwhile goes out first.")
-        before = _("They were not paused. Nothing was changed.")
-        return self._change(application, resume_webhooks, Action.WEBHOOKS_RESUMED, said, before)
+        done = _("Resumed. What fell due meanwhile goes out first.")
+        unchanged = _("They were not paused. Nothing was changed.")
+        return self._change(application, resume_webhooks, Action.WEBHOOKS_RESUMED, done, unchanged)
 
     def _change(
         self,
         application: UUID,
         change: Callable[[Connection[Any], UUID], bool],
         action: Action,
-        said: str,
-        before: str,
+        done: str,
+        unchanged: str,
     ) -> ResponseReturnValue:
         given = request.form.get("reason", "")
         try:
@@ -85,7 +85,7 @@ class ApplicationPages:
                     record_action(connection, action, application_id=application, details={"reason": reason})
         except ApplicationNotFoundError:
             abort(404)
-        flash(said if is_new else before, "good" if is_new else "info")
+        flash(done if is_new else unchanged, "good" if is_new else "info")
         return redirect(url_for(".show", application=application), _SEE_OTHER)
 
     def _page(self, application: UUID, reason: str, error: str | None) -> str:
@@ -99,11 +99,11 @@ class ApplicationPages:
 _POST = ("POST",)
 
 
-def applications_blueprint(dependencies: Dependencies) -> Blueprint:
+def create_applications_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("applications", __name__)
-    pages = ApplicationPages(dependencies)
-    add_route(blueprint, "/applications", pages.listing)
-    add_route(blueprint, "/applications/<uuid:application>", pages.show)
-    add_route(blueprint, "/applications/<uuid:application>/pause", pages.pause, _POST)
-    add_route(blueprint, "/applications/<uuid:application>/resume", pages.resume, _POST)
+    views = ApplicationViews(dependencies)
+    add_route(blueprint, "/applications", views.listing)
+    add_route(blueprint, "/applications/<uuid:application>", views.show)
+    add_route(blueprint, "/applications/<uuid:application>/pause", views.pause, _POST)
+    add_route(blueprint, "/applications/<uuid:application>/resume", views.resume, _POST)
     return blueprint

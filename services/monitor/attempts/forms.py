@@ -1,4 +1,4 @@
-"""What an operator says of an attempt, as the form gives it: anything can stand there."""
+"""Parses and validates the forms about an attempt. Fields can contain anything."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from shared.domain.attempts.states import AttemptState
 
 PAID = "paid"
 NOT_PAID = "not_paid"
-_MOST_SHOWN = 2 * MAX_NOTE_LENGTH
-_MOST_DIGITS = 6
+_MAX_SHOWN = 2 * MAX_NOTE_LENGTH
+_MAX_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """As it was typed, to be shown again, and what is wrong with it."""
+class FormInput:
+    """The submitted values, to be shown again, and an error text for each invalid one."""
 
     values: Mapping[str, str]
     errors: Mapping[str, str]
@@ -36,10 +36,10 @@ class Given:
         return OperatorDecision(is_paid, self.values["reason"], self.values["reference"] if is_paid else "")
 
 
-NOTHING_GIVEN = Given({}, {})
+EMPTY_INPUT = FormInput({}, {})
 
 
-def read_decision(form: Mapping[str, str]) -> Given:
+def parse_decision(form: Mapping[str, str]) -> FormInput:
     values = _values(form, "outcome", "reason", "reference")
     errors: dict[str, str] = {}
     if values["outcome"] not in (PAID, NOT_PAID):
@@ -52,23 +52,23 @@ def read_decision(form: Mapping[str, str]) -> Given:
             "Enter the provider's reference: at most %(most)d characters, and no card or phone number.",
             most=MAX_REFERENCE_LENGTH,
         )
-    return Given(values, errors)
+    return FormInput(values, errors)
 
 
-def read_note(form: Mapping[str, str]) -> Given:
+def parse_note(form: Mapping[str, str]) -> FormInput:
     values = _values(form, "note")
     errors: dict[str, str] = {}
     _check_explanation(values, "note", errors)
-    return Given(values, errors)
+    return FormInput(values, errors)
 
 
-def read_seen(form: Mapping[str, str]) -> AttemptSnapshot | None:
-    """How the attempt stood when the form was made; None where the form is none of ours."""
+def parse_seen(form: Mapping[str, str]) -> AttemptSnapshot | None:
+    """Return the state of the attempt that the form showed, or None if the form is malformed."""
     state, provider_requests = form.get("state", ""), form.get("provider_requests", "")
     is_number = (
         provider_requests.isascii()
         and provider_requests.isdecimal()
-        and len(provider_requests) <= _MOST_DIGITS
+        and len(provider_requests) <= _MAX_DIGITS
     )
     if state not in set(AttemptState) or not is_number:
         return None
@@ -76,7 +76,7 @@ def read_seen(form: Mapping[str, str]) -> AttemptSnapshot | None:
 
 
 def _values(form: Mapping[str, str], *names: str) -> dict[str, str]:
-    return {name: form.get(name, "")[:_MOST_SHOWN] for name in names}
+    return {name: form.get(name, "")[:_MAX_SHOWN] for name in names}
 
 
 def _check_explanation(values: Mapping[str, str], name: str, errors: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""What attempts, payments and methods are called on these pages, and why something cannot be decided."""
+"""Labels of attempts, payments and methods, and why an attempt cannot be decided."""
 
 from flask_babel import gettext
 from flask_babel import lazy_gettext as _
@@ -39,12 +39,12 @@ EVENTS = {
 }
 
 
-def why_not(error: RefusedError) -> str:
-    """For whoever decided."""
-    return str(_why_not(error))
+def explain_refusal(error: RefusedError) -> str:
+    """Return the text for the operator whose decision was refused."""
+    return str(_explain_refusal(error))
 
 
-def _why_not(error: RefusedError) -> object:
+def _explain_refusal(error: RefusedError) -> object:
     match error:
         case OutcomeKnownError():
             return gettext(

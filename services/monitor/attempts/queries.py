@@ -1,4 +1,4 @@
-"""One attempt to pay, with its payment, and what else happened to that."""
+"""Queries for one payment attempt, with its payment, the other attempts and the events of that payment."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,9 +11,9 @@ from psycopg.rows import class_row
 from shared.domain.attempts.operator_decision import AttemptSnapshot, can_decide
 from shared.domain.attempts.states import AttemptState, ProviderAnswer
 
-_MOST = 100
-_EARLIER_MS = 3_600_000
-"""Events are made after their intent. An hour is more than clocks differ, and spares looking at older months."""
+_MAX_LISTED = 100
+_MARGIN_MS = 3_600_000
+"""Events are created after their intent. The margin of an hour covers clock skew and keeps old partitions out."""
 
 _GET = """
 select t.id, t.intent_uuid as intent, t.method, t.provider, t.state, t.provider_requests, t.reason,
@@ -27,10 +27,10 @@ left join merchants as m on m.id = a.merchant_id
 where t.id = %s"""
 _ALL = f"""
 select id, method, provider, state, provider_reference, created_at, updated_at from payment_attempts
-where intent_uuid = %s order by id desc limit {_MOST}"""
+where intent_uuid = %s order by id desc limit {_MAX_LISTED}"""
 _EVENTS = f"""
 select type, at from intent_events
-where intent_uuid = %(intent)s and id >= %(since)s order by seq desc limit {_MOST}"""
+where intent_uuid = %(intent)s and id >= %(since)s order by seq desc limit {_MAX_LISTED}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Sibling:
+class RelatedAttempt:
     """An attempt of the same payment."""
 
     id: UUID
@@ -94,32 +94,32 @@ class Sibling:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class IntentEvent:
     type: str
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptInFull:
+class AttemptDetails:
     attempt: Attempt
-    siblings: list[Sibling]
-    """The newest first, with itself; and so are the events."""
-    events: list[Event]
+    related: list[RelatedAttempt]
+    """All attempts of the payment, this one included, newest first. The events are newest first too."""
+    events: list[IntentEvent]
 
 
-def find_attempt(connection: Connection[Any], attempt_id: UUID) -> AttemptInFull | None:
+def find_attempt(connection: Connection[Any], attempt_id: UUID) -> AttemptDetails | None:
     with connection.cursor(row_factory=class_row(Attempt)) as cursor:
         attempt = cursor.execute(_GET, (attempt_id,)).fetchone()
     if attempt is None:
         return None
-    with connection.cursor(row_factory=class_row(Sibling)) as cursor:
-        siblings = cursor.execute(_ALL, (attempt.intent,)).fetchall()
-    values = {"intent": attempt.intent, "since": _floor(attempt.intent)}
-    with connection.cursor(row_factory=class_row(Event)) as cursor:
+    with connection.cursor(row_factory=class_row(RelatedAttempt)) as cursor:
+        related = cursor.execute(_ALL, (attempt.intent,)).fetchall()
+    values = {"intent": attempt.intent, "since": _oldest_event_id(attempt.intent)}
+    with connection.cursor(row_factory=class_row(IntentEvent)) as cursor:
         events = cursor.execute(_EVENTS, values).fetchall()
-    return AttemptInFull(attempt, siblings, events)
+    return AttemptDetails(attempt, related, events)
 
 
-def _floor(intent: UUID) -> UUID:
-    made_ms = intent.int >> 80
-    return UUID(int=max(0, made_ms - _EARLIER_MS) << 80)
+def _oldest_event_id(intent: UUID) -> UUID:
+    created_ms = intent.int >> 80
+    return UUID(int=max(0, created_ms - _MARGIN_MS) << 80)

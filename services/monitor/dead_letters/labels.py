@@ -12,7 +12,7 @@ from shared.domain.dead_letters.republish import (
 )
 from shared.platform.errors import RefusedError
 
-_CANNOT: dict[type[RefusedError], object] = {
+_REFUSALS: dict[type[RefusedError], object] = {
     DeadLetterNotFoundError: _("There is no such dead letter any more. They are kept for 30 days."),
     DeadLetterRecordLostError: _(
         "The record is lost: it was too large for a dead letter, and its origin has it no longer."
@@ -26,7 +26,7 @@ _CANNOT: dict[type[RefusedError], object] = {
 }
 
 
-def why_not(error: RefusedError) -> str:
-    """For whoever asked for it."""
-    found = (words for kind, words in _CANNOT.items() if isinstance(error, kind))
+def explain_refusal(error: RefusedError) -> str:
+    """Return the text for the operator whose request was refused."""
+    found = (text for kind, text in _REFUSALS.items() if isinstance(error, kind))
     return str(next(found, None) or gettext("It could not be done: %(why)s", why=str(error)))

@@ -9,7 +9,6 @@ from flask_babel import gettext as _
 
 from services.monitor.access import add_route, current_session
 from services.monitor.dead_letters import labels
-from services.monitor.dead_letters.labels import why_not
 from services.monitor.dependencies import Dependencies
 from shared.console.requests import wants_part
 from shared.domain.dead_letters.queries import (
@@ -32,60 +31,60 @@ from shared.platform.errors import RefusedError
 from shared.platform.uuids import parse_uuid
 
 _PAGE = 25
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422
 
 
 @dataclass(frozen=True, slots=True)
-class LetterPages:
+class DeadLetterViews:
     dependencies: Dependencies
 
     def listing(self) -> ResponseReturnValue:
-        origin, before = chosen_origin(), offset_in(request.args.get("before", ""))
+        origin, before = requested_origin(), parse_offset(request.args.get("before", ""))
         with self.dependencies.database.transaction() as connection:
             page = list_dead_letters(connection, self.dependencies.settings.kafka, before, _PAGE, origin)
             run = latest_replay_run(connection)
         older = page.next_before is not None
         return render_template(
             "dead_letters/list.html",
-            letters=page.dead_letters,
+            dead_letters=page.dead_letters,
             origin=origin,
             origins=[(name, name) for name in replayable_topics()],
-            under_way=run if is_under_way(run) else None,
+            running=run if is_running(run) else None,
             newest_url=url_for(".listing", origin=origin) if before is not None else None,
             older_url=url_for(".listing", origin=origin, before=page.next_before) if older else None,
         )
 
     def show(self, offset: int) -> ResponseReturnValue:
-        found = self._found(offset)
+        found = self._get_or_404(offset)
         return render_template(
-            "dead_letters/show.html", letter=found, can_go_back=found.topic in replayable_topics()
+            "dead_letters/show.html", dead_letter=found, can_be_replayed=found.topic in replayable_topics()
         )
 
     def replay(self, offset: int) -> ResponseReturnValue:
-        """The form names the letter that it showed: another may lie there by now, where the topic was made anew."""
-        letter_id = parse_uuid(request.form.get("letter", "")) or abort(_UNPROCESSABLE)
+        """Replay one dead letter. The form carries its id: a recreated topic can have another one at this offset."""
+        dead_letter_id = parse_uuid(request.form.get("dead_letter", "")) or abort(_UNPROCESSABLE)
         try:
-            if self._replay(offset, letter_id):
+            if self._replay(offset, dead_letter_id):
                 flash(_("The record is back where it came from, and is processed again."), "good")
             else:
                 flash(_("It has been replayed before. Nothing was done."), "info")
         except DeadLetterNotFoundError:
             abort(404)
         except RefusedError as error:
-            flash(why_not(error), "bad")
+            flash(labels.explain_refusal(error), "bad")
         return redirect(url_for(".show", offset=offset), _SEE_OTHER)
 
-    def _replay(self, offset: int, letter_id: UUID) -> bool:
+    def _replay(self, offset: int, dead_letter_id: UUID) -> bool:
         kafka = self.dependencies.settings.kafka
         with self.dependencies.database.transaction() as connection:
             found = get_dead_letter(connection, kafka, offset)
-            if found.id != letter_id:
-                raise DeadLetterNotFoundError(letter_id)
+            if found.id != dead_letter_id:
+                raise DeadLetterNotFoundError(dead_letter_id)
             return replay_dead_letter(connection, kafka, found, current_session().actor)
 
-    def _found(self, offset: int) -> DeadLetterView:
+    def _get_or_404(self, offset: int) -> DeadLetterView:
         try:
             with self.dependencies.database.transaction() as connection:
                 return get_dead_letter(connection, self.dependencies.settings.kafka, offset)
@@ -93,26 +92,26 @@ class LetterPages:
             abort(404)
 
 
-def chosen_origin() -> str | None:
-    """A topic whose letters are wanted; None: all."""
+def requested_origin() -> str | None:
+    """Return the origin topic to filter by, or None for all topics."""
     wanted = request.values.get("origin", "")
     return wanted if wanted in replayable_topics() else None
 
 
-def offset_in(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
+def parse_offset(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else None
 
 
-def is_under_way(run: ReplayRun | None) -> bool:
+def is_running(run: ReplayRun | None) -> bool:
     return run is not None and run.outcome is None
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayPages:
+class ReplayViews:
     dependencies: Dependencies
 
     def replay_form(self) -> ResponseReturnValue:
-        origin = chosen_origin()
+        origin = requested_origin()
         with self.dependencies.database.transaction() as connection:
             latest = latest_replay_run(connection)
             count = count_replayable(connection, self.dependencies.settings.kafka, origin).count
@@ -122,13 +121,13 @@ class ReplayPages:
             origins=[(name, name) for name in replayable_topics()],
             count=count,
             latest=latest,
-            under_way=is_under_way(latest),
+            running=is_running(latest),
             run_id=uuid4(),
-            words=labels,
+            labels=labels,
         )
 
     def start_replay(self) -> ResponseReturnValue:
-        """What the form hides names the wish: a second click leads to what the first one began."""
+        """Start a replay of many. The form carries the id of the run, so a second click starts nothing more."""
         run_id = parse_uuid(request.form.get("run", "")) or abort(_UNPROCESSABLE)
         wanted = request.form.get("origin", "")
         if wanted and wanted not in replayable_topics():
@@ -138,10 +137,10 @@ class ReplayPages:
                 kafka = self.dependencies.settings.kafka
                 start_replay_run(connection, kafka, run_id, wanted or None, current_session().actor)
         except ReplayInProgressError as error:
-            flash(labels.why_not(error), "bad")
+            flash(labels.explain_refusal(error), "bad")
             run_id = error.active_run_id
         except RefusedError as error:
-            flash(labels.why_not(error), "info")
+            flash(labels.explain_refusal(error), "info")
             return redirect(url_for(".listing"), _SEE_OTHER)
         return redirect(url_for(".replay_progress", run=run_id), _SEE_OTHER)
 
@@ -154,7 +153,7 @@ class ReplayPages:
         template = "dead_letters/replay_run_partial.html" if wants_part() else "dead_letters/replay_run.html"
         done = found.replayed + found.refused
         share = 1.0 if found.outcome == "done" else min(1.0, done / found.found)
-        return render_template(template, run=found, share=share, words=labels)
+        return render_template(template, run=found, share=share, labels=labels)
 
     def stop_replay(self, run: UUID) -> ResponseReturnValue:
         try:
@@ -172,15 +171,15 @@ class ReplayPages:
 _POST = ("POST",)
 
 
-def dead_letters_blueprint(dependencies: Dependencies) -> Blueprint:
+def create_dead_letters_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("dead_letters", __name__)
-    letters = LetterPages(dependencies)
-    add_route(blueprint, "/dead-letters", letters.listing)
-    add_route(blueprint, "/dead-letters/<int:offset>", letters.show)
-    add_route(blueprint, "/dead-letters/<int:offset>/replay", letters.replay, _POST)
-    replaying = ReplayPages(dependencies)
-    add_route(blueprint, "/dead-letters/replay-all", replaying.replay_form)
-    add_route(blueprint, "/dead-letters/replays", replaying.start_replay, _POST)
-    add_route(blueprint, "/dead-letters/replays/<uuid:run>", replaying.replay_progress)
-    add_route(blueprint, "/dead-letters/replays/<uuid:run>/stop", replaying.stop_replay, _POST)
+    views = DeadLetterViews(dependencies)
+    add_route(blueprint, "/dead-letters", views.listing)
+    add_route(blueprint, "/dead-letters/<int:offset>", views.show)
+    add_route(blueprint, "/dead-letters/<int:offset>/replay", views.replay, _POST)
+    replays = ReplayViews(dependencies)
+    add_route(blueprint, "/dead-letters/replay-all", replays.replay_form)
+    add_route(blueprint, "/dead-letters/replays", replays.start_replay, _POST)
+    add_route(blueprint, "/dead-letters/replays/<uuid:run>", replays.replay_progress)
+    add_route(blueprint, "/dead-letters/replays/<uuid:run>/stop", replays.stop_replay, _POST)
     return blueprint

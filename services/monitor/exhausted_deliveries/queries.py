@@ -23,7 +23,7 @@ _GET = f"{_COLUMNS} where b.id = %s"
 
 
 @dataclass(frozen=True, slots=True)
-class Resending:
+class BulkResend:
     id: UUID
     application_id: UUID
     application: str
@@ -44,14 +44,14 @@ class Resending:
         return 1.0 if self.outcome == "done" else min(1.0, self.resent / self.found)
 
 
-def list_resends(connection: Connection[Any], most: int) -> list[Resending]:
+def list_bulk_resends(connection: Connection[Any], most: int) -> list[BulkResend]:
     """Those under way first, then the latest."""
-    with connection.cursor(row_factory=class_row(Resending)) as cursor:
+    with connection.cursor(row_factory=class_row(BulkResend)) as cursor:
         return cursor.execute(_LIST, (most,)).fetchall()
 
 
-def find_resend(connection: Connection[Any], resend_id: UUID) -> Resending | None:
-    with connection.cursor(row_factory=class_row(Resending)) as cursor:
+def find_bulk_resend(connection: Connection[Any], resend_id: UUID) -> BulkResend | None:
+    with connection.cursor(row_factory=class_row(BulkResend)) as cursor:
         return cursor.execute(_GET, (resend_id,)).fetchone()
 
 
@@ -83,7 +83,7 @@ def list_tries(connection: Connection[Any], delivery_id: UUID) -> list[DeliveryT
         return [_try(row) for row in cursor.execute(_TRIES, (delivery_id,))]
 
 
-def intent_of(connection: Connection[Any], delivery_id: UUID) -> UUID | None:
+def find_intent(connection: Connection[Any], delivery_id: UUID) -> UUID | None:
     row = connection.execute(_INTENT, (delivery_id,)).fetchone()
     return None if row is None else row[0]
 

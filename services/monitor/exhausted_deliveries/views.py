@@ -12,14 +12,14 @@ from flask_babel import ngettext
 from psycopg import Connection
 
 from services.monitor.access import add_route, current_session, record_action
-from services.monitor.dead_letters.views import offset_in
+from services.monitor.dead_letters.views import parse_offset
 from services.monitor.dependencies import Dependencies
-from services.monitor.exhausted_deliveries import labels as words
+from services.monitor.exhausted_deliveries import labels
 from services.monitor.exhausted_deliveries.queries import (
-    Resending,
-    find_resend,
-    intent_of,
-    list_resends,
+    BulkResend,
+    find_bulk_resend,
+    find_intent,
+    list_bulk_resends,
     list_tries,
 )
 from shared.console.requests import wants_part
@@ -35,20 +35,20 @@ from shared.platform.settings import RETRY_STEPS
 from shared.platform.uuids import parse_uuid
 
 _PAGE = 25
-_LOOK = 100
-_MOST_LOOKS = 10
-"""For those of one application: so many times the newest are looked through before the page says how far it came."""
+_SCAN_SIZE = 100
+_MAX_SCANS = 10
+"""How many pages of the topic are searched for one application's deliveries before the page is shown."""
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422
 
 
 @dataclass(frozen=True, slots=True)
-class ExhaustedPages:
+class ExhaustedDeliveryViews:
     dependencies: Dependencies
 
     def listing(self) -> ResponseReturnValue:
         application = parse_uuid(request.args.get("application", ""))
-        before = offset_in(request.args.get("before", ""))
+        before = parse_offset(request.args.get("before", ""))
         with self.dependencies.database.transaction() as connection:
             page = self._page(connection, application, before)
             names = application_names(connection, [application]) if application else {}
@@ -58,7 +58,7 @@ class ExhaustedPages:
             deliveries=page.deliveries,
             application=application,
             name=names.get(application) if application else None,
-            words=words,
+            labels=labels,
             newest_url=url_for(".listing", application=application) if before is not None else None,
             older_url=url_for(".listing", application=application, before=page.next_before)
             if older
@@ -69,7 +69,7 @@ class ExhaustedPages:
         with self.dependencies.database.transaction() as connection:
             found = _get_exhausted_or_404(connection, delivery)
             tries = list_tries(connection, delivery)
-            intent = intent_of(connection, delivery)
+            intent = find_intent(connection, delivery)
             refusal = find_send_refusal(connection, found.application_id)
         body = build_body(str(delivery), found.event or "", str(intent)).decode()
         return render_template(
@@ -78,14 +78,14 @@ class ExhaustedPages:
             tries=tries,
             body=body,
             intent=intent,
-            refusal=refusal and words.REFUSALS[refusal],
+            refusal=refusal and labels.REFUSALS[refusal],
             resend_id=uuid4(),
             steps=RETRY_STEPS + 1,
-            words=words,
+            labels=labels,
         )
 
     def resend(self, delivery: UUID) -> ResponseReturnValue:
-        """What the form hides names the wish: a second click, or a reload, is the same one."""
+        """Resend one delivery. The hidden resend id makes a second click or a reload have no further effect."""
         resend_id = parse_uuid(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
         try:
             with self.dependencies.database.transaction() as connection:
@@ -101,7 +101,7 @@ class ExhaustedPages:
             else:
                 flash(_("Nothing was resent: this delivery no longer counts as failed."), "info")
         except SendingRefusedError as error:
-            flash(str(words.REFUSALS[error.refusal]), "bad")
+            flash(str(labels.REFUSALS[error.refusal]), "bad")
         return redirect(url_for(".show", delivery=delivery), _SEE_OTHER)
 
     def _page(
@@ -111,8 +111,8 @@ class ExhaustedPages:
         if application is None:
             return list_exhausted(connection, kafka, before, _PAGE)
         found: list[ExhaustedDelivery] = []
-        for _look in range(_MOST_LOOKS):
-            page = list_exhausted(connection, kafka, before, _LOOK)
+        for _scan in range(_MAX_SCANS):
+            page = list_exhausted(connection, kafka, before, _SCAN_SIZE)
             found.extend(one for one in page.deliveries if one.application_id == application)
             before = page.next_before
             if before is None or len(found) >= _PAGE:
@@ -127,40 +127,42 @@ def _get_exhausted_or_404(connection: Connection[Any], delivery_id: UUID) -> Exh
         abort(404)
 
 
-_MOST_LISTED = 100
-_MOST_NAMED = 5
-_BACK = {name: timedelta(days=int(name.removesuffix("d"))) for name in words.PERIODS}
-_USUAL = "3d"
+_MAX_LISTED = 100
+_MAX_NAMED = 5
+_PERIODS = {name: timedelta(days=int(name.removesuffix("d"))) for name in labels.PERIODS}
+_DEFAULT_PERIOD = "3d"
 
 
 @dataclass(frozen=True, slots=True)
-class ResendPages:
+class BulkResendViews:
     dependencies: Dependencies
 
     def bulk_resend_form(self) -> ResponseReturnValue:
-        return _form(None)
+        return _render_form(None)
 
     def start_bulk_resend(self) -> ResponseReturnValue:
-        """What the form hides names the wish: a second click begins nothing more."""
-        wish = parse_uuid(request.form.get("wish", "")) or abort(_UNPROCESSABLE)
-        back = _BACK.get(request.form.get("back", ""))
+        """Start a bulk resend for each application. The hidden form token makes a second click start nothing more."""
+        form_token = parse_uuid(request.form.get("form_token", "")) or abort(_UNPROCESSABLE)
+        back = _PERIODS.get(request.form.get("back", ""))
         if back is None:
-            return _form(_("Choose one of these periods.")), _UNPROCESSABLE
+            return _render_form(_("Choose one of these periods.")), _UNPROCESSABLE
         with self.dependencies.database.transaction() as connection:
             until = _now(connection)
-            outcome = resend_all_exhausted(connection, until - back, until, current_session().actor, wish)
-        _tell(outcome)
+            outcome = resend_all_exhausted(
+                connection, until - back, until, current_session().actor, form_token
+            )
+        _flash_summary(outcome)
         return redirect(url_for(".bulk_resends"), _SEE_OTHER)
 
     def bulk_resends(self) -> ResponseReturnValue:
         with self.dependencies.database.transaction() as connection:
-            found = list_resends(connection, _MOST_LISTED)
+            found = list_bulk_resends(connection, _MAX_LISTED)
         template = (
             "exhausted_deliveries/bulk_resends_partial.html"
             if wants_part()
             else "exhausted_deliveries/bulk_resends.html"
         )
-        return render_template(template, resends=found, words=words)
+        return render_template(template, resends=found, labels=labels)
 
     def bulk_resend_progress(self, resend: UUID) -> ResponseReturnValue:
         with self.dependencies.database.transaction() as connection:
@@ -170,7 +172,7 @@ class ResendPages:
             if wants_part()
             else "exhausted_deliveries/bulk_resend.html"
         )
-        return render_template(template, resend=found, words=words)
+        return render_template(template, resend=found, labels=labels)
 
     def stop_bulk_resend(self, resend: UUID) -> ResponseReturnValue:
         with self.dependencies.database.transaction() as connection:
@@ -191,18 +193,18 @@ class ResendPages:
         return redirect(url_for(".bulk_resend_progress", resend=resend), _SEE_OTHER)
 
 
-def _form(error: str | None) -> str:
-    back = request.values.get("back", _USUAL)
+def _render_form(error: str | None) -> str:
+    back = request.values.get("back", _DEFAULT_PERIOD)
     return render_template(
         "exhausted_deliveries/bulk_resend_form.html",
-        periods=words.PERIODS,
-        back=back if back in _BACK else _USUAL,
+        periods=labels.PERIODS,
+        back=back if back in _PERIODS else _DEFAULT_PERIOD,
         error=error,
-        wish=uuid4(),
+        form_token=uuid4(),
     )
 
 
-def _tell(outcome: BulkResendSummary) -> None:
+def _flash_summary(outcome: BulkResendSummary) -> None:
     if outcome.started:
         flash(
             ngettext(
@@ -222,8 +224,8 @@ def _tell(outcome: BulkResendSummary) -> None:
     elif not outcome.started and not outcome.refused:
         flash(_("No delivery of this period has failed, or all have been resent."), "info")
     if outcome.refused:
-        named = [one.application for one in outcome.refused[:_MOST_NAMED]]
-        more = "…" if len(outcome.refused) > _MOST_NAMED else ""
+        named = [one.application for one in outcome.refused[:_MAX_NAMED]]
+        more = "…" if len(outcome.refused) > _MAX_NAMED else ""
         flash(
             _(
                 "Not resent, because they have no webhook URL, are paused, or are being resent already: %(names)s",
@@ -233,8 +235,8 @@ def _tell(outcome: BulkResendSummary) -> None:
         )
 
 
-def _get_bulk_resend_or_404(connection: Connection[Any], resend: UUID) -> Resending:
-    return find_resend(connection, resend) or abort(404)
+def _get_bulk_resend_or_404(connection: Connection[Any], resend: UUID) -> BulkResend:
+    return find_bulk_resend(connection, resend) or abort(404)
 
 
 def _now(connection: Connection[Any]) -> datetime:
@@ -245,16 +247,16 @@ def _now(connection: Connection[Any]) -> datetime:
 _POST = ("POST",)
 
 
-def exhausted_deliveries_blueprint(dependencies: Dependencies) -> Blueprint:
+def create_exhausted_deliveries_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("exhausted_deliveries", __name__)
-    exhausted = ExhaustedPages(dependencies)
-    add_route(blueprint, "/exhausted", exhausted.listing)
-    add_route(blueprint, "/exhausted/<uuid:delivery>", exhausted.show)
-    add_route(blueprint, "/exhausted/<uuid:delivery>/resend", exhausted.resend, _POST)
-    resending = ResendPages(dependencies)
-    add_route(blueprint, "/exhausted/resend-all", resending.bulk_resend_form)
-    add_route(blueprint, "/exhausted/resends", resending.bulk_resends)
-    add_route(blueprint, "/exhausted/resends", resending.start_bulk_resend, _POST)
-    add_route(blueprint, "/exhausted/resends/<uuid:resend>", resending.bulk_resend_progress)
-    add_route(blueprint, "/exhausted/resends/<uuid:resend>/stop", resending.stop_bulk_resend, _POST)
+    deliveries = ExhaustedDeliveryViews(dependencies)
+    add_route(blueprint, "/exhausted", deliveries.listing)
+    add_route(blueprint, "/exhausted/<uuid:delivery>", deliveries.show)
+    add_route(blueprint, "/exhausted/<uuid:delivery>/resend", deliveries.resend, _POST)
+    bulk_resends = BulkResendViews(dependencies)
+    add_route(blueprint, "/exhausted/resend-all", bulk_resends.bulk_resend_form)
+    add_route(blueprint, "/exhausted/resends", bulk_resends.bulk_resends)
+    add_route(blueprint, "/exhausted/resends", bulk_resends.start_bulk_resend, _POST)
+    add_route(blueprint, "/exhausted/resends/<uuid:resend>", bulk_resends.bulk_resend_progress)
+    add_route(blueprint, "/exhausted/resends/<uuid:resend>/stop", bulk_resends.stop_bulk_resend, _POST)
     return blueprint

@@ -1,4 +1,4 @@
-"""Looks into the database: a few bounded statements, cheap with an empty and with a huge table."""
+"""Reads figures from the database with a few bounded statements, cheap on empty and on huge tables."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,49 +8,56 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from services.monitor.inspection.snapshots import Attempts, Counted, Deliveries, Figures, Payments, Waiting
+from services.monitor.inspection.snapshots import (
+    AttemptFigures,
+    Backlog,
+    BoundedCount,
+    DatabaseSnapshot,
+    DeliveryFigures,
+    PaymentFigures,
+)
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import read_in_index_order
 from shared.platform.uuids import uuid7_datetime
 
-MOST = 20_000
-"""Rows of a kind that a look reads at most."""
-MOST_FAILING = 200
-FAILED_AT_LEAST = 5
-"""So many deliveries that failed lately make an endpoint a failing one, if none arrived."""
+MAX_ROWS = 20_000
+"""How many rows of a kind one read counts at most."""
+MAX_SUSPECTS = 200
+MIN_FAILED = 5
+"""An endpoint is failing if at least this many deliveries failed recently and none succeeded."""
 _TIMEOUT = "3s"
 
 BOUNDS_SQL = """
 select mizan_now(), uuid7_floor(mizan_now() - interval '1 hour') as hour,
        uuid7_floor(mizan_now() - interval '5 minutes') as five_minutes,
-       uuid7_floor(mizan_now() - interval '1 minute') as minute, mizan_now() - interval '15 minutes' as lately"""
+       uuid7_floor(mizan_now() - interval '1 minute') as minute, mizan_now() - interval '15 minutes' as recent"""
 OUTBOX_SQL = f"""
-select (select count(*) from (select from outbox limit {MOST + 1}) as counted),
+select (select count(*) from (select from outbox limit {MAX_ROWS + 1}) as counted),
        (select extract(epoch from clock_timestamp() - created_at)::float8 from outbox order by id limit 1)"""
 CREATED_SQL = f"""
 select count(*), count(*) filter (where uuid >= %(minute)s)
-from (select uuid from payment_intents where uuid >= %(hour)s order by uuid desc limit {MOST + 1}) as newest"""
+from (select uuid from payment_intents where uuid >= %(hour)s order by uuid desc limit {MAX_ROWS + 1}) as newest"""
 EVENTS_SQL = f"""
 select type, count(*), count(*) filter (where id >= %(five_minutes)s)
-from (select id, type from intent_events where id >= %(hour)s order by id desc limit {MOST + 1}) as newest
+from (select id, type from intent_events where id >= %(hour)s order by id desc limit {MAX_ROWS + 1}) as newest
 group by type"""
 ATTEMPTS_SQL = f"""
 select state, count(*)
-from (select state from payment_attempts where id >= %(hour)s order by id desc limit {MOST + 1}) as newest
+from (select state from payment_attempts where id >= %(hour)s order by id desc limit {MAX_ROWS + 1}) as newest
 group by state"""
-# Each state by itself: those who left a provider's page are many, and must not hide the others.
-UNDER_WAY_SQL = f"""
+# Each state is limited separately: abandoned redirects are many and must not crowd out the others.
+IN_PROGRESS_SQL = f"""
 select wanted.state, next_verify_at is null and wanted.state = 'unknown' as is_undecided, count(*),
        extract(epoch from mizan_now() - min(since))::float8
 from unnest(array['awaiting_redirect', 'sent', 'unknown']) as wanted (state)
 cross join lateral (
     select next_verify_at, coalesce(sent_at, created_at) as since from payment_attempts
     where state = wanted.state and state in ('awaiting_redirect', 'sent', 'unknown')
-    order by id limit {MOST + 1}) as open
+    order by id limit {MAX_ROWS + 1}) as open
 group by 1, 2"""
 DUPLICATES_SQL = f"""
 select count(*) from (select from payment_attempts where state = 'duplicate' and handled_at is null
-                      limit {MOST + 1}) as open"""
+                      limit {MAX_ROWS + 1}) as open"""
 LATE_SQL = """
 select (select extract(epoch from mizan_now() - expires_at)::float8 from payment_intents
         where status = 'requires_payment_method' order by expires_at limit 1),
@@ -59,87 +66,90 @@ select (select extract(epoch from mizan_now() - expires_at)::float8 from payment
         order by id limit 1)"""
 PENDING_SQL = f"""
 select application_id, step, set_aside_at is not null as is_set_aside, count(*), min(next_due_at),
-       count(*) filter (where tries > 0 and updated_at >= %(lately)s)
+       count(*) filter (where tries > 0 and updated_at >= %(recent)s)
 from (select application_id, step, set_aside_at, next_due_at, tries, updated_at from webhook_deliveries
-      where next_due_at is not null order by next_due_at, id limit {MOST + 1}) as ahead
+      where next_due_at is not null order by next_due_at, id limit {MAX_ROWS + 1}) as ahead
 group by 1, 2, 3"""
 RECENT_SQL = f"""
 select status, count(*), sum(tries)
-from (select status, tries from webhook_deliveries where id >= %(hour)s order by id desc limit {MOST + 1}) as newest
+from (select status, tries from webhook_deliveries where id >= %(hour)s order by id desc limit {MAX_ROWS + 1}) as newest
 group by status"""
-PARKED_SQL = f"""
-select count(*) from (select from webhook_deliveries where set_aside_at is not null limit {MOST + 1}) as parked"""
-PAUSED_SQL = f"select id from applications where webhooks_paused_at is not null limit {MOST}"
+SET_ASIDE_SQL = f"""
+select count(*) from (select from webhook_deliveries where set_aside_at is not null limit {MAX_ROWS + 1}) as counted"""
+PAUSED_SQL = f"select id from applications where webhooks_paused_at is not null limit {MAX_ROWS}"
 FAILING_SQL = """
 select count(*) from unnest(%(suspects)s::uuid[]) as suspect (id)
 where not exists (
     select from (select status, updated_at from webhook_deliveries where application_id = suspect.id
                  order by id desc limit 100) as newest
-    where status = 'succeeded' and updated_at >= %(lately)s)"""
+    where status = 'succeeded' and updated_at >= %(recent)s)"""
 
 
-def look_at_database(database: Database) -> Figures:
+def read_database(database: Database) -> DatabaseSnapshot:
+    """Return current figures. Raises DatabaseUnavailableError."""
     with database.transaction() as connection:
         read_in_index_order(connection)
         connection.execute(f"set local statement_timeout = '{_TIMEOUT}'".encode())
-        now, hour, five_minutes, minute, lately = _row(connection, BOUNDS_SQL, {})
-        values = {"hour": hour, "five_minutes": five_minutes, "minute": minute, "lately": lately}
+        now, hour, five_minutes, minute, recent = _row(connection, BOUNDS_SQL, {})
+        values = {"hour": hour, "five_minutes": five_minutes, "minute": minute, "recent": recent}
         paused = {row[0] for row in connection.execute(PAUSED_SQL.encode())}
         pending = connection.execute(PENDING_SQL.encode(), values).fetchall()
-        expiry_late_s, not_taken_in = _row(connection, LATE_SQL, {})
-        return Figures(
+        expiry_late_s, oldest_unprocessed = _row(connection, LATE_SQL, {})
+        return DatabaseSnapshot(
             now=now,
             outbox=_outbox(connection),
             payments=_payments(connection, values),
             attempts=_attempts(connection),
             expiry_late_s=max(0.0, expiry_late_s or 0.0),
-            not_taken_in_s=_age(now, not_taken_in and uuid7_datetime(not_taken_in)),
+            intake_age_s=_age(now, oldest_unprocessed and uuid7_datetime(oldest_unprocessed)),
             deliveries=_deliveries(connection, values, pending, paused, now),
-            paused=len(paused),
-            failing=_failing(connection, pending, paused, lately),
+            paused_applications=len(paused),
+            failing_applications=_count_failing_applications(connection, pending, paused, recent),
         )
 
 
-def _outbox(connection: Connection[Any]) -> Waiting:
-    rows, oldest_s = _row(connection, OUTBOX_SQL, {})
-    return Waiting(min(rows, MOST), max(0.0, oldest_s or 0.0), rows > MOST)
+def _outbox(connection: Connection[Any]) -> Backlog:
+    rows, oldest_age_s = _row(connection, OUTBOX_SQL, {})
+    return Backlog(min(rows, MAX_ROWS), max(0.0, oldest_age_s or 0.0), rows > MAX_ROWS)
 
 
-def _payments(connection: Connection[Any], values: dict[str, Any]) -> Payments:
+def _payments(connection: Connection[Any], values: dict[str, Any]) -> PaymentFigures:
     created, in_a_minute = _row(connection, CREATED_SQL, values)
     events = {
-        kind: (count, lately)
-        for kind, count, lately in connection.execute(EVENTS_SQL.encode(), values).fetchall()
+        kind: (count, in_5_minutes)
+        for kind, count, in_5_minutes in connection.execute(EVENTS_SQL.encode(), values).fetchall()
     }
-    paid, paid_lately = events.get("payment_intent.succeeded", (0, 0))
+    paid, paid_in_5_minutes = events.get("payment_intent.succeeded", (0, 0))
     attempts: dict[str, int] = dict(connection.execute(ATTEMPTS_SQL.encode(), values).fetchall())
-    return Payments(
-        created=_counted(created),
+    return PaymentFigures(
+        created=_bounded(created),
         created_in_a_minute=in_a_minute,
-        paid=Counted(paid, sum(count for count, _ in events.values()) > MOST),
-        paid_in_5_minutes=paid_lately,
+        paid=BoundedCount(paid, sum(count for count, _ in events.values()) > MAX_ROWS),
+        paid_in_5_minutes=paid_in_5_minutes,
         expired=events.get("payment_intent.canceled", (0, 0))[0],
-        attempts=_counted(sum(attempts.values())),
+        attempts=_bounded(sum(attempts.values())),
         attempts_paid=attempts.get("paid", 0) + attempts.get("duplicate", 0),
         attempts_declined=attempts.get("declined", 0),
     )
 
 
-def _attempts(connection: Connection[Any]) -> Attempts:
-    under_way = {"sent": 0, "unknown": 0}
-    oldest_s = 0.0
-    undecided, on_pages = Waiting(), Counted()
-    for state, is_undecided, count, state_oldest_s in connection.execute(UNDER_WAY_SQL.encode()).fetchall():
+def _attempts(connection: Connection[Any]) -> AttemptFigures:
+    in_progress = {"sent": 0, "unknown": 0}
+    oldest_age_s = 0.0
+    undecided, awaiting_redirect = Backlog(), BoundedCount()
+    for state, is_undecided, count, state_oldest_age_s in connection.execute(
+        IN_PROGRESS_SQL.encode()
+    ).fetchall():
         if state == "awaiting_redirect":
-            on_pages = _counted(count)
+            awaiting_redirect = _bounded(count)
             continue
-        under_way[state] += count
+        in_progress[state] += count
         if is_undecided:
-            undecided = Waiting(min(count, MOST), state_oldest_s, count > MOST)
+            undecided = Backlog(min(count, MAX_ROWS), state_oldest_age_s, count > MAX_ROWS)
         else:
-            oldest_s = max(oldest_s, state_oldest_s)
+            oldest_age_s = max(oldest_age_s, state_oldest_age_s)
     (duplicates,) = _row(connection, DUPLICATES_SQL, {})
-    return Attempts(under_way, oldest_s, undecided, on_pages, _counted(duplicates))
+    return AttemptFigures(in_progress, oldest_age_s, undecided, awaiting_redirect, _bounded(duplicates))
 
 
 def _deliveries(
@@ -148,7 +158,7 @@ def _deliveries(
     pending: Sequence[Any],
     paused: set[UUID],
     now: datetime,
-) -> Deliveries:
+) -> DeliveryFigures:
     steps: Counter[int] = Counter()
     for _, step, _, count, _, _ in pending:
         steps[step] += count
@@ -160,31 +170,32 @@ def _deliveries(
     recent = {
         status: (count, tries) for status, count, tries in connection.execute(RECENT_SQL.encode(), values)
     }
-    (parked,) = _row(connection, PARKED_SQL, {})
-    return Deliveries(
+    (set_aside,) = _row(connection, SET_ASIDE_SQL, {})
+    return DeliveryFigures(
         pending=dict(sorted(steps.items())),
-        is_more=steps.total() > MOST,
+        has_more=steps.total() > MAX_ROWS,
         overdue_s=_age(now, min(due, default=None)),
-        parked=_counted(parked),
+        set_aside=_bounded(set_aside),
         succeeded=recent.get("succeeded", (0, 0))[0],
         failed=recent.get("failed", (0, 0))[0],
         tries=sum(tries for _, tries in recent.values()),
-        is_cut=sum(count for count, _ in recent.values()) > MOST,
     )
 
 
-def _failing(connection: Connection[Any], pending: Sequence[Any], paused: set[UUID], lately: datetime) -> int:
+def _count_failing_applications(
+    connection: Connection[Any], pending: Sequence[Any], paused: set[UUID], since: datetime
+) -> int:
     failed: Counter[UUID] = Counter()
-    for application, _, _, _, _, failed_lately in pending:
-        failed[application] += failed_lately
+    for application, _, _, _, _, recently_failed in pending:
+        failed[application] += recently_failed
     suspects = [
         application
-        for application, count in failed.most_common(MOST_FAILING)
-        if count >= FAILED_AT_LEAST and application not in paused
+        for application, count in failed.most_common(MAX_SUSPECTS)
+        if count >= MIN_FAILED and application not in paused
     ]
     if not suspects:
         return 0
-    (failing,) = _row(connection, FAILING_SQL, {"suspects": suspects, "lately": lately})
+    (failing,) = _row(connection, FAILING_SQL, {"suspects": suspects, "recent": since})
     return int(failing)
 
 
@@ -194,8 +205,8 @@ def _row(connection: Connection[Any], statement: str, values: dict[str, Any]) ->
     return row
 
 
-def _counted(count: int) -> Counted:
-    return Counted(min(count, MOST), count > MOST)
+def _bounded(count: int) -> BoundedCount:
+    return BoundedCount(min(count, MAX_ROWS), count > MAX_ROWS)
 
 
 def _age(now: datetime, since: datetime | None) -> float:

@@ -6,10 +6,58 @@ from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
 
-from services.monitor.inspection.snapshots import Figures, KafkaSeen
+from services.monitor.inspection.snapshots import DatabaseSnapshot, KafkaState
 
-KEPT = 180
-"""A quarter of an hour at five seconds."""
+MAX_POINTS = 180
+"""15 minutes at one point every 5 seconds."""
+
+OUTBOX_AGE = "outbox age"
+PAID = "paid"
+IN_PROGRESS = "in progress"
+ATTEMPT_AGE = "attempt age"
+PENDING = "pending"
+CREATED = "created"
+
+
+def lag_series(group: str) -> str:
+    return f"lag of {group}"
+
+
+def lag_seconds_series(group: str) -> str:
+    return f"lag in seconds of {group}"
+
+
+def in_rate_series(topic: str) -> str:
+    return f"into {topic}"
+
+
+def out_rate_series(topic: str) -> str:
+    return f"out of {topic}"
+
+
+def database_values(snapshot: DatabaseSnapshot) -> dict[str, float]:
+    """Return the values to record of a snapshot, by name of the series."""
+    return {
+        OUTBOX_AGE: snapshot.outbox.oldest_age_s,
+        PAID: snapshot.payments.paid_in_5_minutes,
+        CREATED: snapshot.payments.created_in_a_minute,
+        IN_PROGRESS: sum(snapshot.attempts.in_progress.values()),
+        ATTEMPT_AGE: snapshot.attempts.oldest_age_s,
+        PENDING: snapshot.deliveries.waiting,
+    }
+
+
+def kafka_values(state: KafkaState) -> dict[str, float]:
+    """Return the values to record of a snapshot, by name of the series."""
+    values: dict[str, float] = {}
+    for group in state.snapshot.groups:
+        values[lag_series(group.name)] = group.lag
+        values[lag_seconds_series(group.name)] = group.lag_s
+    for topic, rate in state.rates.items():
+        values[in_rate_series(topic)] = rate.into
+        if rate.out is not None:
+            values[out_rate_series(topic)] = rate.out
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,70 +72,23 @@ class History:
 
     series: Mapping[str, Sequence[Point]]
 
-    def of(self, name: str) -> Sequence[Point]:
+    def points(self, name: str) -> Sequence[Point]:
         return self.series.get(name, ())
 
 
-class Recorder:
-    """For several threads. The names of series are few: topics, groups, and some figures."""
+class HistoryRecorder:
+    """Thread-safe. There are only a few series: those of topics and groups, and some figures."""
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._kept = kept
+    def __init__(self, max_points: int = MAX_POINTS) -> None:
+        self._max_points = max_points
         self._series: dict[str, deque[Point]] = {}
         self._lock = Lock()
 
-    def note(self, at: datetime, values: Mapping[str, float]) -> None:
+    def record(self, at: datetime, values: Mapping[str, float]) -> None:
         with self._lock:
             for name, value in values.items():
-                self._series.setdefault(name, deque(maxlen=self._kept)).append(Point(at, float(value)))
+                self._series.setdefault(name, deque(maxlen=self._max_points)).append(Point(at, float(value)))
 
     def history(self) -> History:
         with self._lock:
             return History({name: tuple(points) for name, points in self._series.items()})
-
-
-OUTBOX_AGE = "outbox age"
-PAID = "paid"
-UNDER_WAY = "under way"
-ATTEMPT_AGE = "attempt age"
-PENDING = "pending"
-CREATED = "created"
-
-
-def lag_name(group: str) -> str:
-    return f"lag of {group}"
-
-
-def lag_s_name(group: str) -> str:
-    return f"lag in seconds of {group}"
-
-
-def into_name(topic: str) -> str:
-    return f"into {topic}"
-
-
-def out_name(topic: str) -> str:
-    return f"out of {topic}"
-
-
-def of_database(figures: Figures) -> dict[str, float]:
-    return {
-        OUTBOX_AGE: figures.outbox.oldest_s,
-        PAID: figures.payments.paid_in_5_minutes,
-        CREATED: figures.payments.created_in_a_minute,
-        UNDER_WAY: sum(figures.attempts.under_way.values()),
-        ATTEMPT_AGE: figures.attempts.oldest_s,
-        PENDING: figures.deliveries.waiting,
-    }
-
-
-def of_kafka(seen: KafkaSeen) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for group in seen.view.groups:
-        found[lag_name(group.name)] = group.lag
-        found[lag_s_name(group.name)] = group.lag_s
-    for topic, flow in seen.flows.items():
-        found[into_name(topic)] = flow.into
-        if flow.out is not None:
-            found[out_name(topic)] = flow.out
-    return found

@@ -1,84 +1,89 @@
-"""Looks at everything, each in a thread of its own, and keeps what was seen."""
+"""Polls Kafka, the database and the services, each in a thread of its own, and keeps the last results."""
 
 from datetime import datetime
 
-from services.monitor.inspection.database import look_at_database
-from services.monitor.inspection.history import History, Recorder, of_database, of_kafka
-from services.monitor.inspection.kafka import KafkaLooks
-from services.monitor.inspection.poller import Looker
-from services.monitor.inspection.services import look_at_services
-from services.monitor.inspection.snapshots import Figures, KafkaSeen, Seen, ServiceSeen
+from services.monitor.inspection.database import read_database
+from services.monitor.inspection.history import History, HistoryRecorder, database_values, kafka_values
+from services.monitor.inspection.kafka import KafkaReader
+from services.monitor.inspection.poller import Poller
+from services.monitor.inspection.services import check_services
+from services.monitor.inspection.snapshots import DatabaseSnapshot, KafkaState, ServiceStatus, SystemState
 from shared.platform.database.pool import Database
 from shared.platform.settings import Settings
 
-_KAFKA_EVERY_S = 5.0
-_DATABASE_EVERY_S = 5.0
-_SERVICES_EVERY_S = 5.0
-_RESTS = 10.0
-"""A database under pressure is looked at the less often."""
+_POLL_EVERY_S = 5.0
+_DATABASE_REST_FACTOR = 10.0
+"""A slow database is polled less often."""
 
 
-class Watch:
-    """What hangs in one look does not stop the others."""
+class SystemInspector:
+    """The sources are polled independently: a poll that hangs does not stop the others."""
 
     def __init__(self, settings: Settings, database: Database) -> None:
         self._settings = settings
         self._database = database
-        self._recorder = Recorder()
-        self._kafka = KafkaLooks(settings.kafka)
-        self.kafka: Looker[KafkaSeen] = Looker("kafka", self._look_at_kafka, _KAFKA_EVERY_S)
-        self.database: Looker[Figures] = Looker("database", self._look_at_database, _DATABASE_EVERY_S, _RESTS)
-        self.services: Looker[tuple[ServiceSeen, ...]] = Looker(
-            "services", self._look_at_services, _SERVICES_EVERY_S
+        self._recorder = HistoryRecorder()
+        self._kafka_reader = KafkaReader(settings.kafka)
+        self.kafka: Poller[KafkaState] = Poller("kafka", self._poll_kafka, _POLL_EVERY_S)
+        self.database: Poller[DatabaseSnapshot] = Poller(
+            "database", self._poll_database, _POLL_EVERY_S, _DATABASE_REST_FACTOR
+        )
+        self.services: Poller[tuple[ServiceStatus, ...]] = Poller(
+            "services", self._poll_services, _POLL_EVERY_S
         )
 
     def start(self) -> None:
-        """In the process that serves the pages, after fork."""
-        for looker in self._lookers():
-            looker.start()
+        """Start the threads. Call it after fork, in the process that serves the pages."""
+        for poller in self._pollers():
+            poller.start()
 
     def stop(self) -> None:
-        for looker in self._lookers():
-            looker.stop()
-        self._kafka.close()
+        for poller in self._pollers():
+            poller.stop()
+        self._kafka_reader.close()
 
-    def look_once(self) -> Seen:
-        """At everything, here and now."""
-        for looker in self._lookers():
-            looker.look_once()
-        return self.seen()
+    def poll_once(self) -> SystemState:
+        """Poll every source in this thread, and return what was found."""
+        for poller in self._pollers():
+            poller.poll_once()
+        return self.state()
 
     def check(self) -> None:
-        """For /readyz: raises when it no longer looks."""
-        for looker in self._lookers():
-            looker.check()
+        """Raise PollerStoppedError if a source is no longer polled. For /readyz."""
+        for poller in self._pollers():
+            poller.check()
 
-    def seen(self) -> Seen:
-        return Seen(self.kafka.looked, self.database.looked, self.services.looked)
+    def state(self) -> SystemState:
+        return SystemState(self.kafka.result, self.database.result, self.services.result)
 
     def ages_s(self, now: datetime) -> dict[str, float]:
-        """Of each look, how long ago one worked: since the first began, where none did; nothing before that."""
+        """Return for each source how old its last snapshot is.
+
+        Before the first snapshot it is the time since the first poll. Sources that were never polled are left out.
+        """
         return {
-            looker.name: max(0.0, (now - since).total_seconds())
-            for looker in self._lookers()
-            if (since := looker.looked.at or looker.began_at) is not None
+            poller.name: max(0.0, (now - since).total_seconds())
+            for poller in self._pollers()
+            if (since := poller.result.at or poller.started_at) is not None
         }
 
     def history(self) -> History:
         return self._recorder.history()
 
-    def _lookers(self) -> "tuple[Looker[KafkaSeen], Looker[Figures], Looker[tuple[ServiceSeen, ...]]]":
+    def _pollers(
+        self,
+    ) -> "tuple[Poller[KafkaState], Poller[DatabaseSnapshot], Poller[tuple[ServiceStatus, ...]]]":
         return self.kafka, self.database, self.services
 
-    def _look_at_kafka(self) -> KafkaSeen:
-        found = self._kafka.look()
-        self._recorder.note(found.view.at, of_kafka(found))
-        return found
+    def _poll_kafka(self) -> KafkaState:
+        state = self._kafka_reader.read()
+        self._recorder.record(state.snapshot.at, kafka_values(state))
+        return state
 
-    def _look_at_database(self) -> Figures:
-        found = look_at_database(self._database)
-        self._recorder.note(found.now, of_database(found))
-        return found
+    def _poll_database(self) -> DatabaseSnapshot:
+        snapshot = read_database(self._database)
+        self._recorder.record(snapshot.now, database_values(snapshot))
+        return snapshot
 
-    def _look_at_services(self) -> tuple[ServiceSeen, ...]:
-        return look_at_services(self._settings.monitor.targets)
+    def _poll_services(self) -> tuple[ServiceStatus, ...]:
+        return check_services(self._settings.monitor.targets)

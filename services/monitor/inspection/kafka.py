@@ -1,10 +1,10 @@
-"""Takes snapshots of Kafka, with throughput per topic and counts of dead letters."""
+"""Reads the state of Kafka: a snapshot, the health of groups, throughput per topic, and counts of dead letters."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 
-from services.monitor.inspection.snapshots import DeadLetters, Flow, KafkaSeen
+from services.monitor.inspection.snapshots import DeadLetterCounts, KafkaState, TopicRate
 from shared.domain.dead_letters.topic_reader import open_topic_reader
 from shared.domain.topics import ALL_TOPICS, DEAD_LETTERS, WEBHOOKS_DEAD
 from shared.platform.kafka.inspection.health import GroupHealthTracker
@@ -12,56 +12,88 @@ from shared.platform.kafka.inspection.inspector import KafkaInspector
 from shared.platform.kafka.inspection.snapshot import KafkaSnapshot
 from shared.platform.settings import KafkaSettings
 
-_TOPICS = (DEAD_LETTERS, WEBHOOKS_DEAD)
-_EVERY_S = 30.0
-"""An hour passes slowly; what is new is counted at once."""
+_DEAD_LETTER_TOPICS = (DEAD_LETTERS, WEBHOOKS_DEAD)
+_COUNT_EVERY_S = 30.0
+"""How often to recount a topic in which nothing is new: old records leave the last hour slowly."""
 _HOUR = timedelta(hours=1)
 _DAY = timedelta(days=1)
 
 
-class DeadCounts:
+class KafkaReader:
+    """Creates its clients at the first read. For one thread."""
+
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
-        self._known: dict[str, tuple[float, tuple[int, int], DeadLetters]] = {}
+        self._inspector: KafkaInspector | None = None
+        self._previous: KafkaSnapshot | None = None
+        self._health = GroupHealthTracker()
+        self._dead_letters = DeadLetterCounter(settings)
 
-    def of(self, view: KafkaSnapshot) -> Mapping[str, DeadLetters]:
-        """Kafka is asked only where something may have changed. Raises KafkaUnavailableError."""
-        found = {topic.name: topic for topic in view.topics if topic.exists and topic.partitions}
-        for topic in _TOPICS:
-            if topic.name not in found:
+    def read(self) -> KafkaState:
+        """Return the current state. Raises KafkaUnavailableError within seconds."""
+        if self._inspector is None:
+            self._inspector = KafkaInspector(self._settings, ALL_TOPICS)
+        snapshot = self._inspector.inspect()
+        dead_letters = self._dead_letters.count(snapshot)
+        rates = rates_between(self._previous, snapshot)
+        self._previous = snapshot
+        return KafkaState(snapshot, self._health.assess(snapshot), rates, dead_letters)
+
+    def close(self) -> None:
+        if self._inspector is not None:
+            self._inspector.close()
+            self._inspector = None
+
+
+class DeadLetterCounter:
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._known: dict[str, tuple[float, tuple[int, int], DeadLetterCounts]] = {}
+
+    def count(self, snapshot: KafkaSnapshot) -> Mapping[str, DeadLetterCounts]:
+        """Return the counts by topic. Asks Kafka only about topics whose counts may have changed.
+
+        Raises KafkaUnavailableError.
+        """
+        existing = {topic.name: topic for topic in snapshot.topics if topic.exists and topic.partitions}
+        for topic in _DEAD_LETTER_TOPICS:
+            if topic.name not in existing:
                 self._known.pop(topic.name, None)
                 continue
-            partition = found[topic.name].partitions[0]
+            partition = existing[topic.name].partitions[0]
             bounds = (partition.low, partition.high)
-            counted_at, bounds_then, _ = self._known.get(topic.name, (float("-inf"), (-1, -1), None))
-            if bounds != bounds_then or monotonic() - counted_at > _EVERY_S:
-                counted = DeadLetters(0, 0, 0)
+            counted_at, known_bounds, _ = self._known.get(topic.name, (float("-inf"), (-1, -1), None))
+            if bounds != known_bounds or monotonic() - counted_at > _COUNT_EVERY_S:
+                counts = DeadLetterCounts(0, 0, 0)
                 if partition.records:
                     with open_topic_reader(self._settings, topic) as reader:
                         now = datetime.now(UTC)
-                        since = [
-                            reader.end_offset - max(reader.first_offset, reader.offset_at_time(now - past))
-                            for past in (_HOUR, _DAY)
+                        recent = [
+                            reader.end_offset - max(reader.first_offset, reader.offset_at_time(now - period))
+                            for period in (_HOUR, _DAY)
                         ]
-                        counted = DeadLetters(reader.end_offset - reader.first_offset, *since)
-                self._known[topic.name] = (monotonic(), bounds, counted)
-        return {name: counted for name, (_, _, counted) in self._known.items()}
+                        counts = DeadLetterCounts(reader.end_offset - reader.first_offset, *recent)
+                self._known[topic.name] = (monotonic(), bounds, counts)
+        return {name: counts for name, (_, _, counts) in self._known.items()}
 
 
-def flows_between(earlier: KafkaSnapshot | None, now: KafkaSnapshot) -> dict[str, Flow]:
-    """Of each topic; none on the first look. Offsets that go back (a topic made again) count as nothing."""
+def rates_between(earlier: KafkaSnapshot | None, now: KafkaSnapshot) -> dict[str, TopicRate]:
+    """Return the rates by topic, or nothing without an earlier snapshot.
+
+    Offsets that go back, as those of a recreated topic do, count as zero.
+    """
     if earlier is None:
         return {}
     seconds = (now.at - earlier.at).total_seconds()
     if seconds <= 0:
         return {}
-    ends_before, ends = _ends(earlier), _ends(now)
-    done_before, done = _done(earlier), _done(now)
+    ends_before, ends = _end_offsets(earlier), _end_offsets(now)
+    committed_before, committed = _committed_offsets(earlier), _committed_offsets(now)
     consumed = {group.topic for group in now.groups}
     return {
-        topic.name: Flow(
-            into=_sum_of_steps(ends_before.get(topic.name, {}), ends[topic.name]) / seconds,
-            out=_sum_of_steps(done_before.get(topic.name, {}), done.get(topic.name, {})) / seconds
+        topic.name: TopicRate(
+            into=_increase(ends_before.get(topic.name, {}), ends[topic.name]) / seconds,
+            out=_increase(committed_before.get(topic.name, {}), committed.get(topic.name, {})) / seconds
             if topic.name in consumed
             else None,
         )
@@ -69,53 +101,23 @@ def flows_between(earlier: KafkaSnapshot | None, now: KafkaSnapshot) -> dict[str
     }
 
 
-def _ends(view: KafkaSnapshot) -> dict[str, dict[int, int]]:
+def _end_offsets(snapshot: KafkaSnapshot) -> dict[str, dict[int, int]]:
     return {
         topic.name: {partition.partition: partition.high for partition in topic.partitions}
-        for topic in view.topics
+        for topic in snapshot.topics
     }
 
 
-def _done(view: KafkaSnapshot) -> dict[str, dict[int, int]]:
+def _committed_offsets(snapshot: KafkaSnapshot) -> dict[str, dict[int, int]]:
     return {
         group.topic: {
             partition.partition: partition.committed
             for partition in group.partitions
             if partition.committed is not None
         }
-        for group in view.groups
+        for group in snapshot.groups
     }
 
 
-def _sum_of_steps(earlier: dict[int, int], now: dict[int, int]) -> int:
-    return sum(_steps(earlier, now))
-
-
-def _steps(earlier: dict[int, int], now: dict[int, int]) -> Iterable[int]:
-    return (max(0, offset - earlier.get(partition, offset)) for partition, offset in now.items())
-
-
-class KafkaLooks:
-    """Makes its clients at the first look. For one thread."""
-
-    def __init__(self, settings: KafkaSettings) -> None:
-        self._settings = settings
-        self._inspector: KafkaInspector | None = None
-        self._earlier: KafkaSnapshot | None = None
-        self._health = GroupHealthTracker()
-        self._dead = DeadCounts(settings)
-
-    def look(self) -> KafkaSeen:
-        """Raises KafkaUnavailableError within seconds."""
-        if self._inspector is None:
-            self._inspector = KafkaInspector(self._settings, ALL_TOPICS)
-        view = self._inspector.inspect()
-        dead = self._dead.of(view)
-        flows = flows_between(self._earlier, view)
-        self._earlier = view
-        return KafkaSeen(view, self._health.assess(view), flows, dead)
-
-    def close(self) -> None:
-        if self._inspector is not None:
-            self._inspector.close()
-            self._inspector = None
+def _increase(earlier: dict[int, int], now: dict[int, int]) -> int:
+    return sum(max(0, offset - earlier.get(partition, offset)) for partition, offset in now.items())

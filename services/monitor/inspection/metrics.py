@@ -1,4 +1,7 @@
-"""What was seen, as metrics. Made anew at each scrape, so that what is gone vanishes."""
+"""Exports the state of the system as Prometheus metrics.
+
+They are computed at each scrape, so series of what is gone disappear.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -8,8 +11,8 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from services.monitor.inspection.inspector import Watch
-from services.monitor.inspection.snapshots import Figures, KafkaSeen, ServiceSeen
+from services.monitor.inspection.inspector import SystemInspector
+from services.monitor.inspection.snapshots import DatabaseSnapshot, KafkaState, ServiceStatus
 from shared.platform.kafka.inspection.health import Health
 
 Sample = tuple[tuple[str, ...], float]
@@ -17,7 +20,7 @@ Sample = tuple[tuple[str, ...], float]
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """`samples` are its label values and its value, of each thing that was seen."""
+    """`samples` returns label values and a value for each series."""
 
     name: str
     help: str
@@ -30,61 +33,61 @@ _KAFKA: tuple[_Family, ...] = (
         "mizan_topic_records",
         "Records in the topic",
         ("topic",),
-        lambda kafka: (((topic.name,), topic.records) for topic in kafka.view.topics if topic.exists),
+        lambda kafka: (((topic.name,), topic.records) for topic in kafka.snapshot.topics if topic.exists),
     ),
     _Family(
         "mizan_topic_partitions",
         "Partitions of the topic; 0 if the topic does not exist",
         ("topic",),
-        lambda kafka: (((topic.name,), len(topic.partitions)) for topic in kafka.view.topics),
+        lambda kafka: (((topic.name,), len(topic.partitions)) for topic in kafka.snapshot.topics),
     ),
     _Family(
         "mizan_group_members",
         "Members of the consumer group",
         ("group",),
-        lambda kafka: (((group.name,), len(group.members)) for group in kafka.view.groups),
+        lambda kafka: (((group.name,), len(group.members)) for group in kafka.snapshot.groups),
     ),
     _Family(
         "mizan_group_lag_records",
         "Records of the partition that the group has not processed yet",
         ("group", "topic", "partition"),
-        lambda kafka: _by_partition(kafka, lambda view: view.lag),
+        lambda kafka: _by_partition(kafka, lambda lag: lag.lag),
     ),
     _Family(
         "mizan_group_lag_seconds",
         "Age of the oldest record not yet processed; in a delay topic, how late it is",
         ("group", "topic", "partition"),
-        lambda kafka: _by_partition(kafka, lambda view: view.lag_s),
+        lambda kafka: _by_partition(kafka, lambda lag: lag.lag_s),
     ),
     _Family(
         "mizan_group_stalled",
         "1 if the group has members and lag but its offsets do not move",
         ("group",),
-        lambda kafka: _standing(kafka, Health.STALLED),
+        lambda kafka: _has_health(kafka, Health.STALLED),
     ),
     _Family(
         "mizan_group_unattended",
         "1 if the group has lag but no members",
         ("group",),
-        lambda kafka: _standing(kafka, Health.NO_MEMBERS),
+        lambda kafka: _has_health(kafka, Health.NO_MEMBERS),
     ),
     _Family(
         "mizan_delay_waiting_records",
         "Records waiting in the delay topic, due or not",
         ("topic",),
-        lambda kafka: (((group.topic,), group.waiting) for group in kafka.view.groups if group.is_delay),
+        lambda kafka: (((group.topic,), group.waiting) for group in kafka.snapshot.groups if group.is_delay),
     ),
     _Family(
         "mizan_delay_head_late_seconds",
         "How late the head record of the delay topic is; 0 until it is due",
         ("topic",),
-        lambda kafka: (((group.topic,), group.lag_s) for group in kafka.view.groups if group.is_delay),
+        lambda kafka: (((group.topic,), group.lag_s) for group in kafka.snapshot.groups if group.is_delay),
     ),
     _Family(
         "mizan_dead_letters_recent",
         "Records added to a dead-letter topic within the last hour",
         ("topic",),
-        lambda kafka: (((topic,), dead.in_an_hour) for topic, dead in kafka.dead.items()),
+        lambda kafka: (((topic,), counts.last_hour) for topic, counts in kafka.dead_letters.items()),
     ),
 )
 _DATABASE: tuple[_Family, ...] = (
@@ -92,37 +95,37 @@ _DATABASE: tuple[_Family, ...] = (
         "mizan_attempts_in_progress",
         "Payment attempts whose outcome is not known yet",
         ("state",),
-        lambda figures: (((state,), count) for state, count in figures.attempts.under_way.items()),
+        lambda database: (((state,), count) for state, count in database.attempts.in_progress.items()),
     ),
     _Family(
         "mizan_attempts_undecided",
         "Payment attempts that wait for an operator's decision",
         (),
-        lambda figures: _one(figures.attempts.undecided.count),
+        lambda database: _one(database.attempts.undecided.count),
     ),
     _Family(
         "mizan_attempts_duplicate_open",
         "Duplicate payments that nobody has handled yet",
         (),
-        lambda figures: _one(figures.attempts.duplicates.count),
+        lambda database: _one(database.attempts.duplicates.count),
     ),
     _Family(
         "mizan_deliveries_pending",
         "Deliveries waiting for their next try, by step (counted up to 20,000)",
         ("step",),
-        lambda figures: (((str(step),), figures.deliveries.pending.get(step, 0)) for step in range(1, 10)),
+        lambda database: (((str(step),), database.deliveries.pending.get(step, 0)) for step in range(1, 10)),
     ),
     _Family(
         "mizan_applications_paused",
         "Applications whose webhooks an operator has paused",
         (),
-        lambda figures: _one(figures.paused),
+        lambda database: _one(database.paused_applications),
     ),
     _Family(
         "mizan_endpoint_failing_applications",
         "Applications with at least 5 failing deliveries and no success within 15 minutes",
         (),
-        lambda figures: _one(figures.failing),
+        lambda database: _one(database.failing_applications),
     ),
 )
 _SERVICES: tuple[_Family, ...] = (
@@ -141,58 +144,59 @@ _SERVICES: tuple[_Family, ...] = (
 )
 
 
-class WatchCollector(Collector):
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
+class InspectionCollector(Collector):
+    def __init__(self, inspector: SystemInspector) -> None:
+        self._inspector = inspector
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """Nothing, so that nobody looks before it is asked for."""
+        """Return nothing: the registry must not collect when the collector is registered."""
         return []
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """What was seen too long ago is not told as if it were so now."""
-        seen, now = self._watch.seen(), datetime.now(UTC)
+        """Yield all metrics. Those of a source that is not current have no samples."""
+        state, now = self._inspector.state(), datetime.now(UTC)
         parts: tuple[
-            tuple[tuple[_Family, ...], KafkaSeen | Figures | tuple[ServiceSeen, ...] | None], ...
+            tuple[tuple[_Family, ...], KafkaState | DatabaseSnapshot | tuple[ServiceStatus, ...] | None], ...
         ] = (
-            (_KAFKA, seen.kafka.found if seen.kafka.is_current(now) else None),
-            (_DATABASE, seen.database.found if seen.database.is_current(now) else None),
-            (_SERVICES, seen.services.found if seen.services.is_current(now) else None),
+            (_KAFKA, state.kafka.value if state.kafka.is_current(now) else None),
+            (_DATABASE, state.database.value if state.database.is_current(now) else None),
+            (_SERVICES, state.services.value if state.services.is_current(now) else None),
         )
-        for families, found in parts:
+        for families, value in parts:
             for family in families:
                 metric = GaugeMetricFamily(family.name, family.help, labels=family.labels)
-                for labels, value in family.samples(found) if found is not None else ():
-                    metric.add_metric(labels, float(value))
+                for labels, number in family.samples(value) if value is not None else ():
+                    metric.add_metric(labels, float(number))
                 yield metric
         yield self._ages()
 
     def _ages(self) -> GaugeMetricFamily:
-        """Where no look has worked yet, since the first one began."""
         ages = GaugeMetricFamily(
             "mizan_monitor_snapshot_age_seconds", "Age of the last successful snapshot", labels=["source"]
         )
-        for name, age_s in self._watch.ages_s(datetime.now(UTC)).items():
+        for name, age_s in self._inspector.ages_s(datetime.now(UTC)).items():
             ages.add_metric((name,), age_s)
         return ages
 
 
-def expose(watch: Watch, registry: CollectorRegistry = REGISTRY) -> WatchCollector:
-    """Once for a process: by whoever starts the watch."""
-    collector = WatchCollector(watch)
+def register_metrics(
+    inspector: SystemInspector, registry: CollectorRegistry = REGISTRY
+) -> InspectionCollector:
+    """Register the metrics. Call it once per process, where the inspector is started."""
+    collector = InspectionCollector(inspector)
     registry.register(collector)
     return collector
 
 
-def _by_partition(kafka: KafkaSeen, value: Callable[..., float]) -> Iterator[Sample]:
-    for group in kafka.view.groups:
-        for view in group.partitions:
-            yield (group.name, group.topic, str(view.partition)), value(view)
+def _by_partition(kafka: KafkaState, value: Callable[..., float]) -> Iterator[Sample]:
+    for group in kafka.snapshot.groups:
+        for lag in group.partitions:
+            yield (group.name, group.topic, str(lag.partition)), value(lag)
 
 
-def _standing(kafka: KafkaSeen, wanted: Health) -> Iterator[Sample]:
-    for group in kafka.view.groups:
-        yield (group.name,), kafka.standing(group.name) is wanted
+def _has_health(kafka: KafkaState, health: Health) -> Iterator[Sample]:
+    for group in kafka.snapshot.groups:
+        yield (group.name,), kafka.health_of(group.name) is health
 
 
 def _one(value: float) -> list[Sample]:

@@ -4,53 +4,38 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Seconds, where nothing else is said."""
+class HealthLevel(IntEnum):
+    """IDLE is neither good nor bad: at night nobody pays."""
 
-    lag_s: float = 60.0
-    outbox_s: float = 30.0
-    retry_late_s: float = 30.0
-    attempt_s: float = 300.0
-    expiry_late_s: float = 60.0
-    not_taken_in_s: float = 300.0
-    overdue_s: float = 900.0
-    decided_at_least: int = 20
-    """Attempts in an hour: fewer tell nothing of how many are paid."""
-    paid_at_least: float = 0.25
-    """Of the attempts that were decided."""
+    IDLE = 0
+    HEALTHY = 1
+    WARNING = 2
+    CRITICAL = 3
 
 
-class Level(IntEnum):
-    """How an answer stands. Quiet is neither good nor bad: at night nobody pays."""
+class HealthQuestion(StrEnum):
+    """The questions that the overview answers."""
 
-    QUIET = 0
-    GOOD = 1
-    WORRYING = 2
-    BAD = 3
-
-
-class Question(StrEnum):
-    MONEY = "money"
+    PAYMENTS = "payments"
     WEBHOOKS = "webhooks"
     STUCK = "stuck"
 
 
-class Kind(StrEnum):
-    """What causes others comes first."""
+class ProblemKind(StrEnum):
+    """In the order in which problems are listed: causes first."""
 
-    DATABASE_AWAY = "database_away"
-    KAFKA_AWAY = "kafka_away"
+    DATABASE_UNAVAILABLE = "database_unavailable"
+    KAFKA_UNAVAILABLE = "kafka_unavailable"
     SERVICE_DOWN = "service_down"
     SERVICE_NOT_READY = "service_not_ready"
-    OUTBOX_WAITS = "outbox_waits"
-    NOT_TAKEN_IN = "not_taken_in"
+    OUTBOX_OLD = "outbox_old"
+    INTAKE_LATE = "intake_late"
     DELIVERIES_OVERDUE = "deliveries_overdue"
     EXPIRY_LATE = "expiry_late"
     ATTEMPT_STUCK = "attempt_stuck"
     TOPIC_MISSING = "topic_missing"
     GROUP_STALLED = "group_stalled"
-    GROUP_UNATTENDED = "group_unattended"
+    GROUP_WITHOUT_MEMBERS = "group_without_members"
     GROUP_BEHIND = "group_behind"
     RETRIES_LATE = "retries_late"
     DEAD_LETTERS = "dead_letters"
@@ -58,27 +43,45 @@ class Kind(StrEnum):
     UNDECIDED = "undecided"
     DUPLICATES = "duplicates"
     ENDPOINTS_FAILING = "endpoints_failing"
-    FEW_PAID = "few_paid"
+    LOW_SUCCESS_RATE = "low_success_rate"
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    kind: Kind
-    level: Level
-    questions: frozenset[Question]
+class Thresholds:
+    """The limits, in seconds unless noted. The alert rules of observability/ use the same numbers."""
+
+    lag_s: float = 60.0
+    outbox_s: float = 30.0
+    retry_late_s: float = 30.0
+    attempt_s: float = 300.0
+    expiry_late_s: float = 60.0
+    intake_age_s: float = 300.0
+    overdue_s: float = 900.0
+    min_decided: int = 20
+    """Attempts decided in an hour. With fewer, the success rate says nothing."""
+    min_share_paid: float = 0.25
+    """Share of decided attempts that are paid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    kind: ProblemKind
+    level: HealthLevel
+    questions: frozenset[HealthQuestion]
+    """The questions that this problem answers badly."""
     subject: str = ""
-    """The service, the topic or the group that it is about."""
+    """The service, topic or consumer group concerned."""
     count: int = 0
     seconds: float = 0.0
     reasons: tuple[str, ...] = ()
-    """In others' words, which may be anything."""
+    """Error texts of others. They can contain anything."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    question: Question
-    level: Level
-    troubles: tuple[Trouble, ...]
-    """Worst first."""
+class HealthAnswer:
+    question: HealthQuestion
+    level: HealthLevel
+    problems: tuple[Problem, ...]
+    """The most severe first."""
     is_known: bool = True
-    """False while nothing was seen yet that could answer it."""
+    """False as long as no poll has found what is needed to answer."""

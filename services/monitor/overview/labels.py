@@ -1,4 +1,4 @@
-"""The answers and the troubles in words, and where to look."""
+"""Labels of the overview: answers, problems, and the page to open for each problem."""
 
 from collections.abc import Callable
 
@@ -7,116 +7,141 @@ from flask_babel import gettext as _
 from flask_babel import lazy_gettext, ngettext
 from markupsafe import Markup, escape
 
-from services.monitor.formatting import duration, whole
-from services.monitor.inspection.problems import Answer, Kind, Level, Question, Trouble
+from services.monitor.formatting import format_duration, format_integer
+from services.monitor.inspection.problems import (
+    HealthAnswer,
+    HealthLevel,
+    HealthQuestion,
+    Problem,
+    ProblemKind,
+)
 from shared.domain.topics import ALL_TOPICS
 
 QUESTIONS = {
-    Question.MONEY: lazy_gettext("Is money being taken?"),
-    Question.WEBHOOKS: lazy_gettext("Are webhooks going out?"),
-    Question.STUCK: lazy_gettext("Is anything stuck?"),
+    HealthQuestion.PAYMENTS: lazy_gettext("Is money being taken?"),
+    HealthQuestion.WEBHOOKS: lazy_gettext("Are webhooks going out?"),
+    HealthQuestion.STUCK: lazy_gettext("Is anything stuck?"),
 }
 _YES = {
-    Level.QUIET: lazy_gettext("Quiet"),
-    Level.GOOD: lazy_gettext("Yes"),
-    Level.WORRYING: lazy_gettext("Yes, but look"),
-    Level.BAD: lazy_gettext("In trouble"),
+    HealthLevel.IDLE: lazy_gettext("Quiet"),
+    HealthLevel.HEALTHY: lazy_gettext("Yes"),
+    HealthLevel.WARNING: lazy_gettext("Yes, but look"),
+    HealthLevel.CRITICAL: lazy_gettext("In trouble"),
 }
 _NO = {
-    Level.QUIET: lazy_gettext("No"),
-    Level.GOOD: lazy_gettext("No"),
-    Level.WORRYING: lazy_gettext("Something waits for you"),
-    Level.BAD: lazy_gettext("Yes"),
+    HealthLevel.IDLE: lazy_gettext("No"),
+    HealthLevel.HEALTHY: lazy_gettext("No"),
+    HealthLevel.WARNING: lazy_gettext("Something waits for you"),
+    HealthLevel.CRITICAL: lazy_gettext("Yes"),
 }
-TONES = {Level.QUIET: "quiet", Level.GOOD: "good", Level.WORRYING: "waiting", Level.BAD: "bad"}
-LEVELS = {Level.WORRYING: lazy_gettext("Look soon"), Level.BAD: lazy_gettext("Act now")}
-_OF_GROUPS = frozenset(
-    {Kind.GROUP_STALLED, Kind.GROUP_UNATTENDED, Kind.GROUP_BEHIND, Kind.RETRIES_LATE, Kind.TOPIC_MISSING}
+TONES = {
+    HealthLevel.IDLE: "quiet",
+    HealthLevel.HEALTHY: "good",
+    HealthLevel.WARNING: "waiting",
+    HealthLevel.CRITICAL: "bad",
+}
+LEVELS = {HealthLevel.WARNING: lazy_gettext("Look soon"), HealthLevel.CRITICAL: lazy_gettext("Act now")}
+_GROUP_KINDS = frozenset(
+    {
+        ProblemKind.GROUP_STALLED,
+        ProblemKind.GROUP_WITHOUT_MEMBERS,
+        ProblemKind.GROUP_BEHIND,
+        ProblemKind.RETRIES_LATE,
+        ProblemKind.TOPIC_MISSING,
+    }
 )
 
 
-def short_answer(answer: Answer) -> str:
+def describe_answer(answer: HealthAnswer) -> str:
     if not answer.is_known:
         return str(_("Not known yet"))
-    return str((_NO if answer.question is Question.STUCK else _YES)[answer.level])
+    return str((_NO if answer.question is HealthQuestion.STUCK else _YES)[answer.level])
 
 
-def sentence(trouble: Trouble) -> Markup:
-    """What is wrong, in one sentence. Names are written from left to right in either language."""
-    if trouble.kind in _OF_MANY:
-        return escape(_OF_MANY[trouble.kind](trouble.count))
-    return escape(str(_SENTENCES[trouble.kind])) % {
-        "subject": Markup('<bdi dir="ltr">{}</bdi>').format(trouble.subject),
-        "count": whole(trouble.count),
-        "duration": duration(trouble.seconds),
+def describe_problem(problem: Problem) -> Markup:
+    """Return one sentence that says what is wrong. Names stay left to right in both languages."""
+    if problem.kind in _COUNT_SENTENCES:
+        return escape(_COUNT_SENTENCES[problem.kind](problem.count))
+    return escape(str(_SENTENCES[problem.kind])) % {
+        "subject": Markup('<bdi dir="ltr">{}</bdi>').format(problem.subject),
+        "count": format_integer(problem.count),
+        "duration": format_duration(problem.seconds),
     }
 
 
-_OF_MANY: dict[Kind, Callable[[int], str]] = {
-    Kind.DEAD_LETTERS: lambda n: ngettext(
+_COUNT_SENTENCES: dict[ProblemKind, Callable[[int], str]] = {
+    ProblemKind.DEAD_LETTERS: lambda n: ngettext(
         "%(num)s record could not be processed in the last hour.",
         "%(num)s records could not be processed in the last hour.",
         n,
     ),
-    Kind.DELIVERIES_EXHAUSTED: lambda n: ngettext(
+    ProblemKind.DELIVERIES_EXHAUSTED: lambda n: ngettext(
         "%(num)s delivery used up its tries in the last hour.",
         "%(num)s deliveries used up their tries in the last hour.",
         n,
     ),
-    Kind.UNDECIDED: lambda n: ngettext(
+    ProblemKind.UNDECIDED: lambda n: ngettext(
         "%(num)s payment attempt waits for your decision.",
         "%(num)s payment attempts wait for your decision.",
         n,
     ),
-    Kind.DUPLICATES: lambda n: ngettext(
+    ProblemKind.DUPLICATES: lambda n: ngettext(
         "%(num)s payment was made twice and is not handled.",
         "%(num)s payments were made twice and are not handled.",
         n,
     ),
-    Kind.ENDPOINTS_FAILING: lambda n: ngettext(
+    ProblemKind.ENDPOINTS_FAILING: lambda n: ngettext(
         "The endpoint of %(num)s application takes nothing.",
         "The endpoints of %(num)s applications take nothing.",
         n,
     ),
 }
 _SENTENCES = {
-    Kind.DATABASE_AWAY: lazy_gettext("The database does not answer."),
-    Kind.KAFKA_AWAY: lazy_gettext("Kafka does not answer. Payments go on; webhooks wait."),
-    Kind.SERVICE_DOWN: lazy_gettext("The service %(subject)s is down."),
-    Kind.SERVICE_NOT_READY: lazy_gettext("The service %(subject)s is not ready."),
-    Kind.OUTBOX_WAITS: lazy_gettext("The outbox has not been emptied for %(duration)s: %(count)s rows wait."),
-    Kind.NOT_TAKEN_IN: lazy_gettext("An event has waited %(duration)s to be taken in by the webhooks."),
-    Kind.DELIVERIES_OVERDUE: lazy_gettext("A delivery is overdue by %(duration)s."),
-    Kind.EXPIRY_LATE: lazy_gettext("Payments expire late, by %(duration)s."),
-    Kind.ATTEMPT_STUCK: lazy_gettext("A payment attempt has had no outcome for %(duration)s."),
-    Kind.TOPIC_MISSING: lazy_gettext("The topic %(subject)s does not exist."),
-    Kind.GROUP_STALLED: lazy_gettext("%(subject)s is stalled: %(count)s records wait, and nothing moves."),
-    Kind.GROUP_UNATTENDED: lazy_gettext("Nobody consumes for %(subject)s: %(count)s records wait."),
-    Kind.GROUP_BEHIND: lazy_gettext("%(subject)s is behind by %(duration)s: %(count)s records wait."),
-    Kind.RETRIES_LATE: lazy_gettext("Retries of %(subject)s are late by %(duration)s."),
-    Kind.FEW_PAID: lazy_gettext("Few payments succeed: %(count)s of %(subject)s attempts in the last hour."),
+    ProblemKind.DATABASE_UNAVAILABLE: lazy_gettext("The database does not answer."),
+    ProblemKind.KAFKA_UNAVAILABLE: lazy_gettext("Kafka does not answer. Payments go on; webhooks wait."),
+    ProblemKind.SERVICE_DOWN: lazy_gettext("The service %(subject)s is down."),
+    ProblemKind.SERVICE_NOT_READY: lazy_gettext("The service %(subject)s is not ready."),
+    ProblemKind.OUTBOX_OLD: lazy_gettext(
+        "The outbox has not been emptied for %(duration)s: %(count)s rows wait."
+    ),
+    ProblemKind.INTAKE_LATE: lazy_gettext("An event has waited %(duration)s to be taken in by the webhooks."),
+    ProblemKind.DELIVERIES_OVERDUE: lazy_gettext("A delivery is overdue by %(duration)s."),
+    ProblemKind.EXPIRY_LATE: lazy_gettext("Payments expire late, by %(duration)s."),
+    ProblemKind.ATTEMPT_STUCK: lazy_gettext("A payment attempt has had no outcome for %(duration)s."),
+    ProblemKind.TOPIC_MISSING: lazy_gettext("The topic %(subject)s does not exist."),
+    ProblemKind.GROUP_STALLED: lazy_gettext(
+        "%(subject)s is stalled: %(count)s records wait, and nothing moves."
+    ),
+    ProblemKind.GROUP_WITHOUT_MEMBERS: lazy_gettext(
+        "Nobody consumes for %(subject)s: %(count)s records wait."
+    ),
+    ProblemKind.GROUP_BEHIND: lazy_gettext("%(subject)s is behind by %(duration)s: %(count)s records wait."),
+    ProblemKind.RETRIES_LATE: lazy_gettext("Retries of %(subject)s are late by %(duration)s."),
+    ProblemKind.LOW_SUCCESS_RATE: lazy_gettext(
+        "Few payments succeed: %(count)s of %(subject)s attempts in the last hour."
+    ),
 }
 
 
-def place(trouble: Trouble) -> str | None:
-    """Where to look."""
-    if trouble.kind in _OF_GROUPS:
-        return url_for("topics.show", name=_TOPIC_OF.get(trouble.subject, trouble.subject))
-    endpoint = _PLACES.get(trouble.kind)
+def problem_url(problem: Problem) -> str | None:
+    """Return the page that shows more about the problem, or None."""
+    if problem.kind in _GROUP_KINDS:
+        return url_for("topics.show", name=_TOPIC_OF_GROUP.get(problem.subject, problem.subject))
+    endpoint = _ENDPOINTS.get(problem.kind)
     return url_for(endpoint) if endpoint else None
 
 
-_TOPIC_OF = {topic.group: topic.name for topic in ALL_TOPICS if topic.group}
-_PLACES = {
-    Kind.KAFKA_AWAY: "topics.listing",
-    Kind.OUTBOX_WAITS: "topics.listing",
-    Kind.NOT_TAKEN_IN: "topics.listing",
-    Kind.DELIVERIES_OVERDUE: "topics.listing",
-    Kind.DEAD_LETTERS: "dead_letters.listing",
-    Kind.DELIVERIES_EXHAUSTED: "exhausted_deliveries.listing",
-    Kind.ATTEMPT_STUCK: "attempts.listing",
-    Kind.UNDECIDED: "attempts.listing",
-    Kind.DUPLICATES: "attempts.listing",
-    Kind.FEW_PAID: "attempts.listing",
-    Kind.ENDPOINTS_FAILING: "applications.listing",
+_TOPIC_OF_GROUP = {topic.group: topic.name for topic in ALL_TOPICS if topic.group}
+_ENDPOINTS = {
+    ProblemKind.KAFKA_UNAVAILABLE: "topics.listing",
+    ProblemKind.OUTBOX_OLD: "topics.listing",
+    ProblemKind.INTAKE_LATE: "topics.listing",
+    ProblemKind.DELIVERIES_OVERDUE: "topics.listing",
+    ProblemKind.DEAD_LETTERS: "dead_letters.listing",
+    ProblemKind.DELIVERIES_EXHAUSTED: "exhausted_deliveries.listing",
+    ProblemKind.ATTEMPT_STUCK: "attempts.listing",
+    ProblemKind.UNDECIDED: "attempts.listing",
+    ProblemKind.DUPLICATES: "attempts.listing",
+    ProblemKind.LOW_SUCCESS_RATE: "attempts.listing",
+    ProblemKind.ENDPOINTS_FAILING: "applications.listing",
 }

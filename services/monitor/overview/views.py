@@ -6,42 +6,40 @@ from datetime import UTC, datetime
 from flask import Blueprint, render_template
 from flask.typing import ResponseReturnValue
 
-from services.monitor import formatting as common_words
 from services.monitor.access import add_route
 from services.monitor.dependencies import Dependencies
 from services.monitor.inspection import history
 from services.monitor.inspection.problems import Thresholds
-from services.monitor.inspection.rules import answer_questions, find_troubles
+from services.monitor.inspection.rules import answer_health_questions, find_problems
 from services.monitor.overview import labels
-from services.monitor.sparklines import Pen
+from services.monitor.sparklines import SparklineRenderer
 from shared.console.requests import wants_part
 from shared.domain.topics import DEAD_LETTERS, WEBHOOKS_DEAD
 
 
 @dataclass(frozen=True, slots=True)
-class OverviewPages:
+class OverviewViews:
     dependencies: Dependencies
 
     def show(self) -> ResponseReturnValue:
         now = datetime.now(UTC)
-        seen = self.dependencies.watch.seen()
+        state = self.dependencies.inspector.state()
         return render_template(
             "overview/show_partial.html" if wants_part() else "overview/show.html",
             now=now,
-            seen=seen,
-            answers=answer_questions(seen, now),
-            troubles=find_troubles(seen, now),
-            pen=Pen(self.dependencies.watch.history(), now),
-            limits=Thresholds(),
-            numbers=history,
+            state=state,
+            answers=answer_health_questions(state, now),
+            problems=find_problems(state, now),
+            sparklines=SparklineRenderer(self.dependencies.inspector.history(), now),
+            thresholds=Thresholds(),
+            history=history,
             dead_letters=DEAD_LETTERS.name,
             exhausted=WEBHOOKS_DEAD.name,
-            told=labels,
-            words=common_words,
+            labels=labels,
         )
 
 
-def overview_blueprint(dependencies: Dependencies) -> Blueprint:
+def create_overview_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("overview", __name__)
-    add_route(blueprint, "/", OverviewPages(dependencies).show)
+    add_route(blueprint, "/", OverviewViews(dependencies).show)
     return blueprint

@@ -36,7 +36,7 @@ _SEE_OTHER = 303
 
 
 @dataclass(frozen=True, slots=True)
-class SignInPages:
+class SignInViews:
     dependencies: Dependencies
 
     def sign_in(self) -> ResponseReturnValue:
@@ -86,7 +86,7 @@ class SignInPages:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditPages:
+class AuditLogViews:
     dependencies: Dependencies
 
     def audit(self) -> ResponseReturnValue:
@@ -101,9 +101,9 @@ class AuditPages:
 _POST = ("POST",)
 
 
-def people_blueprint(dependencies: Dependencies) -> Blueprint:
+def create_people_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("people", __name__)
-    signing = SignInPages(dependencies)
+    signing = SignInViews(dependencies)
     add_route(blueprint, "/sign-in", signing.sign_in, requires=Access.PUBLIC)
     add_route(blueprint, "/sign-in", signing.check, _POST, requires=Access.PUBLIC)
     add_route(blueprint, "/sign-out", signing.sign_out, _POST)
@@ -117,5 +117,5 @@ def people_blueprint(dependencies: Dependencies) -> Blueprint:
     add_route(blueprint, "/account", account.account)
     add_route(blueprint, "/account/password", account.change_password, _POST)
     add_route(blueprint, "/account/sessions", account.end_session, _POST)
-    add_route(blueprint, "/log", AuditPages(dependencies).audit)
+    add_route(blueprint, "/log", AuditLogViews(dependencies).audit)
     return blueprint

@@ -1,10 +1,10 @@
-"""How a group stands, in a word and in a colour."""
+"""Labels and colours of the health of consumer groups, and labels of their states."""
 
 from flask_babel import lazy_gettext as _
 
 from shared.platform.kafka.inspection.health import Health
 
-STANDINGS = {
+HEALTH = {
     Health.HEALTHY: _("Fine"),
     Health.BEHIND: _("Behind"),
     Health.STALLED: _("Stalled"),

@@ -16,7 +16,7 @@ from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 @pytest.fixture
 def pages(world: MonitorWorld) -> Iterator[MonitorWorld]:
     """Werkzeug's server forgets to close files when a browser leaves while an icon is still on its way."""
-    app = make_app(world.settings, world.database, world.watch)
+    app = make_app(world.settings, world.database, world.inspector)
     server = serve_operations(app, "127.0.0.1", world.port)
     yield world
     server.close()

@@ -57,7 +57,7 @@ def _troubles(who: Watcher, name: str) -> list[str]:
 
 def test_with_a_keyboard_alone(house: TroubledHouse, operator: Watcher) -> None:
     """From the overview to a dead letter that is replayed, and to an attempt that is decided."""
-    press(operator, operator.trouble("could not be processed"))
+    press(operator, operator.problem("could not be processed"))
     operator.sees("Dead letters")
     press(operator, operator.main.get_by_role("rowheader").get_by_role("link").last)
     press(operator, operator.button("Replay"))

@@ -36,7 +36,7 @@ def test_every_page_opens(house: TroubledHouse, watchers: Watchers) -> None:
 
 def _endpoints(world: MonitorWorld, opened: list[str] | None = None) -> set[str]:
     """Of these paths, or of all pages."""
-    app = make_app(world.settings, world.database, world.watch)
+    app = make_app(world.settings, world.database, world.inspector)
     if opened is not None:
         return {app.url_map.bind("").match(path)[0] for path in opened}
     pages = {rule.endpoint for rule in app.url_map.iter_rules() if "GET" in (rule.methods or ())}

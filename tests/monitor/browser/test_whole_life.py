@@ -144,7 +144,7 @@ def _sell_while_nobody_consumes(operator: Watcher, shop: Shop) -> list[str]:
     expect(operator.answer("webhooks")).to_contain_text("In trouble", timeout=SOON_MS)
     expect(operator.answer("webhooks")).to_have_class(RED)
     operator.reads("The service webhooks is down.")
-    operator.trouble("webhooks.intake").click()
+    operator.problem("webhooks.intake").click()
     operator.sees(CONSUMED)
     return sold
 
@@ -179,7 +179,7 @@ def _records_nobody_can_process(
         seal = _spoil_secret(connection, shop.made["application_id"])
         _put_nonsense(kafka)
         sold = shop.sell()
-        operator.trouble("2 records could not be processed").click(timeout=SOON_MS)
+        operator.problem("2 records could not be processed").click(timeout=SOON_MS)
         operator.sees("Dead letters")
         delivery = operator.main.get_by_role("row", name="CannotOpenSeal")
         operator.main.get_by_role("rowheader").get_by_role("link").last.click()

@@ -68,16 +68,16 @@ class TroubledHouse:
         yield "dead letters, none that fits", none_that_fits, say("Dead letters")
         yield "dead letter", "/dead-letters/0", say("Dead letter")
         yield "replay many", "/dead-letters/replay-all", say("Replay dead letters")
-        under_way = f"/dead-letters/replays/{self._replay_many()}"
-        yield "replay many, under way", under_way, say("Replaying dead letters")
+        in_progress = f"/dead-letters/replays/{self._replay_many()}"
+        yield "replay many, under way", in_progress, say("Replaying dead letters")
 
     def _exhausted_deliveries(self, say: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
         yield "exhausted", "/exhausted", say("Exhausted deliveries")
         yield "exhausted delivery", f"/exhausted/{self.exhausted}", say("Delivery")
         yield "resend many", "/exhausted/resend-all", say("Resend all of a period")
         yield "resends, none", "/exhausted/resends", say("Resends of failed deliveries")
-        under_way = f"/exhausted/resends/{self._resend_many()}"
-        yield "resends of one", under_way, say("Resending failed deliveries")
+        in_progress = f"/exhausted/resends/{self._resend_many()}"
+        yield "resends of one", in_progress, say("Resending failed deliveries")
         yield "resends", "/exhausted/resends", say("Resends of failed deliveries")
 
     def _reference(self, attempt: UUID) -> str:
@@ -108,9 +108,9 @@ class TroubledHouse:
         records.put(WEBHOOKS_DELIVER, 3, ago=timedelta(minutes=5))
         records.put(WEBHOOKS_DELAY[2], 2, due_in=timedelta(minutes=4))
         targets = MonitorSettings(targets=MappingProxyType({"webhooks": "http://127.0.0.1:9"}))
-        self.world.watch._settings = replace(self.world.settings, monitor=targets)
+        self.world.inspector._settings = replace(self.world.settings, monitor=targets)
         for _ in range(2):
-            self.world.watch.look_once()
+            self.world.inspector.poll_once()
 
     def _replay_many(self) -> UUID:
         """Nobody works it off."""

@@ -34,10 +34,10 @@ class Watcher(BrowserUser):
         """What the overview answers to it: money, webhooks or stuck."""
         return self.page.locator(f"section[aria-labelledby=answer-{question}]")
 
-    def trouble(self, words: str) -> Locator:
+    def problem(self, words: str) -> Locator:
         """The way to it, from the overview's list of what is wrong."""
-        troubles = self.page.get_by_role("region", name=self.says("What is wrong"), exact=True)
-        return troubles.get_by_role("link", name=words)
+        problems = self.page.get_by_role("region", name=self.says("What is wrong"), exact=True)
+        return problems.get_by_role("link", name=words)
 
     def consumer(self, topic: str) -> Locator:
         """The row of those who consume it, in the list of topics."""
