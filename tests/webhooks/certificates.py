@@ -1,4 +1,4 @@
-"""Certificates for receivers, good and bad, by an authority of the test's own."""
+"""Valid and invalid certificates for receivers, from a certificate authority of the test."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ _YEAR = timedelta(days=365)
 
 
 class Authority:
-    """Its certificate is in `ca_file`; those that it issues are good for 127.0.0.1 and shop.example."""
+    """A certificate authority. `ca_file` has its certificate. By default it issues for 127.0.0.1 and shop.example."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -26,7 +26,7 @@ class Authority:
         self.ca_file.write_bytes(certificate)
 
     def receiver(self, *hosts: str, is_expired: bool = False) -> ssl.SSLContext:
-        """What a receiver needs to show a certificate of this authority."""
+        """Return the TLS context of a receiver with a certificate of this authority."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = hosts or ("127.0.0.1", "shop.example")
         certificate = _certificate(
@@ -71,7 +71,7 @@ def _certificate(
         .not_valid_before(until - 2 * _YEAR)
         .not_valid_after(until)
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
-        # From Python 3.13 on certificates are judged strictly, by RFC 5280.
+        # From Python 3.13 on certificates are verified strictly, by RFC 5280.
         .add_extension(_usage(is_authority), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(

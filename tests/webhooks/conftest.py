@@ -1,4 +1,4 @@
-"""The webhook service in threads of the test, on the real engines, with receivers on loopback."""
+"""Fixtures: the webhook service in threads of the test, on real engines, with receivers on loopback."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,14 +23,14 @@ from tests.webhooks.receivers import Receiver
 
 # Short, but long enough to tell an early try from one in time.
 DELAYS = (0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4)
-# Each part joins a consumer group of its own, which takes time: a test starts only the parts that it needs.
+# Each consumer joins a consumer group of its own, which takes time: a test starts only those that it needs.
 FIRST_TRY = ("intake", "deliver")
 ONE_RETRY = (*FIRST_TRY, "delay.1")
 TWO_RETRIES = (*ONE_RETRY, "delay.2")
 
 
 class Webhooks:
-    """The service, part by part, and the relay that feeds it."""
+    """The consumers of the service, and the outbox relay in front of it."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -40,17 +40,17 @@ class Webhooks:
         return Webhooks(replace(self.settings, webhooks=webhooks))
 
     def publish(self, records: Sequence[OutgoingRecord]) -> None:
-        """Into Kafka, by hand."""
+        """Publish records directly to Kafka."""
         producer = ConfirmingProducer(self.settings.kafka, "test")
         producer.send(records, on_wait=raise_after(30))
         producer.close()
 
     @contextmanager
-    def running(self, *roles: str, response_limit_s: float = 10.0) -> Iterator[list[ConsumerLoop]]:
-        """Run these parts, or all of them, and stop them gracefully. `delay` means all eight, `delay.1` the first."""
+    def running(self, *consumers: str, response_limit_s: float = 10.0) -> Iterator[list[ConsumerLoop]]:
+        """Run these consumers, or all, and stop them gracefully. `delay` means all eight, `delay.1` the first."""
         database = Database(self.settings.database, "webhooks", **STABLE_PLANS)
         factory = ConsumerFactory(self.settings, database, response_limit_s)
-        loops = [factory.build_loop(role) for role in _named(roles)]
+        loops = [factory.build_loop(consumer) for consumer in _named(consumers)]
         threads = [Thread(target=loop.run, daemon=True) for loop in loops]
         for thread in threads:
             thread.start()
@@ -73,15 +73,15 @@ class Webhooks:
             yield
 
     @contextmanager
-    def running_with_relay(self, *roles: str, response_limit_s: float = 10.0) -> Iterator[None]:
-        """Run the relay and these parts, or all of them."""
-        with self.running_relay(), self.running(*roles, response_limit_s=response_limit_s):
+    def running_with_relay(self, *consumers: str, response_limit_s: float = 10.0) -> Iterator[None]:
+        """Run the relay and these consumers, or all."""
+        with self.running_relay(), self.running(*consumers, response_limit_s=response_limit_s):
             yield
 
 
 def _named(names: Sequence[str]) -> list[ConsumerDefinition]:
-    roles = select_consumers([name.partition(".")[0] for name in names])
-    return [role for role in roles if not names or {role.name, role.name.partition(".")[0]} & set(names)]
+    consumers = select_consumers([name.partition(".")[0] for name in names])
+    return [one for one in consumers if not names or {one.name, one.name.partition(".")[0]} & set(names)]
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def webhooks(webhook_settings: Settings, all_topics: KafkaSettings) -> Webhooks:
 
 @pytest.fixture
 def quick_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The database's clock, turned by hand. The delay topics notice within a moment instead of seconds."""
+    """The database's clock, set by the test. The delay topics notice at once instead of after seconds."""
     monkeypatch.setattr(delay, "CLOCK_REFRESH_S", 0.1)
     return clock
 

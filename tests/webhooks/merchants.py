@@ -1,4 +1,4 @@
-"""A merchant with an endpoint: things happen to its intents, and its books tell what became of the webhooks."""
+"""A merchant with an endpoint: creates events, and reads what was recorded of its webhooks."""
 
 import hashlib
 import hmac
@@ -79,7 +79,7 @@ class Merchant:
         return self.application.id
 
     def create_event(self, trigger: IntentTrigger = IntentTrigger.PAYMENT_CONFIRMED) -> UUID:
-        """An intent is made and changes; returns the id of that change, which is its delivery's too."""
+        """Create an intent and change its state. Returns the id of that event, which is also its delivery's."""
         new = NewIntent(self.id, f"order-{next(_orders)}", 1_000, "LYD")
         with self._database.transaction() as connection:
             intent = create_or_find(connection.cursor(), new)[0].uuid
@@ -91,7 +91,7 @@ class Merchant:
         return UUID(str(row[0]))
 
     def create_events(self, count: int) -> None:
-        """So many intents expire at once."""
+        """Let this many intents expire at once."""
         with self._database.transaction() as connection:
             connection.execute(_FALL_DUE, (self.id, count))
             while expire_due(connection.cursor()):
@@ -109,10 +109,10 @@ class Merchant:
         return self.secret
 
     def resend(self, delivery_id: UUID, resend_id: UUID | None = None) -> UUID:
-        wish = resend_id or uuid4()
+        resend_id = resend_id or uuid4()
         with self._database.transaction() as connection:
-            request_resend(connection, delivery_id, wish)
-        return wish
+            request_resend(connection, delivery_id, resend_id)
+        return resend_id
 
     def delivery(self, delivery_id: UUID) -> DeliveryRow | None:
         with self._database.transaction() as connection:
@@ -138,7 +138,7 @@ class Merchant:
             ).fetchall()
 
     def statuses(self) -> dict[str, int]:
-        """How many deliveries are pending, succeeded, failed."""
+        """Return the number of deliveries by status."""
         with self._database.transaction() as connection:
             rows = connection.execute(
                 "select status, count(*) from webhook_deliveries where application_id = %s group by 1",
@@ -152,19 +152,19 @@ class Merchant:
 
 
 def is_signed(body: bytes, signature: str | None, secret: str) -> bool:
-    """As a receiver checks it (§6.4), without any code of ours."""
+    """Verify a signature as a receiver does (§6.4), without any code of Mizan."""
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest() == signature
 
 
 def ids_in(receiver: Receiver) -> list[UUID]:
-    """Of the deliveries that it was sent, in order."""
+    """Return the ids of the deliveries that a receiver got, in order."""
     return [UUID(json.loads(request.body)["id"]) for request in receiver.requests]
 
 
 def webhook_events(database: Database) -> list[IntentEvent]:
-    """Those in the outbox that merchants are told of, in the order of their ids."""
+    """Return the events in the outbox that merchants receive, sorted by id."""
     with database.transaction() as connection:
         rows = connection.execute("select payload from outbox").fetchall()
     messages = [decode(payload.encode()) for (payload,) in rows]
-    told = [m for m in messages if isinstance(m, IntentEvent) and m.type in WEBHOOK_EVENT_TYPES]
-    return sorted(told, key=lambda event: event.id)
+    events = [m for m in messages if isinstance(m, IntentEvent) and m.type in WEBHOOK_EVENT_TYPES]
+    return sorted(events, key=lambda event: event.id)

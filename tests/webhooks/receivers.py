@@ -1,4 +1,4 @@
-"""Receivers of webhooks on loopback: one that behaves, or is told not to, and hostile ones that follow a script."""
+"""Webhook receivers on loopback: one that replies as configured, and hostile ones that follow a script."""
 
 import heapq
 import socket
@@ -38,11 +38,11 @@ class Reply:
     delay_s: float = 0.0
     hangs: bool = False
     closes: bool = False
-    """Without having said so in the answer."""
+    """Close the connection without announcing it in the response."""
 
 
 class Receiver:
-    """Answers as `answer` says, at once or later, over thousands of connections if need be."""
+    """Replies as `answer` says, at once or later, over thousands of connections if needed."""
 
     def __init__(self, answer: Callable[[Received], Reply] | Reply = Reply()) -> None:  # noqa: B008  it is frozen
         self.answer = answer
@@ -112,7 +112,7 @@ class Receiver:
         except OSError:
             chunk = b""
         if not chunk:
-            self._hang_up(connection)
+            self._close_connection(connection)
             return
         connection.unread += chunk
         while (request := connection.next_request()) is not None:
@@ -134,9 +134,9 @@ class Receiver:
         except OSError:
             return
         if reply.closes:
-            self._hang_up(connection)
+            self._close_connection(connection)
 
-    def _hang_up(self, connection: "_Connection") -> None:
+    def _close_connection(self, connection: "_Connection") -> None:
         with suppress(KeyError, ValueError):
             self._selector.unregister(connection.socket)
         connection.socket.close()
@@ -166,13 +166,13 @@ Script = Callable[["Peer"], None]
 
 @dataclass(slots=True)
 class Peer:
-    """The receiver's end of one connection, in a script that plays the receiver."""
+    """The receiver's end of one connection, for a script."""
 
     socket: socket.socket
     stop: Event
 
     def read_request(self) -> bytes:
-        """All of it."""
+        """Read one whole request."""
         got = b""
         while b"\r\n\r\n" not in got:
             got += self._more()
@@ -190,7 +190,7 @@ class Peer:
             raise ConnectionAbortedError
 
     def hang(self) -> None:
-        """Until the other side hangs up."""
+        """Read until the other side closes the connection."""
         while self._more():
             pass
 
@@ -206,16 +206,16 @@ class Peer:
 
 @dataclass
 class ScriptedReceiver:
-    """Plays the script on each connection, in a thread of its own, and hangs up at its end."""
+    """Runs the script on each connection, in a thread of its own, and then closes the connection."""
 
     script: Script
     tls: ssl.SSLContext | None = None
     address: str = "127.0.0.1"
     reads_requests: bool = True
-    """Before the script begins."""
+    """Whether to read the request before the script starts."""
     connections: int = 0
     hung_up: int = 0
-    """Connections that the other side ended before the script did."""
+    """Connections that the other side closed before the script ended."""
     _stop: Event = field(default_factory=Event)
     _open: set[socket.socket] = field(default_factory=set)
     _threads: list[Thread] = field(default_factory=list)
@@ -252,9 +252,9 @@ class ScriptedReceiver:
             while not self._stop.is_set():
                 accepted, _ = self._listening.accept()
                 self.connections += 1
-                self._start(self._play, accepted)
+                self._start(self._run_script, accepted)
 
-    def _play(self, accepted: socket.socket) -> None:
+    def _run_script(self, accepted: socket.socket) -> None:
         self._open.add(accepted)
         try:
             connected = self.tls.wrap_socket(accepted, server_side=True) if self.tls else accepted
@@ -300,22 +300,22 @@ def open_client(
 def collect(
     client: WebhookClient[object], number: int, within: float = 20.0
 ) -> list[tuple[object, TryResult]]:
-    """So many answers, as they come."""
+    """Return this many results, in the order in which requests end."""
     deadline = monotonic() + within
-    answers: list[tuple[object, TryResult]] = []
-    while len(answers) < number:
-        assert monotonic() < deadline, f"{len(answers)} of {number} answers within {within:g} s"
-        answers += client.poll(0.5)
-    return answers
+    results: list[tuple[object, TryResult]] = []
+    while len(results) < number:
+        assert monotonic() < deadline, f"{len(results)} of {number} results within {within:g} s"
+        results += client.poll(0.5)
+    return results
 
 
 def send_one(
     client: WebhookClient[object], url: str, body: bytes = b"{}", signature: str = "0" * 64
 ) -> TryResult:
-    """The one answer to one post."""
+    """Send one request and return its result."""
     client.start(url, WebhookRequest(url, body, signature))
-    ((tag, answer),) = collect(client, 1)
+    ((tag, result),) = collect(client, 1)
     assert tag == url
     assert client.in_flight == 0
     assert client.poll(0) == []
-    return answer
+    return result

@@ -1,4 +1,4 @@
-"""Whatever breaks, and whenever: every delivery gets its outcome, repeats carry the same id, nothing is early."""
+"""Crashes at any moment: every delivery gets its outcome, duplicates have the same id, nothing is sent early."""
 
 import os
 import signal
@@ -46,7 +46,7 @@ StartProcess = Callable[[], "subprocess.Popen[bytes]"]
 
 @pytest.fixture
 def start_process(webhooks: Webhooks, repository_root: Path) -> Iterator[StartProcess]:
-    """The service as processes of its own, which can be killed."""
+    """Start the service as a process of its own, which can be killed."""
     settings = webhooks.settings
     with ExitStack() as stack:
 
@@ -74,8 +74,8 @@ class TestKilledAtAnyMoment:
     def test_every_delivery_gets_its_outcome(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, start_process: StartProcess
     ) -> None:
-        """kill -9, again and again, while some tries fail and climb the ladder."""
-        random = Random(6)  # the same moments each time, as far as anything is
+        """kill -9, several times, while some tries fail and are retried."""
+        random = Random(6)  # reproducible
         refused: Counter[bytes] = Counter()
 
         def answer(request: object) -> Reply:
@@ -103,7 +103,7 @@ class TestKilledAtAnyMoment:
     def test_between_the_delivery_row_and_its_record(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
-        """Intake made the row and died; the event comes again."""
+        """Intake created the row and died. The event is read again."""
         delivery_id = merchant.create_event()
         with database.cursor() as cursor:
             assert len(create_deliveries(cursor, webhook_events(database))) == 1
@@ -114,7 +114,7 @@ class TestKilledAtAnyMoment:
     def test_between_a_recorded_failure_and_its_delay(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
-        """The replay sends nothing, and makes the delay record again."""
+        """The record, read again, sends nothing and publishes the delay record."""
         delivery_id = merchant.create_event()
         with database.cursor() as cursor:
             (due,) = create_deliveries(cursor, webhook_events(database))
@@ -130,7 +130,7 @@ class TestKilledAtAnyMoment:
         assert delayed == DeliveryDue(delivery_id, merchant.id, 2, delivery.next_due_at)
         assert receiver.requests == []
 
-    def test_between_the_last_failure_and_its_word_to_operators(
+    def test_between_the_last_failure_and_publishing_that(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
         delivery_id = merchant.create_event()
@@ -141,10 +141,10 @@ class TestKilledAtAnyMoment:
         webhooks.publish([to_deliver(DeliveryDue(delivery_id, merchant.id, 9, due.due_at))])
         with webhooks.running("deliver"):
             dead = TopicReader(webhooks.settings.kafka, WEBHOOKS_DEAD.name)
-            (letter,) = dead.read(1)
+            (exhausted,) = dead.read(1)
             dead.close()
-        assert isinstance(letter, DeliveryExhausted)
-        assert letter.id == delivery_id
+        assert isinstance(exhausted, DeliveryExhausted)
+        assert exhausted.id == delivery_id
         assert receiver.requests == []
 
 
@@ -153,11 +153,11 @@ def _failed(delivery_id: UUID, step: int, delays: Sequence[float]) -> ScheduledT
     return ScheduledTry(str(delivery_id), step, TryResult(0.0, 1, 500, None, b""), 1, decision)
 
 
-class TestRepeats:
+class TestDuplicates:
     def test_the_same_records_many_times_are_sent_once(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
-        """In one batch, while the first is in flight, and after it is over."""
+        """In one batch, while the first is in flight, and after it has ended."""
         receiver.answer = Reply(200, delay_s=0.3)
         delivery_ids = [merchant.create_event() for _ in range(20)]
         with database.cursor() as cursor:
@@ -177,7 +177,7 @@ class TestRepeats:
     def test_an_early_record_is_not_sent_early(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
-        """The database knows when it is due, whatever a record, or this machine's clock, says."""
+        """The database decides when it is due, whatever a record or this machine's clock says."""
         delivery_id = merchant.create_event()
         with database.cursor() as cursor:
             (due,) = create_deliveries(cursor, webhook_events(database))
@@ -207,14 +207,14 @@ class TestStoppedGracefully:
                 eventually(lambda: merchant.status(marker) == "succeeded")
         assert sorted(ids_in(receiver)) == sorted([*delivery_ids, marker])
 
-    def test_what_hangs_is_handed_back(
+    def test_a_hanging_request_is_repeated_by_the_next_process(
         self,
         webhooks: Webhooks,
         merchant: Merchant,
         receiver: Receiver,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """It is not waited for; the next to have the partition sends it again, as the same try."""
+        """It is not waited for. The next owner of the partition sends it again, as the same try."""
         monkeypatch.setattr(handler, "_DRAIN_S", 0.5)
         receiver.answer = lambda _: Reply(hangs=len(receiver.requests) == 1)
         delivery_id = merchant.create_event()
@@ -227,10 +227,10 @@ class TestStoppedGracefully:
         assert ids_in(receiver) == [delivery_id] * 2
         assert [one.number for one in merchant.tries(delivery_id)] == [1]
 
-    def test_what_waits_in_a_delay_topic_waits_on(
+    def test_what_waits_in_a_delay_topic_keeps_waiting(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
     ) -> None:
-        """Held by a process that leaves, due while nobody is there, moved by the next."""
+        """Held by a process that stops, due while no process runs, moved by the next one."""
         receiver.answer = lambda _: Reply(500 if len(receiver.requests) == 1 else 200)
         delivery_id = merchant.create_event()
         with webhooks.running_relay():
@@ -242,8 +242,8 @@ class TestStoppedGracefully:
         assert second.at - first.at >= DELAYS[0]
 
 
-def test_workers_come_and_go(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    """Partitions move between workers, back and forth, while tries fail and wait: all arrive, none early."""
+def test_processes_join_and_leave(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    """Partitions move between processes while tries fail and wait: all arrive, none early."""
     refused: Counter[bytes] = Counter()
 
     def answer(_: object) -> Reply:
@@ -273,10 +273,10 @@ def test_workers_come_and_go(webhooks: Webhooks, merchant: Merchant, receiver: R
 
 @pytest.mark.kills
 class TestEnginesBreak:
-    def test_postgresql_goes_away_and_comes_back(
+    def test_postgresql_is_killed_and_restarted(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, killable_engines: Engines
     ) -> None:
-        """Answers that came meanwhile are written down afterwards, and not asked for again."""
+        """Responses that arrived meanwhile are recorded afterwards, and not requested again."""
         receiver.answer = Reply(200, delay_s=0.5)
         delivery_ids = [merchant.create_event() for _ in range(30)]
         with webhooks.running_with_relay():
@@ -286,10 +286,10 @@ class TestEnginesBreak:
             eventually(lambda: merchant.statuses() == {"succeeded": 30})
         assert sorted(ids_in(receiver)) == sorted(delivery_ids)
 
-    def test_kafka_goes_away_and_comes_back(
+    def test_kafka_is_killed_and_restarted(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, killable_engines: Engines
     ) -> None:
-        """While failures wait to be put into a delay topic, and others wait there."""
+        """While some failures wait to be published to a delay topic, and others wait in one."""
         receiver.answer = lambda _: Reply(500 if len(receiver.requests) <= 40 else 200)
         with webhooks.running_with_relay():
             delivery_ids = [merchant.create_event() for _ in range(20)]
@@ -301,13 +301,13 @@ class TestEnginesBreak:
         assert set(ids_in(receiver)) == set(delivery_ids)
 
 
-class TestRecordsNobodyCanUse:
-    def test_they_go_to_the_dead_letters_and_the_others_go_on(
+class TestPoisonMessages:
+    def test_they_become_dead_letters_and_other_records_are_processed(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
     ) -> None:
         exhausted = DeliveryExhausted(UUID(int=1), merchant.id, datetime.now(UTC))
-        wrong_place = OutgoingRecord(WEBHOOKS_DELIVER.name, "x", encode(exhausted))
-        webhooks.publish([OutgoingRecord(WEBHOOKS_DELIVER.name, "x", b"garbage"), wrong_place])
+        wrong_message = OutgoingRecord(WEBHOOKS_DELIVER.name, "x", encode(exhausted))
+        webhooks.publish([OutgoingRecord(WEBHOOKS_DELIVER.name, "x", b"garbage"), wrong_message])
         webhooks.publish([OutgoingRecord(PAYMENT_INTENT_EVENTS.name, "x", b"\xff")])
         delivery_id = merchant.create_event()
         with webhooks.running_with_relay(*FIRST_TRY):
@@ -315,7 +315,7 @@ class TestRecordsNobodyCanUse:
             reader = TopicReader(webhooks.settings.kafka, DEAD_LETTERS.name)
             letters = [letter for letter in reader.read(3) if isinstance(letter, DeadLetter)]
             reader.close()
-        assert {letter.value for letter in letters} == {b"garbage", wrong_place.value, b"\xff"}
+        assert {letter.value for letter in letters} == {b"garbage", wrong_message.value, b"\xff"}
 
     def test_what_is_in_flight_goes_on_while_the_dead_letters_take_nothing(
         self,
@@ -325,7 +325,7 @@ class TestRecordsNobodyCanUse:
         database: Database,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """Their topic is gone. Only the partition with garbage in it waits."""
+        """Their topic is missing. Only the partition with an unreadable record waits."""
         monkeypatch.setattr(producer, "_TIMEOUT_S", 0.5)
         delete_topic(webhooks.settings.kafka, DEAD_LETTERS)
         receiver.answer = Reply(200, delay_s=0.5)

@@ -1,4 +1,4 @@
-"""Delay topics: never early, hardly late, and waiting costs next to nothing."""
+"""Delay topics: never early, hardly late, and waiting costs almost nothing."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ APPLICATIONS = [uuid4() for _ in range(10)]
 
 
 def waiting(count: int, *, first_in_s: float, over_s: float, step: int = 2) -> list[DeliveryDue]:
-    """In the order in which they are due."""
+    """Return records in the order in which they are due."""
     now = datetime.now(UTC)
     return [
         DeliveryDue(
@@ -29,12 +29,12 @@ def waiting(count: int, *, first_in_s: float, over_s: float, step: int = 2) -> l
     ]
 
 
-def hold_something(loops: Sequence[ConsumerLoop]) -> bool:
+def is_holding_records(loops: Sequence[ConsumerLoop]) -> bool:
     return any(partition.backlog for loop in loops for partition in loop._assignment.all())
 
 
-class Moved(TopicReader):
-    """What has arrived in webhooks.deliver, and when it was put there."""
+class MovedRecords(TopicReader):
+    """Reads what was moved to webhooks.deliver, and when."""
 
     def __init__(self, webhooks: Webhooks) -> None:
         super().__init__(webhooks.settings.kafka, WEBHOOKS_DELIVER.name)
@@ -48,11 +48,11 @@ class Moved(TopicReader):
             self.at[message.id] = time()
 
 
-def test_thousands_leave_on_time(webhooks: Webhooks) -> None:
-    """More than are kept in memory at once: none before its time, each once, in order for each application."""
+def test_thousands_are_moved_on_time(webhooks: Webhooks) -> None:
+    """More than are held in memory at once: none early, each once, in order for each application."""
     records = waiting(10_000, first_in_s=2, over_s=1)
     webhooks.publish([to_delay(record) for record in records])
-    moved = Moved(webhooks)
+    moved = MovedRecords(webhooks)
     with webhooks.running("delay.1"):
         arrived = moved.read(len(records))
     moved.close()
@@ -73,7 +73,7 @@ def test_waiting_is_not_busy(webhooks: Webhooks) -> None:
             for record in waiting(1000, first_in_s=3600, over_s=10, step=step)
         ]
     )
-    moved = Moved(webhooks)
+    moved = MovedRecords(webhooks)
     with webhooks.running("delay") as loops:
         eventually(
             lambda: all(
@@ -87,11 +87,11 @@ def test_waiting_is_not_busy(webhooks: Webhooks) -> None:
     moved.close()
 
 
-def test_the_databases_clock_decides(webhooks: Webhooks, quick_clock: Clock) -> None:
-    """What waits for an hour leaves when it says that the hour is over, and this machine's clock does not matter."""
+def test_the_clock_of_the_database_decides(webhooks: Webhooks, quick_clock: Clock) -> None:
+    """Records are moved when the database's clock says that they are due, whatever this machine's clock says."""
     records = waiting(50, first_in_s=3600, over_s=1)
     webhooks.publish([to_delay(record) for record in records])
-    moved = Moved(webhooks)
+    moved = MovedRecords(webhooks)
     with webhooks.running("delay.1") as loops:
         eventually(
             lambda: (
@@ -107,7 +107,7 @@ def test_the_databases_clock_decides(webhooks: Webhooks, quick_clock: Clock) -> 
 def test_a_clock_that_is_behind_makes_nothing_early(webhooks: Webhooks, clock: Clock) -> None:
     clock.advance(timedelta(hours=-1))
     webhooks.publish([to_delay(record) for record in waiting(5, first_in_s=-1, over_s=0)])
-    moved = Moved(webhooks)
+    moved = MovedRecords(webhooks)
     with webhooks.running("delay.1") as loops:
         eventually(
             lambda: sum(len(partition.backlog) for loop in loops for partition in loop._assignment.all()) == 5
@@ -117,14 +117,14 @@ def test_a_clock_that_is_behind_makes_nothing_early(webhooks: Webhooks, clock: C
 
 
 def test_held_records_survive_a_rebalance(webhooks: Webhooks, quick_clock: Clock) -> None:
-    """A partition that comes back to the same process is looked at again, from its head."""
+    """A partition that is assigned to the same process again is read again from its first uncommitted record."""
     records = waiting(400, first_in_s=3600, over_s=1)
     webhooks.publish([to_delay(record) for record in records])
-    moved = Moved(webhooks)
+    moved = MovedRecords(webhooks)
     with webhooks.running("delay.1"):
         for _ in range(2):
             with webhooks.running("delay.1") as others:
-                eventually(partial(hold_something, others))
+                eventually(partial(is_holding_records, others))
         assert moved.read_to_end() == []
         quick_clock.advance(timedelta(hours=2))
         arrived = moved.read(400)

@@ -1,4 +1,4 @@
-"""From an event to the merchant's endpoint (§6), through the real topics, signed, retried and written down."""
+"""From an event to the merchant's endpoint (§6), through the real topics: signed, retried and recorded."""
 
 import json
 import socket
@@ -37,7 +37,7 @@ from tests.webhooks.receivers import Received, Receiver, Reply
         (IntentTrigger.EXPIRE, "payment_intent.canceled"),
     ],
 )
-def test_a_merchant_is_told(
+def test_a_merchant_receives_a_signed_event(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, trigger: IntentTrigger, event: str
 ) -> None:
     """§2.2, §6.3, §6.4: a POST with this body, these headers, and a signature over the bytes that were sent."""
@@ -62,8 +62,8 @@ def test_a_merchant_is_told(
     assert one.url == receiver.url
 
 
-def test_other_changes_are_not_told(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    """§6.2: no event for a failed attempt; and none for one under way."""
+def test_other_changes_are_not_sent(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    """§6.2: no event for a failed attempt, and none for one in progress."""
     delivery_ids = [
         merchant.create_event(trigger)
         for trigger in (IntentTrigger.ATTEMPT_SENT, IntentTrigger.PAYMENT_CONFIRMED)
@@ -74,10 +74,10 @@ def test_other_changes_are_not_told(webhooks: Webhooks, merchant: Merchant, rece
     assert merchant.delivery(delivery_ids[0]) is None
 
 
-def test_failures_climb_the_ladder_and_a_yes_ends_it(
+def test_failures_are_retried_until_a_success(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver
 ) -> None:
-    """§6.6: everything but a 2xx is tried again, never early, with the same id and the same bytes."""
+    """§6.6: everything but a 2xx is retried, never early, with the same id and the same bytes."""
     codes = iter([500, 302, 404, 410, 200])
     receiver.answer = lambda _: Reply(next(codes), b"answer")
     delivery_id = merchant.create_event()
@@ -98,7 +98,7 @@ def test_failures_climb_the_ladder_and_a_yes_ends_it(
 
 
 def test_the_ninth_failure_is_the_last(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    """§6.6: nine tries in all; pending with the last answer until then; failed and told to operators afterwards."""
+    """§6.6: nine tries in all. Pending with the last response until then, failed and published afterwards."""
     receiver.answer = Reply(503, b"busy")
     delivery_id = merchant.create_event()
     seen_pending = []
@@ -112,19 +112,19 @@ def test_the_ninth_failure_is_the_last(webhooks: Webhooks, merchant: Merchant, r
     with webhooks.with_delays((0.1,) * 8).running_with_relay():
         eventually(has_failed)
         dead = TopicReader(webhooks.settings.kafka, WEBHOOKS_DEAD.name)
-        (letter,) = dead.read(1)
+        (exhausted,) = dead.read(1)
         dead.close()
-    assert isinstance(letter, DeliveryExhausted)
-    assert letter.id == delivery_id
+    assert isinstance(exhausted, DeliveryExhausted)
+    assert exhausted.id == delivery_id
     assert [one.step for one in merchant.tries(delivery_id)] == list(range(1, 10))
     assert len(receiver.requests) == 9
     assert set(seen_pending) == {(503, True)}
 
 
-def test_no_answer_is_a_failure_of_its_kind(
+def test_each_kind_of_failure_is_recorded(
     webhooks: Webhooks, make_merchant: MakeMerchant, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(socket, "getaddrinfo", _without_a_name_server(socket.getaddrinfo))
+    monkeypatch.setattr(socket, "getaddrinfo", _without_dns_server(socket.getaddrinfo))
     receiver.answer = Reply(hangs=True)
     silent = make_merchant(receiver.url)
     refusing = make_merchant("http://127.0.0.1:9/")
@@ -137,20 +137,18 @@ def test_no_answer_is_a_failure_of_its_kind(
             assert (first.status_code, first.failure, first.response_body) == (None, kind, b"")
 
 
-def _without_a_name_server(look_up: Callable[..., Any]) -> Callable[..., Any]:
-    """Know at once that there is no such host, also on a machine whose name server is slow or away."""
+def _without_dns_server(getaddrinfo_of_system: Callable[..., Any]) -> Callable[..., Any]:
+    """Fail at once for that host, also on a machine whose DNS server is slow or unavailable."""
 
     def getaddrinfo(host: str | bytes | None, *others: Any, **options: Any) -> Any:
         if host == b"no-such-host.invalid":
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        return look_up(host, *others, **options)
+        return getaddrinfo_of_system(host, *others, **options)
 
     return getaddrinfo
 
 
-def test_a_long_answer_is_kept_to_its_beginning(
-    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
-) -> None:
+def test_a_long_response_body_is_cut_off(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
     receiver.answer = Reply(200, b"x" * 100_000)
     delivery_id = merchant.create_event()
     with webhooks.running_with_relay(*FIRST_TRY):
@@ -180,12 +178,12 @@ def test_without_a_url_nothing_is_sent(
 
 
 class TestChangesWhileRetriesWait:
-    """§6.6 and the decisions of DESIGN §3: what is frozen, what is current, what ends a ladder."""
+    """§6.6 and DESIGN §3: which changes apply to waiting retries, and which end them."""
 
     def test_rolled_between_try_2_and_3(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
     ) -> None:
-        """What was queued earlier carries the old secret, new deliveries the new one."""
+        """Retries of earlier deliveries use the old secret, new deliveries the new one."""
         old, rolled = merchant.secret, []
 
         def answer(_: Received) -> Reply:
@@ -206,7 +204,7 @@ class TestChangesWhileRetriesWait:
     def test_url_changed(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, make_receiver: MakeReceiver
     ) -> None:
-        """Queued retries stay on the old one; new deliveries go to the new one."""
+        """Waiting retries go to the old URL, new deliveries to the new one."""
         new = make_receiver()
         receiver.answer = lambda _: Reply(500 if len(receiver.requests) < 3 else 200)
         delivery_id = merchant.create_event()
@@ -220,7 +218,7 @@ class TestChangesWhileRetriesWait:
         assert {one.url for one in merchant.tries(delivery_id)} == {receiver.url}
 
     def test_url_removed(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-        """Nothing is sent any more; what is queued ends as failed when it comes due."""
+        """Nothing is sent any more. Waiting retries end as failed when they come due."""
         receiver.answer = Reply(500)
         delivery_id = merchant.create_event()
         with webhooks.running_with_relay():
@@ -234,14 +232,14 @@ class TestChangesWhileRetriesWait:
         assert len(receiver.requests) <= sent + 1
         assert delivery.tries == len(receiver.requests)
 
-    def test_url_removed_while_in_line(
+    def test_url_removed_while_queued(
         self,
         webhooks: Webhooks,
         merchant: Merchant,
         receiver: Receiver,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """Who waits long for a place of its application is looked at again before it is sent."""
+        """A try that waits long for a slot of its application is looked up again before it is sent."""
         monkeypatch.setattr(handler, "_LOOKUP_VALID_S", 0.3)
         receiver.answer = Reply(hangs=True)
         one_at_a_time = replace(webhooks.settings.webhooks, in_flight_per_application=1)
@@ -254,8 +252,8 @@ class TestChangesWhileRetriesWait:
         assert len(receiver.requests) == 1
         assert sum(len(merchant.tries(one)) for one in delivery_ids) == 1
 
-    def test_paused_and_parked(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-        """An operator's pause: nothing is sent, nothing fails."""
+    def test_paused_and_set_aside(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+        """While an operator has paused an application, nothing is sent and nothing fails."""
         merchant.execute("update applications set webhooks_paused_at = mizan_now()")
         delivery_id = merchant.create_event()
         with webhooks.running_with_relay(*FIRST_TRY):
@@ -266,10 +264,10 @@ class TestChangesWhileRetriesWait:
         assert merchant.status(delivery_id) == "pending"
 
 
-def test_the_times_of_tries_are_the_databases(
+def test_tries_are_dated_by_the_database(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, clock: Clock
 ) -> None:
-    """Its clock decides when something is due, and says when it was done."""
+    """The database's clock decides when a try is due, and dates it."""
     clock.advance(timedelta(hours=5))
     receiver.answer = lambda _: Reply(500 if len(receiver.requests) < 2 else 200)
     delivery_id = merchant.create_event()

@@ -1,4 +1,4 @@
-"""Whatever a receiver does, a try has one answer, in time, within bounded memory, and nobody else notices. §6.6"""
+"""Whatever a receiver does, a try has one result, in time, within bounded memory, and others are unaffected. §6.6"""
 
 import gzip
 import os
@@ -23,7 +23,7 @@ MEGABYTE = 1024 * 1024
 
 
 def says(*what: bytes) -> Script:
-    """And hangs up."""
+    """Send these bytes and close the connection."""
 
     def script(peer: Peer) -> None:
         for part in what:
@@ -59,8 +59,8 @@ def drips(what: bytes, every_s: float = 0.01) -> Script:
     return script
 
 
-def hears_and(script: Script) -> Script:
-    """Begins when the other side has spoken; before, a reset could be taken for a refusal."""
+def after_request(script: Script) -> Script:
+    """Run the script after the request was received. Before that, a reset would look like a refused connection."""
 
     def hearing(peer: Peer) -> None:
         peer.socket.recv(65536)
@@ -228,7 +228,7 @@ OUTCOMES: dict[str, tuple[Script, int | TryFailure, bytes]] = {
 
 
 @pytest.mark.parametrize("what", OUTCOMES)
-def test_each_has_one_answer_in_time_and_within_bounds(what: str) -> None:
+def test_each_has_one_result_in_time_and_within_bounds(what: str) -> None:
     script, expected, body = OUTCOMES[what]
     before = _memory()
     with ScriptedReceiver(script) as receiver, open_client(limit_s=LIMIT_S) as client:
@@ -252,7 +252,7 @@ def test_a_connection_that_misbehaved_is_not_used_again(what: str) -> None:
 
 
 def test_a_receiver_that_never_reads_ends_at_the_limit() -> None:
-    """The body does not fit into the buffers between them."""
+    """The body does not fit into the socket buffers."""
     with (
         ScriptedReceiver(lambda peer: peer.pause(5), reads_requests=False) as receiver,
         open_client(limit_s=LIMIT_S) as client,
@@ -260,7 +260,7 @@ def test_a_receiver_that_never_reads_ends_at_the_limit() -> None:
         assert send_one(client, receiver.url, body=b"x" * 20 * MEGABYTE).failure == TryFailure.TIMEOUT
 
 
-def test_an_answer_that_comes_before_the_request_was_read_counts() -> None:
+def test_a_response_before_the_request_was_read_counts() -> None:
     with (
         ScriptedReceiver(says_and_hangs(SHORT), reads_requests=False) as receiver,
         open_client(limit_s=LIMIT_S) as client,
@@ -284,8 +284,8 @@ def test_many_at_once_again_and_again_leave_memory_flat(what: str) -> None:
         assert _memory() - before < 16 * MEGABYTE
 
 
-def test_a_handle_that_took_in_large_headers_is_not_kept() -> None:
-    """For curl keeps them until its next answer, and there may be a thousand handles at rest."""
+def test_a_handle_with_large_headers_is_not_reused() -> None:
+    """curl keeps headers until the next response, and there may be a thousand idle handles."""
     headers = b"A: bcdefghijk\r\n" * 4_000
     with open_client() as client:
         with ScriptedReceiver(says(OK + headers + b"Content-Length: 0\r\n\r\n")) as receiver:
@@ -296,11 +296,11 @@ def test_a_handle_that_took_in_large_headers_is_not_kept() -> None:
         assert len(client._idle) == 1
 
 
-def test_a_well_behaved_receiver_does_not_notice_hostile_ones() -> None:
+def test_hostile_receivers_do_not_affect_a_well_behaved_one() -> None:
     hostile = ("endless body", "endless 100s", "slow drip of headers", "silence", "resets")
     with (
         ExitStack() as stack,
-        ScriptedReceiver(_answers_each) as good,
+        ScriptedReceiver(_reply_to_each) as good,
         open_client(limit_s=5) as client,
     ):
         urls = [stack.enter_context(ScriptedReceiver(OUTCOMES[what][0])).url for what in hostile]
@@ -322,7 +322,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 def test_a_private_authority_is_trusted_when_the_operator_says_so(authority: Authority) -> None:
-    with ScriptedReceiver(_answers_each, tls=authority.receiver()) as receiver:
+    with ScriptedReceiver(_reply_to_each, tls=authority.receiver()) as receiver:
         with open_client(ca_file=authority.ca_file) as client:
             assert [send_one(client, receiver.url).status_code for _ in range(3)] == [200, 200, 200]
             assert receiver.connections == 1
@@ -343,7 +343,7 @@ def test_a_certificate_that_does_not_fit_is_a_tls_failure(
     authority: Authority, certificate: Callable[[Authority], SSLContext]
 ) -> None:
     with (
-        ScriptedReceiver(_answers_each, tls=certificate(authority)) as receiver,
+        ScriptedReceiver(_reply_to_each, tls=certificate(authority)) as receiver,
         open_client(ca_file=authority.ca_file) as client,
     ):
         assert send_one(client, receiver.url).failure == TryFailure.TLS
@@ -354,8 +354,8 @@ def test_a_certificate_that_does_not_fit_is_a_tls_failure(
     [
         pytest.param(says(os.urandom(2000)), TryFailure.TLS, id="garbage"),
         pytest.param(says(SHORT), TryFailure.TLS, id="plain http"),
-        pytest.param(hears_and(says()), TryFailure.TLS, id="hangs up"),
-        pytest.param(hears_and(Peer.reset), TryFailure.TLS, id="resets"),
+        pytest.param(after_request(says()), TryFailure.TLS, id="hangs up"),
+        pytest.param(after_request(Peer.reset), TryFailure.TLS, id="resets"),
         pytest.param(Peer.hang, TryFailure.TIMEOUT, id="silence"),
         pytest.param(says_and_hangs(b"\x16\x03\x03\x40\x00"), TryFailure.TIMEOUT, id="half a record"),
     ],
@@ -368,7 +368,7 @@ def test_what_is_not_tls_on_a_tls_port_is_a_failure(script: Script, expected: Tr
         assert send_one(client, receiver.url.replace("http:", "https:")).failure == expected
 
 
-def _answers_each(peer: Peer) -> None:
+def _reply_to_each(peer: Peer) -> None:
     while True:
         peer.say(SHORT)
         peer.read_request()

@@ -1,4 +1,4 @@
-"""Sending many posts from one thread: what goes out, what comes back, and what it costs. §6.3, §6.6"""
+"""The HTTP client: many requests from one thread, their results and their cost. §6.3, §6.6"""
 
 import os
 import resource
@@ -31,17 +31,17 @@ from tests.webhooks.receivers import (
 SIGNATURE = "5d41402abc4b2a76b9719d911017c592" * 2
 
 
-def nobody(host: str, _port: int) -> list[str]:
+def resolve_nothing(host: str, _port: int) -> list[str]:
     raise socket.gaierror(socket.EAI_NONAME, f"{host} is not known")
 
 
 @pytest.fixture
 def client() -> Iterator[WebhookClient[object]]:
-    with open_client(resolve_host=nobody) as made:
+    with open_client(resolve_host=resolve_nothing) as made:
         yield made
 
 
-def post(url: str, body: bytes = b"{}") -> WebhookRequest:
+def make_request(url: str, body: bytes = b"{}") -> WebhookRequest:
     return WebhookRequest(url, body, SIGNATURE)
 
 
@@ -49,7 +49,7 @@ class TestRequest:
     def test_the_receiver_gets_exactly_these_bytes_and_headers(
         self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
-        """§6.3: Content-Type, Service-Signature; nothing that asks for another encoding or for permission."""
+        """§6.3: Content-Type and Service-Signature; no Accept-Encoding, no Expect."""
         body = '{"id":"عربي","n":1.0}\r\n\x00'.encode()
         send_one(client, receiver.url, body, SIGNATURE)
         (request,) = receiver.requests
@@ -91,7 +91,7 @@ class TestRequest:
         assert "authorization" not in receiver.requests[0].headers
 
 
-class TestAnswer:
+class TestResult:
     @pytest.mark.parametrize(
         ("status", "is_success"),
         [
@@ -131,11 +131,11 @@ class TestAnswer:
     def test_no_socket_left_is_not_the_receivers_refusal(
         self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
-        """And is over as soon as there is one again."""
+        """And the next request works as soon as there is one again."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         spare = os.dup(0)
         os.close(spare)
-        client.start("poor", post(receiver.url))
+        client.start("poor", make_request(receiver.url))
         resource.setrlimit(resource.RLIMIT_NOFILE, (spare, hard))
         try:
             ((_, poor),) = collect(client, 1)
@@ -161,11 +161,11 @@ class TestConnections:
         receiver.answer = Reply(delay_s=0.1)
         for _ in range(2):
             for tag in range(20):
-                client.start(tag, post(receiver.url))
+                client.start(tag, make_request(receiver.url))
             collect(client, 20)
         assert receiver.connections == 20
 
-    def test_a_receiver_that_hangs_up_after_each_answer_without_saying_so_misses_nothing(
+    def test_a_receiver_that_closes_after_each_response_without_announcing_it_misses_nothing(
         self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         receiver.answer = Reply(closes=True)
@@ -175,7 +175,7 @@ class TestConnections:
     def test_a_connection_that_breaks_at_its_second_request_is_replaced(
         self, client: WebhookClient[object], how: Any
     ) -> None:
-        """As when the receiver's idle limit and our request cross each other."""
+        """As when the receiver closes an idle connection at the moment of the next request."""
 
         def script(peer: Peer) -> None:
             peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
@@ -189,10 +189,10 @@ class TestConnections:
     def test_idle_connections_that_the_receiver_closes_cost_nothing(
         self, client: WebhookClient[object]
     ) -> None:
-        """They are watched, but nobody waits for them: a ready one must not make turn spin."""
+        """They stay in the epoll, but curl does not wait for them: a ready one must not make poll spin."""
         with Receiver(Reply(delay_s=0.05)) as receiver:
             for tag in range(50):
-                client.start(tag, post(receiver.url))
+                client.start(tag, make_request(receiver.url))
             collect(client, 50)
         spent = thread_time()
         assert client.poll(0.3) == []
@@ -203,7 +203,7 @@ class TestConnections:
         receiver.answer = Reply(delay_s=0.1)
         with open_client() as sparing:
             for tag in range(40):
-                sparing.start(tag, post(receiver.url))
+                sparing.start(tag, make_request(receiver.url))
             assert {answer.status_code for _, answer in collect(sparing, 40)} == {200}
             eventually(lambda: sparing.poll(0) == [] and receiver.open_connections <= 10)
             assert receiver.open_connections == 10
@@ -212,12 +212,12 @@ class TestConnections:
         before = psutil.Process().num_fds()
         with Receiver(Reply(delay_s=0.05)) as receiver, open_client() as client:
             for tag in range(50):
-                client.start(tag, post(receiver.url))
+                client.start(tag, make_request(receiver.url))
             collect(client, 50)
         assert psutil.Process().num_fds() <= before  # what other tests left behind may go meanwhile
 
 
-class TestNothingIsLeftOfTheLastPost:
+class TestReusedHandles:
     def test_url_body_and_signature_are_its_own(
         self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
@@ -233,7 +233,7 @@ class TestNothingIsLeftOfTheLastPost:
         signatures = [request.headers["service-signature"] for request in requests]
         assert signatures == [f"{number:064x}" for number in range(20)]
 
-    def test_no_body_and_no_status_is_another_answers(
+    def test_no_body_and_no_status_is_left_from_another_response(
         self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         replies = [
@@ -249,10 +249,10 @@ class TestNothingIsLeftOfTheLastPost:
             assert (answer.status_code, answer.body) == (reply.status, reply.body)
         refused = send_one(client, "http://127.0.0.1:1/")
         assert (refused.status_code, refused.failure, refused.body) == (None, TryFailure.REFUSED, b"")
-        unknown = send_one(client, "http://nobody.example/")
+        unknown = send_one(client, "http://resolve_nothing.example/")
         assert (unknown.status_code, unknown.failure, unknown.body) == (None, TryFailure.DNS, b"")
 
-    def test_half_an_answer_does_not_make_the_next_one_whole(self, client: WebhookClient[object]) -> None:
+    def test_a_complete_response_does_not_complete_the_next_one(self, client: WebhookClient[object]) -> None:
         """All headers arrived the first time, only some the second time."""
         answers = iter([b"HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 1\r\n\r\nx", b"HTTP/1.1 200 OK\r\n"])
         with ScriptedReceiver(lambda peer: peer.say(next(answers))) as scripted:
@@ -273,10 +273,10 @@ class TestNothingIsLeftOfTheLastPost:
         assert not any(b"cookie" in request.lower() for request in seen)
 
 
-class TestTurn:
+class TestPoll:
     def test_a_poll_does_not_wait(self, receiver: Receiver, client: WebhookClient[object]) -> None:
         receiver.answer = Reply(hangs=True)
-        client.start("hangs", post(receiver.url))
+        client.start("hangs", make_request(receiver.url))
         began = monotonic()
         for _ in range(10):
             assert client.poll(0) == []
@@ -286,7 +286,7 @@ class TestTurn:
         receiver.answer = Reply(hangs=True)
         with open_client(limit_s=0.9) as client:
             for number in range(20):
-                client.start(number, post(receiver.url))
+                client.start(number, make_request(receiver.url))
             for _ in range(3):
                 began = monotonic()
                 assert client.poll(0.2) == []
@@ -301,30 +301,30 @@ class TestTurn:
         self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         receiver.answer = Reply(delay_s=0.1)
-        client.start("soon", post(receiver.url))
+        client.start("soon", make_request(receiver.url))
         began = monotonic()
         ((tag, _),) = client.poll(5)
         assert tag == "soon"
         assert monotonic() - began < 2
 
-    def test_answers_come_as_they_end_not_as_they_began(
+    def test_results_come_in_the_order_in_which_requests_end(
         self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         receiver.answer = lambda request: Reply(delay_s=float(request.body))
         for delay_s in (0.6, 0.1, 0.5, 0.2, 0.4, 0.3):
-            client.start(delay_s, post(receiver.url, str(delay_s).encode()))
+            client.start(delay_s, make_request(receiver.url, str(delay_s).encode()))
         assert [tag for tag, _ in collect(client, 6)] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
 
-    def test_tickets_need_not_be_hashable_or_different(
+    def test_tags_need_not_be_hashable_or_different(
         self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         tag: dict[str, list[int]] = {"a": []}
         for _ in range(3):
-            client.start(tag, post(receiver.url))
+            client.start(tag, make_request(receiver.url))
         assert [one for one, _ in collect(client, 3)] == [tag] * 3
 
     def test_each_of_many_comes_back_once(self, receiver: Receiver, client: WebhookClient[object]) -> None:
-        """Some with an answer, some without, some that were never sent."""
+        """Some with a response, some without, some that were never sent."""
 
         def mixed(request: Received) -> Reply:
             number = int(request.body)
@@ -336,10 +336,10 @@ class TestTurn:
             receiver.url,
             "http://127.0.0.1:1/",
             "ftp://127.0.0.1/",
-            "http://nobody.example/",
+            "http://resolve_nothing.example/",
         ]
         for number in range(500):
-            client.start(number, post(urls[number % 5], b"%d" % number))
+            client.start(number, make_request(urls[number % 5], b"%d" % number))
         assert client.in_flight == 500
         answers = dict(collect(client, 500))
         assert sorted(answers) == list(range(500))  # type: ignore[type-var]
@@ -357,7 +357,7 @@ class TestTurn:
 class TestWake:
     def test_it_ends_a_wait(self, receiver: Receiver, client: WebhookClient[object]) -> None:
         receiver.answer = Reply(hangs=True)
-        client.start("hangs", post(receiver.url))
+        client.start("hangs", make_request(receiver.url))
         timer = Timer(0.1, client.wake)
         timer.start()
         began = monotonic()
@@ -376,7 +376,7 @@ class TestWake:
         assert monotonic() - began > 0.15
 
     def test_none_is_lost_between_many(self, client: WebhookClient[object]) -> None:
-        """Two threads hand a token back and forth; one wake that got lost would stop them."""
+        """Two threads pass a token back and forth. A lost wake would stop them."""
         token, done = Event(), Event()
 
         def other() -> None:
@@ -397,7 +397,7 @@ class TestWake:
         thread.join()
 
     def test_after_the_end_it_touches_nothing(self) -> None:
-        """By then its descriptor may be somebody else's."""
+        """By then its descriptor may belong to another file."""
         made: WebhookClient[object] = WebhookClient(allow_private=True)
         made.close()
         reader, writer = os.pipe()
@@ -408,12 +408,12 @@ class TestWake:
 
 
 class TestAbandon:
-    def test_those_end_without_an_answer_and_the_others_go_on(
+    def test_abandoned_requests_have_no_result_and_the_others_continue(
         self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         receiver.answer = Reply(delay_s=0.2)
         for number in range(20):
-            client.start(number, post(receiver.url))
+            client.start(number, make_request(receiver.url))
         client.poll(0.05)
         assert client.abandon(lambda tag: int(str(tag)) % 2 == 0) == list(range(0, 20, 2))
         assert client.in_flight == 10
@@ -423,14 +423,14 @@ class TestAbandon:
     def test_also_what_has_not_begun_or_has_just_ended(self, receiver: Receiver) -> None:
         may_answer = Event()
 
-        def slow_look_up(_host: str, _port: int) -> list[str]:
+        def slow_resolve(_host: str, _port: int) -> list[str]:
             may_answer.wait(10)
             return ["127.0.0.1"]
 
-        with open_client(resolve_host=slow_look_up) as client:
-            client.start("new", post(receiver.url))
-            client.start("refused", post("gopher://127.0.0.1/"))
-            client.start("waits for its name", post(f"http://shop.example:{receiver.port}/"))
+        with open_client(resolve_host=slow_resolve) as client:
+            client.start("new", make_request(receiver.url))
+            client.start("refused", make_request("gopher://127.0.0.1/"))
+            client.start("waits for its name", make_request(f"http://shop.example:{receiver.port}/"))
             assert client.in_flight == 3
             assert client.abandon(lambda _: True) == ["new", "waits for its name", "refused"]
             assert client.in_flight == 0
@@ -438,7 +438,7 @@ class TestAbandon:
             assert client.poll(0.2) == []
             assert send_one(client, f"http://shop.example:{receiver.port}/").status_code == 200
 
-    def test_the_receiver_of_an_abandoned_post_is_hung_up_on(self, client: WebhookClient[object]) -> None:
+    def test_the_connection_of_an_abandoned_request_is_closed(self, client: WebhookClient[object]) -> None:
         hung_up = Event()
 
         def script(peer: Peer) -> None:
@@ -447,7 +447,7 @@ class TestAbandon:
             hung_up.set()
 
         with ScriptedReceiver(script) as scripted:
-            client.start("x", post(scripted.url))
+            client.start("x", make_request(scripted.url))
             while not scripted.connections:
                 client.poll(0.01)
             client.poll(0.05)
@@ -456,18 +456,18 @@ class TestAbandon:
             assert hung_up.wait(30)
 
 
-class TestTrouble:
-    def test_when_curl_gives_up_all_have_an_answer_and_the_next_are_sent(
+class TestErrors:
+    def test_when_curl_fails_all_have_a_result_and_the_next_are_sent(
         self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, capsys: Any
     ) -> None:
-        """As it does when its socket callback raises."""
+        """curl fails, for example, when its socket callback raises."""
         receiver.answer = Reply(hangs=True)
         with open_client(limit_s=60) as client:
             for number in range(10):
-                client.start(number, post(receiver.url))
+                client.start(number, make_request(receiver.url))
             client.poll(0.05)
             monkeypatch.setattr(client._sockets, "_masks", _RaisesOnce(client._sockets._masks))
-            client.start(10, post(receiver.url))
+            client.start(10, make_request(receiver.url))
             answers = dict(collect(client, 11))
             assert sorted(answers) == list(range(11))  # type: ignore[type-var]
             assert {answer.failure for answer in answers.values()} == {TryFailure.BROKEN_ANSWER}
@@ -475,7 +475,7 @@ class TestTrouble:
             assert send_one(client, receiver.url).status_code == 200
         assert "boom" in capsys.readouterr().err
 
-    def test_an_error_in_a_callback_costs_that_one_post(
+    def test_an_error_in_a_callback_fails_only_that_request(
         self, receiver: Receiver, client: WebhookClient[object], monkeypatch: pytest.MonkeyPatch, capsys: Any
     ) -> None:
         def broken(*_: object) -> bool:
@@ -491,7 +491,7 @@ class TestTrouble:
         assert "boom" in capsys.readouterr().err
         assert receiver.connections == 0
 
-    def test_what_cannot_be_watched_ends_at_its_limit(
+    def test_a_socket_that_cannot_be_registered_ends_at_the_limit(
         self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with open_client(limit_s=0.3) as client:
@@ -509,7 +509,7 @@ class TestTrouble:
         receiver.answer = Reply(hangs=True)
         made: WebhookClient[object] = WebhookClient(allow_private=True)
         for number in range(10):
-            made.start(number, post(receiver.url))
+            made.start(number, make_request(receiver.url))
         made.poll(0.05)
         made.close()
         assert made.in_flight == 0
@@ -520,7 +520,7 @@ class TestTrouble:
 
 
 class TestCost:
-    """Ratios of CPU time on the sender's thread; the receiver has another."""
+    """Ratios of CPU time on the client's thread. The receiver has another thread."""
 
     def test_thousands_that_hang_cost_little_while_they_do(self, receiver: Receiver) -> None:
         _allow_many_files()
@@ -529,7 +529,7 @@ class TestCost:
         with open_client(limit_s=60) as client:
             alone = _cpu_of(client, receiver.url, 300)
             for number in range(2000):
-                client.start(("hangs", number), post(hang))
+                client.start(("hangs", number), make_request(hang))
             while len(receiver.requests) < 2900:
                 assert client.poll(0.05) == []
             idle = thread_time()
@@ -544,7 +544,7 @@ def _cpu_of(client: WebhookClient[object], url: str, number: int) -> float:
     def run() -> None:
         for _ in range(number // 10):
             for tag in range(10):
-                client.start(tag, post(url))
+                client.start(tag, make_request(url))
             collect(client, 10)
 
     run_times = []
@@ -572,7 +572,7 @@ class _RaisesOnce(dict[int, int]):
 
 
 class _Full:
-    """An epoll that takes nothing more."""
+    """An epoll that accepts no more sockets."""
 
     def __init__(self, epoll: Any) -> None:
         self._epoll = epoll

@@ -1,4 +1,4 @@
-"""One application's endpoint must not slow the others: neither by hanging, nor by being slow, nor by its numbers."""
+"""An endpoint that hangs, is slow, or gets very many webhooks does not slow down other applications."""
 
 from dataclasses import replace
 from time import time
@@ -15,19 +15,19 @@ from tests.webhooks.merchants import ids_in
 from tests.webhooks.receivers import Reply
 
 MANY = 5000
-LANES = ("intake", "deliver", "slow")
+CONSUMERS = ("intake", "deliver", "slow")
 
 
 @pytest.fixture(autouse=True)
-def _settled_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever stops does not wait long for the requests that hang."""
+def _short_drain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopping does not wait long for requests that hang."""
     monkeypatch.setattr(handler, "_DRAIN_S", 0.5)
 
 
-def test_the_others_are_told_while_one_hangs(
+def test_others_are_served_while_one_endpoint_hangs(
     webhooks: Webhooks, make_merchant: MakeMerchant, make_receiver: MakeReceiver
 ) -> None:
-    """Thousands wait for an endpoint that never answers; twelve others share partitions with it, behind them."""
+    """Thousands wait for an endpoint that never responds. Twelve others share its partitions, queued behind it."""
     silent, quick = make_receiver(), make_receiver()
     silent.answer = Reply(hangs=True)
     hanging = make_merchant(silent.url)
@@ -35,7 +35,7 @@ def test_the_others_are_told_while_one_hangs(
     hanging.create_events(MANY)
     for other in others:
         other.create_events(5)
-    with webhooks.running_with_relay(*LANES):
+    with webhooks.running_with_relay(*CONSUMERS):
         eventually(lambda: all(other.statuses() == {"succeeded": 5} for other in others))
         first_try_over_at = silent.requests[0].at + 10
         assert max(request.at for request in quick.requests) < first_try_over_at
@@ -48,13 +48,13 @@ def test_the_others_are_told_while_one_hangs(
     assert len(quick.requests) == 12 * 6
 
 
-def test_what_was_moved_to_the_slow_lane_arrives(
+def test_what_was_moved_to_the_slow_pipeline_arrives(
     webhooks: Webhooks,
     make_merchant: MakeMerchant,
     make_receiver: MakeReceiver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Once the endpoint answers again, whichever way it went."""
+    """Once the endpoint responds again, by whichever path."""
     monkeypatch.setattr(application_queues, "UNANSWERED_S", 0.2)
     monkeypatch.setattr(application_queues, "HANGING_RESPONSE_S", 0.4)
     receiver = make_receiver()
@@ -65,7 +65,7 @@ def test_what_was_moved_to_the_slow_lane_arrives(
     )
     recovering = Webhooks(replace(webhooks.settings, webhooks=settings))
     merchant.create_events(300)
-    with recovering.running_with_relay(*LANES, "delay", response_limit_s=0.5):
+    with recovering.running_with_relay(*CONSUMERS, "delay", response_limit_s=0.5):
         slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
         slow.read(200)
         slow.close()
@@ -88,7 +88,7 @@ def test_in_the_slow_lane_too_nobody_waits_for_one_that_hangs(
     hanging, steady = make_merchant(silent.url), make_merchant(unhurried.url)
     patient = webhooks.with_delays((3600.0,) * 8)
     hanging.create_events(4000)
-    with patient.running_with_relay(*LANES):
+    with patient.running_with_relay(*CONSUMERS):
         slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
         slow.read(3000)
         slow.close()
@@ -98,20 +98,20 @@ def test_in_the_slow_lane_too_nobody_waits_for_one_that_hangs(
     assert len(unhurried.requests) == 800
 
 
-def test_a_quick_endpoint_needs_no_slow_lane(
+def test_a_fast_endpoint_needs_no_slow_pipeline(
     webhooks: Webhooks,
     make_merchant: MakeMerchant,
     make_receiver: MakeReceiver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """However many there are: a detour would only cost."""
-    # On a busy machine no endpoint answers soon.
+    """However many webhooks there are: the detour would only cost time."""
+    # On a busy machine no endpoint responds fast.
     for limit in ("FAST_RESPONSE_S", "UNANSWERED_S", "FIRST_UNANSWERED_S"):
         monkeypatch.setattr(application_queues, limit, 10.0)
     receiver = make_receiver()
     merchant = make_merchant(receiver.url)
     merchant.create_events(3000)
-    with webhooks.running_with_relay(*LANES):
+    with webhooks.running_with_relay(*CONSUMERS):
         eventually(lambda: merchant.statuses() == {"succeeded": 3000})
         slow = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
         assert slow.read_to_end() == []

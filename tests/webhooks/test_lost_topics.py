@@ -1,4 +1,4 @@
-"""A topic is deleted with all that was in it, and made again: PostgreSQL knows what was lost, and no webhook is."""
+"""A topic is deleted with all its records and recreated. They are requeued from PostgreSQL, and no webhook is lost."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -20,12 +20,12 @@ from tests.webhooks.conftest import FIRST_TRY, Webhooks
 from tests.webhooks.merchants import Merchant, ids_in
 from tests.webhooks.receivers import Receiver, Reply
 
-# As the scheduler does it, only sooner.
+# As in the scheduler, only sooner.
 SOON = RequeueThresholds(patience_s=2.0, again_s=10.0, round_every_s=0.5, look_every_s=0.5)
 
 
 @contextmanager
-def putting_back(webhooks: Webhooks) -> Iterator[None]:
+def requeueing(webhooks: Webhooks) -> Iterator[None]:
     kafka = webhooks.settings.kafka
     with (
         closing(Database(webhooks.settings.database, "scheduler", **STABLE_PLANS)) as database,
@@ -35,8 +35,8 @@ def putting_back(webhooks: Webhooks) -> Iterator[None]:
         yield
 
 
-def lose(webhooks: Webhooks, topic: Topic) -> None:
-    """Deletes it, and makes it again as the scheduler's watch over the topics does."""
+def lose_topic(webhooks: Webhooks, topic: Topic) -> None:
+    """Delete a topic and recreate it, as the scheduler does."""
     kafka = webhooks.settings.kafka
     delete_topic(kafka, topic)
     ensure_topics(kafka, [topic])
@@ -48,26 +48,26 @@ def lose(webhooks: Webhooks, topic: Topic) -> None:
 def test_under_running_consumers(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, topic: Topic
 ) -> None:
-    """What is in it, and what comes later: the consumers find themselves in a new topic, and go on."""
+    """Consumers continue in the recreated topic. Lost and later records are both delivered."""
     receiver.answer = Reply(500)
     delayed = webhooks.with_delays((3.0, *[0.4] * 7))
-    with putting_back(delayed), delayed.running(*FIRST_TRY, "delay"):
+    with requeueing(delayed), delayed.running(*FIRST_TRY, "delay"):
         delivery_ids = [merchant.create_event() for _ in range(20)]
         eventually(lambda: len(receiver.requests) >= 10)
-        lose(webhooks, topic)
+        lose_topic(webhooks, topic)
         receiver.answer = Reply(200)
         delivery_ids += [merchant.create_event() for _ in range(20)]
         eventually(lambda: merchant.statuses() == {"succeeded": 40}, 100)
     assert set(ids_in(receiver)) == set(delivery_ids)
 
 
-class TestWhileNobodyIsThere:
-    """Lost with all that was in it; whoever starts afterwards finds an empty topic."""
+class TestWithoutConsumers:
+    """The topic is lost while no consumer runs. Consumers that start afterwards find it empty."""
 
     def test_the_events_topic(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
-        """The relay has published, and nobody has taken in."""
+        """The relay has published the events, and intake has not read them."""
         delivery_ids = [merchant.create_event() for _ in range(20)]
 
         def is_published() -> bool:
@@ -80,7 +80,7 @@ class TestWhileNobodyIsThere:
         assert sorted(ids_in(receiver)) == sorted(delivery_ids)
 
     def test_the_deliver_topic(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-        """Intake has put its records there, and nobody has sent them."""
+        """Intake has published its records, and nothing was sent yet."""
         delivery_ids = [merchant.create_event() for _ in range(20)]
         with webhooks.running_relay(), webhooks.running("intake"):
             eventually(lambda: merchant.statuses() == {"pending": 20})
@@ -98,6 +98,6 @@ class TestWhileNobodyIsThere:
         assert [len(merchant.tries(one)) for one in delivery_ids] == [2] * 20
 
     def _all_arrive_without(self, topic: Topic, webhooks: Webhooks, merchant: Merchant, count: int) -> None:
-        lose(webhooks, topic)
-        with putting_back(webhooks), webhooks.running(*FIRST_TRY, "delay"):
+        lose_topic(webhooks, topic)
+        with requeueing(webhooks), webhooks.running(*FIRST_TRY, "delay"):
             eventually(lambda: merchant.statuses() == {"succeeded": count}, 60)

@@ -1,4 +1,4 @@
-"""What is done about a record, whatever the database says of its delivery."""
+"""What the pipeline does with a record, for every state of its delivery in the database."""
 
 from datetime import UTC, datetime
 from uuid import UUID
@@ -48,8 +48,13 @@ CASES: list[tuple[str, int, DeliveryState | None, NextAction]] = [
     ("its try is due", 3, PENDING_AT_3, Send(ORIGINAL)),
     ("there is no such delivery", 3, None, Drop()),
     ("it has succeeded, by a resend or by another process", 3, SUCCEEDED, Drop()),
-    ("it has moved on: whoever did so may have died before it told", 2, PENDING_AT_3, Requeue()),
-    ("the database was set back", 4, PENDING_AT_3, Drop()),
+    (
+        "it is at a later step: who moved it there may have died before publishing that",
+        2,
+        PENDING_AT_3,
+        Requeue(),
+    ),
+    ("the database was restored to an earlier state", 4, PENDING_AT_3, Drop()),
     ("it is early", 3, replace(PENDING_AT_3, due_in_s=5.0), Requeue()),
     (
         "a first try, when the clock was set back",
@@ -60,35 +65,35 @@ CASES: list[tuple[str, int, DeliveryState | None, NextAction]] = [
     ("the URL was removed", 3, WITHOUT_URL, FailWithoutUrl()),
     ("the application is paused", 3, replace(PENDING_AT_3, is_paused=True), SetAside()),
     ("paused, and the URL was removed", 3, replace(WITHOUT_URL, is_paused=True), FailWithoutUrl()),
-    ("its ladder is used up", 9, FAILED_AT_9, PublishExhausted()),
-    ("a repeat of an earlier step of one that is used up", 8, FAILED_AT_9, Drop()),
+    ("its tries are exhausted", 9, FAILED_AT_9, PublishExhausted()),
+    ("a duplicate of an earlier step after the last one failed", 8, FAILED_AT_9, Drop()),
     ("it ended without a URL at its last step", 9, replace(FAILED_AT_9, ended_without_url=True), Drop()),
 ]
 
 
-@pytest.mark.parametrize(("step", "delivery", "verdict"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_a_ladder_record(step: int, delivery: DeliveryState | None, verdict: NextAction) -> None:
-    assert decide(DeliveryDue(ID, APPLICATION, step, NOW), delivery) == verdict
+@pytest.mark.parametrize(("step", "delivery", "expected"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_a_scheduled_try(step: int, delivery: DeliveryState | None, expected: NextAction) -> None:
+    assert decide(DeliveryDue(ID, APPLICATION, step, NOW), delivery) == expected
 
 
 RESENDS: list[tuple[str, DeliveryState | None, bool, NextAction | type[Drop]]] = [
     ("while pending: to the current URL, with the current secret", PENDING_AT_3, False, Send(CURRENT)),
     ("after it failed", FAILED_AT_9, False, Send(CURRENT)),
     ("after it succeeded", SUCCEEDED, False, Send(CURRENT)),
-    ("the same wish again", PENDING_AT_3, True, Drop()),
+    ("the same resend again", PENDING_AT_3, True, Drop()),
     ("there is no such delivery", None, False, Drop()),
     ("no URL", WITHOUT_URL, False, Drop("its application has no webhook URL")),
 ]
 
 
 @pytest.mark.parametrize(
-    ("delivery", "is_recorded", "verdict"), [c[1:] for c in RESENDS], ids=[c[0] for c in RESENDS]
+    ("delivery", "is_recorded", "expected"), [c[1:] for c in RESENDS], ids=[c[0] for c in RESENDS]
 )
-def test_a_resend(delivery: DeliveryState | None, is_recorded: bool, verdict: NextAction) -> None:
-    assert decide_resend(delivery, is_recorded=is_recorded) == verdict
+def test_a_resend(delivery: DeliveryState | None, is_recorded: bool, expected: NextAction) -> None:
+    assert decide_resend(delivery, is_recorded=is_recorded) == expected
 
 
 def test_a_paused_application_gets_no_resend_either() -> None:
-    verdict = decide_resend(replace(PENDING_AT_3, is_paused=True), is_recorded=False)
-    assert isinstance(verdict, Drop)
-    assert verdict.why
+    action = decide_resend(replace(PENDING_AT_3, is_paused=True), is_recorded=False)
+    assert isinstance(action, Drop)
+    assert action.why

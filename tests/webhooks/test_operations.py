@@ -1,4 +1,4 @@
-"""What operators see of the running service: it says when it is ready, and why it does not start."""
+"""Operating the service: readiness, and reasons not to start."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tests.webhooks.conftest import Webhooks
 pytestmark = pytest.mark.stack
 
 
-def test_a_part_alone_says_when_it_is_ready(webhooks: Webhooks, repository_root: Path) -> None:
+def test_a_single_consumer_reports_that_it_is_ready(webhooks: Webhooks, repository_root: Path) -> None:
     service = _service(webhooks, repository_root)
     with service.running("intake"):
         eventually(lambda: service.status() == 200)
@@ -22,7 +22,7 @@ def test_a_part_alone_says_when_it_is_ready(webhooks: Webhooks, repository_root:
         assert "deliver" not in service.page("readyz")
 
 
-def test_a_part_whose_topic_is_missing_is_not_ready(webhooks: Webhooks, repository_root: Path) -> None:
+def test_a_consumer_whose_topic_is_missing_is_not_ready(webhooks: Webhooks, repository_root: Path) -> None:
     kafka = webhooks.settings.kafka
     delete_topic(kafka, PAYMENT_INTENT_EVENTS)
     service = _service(webhooks, repository_root)
@@ -33,14 +33,14 @@ def test_a_part_whose_topic_is_missing_is_not_ready(webhooks: Webhooks, reposito
 
 
 @pytest.mark.parametrize(
-    ("roles", "environment"),
+    ("consumers", "environment"),
     [(["intaek"], {}), ([], {"MIZAN_SECRET_KEYS": ""})],
-    ids=["an unknown part", "no keys"],
+    ids=["an unknown consumer", "no keys"],
 )
 def test_it_refuses_to_start(
-    webhooks: Webhooks, repository_root: Path, roles: list[str], environment: dict[str, str]
+    webhooks: Webhooks, repository_root: Path, consumers: list[str], environment: dict[str, str]
 ) -> None:
-    with _service(webhooks, repository_root, **environment).running(*roles) as process:
+    with _service(webhooks, repository_root, **environment).running(*consumers) as process:
         assert process.wait(30) == 78
 
 

@@ -1,4 +1,4 @@
-"""A partition's handler by itself: what it keeps when partitions go away and come back."""
+"""The delivery pipeline by itself: what it keeps when partitions are revoked and assigned again."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -17,26 +17,26 @@ from shared.platform.settings import WebhookSettings
 from tests.waiting import eventually
 
 
-class LooksAway(DeliveryLookup):
-    """A database that is away, until it is back and knows of nothing to do."""
+class UnavailableLookup(DeliveryLookup):
+    """A database that is unavailable, until it is back and every record can be dropped."""
 
     def __init__(self) -> None:
-        self.is_away = True
-        self.asked = 0
+        self.is_unavailable = True
+        self.calls = 0
 
     def prepare(
         self, tries: Sequence[TryInProgress]
     ) -> Callable[[], list[tuple[TryInProgress, NextAction | SecretError]]]:
-        def look() -> list[tuple[TryInProgress, NextAction | SecretError]]:
-            self.asked += 1
-            if self.is_away:
-                raise DatabaseUnavailableError("away")
+        def look_up() -> list[tuple[TryInProgress, NextAction | SecretError]]:
+            self.calls += 1
+            if self.is_unavailable:
+                raise DatabaseUnavailableError("unavailable")
             return [(one, Drop()) for one in tries]
 
-        return look
+        return look_up
 
 
-class RecordsNothing(Recorder):
+class NoRecorder(Recorder):
     def __init__(self) -> None:
         pass
 
@@ -57,31 +57,31 @@ def read(partition: AssignedPartition, offset: int, message: DeliveryDue) -> Tas
     return task
 
 
-def test_a_partition_that_comes_back_while_the_database_is_away() -> None:
-    """Its record, read again, was forgotten with the look that was under way for the first reading."""
-    looking, sender = LooksAway(), WebhookClient[TryInProgress](allow_private=True)
+def test_a_partition_is_assigned_again_while_the_database_is_unavailable() -> None:
+    """Regression: the record, read again, was forgotten with the look-up that was running for the first reading."""
+    lookup, client = UnavailableLookup(), WebhookClient[TryInProgress](allow_private=True)
     handler = DeliveryPipeline(
-        "test", looking, RecordsNothing(), sender, WebhookSettings(), has_slow_pipeline=True
+        "test", lookup, NoRecorder(), client, WebhookSettings(), has_slow_pipeline=True
     )
     before, after, message = AssignedPartition("t", 0), AssignedPartition("t", 0), due()
     handler.handle([read(before, 7, message)])
 
-    def looks() -> bool:
+    def has_looked_up() -> bool:
         handler.poll(0.01)
-        return looking.asked > 0
+        return lookup.calls > 0
 
-    eventually(looks)
+    eventually(has_looked_up)
     handler.discard([before])
     before.revoked = True
     again = read(after, 7, message)
     handler.handle([again])
-    looking.is_away = False
+    lookup.is_unavailable = False
     eventually(lambda: not handler.poll(0.01))
     assert again.finished
     handler.close()
 
 
-def test_a_try_of_a_lane_that_has_ended_belongs_to_those_that_have_not() -> None:
+def test_a_try_belongs_to_the_partitions_that_are_not_revoked() -> None:
     ended, going = AssignedPartition("t", 0), AssignedPartition("t", 0)
     message = due()
     one = TryInProgress(message, try_key(message), read(ended, 1, message))

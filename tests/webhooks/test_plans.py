@@ -1,4 +1,4 @@
-"""What a batch costs does not depend on how many rows there are, nor on what the planner believes."""
+"""The cost of a batch does not depend on the number of rows, nor on the planner's statistics."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -33,18 +33,18 @@ insert into webhook_tries (delivery_id, number, step, at, duration_ms, url, stat
 select id, 1, 1, mizan_now(), 5, 'https://shop.example/', 200 from made where %(status)s <> 'pending'"""
 _IDS = "select id::text from webhook_deliveries where status = 'pending' order by id desc limit %s"
 
-_UNATTENDED = """
+_NO_AUTOVACUUM = """
 select format('alter table %%I set (autovacuum_enabled = off)', inhrelid::regclass)
 from pg_inherits where inhparent = %s::regclass"""
 
 
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
-    """A session as the service has it, on tables that nobody vacuums or analyzes."""
+    """A database session with the service's settings, on tables without autovacuum."""
     database = Database(replace(database_settings, statement_timeout_s=110), "webhooks", **STABLE_PLANS)
     with database.cursor() as cursor:
         for table in TABLES:
-            cursor.execute(_UNATTENDED, (table,))
+            cursor.execute(_NO_AUTOVACUUM, (table,))
             for (statement,) in cursor.fetchall():
                 cursor.execute(statement)
         yield cursor
@@ -56,8 +56,10 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     "rows", [0, *(pytest.param(rows, marks=pytest.mark.plans) for rows in (20_000, 1_000_000))]
 )
 def test_a_batch_touches_its_own_rows_only(cursor: Cursor[Any], rows: int, statistics: str) -> None:
-    """By index, without sorting or hashing a table: with plans made while the tables were empty, and where somebody
-    has analyzed them then, with plans made anew, as they are after a while."""
+    """Rows are found by index, without sorting or hashing a table.
+
+    With plans made while the tables were empty; and, if they were analyzed then, with plans made again later.
+    """
     application = _make_application(cursor)
     if statistics == "of empty tables":
         cursor.execute("vacuum analyze")
@@ -113,7 +115,7 @@ def _prepare_all(cursor: Cursor[Any]) -> None:
 
 
 def filled(value: str) -> str:
-    """An array with the same value for all."""
+    """Return SQL for an array with the same value for each item."""
     return f"array_fill({value}, array[{BATCH}])"
 
 

@@ -1,4 +1,4 @@
-"""The statements of the webhook service, on the real database: what they change, and what they leave alone."""
+"""The statements of the webhook service on a real database: what they change, and what they do not."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -42,23 +42,23 @@ def shop(make_merchant: MakeMerchant) -> Merchant:
 
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
-    """A session as the service has it."""
+    """A database session with the service's settings."""
     database = Database(replace(database_settings, statement_timeout_s=110), "webhooks", **STABLE_PLANS)
     with database.cursor() as cursor:
         yield cursor
     database.close()
 
 
-def answer(code: int | None = 200, failure: TryFailure | None = None, body: bytes = b"ok") -> TryResult:
+def result_of(code: int | None = 200, failure: TryFailure | None = None, body: bytes = b"ok") -> TryResult:
     return TryResult(1_000_000_000.0, 12, code, failure, body)
 
 
-def made(delivery_id: UUID, step: int, result: TryResult) -> ScheduledTry:
+def scheduled_try(delivery_id: UUID, step: int, result: TryResult) -> ScheduledTry:
     decision = decide_after_try(step, is_success=result.is_success, retry_delays=DELAYS)
     return ScheduledTry(str(delivery_id), step, result, 20, decision)
 
 
-class TestTakingIn:
+class TestIntake:
     def test_an_event_becomes_a_delivery(
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
@@ -72,17 +72,17 @@ class TestTakingIn:
         assert (delivery.url, delivery.secret_version, delivery.event) == (URL, 1, "payment_intent.succeeded")
         assert delivery.next_due_at == due.due_at
 
-    def test_without_a_url_there_is_none(
+    def test_without_a_url_there_is_no_delivery(
         self, make_merchant: MakeMerchant, database: Database, cursor: Cursor[Any]
     ) -> None:
-        """§6.1. The event counts as taken in, so that its month can go one day."""
+        """§6.1. The event counts as taken in, so that its month can be dropped one day."""
         shop = make_merchant(None)
         delivery_id = shop.create_event()
         assert create_deliveries(cursor, webhook_events(database)) == []
         assert shop.delivery(delivery_id) is None
         assert _not_taken_in(cursor) == 0
 
-    def test_a_url_that_is_set_later_brings_no_old_events(
+    def test_a_url_that_is_set_later_does_not_send_old_events(
         self, make_merchant: MakeMerchant, database: Database, cursor: Cursor[Any]
     ) -> None:
         shop = make_merchant(None)
@@ -95,7 +95,7 @@ class TestTakingIn:
     def test_the_same_event_twice_is_one_delivery(
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
-        """Its record is made again, for the first may never have been: it still waits for its first try."""
+        """It is published again, because the first record may be missing: it still waits for its first try."""
         shop.create_event()
         first = create_deliveries(cursor, webhook_events(database))
         shop.set_url("https://shop.example/other")
@@ -105,12 +105,12 @@ class TestTakingIn:
         assert delivery is not None
         assert delivery.url == URL
 
-    def test_a_repeat_of_one_that_was_tried_makes_no_record(
+    def test_a_duplicate_of_a_tried_event_publishes_nothing(
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
         delivery_id = shop.create_event()
         create_deliveries(cursor, webhook_events(database))
-        record_tries(cursor, [made(delivery_id, 1, answer(500))])
+        record_tries(cursor, [scheduled_try(delivery_id, 1, result_of(500))])
         assert create_deliveries(cursor, webhook_events(database)) == []
 
     def test_a_batch_of_several_applications(
@@ -151,18 +151,20 @@ class TestRecording:
         return delivery_id
 
     def test_success(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
-        assert record_tries(cursor, [made(pending, 1, answer(204, body=b""))]) == {str(pending): None}
+        assert record_tries(cursor, [scheduled_try(pending, 1, result_of(204, body=b""))]) == {
+            str(pending): None
+        }
         delivery = shop.delivery(pending)
         assert delivery is not None
         assert (delivery.status, delivery.step, delivery.tries) == ("succeeded", 1, 1)
         assert (delivery.next_due_at, delivery.last_status_code) == (None, 204)
 
-    def test_a_failure_moves_it_to_the_next_step_and_keeps_the_answer(
+    def test_a_failure_moves_it_to_the_next_step_and_keeps_the_response(
         self, shop: Merchant, pending: UUID, cursor: Cursor[Any], clock: Clock
     ) -> None:
-        """§6.6: pending, showing the last answer."""
+        """§6.6: pending, with the last response."""
         body = bytes(range(256)) + b'"},{\\'
-        advanced = record_tries(cursor, [made(pending, 1, answer(503, body=body))])
+        advanced = record_tries(cursor, [scheduled_try(pending, 1, result_of(503, body=body))])
         delivery, (one,) = shop.delivery(pending), shop.tries(pending)
         assert delivery is not None
         assert (delivery.status, delivery.step, delivery.last_status_code) == ("pending", 2, 503)
@@ -172,31 +174,31 @@ class TestRecording:
         assert (one.number, one.step, one.resend_id, one.duration_ms, one.url) == (1, 1, None, 12, URL)
         assert (one.status_code, one.failure, one.response_body) == (503, None, body)
 
-    def test_a_failure_without_an_answer(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
-        record_tries(cursor, [made(pending, 1, answer(None, TryFailure.TIMEOUT, b""))])
+    def test_a_failure_without_a_response(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
+        record_tries(cursor, [scheduled_try(pending, 1, result_of(None, TryFailure.TIMEOUT, b""))])
         delivery, (one,) = shop.delivery(pending), shop.tries(pending)
         assert delivery is not None
         assert (delivery.last_status_code, delivery.last_failure) == (None, "timeout")
         assert (one.status_code, one.failure, one.response_body) == (None, "timeout", b"")
 
     def test_the_same_step_is_recorded_once(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
-        """Two processes sent the same try; whoever is second changes nothing."""
-        record_tries(cursor, [made(pending, 1, answer(500))])
-        assert record_tries(cursor, [made(pending, 1, answer(200))]) == {}
+        """Two processes sent the same try. The second one changes nothing."""
+        record_tries(cursor, [scheduled_try(pending, 1, result_of(500))])
+        assert record_tries(cursor, [scheduled_try(pending, 1, result_of(200))]) == {}
         assert shop.status(pending) == "pending"
         assert len(shop.tries(pending)) == 1
 
     @pytest.mark.parametrize("step", [2, 9])
-    def test_a_step_it_does_not_stand_at_changes_nothing(
+    def test_a_try_of_another_step_changes_nothing(
         self, shop: Merchant, pending: UUID, cursor: Cursor[Any], step: int
     ) -> None:
-        assert record_tries(cursor, [made(pending, step, answer(200))]) == {}
+        assert record_tries(cursor, [scheduled_try(pending, step, result_of(200))]) == {}
         assert shop.status(pending) == "pending"
         assert shop.tries(pending) == []
 
     def test_the_ninth_failure_is_the_last(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
         for step in range(1, 10):
-            assert str(pending) in record_tries(cursor, [made(pending, step, answer(500))])
+            assert str(pending) in record_tries(cursor, [scheduled_try(pending, step, result_of(500))])
         delivery = shop.delivery(pending)
         assert delivery is not None
         assert (delivery.status, delivery.step, delivery.tries, delivery.next_due_at) == (
@@ -207,19 +209,22 @@ class TestRecording:
         )
         assert [one.step for one in shop.tries(pending)] == list(range(1, 10))
 
-    def test_each_of_a_batch_gets_its_own(
+    def test_each_delivery_of_a_batch_gets_its_own_values(
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
-        """Values are found by place among the ids, whatever the order they are given in."""
+        """Values are found by position among the ids, in whatever order they are given."""
         ids = [shop.create_event() for _ in range(7)]
         create_deliveries(cursor, webhook_events(database))
         results = [
-            answer(200 + n, body=b"%d" % n) if n % 2 else answer(None, TryFailure.DNS, b"") for n in range(7)
+            result_of(200 + n, body=b"%d" % n) if n % 2 else result_of(None, TryFailure.DNS, b"")
+            for n in range(7)
         ]
-        mixed = [made(one, 1, result) for one, result in zip(ids, results, strict=True)]
+        mixed = [scheduled_try(one, 1, result) for one, result in zip(ids, results, strict=True)]
         mixed = mixed[3:] + mixed[:3]
         mixed.append(
-            ScheduledTry(str(UUID(int=2**127)), 1, answer(200), 1, RetryDecision(DeliveryStatus.SUCCEEDED, 1))
+            ScheduledTry(
+                str(UUID(int=2**127)), 1, result_of(200), 1, RetryDecision(DeliveryStatus.SUCCEEDED, 1)
+            )
         )
         record_tries(cursor, mixed)
         for number, delivery_id in enumerate(ids):
@@ -228,17 +233,19 @@ class TestRecording:
             assert (one.status_code, one.failure, one.response_body) == expected
             assert shop.status(delivery_id) == ("succeeded" if number % 2 else "pending")
 
-    def test_nothing_is_recorded_of_what_is_over(
+    def test_nothing_is_recorded_after_the_end(
         self, shop: Merchant, pending: UUID, cursor: Cursor[Any]
     ) -> None:
         assert fail_without_url(cursor, [str(pending)]) == 1
         assert fail_without_url(cursor, [str(pending)]) == 0
-        assert record_tries(cursor, [made(pending, 1, answer(200))]) == {}
+        assert record_tries(cursor, [scheduled_try(pending, 1, result_of(200))]) == {}
         delivery = shop.delivery(pending)
         assert delivery is not None
         assert (delivery.status, delivery.last_failure, delivery.tries) == ("failed", "no_url", 0)
 
-    def test_what_is_parked_stays_pending(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
+    def test_what_is_set_aside_stays_pending(
+        self, shop: Merchant, pending: UUID, cursor: Cursor[Any]
+    ) -> None:
         assert set_aside(cursor, [str(pending)]) == 1
         delivery = shop.delivery(pending)
         assert delivery is not None
@@ -246,9 +253,9 @@ class TestRecording:
         assert delivery.set_aside_at is not None
 
     def test_a_resend_counts_and_succeeds(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
-        wish = UUID(int=1)
-        record_tries(cursor, [made(pending, 1, answer(500))])
-        resend = ResendTry(str(pending), str(wish), answer(200), 5, 'https://new.example/ünï,{}"\\')
+        resend_id = UUID(int=1)
+        record_tries(cursor, [scheduled_try(pending, 1, result_of(500))])
+        resend = ResendTry(str(pending), str(resend_id), result_of(200), 5, 'https://new.example/ünï,{}"\\')
         record_resends(cursor, [resend])
         record_resends(cursor, [resend])
         delivery, tries = shop.delivery(pending), shop.tries(pending)
@@ -259,11 +266,14 @@ class TestRecording:
             2,
             None,
         )
-        assert [(one.number, one.step, one.resend_id) for one in tries] == [(1, 1, None), (2, None, wish)]
+        assert [(one.number, one.step, one.resend_id) for one in tries] == [
+            (1, 1, None),
+            (2, None, resend_id),
+        ]
         assert tries[1].url == resend.url
         assert find_recorded_resends(
-            cursor, [(str(pending), str(wish)), (str(pending), str(UUID(int=2)))]
-        ) == {(str(pending), str(wish))}
+            cursor, [(str(pending), str(resend_id)), (str(pending), str(UUID(int=2)))]
+        ) == {(str(pending), str(resend_id))}
 
     @pytest.mark.parametrize("before", ["pending", "failed", "succeeded"])
     def test_a_resend_that_fails_leaves_the_delivery_as_it_was(
@@ -272,12 +282,12 @@ class TestRecording:
         if before != "pending":
             cursor.execute("update webhook_deliveries set status = %s, next_due_at = null", (before,))
         due_at = _due_at(shop, pending)
-        record_resends(cursor, [ResendTry(str(pending), str(UUID(int=1)), answer(500), 5, URL)])
+        record_resends(cursor, [ResendTry(str(pending), str(UUID(int=1)), result_of(500), 5, URL)])
         delivery = shop.delivery(pending)
         assert delivery is not None
         assert (delivery.status, delivery.tries, delivery.next_due_at) == (before, 1, due_at)
 
-    def test_a_look_tells_what_was_frozen_and_what_is_current(
+    def test_a_delivery_has_its_original_and_its_current_target(
         self, shop: Merchant, pending: UUID, cursor: Cursor[Any]
     ) -> None:
         shop.set_url("https://new.example/")

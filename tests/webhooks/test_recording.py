@@ -1,4 +1,4 @@
-"""What follows from a try is told, whatever goes wrong between writing it down and telling."""
+"""What follows from a try is published, whatever goes wrong between recording and publishing."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,22 +27,22 @@ from tests.webhooks.merchants import Merchant, webhook_events
 DELAYS = WebhookSettings().retry_delays
 
 
-class Told(ConfirmingProducer):
-    """Stands for Kafka, which is told, and may refuse."""
+class FakeProducer(ConfirmingProducer):
+    """A producer that keeps the topics of its records, and may fail."""
 
     def __init__(self) -> None:
         self.topics: list[str] = []
-        self.refusals: list[Exception] = []
+        self.errors: list[Exception] = []
 
     def send(self, records: Sequence[OutgoingRecord], *, on_wait: object) -> None:
-        if self.refusals:
-            raise self.refusals.pop(0)
+        if self.errors:
+            raise self.errors.pop(0)
         self.topics += [record.topic for record in records]
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def producer() -> FakeProducer:
+    return FakeProducer()
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def shop(make_merchant: MakeMerchant) -> Merchant:
 
 
 def tries(database: Database, merchant: Merchant, count: int) -> list[TryInProgress]:
-    """Their first, on its way."""
+    """Create deliveries and return their first tries, in progress."""
     for _ in range(count):
         merchant.create_event()
     with database.cursor() as cursor:
@@ -71,31 +71,31 @@ def failed() -> Completed:
     return Completed(TryResult(time(), 5, 500, None, b""))
 
 
-def test_the_answer_to_a_commit_is_lost(
-    database: Database, shop: Merchant, told: Told, monkeypatch: pytest.MonkeyPatch
+def test_the_confirmation_of_a_commit_is_lost(
+    database: Database, shop: Merchant, producer: FakeProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PostgreSQL has written the try down; the connection broke before it said so."""
+    """PostgreSQL has recorded the try; the connection broke before it confirmed that."""
     (one,) = tries(database, shop, 1)
-    record = Recorder(database, told, DELAYS).prepare([(one, failed())])
+    record = Recorder(database, producer, DELAYS).prepare([(one, failed())])
 
-    def loses_the_answer(cursor: object, made: Sequence[ScheduledTry]) -> None:
+    def lose_confirmation(cursor: object, made: Sequence[ScheduledTry]) -> None:
         record_tries(cursor, made)  # type: ignore[arg-type]
         raise DatabaseUnavailableError("connection lost")
 
     with monkeypatch.context() as broken:
-        broken.setattr(recording, "record_tries", loses_the_answer)
+        broken.setattr(recording, "record_tries", lose_confirmation)
         with pytest.raises(DatabaseUnavailableError):
             record()
     record()
-    assert told.topics == ["webhooks.delay.1"]
+    assert producer.topics == ["webhooks.delay.1"]
     assert len(shop.tries(one.message.id)) == 1
 
 
 def test_a_later_statement_of_the_batch_fails(
-    database: Database, shop: Merchant, told: Told, monkeypatch: pytest.MonkeyPatch
+    database: Database, shop: Merchant, producer: FakeProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = tries(database, shop, 2)
-    record = Recorder(database, told, DELAYS).prepare([(first, failed()), (second, SetAside())])
+    record = Recorder(database, producer, DELAYS).prepare([(first, failed()), (second, SetAside())])
 
     def fails(*_: object) -> int:
         raise DatabaseUnavailableError("connection lost")
@@ -105,19 +105,19 @@ def test_a_later_statement_of_the_batch_fails(
         with pytest.raises(DatabaseUnavailableError):
             record()
     record()
-    assert told.topics == ["webhooks.delay.1"]
+    assert producer.topics == ["webhooks.delay.1"]
 
 
-def test_kafka_refuses_a_batch(database: Database, shop: Merchant, told: Told) -> None:
-    """Its records go one by one then, and each is told."""
-    told.refusals = [NotConfirmedError({}, 2)]
+def test_kafka_refuses_a_batch(database: Database, shop: Merchant, producer: FakeProducer) -> None:
+    """Its items are then recorded one at a time, and each is published."""
+    producer.errors = [NotConfirmedError({}, 2)]
     waiting = RecordQueue(2)
     finished: list[object] = []
     with ThreadPoolExecutor(1) as threads:
         stage = BatchStage(
             "recording",
             waiting,
-            Recorder(database, told, DELAYS).prepare,
+            Recorder(database, producer, DELAYS).prepare,
             batch=500,
             threads=threads,
             wake=lambda: None,
@@ -134,35 +134,37 @@ def test_kafka_refuses_a_batch(database: Database, shop: Merchant, told: Told) -
             return len(finished) == 2
 
         eventually(both_are_finished)
-    assert told.topics == ["webhooks.delay.1"] * 2
+    assert producer.topics == ["webhooks.delay.1"] * 2
 
 
-def test_another_process_wrote_it_down_and_died(database: Database, shop: Merchant, told: Told) -> None:
-    """This one had the same record, and sent the same try."""
+def test_another_process_recorded_the_try_and_died(
+    database: Database, shop: Merchant, producer: FakeProducer
+) -> None:
+    """This process had the same record, and sent the same try."""
     (one,) = tries(database, shop, 1)
-    dying = Told()
-    dying.refusals = [RuntimeError("killed")]
+    dying = FakeProducer()
+    dying.errors = [RuntimeError("killed")]
     with pytest.raises(RuntimeError, match="killed"):
         Recorder(database, dying, DELAYS).prepare([(one, failed())])()
-    Recorder(database, told, DELAYS).prepare([(one, failed())])()
-    assert told.topics == ["webhooks.delay.1"]
+    Recorder(database, producer, DELAYS).prepare([(one, failed())])()
+    assert producer.topics == ["webhooks.delay.1"]
 
 
-def test_the_ninth_failure_is_told_by_whoever_comes_second(
-    database: Database, shop: Merchant, told: Told
+def test_the_ninth_failure_is_published_by_the_second_process(
+    database: Database, shop: Merchant, producer: FakeProducer
 ) -> None:
     (one,) = tries(database, shop, 1)
     shop.execute("update webhook_deliveries set step = 9")
     assert isinstance(one.message, DeliveryDue)
     last = DeliveryDue(one.message.id, one.message.application_id, 9, one.message.due_at)
-    for producer in (Told(), told):
-        Recorder(database, producer, DELAYS).prepare(
+    for process in (FakeProducer(), producer):
+        Recorder(database, process, DELAYS).prepare(
             [(TryInProgress(last, try_key(last), task(last)), failed())]
         )()
-    assert told.topics == ["webhooks.dead"]
+    assert producer.topics == ["webhooks.dead"]
 
 
-BACK = [
+REQUEUED = [
     # due in seconds, to which topic
     (-5.0, "webhooks.deliver"),
     (0.0, "webhooks.deliver"),
@@ -175,8 +177,8 @@ BACK = [
 ]
 
 
-@pytest.mark.parametrize(("due_in_s", "topic"), BACK)
-def test_what_is_put_back_does_not_wait_behind_what_is_due_much_later(
+@pytest.mark.parametrize(("due_in_s", "topic"), REQUEUED)
+def test_a_requeued_delivery_does_not_wait_behind_others_due_much_later(
     database: Database, shop: Merchant, due_in_s: float, topic: str
 ) -> None:
     (one,) = tries(database, shop, 1)

@@ -21,7 +21,7 @@ from tests.webhooks.conftest import ONE_RETRY, MakeReceiver, Webhooks
 from tests.webhooks.merchants import Merchant, ids_in, is_signed, webhook_events
 from tests.webhooks.receivers import Receiver, Reply
 
-# The second try is far away, so that what happens meanwhile is a resend's doing.
+# The second try is far away, so that meanwhile only resends are sent.
 LATER = (600.0,) * 8
 AN_HOUR = timedelta(hours=1)
 SOON = (0.3,) * 8
@@ -29,7 +29,7 @@ SOON = (0.3,) * 8
 
 @contextmanager
 def failed_once(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> Iterator[UUID]:
-    """A delivery whose first try has failed; the receiver is well again."""
+    """A delivery whose first try has failed. The receiver works again afterwards."""
     receiver.answer = Reply(500)
     delivery_id = merchant.create_event()
     with webhooks.running_with_relay(*ONE_RETRY, "resend"):
@@ -39,19 +39,19 @@ def failed_once(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> I
 
 
 def test_while_pending(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    """It counts among the tries, outside the ladder; its success is the delivery's."""
+    """A resend counts as a try, outside the retry schedule. Its success makes the delivery succeed."""
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
-        wish = merchant.resend(delivery_id)
+        resend_id = merchant.resend(delivery_id)
         eventually(lambda: merchant.status(delivery_id) == "succeeded")
     tries = merchant.tries(delivery_id)
     assert [(one.number, one.step, one.resend_id, one.status_code) for one in tries] == [
         (1, 1, None, 500),
-        (2, None, wish, 200),
+        (2, None, resend_id, 200),
     ]
     assert ids_in(receiver) == [delivery_id] * 2
 
 
-def test_with_the_url_and_the_secret_of_now(
+def test_with_the_current_url_and_secret(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, make_receiver: MakeReceiver
 ) -> None:
     new = make_receiver()
@@ -69,7 +69,7 @@ def test_with_the_url_and_the_secret_of_now(
 def test_success_while_a_retry_waits(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, quick_clock: Clock
 ) -> None:
-    """What waits in the ladder is dropped when it comes due."""
+    """The waiting retry is dropped when it comes due."""
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
         merchant.resend(delivery_id)
         eventually(lambda: merchant.status(delivery_id) == "succeeded")
@@ -84,7 +84,7 @@ def test_success_while_a_retry_waits(
     assert (delivery.status, delivery.tries) == ("succeeded", 2)
 
 
-def test_a_failed_resend_leaves_the_ladder_alone(
+def test_a_failed_resend_does_not_change_the_retry_schedule(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, quick_clock: Clock
 ) -> None:
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
@@ -116,7 +116,7 @@ def test_after_it_failed(webhooks: Webhooks, merchant: Merchant, receiver: Recei
 
 
 def test_after_it_succeeded(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    """Succeeded is final, also when somebody wants it once more and that fails."""
+    """Succeeded is final, also if a later resend fails."""
     with failed_once(webhooks.with_delays(SOON), merchant, receiver) as delivery_id:
         eventually(lambda: merchant.status(delivery_id) == "succeeded")
         receiver.answer = Reply(500)
@@ -126,16 +126,16 @@ def test_after_it_succeeded(webhooks: Webhooks, merchant: Merchant, receiver: Re
 
 
 def test_twice_at_once(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    """Two wishes are two tries; the same wish twice is one."""
+    """Two resend ids are two tries; the same id twice is one."""
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
         same, barrier = uuid4(), Barrier(4)
 
-        def ask(wish: UUID) -> None:
+        def request(resend_id: UUID) -> None:
             barrier.wait()
-            merchant.resend(delivery_id, wish)
+            merchant.resend(delivery_id, resend_id)
 
-        wishes = [same, same, uuid4(), uuid4()]
-        threads = [Thread(target=ask, args=(wish,)) for wish in wishes]
+        resend_ids = [same, same, uuid4(), uuid4()]
+        threads = [Thread(target=request, args=(resend_id,)) for resend_id in resend_ids]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -144,7 +144,7 @@ def test_twice_at_once(webhooks: Webhooks, merchant: Merchant, receiver: Receive
         later = merchant.create_event()
         eventually(lambda: merchant.status(later) == "succeeded")
     tries = merchant.tries(delivery_id)
-    assert {one.resend_id for one in tries} == {None, *wishes}
+    assert {one.resend_id for one in tries} == {None, *resend_ids}
     assert [one.number for one in tries] == [1, 2, 3, 4]
 
 
@@ -166,13 +166,13 @@ def test_without_a_url_or_while_paused_it_is_refused(
         merchant.resend(delivery_id)
 
 
-def test_a_url_that_is_removed_on_the_way_is_not_used(
+def test_a_url_that_is_removed_after_the_request_is_not_used(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
         merchant.set_url(None)
-        wish = ResendRequested(uuid4(), delivery_id, merchant.id)
-        webhooks.publish([OutgoingRecord(WEBHOOKS_RESEND.name, str(delivery_id), encode(wish))])
+        message = ResendRequested(uuid4(), delivery_id, merchant.id)
+        webhooks.publish([OutgoingRecord(WEBHOOKS_RESEND.name, str(delivery_id), encode(message))])
         eventually(
             lambda: f"delivery {delivery_id} is not resent: its application has no webhook URL" in caplog.text
         )

@@ -1,4 +1,4 @@
-"""The ladder (§6.6): nine tries, and how long after each the next is due."""
+"""The retry schedule (§6.6): nine tries, and how long after each the next is due."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from shared.platform.settings import WebhookSettings
 DELAYS = WebhookSettings().retry_delays
 
 AFTER_A_FAILURE = [
-    # step, what the delivery is then, its step, seconds until that is due
+    # step that failed, status afterwards, next step, seconds until it is due
     (1, DeliveryStatus.PENDING, 2, 10),
     (2, DeliveryStatus.PENDING, 3, 60),
     (3, DeliveryStatus.PENDING, 4, 5 * 60),
@@ -31,7 +31,7 @@ def test_a_failure_leads_to_the_next_step(
 
 
 @pytest.mark.parametrize("step", range(1, LAST_STEP + 1))
-def test_a_success_ends_it_at_any_step(step: int) -> None:
+def test_a_success_ends_the_schedule_at_any_step(step: int) -> None:
     assert decide_after_try(step, is_success=True, retry_delays=DELAYS) == RetryDecision(
         DeliveryStatus.SUCCEEDED, step
     )
