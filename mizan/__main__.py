@@ -3,18 +3,25 @@
 import click
 
 from mizan.app import app_group
+from mizan.app.webhooks import resend_command
 from mizan.attempt import attempt_group
-from mizan.audit import audit_command
+from mizan.command_context import startup_settings
 from mizan.dead import dead_group
-from mizan.demo import demo_command
+from mizan.demo import demo_command, remove_demo_command
 from mizan.keys import keys_group
 from mizan.lag import lag_command
-from mizan.migrate import migrate_command
 from mizan.operator import operator_group
-from mizan.remove_demo import remove_demo_command
-from mizan.resend import resend_command
+from mizan.reconciliation import audit_command
 from mizan.topics import topics_command
 from mizan.user import user_group
+from shared.platform.migrations.runner import migrate
+
+
+@click.command("migrate")
+def migrate_command() -> None:
+    """Bring the database's schema up to date. Safe to run again, and by several at once."""
+    with startup_settings() as settings:
+        click.echo(f"schema is at revision {migrate(settings.database.url)}")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -4,8 +4,7 @@ from uuid import UUID
 
 import click
 
-from mizan.installation import installation, transaction_in
-from mizan.operator_account import operator
+from mizan.command_context import acting_operator, command_settings, open_transaction
 from mizan.output import json_option, show_table, timestamp
 from shared.domain.attempts.duplicates import list_open_duplicates, mark_handled
 from shared.domain.attempts.operator_decision import OperatorDecision, apply_decision
@@ -33,7 +32,7 @@ def attempt_group() -> None:
 @json_option
 def undecided_command(as_json: bool) -> None:
     """List attempts of unknown outcome, oldest first. Without a next question, an operator has to decide."""
-    with installation() as settings, transaction_in(settings) as connection:
+    with command_settings() as settings, open_transaction(settings) as connection:
         undecided = list_undecided(connection)
     show_table(
         [
@@ -64,8 +63,8 @@ def undecided_command(as_json: bool) -> None:
 def decide_command(attempt: UUID, outcome: str, reason: str, reference: str | None) -> None:
     """Say what became of an attempt, once you know it from the provider. A payment can never be taken back here."""
     decision = OperatorDecision(outcome == ProviderAnswer.PAID, reason, reference or "")
-    with installation() as settings, transaction_in(settings) as connection:
-        settled = apply_decision(connection, attempt, decision, operator())
+    with command_settings() as settings, open_transaction(settings) as connection:
+        settled = apply_decision(connection, attempt, decision, acting_operator())
     click.echo(f"the attempt is {settled.attempt}, its intent {settled.intent}")
 
 
@@ -73,7 +72,7 @@ def decide_command(attempt: UUID, outcome: str, reason: str, reference: str | No
 @json_option
 def duplicates_command(as_json: bool) -> None:
     """List second payments on intents that were paid already and that nobody has handled, oldest first."""
-    with installation() as settings, transaction_in(settings) as connection:
+    with command_settings() as settings, open_transaction(settings) as connection:
         duplicates = list_open_duplicates(connection)
     show_table(
         [
@@ -101,6 +100,6 @@ def duplicates_command(as_json: bool) -> None:
 @click.option("--note", required=True, help="What was done, such as under which reference it was paid back.")
 def handled_command(attempt: UUID, note: str) -> None:
     """Say that a second payment was seen to, for instance paid back. Nothing is paid back by this."""
-    with installation() as settings, transaction_in(settings) as connection:
-        is_new = mark_handled(connection, attempt, note, operator())
+    with command_settings() as settings, open_transaction(settings) as connection:
+        is_new = mark_handled(connection, attempt, note, acting_operator())
     click.echo("handled" if is_new else "it had been handled before; nothing was changed")

@@ -9,11 +9,14 @@ from uuid import UUID
 import click
 from psycopg import Connection
 
-from mizan.app.arguments import webhook_url_in
-from mizan.app.noting import note
-from mizan.installation import installation, transaction_in
-from mizan.new_password import new_password
-from mizan.operator_account import operator
+from mizan.app.applications import parse_webhook_url
+from mizan.command_context import (
+    acting_operator,
+    command_settings,
+    open_transaction,
+    record_application_action,
+)
+from mizan.user import generate_password
 from shared.domain.accounts.members import add_member, list_members, set_password
 from shared.domain.accounts.operators import add_operator, list_operators, set_operator_password
 from shared.domain.accounts.roles import Role
@@ -28,17 +31,18 @@ from shared.domain.applications.registry import (
     set_webhook_url,
 )
 from shared.domain.applications.webhook_secrets import roll_webhook_secret
-from shared.domain.audit_log import Action, add_audit_entry
+from shared.domain.audit_log import Action, Actor, add_audit_entry
 from shared.platform.encryption import SecretBox
 from shared.platform.errors import RefusedError
 from shared.platform.outbound_url import WebhookUrl
 from shared.platform.private_files import write_private_file
 from shared.platform.production import demo_data
+from shared.platform.production.demo_data import DEMO_MERCHANT, DEMO_NAMES
 from shared.platform.settings import Environment
 from shared.platform.tokens import token_prefix
 from shared.platform.uuids import parse_uuid
 
-_OWN_ADDRESS = (
+_WEBHOOK_URL_CHANGED = (
     "The demo application's webhooks go to an address that somebody else has set; it is left alone."
 )
 
@@ -59,18 +63,18 @@ class NoDemoInProductionError(RefusedError):
 @click.option("--webhook-url", help="Where the demo application's webhooks go, unless its owner set another.")
 def demo_command(path: Path, webhook_url: str | None) -> None:
     """Make or find the demo merchant, its application, its owner and an operator. Refused in production."""
-    with installation() as settings:
+    with command_settings() as settings:
         if settings.environment is Environment.PRODUCTION:
             raise NoDemoInProductionError
-        url = webhook_url_in(webhook_url, settings)
+        url = parse_webhook_url(webhook_url, settings)
         box = SecretBox(settings.secret_keys)
-        with transaction_in(settings) as connection:
+        with open_transaction(settings) as connection:
             # Holds up a second call until this one is over, so the file is read and written by one at a time.
             merchant = find_or_create_merchant(connection, demo_data.MERCHANT)
-            known = _read(path)
-            kept = _made_or_found(connection, box, merchant, known)
+            known = _read_file(path)
+            kept = _find_or_create(connection, box, merchant, known)
             if url is not None:
-                kept |= _webhook(connection, url, kept)
+                kept |= _set_webhook_url(connection, url, kept)
             if kept != known:
                 # Before the commit: of what is lost between the two, the next call finds nothing, and makes it anew.
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +82,7 @@ def demo_command(path: Path, webhook_url: str | None) -> None:
     click.echo(f"the demo is ready; its credentials and passwords are in {path}")
 
 
-def _made_or_found(
+def _find_or_create(
     connection: Connection[Any], box: SecretBox, merchant: UUID, known: Mapping[str, str]
 ) -> dict[str, str]:
     """What is kept but no longer there, or revoked, is made anew: what the file says has to work."""
@@ -86,28 +90,32 @@ def _made_or_found(
         str(application.id): application for application in list_merchant_applications(connection, merchant)
     }
     kept = dict(known) if known.get("application_id") in there else {}
-    if not kept or not _work(connection, kept):
+    if not kept or not _credentials_work(connection, kept):
         kept.pop("webhook_url", None)
         named = (one.id for one in there.values() if one.name == demo_data.APPLICATION)
         found = UUID(kept["application_id"]) if kept else next(named, None)
-        kept |= _application(connection, box, merchant, found)
-    return kept | _person(connection, merchant, kept) | _person(connection, None, kept)
+        kept |= _find_or_create_application(connection, box, merchant, found)
+    return (
+        kept
+        | _find_or_create_account(connection, merchant, kept)
+        | _find_or_create_account(connection, None, kept)
+    )
 
 
-def _work(connection: Connection[Any], kept: Mapping[str, str]) -> bool:
+def _credentials_work(connection: Connection[Any], kept: Mapping[str, str]) -> bool:
     """Whether neither key nor token was revoked."""
     credentials = list_credentials(connection, UUID(kept["application_id"]))
     valid = [credential.prefix for credential in credentials if credential.revoked_at is None]
     return all(token_prefix(kept.get(kind, "")) in valid for kind in CredentialKind)
 
 
-def _application(
+def _find_or_create_application(
     connection: Connection[Any], box: SecretBox, merchant: UUID, found: UUID | None
 ) -> dict[str, str]:
     """Where the file was lost the application is there, and gets new credentials, for nobody knows the old ones."""
     if found is None:
         made = create_application(connection, box, NewApplication(demo_data.APPLICATION, merchant))
-        note(connection, Action.APPLICATION_CREATED, made.id, name=demo_data.APPLICATION)
+        record_application_action(connection, Action.APPLICATION_CREATED, made.id, name=demo_data.APPLICATION)
         return {
             "application_id": str(made.id),
             "api_key": made.api_key,
@@ -118,22 +126,26 @@ def _application(
     for kind in (CredentialKind.API_KEY, CredentialKind.ACCESS_TOKEN):
         credential = issue_credential(connection, found, kind)
         issued[kind.value] = credential.text
-        note(connection, Action.CREDENTIAL_ISSUED, found, kind=kind, prefix=credential.prefix)
+        record_application_action(
+            connection, Action.CREDENTIAL_ISSUED, found, kind=kind, prefix=credential.prefix
+        )
     secret = roll_webhook_secret(connection, box, found)
-    note(connection, Action.WEBHOOK_SECRET_ROLLED, found, version=secret.version)
+    record_application_action(connection, Action.WEBHOOK_SECRET_ROLLED, found, version=secret.version)
     # Ours to set again: whoever received its webhooks cannot read them any more.
     set_webhook_url(connection, found, None)
     return {"application_id": str(found), **issued, "webhook_secret": secret.text}
 
 
-def _person(connection: Connection[Any], merchant: UUID | None, kept: Mapping[str, str]) -> dict[str, str]:
+def _find_or_create_account(
+    connection: Connection[Any], merchant: UUID | None, kept: Mapping[str, str]
+) -> dict[str, str]:
     """The merchant's owner; without a merchant, the operator."""
     name, email = ("operator", demo_data.OPERATOR) if merchant is None else ("owner", demo_data.OWNER)
     people = list_operators(connection) if merchant is None else list_members(connection, merchant)
     there = next((one.id for one in people if one.email == email), None)
     if there is not None and f"{name}_email" in kept:
         return {}
-    password, details = new_password(), {"email": email}
+    password, details = generate_password(), {"email": email}
     if there is not None:
         change = set_operator_password if merchant is None else set_password
         change(connection, there, password)
@@ -146,24 +158,26 @@ def _person(connection: Connection[Any], merchant: UUID | None, kept: Mapping[st
         add_member(connection, merchant, email, Role.OWNER, password)
         details["role"] = Role.OWNER.value
         done = Action.MEMBER_CREATED
-    add_audit_entry(connection, operator(), done, merchant_id=merchant, details=details)
+    add_audit_entry(connection, acting_operator(), done, merchant_id=merchant, details=details)
     return {f"{name}_email": email, f"{name}_password": password}
 
 
-def _webhook(connection: Connection[Any], wanted: WebhookUrl, kept: Mapping[str, str]) -> dict[str, str]:
+def _set_webhook_url(
+    connection: Connection[Any], wanted: WebhookUrl, kept: Mapping[str, str]
+) -> dict[str, str]:
     """The address follows the shop, unless it is no longer the one that we set last: then it is its owner's."""
     application_id = UUID(kept["application_id"])
     current = get_application(connection, application_id).webhook_url
     if current not in (wanted, kept.get("webhook_url")):
-        click.echo(_OWN_ADDRESS, err=True)
+        click.echo(_WEBHOOK_URL_CHANGED, err=True)
         return {}
     if current != wanted:
         set_webhook_url(connection, application_id, wanted)
-        note(connection, Action.WEBHOOK_URL_SET, application_id, url=wanted)
+        record_application_action(connection, Action.WEBHOOK_URL_SET, application_id, url=wanted)
     return {"webhook_url": wanted}
 
 
-def _read(path: Path) -> dict[str, str]:
+def _read_file(path: Path) -> dict[str, str]:
     """Empty where there is none, or nothing that could be used."""
     try:
         known = json.loads(path.read_text())
@@ -171,3 +185,52 @@ def _read(path: Path) -> dict[str, str]:
         return {}
     usable = isinstance(known, dict) and parse_uuid(str(known.get("application_id"))) is not None
     return known if usable else {}
+
+
+_REMOVE_OPERATOR = """
+update operators set removed_at = mizan_now() where email = %(operator)s and removed_at is null returning email"""
+_REMOVE_MEMBERS = f"""{DEMO_MERCHANT}
+update members set removed_at = mizan_now() where merchant_id in (select id from demo) and removed_at is null
+returning merchant_id, email"""
+_REVOKE = f"""{DEMO_MERCHANT}
+update credentials as c set revoked_at = mizan_now() from applications as a
+where a.id = c.application_id and a.merchant_id in (select id from demo) and c.revoked_at is null
+returning a.id, c.kind, c.prefix"""
+_REMOVE_WEBHOOKS = f"""{DEMO_MERCHANT}
+update applications set webhook_url = null where merchant_id in (select id from demo) and webhook_url is not null
+returning id, old.webhook_url"""
+
+
+@click.command("remove-demo")
+def remove_demo_command() -> None:
+    """Shut the demo off: its operator and members are removed, its API keys and tokens revoked, its webhooks ended.
+    Its payments stay in the books. Again is fine."""
+    with command_settings() as settings, open_transaction(settings) as connection:
+        removed = _disable_demo(connection, acting_operator())
+    click.echo("the demo is shut off" if removed else "there is no demo here")
+
+
+def _disable_demo(connection: Connection[Any], actor: Actor) -> int:
+    """Shuts the demo off: nobody signs in any more, no credential is taken, no webhook goes out. What it paid stays in
+    the books. Returns how many things that was."""
+    operators = connection.execute(_REMOVE_OPERATOR, DEMO_NAMES).fetchall()
+    for (email,) in operators:
+        add_audit_entry(connection, actor, Action.OPERATOR_REMOVED, details={"email": email})
+    members = connection.execute(_REMOVE_MEMBERS, DEMO_NAMES).fetchall()
+    for merchant_id, email in members:
+        add_audit_entry(
+            connection, actor, Action.MEMBER_REMOVED, merchant_id=merchant_id, details={"email": email}
+        )
+    revoked = connection.execute(_REVOKE, DEMO_NAMES).fetchall()
+    for application_id, kind, prefix in revoked:
+        details = {"kind": kind, "prefix": prefix}
+        add_audit_entry(
+            connection, actor, Action.CREDENTIAL_REVOKED, application_id=application_id, details=details
+        )
+    webhooks = connection.execute(_REMOVE_WEBHOOKS, DEMO_NAMES).fetchall()
+    for application_id, url in webhooks:
+        details = {"url": url}
+        add_audit_entry(
+            connection, actor, Action.WEBHOOK_URL_REMOVED, application_id=application_id, details=details
+        )
+    return len(operators) + len(members) + len(revoked) + len(webhooks)

@@ -1,16 +1,104 @@
 """`mizan keys`: the keys of MIZAN_SECRET_KEYS, and what is encrypted with which of them."""
 
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
 import click
 from cryptography.fernet import Fernet
+from psycopg import Connection, sql
 
-from mizan.installation import installation, transaction_in
-from mizan.operator_account import operator
+from mizan.command_context import acting_operator, command_settings, open_transaction
 from mizan.output import json_option, show_table
-from mizan.reencryption import count_sealed, reseal_all
 from shared.domain.audit_log import Action, add_audit_entry
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from shared.platform.settings import Settings
+
+BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptedColumn:
+    table: str
+    key: str
+    """The table's key, as one value that can be compared."""
+    column: str
+
+
+ENCRYPTED_COLUMNS = (
+    EncryptedColumn("webhook_secrets", "application_id::text || '/' || version", "encrypted_secret"),
+    EncryptedColumn("provider_accounts", "id::text", "encrypted_credentials"),
+    EncryptedColumn("code_challenges", "attempt_id::text", "encrypted_phone"),
+)
+
+_SELECT_PAGE = """
+select {key}, {column} from {table} where {column} is not null and {key} > %s order by {key} limit %s"""
+# Only what is as it was read: somebody may have rolled or removed it meanwhile.
+_UPDATE = "update {table} set {column} = %s where {key} = %s and {column} = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptedCounts:
+    """How many secrets of a table each key opens; the place of None counts those that no key opens."""
+
+    table: str
+    by_key: Counter[int | None]
+
+
+def count_by_key(connection: Connection[Any], box: SecretBox) -> list[EncryptedCounts]:
+    return [
+        EncryptedCounts(
+            column.table, Counter(box.find_key(sealed) for _, sealed in _read_all(connection, column))
+        )
+        for column in ENCRYPTED_COLUMNS
+    ]
+
+
+def reencrypt_all(database: Database, box: SecretBox) -> dict[str, int]:
+    """How many of each table were sealed again. Each batch is a transaction; again is fine."""
+    return {column.table: sum(_reencrypt_column(database, box, column)) for column in ENCRYPTED_COLUMNS}
+
+
+def _reencrypt_column(database: Database, box: SecretBox, column: EncryptedColumn) -> list[int]:
+    changed, after = [], ""
+    while True:
+        with database.transaction() as connection:
+            page = _read_page(connection, column, after)
+            changed.append(sum(_reencrypt(connection, box, column, key, sealed) for key, sealed in page))
+        if len(page) < BATCH:
+            return changed
+        after = page[-1][0]
+
+
+def _reencrypt(
+    connection: Connection[Any], box: SecretBox, column: EncryptedColumn, key: str, sealed: str
+) -> int:
+    if box.find_key(sealed) in (0, None):
+        return 0
+    return connection.execute(_statement(_UPDATE, column), (box.reencrypt(sealed), key, sealed)).rowcount
+
+
+def _read_all(connection: Connection[Any], column: EncryptedColumn) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    while True:
+        page = _read_page(connection, column, found[-1][0] if found else "")
+        found += page
+        if len(page) < BATCH:
+            return found
+
+
+def _read_page(connection: Connection[Any], column: EncryptedColumn, after: str) -> list[tuple[str, str]]:
+    return connection.execute(_statement(_SELECT_PAGE, column), (after, BATCH)).fetchall()
+
+
+def _statement(text: str, column: EncryptedColumn) -> sql.Composed:
+    """`key` is an expression of this file."""
+    return sql.SQL(text).format(
+        table=sql.Identifier(column.table),
+        column=sql.Identifier(column.column),
+        key=sql.SQL(column.key),
+    )
 
 
 @click.group("keys")
@@ -28,7 +116,7 @@ def new_command() -> None:
 @json_option
 def status_command(as_json: bool) -> None:
     """How many secrets each key opens. Exit code 1 when there is one that none opens."""
-    with installation() as settings:
+    with command_settings() as settings:
         is_whole = _show(settings, as_json=as_json)
     raise SystemExit(0 if is_whole else 1)
 
@@ -37,16 +125,19 @@ def status_command(as_json: bool) -> None:
 @json_option
 def reseal_command(as_json: bool) -> None:
     """Encrypt everything with the first key, so that the others can be taken out. Again is fine."""
-    with installation() as settings:
+    with command_settings() as settings:
         box = SecretBox(settings.secret_keys)
         database = Database(settings.database, "operator")
         try:
-            changed = reseal_all(database, box)
+            changed = reencrypt_all(database, box)
         finally:
             database.close()
-        with transaction_in(settings) as connection:
+        with open_transaction(settings) as connection:
             add_audit_entry(
-                connection, operator(), Action.SECRETS_REENCRYPTED, details={"count": sum(changed.values())}
+                connection,
+                acting_operator(),
+                Action.SECRETS_REENCRYPTED,
+                details={"count": sum(changed.values())},
             )
         is_whole = _show(settings, as_json=as_json)
     raise SystemExit(0 if is_whole else 1)
@@ -54,8 +145,8 @@ def reseal_command(as_json: bool) -> None:
 
 def _show(settings: Settings, *, as_json: bool) -> bool:
     """Whether every secret can be opened."""
-    with transaction_in(settings) as connection:
-        counted = count_sealed(connection, SecretBox(settings.secret_keys))
+    with open_transaction(settings) as connection:
+        counted = count_by_key(connection, SecretBox(settings.secret_keys))
     rows = [
         {
             "table": one.table,

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mizan.installation import installation
+from mizan.command_context import command_settings
 from mizan.output import json_option, show_table, timestamp
 from shared.domain.topics import ALL_TOPICS
 from shared.platform.kafka.clients import group_name, topic_name
@@ -15,7 +15,7 @@ from shared.platform.kafka.inspection.inspector import KafkaInspector
 from shared.platform.kafka.inspection.snapshot import GroupSnapshot, KafkaSnapshot, PartitionLag
 from shared.platform.settings import KafkaSettings
 
-TOO_FAR_BEHIND = 3
+EXIT_TOO_FAR_BEHIND = 3
 
 
 @click.command("lag")
@@ -31,7 +31,7 @@ def lag_command(*, as_json: bool, partitions: bool, max_seconds: float | None) -
 
     Exit codes: 0; 1 when Kafka cannot be inspected; 3 see --max-seconds.
     """
-    with installation() as settings, closing(KafkaInspector(settings.kafka, ALL_TOPICS)) as inspector:
+    with command_settings() as settings, closing(KafkaInspector(settings.kafka, ALL_TOPICS)) as inspector:
         view = inspector.inspect()
     if as_json:
         click.echo(json.dumps({"groups": [_as_json(settings.kafka, group) for group in view.groups]}))
@@ -39,10 +39,10 @@ def lag_command(*, as_json: bool, partitions: bool, max_seconds: float | None) -
         rows = _partition_rows(view) if partitions else _group_rows(view)
         show_table(list(rows), as_json=False, empty="")
     if max_seconds is not None:
-        _judge(view, max_seconds)
+        _check_limits(view, max_seconds)
 
 
-def _judge(view: KafkaSnapshot, max_seconds: float) -> None:
+def _check_limits(view: KafkaSnapshot, max_seconds: float) -> None:
     behind = [group.name for group in view.groups if group.lag_s > max_seconds]
     alone = [group.name for group in view.groups if group.lag and not group.members]
     if behind:
@@ -50,7 +50,7 @@ def _judge(view: KafkaSnapshot, max_seconds: float) -> None:
     if alone:
         click.echo(f"records wait and nobody consumes: {', '.join(alone)}", err=True)
     if behind or alone:
-        raise click.exceptions.Exit(TOO_FAR_BEHIND)
+        raise click.exceptions.Exit(EXIT_TOO_FAR_BEHIND)
 
 
 def _group_rows(view: KafkaSnapshot) -> Iterator[dict[str, Any]]:

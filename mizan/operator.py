@@ -2,10 +2,9 @@
 
 import click
 
-from mizan.installation import installation, transaction_in
-from mizan.new_password import NOTE, new_password
-from mizan.operator_account import operator
+from mizan.command_context import acting_operator, command_settings, open_transaction
 from mizan.output import json_option, show_table, show_values, timestamp
+from mizan.user import SHOWN_ONCE, generate_password
 from shared.domain.accounts.members import check_email
 from shared.domain.accounts.operators import (
     add_operator,
@@ -30,20 +29,20 @@ def operator_group() -> None:
 @json_option
 def create_command(email: str, as_json: bool) -> None:
     """Create an operator and print a password for them."""
-    password = new_password()
-    with installation() as settings, transaction_in(settings) as connection:
+    password = generate_password()
+    with command_settings() as settings, open_transaction(settings) as connection:
         add_operator(connection, email, password)
         add_audit_entry(
-            connection, operator(), Action.OPERATOR_CREATED, details={"email": check_email(email)}
+            connection, acting_operator(), Action.OPERATOR_CREATED, details={"email": check_email(email)}
         )
-    show_values({"email": check_email(email), "password": password}, as_json=as_json, note=NOTE)
+    show_values({"email": check_email(email), "password": password}, as_json=as_json, note=SHOWN_ONCE)
 
 
 @operator_group.command("list")
 @json_option
 def list_command(as_json: bool) -> None:
     """List the operators."""
-    with installation() as settings, transaction_in(settings) as connection:
+    with command_settings() as settings, open_transaction(settings) as connection:
         found = list_operators(connection)
     rows = [{"email": one.email, "created": timestamp(one.created_at)} for one in found]
     show_table(rows, as_json=as_json, empty="there are no operators: make one with `mizan operator create`")
@@ -53,10 +52,12 @@ def list_command(as_json: bool) -> None:
 @_email_option
 def remove_command(email: str) -> None:
     """Remove an operator; their sessions end at once."""
-    with installation() as settings, transaction_in(settings) as connection:
+    with command_settings() as settings, open_transaction(settings) as connection:
         found = get_operator(connection, email)
         remove_operator(connection, found.id)
-        add_audit_entry(connection, operator(), Action.OPERATOR_REMOVED, details={"email": found.email})
+        add_audit_entry(
+            connection, acting_operator(), Action.OPERATOR_REMOVED, details={"email": found.email}
+        )
     click.echo("removed")
 
 
@@ -65,10 +66,12 @@ def remove_command(email: str) -> None:
 @json_option
 def reset_password_command(email: str, as_json: bool) -> None:
     """Give an operator who forgot theirs a new password, and end all their sessions."""
-    password = new_password()
-    with installation() as settings, transaction_in(settings) as connection:
+    password = generate_password()
+    with command_settings() as settings, open_transaction(settings) as connection:
         found = get_operator(connection, email)
         set_operator_password(connection, found.id, password)
         end_other_sessions(connection, found.id, kept=NO_SESSION)
-        add_audit_entry(connection, operator(), Action.PASSWORD_CHANGED, details={"email": found.email})
-    show_values({"email": found.email, "password": password}, as_json=as_json, note=NOTE)
+        add_audit_entry(
+            connection, acting_operator(), Action.PASSWORD_CHANGED, details={"email": found.email}
+        )
+    show_values({"email": found.email, "password": password}, as_json=as_json, note=SHOWN_ONCE)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mizan.installation import installation_to_start
+from mizan.command_context import startup_settings
 from mizan.output import json_option, show_table, timestamp
 from shared.domain.topics import ALL_TOPICS
 from shared.platform.kafka.clients import topic_name
@@ -18,7 +18,7 @@ from shared.platform.kafka.topic_setup import TopicsDifferError, ensure_topics
 @json_option
 def topics_command(*, as_json: bool) -> None:
     """Make the topics that are missing, and list all. Exit code 1 when one differs from its definition."""
-    with installation_to_start() as settings:
+    with startup_settings() as settings:
         try:
             made = ensure_topics(settings.kafka, ALL_TOPICS)
         except TopicsDifferError as error:

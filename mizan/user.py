@@ -1,10 +1,10 @@
 """`mizan user`: people who sign in to the dashboard."""
 
+import secrets
+
 import click
 
-from mizan.installation import installation, transaction_in
-from mizan.new_password import NOTE, new_password
-from mizan.operator_account import operator
+from mizan.command_context import acting_operator, command_settings, open_transaction
 from mizan.output import json_option, show_table, show_values, timestamp
 from shared.domain.accounts.members import (
     MemberNotFoundError,
@@ -19,6 +19,13 @@ from shared.domain.accounts.sessions import NO_SESSION, end_other_sessions
 from shared.domain.applications.merchants import find_merchant, find_or_create_merchant
 from shared.domain.audit_log import Action, add_audit_entry
 from shared.platform.uuids import parse_uuid
+
+SHOWN_ONCE = "The password is shown once: hand it over in a safe way. It can be changed after signing in."
+
+
+def generate_password() -> str:
+    return secrets.token_urlsafe(15)
+
 
 _merchant_option = click.option("--merchant", required=True, help="A merchant's id or name.")
 _email_option = click.option("--email", required=True)
@@ -36,15 +43,15 @@ def user_group() -> None:
 @json_option
 def create_command(email: str, role: str, merchant: str, as_json: bool) -> None:
     """Create a member and print a password for them. A merchant's name is made if it is new."""
-    password = new_password()
-    with installation() as settings, transaction_in(settings) as connection:
+    password = generate_password()
+    with command_settings() as settings, open_transaction(settings) as connection:
         merchant_id = find_or_create_merchant(connection, parse_uuid(merchant) or merchant)
         add_member(connection, merchant_id, email, Role(role), password)
         details = {"email": check_email(email), "role": role}
         add_audit_entry(
-            connection, operator(), Action.MEMBER_CREATED, merchant_id=merchant_id, details=details
+            connection, acting_operator(), Action.MEMBER_CREATED, merchant_id=merchant_id, details=details
         )
-    show_values({"email": check_email(email), "password": password}, as_json=as_json, note=NOTE)
+    show_values({"email": check_email(email), "password": password}, as_json=as_json, note=SHOWN_ONCE)
 
 
 @user_group.command("list")
@@ -52,7 +59,7 @@ def create_command(email: str, role: str, merchant: str, as_json: bool) -> None:
 @json_option
 def list_command(merchant: str, as_json: bool) -> None:
     """List a merchant's members, and who is invited."""
-    with installation() as settings, transaction_in(settings) as connection:
+    with command_settings() as settings, open_transaction(settings) as connection:
         members = list_members(connection, find_merchant(connection, parse_uuid(merchant) or merchant))
     rows = [
         {
@@ -72,8 +79,8 @@ def list_command(merchant: str, as_json: bool) -> None:
 @json_option
 def reset_password_command(email: str, merchant: str, as_json: bool) -> None:
     """Give a member who forgot theirs a new password, and end all their sessions."""
-    password = new_password()
-    with installation() as settings, transaction_in(settings) as connection:
+    password = generate_password()
+    with command_settings() as settings, open_transaction(settings) as connection:
         merchant_id = find_merchant(connection, parse_uuid(merchant) or merchant)
         wanted = check_email(email)
         member = next((one for one in list_members(connection, merchant_id) if one.email == wanted), None)
@@ -84,6 +91,6 @@ def reset_password_command(email: str, merchant: str, as_json: bool) -> None:
         end_other_sessions(connection, member.id, kept=NO_SESSION)
         details = {"email": member.email}
         add_audit_entry(
-            connection, operator(), Action.PASSWORD_CHANGED, merchant_id=merchant_id, details=details
+            connection, acting_operator(), Action.PASSWORD_CHANGED, merchant_id=merchant_id, details=details
         )
-    show_values({"email": member.email, "password": password}, as_json=as_json, note=NOTE)
+    show_values({"email": member.email, "password": password}, as_json=as_json, note=SHOWN_ONCE)

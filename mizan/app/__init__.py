@@ -2,11 +2,10 @@
 
 import click
 
-from mizan.app.create import create_command
+from mizan.app.applications import create_command, list_command
 from mizan.app.credentials import credentials_command, issue_key_command, issue_token_command, revoke_command
-from mizan.app.listing import list_command
 from mizan.app.provider import set_provider_command
-from mizan.app.webhook import (
+from mizan.app.webhooks import (
     pause_webhooks_command,
     resume_webhooks_command,
     roll_secret_command,

@@ -4,9 +4,8 @@ from uuid import UUID
 
 import click
 
-from mizan.app.arguments import application_argument
-from mizan.app.noting import note
-from mizan.installation import installation, transaction_in
+from mizan.app.applications import application_argument
+from mizan.command_context import command_settings, open_transaction, record_application_action
 from mizan.output import json_option, show_table, show_values, timestamp
 from shared.domain.applications.credentials import (
     CredentialKind,
@@ -23,7 +22,7 @@ from shared.domain.audit_log import Action
 @json_option
 def credentials_command(application_id: UUID, as_json: bool) -> None:
     """List an application's API keys and access tokens, oldest first."""
-    with installation() as settings, transaction_in(settings) as connection:
+    with command_settings() as settings, open_transaction(settings) as connection:
         credentials = list_credentials(connection, application_id)
     show_table(
         [
@@ -63,11 +62,11 @@ def issue_token_command(application_id: UUID, as_json: bool) -> None:
 @click.argument("credential")
 def revoke_command(application_id: UUID, credential: str) -> None:
     """Revoke an API key or access token. CREDENTIAL is its id, or as much of its beginning as tells it apart."""
-    with installation() as settings, transaction_in(settings) as connection:
+    with command_settings() as settings, open_transaction(settings) as connection:
         found = find_credential(connection, application_id, credential)
         revoked_now = revoke_credential(connection, application_id, found.id)
         if revoked_now:
-            note(
+            record_application_action(
                 connection,
                 Action.CREDENTIAL_REVOKED,
                 application_id,
@@ -78,9 +77,11 @@ def revoke_command(application_id: UUID, credential: str) -> None:
 
 
 def _issue(application_id: UUID, kind: CredentialKind, as_json: bool) -> None:
-    with installation() as settings, transaction_in(settings) as connection:
+    with command_settings() as settings, open_transaction(settings) as connection:
         issued = issue_credential(connection, application_id, kind)
-        note(connection, Action.CREDENTIAL_ISSUED, application_id, kind=kind, prefix=issued.prefix)
+        record_application_action(
+            connection, Action.CREDENTIAL_ISSUED, application_id, kind=kind, prefix=issued.prefix
+        )
     show_values(
         {"application_id": application_id, "credential_id": issued.id, kind.value: issued.text},
         as_json=as_json,

@@ -6,9 +6,8 @@ from uuid import UUID
 
 import click
 
-from mizan.app.arguments import application_argument
-from mizan.app.noting import note
-from mizan.installation import installation, transaction_in
+from mizan.app.applications import application_argument
+from mizan.command_context import command_settings, open_transaction, record_application_action
 from mizan.output import json_option, show_values
 from shared.domain.applications.provider_accounts import (
     REQUIRED_CREDENTIALS,
@@ -44,21 +43,23 @@ def set_provider_command(
 ) -> None:
     """Choose through whom an application's customers pay by a method. Attempts begun earlier keep their account."""
     method, adapter = PaymentMethod(method_name), ProviderName(adapter_name)
-    credentials = _asked_for(adapter) if file is None else _read(file)
-    with installation() as settings:
+    credentials = _prompt_credentials(adapter) if file is None else _read_credentials(file)
+    with command_settings() as settings:
         box = SecretBox(settings.secret_keys)
-        with transaction_in(settings) as connection:
+        with open_transaction(settings) as connection:
             account = set_provider_account(
                 connection, box, application_id, method, provider=adapter, credentials=credentials
             )
-            note(connection, Action.PROVIDER_SET, application_id, method=method, adapter=adapter)
+            record_application_action(
+                connection, Action.PROVIDER_SET, application_id, method=method, adapter=adapter
+            )
     told = {"application_id": application_id, "method": method, "provider": adapter, "account_id": account}
     if adapter is ProviderName.PLUTU:
         told["callback_url"] = plutu_callback_url(settings.public_urls.checkout, account)
     show_values(told, as_json=as_json, note="The credentials are stored encrypted and never shown.")
 
 
-def _read(file: TextIO) -> dict[str, str]:
+def _read_credentials(file: TextIO) -> dict[str, str]:
     try:
         read = json.load(file)
     except ValueError:
@@ -68,5 +69,5 @@ def _read(file: TextIO) -> dict[str, str]:
     return read
 
 
-def _asked_for(adapter: ProviderName) -> dict[str, str]:
+def _prompt_credentials(adapter: ProviderName) -> dict[str, str]:
     return {name: click.prompt(name, hide_input=True) for name in REQUIRED_CREDENTIALS[adapter]}

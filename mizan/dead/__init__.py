@@ -2,9 +2,8 @@
 
 import click
 
-from mizan.dead.listing import list_command
-from mizan.dead.replaying import replay_command
-from mizan.dead.showing import show_command
+from mizan.dead.inspect import list_command, show_command
+from mizan.dead.replay import replay_command
 
 
 @click.group("dead")

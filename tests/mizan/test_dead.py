@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mizan.operator_account import operator
+from mizan.command_context import acting_operator
 from shared.domain.dead_letters import topic_reader
 from shared.domain.dead_letters.replays import latest_replay_run, start_replay_run
 from shared.domain.messages import DeliveryExhausted, encode
@@ -131,7 +131,7 @@ def test_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -
     assert (again.exit_code, again.stdout) == (0, "0: had been replayed before\n")
     assert len(dead_letter_topic.records()) == 2
     shown = rows(dead("show", "0", "--json"))
-    assert shown["replayed_by"] == operator().name
+    assert shown["replayed_by"] == acting_operator().name
 
 
 def test_a_delivery_is_resent(dead: Mizan, dead_letter_topic: DeadLetterTopic, failed: UUID) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+import structlog
 
-from mizan.audit.checks import CHECKS
-from mizan.audit.comparing import Attempt, Charge, judge, side_by_side
+from mizan.reconciliation.charges import RecordedAttempt, SandboxCharge, check_attempt, pair_by_attempt
+from mizan.reconciliation.checks import CHECKS
 from services.scheduler.jobs.expiry import IntentExpiry
 from services.scheduler.jobs.relay import OutboxRelay
 from shared.domain.applications.registry import NewApplication
@@ -63,8 +64,11 @@ def world(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
     settings = replace(settings, secret_keys=(KEY,), webhooks=webhooks)
     database = Database(settings.database, "checkout", **STABLE_PLANS)
     made = CheckoutWorld(settings, database, bank)
+    # The checkout runs in this process: its log must not mix with what the command prints.
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     with made.serve():
         yield made
+    structlog.reset_defaults()
     database.close()
 
 
@@ -78,7 +82,7 @@ def audit(run: Mizan, bank: RunningSandbox) -> Mizan:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mizan.audit.again.LOOK_AGAIN_AFTER_S", (0.0,))
+    monkeypatch.setattr("mizan.reconciliation.checks.RECHECK_DELAYS_S", (0.0,))
 
 
 def content(audit: Mizan) -> dict[str, Any]:
@@ -297,12 +301,12 @@ ID = UUID("01900000-0000-7000-8000-000000000001")
 INTENT = UUID("01900000-0000-7000-8000-000000000002")
 
 
-def _charge(status: str, id_: str = "ch_1", attempt: UUID = ID) -> Charge:
-    return Charge(id_, attempt, INTENT, 5000, "LYD", "card", status)
+def _charge(status: str, id_: str = "ch_1", attempt: UUID = ID) -> SandboxCharge:
+    return SandboxCharge(id_, attempt, INTENT, 5000, "LYD", "card", status)
 
 
-def _attempt(state: AttemptState, id_: UUID = ID) -> Attempt:
-    return Attempt(id_, INTENT, state, "card", 5000, "LYD")
+def _attempt(state: AttemptState, id_: UUID = ID) -> RecordedAttempt:
+    return RecordedAttempt(id_, INTENT, state, "card", 5000, "LYD")
 
 
 def test_every_pair_of_a_state_and_a_charge() -> None:
@@ -311,7 +315,7 @@ def test_every_pair_of_a_state_and_a_charge() -> None:
     under_way = {AttemptState.SENT, AttemptState.UNKNOWN}
     for state in AttemptState:
         for status in ("paid", "declined", "needs_code", None):
-            found = judge((ID, _attempt(state), [_charge(status)] if status else []))
+            found = check_attempt((ID, _attempt(state), [_charge(status)] if status else []))
             expected = None
             if state in charged and status != "paid":
                 expected = "payments_charged"
@@ -322,7 +326,7 @@ def test_every_pair_of_a_state_and_a_charge() -> None:
 
 def test_charged_twice() -> None:
     twice = [_charge("paid"), _charge("paid", "ch_2")]
-    found = judge((ID, _attempt(AttemptState.PAID), twice))
+    found = check_attempt((ID, _attempt(AttemptState.PAID), twice))
     assert found is not None
     assert found.check is CHECKS["charges_once"]
 
@@ -332,5 +336,5 @@ def test_both_books_side_by_side() -> None:
     ids = [UUID(int=number) for number in range(6)]
     ours = [_attempt(AttemptState.PAID, ids[n]) for n in (0, 2, 3, 5)]
     theirs = [_charge("paid", f"ch_{n}", ids[n]) for n in (1, 2, 2, 4, 5)]
-    pairs = [(id_.int, bool(ours), len(theirs)) for id_, ours, theirs in side_by_side(ours, theirs)]
+    pairs = [(id_.int, bool(ours), len(theirs)) for id_, ours, theirs in pair_by_attempt(ours, theirs)]
     assert pairs == [(0, True, 0), (1, False, 1), (2, True, 2), (3, True, 0), (4, False, 1), (5, True, 1)]

@@ -1,13 +1,16 @@
-"""Which installation a command works on, and how its troubles are told to a person at a terminal."""
+"""Who works at the command line, for the audit log."""
 
+import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 import click
 import psycopg
 from psycopg import Connection
 
+from shared.domain.audit_log import Action, Actor, add_audit_entry
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.database.schema import SchemaOutdatedError, UnsupportedRevisionError, check_schema
 from shared.platform.encryption import NoSecretKeysError
@@ -20,18 +23,26 @@ from shared.platform.redaction import redact_text
 from shared.platform.settings import Settings, SettingsError, read_operator_environment
 
 
-class RefusedToStart(click.ClickException):
+def acting_operator() -> Actor:
+    try:
+        account = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        account = "unknown"
+    return Actor(f"operator {account}")
+
+
+class StartRefused(click.ClickException):
     """A job ends as a service does that is not started with these settings."""
 
     exit_code = EX_CONFIG
 
 
 @contextmanager
-def installation() -> Iterator[Settings]:
+def command_settings() -> Iterator[Settings]:
     """The settings; what goes wrong with them or the servers becomes one clear line and exit code 1.
 
     In production only what would be written wrongly is refused here, for this is how everything else is put right."""
-    with _troubles_told():
+    with _report_errors():
         reading = read_operator_environment()
         problems = {**find_development_settings(reading.settings), **reading.problems}
         if problems:
@@ -40,18 +51,18 @@ def installation() -> Iterator[Settings]:
 
 
 @contextmanager
-def installation_to_start() -> Iterator[Settings]:
+def startup_settings() -> Iterator[Settings]:
     """For jobs that run before the services: what these would refuse to start with, they refuse."""
-    with _troubles_told():
+    with _report_errors():
         reading = read_operator_environment()
         problems = find_start_problems(reading)
         if problems:
-            raise RefusedToStart(redact_text(str(SettingsError(problems))))
+            raise StartRefused(redact_text(str(SettingsError(problems))))
         yield reading.settings
 
 
 @contextmanager
-def _troubles_told() -> Iterator[None]:
+def _report_errors() -> Iterator[None]:
     try:
         yield
     except (RefusedError, NoSecretKeysError, UnsupportedRevisionError, WebhookUrlError) as error:
@@ -60,13 +71,13 @@ def _troubles_told() -> Iterator[None]:
     except SchemaOutdatedError as error:
         raise click.ClickException(f"{error}; run `mizan migrate` first") from error
     except (DatabaseUnavailableError, psycopg.Error) as error:
-        raise click.ClickException(_in_one_line(error)) from error
+        raise click.ClickException(_one_line(error)) from error
     except (SettingsError, KafkaUnavailableError) as error:
         raise click.ClickException(redact_text(str(error))) from error
 
 
 @contextmanager
-def transaction_in(settings: Settings) -> Iterator[Connection[Any]]:
+def open_transaction(settings: Settings) -> Iterator[Connection[Any]]:
     """A transaction on the installation's database, whose schema must be up to date."""
     database = Database(settings.database, "operator")
     try:
@@ -77,5 +88,15 @@ def transaction_in(settings: Settings) -> Iterator[Connection[Any]]:
         database.close()
 
 
-def _in_one_line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return redact_text(" ".join(str(error).split()))
+
+
+def record_application_action(
+    connection: Connection[Any],
+    action: Action,
+    application_id: UUID,
+    **details: str | int | list[str] | None,
+) -> None:
+    """In the transaction that does what is noted; never with a secret."""
+    add_audit_entry(connection, acting_operator(), action, application_id=application_id, details=details)

@@ -1,18 +1,19 @@
 """`mizan app set-webhook`, `roll-secret`, `pause-webhooks` and `resume-webhooks`."""
 
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import click
 
-from mizan.app.arguments import application_argument, webhook_url_in
-from mizan.app.noting import note
-from mizan.installation import installation, transaction_in
+from mizan.app.applications import application_argument, parse_webhook_url
+from mizan.command_context import command_settings, open_transaction, record_application_action
 from mizan.output import json_option, show_values
 from shared.domain.applications.registry import set_webhook_url
 from shared.domain.applications.webhook_secrets import roll_webhook_secret
 from shared.domain.audit_log import Action
 from shared.domain.deliveries.pause import pause_webhooks, resume_webhooks
+from shared.domain.deliveries.resend import get_application_id, request_resend
 from shared.platform.encryption import SecretBox
+from shared.platform.uuids import parse_uuid
 
 
 @click.command("set-webhook")
@@ -23,14 +24,14 @@ def set_webhook_command(application_id: UUID, url: str | None, remove: bool) -> 
     """Set the URL that an application's webhooks go to. Retries queued earlier stay on the old one."""
     if (url is None) != remove:
         raise click.UsageError("Give either a URL or --none.")
-    with installation() as settings:
-        checked = webhook_url_in(url, settings)
-        with transaction_in(settings) as connection:
+    with command_settings() as settings:
+        checked = parse_webhook_url(url, settings)
+        with open_transaction(settings) as connection:
             set_webhook_url(connection, application_id, checked)
             if checked is None:
-                note(connection, Action.WEBHOOK_URL_REMOVED, application_id)
+                record_application_action(connection, Action.WEBHOOK_URL_REMOVED, application_id)
             else:
-                note(connection, Action.WEBHOOK_URL_SET, application_id, url=checked)
+                record_application_action(connection, Action.WEBHOOK_URL_SET, application_id, url=checked)
     click.echo("webhook URL removed" if remove else "webhook URL set")
 
 
@@ -39,11 +40,13 @@ def set_webhook_command(application_id: UUID, url: str | None, remove: bool) -> 
 @json_option
 def roll_secret_command(application_id: UUID, as_json: bool) -> None:
     """Make a new webhook secret for an application and print it, once."""
-    with installation() as settings:
+    with command_settings() as settings:
         box = SecretBox(settings.secret_keys)
-        with transaction_in(settings) as connection:
+        with open_transaction(settings) as connection:
             secret = roll_webhook_secret(connection, box, application_id)
-            note(connection, Action.WEBHOOK_SECRET_ROLLED, application_id, version=secret.version)
+            record_application_action(
+                connection, Action.WEBHOOK_SECRET_ROLLED, application_id, version=secret.version
+            )
     show_values(
         {"application_id": application_id, "webhook_secret": secret.text, "version": secret.version},
         as_json=as_json,
@@ -55,9 +58,9 @@ def roll_secret_command(application_id: UUID, as_json: bool) -> None:
 @application_argument
 def pause_webhooks_command(application_id: UUID) -> None:
     """Send an application no webhooks for now. What falls due meanwhile is kept."""
-    with installation() as settings, transaction_in(settings) as connection:
+    with command_settings() as settings, open_transaction(settings) as connection:
         if pause_webhooks(connection, application_id):
-            note(connection, Action.WEBHOOKS_PAUSED, application_id)
+            record_application_action(connection, Action.WEBHOOKS_PAUSED, application_id)
     click.echo("paused: what falls due is parked until `mizan app resume-webhooks`")
 
 
@@ -65,7 +68,25 @@ def pause_webhooks_command(application_id: UUID) -> None:
 @application_argument
 def resume_webhooks_command(application_id: UUID) -> None:
     """Send an application its webhooks again, beginning with what fell due meanwhile."""
-    with installation() as settings, transaction_in(settings) as connection:
+    with command_settings() as settings, open_transaction(settings) as connection:
         if resume_webhooks(connection, application_id):
-            note(connection, Action.WEBHOOKS_RESUMED, application_id)
+            record_application_action(connection, Action.WEBHOOKS_RESUMED, application_id)
     click.echo("resumed")
+
+
+@click.command("resend")
+@click.argument("delivery", metavar="DELIVERY")
+def resend_command(delivery: str) -> None:
+    """Send a webhook delivery once more, at once, to the application's URL and with its secret as they are now."""
+    delivery_id = parse_uuid(delivery)
+    if delivery_id is None:
+        raise click.ClickException("DELIVERY must be a delivery's id, a uuid")
+    with command_settings() as settings, open_transaction(settings) as connection:
+        request_resend(connection, delivery_id, uuid4())
+        record_application_action(
+            connection,
+            Action.DELIVERY_RESENT,
+            get_application_id(connection, delivery_id),
+            delivery=str(delivery_id),
+        )
+    click.echo("asked for; its tries tell how it went")

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from mizan.audit.checks import CHECKS
+from mizan.reconciliation.checks import CHECKS
 from shared.platform.database.pool import Database
-from tests.mizan.audited_life import WholeLife
 from tests.mizan.conftest import Mizan
+from tests.mizan.sample_history import SampleHistory
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second look comes without a pause."""
-    monkeypatch.setattr("mizan.audit.again.LOOK_AGAIN_AFTER_S", (0.0,))
+    monkeypatch.setattr("mizan.reconciliation.checks.RECHECK_DELAYS_S", (0.0,))
 
 
 @pytest.fixture
-def life(database: Database) -> WholeLife:
-    return WholeLife(database)
+def life(database: Database) -> SampleHistory:
+    return SampleHistory(database)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ DAMAGES = {
     ),
     "two under way": Damage(
         "one_open_attempt",
-        "drop index payment_attempts_one_under_way; " + _ATTEMPT.format(intent="{asked_about}", state="sent"),
+        "drop index payment_attempts_one_in_flight; " + _ATTEMPT.format(intent="{asked_about}", state="sent"),
     ),
     "one awaits a code while another is under way": Damage(
         "one_open_attempt", _ATTEMPT.format(intent="{asked_about}", state="awaiting_code")
@@ -205,7 +205,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
-def test_damage_is_found(run: Mizan, life: WholeLife, damage: Damage) -> None:
+def test_damage_is_found(run: Mizan, life: SampleHistory, damage: Damage) -> None:
     """Exactly that, with exit code 1."""
     intents = {name: value for name, value in vars(life).items() if name not in {"database", "application"}}
     deliveries = {f"{name}_delivery": life.delivery(intents[name]) for name in ("paid", "failed", "pending")}
@@ -222,7 +222,7 @@ def test_damage_is_found(run: Mizan, life: WholeLife, damage: Damage) -> None:
 
 
 def test_every_check_of_the_database_has_a_damage() -> None:
-    of_database = {name for name, check in CHECKS.items() if check.rows != "charges"}
+    of_database = {name for name, check in CHECKS.items() if check.row_kind != "charges"}
     assert of_database == {name for damage in DAMAGES.values() for name in damage.finds.split()}
 
 
@@ -233,7 +233,7 @@ def _json(run: Mizan) -> dict[str, Any]:
     return said
 
 
-def test_people_see_examples_and_how_many_there_are(run: Mizan, life: WholeLife) -> None:
+def test_people_see_examples_and_how_many_there_are(run: Mizan, life: SampleHistory) -> None:
     """Up to ten of each, and one line at the end that says it all."""
     wrong = [life.pay() for _ in range(12)]
     life.publish()
@@ -252,11 +252,10 @@ def test_people_see_examples_and_how_many_there_are(run: Mizan, life: WholeLife)
 
 
 def test_a_great_many_are_counted_and_some_are_shown(
-    run: Mizan, life: WholeLife, monkeypatch: pytest.MonkeyPatch
+    run: Mizan, life: SampleHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that a wreck fits into memory."""
-    monkeypatch.setattr("mizan.audit.asking.MOST_FINDINGS", 3)
-    monkeypatch.setattr("mizan.audit.again.MOST_FINDINGS", 3)
+    monkeypatch.setattr("mizan.reconciliation.checks.MAX_FINDINGS", 3)
     made = [life.create() for _ in range(8)]
     life.run(
         "update payment_intents set expires_at = mizan_now() - interval '1 hour' where uuid = any(%s)", made

@@ -8,16 +8,15 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mizan.audit.again import still_there
-from mizan.audit.checks import CHECKS, Finding, found
-from mizan.audit.looking import audit
+from mizan.reconciliation.checks import CHECKS, Finding, collect_findings, keep_persistent
+from mizan.reconciliation.reconciler import reconcile
 from services.dashboard.applications.test_delivery import send_test_delivery
 from shared.domain.attempts.states import ProviderAnswer
 from shared.domain.deliveries.pause import pause_webhooks
 from shared.platform.database.pool import Database
 from stack.ports import find_free_ports
-from tests.mizan.audited_life import URL, Life, WholeLife
 from tests.mizan.conftest import Mizan
+from tests.mizan.sample_history import URL, SampleApplication, SampleHistory
 from tests.scheduler.history import History
 from tests.waiting import eventually
 
@@ -52,7 +51,7 @@ def test_an_empty_installation(run: Mizan) -> None:
 
 def test_one_of_each(run: Mizan, database: Database) -> None:
     """Paid, declined, expired, paid late, paid twice; delivered, failed, resent, pending."""
-    life = WholeLife(database)
+    life = SampleHistory(database)
     said = audited(run)
     assert (said["checked"]["intents"], said["checked"]["events"], said["checked"]["deliveries"]) == (
         10,
@@ -73,7 +72,7 @@ def test_one_of_each(run: Mizan, database: Database) -> None:
 
 
 def test_a_handled_duplicate_waits_no_more(run: Mizan, database: Database) -> None:
-    life = WholeLife(database)
+    life = SampleHistory(database)
     life.run(
         "update payment_attempts set handled_at = mizan_now(), handled_note = 'paid back' where state = 'duplicate'"
     )
@@ -82,7 +81,7 @@ def test_a_handled_duplicate_waits_no_more(run: Mizan, database: Database) -> No
 
 def test_what_has_just_happened_waits(run: Mizan, database: Database) -> None:
     """In the outbox, not taken in, and nobody is late yet."""
-    life = Life(database)
+    life = SampleApplication(database)
     life.pay()
     waiting = audited(run)["waiting"]
     assert (waiting["outbox_rows"], waiting["events_not_taken_in"]) == (3, 1)
@@ -92,7 +91,7 @@ def test_what_has_just_happened_waits(run: Mizan, database: Database) -> None:
 
 def test_paid_by_another_attempt_while_one_is_under_way(run: Mizan, database: Database) -> None:
     """The intent is succeeded, and the other one is settled when its provider answers."""
-    life = Life(database)
+    life = SampleApplication(database)
     intent = life.create()
     first = life.attempt(intent, ProviderAnswer.DECLINED)
     life.attempt(intent)
@@ -102,7 +101,7 @@ def test_paid_by_another_attempt_while_one_is_under_way(run: Mizan, database: Da
 
 def test_a_paused_application_may_be_late(run: Mizan, database: Database) -> None:
     """And for half an hour after it is resumed."""
-    life = WholeLife(database)
+    life = SampleHistory(database)
     with database.transaction() as connection:
         pause_webhooks(connection, life.application)
     life.run(
@@ -116,7 +115,7 @@ def test_a_paused_application_may_be_late(run: Mizan, database: Database) -> Non
 
 def test_tests_of_an_endpoint_are_left_out(run: Mizan, database: Database) -> None:
     """There is no such intent, and their books are nobody's."""
-    life = Life(database)
+    life = SampleApplication(database)
     ((test,),) = life.run("select uuidv7()")
     with database.transaction() as connection:
         send_test_delivery(connection, life.application, test)
@@ -130,13 +129,13 @@ class TestWithoutUrl:
     """An event that was taken in while there was no URL has no delivery, and needs none (§6.1)."""
 
     def test_never_one(self, run: Mizan, database: Database) -> None:
-        life = Life(database, url=None)
+        life = SampleApplication(database, url=None)
         life.pay()
         life.publish()
         assert audited(run)["checked"]["deliveries"] == 0
 
     def test_not_yet_one(self, run: Mizan, database: Database) -> None:
-        life = Life(database, url=None)
+        life = SampleApplication(database, url=None)
         life.pay()
         life.publish()
         assert run("app", "set-webhook", str(life.application), str(URL)).exit_code == 0
@@ -144,7 +143,7 @@ class TestWithoutUrl:
 
     def test_one_was_removed_and_set_again(self, run: Mizan, database: Database) -> None:
         """Long enough ago; and what ended for want of it has ended rightly."""
-        life = Life(database)
+        life = SampleApplication(database)
         queued = life.pay()
         life.publish()
         run("app", "set-webhook", str(life.application), "--none")
@@ -165,7 +164,7 @@ class TestWithoutUrl:
     def test_there_was_one_by_then(self, run: Mizan, database: Database) -> None:
         """Said when it is sure: it was set long before and removed only long afterwards."""
         made = json.loads(run("app", "create", "--name", "shop", "--json").stdout)
-        life = Life(database)
+        life = SampleApplication(database)
         life.application = UUID(made["application_id"])
         run("app", "set-webhook", str(life.application), str(URL))
         lost = life.pay()
@@ -194,7 +193,7 @@ class TestOldMonths:
         made.make(1, 2)
         return made
 
-    def _age(self, life: Life, intent: UUID, history: History, months: int) -> UUID:
+    def _age(self, life: SampleApplication, intent: UUID, history: History, months: int) -> UUID:
         """As if it had been made so many months ago, with all but its last event."""
         old = UUID(int=(intent.int & (1 << 80) - 1) | _milliseconds(history, months) << 80)
         for table in ("payment_attempts", "payment_intents"):
@@ -219,7 +218,7 @@ class TestOldMonths:
         self, run: Mizan, database: Database, history: History
     ) -> None:
         """Its last event is still there, and must be."""
-        life = Life(database)
+        life = SampleApplication(database)
         intent = life.pay()
         life.publish()
         old = self._age(life, intent, history, 2)
@@ -231,7 +230,7 @@ class TestOldMonths:
         assert {finding["check"] for finding in said["findings"]} == {"events_complete", "delivery_has_event"}
 
     def test_all_of_it_is_gone(self, run: Mizan, database: Database, history: History) -> None:
-        life = Life(database)
+        life = SampleApplication(database)
         intent = life.pay()
         life.publish()
         old = self._age(life, intent, history, 2)
@@ -250,7 +249,7 @@ class TestOldMonths:
         self, run: Mizan, database: Database, history: History
     ) -> None:
         """Behind a gap nothing is sure."""
-        life = Life(database)
+        life = SampleApplication(database)
         intent = life.pay()
         life.publish()
         self._age(life, intent, history, 2)
@@ -272,13 +271,13 @@ def test_while_others_are_at_work(run: Mizan, database: Database) -> None:
     """Intents are made, paid, expired, published, delivered and resent, and no look at it sees a fault."""
     stop, errors = Event(), list[BaseException]()
 
-    def is_published(life: Life, intent: UUID) -> bool:
+    def is_published(life: SampleApplication, intent: UUID) -> bool:
         life.publish()
         return bool(life.run("select id from webhook_deliveries where intent_uuid = %s", intent))
 
     def work() -> None:
         try:
-            life = Life(database)
+            life = SampleApplication(database)
             while not stop.is_set():
                 paid, expired, waiting = life.pay(), life.create(), life.create()
                 life.attempt(waiting, ProviderAnswer.DECLINED)
@@ -307,7 +306,7 @@ def test_while_others_are_at_work(run: Mizan, database: Database) -> None:
 
 def test_all_that_is_asked_is_of_one_moment(database: Database) -> None:
     """What others do while it looks is not seen by half."""
-    life = Life(database)
+    life = SampleApplication(database)
     life.pay()
     told: list[str] = []
 
@@ -315,7 +314,7 @@ def test_all_that_is_asked_is_of_one_moment(database: Database) -> None:
         told.append(what)
         life.pay()
 
-    seen = audit(database, None, meanwhile)
+    seen = reconcile(database, None, meanwhile)
     assert seen.ok
     assert len(told) > 3
     assert (seen.checked["intents"], seen.checked["events"]) == (1, 3)
@@ -325,7 +324,7 @@ def test_a_second_look_clears_what_was_only_under_way(
     run: Mizan, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The scheduler comes by between the two."""
-    life = Life(database)
+    life = SampleApplication(database)
     intent = life.create()
     life.run(
         "update payment_intents set expires_at = mizan_now() - interval '1 hour' where uuid = %s", intent
@@ -336,7 +335,7 @@ def test_a_second_look_clears_what_was_only_under_way(
         pauses.append(pause_s)
         life.expire(intent)
 
-    monkeypatch.setattr("mizan.audit.again.sleep", meanwhile)
+    monkeypatch.setattr("mizan.reconciliation.checks.sleep", meanwhile)
     audited(run)
     assert len(pauses) == 1
 
@@ -344,8 +343,10 @@ def test_a_second_look_clears_what_was_only_under_way(
 def test_still_there() -> None:
     """What is found later, but was not before, is another thing's beginning."""
     first, second = (Finding(CHECKS["intents_expire"], str(uuid4()), "") for _ in range(2))
-    assert still_there(found([first]), found([first, second])) == found([first])
-    assert still_there(found([first]), found([second])) == found([])
+    assert keep_persistent(collect_findings([first]), collect_findings([first, second])) == collect_findings(
+        [first]
+    )
+    assert keep_persistent(collect_findings([first]), collect_findings([second])) == collect_findings([])
 
 
 @pytest.mark.parametrize(

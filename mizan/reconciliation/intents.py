@@ -1,18 +1,43 @@
-"""Intents and their events: each change is written down once, and together they tell how the intent came to stand."""
+"""Intents and their attempts: paid and succeeded, under way and processing go together, and nothing is paid twice."""
 
 from typing import Any
 
 from psycopg import Connection
 
-from mizan.audit.asking import look_for
-from mizan.audit.checks import Found
-from mizan.audit.kept import Kept
+from mizan.reconciliation.checks import Findings, find_faults
+from mizan.reconciliation.retention import RetainedHistory
 from shared.domain.intents.states import TRANSITIONS, IntentStatus, event_type_for
 from shared.platform.uuids import uuid7_datetime
 
+# An intent that was paid while another attempt was under way stays succeeded until that one is settled too.
+ATTEMPT_FAULTS_SQL = """
+with tallies as (
+    select intent_uuid, count(*) filter (where state = 'paid') as paid,
+           count(*) filter (where state = 'duplicate') as duplicates,
+           count(*) filter (where state in ('sent', 'unknown')) as under_way,
+           count(*) filter (where state in ('awaiting_code', 'awaiting_redirect')) as awaiting
+    from payment_attempts group by intent_uuid
+)
+select case when paid > 1 then 'paid_once'
+            when under_way + awaiting > 1 then 'one_open_attempt'
+            when status = 'succeeded' and coalesce(paid, 0) = 0 then 'succeeded_is_paid'
+            when status <> 'succeeded' and paid + duplicates > 0 then 'paid_is_succeeded'
+            when status = 'processing' and coalesce(under_way, 0) = 0 then 'processing_has_attempt'
+            when status in ('requires_payment_method', 'canceled') and under_way > 0 then 'attempt_is_processing'
+       end as name,
+       uuid::text as id,
+       format('intent %s; attempts: %s paid, %s duplicate, %s under way, %s awaiting the customer', status,
+              coalesce(paid, 0), coalesce(duplicates, 0), coalesce(under_way, 0), coalesce(awaiting, 0)) as detail
+from payment_intents left join tallies on intent_uuid = uuid"""
+
+
+def check_attempts(connection: Connection[Any]) -> Findings:
+    return find_faults(connection, ATTEMPT_FAULTS_SQL)
+
+
 # An intent whose first months are dropped is told of from some event on. One that has changed since, a day of grace
 # for clocks that differ, has at least the last.
-FAULTS = """
+EVENT_FAULTS_SQL = """
 with told as (
     select intent_uuid, seq, type, lag(seq) over story as seq_before, lag(type) over story as type_before,
            lead(seq) over story is null as is_last
@@ -44,17 +69,17 @@ select case when i.uuid is null then 'events_of_intents'
 from payment_intents as i full join stories as s on s.intent_uuid = i.uuid"""
 
 
-def look_at_stories(connection: Connection[Any], kept: Kept) -> Found:
+def check_event_history(connection: Connection[Any], retained: RetainedHistory) -> Findings:
     values = {
-        "since": kept.events,
-        "begun": uuid7_datetime(kept.events),
-        "steps": list(steps()),
-        "endings": list(endings()),
+        "since": retained.events,
+        "begun": uuid7_datetime(retained.events),
+        "steps": list(allowed_successions()),
+        "endings": list(allowed_last_events()),
     }
-    return look_for(connection, FAULTS, values)
+    return find_faults(connection, EVENT_FAULTS_SQL, values)
 
 
-def steps() -> set[str]:
+def allowed_successions() -> set[str]:
     """Which event may follow which."""
     return {
         f"{told_before} then {event_type_for(before, after)}"
@@ -64,7 +89,7 @@ def steps() -> set[str]:
     }
 
 
-def endings() -> set[str]:
+def allowed_last_events() -> set[str]:
     """Which event may be the last of an intent in which status."""
     return {f"{state}: {told}" for state in IntentStatus for told in _events_of(state)}
 

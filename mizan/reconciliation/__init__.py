@@ -5,21 +5,21 @@ from dataclasses import replace
 
 import click
 
-from mizan.audit.again import Say
-from mizan.audit.looking import Audited, audit
-from mizan.audit.report import show_json, show_text
-from mizan.installation import installation
+from mizan.command_context import command_settings
 from mizan.output import json_option
+from mizan.reconciliation.checks import ReportProgress
+from mizan.reconciliation.reconciler import ReconciliationResult, reconcile
+from mizan.reconciliation.report import show_json, show_text
 from shared.platform.database.pool import Database
 from shared.platform.database.schema import check_schema
 from shared.platform.settings import Settings
 
-_FOUND = 1
-_COULD_NOT_LOOK = 2
+_EXIT_FAULTS = 1
+_EXIT_INCOMPLETE = 2
 _STATEMENT_TIMEOUT_S = 900
 # Each statement goes once over whole tables, month by month where two of them are divided alike. Row by row would be
 # faster only where the planner is right about a table being short.
-_PLANS = {
+_PLANNER_SETTINGS = {
     "work_mem": "64MB",
     "jit": "off",
     "enable_nestloop": "off",
@@ -28,8 +28,8 @@ _PLANS = {
 }
 
 
-class CouldNotLookError(click.ClickException):
-    exit_code = _COULD_NOT_LOOK
+class AuditIncompleteError(click.ClickException):
+    exit_code = _EXIT_INCOMPLETE
 
 
 @click.command("audit")
@@ -41,28 +41,28 @@ def audit_command(context: click.Context, as_json: bool) -> None:
     Exit code 0: nothing is lost, doubled or stuck. 1: something is. 2: it could not be looked.
     """
     try:
-        with installation() as settings:
-            audited = _audited(settings, _say if sys.stderr.isatty() else _say_nothing)
+        with command_settings() as settings:
+            result = _reconcile(settings, _print_progress if sys.stderr.isatty() else _ignore_progress)
     except click.ClickException as error:
-        raise CouldNotLookError(error.message) from error
-    (show_json if as_json else show_text)(audited)
-    if not audited.ok:
-        context.exit(_FOUND if audited.found.findings else _COULD_NOT_LOOK)
+        raise AuditIncompleteError(error.message) from error
+    (show_json if as_json else show_text)(result)
+    if not result.ok:
+        context.exit(_EXIT_FAULTS if result.found.findings else _EXIT_INCOMPLETE)
 
 
-def _audited(settings: Settings, say: Say) -> Audited:
+def _reconcile(settings: Settings, report_progress: ReportProgress) -> ReconciliationResult:
     patient = replace(settings.database, statement_timeout_s=_STATEMENT_TIMEOUT_S)
-    database = Database(patient, "audit", **_PLANS)
+    database = Database(patient, "audit", **_PLANNER_SETTINGS)
     try:
         check_schema(database)
-        return audit(database, settings.sandbox.url if settings.sandbox else None, say)
+        return reconcile(database, settings.sandbox.url if settings.sandbox else None, report_progress)
     finally:
         database.close()
 
 
-def _say(what: str) -> None:
+def _print_progress(what: str) -> None:
     click.echo(f"looking at {what} …", err=True)
 
 
-def _say_nothing(_what: str) -> None:
+def _ignore_progress(_what: str) -> None:
     """Nobody watches."""

@@ -8,9 +8,8 @@ from uuid import UUID, uuid4
 
 import click
 
-from mizan.dead.names import delivery_named, letter_named
-from mizan.installation import installation, transaction_in
-from mizan.operator_account import operator
+from mizan.command_context import acting_operator, command_settings, open_transaction
+from mizan.dead.inspect import find_by_id_or_offset, parse_delivery_id
 from shared.domain.dead_letters.replays import (
     ReplayInProgressError,
     ReplayRun,
@@ -37,7 +36,7 @@ def replay_command(names: Sequence[str], everything: bool, origin: str | None, y
         raise click.UsageError("give IDs, or --all")
     if not everything and (origin is not None or yes):
         raise click.UsageError("--origin and --yes go with --all")
-    with installation() as settings:
+    with command_settings() as settings:
         is_done = _replay_all(settings, origin, yes) if everything else _replay_named(settings, names)
     if not is_done:
         sys.exit(1)
@@ -56,18 +55,18 @@ def _replay_named(settings: Settings, names: Sequence[str]) -> bool:
 
 
 def _replay_one(settings: Settings, name: str) -> str:
-    delivery_id = delivery_named(name)
-    with transaction_in(settings) as connection:
+    delivery_id = parse_delivery_id(name)
+    with open_transaction(settings) as connection:
         if delivery_id is not None:
-            resend_exhausted(connection, delivery_id, uuid4(), operator())
+            resend_exhausted(connection, delivery_id, uuid4(), acting_operator())
             return "asked for; its tries tell how it went"
-        letter = letter_named(connection, settings.kafka, name)
-        is_new = replay_dead_letter(connection, settings.kafka, letter, operator())
+        letter = find_by_id_or_offset(connection, settings.kafka, name)
+        is_new = replay_dead_letter(connection, settings.kafka, letter, acting_operator())
     return f"put back into {letter.topic}" if is_new else "had been replayed before"
 
 
 def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:
-    with transaction_in(settings) as connection:
+    with open_transaction(settings) as connection:
         count = count_replayable(connection, settings.kafka, origin).count
     if count == 0:
         click.echo("There is nothing to replay.")
@@ -75,21 +74,21 @@ def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:
     if not yes:
         click.confirm(f"Put {count} dead letters back where they came from?", abort=True)
     try:
-        with transaction_in(settings) as connection:
-            run = start_replay_run(connection, settings.kafka, uuid4(), origin, operator())
+        with open_transaction(settings) as connection:
+            run = start_replay_run(connection, settings.kafka, uuid4(), origin, acting_operator())
         is_ours = True
     except ReplayInProgressError as error:
-        with transaction_in(settings) as connection:
+        with open_transaction(settings) as connection:
             run = get_replay_run(connection, error.active_run_id)
         click.echo(f"{run.actor} is replaying already; this goes on with that.", err=True)
         is_ours = False
     with closing(Database(settings.database, "operator")) as database:
         try:
-            run = _work_off(database, settings, run.id)
+            run = _finish_run(database, settings, run.id)
         except KeyboardInterrupt:
             if is_ours:
                 with database.transaction() as connection:
-                    stop_replay_run(connection, run.id, operator())
+                    stop_replay_run(connection, run.id, acting_operator())
             raise
     click.echo(
         f"{run.replayed} of {run.found} dead letters were put back, {run.refused} could not be: {run.outcome}"
@@ -97,7 +96,7 @@ def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:
     return run.outcome == "done" and run.refused == 0
 
 
-def _work_off(database: Database, settings: Settings, run_id: UUID) -> ReplayRun:
+def _finish_run(database: Database, settings: Settings, run_id: UUID) -> ReplayRun:
     """Also where the monitor is not running, or does it at the same time."""
     with database.transaction() as connection:
         run = get_replay_run(connection, run_id)

@@ -25,7 +25,7 @@ URL = check_webhook_url("https://shop.example.ly/hook", allow_private=True)
 _DELAYS = WebhookSettings().retry_delays
 
 
-class Life:
+class SampleApplication:
     """Everything of one application: what happens to its intents, and what is told of it."""
 
     def __init__(self, database: Database, url: WebhookUrl | None = URL) -> None:
@@ -92,7 +92,7 @@ class Life:
             return cursor.fetchall() if cursor.description else []
 
 
-class WholeLife(Life):
+class SampleHistory(SampleApplication):
     """One of each."""
 
     def __init__(self, database: Database) -> None:

@@ -16,7 +16,7 @@ select uuid7_floor((date_trunc('month', uuid_extract_timestamp(uuidv7()) at time
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RetainedHistory:
     """The smallest id of which each table has everything since."""
 
     events: UUID
@@ -28,13 +28,13 @@ class Kept:
         return max(self.events, self.deliveries)
 
 
-def what_is_kept(connection: Connection[Any]) -> Kept:
+def find_retained_history(connection: Connection[Any]) -> RetainedHistory:
     months = list_month_partitions(connection, _PARENTS)
     floors = [
         fetch_scalar(connection, _FLOOR, (_months_back(attached_month_ages(months, parent)),))
         for parent in _PARENTS
     ]
-    return Kept(events=floors[0], deliveries=max(floors[1:]))
+    return RetainedHistory(events=floors[0], deliveries=max(floors[1:]))
 
 
 def _months_back(attached: set[int]) -> int:

@@ -4,9 +4,8 @@ from typing import Any
 
 from psycopg import Connection
 
-from mizan.audit.asking import look_for
-from mizan.audit.checks import Found
-from mizan.audit.kept import Kept
+from mizan.reconciliation.checks import Findings, find_faults
+from mizan.reconciliation.retention import RetainedHistory
 from services.webhooks.intake import WEBHOOK_EVENT_TYPES
 from services.webhooks.retry_schedule import LAST_STEP
 from shared.domain.audit_log import Action
@@ -15,7 +14,7 @@ from shared.domain.deliveries.try_results import NO_URL
 # An event without a delivery is right where there was no URL. When there surely was one is told by the audit log: a
 # change counts half a minute later, for it is noted a moment before it is done. Where nothing was ever noted, nothing
 # has changed.
-UNDELIVERED = f"""
+UNDELIVERED_EVENTS_SQL = f"""
 with noted as (
     select application_id, at, action,
            case action when '{Action.WEBHOOK_URL_SET}' then true when '{Action.WEBHOOK_URL_REMOVED}' then false
@@ -43,7 +42,7 @@ join with_url on with_url.application_id = payment_intents.application_id
 where e.id >= %(since)s and type = any(%(told)s)
   and not exists (select from webhook_deliveries as d where d.id = e.id)"""
 
-MISTOLD = """
+MISMATCHED_DELIVERIES_SQL = """
 select 'delivery_has_event' as name, d.id::text,
        format('delivery of %%s of intent %%s; its event: %%s', d.event, d.intent_uuid,
               case when e.id is null then 'none'
@@ -57,14 +56,14 @@ where not d.is_test and d.id >= %(since)s
   and (e.id is null or e.taken_in_at is null or e.type <> d.event or e.intent_uuid <> d.intent_uuid
        or i.application_id is distinct from d.application_id or d.event <> all(%(told)s))"""
 
-DOUBLED = """
+DUPLICATE_DELIVERIES_SQL = """
 select 'deliveries_once' as name, max(id::text) as id,
        format('%s deliveries of %s of intent %s', count(*), event, intent_uuid) as detail
 from webhook_deliveries where not is_test group by intent_uuid, event having count(*) > 1"""
 
 # The steps of a delivery as bits, so that a repeat cannot make up for one that is missing. A delivery that a resend
 # made succeeded, or that ended for want of a URL, stands at a step that was not tried.
-TRIED = f"""
+TRIES_SQL = f"""
 with tallies as (
     select delivery_id, count(*) as tries, max(number) as last, count(step) as steps,
            coalesce(bit_or(1 << step), 0) as rungs, count(resend_id) as resends,
@@ -99,14 +98,14 @@ select case when is_stray then 'tries_complete'
 from compared"""
 
 
-def look_at_deliveries(connection: Connection[Any], kept: Kept) -> Found:
+def check_deliveries(connection: Connection[Any], retained: RetainedHistory) -> Findings:
     told = [str(event) for event in WEBHOOK_EVENT_TYPES]
     return (
-        look_for(connection, UNDELIVERED, {"since": kept.both, "told": told})
-        .and_also(look_for(connection, MISTOLD, {"since": kept.both, "told": told}))
-        .and_also(look_for(connection, DOUBLED))
+        find_faults(connection, UNDELIVERED_EVENTS_SQL, {"since": retained.both, "told": told})
+        .merge(find_faults(connection, MISMATCHED_DELIVERIES_SQL, {"since": retained.both, "told": told}))
+        .merge(find_faults(connection, DUPLICATE_DELIVERIES_SQL))
     )
 
 
-def look_at_tries(connection: Connection[Any], kept: Kept) -> Found:
-    return look_for(connection, TRIED, {"since": kept.deliveries})
+def check_tries(connection: Connection[Any], retained: RetainedHistory) -> Findings:
+    return find_faults(connection, TRIES_SQL, {"since": retained.deliveries})

@@ -4,12 +4,11 @@ from typing import Any
 
 from psycopg import Connection
 
-from mizan.audit.asking import look_for
-from mizan.audit.checks import Found
+from mizan.reconciliation.checks import Findings, find_faults
 from shared.domain.audit_log import Action
 
 # What fell due while its application was paused is due since that was resumed.
-FAULTS = f"""
+STUCK_SQL = f"""
 select 'intents_expire' as name, uuid::text as id, format('expired at %s', expires_at) as detail
 from payment_intents
 where status = 'requires_payment_method' and expires_at < mizan_now() - interval '1 minute'
@@ -32,7 +31,7 @@ where next_due_at < mizan_now() - interval '30 minutes' and webhooks_paused_at i
   and not exists (select from audit_log where action = '{Action.WEBHOOKS_RESUMED}'
                   and audit_log.application_id = d.application_id and at > mizan_now() - interval '30 minutes')"""  # noqa: E501
 
-WAITING = """
+WAITING_SQL = """
 select 'outbox_rows', count(*) from outbox
 union all
 select 'events_not_taken_in', count(*) from intent_events
@@ -57,10 +56,10 @@ union all
 select 'duplicate_payments', count(*) from payment_attempts where state = 'duplicate' and handled_at is null"""
 
 
-def look_for_stuck(connection: Connection[Any]) -> Found:
-    return look_for(connection, FAULTS)
+def find_stuck(connection: Connection[Any]) -> Findings:
+    return find_faults(connection, STUCK_SQL)
 
 
 def count_waiting(connection: Connection[Any]) -> dict[str, int]:
     """What others have to do, people included, and may still take its time."""
-    return dict(connection.execute(WAITING).fetchall())
+    return dict(connection.execute(WAITING_SQL).fetchall())

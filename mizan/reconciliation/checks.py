@@ -1,0 +1,201 @@
+"""Runs a statement that looks for faults, and brings home the first few of each check."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from time import sleep
+from typing import Any
+
+from psycopg import Connection
+
+MAX_FINDINGS = 1000
+"""Of one check; how many there are in all is counted."""
+
+
+class FaultKind(StrEnum):
+    LOST = "lost"
+    DOUBLED = "doubled"
+    STUCK = "stuck"
+
+
+class RowKind(StrEnum):
+    """What there is to look at."""
+
+    INTENTS = "intents"
+    ATTEMPTS = "attempts"
+    EVENTS = "events"
+    OUTBOX = "outbox"
+    DELIVERIES = "deliveries"
+    TRIES = "tries"
+    CHARGES = "charges"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    kind: FaultKind
+    """What it is called when it does not hold."""
+    row_kind: RowKind
+    statement: str
+
+
+_ALL = (
+    Check("events_complete", FaultKind.LOST, RowKind.EVENTS, "every change of an intent has its event"),
+    Check("events_once", FaultKind.DOUBLED, RowKind.EVENTS, "no change of an intent has two events"),
+    Check("events_of_intents", FaultKind.LOST, RowKind.EVENTS, "every event is of an intent that is there"),
+    Check("events_fit_status", FaultKind.LOST, RowKind.INTENTS, "an intent's last event tells its status"),
+    Check("events_in_order", FaultKind.LOST, RowKind.EVENTS, "events follow each other as the states allow"),
+    Check("succeeded_is_paid", FaultKind.LOST, RowKind.INTENTS, "a succeeded intent has a paid attempt"),
+    Check("paid_is_succeeded", FaultKind.LOST, RowKind.ATTEMPTS, "the intent of a paid attempt is succeeded"),
+    Check("paid_once", FaultKind.DOUBLED, RowKind.ATTEMPTS, "an intent has one paid attempt at most"),
+    Check("one_open_attempt", FaultKind.DOUBLED, RowKind.ATTEMPTS, "an intent has one open attempt at most"),
+    Check(
+        "processing_has_attempt",
+        FaultKind.STUCK,
+        RowKind.INTENTS,
+        "a processing intent has an attempt under way",
+    ),
+    Check(
+        "attempt_is_processing",
+        FaultKind.STUCK,
+        RowKind.ATTEMPTS,
+        "with an attempt under way, an intent is processing",
+    ),
+    Check(
+        "events_delivered",
+        FaultKind.LOST,
+        RowKind.EVENTS,
+        "what was taken in while there was a URL has a delivery",
+    ),
+    Check(
+        "delivery_has_event",
+        FaultKind.LOST,
+        RowKind.DELIVERIES,
+        "a delivery tells of an event that was taken in",
+    ),
+    Check("deliveries_once", FaultKind.DOUBLED, RowKind.DELIVERIES, "an event has one delivery at most"),
+    Check(
+        "tries_complete", FaultKind.LOST, RowKind.TRIES, "every try that a delivery counts is written down"
+    ),
+    Check("tries_once", FaultKind.DOUBLED, RowKind.TRIES, "no try and no step of a delivery is there twice"),
+    Check(
+        "delivery_fits_tries",
+        FaultKind.LOST,
+        RowKind.DELIVERIES,
+        "a delivery's status follows from its tries",
+    ),
+    Check("intents_expire", FaultKind.STUCK, RowKind.INTENTS, "unpaid intents are canceled within a minute"),
+    Check(
+        "attempts_asked",
+        FaultKind.STUCK,
+        RowKind.ATTEMPTS,
+        "providers are asked about attempts within 5 minutes",
+    ),
+    Check("outbox_leaves", FaultKind.STUCK, RowKind.OUTBOX, "the outbox is published within 5 minutes"),
+    Check(
+        "events_taken_in", FaultKind.STUCK, RowKind.EVENTS, "the webhooks take events in within 30 minutes"
+    ),
+    Check(
+        "deliveries_tried", FaultKind.STUCK, RowKind.DELIVERIES, "due deliveries are tried within 30 minutes"
+    ),
+    Check(
+        "charges_known",
+        FaultKind.LOST,
+        RowKind.CHARGES,
+        "every charge paid at the sandbox is of an attempt of ours",
+    ),
+    Check("charges_paid", FaultKind.LOST, RowKind.CHARGES, "what is paid at the sandbox is paid here"),
+    Check("payments_charged", FaultKind.LOST, RowKind.CHARGES, "what is paid here is paid at the sandbox"),
+    Check(
+        "charges_fit", FaultKind.LOST, RowKind.CHARGES, "the sandbox has charged the right amount and intent"
+    ),
+    Check("charges_once", FaultKind.DOUBLED, RowKind.CHARGES, "an attempt is charged once at the sandbox"),
+)
+CHECKS = {check.name: check for check in _ALL}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    check: Check
+    id: str
+    """Of the intent, the attempt, the event, which is its delivery too, or the outbox row that it is about."""
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a look has found: the first few of each check, and how many there are."""
+
+    findings: Sequence[Finding] = ()
+    totals: dict[str, int] = field(default_factory=dict)
+
+    def merge(self, other: "Findings") -> "Findings":
+        """Of other checks."""
+        return Findings([*self.findings, *other.findings], {**self.totals, **other.totals})
+
+
+def collect_findings(findings: Iterable[Finding]) -> Findings:
+    """All there is: as many as are kept, and their number."""
+    kept: list[Finding] = []
+    totals: dict[str, int] = {}
+    for finding in findings:
+        name = finding.check.name
+        totals[name] = totals.get(name, 0) + 1
+        if totals[name] <= MAX_FINDINGS:
+            kept.append(finding)
+    return Findings(kept, totals)
+
+
+_LIMIT_FAULTS = """
+select name, id, detail, total
+from (select name, id, detail, count(*) over (partition by name) as total,
+             row_number() over (partition by name order by id) as place
+      from ({0}) as faults where name is not null) as counted
+where place <= {1}
+order by name, place"""
+
+
+def find_faults(
+    connection: Connection[Any], faults: str, values: Mapping[str, object] | None = None
+) -> Findings:
+    """`faults` returns name (of the check, null where all is well), id and detail, all as text."""
+    statement = _LIMIT_FAULTS.format(faults, MAX_FINDINGS)
+    rows = connection.execute(statement.encode(), values).fetchall()
+    return Findings(
+        [Finding(CHECKS[name], id_, detail) for name, id_, detail, _ in rows],
+        {name: total for name, _, _, total in rows},
+    )
+
+
+RECHECK_DELAYS_S = (1.0, 2.0, 4.0)
+
+ReportProgress = Callable[[str], None]
+"""Tells a person how far it is."""
+
+
+def recheck_until_settled(
+    suspected: Findings, recheck: Callable[[Findings], Findings], report_progress: ReportProgress
+) -> Findings:
+    """What is wrong still, after some seconds."""
+    for pause_s in RECHECK_DELAYS_S:
+        if not suspected.findings:
+            break
+        report_progress("once more, what may only be under way")
+        sleep(pause_s)
+        suspected = recheck(suspected)
+    return suspected
+
+
+def keep_persistent(before: Findings, now: Findings) -> Findings:
+    """What was found before and is found again. Where not all of it is known, all that is found now counts."""
+    known = {(finding.check.name, finding.id) for finding in before.findings}
+    cut = {name for name, total in before.totals.items() if total > MAX_FINDINGS}
+    kept = [
+        finding
+        for finding in now.findings
+        if finding.check.name in cut or (finding.check.name, finding.id) in known
+    ]
+    totals = collect_findings(kept).totals
+    return Findings(
+        kept, {name: now.totals[name] if name in cut else total for name, total in totals.items()}
+    )

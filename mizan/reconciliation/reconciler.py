@@ -1,0 +1,99 @@
+"""The whole audit: one snapshot of the database, then the sandbox's ledger where there is one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+
+from mizan.reconciliation.charges import LedgerUnavailableError, SandboxLedger, reconcile_charges
+from mizan.reconciliation.checks import (
+    Findings,
+    ReportProgress,
+    RowKind,
+    keep_persistent,
+    recheck_until_settled,
+)
+from mizan.reconciliation.deliveries import check_deliveries, check_tries
+from mizan.reconciliation.intents import check_attempts, check_event_history
+from mizan.reconciliation.retention import find_retained_history
+from mizan.reconciliation.stuck import count_waiting, find_stuck
+from shared.platform.database.pool import Database
+
+_SET_SNAPSHOT = "set transaction isolation level repeatable read, read only"
+# Before the snapshot is taken, by the first select: no month is dropped between that and our look at it.
+_LOCK_PARTITIONS = "lock table intent_events, webhook_deliveries, webhook_tries in access share mode"
+_COUNT = f"""
+select '{RowKind.INTENTS}', count(*) from payment_intents
+union all select '{RowKind.ATTEMPTS}', count(*) from payment_attempts
+union all select '{RowKind.EVENTS}', count(*) from intent_events
+union all select '{RowKind.OUTBOX}', count(*) from outbox
+union all select '{RowKind.DELIVERIES}', count(*) from webhook_deliveries where not is_test
+union all select '{RowKind.TRIES}', count(*) from webhook_tries"""
+
+
+@dataclass(frozen=True, slots=True)
+class ReconciliationResult:
+    found: Findings
+    checked: dict[str, int]
+    """How many rows there are of each kind."""
+    waiting: dict[str, int]
+    not_checked: str | None = None
+    """Why there was no look at the ledger, where there is one."""
+
+    @property
+    def ok(self) -> bool:
+        return not self.found.findings and self.not_checked is None
+
+
+def reconcile(
+    database: Database, sandbox_url: str | None, report_progress: ReportProgress
+) -> ReconciliationResult:
+    seen, checked, waiting = _check_database(database, report_progress)
+    if sandbox_url is None:
+        return ReconciliationResult(seen, checked, waiting)
+    report_progress("the sandbox's ledger")
+    ledger = SandboxLedger(sandbox_url)
+    try:
+        in_ledger, charges = reconcile_charges(database, ledger, report_progress)
+    except LedgerUnavailableError as away:
+        return ReconciliationResult(seen, checked, waiting, str(away))
+    finally:
+        ledger.close()
+    return ReconciliationResult(seen.merge(in_ledger), {**checked, RowKind.CHARGES: charges}, waiting)
+
+
+def _check_database(
+    database: Database, report_progress: ReportProgress
+) -> tuple[Findings, dict[str, int], dict[str, int]]:
+    with _snapshot(database) as connection:
+        # First, for the clock goes on while the snapshot stands still.
+        stuck = find_stuck(connection)
+        waiting = count_waiting(connection)
+        retained = find_retained_history(connection)
+        report_progress("how many rows there are")
+        checked = dict(connection.execute(_COUNT).fetchall())
+        report_progress("intents and their attempts")
+        seen = check_attempts(connection)
+        report_progress("intents and their events")
+        seen = seen.merge(check_event_history(connection, retained))
+        report_progress("events and their deliveries")
+        seen = seen.merge(check_deliveries(connection, retained))
+        report_progress("deliveries and their tries")
+        seen = seen.merge(check_tries(connection, retained))
+
+    def recheck(before: Findings) -> Findings:
+        with database.transaction() as connection:
+            return keep_persistent(before, find_stuck(connection))
+
+    return seen.merge(recheck_until_settled(stuck, recheck, report_progress)), checked, waiting
+
+
+@contextmanager
+def _snapshot(database: Database) -> Iterator[Connection[Any]]:
+    """The database as it is at one moment, for all that is asked in it."""
+    with database.transaction() as connection:
+        connection.execute(_SET_SNAPSHOT)
+        connection.execute(_LOCK_PARTITIONS)
+        yield connection
