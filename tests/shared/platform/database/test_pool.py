@@ -15,8 +15,8 @@ from stack.ports import find_free_ports
 from tests.waiting import error_text, eventually
 
 
-def _fill(database: Database, connections: int) -> None:
-    """Uses so many connections at one moment, so that the pool keeps them."""
+def _open_connections(database: Database, connections: int) -> None:
+    """Use so many connections at the same moment that the pool keeps all of them."""
     barrier = Barrier(connections)
 
     def use(_: int) -> None:
@@ -28,7 +28,7 @@ def _fill(database: Database, connections: int) -> None:
         list(pool.map(use, range(connections)))
 
 
-def test_a_block_that_raises_leaves_nothing_behind(database: Database) -> None:
+def test_a_block_that_raises_is_rolled_back(database: Database) -> None:
     """Commit at the end of the block, roll back when it raises."""
     with pytest.raises(KeyError), database.transaction() as connection:
         connection.execute("insert into merchants (name) values ('ghost')")
@@ -40,20 +40,18 @@ def test_a_block_that_raises_leaves_nothing_behind(database: Database) -> None:
 
 
 @pytest.mark.kills
-def test_after_a_restart_nobody_meets_a_dead_connection(
-    killable_engines: Engines, database: Database
-) -> None:
-    """All connections of the pool died with the server; the next callers do not notice."""
-    _fill(database, 6)
+def test_after_a_restart_dead_connections_are_replaced(killable_engines: Engines, database: Database) -> None:
+    """The next callers do not notice that all connections of the pool died with the server."""
+    _open_connections(database, 6)
     killable_engines.postgres.restart()
     for _ in range(12):
         database.check()
 
 
 @pytest.mark.kills
-def test_a_killed_server_is_an_outage_and_then_heals(killable_engines: Engines, database: Database) -> None:
-    """kill -9: callers are told soon to come back later, and once it is back all is well by itself."""
-    _fill(database, 3)
+def test_a_killed_server_is_an_outage_until_it_is_back(killable_engines: Engines, database: Database) -> None:
+    """kill -9: callers soon get DatabaseUnavailableError; once the server is back, calls succeed again."""
+    _open_connections(database, 3)
     killable_engines.postgres.kill()
     try:
         started = monotonic()
@@ -65,23 +63,23 @@ def test_a_killed_server_is_an_outage_and_then_heals(killable_engines: Engines, 
     eventually(lambda: not error_text(database.check, DatabaseUnavailableError))
 
 
-def test_a_connection_that_breaks_in_the_middle_is_named_an_outage(database: Database) -> None:
-    """Whatever psycopg calls it."""
+def test_a_connection_that_breaks_during_a_transaction_is_an_outage(database: Database) -> None:
+    """Whichever error psycopg raises."""
     with pytest.raises(DatabaseUnavailableError), database.transaction() as connection:
         connection.execute("select pg_terminate_backend(pg_backend_pid())")
     assert not error_text(database.check, DatabaseUnavailableError)
 
 
-def test_waiting_for_a_free_connection_has_an_end(database_settings: DatabaseSettings) -> None:
-    """A caller is told after the pool's time-out, not after a long hang."""
+def test_waiting_for_a_free_connection_has_a_time_limit(database_settings: DatabaseSettings) -> None:
+    """The caller gets an error after the pool's timeout."""
     database = Database(replace(database_settings, pool_size=1, pool_timeout_s=0.2), "test")
     with database.transaction(), pytest.raises(DatabaseUnavailableError), database.transaction():
         pass
     database.close()
 
 
-def test_a_statement_cannot_run_for_ever(database_settings: DatabaseSettings) -> None:
-    """The server ends it; that is an outage to the caller, who may try again."""
+def test_a_statement_has_a_time_limit(database_settings: DatabaseSettings) -> None:
+    """The server cancels it; the caller gets an outage and may try again."""
     database = Database(replace(database_settings, statement_timeout_s=1), "test")
     with (
         pytest.raises(DatabaseUnavailableError, match="statement timeout"),
@@ -92,7 +90,7 @@ def test_a_statement_cannot_run_for_ever(database_settings: DatabaseSettings) ->
 
 
 def test_starting_without_a_server_does_not_hang(database_settings: DatabaseSettings) -> None:
-    """Nothing is connected before it is needed; using it says what is wrong."""
+    """The pool connects at the first use, and that use fails."""
     nobody = find_free_ports(1)[0]
     started = monotonic()
     database = Database(replace(database_settings, url=f"postgresql://mizan@127.0.0.1:{nobody}/x"), "test")
@@ -103,26 +101,28 @@ def test_starting_without_a_server_does_not_hang(database_settings: DatabaseSett
 
 
 @pytest.mark.kills
-def test_while_it_is_away_callers_are_told_at_once(killable_engines: Engines, database: Database) -> None:
-    """No time-out is waited for; and the first call after its return works, or the next."""
-    _fill(database, 4)
+def test_while_it_is_away_callers_fail_at_once(killable_engines: Engines, database: Database) -> None:
+    """They wait for no timeout; soon after the server is back, calls succeed again."""
+    _open_connections(database, 4)
     killable_engines.postgres.kill()
     try:
         started = monotonic()
         with ThreadPoolExecutor(8) as pool:
-            told = list(pool.map(lambda _: error_text(database.check, DatabaseUnavailableError), range(200)))
-        assert all(told)
-        assert monotonic() - started < 2  # a pool that waits would take 200 / 8 times its time-out
+            errors = list(
+                pool.map(lambda _: error_text(database.check, DatabaseUnavailableError), range(200))
+            )
+        assert all(errors)
+        assert monotonic() - started < 2  # a pool that waits would take 200 / 8 times its timeout
     finally:
         killable_engines.postgres.start()
     eventually(lambda: not error_text(database.check, DatabaseUnavailableError), within=2)
 
 
 @pytest.mark.kills
-def test_a_server_that_hangs_is_given_up(
+def test_a_statement_on_a_frozen_server_is_aborted(
     killable_engines: Engines, database_settings: DatabaseSettings
 ) -> None:
-    """Frozen, it keeps the connection and says nothing; its own time limit cannot end that, ours does."""
+    """A frozen server cannot apply its own statement_timeout; the watchdog aborts the connection."""
     database = Database(replace(database_settings, statement_timeout_s=1, connect_timeout_s=1), "test")
     database.check()
     killable_engines.postgres.suspend()
@@ -138,10 +138,10 @@ def test_a_server_that_hangs_is_given_up(
 
 
 @pytest.mark.kills
-def test_a_transaction_on_a_server_that_hangs_is_given_up_too(
+def test_a_transaction_on_a_frozen_server_is_aborted(
     killable_engines: Engines, database_settings: DatabaseSettings
 ) -> None:
-    """At twice the limit of a statement, whichever of its statements hangs, the commit included."""
+    """After twice the limit of a statement, whichever of its statements hangs, the commit included."""
     database = Database(replace(database_settings, statement_timeout_s=1, connect_timeout_s=1), "test")
     try:
         with pytest.raises(DatabaseUnavailableError), database.transaction() as connection:
@@ -153,10 +153,10 @@ def test_a_transaction_on_a_server_that_hangs_is_given_up_too(
     database.close()
 
 
-def test_whoever_stalls_in_a_transaction_gives_back_its_locks(
+def test_a_client_that_stalls_in_a_transaction_loses_its_locks(
     database_settings: DatabaseSettings, database: Database
 ) -> None:
-    """A frozen process must not hold up everybody else for ever; it finds its work undone."""
+    """A frozen process must not block everybody else for ever; its transaction is rolled back."""
     with database.transaction() as connection:
         limit = connection.execute("show idle_in_transaction_session_timeout").fetchone()
     assert limit == ("15s",)
@@ -168,8 +168,8 @@ def test_whoever_stalls_in_a_transaction_gives_back_its_locks(
     stalling.close()
 
 
-def test_a_transaction_leaves_a_server_that_became_a_standby(database: Database) -> None:
-    """As a single statement does."""
+def test_a_transaction_reconnects_when_the_server_became_a_standby(database: Database) -> None:
+    """Like a single statement does."""
     with database.transaction() as connection:
         first = connection.info.backend_pid
         connection.execute("set default_transaction_read_only = on")
@@ -181,15 +181,15 @@ def test_a_transaction_leaves_a_server_that_became_a_standby(database: Database)
 
 
 def test_a_standby_is_not_ready(database_settings: DatabaseSettings) -> None:
-    """It answers, but takes no payments."""
+    """It responds, but accepts no writes."""
     standby = Database(database_settings, "test", default_transaction_read_only="on")
     with pytest.raises(DatabaseUnavailableError, match="standby"):
         standby.check()
     standby.close()
 
 
-def test_a_server_that_became_a_standby_is_left(database: Database) -> None:
-    """Its refusal to write is an outage, and the next call has a connection of its own."""
+def test_a_statement_reconnects_when_the_server_became_a_standby(database: Database) -> None:
+    """The refused write is an outage, and the next call gets a new connection."""
     with pytest.raises(DatabaseUnavailableError), database.cursor() as cursor:
         first = cursor.connection.info.backend_pid
         cursor.execute("set default_transaction_read_only = on")
@@ -199,10 +199,10 @@ def test_a_server_that_became_a_standby_is_left(database: Database) -> None:
         cursor.execute("insert into merchants (name) values ('in time')")
 
 
-def test_no_connection_is_lost_when_the_watch_cannot_start(
+def test_no_connection_is_lost_when_the_watchdog_cannot_start(
     database_settings: DatabaseSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A machine out of threads: the call fails, and later ones find connection and watch."""
+    """On a machine without free threads the call fails; later calls get a connection and a watchdog."""
     database = Database(replace(database_settings, pool_size=1, pool_timeout_s=0.2), "test")
     with monkeypatch.context() as patch:
         patch.setattr("shared.platform.database.statement_watchdog.Thread.start", lambda _: _fail())
@@ -218,16 +218,16 @@ def _fail() -> None:
     raise RuntimeError("no more threads")
 
 
-def test_a_statement_alone_is_committed_at_once(database: Database) -> None:
-    """No transaction around it, and none is left open."""
+def test_a_single_statement_is_committed_at_once(database: Database) -> None:
+    """No transaction is left open."""
     with database.cursor() as cursor:
         cursor.execute("insert into merchants (name) values ('alone')")
         with database.transaction() as other:
             assert other.execute("select name from merchants").fetchall() == [("alone",)]
 
 
-def test_a_session_left_in_a_transaction_is_not_used_again(database: Database) -> None:
-    """Whoever comes next must not find somebody else's half-done work."""
+def test_a_connection_left_in_a_transaction_is_not_reused(database: Database) -> None:
+    """The next user must not continue somebody else's transaction."""
     with database.cursor() as cursor:
         cursor.execute("begin")
         first = cursor.connection.info.backend_pid
@@ -235,8 +235,8 @@ def test_a_session_left_in_a_transaction_is_not_used_again(database: Database) -
         assert cursor.connection.info.backend_pid != first
 
 
-def test_a_session_is_used_again_until_it_is_old(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a server's memory for it is given back some day, and a failover is followed."""
+def test_a_connection_is_reused_until_it_is_old(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server frees its memory then, and a failover is followed."""
     pids = []
     for max_age in (1800, 1800, 0, 1800):
         monkeypatch.setattr("shared.platform.database.connections._MAX_AGE_S", max_age)
@@ -251,14 +251,14 @@ def test_a_wrong_statement_is_not_an_outage(database: Database) -> None:
         connection.execute("select * from nowhere")
 
 
-def test_a_statement_that_is_too_much_is_not_an_outage(database: Database) -> None:
-    """PostgreSQL files its limits under operational errors; trying again would go on for ever."""
+def test_a_program_limit_is_not_an_outage(database: Database) -> None:
+    """psycopg raises an OperationalError for it; a retry would always fail again."""
     with pytest.raises(psycopg.errors.OperationalError), database.transaction() as connection:
         connection.execute("select repeat('x', 2000000000)")
 
 
-def test_the_address_may_carry_options_of_its_own(database_settings: DatabaseSettings) -> None:
-    """Ours come on top, not instead."""
+def test_the_url_may_have_options(database_settings: DatabaseSettings) -> None:
+    """Ours are added to them."""
     url = f"{database_settings.url}?options=-csearch_path%3Delsewhere"
     database = Database(replace(database_settings, url=url), "test")
     with database.transaction() as connection:

@@ -1,4 +1,4 @@
-"""Statements that are run by name: the same answers and the same errors as any other."""
+"""Prepared statements return the same rows and raise the same errors as other statements."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def test_values_go_in_and_come_out_as_text(database: Database) -> None:
 
 
 def test_each_connection_prepares_it_once(database: Database) -> None:
-    """Also within a transaction, where an unknown name would spoil everything."""
+    """Also within a transaction, where an unknown name would abort the transaction."""
     with database.transaction() as first, database.transaction() as second:
         for connection in (first, second, first):
             assert ECHO.fetch_one(connection.cursor(), [b"x", b"1"]) == [b"x", b"2"]
@@ -29,38 +29,38 @@ def test_each_connection_prepares_it_once(database: Database) -> None:
             assert connection.execute(query).fetchone() == (1,)
 
 
-def test_it_can_be_planned_anew(database: Database) -> None:
-    """After a while, on the same connection."""
-    soon = PreparedStatement("select $1::text, 'planned anew'", replan_after_s=0)
+def test_it_is_planned_again_after_a_while(database: Database) -> None:
+    """On the same connection."""
+    statement = PreparedStatement("select $1::text, 'planned again'", replan_after_s=0)
     with database.cursor() as cursor:
-        planned = "select prepare_time from pg_prepared_statements where statement like '%%planned anew%%'"
+        planned = "select prepare_time from pg_prepared_statements where statement like '%%planned again%%'"
         times = []
         for _ in range(3):
-            assert soon.fetch_one(cursor, [b"x"]) == [b"x", b"planned anew"]
+            assert statement.fetch_one(cursor, [b"x"]) == [b"x", b"planned again"]
             times.append(cursor.execute(planned).fetchall())
     assert [len(rows) for rows in times] == [1, 1, 1]
     assert times[0] < times[1] < times[2]
 
 
-def test_a_plan_that_cannot_be_made_anew_now_is_made_later(
+def test_planning_again_that_fails_is_repeated_later(
     database_settings: DatabaseSettings, database: Database
 ) -> None:
-    """Once it could never be: the connection had forgotten the statement, and we had not."""
-    soon = PreparedStatement("select count(*) from outbox where topic = $1", replan_after_s=0)
+    """Regression: the statement was deallocated, but counted as prepared, so all later calls failed."""
+    statement = PreparedStatement("select count(*) from outbox where topic = $1", replan_after_s=0)
     impatient = Database(replace(database_settings, statement_timeout_s=1, pool_size=1), "test")
     with impatient.cursor() as cursor:
-        soon.fetch_one(cursor, [b"x"])
+        statement.fetch_one(cursor, [b"x"])
     with database.transaction() as connection:
         connection.execute("lock table outbox in access exclusive mode")
         with pytest.raises(DatabaseUnavailableError), impatient.cursor() as cursor:
-            soon.fetch_one(cursor, [b"x"])
+            statement.fetch_one(cursor, [b"x"])
     with impatient.cursor() as cursor:
-        assert soon.fetch_one(cursor, [b"x"]) == [b"0"]
+        assert statement.fetch_one(cursor, [b"x"]) == [b"0"]
     impatient.close()
 
 
-def test_it_outlives_a_rollback(database: Database) -> None:
-    """psycopg throws away all prepared statements of a connection then, if it has any of its own."""
+def test_it_survives_a_rollback(database: Database) -> None:
+    """psycopg would deallocate all prepared statements of the connection, if it had any of its own."""
     for _ in range(2):
         with pytest.raises(ZeroDivisionError), database.transaction() as connection:
             for _ in range(10):
@@ -71,8 +71,8 @@ def test_it_outlives_a_rollback(database: Database) -> None:
         assert ECHO.fetch_one(cursor, [b"x", b"1"]) == [b"x", b"2"]
 
 
-def test_a_database_error_is_the_one_psycopg_would_raise(database: Database) -> None:
-    """So that whoever handles errors needs to know one kind only."""
+def test_errors_are_those_that_psycopg_raises(database: Database) -> None:
+    """So that callers handle one kind of errors only."""
     with pytest.raises(psycopg.errors.InvalidTextRepresentation), database.cursor() as cursor:
         ECHO.fetch_one(cursor, [b"x", b"many"])
     with pytest.raises(psycopg.errors.UndefinedTable), database.cursor() as cursor:
@@ -89,7 +89,7 @@ def test_a_connection_that_breaks_is_an_outage(database: Database) -> None:
 
 
 def test_a_statement_that_takes_too_long_is_an_outage(database: Database) -> None:
-    """PostgreSQL's own limit, met by the same name as everywhere."""
+    """PostgreSQL's statement_timeout applies to it too."""
     slow = PreparedStatement("select pg_sleep(20)")
     with pytest.raises(DatabaseUnavailableError, match="statement timeout"), database.cursor() as cursor:
         cursor.execute("set statement_timeout = '0.2s'")

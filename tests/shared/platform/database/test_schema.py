@@ -29,7 +29,7 @@ def test_many_migrate_at_the_same_moment(empty_database: DatabaseSettings) -> No
     assert set(reached) == {head_revision()}
 
 
-def test_migrating_again_keeps_what_is_there(database: Database, database_settings: DatabaseSettings) -> None:
+def test_migrating_again_keeps_all_rows(database: Database, database_settings: DatabaseSettings) -> None:
     """A second start finds the first one's data."""
     with database.transaction() as connection:
         connection.execute("insert into merchants (name) values ('old')")
@@ -37,8 +37,8 @@ def test_migrating_again_keeps_what_is_there(database: Database, database_settin
     assert _one(database, "select name from merchants") == "old"
 
 
-def test_a_schema_that_is_too_old_is_noticed(empty_database: DatabaseSettings) -> None:
-    """A service must not be ready on a database that was not migrated; a newer one is fine."""
+def test_a_schema_that_is_too_old_is_refused(empty_database: DatabaseSettings) -> None:
+    """A service is not ready on a database that was not migrated; a newer schema is fine."""
     database = Database(empty_database, "test")
     with pytest.raises(SchemaOutdatedError):
         check_schema(database)
@@ -65,19 +65,19 @@ def test_history_goes_into_the_partition_of_its_month(database: Database) -> Non
         assert row == (f"intent_events_{month:%Y_%m}",)
 
 
-def test_a_month_nobody_made_loses_nothing(database: Database) -> None:
-    """Ten years ahead no partition exists: the default one takes it."""
-    place = _one(
+def test_the_default_partition_takes_months_without_a_partition(database: Database) -> None:
+    """No partition exists ten years ahead."""
+    partition = _one(
         database,
         """insert into intent_events (id, intent_uuid, seq, type, at)
            values (uuid7_floor(now() + interval '10 years'), uuidv7(), 1, 'payment_intent.created', now())
            returning tableoid::regclass::text""",
     )
-    assert place == "intent_events_default"
+    assert partition == "intent_events_default"
 
 
-def test_partitions_are_made_alike_in_every_time_zone(database: Database) -> None:
-    """Whoever makes them: bounds are in UTC, and making them twice is harmless."""
+def test_partitions_are_the_same_in_every_time_zone(database: Database) -> None:
+    """Their bounds are in UTC, and creating them twice is harmless."""
     with database.transaction() as connection:
         connection.execute("set local timezone = 'Pacific/Auckland'")
         for _ in range(2):
@@ -90,8 +90,8 @@ def test_partitions_are_made_alike_in_every_time_zone(database: Database) -> Non
     assert row[0] == f"FOR VALUES FROM ('{row[1]}') TO ('{row[2]}')"
 
 
-def test_the_smallest_id_of_a_moment_bounds_the_ids_of_that_moment(database: Database) -> None:
-    """uuid7_floor() and uuidv7() agree on where the time is in an id."""
+def test_uuid7_floor_is_a_lower_bound_for_ids_of_its_millisecond(database: Database) -> None:
+    """uuid7_floor() and uuidv7() put the time at the same place of an id."""
     before, id_, after = [
         _one(database, query)
         for query in (
@@ -104,9 +104,9 @@ def test_the_smallest_id_of_a_moment_bounds_the_ids_of_that_moment(database: Dat
     assert before < id_ < after
 
 
-def test_only_one_attempt_of_an_intent_can_be_under_way(database: Database, application_id: UUID) -> None:
+def test_only_one_attempt_of_an_intent_can_be_in_flight(database: Database, application_id: UUID) -> None:
     """Nobody is charged twice: the database itself refuses a second attempt in sent or unknown, or a second one
-    that is paid, or a sent one that nobody would ask about."""
+    that is paid, or a sent one without a time of verification."""
     intent = _one(
         database,
         """insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)
@@ -123,13 +123,13 @@ def test_only_one_attempt_of_an_intent_can_be_under_way(database: Database, appl
     _one(database, insert, intent, "paid")
     with pytest.raises(psycopg.errors.UniqueViolation):
         _one(database, insert, intent, "paid")
-    forgotten = insert.replace("now(), now()", "now(), null")
+    never_verified = insert.replace("now(), now()", "now(), null")
     with pytest.raises(psycopg.errors.CheckViolation):
-        _one(database, forgotten, intent, "sent")
+        _one(database, never_verified, intent, "sent")
 
 
 @pytest.mark.parametrize("amount", [999, 1_000_000_001])
-def test_the_database_itself_knows_the_limits_of_an_amount(
+def test_the_database_checks_the_limits_of_an_amount(
     database: Database, application_id: UUID, amount: int
 ) -> None:
     """§8, as the last line of defence."""
@@ -141,8 +141,8 @@ def test_the_database_itself_knows_the_limits_of_an_amount(
         )
 
 
-def test_tests_can_turn_the_clock(clock: Clock) -> None:
-    """And only by replacing the function in their own database."""
+def test_tests_can_move_the_clock(clock: Clock) -> None:
+    """Only by replacing mizan_now() in their own database."""
     before = clock.now()
     clock.advance(timedelta(days=40))
     assert timedelta(days=40) <= clock.now() - before < timedelta(days=40, minutes=1)
