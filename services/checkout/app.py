@@ -12,7 +12,6 @@ from services.checkout.pages.views import pages_blueprint
 from services.checkout.providers.notification_routes import NotificationHandler, provider_blueprint
 from shared.console.style_tokens import register_style_tokens
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
 from shared.platform.web.app import create_app
@@ -37,7 +36,7 @@ def make_worker_app() -> Flask:
         pool_timeout_s=max(settings.database.pool_timeout_s, 5.0),
         statement_timeout_s=min(settings.database.statement_timeout_s, _STATEMENT_TIMEOUT_S),
     )
-    return make_app(settings, Database(database_settings, SERVICE, **STABLE_PLANS))
+    return make_app(settings, Database(database_settings, SERVICE))
 
 
 def make_app(settings: Settings, database: Database) -> Flask:

@@ -18,7 +18,6 @@ from services.dashboard.people.views import people_blueprint
 from shared.console import ui
 from shared.console.error_pages import make_error_page
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
 from shared.platform.web.app import create_app
@@ -47,7 +46,7 @@ def make_worker_app() -> Flask:
     database_settings = replace(
         settings.database, pool_size=min(settings.dashboard.threads, settings.database.pool_size)
     )
-    return make_app(settings, Database(database_settings, SERVICE, **STABLE_PLANS))
+    return make_app(settings, Database(database_settings, SERVICE))
 
 
 def make_app(settings: Settings, database: Database) -> Flask:

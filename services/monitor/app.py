@@ -27,7 +27,6 @@ from shared.console.error_pages import (
     render_error_page,
 )
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
@@ -61,7 +60,7 @@ def make_worker_app() -> Flask:
     database_settings = replace(
         settings.database, pool_size=min(settings.monitor.threads, settings.database.pool_size)
     )
-    database = Database(database_settings, SERVICE, **STABLE_PLANS)
+    database = Database(database_settings, SERVICE)
     inspector = SystemInspector(settings, database)
     inspector.start()
     register_metrics(inspector)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import Settings
 from tests.checkout.world import SILENCE_S, CheckoutWorld
 from tests.sandbox.running_sandbox import RunningSandbox
@@ -21,7 +20,7 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSandbox]:
 
 @pytest.fixture
 def world(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
-    database = Database(settings.database, "checkout", **STABLE_PLANS)
+    database = Database(settings.database, "checkout")
     yield CheckoutWorld(settings, database, bank)
     database.close()
 

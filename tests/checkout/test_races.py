@@ -16,7 +16,6 @@ from services.scheduler.jobs.expiry import IntentExpiry
 from shared.domain.attempts.provider_exchange import StatusInquiry
 from shared.domain.intents.intent import Intent
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import CheckoutSettings, Settings
 from tests.checkout.customer import Customer
 from tests.checkout.test_paying import PAID
@@ -185,7 +184,7 @@ def test_after_its_time_nothing_begins(pages: CheckoutWorld) -> None:
 @pytest.fixture
 def patient_pages(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
     """Nobody is told to come back later, however much the machine has to do."""
-    database = Database(replace(settings.database, pool_timeout_s=60.0), "checkout", **STABLE_PLANS)
+    database = Database(replace(settings.database, pool_timeout_s=60.0), "checkout")
     world = CheckoutWorld(settings, database, bank)
     world.settings = replace(world.settings, checkout=CheckoutSettings(provider_timeout_s=60.0))
     with world.serve():

@@ -17,7 +17,6 @@ from shared.domain.intents import store
 from shared.domain.intents.intent import Intent, NewIntent
 from shared.domain.topics import CHECKOUT_VERIFY, DEAD_LETTERS, PAYMENT_INTENT_EVENTS
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.encryption import SecretBox
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.kafka.topic_setup import ensure_topics
@@ -124,7 +123,7 @@ class CheckoutWorld:
         """The scheduler's job, the relay and the verifier, until the test has seen enough."""
         kafka = self.settings.kafka
         ensure_topics(kafka, [CHECKOUT_VERIFY, DEAD_LETTERS, PAYMENT_INTENT_EVENTS])
-        database = Database(self.settings.database, "verifier", **STABLE_PLANS)
+        database = Database(self.settings.database, "verifier")
         dependencies = build_dependencies(self.settings, database)
         verifier = Verifier(database, dependencies.providers, dependencies.side_effects)
         loop = verifier_loop(self.settings, verifier)

@@ -6,7 +6,6 @@ import pytest
 
 from shared.domain.accounts.roles import Role
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import Settings
 from tests.dashboard.made_deliveries import Deliveries
 from tests.dashboard.world import DashboardWorld
@@ -15,7 +14,7 @@ from tests.page_client import PageClient
 
 @pytest.fixture
 def world(settings: Settings) -> Iterator[DashboardWorld]:
-    database = Database(settings.database, "dashboard", **STABLE_PLANS)
+    database = Database(settings.database, "dashboard")
     yield DashboardWorld(settings, database)
     database.close()
 

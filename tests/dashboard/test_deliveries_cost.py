@@ -15,7 +15,7 @@ from services.dashboard.deliveries.queries import PAGE_SIZE, page_statement
 from services.scheduler.jobs.bulk_resends import BATCH_SQL
 from shared.domain.deliveries.bulk_resend import COUNT_SQL, FAILED_FACETS, MAX_COUNTED
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
+from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import DatabaseSettings
 from tests.dashboard.explaining import explain
 from tests.postgres_statistics import plan_buffers, plan_nodes
@@ -63,7 +63,7 @@ CASES = {
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     """A session as the dashboard has it, on tables that nobody vacuums or analyzes."""
-    database = Database(replace(database_settings, statement_timeout_s=250), "dashboard", **STABLE_PLANS)
+    database = Database(replace(database_settings, statement_timeout_s=250), "dashboard", **INDEX_ORDER)
     with database.cursor() as cursor:
         cursor.execute(_PAST_MONTHS)
         for (statement,) in cursor.execute(_UNATTENDED).fetchall():
@@ -178,6 +178,5 @@ def _plan(cursor: Cursor[Any], filters: DeliveryFilters, before: UUID | None) ->
 
 def _explained(cursor: Cursor[Any], statement: str, values: dict[str, object]) -> dict[str, Any]:
     with cursor.connection.transaction():
-        cursor.execute("set local enable_sort = off")
         explain(cursor, statement.encode(), values)  # the first time it reads the catalogue too
         return explain(cursor, statement.encode(), values)

@@ -13,7 +13,7 @@ from services.dashboard.days import first_uuid_at, local_day, start_of_day
 from services.dashboard.overview.queries import NEWEST_TRIED_SQL, PAYMENTS_SQL, SUCCEEDED, TIMES_SQL, TRIED
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
+from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import Settings
 from tests.dashboard.explaining import explain
 from tests.dashboard.payment_rows import deliver_all, make_many
@@ -30,7 +30,7 @@ _TABLES = ("payment_intents", "webhook_deliveries", "webhook_tries")
 @pytest.fixture
 def patient(settings: Settings) -> Iterator[DashboardWorld]:
     longer = replace(settings, database=replace(settings.database, statement_timeout_s=250))
-    database = Database(longer.database, "dashboard", **STABLE_PLANS)
+    database = Database(longer.database, "dashboard", **INDEX_ORDER)
     yield DashboardWorld(longer, database)
     database.close()
 
@@ -43,7 +43,6 @@ def fill(world: DashboardWorld, count: int) -> None:
 
 
 def cost_of_newest(cursor: Cursor[Any], world: DashboardWorld) -> dict[str, int]:
-    cursor.execute("set enable_sort = off")
     now = datetime.now(UTC)
     found = {}
     for name, statement, facets in (("tried", NEWEST_TRIED_SQL, TRIED), ("times", TIMES_SQL, SUCCEEDED)):

@@ -14,7 +14,7 @@ from services.dashboard.payments.forms import PaymentFilters
 from services.dashboard.payments.queries import PAGE_SIZE, page_statement
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
+from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import Settings
 from tests.dashboard.explaining import explain
 from tests.dashboard.payment_rows import make_many
@@ -32,7 +32,7 @@ _TABLES = ("payment_intents", "payment_attempts")
 def unattended(settings: Settings) -> Iterator[DashboardWorld]:
     """Tables that nobody vacuums or analyzes, and statements that may take their time to fill them."""
     patient = replace(settings, database=replace(settings.database, statement_timeout_s=250))
-    database = Database(patient.database, "dashboard", **STABLE_PLANS)
+    database = Database(patient.database, "dashboard", **INDEX_ORDER)
     world = DashboardWorld(patient, database)
     for table in _TABLES:
         world.run(f"alter table {table} set (autovacuum_enabled = off)")

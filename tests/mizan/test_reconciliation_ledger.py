@@ -21,7 +21,6 @@ from shared.domain.applications.registry import NewApplication
 from shared.domain.attempts.states import AttemptState
 from shared.domain.intents.intent import Intent
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.outbound_url import check_webhook_url
 from shared.platform.settings import Settings, WebhookSettings
@@ -62,7 +61,7 @@ def bank(running_bank: RunningSandbox) -> RunningSandbox:
 def world(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
     webhooks = WebhookSettings(retry_delays=DELAYS, allow_private=True)
     settings = replace(settings, secret_keys=(KEY,), webhooks=webhooks)
-    database = Database(settings.database, "checkout", **STABLE_PLANS)
+    database = Database(settings.database, "checkout")
     made = CheckoutWorld(settings, database, bank)
     # The checkout runs in this process: its log must not mix with what the command prints.
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())

@@ -7,7 +7,6 @@ import pytest
 
 from shared.domain.dead_letters import topic_reader
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import KafkaSettings, Settings
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
@@ -16,7 +15,7 @@ from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 
 @pytest.fixture
 def world(settings: Settings) -> Iterator[MonitorWorld]:
-    database = Database(settings.database, "monitor", **STABLE_PLANS)
+    database = Database(settings.database, "monitor")
     made = MonitorWorld(settings, database)
     yield made
     made.inspector.stop()
@@ -48,7 +47,7 @@ def without_kafka(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """Pages that find no Kafka, and soon give up looking for it."""
     monkeypatch.setattr(topic_reader, "_TIMEOUT_S", 0.2)
     away = replace(settings, kafka=replace(settings.kafka, bootstrap_servers="127.0.0.1:9"))
-    database = Database(away.database, "monitor", **STABLE_PLANS)
+    database = Database(away.database, "monitor")
     made = MonitorWorld(away, database)
     with made.serve():
         yield made

@@ -10,7 +10,7 @@ from psycopg import Cursor
 
 from services.monitor.applications.queries import LIST_SQL, list_parameters
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
+from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import Settings
 from tests.dashboard.explaining import explain
 from tests.monitor.world import MonitorWorld
@@ -35,7 +35,7 @@ FEW = 1000
 def unattended(settings: Settings) -> Iterator[MonitorWorld]:
     """Statements may take their time to fill the tables."""
     patient = replace(settings, database=replace(settings.database, statement_timeout_s=250))
-    database = Database(patient.database, "monitor", **STABLE_PLANS, enable_sort="off")
+    database = Database(patient.database, "monitor", **INDEX_ORDER)
     world = MonitorWorld(patient, database)
     for name in ("Benghazi Books", "Misrata Music"):
         world.make_application(name)

@@ -12,7 +12,7 @@ from services.monitor.inspection import database
 from services.monitor.inspection.database import MAX_ROWS, MIN_FAILED, read_database
 from services.monitor.inspection.snapshots import BoundedCount, PaymentFigures
 from shared.platform.database.pool import Database, DatabaseUnavailableError
-from shared.platform.database.stable_plans import STABLE_PLANS
+from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.dashboard.explaining import explain
@@ -193,7 +193,7 @@ _STATEMENTS = {
 
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
-    database = Database(replace(database_settings, statement_timeout_s=250), "monitor", **STABLE_PLANS)
+    database = Database(replace(database_settings, statement_timeout_s=250), "monitor", **INDEX_ORDER)
     with database.cursor() as cursor:
         yield cursor
     database.close()
@@ -230,7 +230,6 @@ def _costs(cursor: Cursor[Any]) -> dict[str, int]:
     found = {}
     for name, statement in _STATEMENTS.items():
         with cursor.connection.transaction():
-            cursor.execute("set local enable_sort = off")
             _explained(cursor, statement, values)  # the first time it reads the catalogue too
             plan = _explained(cursor, statement, values)
         scans = [node for node in plan_nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")]

@@ -6,7 +6,6 @@ import sys
 from services.checkout.dependencies import build_dependencies
 from services.checkout.verification.verifier import Verifier, verifier_loop
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.encryption import NoSecretKeysError
 from shared.platform.kafka.consumer_loop import ConsumerThread
 from shared.platform.process import exit_with_error, start_process, start_tracing, stop_on_signal
@@ -22,7 +21,7 @@ def main() -> None:
     settings = start_process(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     stop = stop_on_signal()
-    database = Database(settings.database, SERVICE, **STABLE_PLANS)
+    database = Database(settings.database, SERVICE)
     try:
         dependencies = build_dependencies(settings, database)
     except NoSecretKeysError as error:

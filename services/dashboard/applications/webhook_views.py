@@ -19,6 +19,7 @@ from shared.domain.applications.registry import Application, set_webhook_url
 from shared.domain.applications.webhook_secrets import current_secret_version, roll_webhook_secret
 from shared.domain.audit_log import Action
 from shared.domain.deliveries.pause import SendingRefusedError, paused_since
+from shared.platform.database.stable_plans import in_index_order
 from shared.platform.outbound_url import WebhookUrlError
 
 _SEE_OTHER = 303
@@ -103,7 +104,7 @@ class WebhookPages:
         )
 
     def _page(self, application: Application, **more: Any) -> str:
-        with self.dependencies.database.cursor() as cursor:
+        with in_index_order(self.dependencies.database) as cursor:
             version = current_secret_version(cursor, application.id)
             paused_at = paused_since(cursor, application.id)
             previous = count_pending_with_previous_secret(

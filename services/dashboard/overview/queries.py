@@ -112,6 +112,7 @@ def count_days(connection: Connection[Any], application_id: UUID, today: date) -
         "begins": [start_of_day(day) for day in days],
         "ends": [start_of_day(day + timedelta(days=1)) for day in days],
     }
+    read_in_index_order(connection)
     by_status = connection.execute(PAYMENTS_SQL.encode(), values).fetchall()
     payments = [(number, PAYMENT_OUTCOMES[status], counted) for number, status, counted, _ in by_status]
     deliveries = connection.execute(DELIVERIES_SQL.encode(), values).fetchall()
@@ -216,6 +217,7 @@ class SetupStatus:
 
 
 def find_setup_status(connection: Connection[Any], application_id: UUID) -> SetupStatus:
+    read_in_index_order(connection)
     with connection.cursor(row_factory=class_row(SetupStatus)) as cursor:
         found = cursor.execute(_SETUP_STATUS, (application_id,)).fetchone()
     assert found is not None

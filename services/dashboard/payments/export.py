@@ -23,6 +23,7 @@ from services.dashboard.payments.forms import PaymentFilters, read_payment_filte
 from services.dashboard.payments.queries import Payment, PaymentPage, list_payments
 from shared.domain.applications.registry import Application
 from shared.domain.audit_log import Action
+from shared.platform.database.stable_plans import in_index_order
 from shared.platform.web.errors import ServiceUnavailable
 from shared.platform.web.request_context import current_request_id
 
@@ -143,7 +144,7 @@ class PaymentExport:
 
     def _lines(self, application: Application, filters: PaymentFilters) -> Iterator[bytes]:
         def page_before(before: UUID | None) -> PaymentPage:
-            with self.dependencies.database.cursor() as cursor:
+            with in_index_order(self.dependencies.database) as cursor:
                 return list_payments(cursor, application.id, filters, before, EXPORT_PAGE_SIZE)
 
         lines = stream_csv(page_before)

@@ -17,6 +17,7 @@ from shared.console.guard import add_route
 from shared.console.payment_labels import METHODS
 from shared.domain.accounts.roles import Permission
 from shared.domain.applications.registry import Application
+from shared.platform.database.stable_plans import in_index_order
 from shared.platform.uuids import parse_uuid
 
 _UNPROCESSABLE = 422
@@ -31,7 +32,7 @@ class PaymentPages:
         before = parse_uuid(request.args.get("before", ""))
         page = PaymentPage([], None)
         if not errors:
-            with self.dependencies.database.cursor() as cursor:
+            with in_index_order(self.dependencies.database) as cursor:
                 page = list_payments(cursor, application.id, filters, before)
         shown = render_template(
             "payments/listing.html",

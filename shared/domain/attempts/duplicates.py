@@ -12,6 +12,7 @@ from shared.domain.attempts.notes import clean_note
 from shared.domain.attempts.settlement import AttemptNotFoundError
 from shared.domain.attempts.states import AttemptState
 from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
+from shared.platform.database.stable_plans import read_in_index_order
 from shared.platform.errors import RefusedError
 
 # `materialized` and `offset 0` make PostgreSQL look up rows one by one, so that no plan reads all intents or attempts.
@@ -64,6 +65,7 @@ class NotDuplicateError(RefusedError):
 
 def list_open_duplicates(connection: Connection[Any], limit: int = 1000) -> list[DuplicatePayment]:
     """Return the duplicate payments that nobody has handled, oldest first."""
+    read_in_index_order(connection)
     with connection.cursor(row_factory=class_row(DuplicatePayment)) as cursor:
         return cursor.execute(OPEN_DUPLICATES_SQL, {"limit": limit}).fetchall()
 

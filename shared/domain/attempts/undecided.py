@@ -8,6 +8,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
+from shared.platform.database.stable_plans import read_in_index_order
+
 # The oldest of each state come from the index of open attempts, however many have been settled. `offset 0` makes
 # PostgreSQL look up intents one by one, so that no plan reads all of them.
 UNDECIDED_SQL = """
@@ -53,5 +55,6 @@ class UndecidedAttempt:
 
 def list_undecided(connection: Connection[Any], limit: int = 1000) -> list[UndecidedAttempt]:
     """Return undecided attempts, oldest first."""
+    read_in_index_order(connection)
     with connection.cursor(row_factory=class_row(UndecidedAttempt)) as cursor:
         return cursor.execute(UNDECIDED_SQL, {"limit": limit}).fetchall()

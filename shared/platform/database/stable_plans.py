@@ -4,8 +4,8 @@ PostgreSQL plans by what it knows of a table's size. Here tables start empty eve
 second, so it often knows the wrong thing: it scans a whole table that was empty when it was analyzed last, or sorts a
 million rows to return ten. There are three remedies, from the general to the particular:
 
-- `STABLE_PLANS`: settings of a whole connection pool.
-- `read_in_index_order()`: a setting of one transaction.
+- `STABLE_PLANS`: settings of a whole connection pool, for processes that run the same few statements all the time.
+- `read_in_index_order()`: settings of one transaction, for single lists and counts.
 - Batches by arrays instead of joins: `key_array()` and `element_sql()`.
 
 The tests marked `plans` check statements on empty, small and huge tables; docs/decisions/0010-webhooks.md has figures.
@@ -31,12 +31,20 @@ STABLE_PLANS: Mapping[str, str] = MappingProxyType(
         "plan_cache_mode": "force_generic_plan",
     }
 )
-"""Settings for a pool whose statements look up rows by index: `Database(settings, service, **STABLE_PLANS)`.
+"""Settings for a pool whose statements all find rows by index: `Database(settings, service, **STABLE_PLANS)`.
 
-They belong to the connection, because they must hold whenever a statement runs: PostgreSQL plans a prepared statement
-again after every `analyze` of its tables. `set local` for single statements would cost the hot path three more round
-trips (begin, set, commit) where there is one now.
+API, scheduler and webhooks use them: processes that run the same few statements all the time, most of them prepared.
+The settings belong to the connection, because they must hold whenever a statement runs: PostgreSQL plans a prepared
+statement again after every `analyze` of its tables, and reads plan_cache_mode at every execution. `set local` would
+cost three more round trips (begin, set, commit) where there is one now. Services that serve pages prepare nothing and use
+`read_in_index_order()`.
 """
+
+INDEX_ORDER: Mapping[str, str] = MappingProxyType(
+    {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
+)
+"""The settings of `read_in_index_order()`, for tests that explain statements."""
+_SET_INDEX_ORDER = "; ".join([f"set local {name} = {value}" for name, value in INDEX_ORDER.items()]).encode()
 
 _NEEDS_QUOTES = re.compile(r'[{}"\\\s]')
 
@@ -49,12 +57,12 @@ def in_index_order(database: Database) -> Iterator[Cursor[Any]]:
 
 
 def read_in_index_order(connection: Connection[Any]) -> Cursor[Any]:
-    """Forbid PostgreSQL to sort until the transaction ends, and return a cursor.
+    """Make PostgreSQL find rows by an index, in its order, until the transaction ends. Returns a cursor.
 
-    For finding the first few rows by an index of a partitioned table. If PostgreSQL believes that the table is short,
-    it would otherwise read and sort all of it.
+    For finding or counting the first few rows of a table that grows. If PostgreSQL believes that the table is short, or
+    that almost any row will do, it would read all of it, and sort it.
     """
-    return connection.execute("set local enable_sort = off")
+    return connection.execute(_SET_INDEX_ORDER)
 
 
 def key_array(keys: Sequence[str]) -> bytes:

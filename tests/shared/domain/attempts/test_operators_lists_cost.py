@@ -10,7 +10,7 @@ from psycopg import Cursor
 from shared.domain.attempts.duplicates import OPEN_DUPLICATES_SQL
 from shared.domain.attempts.undecided import UNDECIDED_SQL
 from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import STABLE_PLANS
+from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import DatabaseSettings
 from tests.dashboard.explaining import explain
 from tests.postgres_statistics import plan_buffers, plan_nodes
@@ -38,7 +38,7 @@ OPEN_ONES = 60
 def unattended(database_settings: DatabaseSettings) -> Iterator[Database]:
     """Tables that nobody vacuums or analyzes, and statements that may take their time to fill them."""
     patient = replace(database_settings, statement_timeout_s=250)
-    database = Database(patient, "monitor", **STABLE_PLANS)
+    database = Database(patient, "monitor", **INDEX_ORDER)
     with database.cursor() as cursor:
         for table in ("payment_intents", "payment_attempts"):
             cursor.execute(f"alter table {table} set (autovacuum_enabled = off)".encode())

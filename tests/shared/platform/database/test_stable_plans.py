@@ -1,12 +1,16 @@
-"""Arrays of a batch: each row gets the values of its own key, and wrong batches are refused."""
+"""Planner settings of pools and transactions, and batches by arrays."""
 
+from collections.abc import Iterable
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from psycopg import Cursor
 
-from shared.platform.database.pool import Database
+from shared.platform.database.pool import Database, fetch_scalar
 from shared.platform.database.prepared_statements import PreparedStatement
 from shared.platform.database.stable_plans import (
+    INDEX_ORDER,
     STABLE_PLANS,
     bytea_array,
     element_sql,
@@ -57,14 +61,21 @@ def test_arrays_may_be_empty(database: Database) -> None:
         assert LOOK_UP.fetch_all(cursor, [key_array([]), text_array([]), bytea_array([])]) == []
 
 
-def test_settings_of_a_pool_and_of_a_transaction(database_settings: DatabaseSettings) -> None:
-    """The setting of a transaction ends with it."""
+def test_settings_of_a_pool_hold_for_every_statement(database_settings: DatabaseSettings) -> None:
     database = Database(database_settings, "test", **STABLE_PLANS)
-    for _ in range(2):
-        with database.cursor() as cursor:
-            found = {name: cursor.execute(f"show {name}".encode()).fetchone() for name in STABLE_PLANS}
-            assert found == {name: (value,) for name, value in STABLE_PLANS.items()}
-            assert cursor.execute("show enable_sort").fetchone() == ("on",)
-        with in_index_order(database) as cursor:
-            assert cursor.execute("show enable_sort").fetchone() == ("off",)
+    with database.cursor() as cursor, database.transaction() as connection:
+        for source in (cursor, connection.cursor()):
+            assert settings_of(source, STABLE_PLANS) == dict(STABLE_PLANS)
     database.close()
+
+
+def test_settings_of_a_transaction_end_with_it(database: Database) -> None:
+    for _ in range(2):
+        with in_index_order(database) as cursor:
+            assert settings_of(cursor, INDEX_ORDER) == dict(INDEX_ORDER)
+        with database.cursor() as cursor:
+            assert set(settings_of(cursor, INDEX_ORDER).values()) == {"on"}
+
+
+def settings_of(cursor: Cursor[Any], names: Iterable[str]) -> dict[str, str]:
+    return {name: fetch_scalar(cursor, "select current_setting(%s)", (name,)) for name in names}
