@@ -36,8 +36,8 @@ STABLE_PLANS: Mapping[str, str] = MappingProxyType(
 API, scheduler and webhooks use them: processes that run the same few statements all the time, most of them prepared.
 The settings belong to the connection, because they must hold whenever a statement runs: PostgreSQL plans a prepared
 statement again after every `analyze` of its tables, and reads plan_cache_mode at every execution. `set local` would
-cost three more round trips (begin, set, commit) where there is one now. Services that serve pages prepare nothing and use
-`read_in_index_order()`.
+cost three more round trips (begin, set, commit) where there is one now. Services that serve pages prepare nothing, and
+use `read_in_index_order()`.
 """
 
 INDEX_ORDER: Mapping[str, str] = MappingProxyType(
