@@ -1,4 +1,4 @@
-"""An OTLP collector on loopback: takes spans as protobuf over HTTP, or is told to misbehave."""
+"""An OTLP collector on loopback: receives spans as protobuf over HTTP, or misbehaves as configured."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A span, as it came over the wire."""
+class ExportedSpan:
+    """A span as the collector received it."""
 
     service: str
     name: str
@@ -25,7 +25,7 @@ class Collector:
         self.status = 200
         self.hangs = False
         self.requests = 0
-        self.spans: list[Taken] = []
+        self.spans: list[ExportedSpan] = []
         self._over = Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -35,7 +35,7 @@ class Collector:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_port}"
 
-    def of(self, service: str) -> list[Taken]:
+    def of(self, service: str) -> list[ExportedSpan]:
         return [span for span in self.spans if span.service == service]
 
     def __enter__(self) -> Self:
@@ -57,7 +57,7 @@ class Collector:
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
             names = {one.key: one.value.string_value for one in resource.resource.attributes}
             self.spans += [
-                Taken(names["service.name"], span.name, span.trace_id.hex(), path, headers)
+                ExportedSpan(names["service.name"], span.name, span.trace_id.hex(), path, headers)
                 for scope in resource.scope_spans
                 for span in scope.spans
             ]

@@ -1,4 +1,4 @@
-"""A recorder in memory, and the worlds of the services that traces go through."""
+"""Fixtures: a span recorder in memory, and the services that traces go through."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,8 +8,8 @@ import pytest
 from shared.platform.settings import WebhookSettings
 from tests.checkout.conftest import bank, world
 from tests.checkout.world import CheckoutWorld
-from tests.tracing.recorded import Recorded, recording
-from tests.tracing.world import TracedWorld
+from tests.tracing.recorded_spans import RecordedSpans, recording
+from tests.tracing.traced_services import TracedServices
 from tests.webhooks.conftest import DELAYS, receiver
 from tests.webhooks.receivers import Receiver
 
@@ -17,15 +17,15 @@ __all__ = ["bank", "receiver", "world"]
 
 
 @pytest.fixture
-def spans() -> Iterator[Recorded]:
-    """Tracing is on, in this process."""
+def spans() -> Iterator[RecordedSpans]:
+    """Turn tracing on in this process, and record its spans."""
     with recording() as recorded:
         yield recorded
 
 
 @pytest.fixture
-def shop(world: CheckoutWorld, receiver: Receiver) -> TracedWorld:
+def shop(world: CheckoutWorld, receiver: Receiver) -> TracedServices:
     world.settings = replace(
         world.settings, webhooks=WebhookSettings(retry_delays=DELAYS, allow_private=True)
     )
-    return TracedWorld(world, receiver)
+    return TracedServices(world, receiver)

@@ -1,4 +1,4 @@
-"""Spans leave by OTLP where a collector is configured, from every kind of process; trouble there costs only spans."""
+"""Every kind of process exports spans by OTLP if a collector is configured. A failing collector costs only spans."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from tests.api.running_api import RunningApi, running_api
 from tests.checkout.processes import checkout_processes
 from tests.servers import ServiceProcess
 from tests.tracing.collector import Collector
-from tests.tracing.world import TracedWorld
+from tests.tracing.traced_services import TracedServices
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.stack
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLER = f"00-{TRACE}-b7ad6b7169203331-01"
 STOPS_WITHIN_S = 15
-"""Whoever stops a process waits no longer than half a minute."""
+"""Supervisors wait half a minute at most for a process to stop."""
 
 
 @pytest.fixture
@@ -32,21 +32,21 @@ def collector() -> Iterator[Collector]:
 
 
 @contextmanager
-def _api(shop: TracedWorld, endpoint: str, **environment: str) -> Iterator[RunningApi]:
+def _api(shop: TracedServices, endpoint: str, **environment: str) -> Iterator[RunningApi]:
     given = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, **environment}
     with running_api(shop.checkout.settings.database, **given) as api:
         yield api
 
 
-def _create(shop: TracedWorld, api: RunningApi, reference: str = "order-1") -> UUID:
+def _create(shop: TracedServices, api: RunningApi, reference: str = "order-1") -> UUID:
     credentials = credentials_of(shop.checkout.application)
     answer = api.create({**credentials, "traceparent": CALLER}, merchant_reference=reference)
     assert answer.status_code == 201, answer.text
     return UUID(answer.json()["data"]["uuid"])
 
 
-def _traced(shop: TracedWorld) -> Intent:
-    """An intent that was made under a trace."""
+def _traced(shop: TracedServices) -> Intent:
+    """Create an intent within a trace."""
     intent = shop.create()
     with shop.database.transaction() as connection:
         connection.execute("update payment_intents set trace = %s", (CALLER,))
@@ -54,8 +54,8 @@ def _traced(shop: TracedWorld) -> Intent:
     return intent
 
 
-def test_the_api_sends_its_spans_when_it_stops(shop: TracedWorld, collector: Collector) -> None:
-    """Those of all its workers, though the moment at which they would be sent by themselves is far away."""
+def test_the_api_sends_its_spans_when_it_stops(shop: TracedServices, collector: Collector) -> None:
+    """Those of all its workers, although their next scheduled export is far away."""
     references = [f"order-{number}" for number in range(20)]
     with _api(
         shop, collector.url, OTEL_BSP_SCHEDULE_DELAY="600000", OTEL_EXPORTER_OTLP_HEADERS="x-key=hush"
@@ -73,16 +73,16 @@ def test_the_api_sends_its_spans_when_it_stops(shop: TracedWorld, collector: Col
     assert f'"trace_id":"{TRACE}"' in log
 
 
-def test_spans_leave_while_a_process_runs(shop: TracedWorld, collector: Collector) -> None:
+def test_spans_are_exported_while_a_process_runs(shop: TracedServices, collector: Collector) -> None:
     with _api(shop, collector.url, OTEL_BSP_SCHEDULE_DELAY="100") as api:
         _create(shop, api)
         eventually(lambda: collector.of("mizan-api"))
 
 
-def test_pages_of_the_checkout(
-    shop: TracedWorld, collector: Collector, repository_root: Path, tmp_path: Path
+def test_the_checkout_exports_its_spans(
+    shop: TracedServices, collector: Collector, repository_root: Path, tmp_path: Path
 ) -> None:
-    """Its workers are forked: each has an exporter of its own, which sends what is left at the end."""
+    """Its workers are forked. Each has an exporter of its own, which sends the remaining spans at the end."""
     intent = _traced(shop)
     service = checkout_processes(
         shop.checkout,
@@ -102,8 +102,10 @@ def test_pages_of_the_checkout(
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_the_workers_behind_kafka(shop: TracedWorld, collector: Collector, repository_root: Path) -> None:
-    """The scheduler and the webhooks, from the outbox to the receipt."""
+def test_consumers_export_their_spans(
+    shop: TracedServices, collector: Collector, repository_root: Path
+) -> None:
+    """Scheduler and webhooks, from the outbox to the receipt."""
     settings = shop.checkout.settings
     shop.expire(_traced(shop))
     services = [
@@ -129,36 +131,36 @@ def test_the_workers_behind_kafka(shop: TracedWorld, collector: Collector, repos
     assert {span.trace_id for span in collector.spans} == {TRACE}
 
 
-@pytest.mark.parametrize("trouble", ["nobody listens", "it hangs", "it refuses", "no such name"])
-def test_a_collector_in_trouble_costs_only_spans(
-    shop: TracedWorld, collector: Collector, trouble: str
+@pytest.mark.parametrize("problem", ["nobody listens", "it hangs", "it refuses", "no such name"])
+def test_a_failing_collector_costs_only_spans(
+    shop: TracedServices, collector: Collector, problem: str
 ) -> None:
-    """Calls are answered, the process ends in time and as it should, and the log tells of it, but not each time."""
+    """API calls succeed, the process stops in time with exit code 0, and the failure is logged at a limited rate."""
     endpoint = {
         "nobody listens": f"http://127.0.0.1:{find_free_ports(1)[0]}",
         "no such name": "http://collector.invalid:4318",
-    }.get(trouble, collector.url)
-    collector.hangs = trouble == "it hangs"
-    collector.status = 403 if trouble == "it refuses" else 200
+    }.get(problem, collector.url)
+    collector.hangs = problem == "it hangs"
+    collector.status = 403 if problem == "it refuses" else 200
     with _api(
         shop,
         endpoint,
         OTEL_BSP_SCHEDULE_DELAY="1",
         OTEL_BSP_MAX_EXPORT_BATCH_SIZE="1",
-        OTEL_EXPORTER_OTLP_TIMEOUT="600" if trouble == "it hangs" else "1",
+        OTEL_EXPORTER_OTLP_TIMEOUT="600" if problem == "it hangs" else "1",
     ) as api:
         for number in range(50):
             _create(shop, api, f"order-{number}")
-        if trouble in ("it hangs", "it refuses"):
+        if problem in ("it hangs", "it refuses"):
             eventually(lambda: collector.requests)
-        if trouble != "it hangs":
-            eventually(lambda: _told(api))
+        if problem != "it hangs":
+            eventually(lambda: _logged_by_exporter(api))
         api.process.terminate()
         assert api.process.wait(STOPS_WITHIN_S) == 0
-        told = _told(api)
-    assert len(told) <= 2, told  # one of each worker
+        logged = _logged_by_exporter(api)
+    assert len(logged) <= 2, logged  # one of each worker
     assert collector.spans == []
 
 
-def _told(api: RunningApi) -> list[object]:
+def _logged_by_exporter(api: RunningApi) -> list[object]:
     return [line for line in api.lines() if str(line.get("logger")).startswith("opentelemetry")]

@@ -1,4 +1,4 @@
-"""People find a trace from a log line, and the log lines from a trace."""
+"""Log lines of a traced request carry its trace id."""
 
 import json
 import logging
@@ -11,20 +11,20 @@ from shared.domain.intents.intent import Intent, NewIntent
 from shared.domain.intents.store import create_or_find
 from shared.platform.tracing.spans import current_trace
 from tests.logs import capture_logs
-from tests.tracing.recorded import Recorded, trace_id_of
-from tests.tracing.world import TracedWorld
+from tests.tracing.recorded_spans import RecordedSpans, trace_id_of
+from tests.tracing.traced_services import TracedServices
 
 
 def test_all_lines_of_a_traced_request_have_its_trace_id(
-    shop: TracedWorld, spans: Recorded, monkeypatch: pytest.MonkeyPatch
+    shop: TracedServices, spans: RecordedSpans, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also those that a library writes in the middle of it; and the next request of this thread has its own."""
+    """Also lines that a library writes. The next request of the same thread has its own trace id."""
 
-    def also_say_hello(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
+    def create_and_log(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
         logging.getLogger("library").warning("hello")
         return create_or_find(cursor, new)
 
-    monkeypatch.setattr("services.api.payment_intents.store.create_or_find", also_say_hello)
+    monkeypatch.setattr("services.api.payment_intents.store.create_or_find", create_and_log)
     with capture_logs() as log:
         shop.create()
         shop.create()
@@ -34,7 +34,9 @@ def test_all_lines_of_a_traced_request_have_its_trace_id(
     assert [line["trace_id"] for line in lines if line["logger"] == "web.access"] == [first, second]
 
 
-def test_a_page_of_the_checkout_has_the_trace_id_of_its_intent(shop: TracedWorld, spans: Recorded) -> None:
+def test_a_page_of_the_checkout_has_the_trace_id_of_its_intent(
+    shop: TracedServices, spans: RecordedSpans
+) -> None:
     intent = shop.create()
     with capture_logs() as log, shop.checkout.serve():
         shop.customer(intent)
@@ -43,8 +45,8 @@ def test_a_page_of_the_checkout_has_the_trace_id_of_its_intent(shop: TracedWorld
     assert len(spans.trace_ids()) == 1
 
 
-def test_nothing_is_left_for_the_next_request(shop: TracedWorld, spans: Recorded) -> None:
-    """A request that is not traced, in a thread that has just answered one that was."""
+def test_the_trace_does_not_leak_into_the_next_request(shop: TracedServices, spans: RecordedSpans) -> None:
+    """An untraced request in a thread that has just handled a traced one."""
     shop.create()
     with capture_logs() as log:
         shop.client.get("/readyz")

@@ -1,4 +1,4 @@
-"""Where no collector is configured there is nothing: no column, no header, no import."""
+"""Without a configured collector nothing is traced: no column, no header, no import."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELIVER
 from shared.platform.kafka import clients
 from shared.platform.settings import KafkaSettings
 from tests.logs import capture_logs
-from tests.tracing.world import TracedWorld
+from tests.tracing.traced_services import TracedServices
 from tests.waiting import eventually
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -24,7 +24,7 @@ PROCESSES = (
     "services.scheduler.__main__",
     "services.webhooks.__main__",
 )
-_LOOK = """
+_PRINT_IMPORTS = """
 import importlib, sys
 for name in sys.argv[1:]:
     importlib.import_module(name)
@@ -35,12 +35,12 @@ print([name for name in sys.modules if "opentelemetry" in name or "protobuf" in 
 
 
 def _records(settings: KafkaSettings, topic: str) -> list[Message]:
-    """All that are in it."""
+    """Return all records of a topic."""
     consumer = clients.consumer(settings, f"reader-{uuid4()}")
     name = clients.topic_name(settings, topic)
     partitions = consumer.list_topics(name, timeout=10).topics[name].partitions
     consumer.assign([TopicPartition(name, number, 0) for number in partitions])
-    ends = [consumer.get_watermark_offsets(place, timeout=10)[1] for place in consumer.assignment()]
+    ends = [consumer.get_watermark_offsets(partition, timeout=10)[1] for partition in consumer.assignment()]
     found: list[Message] = []
 
     def has_all() -> bool:
@@ -53,21 +53,21 @@ def _records(settings: KafkaSettings, topic: str) -> list[Message]:
 
 
 def test_opentelemetry_is_not_imported(repository_root: Path) -> None:
-    """By no service: it takes time to start with, and memory."""
-    looked = subprocess.run(
-        [sys.executable, "-c", _LOOK, *PROCESSES],
+    """No service imports it: that would cost start-up time and memory."""
+    completed = subprocess.run(
+        [sys.executable, "-c", _PRINT_IMPORTS, *PROCESSES],
         cwd=repository_root,
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
-    assert looked.stdout.strip() == "[]"
+    assert completed.stdout.strip() == "[]"
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_nothing_is_written_and_nothing_is_sent(shop: TracedWorld) -> None:
-    """Whatever the merchant says of their own trace."""
+def test_nothing_is_written_and_nothing_is_sent(shop: TracedServices) -> None:
+    """Whatever traceparent the merchant sends."""
     kafka = shop.checkout.settings.kafka
     with capture_logs() as log, shop.checkout.serve():
         intent = shop.create({"traceparent": CALLER})
@@ -87,8 +87,8 @@ def test_nothing_is_written_and_nothing_is_sent(shop: TracedWorld) -> None:
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_a_process_that_is_not_traced_hands_a_trace_on(shop: TracedWorld) -> None:
-    """Installed one after another, services do not tear each other's traces apart."""
+def test_a_process_without_tracing_passes_a_trace_on(shop: TracedServices) -> None:
+    """Services that are upgraded one after another do not break each other's traces."""
     intent = shop.create()
     with shop.database.transaction() as connection:
         connection.execute("update payment_intents set trace = %s", (CALLER,))

@@ -1,4 +1,4 @@
-"""When tracing is on: where a collector's address is given, and nobody has said otherwise."""
+"""Tracing is on if a collector's address is set and tracing is not disabled."""
 
 import logging
 
@@ -25,7 +25,7 @@ def test_the_address_of_a_collector(monkeypatch: pytest.MonkeyPatch, base: str) 
     assert read_settings().tracing == TracingSettings("http://collector:4318/v1/traces")
 
 
-def test_an_address_of_traces_alone_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_for_traces_alone_is_used_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://traces.example/take")
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "1000")
@@ -41,7 +41,7 @@ def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_BSP_MAX_QUEUE_SIZE"]
 )
-def test_what_cannot_be_used_is_told_at_the_start(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_invalid_values_are_reported_at_start(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "collector:4317")
     with pytest.raises(SettingsError) as caught:
         read_settings()
@@ -49,13 +49,13 @@ def test_what_cannot_be_used_is_told_at_the_start(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_address_is_in_no_text_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some hosters put a key into it."""
+    """Some providers put a key into the address."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector.example/k3y")
     assert "k3y" not in repr(read_settings())
 
 
-def test_of_many_troubles_one_is_told_a_minute() -> None:
-    """And how many were not."""
+def test_export_errors_are_logged_once_a_minute() -> None:
+    """With the number of those that were suppressed."""
     logger = logging.getLogger("opentelemetry.any.thing")
     parent = logging.getLogger("opentelemetry")
     handler = RateLimitedHandler()

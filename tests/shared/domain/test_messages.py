@@ -1,4 +1,4 @@
-"""The codec of everything that travels through Kafka."""
+"""The codec of all Kafka messages."""
 
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -33,8 +33,8 @@ VERIFICATION = VerificationDue(uuid4(), 2, surely_arrived=True)
 
 
 @pytest.mark.parametrize("message", [EVENT, LETTER, VERIFICATION])
-def test_what_is_encoded_comes_back_the_same(message: AnyMessage) -> None:
-    """Also bytes that are no text, as dead letters carry them."""
+def test_a_message_is_unchanged_by_encoding_and_decoding(message: AnyMessage) -> None:
+    """Also bytes that are not text, as in dead letters."""
     assert decode(encode(message)) == message
 
 
@@ -62,13 +62,12 @@ def test_a_newer_sender_may_add_fields() -> None:
         + b"}",  # so deep that the reader gives up, on any Python
     ],
 )
-def test_what_cannot_be_read_is_named_as_such(data: bytes | None) -> None:
-    """One error for everything that will not get better by trying again."""
+def test_an_unreadable_message_is_reported_as_such(data: bytes | None) -> None:
+    """One error for everything that a retry cannot fix."""
     with pytest.raises(UnreadableMessageError):
         decode(data)
 
 
 def test_messages_cannot_be_changed() -> None:
-    """What travels is frozen."""
     with pytest.raises(AttributeError):
         EVENT.seq = 4  # type: ignore[misc]

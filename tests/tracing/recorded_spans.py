@@ -1,4 +1,4 @@
-"""What was recorded of traces, for tests to look at."""
+"""Records spans in memory, for tests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ from shared.platform.tracing.spans import set_recorder
 from tests.waiting import eventually
 
 
-class Recorded:
-    """All spans that have ended, in this process."""
+class RecordedSpans:
+    """All spans of this process that have ended."""
 
     def __init__(self, exporter: InMemorySpanExporter, recorder: OpenTelemetryRecorder) -> None:
         self._exporter = exporter
@@ -22,7 +22,7 @@ class Recorded:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Tracing is off inside."""
+        """Turn tracing off within this context."""
         set_recorder(None)
         yield
         set_recorder(self._recorder)
@@ -31,7 +31,7 @@ class Recorded:
         return sorted(self._exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
 
     def named(self, name: str) -> list[ReadableSpan]:
-        """The first began first."""
+        """Return the spans with this name, by start time."""
         return [span for span in self.all() if span.name == name]
 
     def wait_for(self, name: str, count: int = 1) -> list[ReadableSpan]:
@@ -39,7 +39,7 @@ class Recorded:
         return self.named(name)
 
     def chain(self, span: ReadableSpan, since: ReadableSpan | None = None) -> list[str]:
-        """The names from that span, or from the first of its trace, down to this one."""
+        """Return the names from `since`, or from the root of the trace, down to this span."""
         names = [span.name]
         while span.parent is not None and span is not since:
             span = self._find(span.parent.span_id)
@@ -55,14 +55,14 @@ class Recorded:
 
 
 @contextmanager
-def recording(sampler: Sampler | None = None) -> Iterator[Recorded]:
+def recording(sampler: Sampler | None = None) -> Iterator[RecordedSpans]:
     exporter = InMemorySpanExporter()
     provider = TracerProvider(sampler=sampler or ParentBased(ALWAYS_ON), shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     recorder = OpenTelemetryRecorder(provider)
     set_recorder(recorder)
     try:
-        yield Recorded(exporter, recorder)
+        yield RecordedSpans(exporter, recorder)
     finally:
         set_recorder(None)
         provider.shutdown()

@@ -1,4 +1,4 @@
-"""Whatever happens to an intent later belongs to the trace that it was made in."""
+"""Everything that later happens to an intent belongs to the trace in which it was created."""
 
 from uuid import UUID, uuid4
 
@@ -17,8 +17,8 @@ from shared.domain.intents.intent import Intent
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.tracing.spans import Kind, use_span
 from shared.platform.tracing.spans import start_span as begin_span
-from tests.tracing.recorded import Recorded, attributes_of, recording, trace_id_of, traceparent_of
-from tests.tracing.world import TracedWorld
+from tests.tracing.recorded_spans import RecordedSpans, attributes_of, recording, trace_id_of, traceparent_of
+from tests.tracing.traced_services import TracedServices
 from tests.waiting import eventually
 from tests.webhooks.receivers import Received, Reply
 
@@ -27,24 +27,26 @@ NOTIFIED = "POST /providers/sandbox/notifications"
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-def _sent(shop: TracedWorld, intent: Intent) -> UUID:
-    """An attempt whose request was lost on its way."""
+def _sent(shop: TracedServices, intent: Intent) -> UUID:
+    """Start an attempt whose request gets no response."""
     with shop.database.transaction() as connection:
         return start_attempt(
             connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT
         ).attempt
 
 
-def test_an_intent_has_the_trace_of_the_call_that_made_it(shop: TracedWorld, spans: Recorded) -> None:
-    """And so has the row in the outbox that tells of it."""
+def test_an_intent_has_the_trace_of_the_call_that_created_it(
+    shop: TracedServices, spans: RecordedSpans
+) -> None:
+    """And so has its event in the outbox."""
     intent = shop.create()
     (create,) = spans.named(CREATE)
     assert shop.traces_of(intent) == (traceparent_of(create), [traceparent_of(create)])
     assert attributes_of(create)["mizan.intent"] == str(intent.uuid)
 
 
-def test_a_repeated_create_leaves_the_trace_alone(shop: TracedWorld, spans: Recorded) -> None:
-    """The second call is found under its own trace."""
+def test_a_repeated_create_does_not_change_the_trace(shop: TracedServices, spans: RecordedSpans) -> None:
+    """The second call has a trace of its own."""
     intent = shop.create(merchant_reference="order-1")
     assert shop.call(merchant_reference="order-1").status_code == 200
     first, second = spans.named(CREATE)
@@ -52,7 +54,7 @@ def test_a_repeated_create_leaves_the_trace_alone(shop: TracedWorld, spans: Reco
     assert shop.traces_of(intent)[0] == traceparent_of(first)
 
 
-def test_expiry_writes_the_trace(shop: TracedWorld, spans: Recorded) -> None:
+def test_expiry_writes_the_trace(shop: TracedServices, spans: RecordedSpans) -> None:
     intents = [shop.create() for _ in range(3)]
     for intent in intents:
         shop.expire(intent)
@@ -63,8 +65,8 @@ def test_expiry_writes_the_trace(shop: TracedWorld, spans: Recorded) -> None:
     assert len(spans.trace_ids()) == 3
 
 
-def test_an_operators_decision_stays_in_the_intents_trace(shop: TracedWorld, spans: Recorded) -> None:
-    """Whoever decides is in a trace of their own."""
+def test_an_operators_decision_stays_in_the_intents_trace(shop: TracedServices, spans: RecordedSpans) -> None:
+    """The request of the operator has a trace of its own."""
     intent = shop.create()
     attempt = _sent(shop, intent)
     deciding = begin_span("POST /decisions", Kind.SERVER, None, {})
@@ -76,8 +78,8 @@ def test_an_operators_decision_stays_in_the_intents_trace(shop: TracedWorld, spa
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_an_intent_made_untraced_stays_untraced(shop: TracedWorld, spans: Recorded) -> None:
-    """Null, everywhere, whatever is traced by now: its payment, its webhook, its receipt."""
+def test_an_intent_created_without_a_trace_stays_untraced(shop: TracedServices, spans: RecordedSpans) -> None:
+    """Its trace stays null everywhere, although payment and webhook are handled while tracing is on."""
     with spans.paused():
         intent = shop.create()
     with shop.checkout.serve():
@@ -90,8 +92,8 @@ def test_an_intent_made_untraced_stays_untraced(shop: TracedWorld, spans: Record
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_what_the_sampler_leaves_out_is_left_out_everywhere(shop: TracedWorld) -> None:
-    """The decision travels with the trace, so that there are no halves of traces."""
+def test_what_the_sampler_leaves_out_is_left_out_everywhere(shop: TracedServices) -> None:
+    """The sampling decision is part of the traceparent, so no trace is recorded in part."""
     with recording(ALWAYS_OFF) as spans:
         intent = shop.create({"traceparent": CALLER})
         own, _ = shop.traces_of(intent)
@@ -105,8 +107,8 @@ def test_what_the_sampler_leaves_out_is_left_out_everywhere(shop: TracedWorld) -
     assert (received[:36], received[-2:]) == (CALLER[:36], "00")
 
 
-def test_verification_asks_within_the_trace(shop: TracedWorld, spans: Recorded) -> None:
-    """The provider is asked in the span of the question, which is a child of its record."""
+def test_status_inquiries_are_part_of_the_trace(shop: TracedServices, spans: RecordedSpans) -> None:
+    """The status inquiry runs in the span of its record's processing."""
     prefix = shop.checkout.settings.kafka.topic_prefix
     intent = shop.create()
     _sent(shop, intent)
@@ -123,7 +125,7 @@ def test_verification_asks_within_the_trace(shop: TracedWorld, spans: Recorded) 
     ]
 
 
-def test_requests_to_verify_carry_null_where_there_is_no_trace(shop: TracedWorld) -> None:
+def test_requests_to_verify_carry_null_where_there_is_no_trace(shop: TracedServices) -> None:
     attempt = _sent(shop, shop.create())
     with shop.database.transaction() as connection:
         connection.execute("update payment_attempts set next_verify_at = mizan_now()")
@@ -132,8 +134,8 @@ def test_requests_to_verify_carry_null_where_there_is_no_trace(shop: TracedWorld
     assert rows == [(str(attempt), None)]
 
 
-def test_a_late_notification_is_part_of_the_trace(shop: TracedWorld, spans: Recorded) -> None:
-    """The bank knows nothing of traces: the attempt that it speaks of leads there."""
+def test_a_late_notification_is_part_of_the_trace(shop: TracedServices, spans: RecordedSpans) -> None:
+    """The provider sends no trace. It is found by the attempt that the notification is about."""
     intent = shop.create()
     with shop.checkout.serve():
         shop.checkout.customer(intent).pay_by_card("4000000000000259")
@@ -144,8 +146,8 @@ def test_a_late_notification_is_part_of_the_trace(shop: TracedWorld, spans: Reco
     assert shop.traces_of(intent)[1][-1] == traceparent_of(notified)
 
 
-def test_pages_of_no_intent_and_what_machines_ask_for_have_no_spans(
-    shop: TracedWorld, spans: Recorded
+def test_health_checks_metrics_and_static_files_have_no_spans(
+    shop: TracedServices, spans: RecordedSpans
 ) -> None:
     for path in ("/healthz", "/readyz", "/metrics", "/static/mark.svg"):
         shop.client.get(path)
@@ -156,8 +158,8 @@ def test_pages_of_no_intent_and_what_machines_ask_for_have_no_spans(
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_a_resend_has_the_trace_of_who_asked(shop: TracedWorld, spans: Recorded) -> None:
-    """It is another story than the payment's; asked for from nowhere, it has none."""
+def test_a_resend_has_the_trace_of_its_request(shop: TracedServices, spans: RecordedSpans) -> None:
+    """Not the payment's trace. A resend that was requested without a trace has none."""
 
     def only_resends_work(_: Received) -> Reply:
         return Reply(200 if len(shop.receiver.requests) > 1 else 500)
@@ -168,11 +170,11 @@ def test_a_resend_has_the_trace_of_who_asked(shop: TracedWorld, spans: Recorded)
     with shop.webhooks():
         (first,) = spans.wait_for("POST webhook")
         delivery = UUID(str(attributes_of(first)["mizan.delivery"]))
-        asking = begin_span("POST /resend", Kind.SERVER, None, {})
-        assert asking is not None
-        with use_span(asking), shop.database.transaction() as connection:
+        requesting = begin_span("POST /resend", Kind.SERVER, None, {})
+        assert requesting is not None
+        with use_span(requesting), shop.database.transaction() as connection:
             request_resend(connection, delivery, uuid4())
-        asking.end()
+        requesting.end()
         eventually(
             lambda: [s for s in spans.named("POST webhook") if attributes_of(s)["mizan.step"] == "resend"]
         )
@@ -183,16 +185,16 @@ def test_a_resend_has_the_trace_of_who_asked(shop: TracedWorld, spans: Recorded)
 
 @pytest.mark.parametrize("status", [200, 500])
 def test_requests_of_the_merchant_are_spans_with_their_outcome(
-    shop: TracedWorld, spans: Recorded, status: int, monkeypatch: pytest.MonkeyPatch
+    shop: TracedServices, spans: RecordedSpans, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of what they asked, the route; never the path."""
+    """They have the route, never the path."""
     intent = shop.create()
     if status == 500:
 
         def fail(*_: object) -> None:
             raise RuntimeError("no")
 
-        monkeypatch.setattr("services.api.payment_intents.store.find", fail)
+        monkeypatch.setattr("services.api.payment_intents.store.find_intent", fail)
     shop.retrieve(intent)
     retrieved = spans.named("GET /api/v1/payment-intents/<payment_intent>")[-1]
     assert attributes_of(retrieved) == {

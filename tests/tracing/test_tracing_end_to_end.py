@@ -6,8 +6,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 from services.scheduler.jobs.expiry import IntentExpiry
 from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY
 from tests.scheduler.running_jobs import running_jobs
-from tests.tracing.recorded import Recorded, attributes_of, trace_id_of, traceparent_of
-from tests.tracing.world import TracedWorld
+from tests.tracing.recorded_spans import RecordedSpans, attributes_of, trace_id_of, traceparent_of
+from tests.tracing.traced_services import TracedServices
 from tests.waiting import eventually
 from tests.webhooks.receivers import Received, Reply
 
@@ -19,8 +19,8 @@ TRY = "POST webhook"
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-def test_one_trace_from_create_to_receipt(shop: TracedWorld, spans: Recorded) -> None:
-    """The payment's webhook is the child of its intake, of its record, of the payment, of the create, of the caller."""
+def test_one_trace_from_create_to_receipt(shop: TracedServices, spans: RecordedSpans) -> None:
+    """The webhook's span descends from intake, from the event's record, the payment, the create and the caller."""
     prefix = shop.checkout.settings.kafka.topic_prefix
     with shop.webhooks(), shop.checkout.serve():
         intent = shop.create({"traceparent": CALLER})
@@ -46,7 +46,7 @@ def test_one_trace_from_create_to_receipt(shop: TracedWorld, spans: Recorded) ->
     assert kinds == [SpanKind.SERVER, SpanKind.SERVER, SpanKind.CLIENT, SpanKind.CLIENT]
 
 
-def test_a_retry_through_a_delay_topic_stays_in_the_trace(shop: TracedWorld, spans: Recorded) -> None:
+def test_a_retry_through_a_delay_topic_stays_in_the_trace(shop: TracedServices, spans: RecordedSpans) -> None:
     """Each try is a span of its own; the second follows from the delay topic, with the parent of the first."""
     prefix = shop.checkout.settings.kafka.topic_prefix
 

@@ -1,4 +1,4 @@
-"""A merchant's server, a customer and a receiver of webhooks, with every service between them in this process."""
+"""A merchant, a customer and a webhook receiver, with every service between them in this process."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ from tests.webhooks.merchants import webhook_events
 from tests.webhooks.receivers import Receiver
 
 
-class TracedWorld:
+class TracedServices:
     def __init__(self, checkout: CheckoutWorld, receiver: Receiver) -> None:
         self.checkout = checkout
         self.receiver = receiver
@@ -36,7 +36,7 @@ class TracedWorld:
         self.client = make_app(checkout.settings, checkout.database).test_client()
 
     def call(self, headers: Mapping[str, str] | None = None, **fields: Any) -> TestResponse:
-        """A create."""
+        """Call the API to create an intent."""
         body = {"merchant_reference": uuid4().hex, "amount": 25_000, "currency": "LYD", **fields}
         credentials = credentials_of(self.checkout.application)
         return self.client.post(PATH, json=body, headers={**credentials, **(headers or {})})
@@ -55,14 +55,14 @@ class TracedWorld:
         return self.client.get(f"{PATH}/{intent.uuid}", headers=credentials_of(self.checkout.application))
 
     def expire(self, intent: Intent) -> None:
-        """Its time is over; nobody has come by."""
+        """Make this intent due for expiry."""
         with self.database.transaction() as connection:
             connection.execute(
                 "update payment_intents set expires_at = mizan_now() where uuid = %s", (intent.uuid,)
             )
 
     def traces_of(self, intent: Intent) -> tuple[str | None, list[str | None]]:
-        """That of the intent, and those of its rows in the outbox."""
+        """Return the trace of the intent, and the traces of its rows in the outbox."""
         ((own,),) = self.checkout.rows("select trace from payment_intents where uuid = %s", intent.uuid)
         rows = self.checkout.rows("select trace from outbox where key = %s order by id", str(intent.uuid))
         return own, [trace for (trace,) in rows]
@@ -75,20 +75,20 @@ class TracedWorld:
         with self.database.transaction() as connection:
             set_webhook_url(connection, self.checkout.application.id, url)
 
-    def take_in_expired(self) -> list[DeliveryDue]:
-        """All intents that are due expire, and their events are taken in, with nothing put into Kafka."""
+    def create_expired_deliveries(self) -> list[DeliveryDue]:
+        """Expire all due intents and create their deliveries, without publishing to Kafka."""
         IntentExpiry(self.database).run_once()
         with self.database.cursor() as cursor:
             return create_deliveries(cursor, webhook_events(self.database))
 
     @contextmanager
     def webhooks(self) -> Iterator[None]:
-        """The relay, and the parts of the webhook service for a try, a retry and a resend."""
+        """Run the relay and the webhook consumers for a try, a retry and a resend."""
         with Webhooks(self.checkout.settings).running_with_relay(*ONE_RETRY, "resend"):
             yield
 
     @contextmanager
-    def running(self, *roles: str) -> Iterator[None]:
-        """Only these parts of it."""
-        with Webhooks(self.checkout.settings).running(*roles):
+    def running(self, *consumers: str) -> Iterator[None]:
+        """Run only these consumers of the webhook service."""
+        with Webhooks(self.checkout.settings).running(*consumers):
             yield

@@ -1,4 +1,4 @@
-"""What others write into a traceparent can neither break anything nor get in; and a span tells nobody's secrets."""
+"""Untrusted traceparent headers break nothing and are not stored, and spans contain no secrets."""
 
 import json
 import re
@@ -12,9 +12,9 @@ from shared.domain.messages import DeliveryDue, encode
 from shared.domain.topics import WEBHOOKS_DELIVER
 from shared.platform.kafka import clients
 from shared.platform.tracing.traceparent import HEADER
-from tests.tracing.recorded import Recorded, attributes_of, trace_id_of, traceparent_of
+from tests.tracing.recorded_spans import RecordedSpans, attributes_of, trace_id_of, traceparent_of
 from tests.tracing.test_traceparent import HOSTILE, SANE, TRACE
-from tests.tracing.world import TracedWorld
+from tests.tracing.traced_services import TracedServices
 from tests.waiting import eventually
 from tests.webhooks.receivers import Received, Reply
 
@@ -22,8 +22,8 @@ CREATE = "POST /api/v1/payment-intents"
 SENDABLE = [text for text in HOSTILE if text.isascii() and "\n" not in text and "\x00" not in text]
 
 
-def test_a_senseless_traceparent_begins_a_new_trace(shop: TracedWorld, spans: Recorded) -> None:
-    """The call works, and what is stored is ours."""
+def test_an_invalid_traceparent_starts_a_new_trace(shop: TracedServices, spans: RecordedSpans) -> None:
+    """The call works, and our own trace is stored."""
     for text in SENDABLE:
         intent = shop.create({"traceparent": text})
         create = spans.named(CREATE)[-1]
@@ -33,7 +33,7 @@ def test_a_senseless_traceparent_begins_a_new_trace(shop: TracedWorld, spans: Re
     assert len(spans.trace_ids()) == len(SENDABLE)
 
 
-SENSELESS: dict[str, list[tuple[str, str | bytes | None]]] = {
+INVALID_HEADERS: dict[str, list[tuple[str, str | bytes | None]]] = {
     "binary": [(HEADER, b"\xff\xfe" * 10_000)],
     "null": [(HEADER, None)],
     "empty": [(HEADER, b"")],
@@ -45,25 +45,25 @@ SENSELESS: dict[str, list[tuple[str, str | bytes | None]]] = {
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_senseless_headers_of_a_record_are_not_passed_on(shop: TracedWorld, spans: Recorded) -> None:
-    """The webhook goes out all the same, once, without a traceparent."""
+def test_invalid_headers_of_a_record_are_not_passed_on(shop: TracedServices, spans: RecordedSpans) -> None:
+    """The webhook is still sent, once, without a traceparent."""
     with spans.paused():
-        for _ in SENSELESS:
+        for _ in INVALID_HEADERS:
             shop.expire(shop.create())
-        due = shop.take_in_expired()
-    sent = {str(one.id): what for one, what in zip(due, SENSELESS, strict=True)}
+        due = shop.create_expired_deliveries()
+    sent = {str(one.id): what for one, what in zip(due, INVALID_HEADERS, strict=True)}
     for one in due:
-        _produce(shop, one, SENSELESS[sent[str(one.id)]])
+        _produce(shop, one, INVALID_HEADERS[sent[str(one.id)]])
     with shop.running("deliver"):
-        eventually(lambda: len(shop.receiver.requests) >= len(SENSELESS))
+        eventually(lambda: len(shop.receiver.requests) >= len(INVALID_HEADERS))
     received = {sent[json.loads(one.body)["id"]]: one.headers for one in shop.receiver.requests}
-    assert sorted(received) == sorted(SENSELESS)
-    assert len(shop.receiver.requests) == len(SENSELESS)
+    assert sorted(received) == sorted(INVALID_HEADERS)
+    assert len(shop.receiver.requests) == len(INVALID_HEADERS)
     assert [what for what, headers in received.items() if HEADER in headers] == []
     assert spans.named("POST webhook") == []
 
 
-def _produce(shop: TracedWorld, due: DeliveryDue, headers: list[tuple[str, str | bytes | None]]) -> None:
+def _produce(shop: TracedServices, due: DeliveryDue, headers: list[tuple[str, str | bytes | None]]) -> None:
     kafka = shop.checkout.settings.kafka
     producer: Producer = clients.producer(kafka, "hostile")
     topic = clients.topic_name(kafka, WEBHOOKS_DELIVER.name)
@@ -72,8 +72,8 @@ def _produce(shop: TracedWorld, due: DeliveryDue, headers: list[tuple[str, str |
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_no_secret_is_in_any_span(shop: TracedWorld, spans: Recorded) -> None:
-    """Of a whole payment with a card, one with a wallet, and a webhook whose address is a secret too."""
+def test_no_secret_is_in_any_span(shop: TracedServices, spans: RecordedSpans) -> None:
+    """Not of a payment by card, of one by wallet, nor of a webhook whose URL contains secrets."""
     shop.receive_at("/hooks/s3cr3t-path?token=s3cr3t-token")
     shop.receiver.answer = _refuse_once(shop)
     with shop.checkout.serve(), shop.webhooks():
@@ -86,7 +86,7 @@ def test_no_secret_is_in_any_span(shop: TracedWorld, spans: Recorded) -> None:
             pay(shop, intent)
         eventually(lambda: len(shop.receiver.requests) == 3)
         spans.wait_for("POST webhook", 3)
-    told = repr(
+    recorded = repr(
         [(span.name, attributes_of(span), span.events, span.status.description) for span in spans.all()]
     )
     application = shop.checkout.application
@@ -100,22 +100,22 @@ def test_no_secret_is_in_any_span(shop: TracedWorld, spans: Recorded) -> None:
         "111111",
     )
     for secret in (*secrets, application.api_key, application.access_token, application.webhook_secret):
-        assert secret not in told
-    assert not re.search(r"\b737\b", told)  # as a word: three digits are in many an id
-    assert "127.0.0.1" in told  # the host of the receiver
+        assert secret not in recorded
+    assert not re.search(r"\b737\b", recorded)  # as a word: three digits are in many an id
+    assert "127.0.0.1" in recorded  # the host of the receiver
 
 
-def _by_card(shop: TracedWorld, intent: Intent) -> None:
+def _by_card(shop: TracedServices, intent: Intent) -> None:
     shop.customer(intent).pay_by_card("4242424242424242")
 
 
-def _by_wallet(shop: TracedWorld, intent: Intent) -> None:
+def _by_wallet(shop: TracedServices, intent: Intent) -> None:
     customer = shop.customer(intent)
     customer.pay_by_wallet("sadad", "0913632323")
     customer.enter_code("111111")
 
 
-def _refuse_once(shop: TracedWorld) -> Callable[[Received], Reply]:
+def _refuse_once(shop: TracedServices) -> Callable[[Received], Reply]:
     def answer(_: Received) -> Reply:
         return Reply(500 if len(shop.receiver.requests) == 1 else 200)
 
