@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.platform.database.pool import Database
 from shared.platform.database.schema import head_revision
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.ports import find_free_ports
@@ -32,6 +33,18 @@ def test_a_running_stack_is_found_by_its_directory(
     )
     assert (answer.returncode, answer.stdout) == (0, f"schema is at revision {head_revision()}\n"), (
         answer.stderr
+    )
+
+
+def test_a_database_that_is_too_old_to_migrate_is_refused(run: Mizan, database: Database) -> None:
+    """In one sentence that says what can be migrated."""
+    with database.transaction() as connection:
+        connection.execute("update alembic_version set version_num = '0007'")
+    answer = run("migrate")
+    assert answer.exit_code == 1
+    assert answer.stderr == (
+        "Error: The database is at revision 0007. This version can migrate databases from revision 0011 on; "
+        "use a new database.\n"
     )
 
 

@@ -11,10 +11,9 @@ million rows to return ten. There are three remedies, from the general to the pa
 The tests marked `plans` check statements on empty, small and huge tables; docs/decisions/0010-webhooks.md has figures.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from operator import lt
 from types import MappingProxyType
 from typing import Any
 
@@ -33,11 +32,11 @@ STABLE_PLANS: Mapping[str, str] = MappingProxyType(
 )
 """Settings for a pool whose statements all find rows by index: `Database(settings, service, **STABLE_PLANS)`.
 
-API, scheduler and webhooks use them: processes that run the same few statements all the time, most of them prepared.
-The settings belong to the connection, because they must hold whenever a statement runs: PostgreSQL plans a prepared
-statement again after every `analyze` of its tables, and reads plan_cache_mode at every execution. `set local` would
-cost three more round trips (begin, set, commit) where there is one now. Services that serve pages prepare nothing, and
-use `read_in_index_order()`.
+API, scheduler and webhooks use them: processes that run the same few statements all the time. The settings belong to
+the connection, because they must hold whenever a statement runs: PostgreSQL plans a prepared statement (API, webhooks)
+again after every `analyze` of its tables, and reads plan_cache_mode at every execution. `set local` would cost three
+more round trips (begin, set, commit) where there is one now. Services that serve pages prepare nothing, and use
+`read_in_index_order()`.
 """
 
 INDEX_ORDER: Mapping[str, str] = MappingProxyType(
@@ -46,7 +45,7 @@ INDEX_ORDER: Mapping[str, str] = MappingProxyType(
 """The settings of `read_in_index_order()`, for tests that explain statements."""
 _SET_INDEX_ORDER = "; ".join([f"set local {name} = {value}" for name, value in INDEX_ORDER.items()]).encode()
 
-_NEEDS_QUOTES = re.compile(r'[{}"\\\s]')
+_NEED_QUOTES = b'{}"\\ \t\n\r\v\f'
 
 
 @contextmanager
@@ -70,18 +69,19 @@ def key_array(keys: Sequence[str]) -> bytes:
 
     The keys must be sorted and unique: otherwise rows would silently get the values of other rows.
     """
-    assert all(one < next_one for one, next_one in pairwise(keys)), "keys must be sorted and unique"
+    assert all(map(lt, keys, keys[1:])), "keys must be sorted and unique"
     return text_array(keys)
 
 
 def text_array(values: Iterable[str | None]) -> bytes:
     """Return PostgreSQL's text of an array of values that need no quotes: ids, numbers, single words."""
     texts = ["NULL" if value is None else value for value in values]
-    text = ",".join(texts)
-    assert text.count(",") == max(len(texts) - 1, 0), "a value contains a comma"
-    assert not _NEEDS_QUOTES.search(text), "a value needs quotes"
+    array = ",".join(texts).encode()
+    # Checked without a loop in Python, because this is the hot path.
+    assert array.count(b",") == max(len(texts) - 1, 0), "a value contains a comma"
+    assert len(array.translate(None, _NEED_QUOTES)) == len(array), "a value needs quotes"
     assert "" not in texts, "an empty value needs quotes"
-    return f"{{{text}}}".encode()
+    return b"{%b}" % array
 
 
 def bytea_array(values: Iterable[bytes]) -> bytes:
