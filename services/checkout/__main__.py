@@ -1,4 +1,4 @@
-"""The checkout's process."""
+"""The process of the checkout's pages."""
 
 from services.checkout.app import make_worker_app
 from services.checkout.dependencies import SERVICE

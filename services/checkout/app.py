@@ -1,4 +1,4 @@
-"""Puts the checkout's pages together."""
+"""The Flask application of the checkout."""
 
 from dataclasses import replace
 
@@ -20,19 +20,19 @@ from shared.platform.web.errors import register_html_errors
 from shared.platform.web.health import database_checks
 from shared.platform.web.static_files import add_static_urls
 
-_MOST_CONNECTIONS = 16
+_MAX_CONNECTIONS = 16
 _STATEMENT_TIMEOUT_S = 10
-_MOST_FORM_BYTES = 16 * 1024
+_MAX_FORM_BYTES = 16 * 1024
 
 
 def make_worker_app() -> Flask:
-    """What a worker, which is a process of its own, begins with."""
+    """Create the application in a worker process."""
     settings = start_worker_process(SERVICE)
     start_tracing(SERVICE, settings.tracing)
-    # No connection is held while a provider is waited for, so a few serve many threads.
+    # No connection is held while waiting for a provider, so a few connections serve many threads.
     database_settings = replace(
         settings.database,
-        pool_size=min(settings.checkout.threads, _MOST_CONNECTIONS),
+        pool_size=min(settings.checkout.threads, _MAX_CONNECTIONS),
         pool_timeout_s=max(settings.database.pool_timeout_s, 5.0),
         statement_timeout_s=min(settings.database.statement_timeout_s, _STATEMENT_TIMEOUT_S),
     )
@@ -42,8 +42,8 @@ def make_worker_app() -> Flask:
 def make_app(settings: Settings, database: Database) -> Flask:
     checks = database_checks(settings, database)
     app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__, joins_traces=True)
-    app.config["MAX_CONTENT_LENGTH"] = _MOST_FORM_BYTES
-    app.config["MAX_FORM_MEMORY_SIZE"] = _MOST_FORM_BYTES
+    app.config["MAX_CONTENT_LENGTH"] = _MAX_FORM_BYTES
+    app.config["MAX_FORM_MEMORY_SIZE"] = _MAX_FORM_BYTES
     app.config["MAX_FORM_PARTS"] = 20
     dependencies = build_dependencies(settings, database)
     guard = protect_pages(app, settings.public_urls.checkout, settings.secret_keys)

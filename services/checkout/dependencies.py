@@ -1,4 +1,4 @@
-"""What the pages and the verifier are both made of."""
+"""Objects that both processes, the pages and the verifier, need."""
 
 from dataclasses import dataclass
 
@@ -24,14 +24,14 @@ class Dependencies:
 
 
 def build_dependencies(settings: Settings, database: Database) -> Dependencies:
-    """Raises NoSecretKeysError where there is nothing to seal with."""
+    """Build the dependencies. Raises NoSecretKeysError if there are no keys to encrypt with."""
     box = SecretBox(settings.secret_keys)
     initialize_series(
         [ProviderName.PLUTU] if settings.sandbox is None else [ProviderName.PLUTU, ProviderName.SANDBOX]
     )
     providers = ProviderRegistry(settings, box)
     codes = CodeChallenges(box)
-    # The oldest key stays longest while keys are rotated: all processes have it.
+    # During a key rotation, all processes have the oldest key.
     key = derive_key(settings.secret_keys[-1], "checkout limits")
     limits = PaymentLimits(key, settings.checkout.codes_per_phone)
     return Dependencies(

@@ -1,4 +1,4 @@
-"""What operators see of payments: whether money is being taken, and how long providers take."""
+"""Prometheus metrics of payments and providers."""
 
 from collections.abc import Iterable
 
@@ -39,7 +39,10 @@ _OUTCOMES = _ENDED | {AttemptState.ABANDONED, AttemptState.UNKNOWN}
 
 
 def count_settled(settled: SettlementResult, method: PaymentMethod, provider: str) -> SettlementResult:
-    """Call it after the commit. What changed nothing, or waits for the customer, is no outcome."""
+    """Count a settlement that reached an outcome. Call it after the commit.
+
+    Settlements that changed nothing or wait for the customer are not counted.
+    """
     if settled.is_new and settled.attempt in _OUTCOMES:
         ATTEMPTS_SETTLED.labels(method, provider, settled.attempt).inc()
         if settled.attempt in _ENDED and settled.since_sent_s is not None:
@@ -48,7 +51,7 @@ def count_settled(settled: SettlementResult, method: PaymentMethod, provider: st
 
 
 def initialize_series(providers: Iterable[str]) -> None:
-    """A series that first appears with its first count looks to Prometheus as if nothing had been counted."""
+    """Create all series at 0, because Prometheus misses the first increment of a new series."""
     for provider in providers:
         PROVIDER_NOTIFICATIONS.labels(provider, "refused")
         for method in PaymentMethod:

@@ -160,9 +160,9 @@ def test_the_bank_goes_away_in_the_middle_and_comes_back(world: CheckoutWorld) -
     with world.serve():
         customer = world.customer(intent)
         customer.pay_by_card("4242424242424242")
-        assert "does not answer. Nothing was taken" in customer.text
+        assert "is not responding. You were not charged" in customer.text
         customer.pay_by_wallet("sadad", "0913632323")
-        assert "does not answer. Nothing was taken" in customer.text
+        assert "is not responding. You were not charged" in customer.text
     assert [reason for _, reason in world.attempts(intent)] == ["provider_away"] * 2
 
 

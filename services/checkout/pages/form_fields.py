@@ -1,6 +1,6 @@
-"""What a customer entered, read field by field: what it means, or what is wrong with it. Pure.
+"""Parses and validates the form fields of customers. Pure.
 
-The page checks the same while they type; this is what counts.
+The script of the page makes the same checks while customers type; these checks are authoritative.
 """
 
 import unicodedata
@@ -12,24 +12,27 @@ from enum import StrEnum
 from services.checkout.providers.interface import Card, Wallet
 from shared.domain.payment_methods import PaymentMethod, is_card_number
 
-_BETWEEN = frozenset("-‐‑‒–—−./\u00ad")  # noqa: RUF001  dashes that look alike
+_SEPARATORS = frozenset("-‐‑‒–—−./\u00ad")  # noqa: RUF001  dashes that look alike
 
 
 def normalize_digits(text: str, *, also: str = "") -> str | None:
-    """The digits alone, as 0 to 9, and the characters of `also`; None when anything else was typed."""
+    """Return the digits as 0 to 9, together with characters of `also`, or None if there is anything else.
+
+    Accepts Arabic-Indic digits, and skips spaces, dashes and invisible marks between digits.
+    """
     kept = []
     for character in text:
         if character in also:
             kept.append(character)
         elif character.isdecimal():
             kept.append(str(unicodedata.decimal(character)))
-        elif not (character in _BETWEEN or character.isspace() or unicodedata.category(character) == "Cf"):
+        elif not (character in _SEPARATORS or character.isspace() or unicodedata.category(character) == "Cf"):
             return None
     return "".join(kept)
 
 
 class FieldError(StrEnum):
-    """The page has a sentence for each."""
+    """What is wrong with a field. labels.py has a text for each."""
 
     METHOD_MISSING = "method_missing"
     CARD_NUMBER_MISSING = "card_number_missing"
@@ -46,7 +49,7 @@ class FieldError(StrEnum):
 
 
 class InvalidFieldsError(Exception):
-    """Field → what is wrong with it. Never what was entered."""
+    """Some fields are invalid. `errors` maps fields to errors and never contains what was entered."""
 
     def __init__(self, errors: Mapping[str, FieldError]) -> None:
         super().__init__(", ".join(f"{name}: {error}" for name, error in errors.items()))
@@ -55,7 +58,7 @@ class InvalidFieldsError(Exception):
 
 CODE_LENGTHS = {PaymentMethod.CARD: 6, PaymentMethod.SADAD: 6, PaymentMethod.ADFALI: 4}
 
-# Which networks each wallet serves: the third digit.
+# The mobile networks that each wallet supports: the third digit of the phone number.
 _NETWORKS = {PaymentMethod.SADAD: "13", PaymentMethod.ADFALI: "123456"}
 _OLDEST_BIRTH_YEAR = 1940
 _YOUNGEST_AGE = 12
@@ -65,7 +68,7 @@ _EXPIRY_LENGTHS = [(1, 2), (2, 2), (1, 4), (2, 4)]
 
 @dataclass(slots=True)
 class _FieldReader:
-    """Collects the errors of all fields, so that a customer is told of them at once."""
+    """Collects the errors of all fields, so that the page shows them together."""
 
     fields: Mapping[str, str]
     errors: dict[str, FieldError]
@@ -128,7 +131,7 @@ def _card_number(reader: _FieldReader) -> str:
 
 
 def _expiry(reader: _FieldReader, today: date) -> tuple[int, int]:
-    """08/29, 8/2029, 0829, in any digits."""
+    """Accept 08/29, 8/2029 and 0829."""
     text = reader.text("expiry")
     if not text:
         reader.add_error("expiry", FieldError.EXPIRY_MISSING)
@@ -149,7 +152,7 @@ def _expiry(reader: _FieldReader, today: date) -> tuple[int, int]:
 
 
 def _phone(reader: _FieldReader, method: PaymentMethod) -> str:
-    """09xxxxxxxx, +2189xxxxxxxx or 002189xxxxxxxx."""
+    """Accept 09xxxxxxxx, +2189xxxxxxxx and 002189xxxxxxxx."""
     text = reader.text("phone")
     if not text:
         reader.add_error("phone", FieldError.PHONE_MISSING)

@@ -1,4 +1,4 @@
-"""What the page says for each thing that can be wrong; the catalogues have the same in Arabic."""
+"""Texts of the checkout: methods, error messages, error pages. The catalogues have the Arabic; templates the rest."""
 
 from flask_babel import lazy_gettext as _
 
@@ -10,6 +10,21 @@ from shared.domain.payment_methods import PaymentMethod
 CODE_SENT_AGAIN = _("A new code was sent.")
 
 
+FORM_EXPIRED = (
+    _("This page was open for too long"),
+    _("What you entered was not sent. Open the payment page again and allow cookies."),
+)
+UNKNOWN_LINK = (
+    _("This link is not valid"),
+    _("It may be incomplete. Open it again as you received it, or go back to the shop."),
+)
+OTHER_ERROR = (_("Something went wrong"), _("Open the payment page again."))
+UNAVAILABLE = (
+    _("This page is not available right now"),
+    _("If you have just paid, do not pay again. Open this page again in a moment to see the result."),
+)
+"""Title and text of each error page."""
+
 METHOD_LABELS = {
     PaymentMethod.CARD: _("Bank card"),
     PaymentMethod.SADAD: _("Sadad"),
@@ -18,27 +33,29 @@ METHOD_LABELS = {
 
 ERROR_MESSAGES = {
     FailureReason.DECLINED: _("The payment was declined. Try again, or pay in another way."),
-    FailureReason.INSUFFICIENT_FUNDS: _("There is not enough money in this account. Nothing was taken."),
+    FailureReason.INSUFFICIENT_FUNDS: _("There is not enough money in this account. You were not charged."),
     FailureReason.NOT_SUBSCRIBED: _("This phone number is not registered with the wallet."),
     FailureReason.WRONG_PHONE: _("The wallet does not know this phone number."),
     FailureReason.WRONG_PHONE_OR_BIRTH_YEAR: _(
         "The wallet does not know this phone number with this birth year."
     ),
     FailureReason.WRONG_CODE: _("This code is not right. Check the message and try again."),
-    FailureReason.CODE_EXPIRED: _("This code is no longer valid. Have a new one sent."),
-    FailureReason.TOO_MANY_CODES: _("Too many wrong codes. Begin again to receive a new one."),
+    FailureReason.CODE_EXPIRED: _("This code has expired. Request a new one."),
+    FailureReason.TOO_MANY_CODES: _("Too many wrong codes. Start again to receive a new code."),
     FailureReason.WAIT_BEFORE_NEXT_CODE: _(
-        "A code was sent a moment ago. Wait a little before asking for another one."
+        "A code was sent a moment ago. Wait a little before you request another one."
     ),
     FailureReason.AMOUNT_NOT_ALLOWED: _("This amount cannot be paid in this way. Choose another way to pay."),
     FailureReason.ACCOUNT_TROUBLE: _("This way to pay does not work at the moment. Choose another one."),
-    FailureReason.LEFT_BY_CUSTOMER: _("The payment was canceled on the bank's page. Nothing was taken."),
+    FailureReason.LEFT_BY_CUSTOMER: _("The payment was canceled on the bank's page. You were not charged."),
     FailureReason.PROVIDER_AWAY: _(
-        "The payment provider does not answer. Nothing was taken; try again in a moment."
+        "The payment provider is not responding. You were not charged. Try again in a moment."
     ),
     Refusal.TOO_MANY_ATTEMPTS: _("There were too many attempts. Wait a while and try again."),
     Refusal.TOO_MANY_CODES_SENT: _("Too many codes were sent. Wait a while and try again."),
-    Refusal.SEND_AGAIN_TOO_SOON: _("The code was sent a moment ago. Wait a little before asking again."),
+    Refusal.SEND_AGAIN_TOO_SOON: _(
+        "The code was sent a moment ago. Wait a little before you request it again."
+    ),
     Refusal.CODE_NOT_SENT: _("The code could not be sent. Try again in a moment."),
     FieldError.METHOD_MISSING: _("Choose how to pay."),
     FieldError.CARD_NUMBER_MISSING: _("Enter the number on your card."),
@@ -51,13 +68,14 @@ ERROR_MESSAGES = {
     FieldError.PHONE_WRONG: _("This phone number is not right. Enter it as 0912345678."),
     FieldError.BIRTH_YEAR_WRONG: _("Enter your birth year in four digits."),
     FieldError.CODE_MISSING: _("Enter the code that you received."),
-    FieldError.CODE_WRONG_LENGTH: _("The code has another number of digits. Check the message."),
+    FieldError.CODE_WRONG_LENGTH: _("The code has a different number of digits. Check the message."),
 }
 
 DEFAULT_ERROR_MESSAGE = ERROR_MESSAGES[FailureReason.DECLINED]
 
 
 def error_message(reason: str | None) -> str:
+    """Return the text for a reason, or that of a declined payment if the reason is unknown."""
     return str(
         next((text for known, text in ERROR_MESSAGES.items() if known == reason), DEFAULT_ERROR_MESSAGE)
     )

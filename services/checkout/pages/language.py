@@ -1,4 +1,4 @@
-"""Arabic unless the address says lang=en, through the whole checkout."""
+"""Languages of the pages: Arabic, or English if the URL has lang=en. All links keep the language."""
 
 from typing import Any
 
@@ -9,15 +9,15 @@ from shared.platform.web.languages import DEFAULT, LANGUAGES
 
 
 def current_language() -> str:
-    asked = request.args.get("lang", DEFAULT)
-    return asked if asked in LANGUAGES else DEFAULT
+    requested = request.args.get("lang", DEFAULT)
+    return requested if requested in LANGUAGES else DEFAULT
 
 
 def page_url(endpoint: str, lang: str | None = None, **values: Any) -> str:
-    """An address of ours, in this language, or in that of this request."""
-    spoken = lang or current_language()
-    if spoken != DEFAULT:
-        values["lang"] = spoken
+    """Return the URL of an endpoint in `lang`, or in the language of the current request."""
+    language = lang or current_language()
+    if language != DEFAULT:
+        values["lang"] = language
     return url_for(endpoint, **values)
 
 
@@ -25,14 +25,14 @@ def register_languages(app: Flask) -> None:
     Babel(app, default_locale=DEFAULT, locale_selector=current_language)
 
     @app.context_processor
-    def language() -> dict[str, str | None]:
+    def language_variables() -> dict[str, str | None]:
         lang = current_language()
         other = "en" if lang == DEFAULT else DEFAULT
         return {"lang": lang, "direction": LANGUAGES[lang], "other_language_url": _same_page_in(other)}
 
 
 def _same_page_in(lang: str) -> str | None:
-    """None where there is no intent to show."""
+    """Return the URL of the current page in `lang`, or None if the page shows no intent."""
     endpoint = request.endpoint
     if endpoint is None or request.view_args is None:
         return None

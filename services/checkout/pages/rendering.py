@@ -1,4 +1,4 @@
-"""Turns how an intent stands into the page that its customer sees."""
+"""Renders the pages of an intent."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +26,7 @@ from shared.domain.payment_methods import PaymentMethod
 from shared.platform.web.languages import format_amount, format_time
 
 _PAYING = "paying"
-"""In the browser's cookie: the intent that it has just paid, or tried to."""
+"""Session key: the intent that the browser has just paid or tried to pay."""
 _CODE_RESENT = "sent_again"
 
 AvailableMethods = Mapping[PaymentMethod, ConfiguredProvider]
@@ -37,7 +37,7 @@ def remember_paying(checkout: CheckoutState) -> None:
 
 
 def ready_page(checkout: CheckoutState, available: AvailableMethods, form: PaymentForm | None = None) -> str:
-    """`form` holds what a customer has entered, to be shown again with what is wrong with it."""
+    """Render the payment form. `form` has what the customer entered and the errors, after an invalid submission."""
     page = _page(checkout)
     if not available:
         return render_template("no_method.html", page=page)
@@ -117,7 +117,7 @@ def remember_resent(checkout: CheckoutState) -> None:
 
 
 def pop_resent(checkout: CheckoutState) -> bool:
-    """Once: it is said on the page that follows."""
+    """Return whether a code was just resent, and clear the mark, so that only the next page shows it."""
     return bool(session.pop(_CODE_RESENT, None) == str(checkout.intent))
 
 

@@ -1,4 +1,4 @@
-"""Which page a customer sees, from how the intent and its last attempt stand. Pure."""
+"""Which page a customer sees, and the values that its template shows. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,9 +39,10 @@ def select_page(
     can_continue: bool,
     wants_change: bool,
 ) -> PageKind:
-    """`can_continue`: a code was sent, or the address of the provider's page is known; a crash can come before that.
+    """Return the page for an intent and its last attempt.
 
-    `wants_change`: the customer would rather pay in another way.
+    `can_continue`: a code was sent, or the URL of the provider's page is known. After a crash it may be false.
+    `wants_change`: the customer wants to choose another method.
     """
     if status in _PAGE_OF_STATUS:
         return _PAGE_OF_STATUS[status]
@@ -59,16 +60,16 @@ class IntentSummary:
     merchant: str
     description: str | None
     amount: str
-    """With the currency, in the reader's way."""
+    """With the currency, formatted for the language."""
     reference: str
-    """In capitals."""
+    """In upper case."""
     return_url: str | None
     seconds_left: int
-    """Until the checkout stops taking payments."""
+    """Seconds until the intent expires."""
     url: str
-    """This page in this language; where the payment form goes."""
+    """URL of this page in this language, which is also the action of the payment form."""
     state_url: str
-    """Tells scripts in which state the intent is."""
+    """URL that returns the status of the intent to scripts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class MethodChoice:
     method: PaymentMethod
     label: str
     has_fields: bool
-    """False: the customer enters everything on the provider's own page."""
+    """False if the customer enters everything on the provider's page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,39 +85,39 @@ class PaymentForm:
     choices: Sequence[MethodChoice]
     chosen: PaymentMethod
     errors: Mapping[str, str] = field(default_factory=dict)
-    """Field → sentence: method, card_number, expiry, security_code, phone, birth_year."""
+    """Error messages by field: method, card_number, expiry, security_code, phone, birth_year."""
     phone: str = ""
     birth_year: str = ""
     failure: str | None = None
-    """Why the last attempt failed, or why this one cannot begin."""
+    """Why the last attempt failed, or why this one cannot start."""
     leaves_redirect: bool = False
-    """Sending it gives up what the customer may be paying on a provider's page."""
+    """Whether submitting the form abandons an attempt on a provider's page."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeForm:
     url: str
-    """Where the code goes."""
+    """Action of the form."""
     attempt: UUID
     method_label: str
     length: int
     phone_hint: str | None
-    """The last digits of the phone the code was sent to; None where the bank knows it."""
+    """Last digits of the phone that received the code. None if only the bank knows the phone."""
     resend_url: str | None
-    """None: it cannot be sent again."""
+    """None if the code cannot be sent again."""
     resend_in_s: int
     change_url: str
-    """Back to the choice of methods."""
+    """URL of the choice of methods."""
     tries_left: int
     error: str | None = None
     """What is wrong with the code."""
     notice: str | None = None
-    """What is to be said besides."""
+    """Another message, such as that a new code was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenRedirect:
-    """The customer was sent to a provider's page and has not come back."""
+    """The customer was redirected to a provider's page and has not returned."""
 
     provider_url: str
     change_url: str
@@ -125,21 +126,21 @@ class OpenRedirect:
 @dataclass(frozen=True, slots=True)
 class ExpiredNotice:
     may_be_paid: bool
-    """The customer was sent to a provider's page, and may have paid there."""
+    """The customer was redirected to a provider's page and may have paid there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
     paid_at: str
-    """In the reader's way, time of Libya."""
+    """Formatted for the language, in Libyan time."""
     method_label: str
     redirects: bool
-    """Whether the customer has just paid and is taken on to the merchant by itself."""
+    """Whether the customer has just paid and is redirected to the merchant automatically."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorPage:
-    """A page for what is no payment: an unknown link, an error, a server that does not answer."""
+    """A page without a payment: an unknown link, an error, an unavailable service."""
 
     title: str
     text: str

@@ -1,4 +1,4 @@
-"""The customers' routes: one address for each intent, whatever its state, and what the forms on it do."""
+"""Views of the payment page: one URL per intent, whatever its status, and the actions of its forms."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -80,7 +80,7 @@ class CheckoutViews:
                 return rendering.ready_page(checkout, self._available_methods(checkout))
 
     def state(self, intent: str) -> ResponseReturnValue:
-        """For the script on a page that waits."""
+        """Return the status of the intent, for the script of the page that waits."""
         with self.database.cursor() as cursor:
             state = find_intent_status(cursor, _uuid(intent))
         return {"state": state} if state is not None else abort(404)
@@ -112,13 +112,13 @@ class CheckoutViews:
             again = _submitted_form(available, failure=error_message(exceeded.refusal))
             return rendering.ready_page(checkout, available, again), _TOO_MANY
         except AttemptRefusedError:
-            return _redirect_to_page(checkout)  # which shows why
+            return _redirect_to_page(checkout)  # the page shows why
         if settled.attempt is AttemptState.AWAITING_REDIRECT:
             return redirect(page_url("pages.leave", intent=checkout.intent), _SEE_OTHER)
         return _redirect_to_page(checkout)
 
     def leave(self, intent: str) -> ResponseReturnValue:
-        """A page in between: a form's answer must not redirect to another site, or browsers refuse it."""
+        """Render a page that leads to the provider's page: a form must not redirect to another site directly."""
         checkout = self._load(intent)
         is_open = _page_kind(checkout) is PageKind.REDIRECT_OPEN
         if not is_open or checkout.attempt is None or checkout.attempt.provider_url is None:
@@ -201,7 +201,7 @@ def _redirect_to_page(checkout: CheckoutState) -> ResponseReturnValue:
 
 
 def _belongs_to_open_challenge(checkout: CheckoutState) -> bool:
-    """Not what another tab has left behind."""
+    """Return whether the form belongs to the open challenge, not to an older one in another tab."""
     is_open = _page_kind(checkout) is PageKind.CODE and checkout.attempt is not None
     return is_open and request.form.get("attempt") == str(checkout.attempt and checkout.attempt.id)
 
@@ -232,7 +232,7 @@ def _details(
 def _submitted_form(
     available: AvailableMethods, errors: dict[str, str] | None = None, failure: str | None = None
 ) -> PaymentForm:
-    """What was entered, but never anything of a card."""
+    """Return what was entered, except the card, to show it again."""
     chosen = request.form.get("method")
     return PaymentForm(
         choices=(),

@@ -1,4 +1,4 @@
-"""One look at all that a page shows of an intent, in one statement."""
+"""An intent with its last attempt, as the payment page needs it, loaded in one query."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,12 +7,12 @@ from uuid import UUID
 
 from psycopg import Cursor
 
-from services.checkout.payments.one_time_codes import COLUMNS, CodeChallenge, parse_challenge
+from services.checkout.payments.one_time_codes import CHALLENGE_COLUMNS, CodeChallenge, parse_challenge
 from shared.domain.attempts.states import AttemptState
 from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 
-# Of the attempts, the one that was paid, or the newest: a new one ends all that wait for the customer.
+# Of all attempts, the paid one or the newest: a new attempt ends all that wait for the customer.
 _LOAD = f"""
 select i.uuid as intent, i.application_id as application, m.name as merchant, i.description, i.amount, i.currency,
        i.reference, i.return_url, i.trace, i.status, i.expires_at <= mizan_now() as is_expired,
@@ -21,7 +21,7 @@ select i.uuid as intent, i.application_id as application, m.name as merchant, i.
        array(select method from application_methods where application_id = i.application_id) as methods,
        t.id as attempt, t.state, t.method, t.reason, t.provider_account_id as account, t.updated_at,
        (select url from provider_pages where attempt_id = t.id) as provider_url,
-       {COLUMNS}
+       {CHALLENGE_COLUMNS}
 from payment_intents as i
 join applications as a on a.id = i.application_id
 join merchants as m on m.id = a.merchant_id
@@ -62,13 +62,13 @@ class LastAttempt:
 
     @property
     def can_continue(self) -> bool:
-        """Where it awaits the customer: whether they can do what it awaits."""
+        """Whether the customer can continue an attempt that awaits them: a code was sent, or the page is known."""
         return self.challenge is not None or self.provider_url is not None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckoutState:
-    """An intent as its customer finds it."""
+    """An intent with what its payment page shows."""
 
     intent: UUID
     application: UUID
@@ -79,28 +79,29 @@ class CheckoutState:
     reference: str
     return_url: str | None
     trace: str | None
-    """The traceparent that it was made under."""
+    """The traceparent of the request that created the intent."""
     status: IntentStatus
     is_expired: bool
     seconds_left: int
     now: datetime
     """By the database's clock."""
     methods: frozenset[PaymentMethod]
-    """Those that the application has enabled."""
+    """Methods that the application has enabled."""
     attempt: LastAttempt | None
 
 
 def load_checkout_state(cursor: Cursor[Any], intent: UUID) -> CheckoutState | None:
+    """Return the state, or None if there is no such intent."""
     row = cursor.execute(_LOAD, (intent,)).fetchone()
     if row is None or cursor.description is None:
         return None
-    row_by_name = dict(zip((column.name for column in cursor.description), row, strict=True))
-    fields = {name: row_by_name[name] for name in _INTENT_FIELDS}
+    values = dict(zip((column.name for column in cursor.description), row, strict=True))
+    fields = {name: values[name] for name in _INTENT_FIELDS}
     return CheckoutState(
         **fields,
-        status=IntentStatus(row_by_name["status"]),
-        methods=frozenset(map(PaymentMethod, row_by_name["methods"])),
-        attempt=None if row_by_name["attempt"] is None else _attempt(row_by_name),
+        status=IntentStatus(values["status"]),
+        methods=frozenset(map(PaymentMethod, values["methods"])),
+        attempt=None if values["attempt"] is None else _attempt(values),
     )
 
 
@@ -109,14 +110,14 @@ def find_intent_status(cursor: Cursor[Any], intent: UUID) -> IntentStatus | None
     return None if row is None else IntentStatus(row[0])
 
 
-def _attempt(row_by_name: dict[str, Any]) -> LastAttempt:
+def _attempt(values: dict[str, Any]) -> LastAttempt:
     return LastAttempt(
-        id=row_by_name["attempt"],
-        state=AttemptState(row_by_name["state"]),
-        method=PaymentMethod(row_by_name["method"]),
-        reason=row_by_name["reason"],
-        account=row_by_name["account"],
-        updated_at=row_by_name["updated_at"],
-        provider_url=row_by_name["provider_url"],
-        challenge=parse_challenge(row_by_name),
+        id=values["attempt"],
+        state=AttemptState(values["state"]),
+        method=PaymentMethod(values["method"]),
+        reason=values["reason"],
+        account=values["account"],
+        updated_at=values["updated_at"],
+        provider_url=values["provider_url"],
+        challenge=parse_challenge(values),
     )

@@ -1,6 +1,6 @@
-"""How much is too much: counted in the database, so that all processes count together.
+"""Limits on attempts and codes, counted in the database for all processes together.
 
-What is counted stands there only as a keyed hash.
+Phone numbers and intents are stored only as keyed hashes.
 """
 
 import hashlib
@@ -26,13 +26,13 @@ on conflict (key) do update set
     count = case when known.expires_at <= mizan_now() then 1 else known.count + 1 end,
     expires_at = case when known.expires_at <= mizan_now() then excluded.expires_at else known.expires_at end
 returning count"""
-_GIVE_BACK = "update checkout_limits set count = greatest(0, count - 1) where key = %s"
-_COUNTED = "select count from checkout_limits where key = %s and expires_at > mizan_now()"
-_FORGET = "delete from checkout_limits where key = %s"
+_REFUND = "update checkout_limits set count = greatest(0, count - 1) where key = %s"
+_FIND_COUNT = "select count from checkout_limits where key = %s and expires_at > mizan_now()"
+_RESET = "delete from checkout_limits where key = %s"
 
 
 class Refusal(StrEnum):
-    """Why we ourselves go no further for now."""
+    """Why the checkout itself refuses a step for now. pages/labels.py has a text for each."""
 
     TOO_MANY_ATTEMPTS = "too_many_attempts"
     TOO_MANY_CODES_SENT = "too_many_codes_sent"
@@ -41,7 +41,7 @@ class Refusal(StrEnum):
 
 
 class LimitExceededError(Exception):
-    """The customer has to wait; nothing was done."""
+    """The customer has to wait. Nothing was done."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal)
@@ -49,12 +49,15 @@ class LimitExceededError(Exception):
 
 
 class PaymentLimits:
-    """Counts in the transaction of the caller, who holds the intent's lock: what is rolled back was not counted."""
+    """Counts in the caller's transaction, which has locked the intent. A rollback undoes the count.
+
+    The count methods raise LimitExceededError.
+    """
 
     def __init__(self, key: bytes, codes_per_phone: int) -> None:
         self._key = key
         self._codes_per_phone = codes_per_phone
-        # In a day, twice as many as codes may be sent in an hour.
+        # Per day, twice as many as codes may be sent per hour.
         self._wrong_codes_per_phone = 2 * codes_per_phone
 
     def count_attempt(self, connection: Connection[Any], intent: UUID) -> None:
@@ -69,19 +72,19 @@ class PaymentLimits:
         self._count(connection, f"phone/{phone}", self._codes_per_phone, PHONE_WINDOW_S, refusal)
 
     def refund_code(self, connection: Connection[Any], intent: UUID, phone: str) -> None:
-        """None was sent."""
+        """Undo the count of a code that was not sent."""
         for what in (f"codes/{intent}", f"phone/{phone}"):
-            connection.execute(_GIVE_BACK, (self._hash(what),))
+            connection.execute(_REFUND, (self._hash(what),))
 
     def count_wrong_code(self, connection: Connection[Any], phone: str) -> None:
-        """Over all attempts of a day: nobody guesses a short code by asking for many."""
+        """Count wrong codes over all attempts of a day, so that nobody can guess a short code by requesting many."""
         values = {"key": self._hash(f"wrong codes/{phone}"), "window": WRONG_CODES_WINDOW_S}
         connection.execute(_COUNT, values)
 
     def forget_phone(self, connection: Connection[Any], phone: str) -> None:
-        """Its owner has paid with it."""
+        """Reset the limits of a phone whose owner has paid with it."""
         for what in (f"phone/{phone}", f"wrong codes/{phone}"):
-            connection.execute(_FORGET, (self._hash(what),))
+            connection.execute(_RESET, (self._hash(what),))
 
     def _count(
         self, connection: Connection[Any], what: str, most: int, window_s: int, refusal: Refusal
@@ -91,7 +94,7 @@ class PaymentLimits:
             raise LimitExceededError(refusal)
 
     def _counted(self, connection: Connection[Any], what: str) -> int:
-        row = connection.execute(_COUNTED, (self._hash(what),)).fetchone()
+        row = connection.execute(_FIND_COUNT, (self._hash(what),)).fetchone()
         return 0 if row is None else int(row[0])
 
     def _hash(self, what: str) -> bytes:

@@ -1,4 +1,4 @@
-"""One-time codes: whom one was sent to, how often one was tried, and until when. Never the code itself."""
+"""One-time codes: the challenge of an attempt, its tries, its expiry and resending. The code itself is never stored."""
 
 import json
 import logging
@@ -24,33 +24,36 @@ _HINT_DIGITS = 3
 
 _OPEN = """
 insert into code_challenges (attempt_id, continuation, phone_hint, encrypted_phone, expires_at)
-values (%(attempt)s, %(continuation)s, %(hint)s, %(sealed)s, mizan_now() + make_interval(secs => %(valid)s))
+values (%(attempt)s, %(continuation)s, %(hint)s, %(encrypted)s, mizan_now() + make_interval(secs => %(valid)s))
 on conflict (attempt_id) do nothing"""
-COLUMNS = f"""c.attempt_id as challenged, c.continuation, c.phone_hint, c.encrypted_phone is not null as can_resend,
+CHALLENGE_COLUMNS = f"""c.attempt_id as challenged, c.continuation, c.phone_hint,
+       c.encrypted_phone is not null as can_resend,
        c.codes_tried as tried, c.expires_at <= mizan_now() as code_expired,
        greatest(0, ceil(extract(epoch from c.sent_at - mizan_now()) + {RESEND_AFTER_S}))::integer
            as resend_in_s"""
-_FIND = f"select {COLUMNS} from code_challenges as c where attempt_id = %s"
+_FIND = f"select {CHALLENGE_COLUMNS} from code_challenges as c where attempt_id = %s"
 _TRY = "update code_challenges set codes_tried = codes_tried + 1 where attempt_id = %s"
-_GIVE_BACK_TRY = "update code_challenges set codes_tried = codes_tried - 1 where attempt_id = %s"
-_CLAIM_SENDING = """
+_REFUND_TRY = "update code_challenges set codes_tried = codes_tried - 1 where attempt_id = %s"
+_CLAIM_RESEND = """
 update code_challenges set sent_at = mizan_now(), codes_sent = codes_sent + 1
 where attempt_id = %(attempt)s and encrypted_phone is not null
   and sent_at <= mizan_now() - make_interval(secs => %(pause)s)
 returning encrypted_phone"""
-_GIVE_BACK_SENDING = """
+_RELEASE_RESEND = """
 update code_challenges set sent_at = mizan_now() - make_interval(secs => %s), codes_sent = codes_sent - 1
 where attempt_id = %s"""
-_SENT_AGAIN = """
+_RECORD_RESENT = """
 update code_challenges set continuation = %(continuation)s,
     expires_at = mizan_now() + make_interval(secs => %(valid)s)
 where attempt_id = %(attempt)s"""
-_PHONE = "select encrypted_phone from code_challenges where attempt_id = %s and encrypted_phone is not null"
+_FIND_PHONE = (
+    "select encrypted_phone from code_challenges where attempt_id = %s and encrypted_phone is not null"
+)
 _FORGET_PHONE = "update code_challenges set encrypted_phone = null where attempt_id = %s"
 
 
 class CodeRefusedError(Exception):
-    """The code does not go to the provider."""
+    """The code is not sent to the provider, because it expired or there were too many tries."""
 
     def __init__(self, reason: FailureReason) -> None:
         super().__init__(reason)
@@ -59,6 +62,8 @@ class CodeRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CodeChallenge:
+    """A code that was sent for an attempt and that the customer has to enter."""
+
     attempt: UUID
     continuation: str | None
     phone_hint: str | None
@@ -73,7 +78,7 @@ class CodeChallenge:
 
 
 def parse_challenge(found: Mapping[str, Any]) -> CodeChallenge | None:
-    """In a row with COLUMNS; None where there is none."""
+    """Return the challenge of a row with CHALLENGE_COLUMNS, or None if it has none."""
     if found.get("challenged") is None:
         return None
     return CodeChallenge(
@@ -88,7 +93,7 @@ def parse_challenge(found: Mapping[str, Any]) -> CodeChallenge | None:
 
 
 def enforce_try_limit(answer: ProviderResponse, challenge: CodeChallenge | None) -> ProviderResponse:
-    """The fifth wrong code ends the attempt."""
+    """Return a declined response instead of a request for another code if no tries are left."""
     needs_code = (
         answer.outcome.answer is ProviderAnswer.NEEDS_CODE
         and answer.outcome.reason != FailureReason.PROVIDER_AWAY
@@ -105,14 +110,14 @@ class CodeChallenges:
     def open(
         self, connection: Connection[Any], attempt: UUID, continuation: str | None, wallet: Wallet | None
     ) -> None:
-        """A code was sent: to this wallet's phone, or (a card's) to whatever phone the bank knows."""
+        """Record that a code was sent: to the wallet's phone, or for a card to the phone that the bank knows."""
         connection.execute(
             _OPEN,
             {
                 "attempt": attempt,
                 "continuation": continuation,
                 "hint": wallet and wallet.phone[-_HINT_DIGITS:],
-                "sealed": wallet and self._seal(attempt, wallet),
+                "encrypted": wallet and self._encrypt(attempt, wallet),
                 "valid": VALID_S,
             },
         )
@@ -122,7 +127,10 @@ class CodeChallenges:
             return parse_challenge(cursor.execute(_FIND, (attempt,)).fetchone() or {})
 
     def count_try(self, connection: Connection[Any], attempt: UUID) -> CodeChallenge:
-        """Counted before the code is sent, and the attempt is locked by the caller: five at most, whoever races."""
+        """Count a try before the code is sent to the provider. The caller has locked the attempt.
+
+        Raises CodeRefusedError if the code expired or no tries are left.
+        """
         found = self.find(connection, attempt)
         if found is None or found.is_expired:
             raise CodeRefusedError(FailureReason.CODE_EXPIRED)
@@ -132,46 +140,46 @@ class CodeChallenges:
         return replace(found, tried=found.tried + 1)
 
     def refund_try(self, connection: Connection[Any], attempt: UUID) -> None:
-        """It never reached the provider."""
-        connection.execute(_GIVE_BACK_TRY, (attempt,))
+        """Undo a try whose code never reached the provider."""
+        connection.execute(_REFUND_TRY, (attempt,))
 
     def claim_resend(self, connection: Connection[Any], attempt: UUID) -> Wallet | None:
-        """Whom to send it to again; None when it is too soon, or there is nobody."""
+        """Return the wallet to resend the code to, or None if it is too soon or there is no phone."""
         values = {"attempt": attempt, "pause": RESEND_AFTER_S}
-        row = connection.execute(_CLAIM_SENDING, values).fetchone()
-        return None if row is None else self._unseal(attempt, row[0])
+        row = connection.execute(_CLAIM_RESEND, values).fetchone()
+        return None if row is None else self._decrypt(attempt, row[0])
 
     def release_resend(self, connection: Connection[Any], attempt: UUID) -> None:
-        """Nothing was sent, so nobody has to wait for it."""
-        connection.execute(_GIVE_BACK_SENDING, (RESEND_AFTER_S, attempt))
+        """Undo a claim because nothing was sent, so that the customer need not wait."""
+        connection.execute(_RELEASE_RESEND, (RESEND_AFTER_S, attempt))
 
     def record_resent(self, connection: Connection[Any], attempt: UUID, continuation: str | None) -> None:
         values = {"attempt": attempt, "continuation": continuation, "valid": VALID_S}
-        connection.execute(_SENT_AGAIN, values)
+        connection.execute(_RECORD_RESENT, values)
 
     def find_phone(self, connection: Connection[Any], attempt: UUID) -> str | None:
-        row = connection.execute(_PHONE, (attempt,)).fetchone()
+        row = connection.execute(_FIND_PHONE, (attempt,)).fetchone()
         if row is None:
             return None
         try:
-            return self._unseal(attempt, row[0]).phone
+            return self._decrypt(attempt, row[0]).phone
         except DecryptionError as error:
-            # A payment must not fail for what is kept for convenience.
+            # A payment must not fail because of data that is stored only for convenience.
             _log.error("%s", error)
             return None
 
     def forget_phone(self, connection: Connection[Any], attempt: UUID) -> str | None:
-        """The phone, one last time."""
+        """Delete the phone number and return it."""
         phone = self.find_phone(connection, attempt)
         connection.execute(_FORGET_PHONE, (attempt,))
         return phone
 
-    def _seal(self, attempt: UUID, wallet: Wallet) -> str:
-        return self._box.encrypt(json.dumps([wallet.phone, wallet.birth_year]), _purpose(attempt))
+    def _encrypt(self, attempt: UUID, wallet: Wallet) -> str:
+        return self._box.encrypt(json.dumps([wallet.phone, wallet.birth_year]), _encryption_context(attempt))
 
-    def _unseal(self, attempt: UUID, sealed: str) -> Wallet:
-        return Wallet(*json.loads(self._box.decrypt(sealed, _purpose(attempt))))
+    def _decrypt(self, attempt: UUID, encrypted: str) -> Wallet:
+        return Wallet(*json.loads(self._box.decrypt(encrypted, _encryption_context(attempt))))
 
 
-def _purpose(attempt: UUID) -> str:
+def _encryption_context(attempt: UUID) -> str:
     return f"code_challenge/{attempt}"

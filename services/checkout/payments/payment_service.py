@@ -1,7 +1,7 @@
-"""What customers do: pay, enter a code, have it sent again.
+"""Payments of customers: start one, confirm it with a code, resend the code.
 
-Each is begun and committed before the provider is called, and settled in a transaction of its own afterwards: what
-happens in between, a crash included, leaves an attempt that others ask the provider about.
+Each step is committed before the provider is called and settled in a second transaction afterwards. After a crash in
+between, the verifier asks the provider for the outcome of the attempt.
 """
 
 import logging
@@ -36,12 +36,12 @@ from shared.platform.database.pool import Database, DatabaseUnavailableError
 
 _log = logging.getLogger(__name__)
 
-_SETTLING_S = 25.0
-_NOT_SENT_AGAIN = (FailureReason.PROVIDER_AWAY, FailureReason.WAIT_BEFORE_NEXT_CODE)
+_SETTLE_RETRY_S = 25.0
+_NOT_RESENT_REASONS = (FailureReason.PROVIDER_AWAY, FailureReason.WAIT_BEFORE_NEXT_CODE)
 
 
 class CodeNotSentError(Exception):
-    """The provider did not send the code again; the one sent before may still arrive."""
+    """The provider did not resend the code. The earlier code may still arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,10 @@ class PaymentService:
         lang: str,
         leave_redirect: bool = False,
     ) -> SettlementResult:
-        """Raises AttemptRefusedError or TooMuchError, and has done nothing then."""
+        """Start an attempt with the method's provider and settle the response.
+
+        Raises AttemptRefusedError or LimitExceededError before anything is done.
+        """
         provider = account.provider
         wallet = details if isinstance(details, Wallet) else None
         with self.database.transaction() as connection:
@@ -78,42 +81,48 @@ class PaymentService:
             if wallet is not None:
                 self.limits.count_code_sent(connection, checkout.intent, wallet.phone)
         ATTEMPTS_STARTED.labels(method, provider.name).inc()
-        answer = provider.start(_payment(checkout, request, method, lang), details)
+        response = provider.start(_payment(checkout, request, method, lang), details)
 
         def settle(connection: Connection[Any]) -> SettlementResult:
-            settled = _settle_response(connection, request, answer.outcome)
-            self._side_effects.record_side_effects(connection, request.attempt, settled, answer, wallet)
-            if wallet is not None and answer.outcome.reason == FailureReason.PROVIDER_AWAY:
+            settled = _settle_response(connection, request, response.outcome)
+            self._side_effects.record_side_effects(connection, request.attempt, settled, response, wallet)
+            if wallet is not None and response.outcome.reason == FailureReason.PROVIDER_AWAY:
                 self.limits.refund_code(connection, checkout.intent, wallet.phone)
             return settled
 
-        return count_settled(self._settle(request, answer, settle), method, provider.name)
+        return count_settled(self._settle(request, response, settle), method, provider.name)
 
     def confirm(
         self, checkout: CheckoutState, attempt: LastAttempt, code: str, *, lang: str
     ) -> SettlementResult:
-        """Raises AttemptRefusedError or CodeRefusedError, and has done nothing then."""
+        """Confirm the attempt with a code and settle the response.
+
+        Raises AttemptRefusedError or CodeRefusedError before anything is done.
+        """
         with self.database.transaction() as connection:
             request = submit_code(connection, attempt.id)
             challenge = self.codes.count_try(connection, attempt.id)
             account = self.providers.for_attempt(connection.cursor(), attempt.account)
         entered = SubmittedCode(code, challenge.continuation, request.number)
-        said_so = account.provider.confirm(_payment(checkout, request, attempt.method, lang), entered)
-        answer = enforce_try_limit(said_so, challenge)
+        raw_response = account.provider.confirm(_payment(checkout, request, attempt.method, lang), entered)
+        response = enforce_try_limit(raw_response, challenge)
 
         def settle(connection: Connection[Any]) -> SettlementResult:
-            settled = _settle_response(connection, request, answer.outcome)
-            self._side_effects.record_side_effects(connection, request.attempt, settled, answer)
-            if answer.outcome.reason == FailureReason.PROVIDER_AWAY:
+            settled = _settle_response(connection, request, response.outcome)
+            self._side_effects.record_side_effects(connection, request.attempt, settled, response)
+            if response.outcome.reason == FailureReason.PROVIDER_AWAY:
                 self.codes.refund_try(connection, request.attempt)
-            elif said_so.outcome.reason == FailureReason.WRONG_CODE:
+            elif raw_response.outcome.reason == FailureReason.WRONG_CODE:
                 self._count_wrong_code(connection, request.attempt)
             return settled
 
-        return count_settled(self._settle(request, answer, settle), attempt.method, account.provider.name)
+        return count_settled(self._settle(request, response, settle), attempt.method, account.provider.name)
 
     def resend_code(self, checkout: CheckoutState, attempt: LastAttempt, *, lang: str) -> SettlementResult:
-        """Raises AttemptRefusedError, TooMuchError or CodeNotSentError."""
+        """Ask the provider to send the code again.
+
+        Raises AttemptRefusedError, LimitExceededError or CodeNotSentError.
+        """
         with self.database.transaction() as connection:
             request = repeat_start(connection, attempt.id)
             wallet = self.codes.claim_resend(connection, attempt.id)
@@ -121,8 +130,8 @@ class PaymentService:
                 raise LimitExceededError(Refusal.SEND_AGAIN_TOO_SOON)
             self.limits.count_code_sent(connection, checkout.intent, wallet.phone)
             account = self.providers.for_attempt(connection.cursor(), attempt.account)
-        answer = account.provider.start(_payment(checkout, request, attempt.method, lang), wallet)
-        if answer.outcome.reason in _NOT_SENT_AGAIN:
+        response = account.provider.start(_payment(checkout, request, attempt.method, lang), wallet)
+        if response.outcome.reason in _NOT_RESENT_REASONS:
             with self.database.transaction() as connection:
                 lock_attempt(connection, attempt.id)
                 self.codes.release_resend(connection, attempt.id)
@@ -130,12 +139,12 @@ class PaymentService:
             raise CodeNotSentError
 
         def settle(connection: Connection[Any]) -> SettlementResult:
-            settled = _settle_response(connection, request, answer.outcome)
-            if answer.outcome.answer is ProviderAnswer.NEEDS_CODE:
-                self.codes.record_resent(connection, attempt.id, answer.continuation)
+            settled = _settle_response(connection, request, response.outcome)
+            if response.outcome.answer is ProviderAnswer.NEEDS_CODE:
+                self.codes.record_resent(connection, attempt.id, response.continuation)
             return settled
 
-        return count_settled(self._settle(request, answer, settle), attempt.method, account.provider.name)
+        return count_settled(self._settle(request, response, settle), attempt.method, account.provider.name)
 
     @property
     def _side_effects(self) -> SettlementSideEffects:
@@ -149,14 +158,14 @@ class PaymentService:
     def _settle(
         self,
         request: ProviderRequest,
-        answer: ProviderResponse,
+        response: ProviderResponse,
         settle: Callable[[Connection[Any]], SettlementResult],
     ) -> SettlementResult:
-        """What a provider has said exists nowhere else: a database that is away for a moment must not lose it."""
-        keep_trying = Retrying(
+        """Settle with retries: a response exists nowhere else, so a short outage of the database must not lose it."""
+        retrying = Retrying(
             retry=retry_if_exception_type(DatabaseUnavailableError),
             wait=wait_exponential(0.2, max=3),
-            stop=stop_after_delay(_SETTLING_S),
+            stop=stop_after_delay(_SETTLE_RETRY_S),
             reraise=True,
         )
 
@@ -165,11 +174,11 @@ class PaymentService:
                 return settle(connection)
 
         try:
-            return keep_trying(settle_once)
+            return retrying(settle_once)
         except Exception:
-            outcome = answer.outcome
+            outcome = response.outcome
             _log.error(
-                "attempt %s could not be settled; its provider said %s (%s), reference %s",
+                "attempt %s could not be settled; the provider answered %s (%s), reference %s",
                 request.attempt,
                 outcome.answer,
                 outcome.reason,
@@ -184,7 +193,7 @@ def _settle_response(
     try:
         return settle_response(connection, request, outcome)
     except UnexpectedAnswerError as error:
-        # Whatever it meant: somebody has to ask again.
+        # Whatever the provider meant, the verifier has to ask again.
         _log.error("attempt %s: %s", request.attempt, error)
         return settle_response(connection, request, AttemptOutcome(ProviderAnswer.UNKNOWN))
 

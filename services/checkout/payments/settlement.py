@@ -1,4 +1,4 @@
-"""What is kept beside an attempt once it is settled, whoever brought the news: a challenge, a page, no phone."""
+"""What every settlement of an attempt needs: the attempt's context before it, and its side effects after it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +13,14 @@ from shared.domain.attempts.provider_exchange import SettlementResult
 from shared.domain.attempts.states import CHARGED, AttemptState, ProviderAnswer
 from shared.domain.payment_methods import PaymentMethod
 
-_KEEP_PAGE = """
+_INSERT_PAGE = """
 insert into provider_pages (attempt_id, url) values (%s, %s) on conflict (attempt_id) do nothing"""
 
 
 @dataclass(frozen=True, slots=True)
 class SettlementSideEffects:
+    """Writes that follow from settling an attempt: a code challenge, the provider's page, deleted phone numbers."""
+
     codes: CodeChallenges
     limits: PaymentLimits
 
@@ -27,24 +29,24 @@ class SettlementSideEffects:
         connection: Connection[Any],
         attempt: UUID,
         settled: SettlementResult,
-        answer: ProviderResponse,
+        response: ProviderResponse,
         wallet: Wallet | None = None,
     ) -> None:
-        """In the transaction that settled it."""
+        """Record what follows from the new state. Call it in the transaction that settled the attempt."""
         if (
             settled.attempt is AttemptState.AWAITING_CODE
-            and answer.outcome.answer is ProviderAnswer.NEEDS_CODE
+            and response.outcome.answer is ProviderAnswer.NEEDS_CODE
         ):
-            self.codes.open(connection, attempt, answer.continuation, wallet)
-        elif settled.attempt is AttemptState.AWAITING_REDIRECT and answer.redirect_url is not None:
-            connection.execute(_KEEP_PAGE, (attempt, answer.redirect_url))
+            self.codes.open(connection, attempt, response.continuation, wallet)
+        elif settled.attempt is AttemptState.AWAITING_REDIRECT and response.redirect_url is not None:
+            connection.execute(_INSERT_PAGE, (attempt, response.redirect_url))
         elif settled.attempt in CHARGED:
             phone = self.codes.forget_phone(connection, attempt)
             if phone is not None:
                 self.limits.forget_phone(connection, phone)
 
 
-_KNOWN = """
+_FIND_CONTEXT = """
 select t.id, t.intent_uuid, t.method, t.provider, t.provider_account_id, t.provider_reference, i.amount, i.currency,
        i.trace
 from payment_attempts as t join payment_intents as i on i.uuid = t.intent_uuid
@@ -53,7 +55,7 @@ where t.id = %s"""
 
 @dataclass(frozen=True, slots=True)
 class AttemptContext:
-    """What we know of an attempt that somebody speaks of."""
+    """An attempt with what a notification or a status inquiry is checked against."""
 
     attempt: UUID
     intent: UUID
@@ -61,15 +63,15 @@ class AttemptContext:
     provider: str
     account: UUID | None
     reference: str | None
-    """The provider's own name for it, if it has told us."""
+    """The provider's reference, if known."""
     amount: int
     currency: str
     trace: str | None = None
-    """The traceparent that its intent was made under."""
+    """The traceparent of the request that created the intent."""
 
 
 def find_attempt_context(cursor: Cursor[Any], attempt: UUID) -> AttemptContext | None:
-    row = cursor.execute(_KNOWN, (attempt,)).fetchone()
+    row = cursor.execute(_FIND_CONTEXT, (attempt,)).fetchone()
     if row is None:
         return None
     id_, intent, method, *rest = row

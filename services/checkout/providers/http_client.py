@@ -1,4 +1,4 @@
-"""One request to a provider: within its time, of bounded size, and clear about whether it can have arrived."""
+"""HTTP requests to providers: bounded in time and size, with errors that tell whether the request may have arrived."""
 
 import json
 import socket
@@ -21,17 +21,17 @@ from urllib3.exceptions import HTTPError, MaxRetryError, NameResolutionError, Ne
 from shared.platform.tracing.spans import Attributes, Kind, start_child_span
 
 _CONNECT_S = 3.0
-_MOST_BYTES = 64 * 1024
-_WHOLE = 2
-"""Of the time that a provider may say nothing: as long may its whole answer take, for a slow yes is a yes."""
+_MAX_BODY_BYTES = 64 * 1024
+_TOTAL_TIMEOUT_FACTOR = 2
+"""The whole response may take this many times the read timeout, because a slow confirmation still counts."""
 
 
 class NotSentError(Exception):
-    """It surely never left: there was nobody to send it to, or it was too late."""
+    """The request was certainly not sent: the provider could not be reached, or the deadline had passed."""
 
 
 class NoResponseError(Exception):
-    """It may have arrived, and nobody knows what came of it."""
+    """The request may have arrived, but there is no usable response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,10 @@ def _never() -> bool:
 
 
 class ProviderClient:
-    """A new connection for each request: on a kept one nobody could tell whether a request was still read.
+    """Opens a new connection for each request. On a reused one, a failure would not tell whether a request was read.
 
-    `is_past_deadline` is asked once the connection stands: looking up a name may have taken long.
+    `is_past_deadline` is called after connecting, because the name lookup may take long. Each method raises
+    NotSentError or NoResponseError.
     """
 
     def __init__(self, base_url: str, timeout_s: float, headers: Mapping[str, str] | None = None) -> None:
@@ -73,9 +74,9 @@ class ProviderClient:
     ) -> HttpReply:
         span = start_child_span(f"{method} provider", Kind.CLIENT, self._attributes(method))
         if span is None:
-            return self._ask(method, path, is_past_deadline, **content)
+            return self._send(method, path, is_past_deadline, **content)
         try:
-            reply = self._ask(method, path, is_past_deadline, **content)
+            reply = self._send(method, path, is_past_deadline, **content)
         except BaseException as error:
             span.end(type(error).__name__)
             raise
@@ -84,14 +85,16 @@ class ProviderClient:
         return reply
 
     def _attributes(self, method: str) -> Attributes:
-        """Of the address, only the host: paths and queries may name somebody."""
+        """Return only the host of the URL: paths and queries may contain personal data."""
         return {"http.request.method": method, "server.address": urlsplit(self._base_url).hostname or ""}
 
-    def _ask(self, method: str, path: str, is_past_deadline: Callable[[], bool], **content: Any) -> HttpReply:
-        watch = _Watch(_WHOLE * self._timeout_s, is_past_deadline)
-        with _Session() as session, watch:
-            session.mount("http://", _Adapter(watch))
-            session.mount("https://", _Adapter(watch))
+    def _send(
+        self, method: str, path: str, is_past_deadline: Callable[[], bool], **content: Any
+    ) -> HttpReply:
+        deadline = _ConnectionDeadline(_TOTAL_TIMEOUT_FACTOR * self._timeout_s, is_past_deadline)
+        with _Session() as session, deadline:
+            session.mount("http://", _Adapter(deadline))
+            session.mount("https://", _Adapter(deadline))
             try:
                 with session.request(
                     method,
@@ -102,10 +105,10 @@ class ProviderClient:
                     stream=True,
                     **content,
                 ) as answer:
-                    return HttpReply(answer.status_code, _object_in(answer))
+                    return HttpReply(answer.status_code, _read_json_object(answer))
             except (RequestException, HTTPError, OSError, ValueError) as error:
-                # Never the error's own text: it may quote what was sent.
-                if _never_left(error):
+                # Without the text of the error, which may quote the request.
+                if _was_not_sent(error):
                     raise NotSentError(type(error).__name__) from None
                 raise NoResponseError(type(error).__name__) from None
 
@@ -113,66 +116,66 @@ class ProviderClient:
 class _Session(Session):
     def __init__(self) -> None:
         super().__init__()
-        # Neither a proxy nor credentials out of somebody's home directory.
+        # No proxy and no credentials from the environment or a home directory.
         self.trust_env = False
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """A redirect is an answer like any other; requests would read all of it to see where it leads."""
+        """Treat a redirect like any other response. By default, requests reads its whole body."""
 
 
-class _Watch:
-    """Cuts the connection at its time: timeouts of sockets begin anew with every byte that drips in."""
+class _ConnectionDeadline:
+    """Shuts the connection down at a total deadline, because socket timeouts restart with every byte received."""
 
     def __init__(self, limit_s: float, is_past_deadline: Callable[[], bool]) -> None:
         self._limit_s = limit_s
         self._is_too_late = is_past_deadline
         self._timer: Timer | None = None
 
-    def connected(self, line: socket.socket) -> None:
+    def connected(self, connection: socket.socket) -> None:
         if self._is_too_late():
-            raise NotSentError("it is too late to send it")
-        self._timer = Timer(self._limit_s, _cut, [line])
+            raise NotSentError("the deadline for sending has passed")
+        self._timer = Timer(self._limit_s, _shut_down, [connection])
         self._timer.daemon = True
         self._timer.start()
 
     def __enter__(self) -> None:
-        """Begins with the connection."""
+        """The time starts when the connection is open."""
 
     def __exit__(self, *_: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
 
-def _cut(line: socket.socket) -> None:
-    with suppress(OSError):  # where it has ended by itself
-        line.shutdown(socket.SHUT_RDWR)
+def _shut_down(connection: socket.socket) -> None:
+    with suppress(OSError):  # already closed
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Adapter(HTTPAdapter):
-    def __init__(self, watch: _Watch) -> None:
-        self._watch = watch
+    def __init__(self, deadline: _ConnectionDeadline) -> None:
+        self._deadline = deadline
         super().__init__()
 
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> HTTPConnectionPool:
         pool: HTTPConnectionPool = super().get_connection_with_tls_context(*args, **kwargs)  # type: ignore[assignment]
-        pool.ConnectionCls = _watched(pool.ConnectionCls, self._watch)
+        pool.ConnectionCls = _with_deadline(pool.ConnectionCls, self._deadline)
         return pool
 
 
-def _watched(kind: Any, watch: _Watch) -> Any:
-    class Watched(kind):  # type: ignore[misc]
+def _with_deadline(connection_class: Any, deadline: _ConnectionDeadline) -> Any:
+    class DeadlineConnection(connection_class):  # type: ignore[misc]
         def connect(self) -> None:
             super().connect()
-            watch.connected(self.sock)
+            deadline.connected(self.sock)
 
-    return Watched
+    return DeadlineConnection
 
 
-def _never_left(error: Exception) -> bool:
+def _was_not_sent(error: Exception) -> bool:
     if isinstance(error, ConnectTimeout | InvalidURL):
         return True
     if isinstance(error, SSLError):
-        # Any other trouble with TLS can come after the request was read.
+        # Other TLS errors can occur after the request was read.
         return any(isinstance(cause, SSLCertVerificationError) for cause in _causes(error))
     cause = error.args[0] if isinstance(error, RequestsConnectionError) and error.args else None
     return isinstance(cause, MaxRetryError) and isinstance(
@@ -181,24 +184,24 @@ def _never_left(error: Exception) -> bool:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Libraries wrap errors as causes, as arguments and as reasons."""
+    """Yield an error and what it wraps: libraries use causes, arguments and reasons."""
     while error is not None:
         yield error
         inner = getattr(error, "reason", None) or (error.args[0] if error.args else None) or error.__cause__
         error = inner if isinstance(inner, BaseException) else None
 
 
-def _object_in(answer: requests.Response) -> Mapping[str, Any]:
-    """The JSON object that it says; anything else is no answer."""
+def _read_json_object(answer: requests.Response) -> Mapping[str, Any]:
+    """Return the JSON object of the body. Raises NoResponseError for anything else."""
     read = bytearray()
-    for piece in answer.iter_content(4096):
-        read += piece
-        if len(read) > _MOST_BYTES:
-            raise NoResponseError("its answer is too long")
+    for chunk in answer.iter_content(4096):
+        read += chunk
+        if len(read) > _MAX_BODY_BYTES:
+            raise NoResponseError("the response is too long")
     try:
         body = json.loads(bytes(read))
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        raise NoResponseError(f"it answered {answer.status_code} with something that is no JSON object")
+        raise NoResponseError(f"the response {answer.status_code} is not a JSON object")
     return body

@@ -1,4 +1,4 @@
-"""The port that every provider is reached through: three verbs, and what comes back."""
+"""The interface that every payment provider implements: start, confirm, status, and what they return. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from shared.domain.payment_methods import PaymentMethod
 
 
 class FailureReason(StrEnum):
-    """Why money was not taken, or why a code is asked for once more. The page has a sentence for each."""
+    """Why the customer was not charged, or why another code is needed. pages/labels.py has a text for each."""
 
     DECLINED = "declined"
     INSUFFICIENT_FUNDS = "insufficient_funds"
@@ -31,7 +31,7 @@ class FailureReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PaymentRequest:
-    """What is paid. The attempt's id is the idempotency key: a provider that sees it twice charges once."""
+    """What to pay. The id of the attempt is the idempotency key: a provider that receives it twice charges once."""
 
     attempt: UUID
     intent: UUID
@@ -40,14 +40,14 @@ class PaymentRequest:
     """Minor units."""
     currency: str
     lang: str
-    """The customer's language, where the provider shows a page of its own."""
+    """The customer's language, for providers with a payment page."""
     is_past_deadline: Callable[[], bool] = field(compare=False)
-    """Whether others take the request for lost by now, so that it must not be sent any more."""
+    """Returns whether it is too late to send the request, because other processes now consider it lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Lives in memory for one request."""
+    """Kept in memory for one request only."""
 
     number: str = field(repr=False)
     expiry_month: int = field(repr=False)
@@ -58,7 +58,7 @@ class Card:
 @dataclass(frozen=True, slots=True)
 class Wallet:
     phone: str = field(repr=False)
-    """As 09xxxxxxxx."""
+    """In the form 09xxxxxxxx."""
     birth_year: int | None = field(default=None, repr=False)
 
 
@@ -66,7 +66,7 @@ class Wallet:
 class ProviderResponse:
     outcome: AttemptOutcome
     continuation: str | None = None
-    """What it wants to see again beside the code; only with needs_code."""
+    """Token that the provider expects together with the code. Only with needs_code."""
     redirect_url: str | None = None
     """Only with needs_redirect."""
 
@@ -76,27 +76,32 @@ class SubmittedCode:
     code: str = field(repr=False)
     continuation: str | None
     number: int
-    """Counts the requests of this attempt that may charge: a repeat of one number is the same request."""
+    """Number of the request among those of this attempt that may charge. A repeated number is the same request."""
+
+
+class UntrustedNotificationError(Exception):
+    """A notification is not signed by the provider or is malformed. The text quotes nothing of it."""
 
 
 class Provider(Protocol):
-    """An adapter with the credentials of one account. Never raises for what a provider does or fails to do."""
+    """A provider with the credentials of one account. It reports failures of the provider as responses, not errors."""
 
     name: str
 
     def initial_state(self, method: PaymentMethod) -> AttemptState:
-        """How an attempt begins: sent, where starting it may charge; awaiting a code or a redirect otherwise."""
+        """Return the first state of an attempt: sent if starting it may charge, else awaiting a code or a redirect."""
 
     def accepts_amount(self, amount: int) -> bool:
-        """Whether it can charge exactly that much."""
+        """Return whether the provider can charge exactly this amount."""
 
     def start(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
-        """Charges a card, sends a code to a phone (again, where it was before), or opens a page of its own."""
+        """Charge a card, send a code to a phone (again if repeated), or open the provider's payment page."""
 
-    def confirm(self, payment: PaymentRequest, entered: SubmittedCode) -> ProviderResponse: ...
+    def confirm(self, payment: PaymentRequest, entered: SubmittedCode) -> ProviderResponse:
+        """Confirm the payment with the code that the customer entered. This may charge."""
 
     def status(self, payment: PaymentRequest) -> ProviderResponse:
-        """What became of it."""
+        """Ask the provider for the outcome of the attempt."""
 
 
 def build_response(

@@ -1,4 +1,4 @@
-"""Where providers call, and where they send the customer back: signed, checked, and without a session."""
+"""Routes for providers: signed notifications, callbacks, and the return of customers from a provider's page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from services.checkout.payments.settlement import (
     find_attempt_context,
 )
 from services.checkout.providers import plutu_notifications, sandbox
-from services.checkout.providers.interface import ProviderResponse
+from services.checkout.providers.interface import ProviderResponse, UntrustedNotificationError
 from services.checkout.providers.registry import ProviderRegistry
 from shared.domain.attempts.provider_exchange import AttemptOutcome, SettlementResult
 from shared.domain.attempts.settlement import settle_notification
@@ -35,11 +35,12 @@ _PLUTU = "plutu"
 
 
 class NotificationMismatchError(Exception):
-    """It does not fit what we know; nothing was changed."""
+    """The notification does not match the attempt. Nothing was changed."""
 
 
-def require_match(fits: bool, provider: str, why: str) -> None:
-    if not fits:
+def require_match(matches: bool, provider: str, why: str) -> None:
+    """Raise NotificationMismatchError with the text `why` unless `matches`, and count the refused notification."""
+    if not matches:
         PROVIDER_NOTIFICATIONS.labels(provider, "refused").inc()
         raise NotificationMismatchError(why)
 
@@ -49,29 +50,29 @@ class NotificationHandler:
     database: Database
     side_effects: SettlementSideEffects
 
-    def settle(self, known: AttemptContext, outcome: AttemptOutcome) -> SettlementResult:
-        """The same news again changes nothing."""
+    def settle(self, context: AttemptContext, outcome: AttemptOutcome) -> SettlementResult:
+        """Settle the attempt and return the result. A repeated notification changes nothing."""
         with self.database.transaction() as connection:
-            settled = settle_notification(connection, known.attempt, outcome)
+            settled = settle_notification(connection, context.attempt, outcome)
             self.side_effects.record_side_effects(
-                connection, known.attempt, settled, ProviderResponse(outcome)
+                connection, context.attempt, settled, ProviderResponse(outcome)
             )
-        PROVIDER_NOTIFICATIONS.labels(known.provider, "accepted").inc()
-        count_settled(settled, known.method, known.provider)
+        PROVIDER_NOTIFICATIONS.labels(context.provider, "accepted").inc()
+        count_settled(settled, context.method, context.provider)
         log.info(
             "provider notification settled",
-            attempt=str(known.attempt),
-            provider=known.provider,
+            attempt=str(context.attempt),
+            provider=context.provider,
             answer=outcome.answer,
         )
         return settled
 
 
 def provider_blueprint(
-    news: NotificationHandler, providers: ProviderRegistry, sandbox_settings: SandboxSettings | None
+    notifications: NotificationHandler, providers: ProviderRegistry, sandbox_settings: SandboxSettings | None
 ) -> Blueprint:
     blueprint = Blueprint("providers", __name__, url_prefix="/providers")
-    plutu = PlutuRoutes(news, providers)
+    plutu = PlutuRoutes(notifications, providers)
     blueprint.add_url_rule(
         "/plutu/returns/<lang>/<uuid:attempt>", view_func=plutu.customer_returns, methods=["GET"]
     )
@@ -79,12 +80,12 @@ def provider_blueprint(
         "/plutu/callbacks/<uuid:account>", view_func=plutu.callback, methods=["GET", "POST"]
     )
     if sandbox_settings is not None:
-        routes = SandboxRoutes(news, sandbox_settings)
+        routes = SandboxRoutes(notifications, sandbox_settings)
         blueprint.add_url_rule("/sandbox/notifications", view_func=routes.notification, methods=["POST"])
 
     @blueprint.errorhandler(NotificationMismatchError)
     def refused(error: NotificationMismatchError) -> ResponseReturnValue:
-        log.error("news of a provider refused", reason=str(error))
+        log.error("provider notification does not match the attempt", reason=str(error))
         return {"message": str(error)}, _UNPROCESSABLE
 
     return blueprint
@@ -92,109 +93,113 @@ def provider_blueprint(
 
 @dataclass(frozen=True, slots=True)
 class SandboxRoutes:
-    news: NotificationHandler
+    notifications: NotificationHandler
     settings: SandboxSettings
 
     def notification(self) -> ResponseReturnValue:
         signature = request.headers.get("Sandbox-Signature", "")
         try:
-            told = sandbox.read_notification(request.get_data(), signature, self.settings.secret)
-        except sandbox.UntrustedNotificationError as error:
-            log.warning("notification of the sandbox refused", reason=str(error))
+            notification = sandbox.read_notification(request.get_data(), signature, self.settings.secret)
+        except UntrustedNotificationError as error:
+            log.warning("sandbox notification refused", reason=str(error))
             return {"message": str(error)}, _UNAUTHORISED
-        known = _known(self.news, told.attempt, sandbox.NAME)
-        require_match(told.intent == known.intent, sandbox.NAME, "it is of another intent")
-        require_match(told.amount == known.amount, sandbox.NAME, "the amount is another one")
-        require_match(told.currency == known.currency, sandbox.NAME, "the currency is another one")
-        require_match(known.reference in (None, told.charge), sandbox.NAME, "it is of another charge")
-        outcome = told.outcome()
+        context = _find_context(self.notifications, notification.attempt, sandbox.NAME)
+        require_match(notification.intent == context.intent, sandbox.NAME, "the intent does not match")
+        require_match(notification.amount == context.amount, sandbox.NAME, "the amount does not match")
+        require_match(notification.currency == context.currency, sandbox.NAME, "the currency does not match")
+        require_match(
+            context.reference in (None, notification.charge), sandbox.NAME, "the charge does not match"
+        )
+        outcome = notification.outcome()
         if outcome is not None:
-            self.news.settle(known, outcome)
+            self.notifications.settle(context, outcome)
         return {"status": "taken in"}
 
 
 @dataclass(frozen=True, slots=True)
 class PlutuRoutes:
-    news: NotificationHandler
+    notifications: NotificationHandler
     providers: ProviderRegistry
 
     def customer_returns(self, lang: str, attempt: UUID) -> ResponseReturnValue:
-        """Whatever it says, the customer ends on their page, which shows how things stand."""
-        known = self._known(attempt)
+        """Settle what Plutu reports and redirect the customer to the payment page, whatever it reports."""
+        context = self._find_context(attempt)
         try:
-            self._settle(known, _received(request.query_string))
-        except (plutu_notifications.UntrustedNotificationError, NotificationMismatchError) as error:
-            log.warning("a customer's return was not believed", attempt=str(attempt), reason=str(error))
-        spoken = lang if lang in LANGUAGES else DEFAULT
-        return redirect(page_url("pages.show", spoken, intent=known.intent), _SEE_OTHER)
+            self._settle(context, _parse_parameters(request.query_string))
+        except (UntrustedNotificationError, NotificationMismatchError) as error:
+            log.warning("customer return refused", attempt=str(attempt), reason=str(error))
+        language = lang if lang in LANGUAGES else DEFAULT
+        return redirect(page_url("pages.show", language, intent=context.intent), _SEE_OTHER)
 
     def callback(self, account: UUID) -> ResponseReturnValue:
-        """At the address of any account of the attempt's application: Plutu may know of one only."""
-        received = _received_by_callback()
-        named = plutu_notifications.attempt_in(dict(received).get("invoice_no", ""))
-        known = self._known(named) if named is not None else abort(404)
-        if not self._is_of_same_application(known, account):
+        """Settle a callback. `account` may be any account of the application, because Plutu may store only one URL."""
+        parameters = _callback_parameters()
+        named = plutu_notifications.attempt_in(dict(parameters).get("invoice_no", ""))
+        context = self._find_context(named) if named is not None else abort(404)
+        if not self._belongs_to_same_application(context, account):
             abort(404)
         try:
-            self._settle(known, received)
-        except plutu_notifications.UntrustedNotificationError as error:
-            log.warning("a callback was not believed", attempt=str(known.attempt), reason=str(error))
+            self._settle(context, parameters)
+        except UntrustedNotificationError as error:
+            log.warning("callback refused", attempt=str(context.attempt), reason=str(error))
             return {"message": str(error)}, _UNAUTHORISED
         return {"status": "taken in"}
 
-    def _known(self, attempt: UUID) -> AttemptContext:
-        known = _known(self.news, attempt, _PLUTU)
-        return known if known.account is not None else abort(404)
+    def _find_context(self, attempt: UUID) -> AttemptContext:
+        context = _find_context(self.notifications, attempt, _PLUTU)
+        return context if context.account is not None else abort(404)
 
-    def _is_of_same_application(self, known: AttemptContext, account: UUID) -> bool:
-        assert known.account is not None
-        with self.news.database.transaction() as connection:
+    def _belongs_to_same_application(self, context: AttemptContext, account: UUID) -> bool:
+        assert context.account is not None
+        with self.notifications.database.transaction() as connection:
             cursor = connection.cursor()
-            applications = {self.providers.application_id_of(cursor, one) for one in (known.account, account)}
+            applications = {
+                self.providers.application_id_of(cursor, one) for one in (context.account, account)
+            }
         return len(applications) == 1
 
-    def _settle(self, known: AttemptContext, received: Sequence[tuple[str, str]]) -> None:
-        assert known.account is not None
-        with self.news.database.transaction() as connection:
-            secrets = self.providers.plutu_secrets(connection.cursor(), known.account)
-        returned = plutu_notifications.read_notification(received, secrets)
-        require_match(returned.attempt == known.attempt, _PLUTU, "it is of another attempt")
-        if returned.approved and returned.amount != known.amount:
-            # Money may have moved, and nobody else knows of it.
+    def _settle(self, context: AttemptContext, parameters: Sequence[tuple[str, str]]) -> None:
+        assert context.account is not None
+        with self.notifications.database.transaction() as connection:
+            secrets = self.providers.plutu_secrets(connection.cursor(), context.account)
+        notification = plutu_notifications.read_notification(parameters, secrets)
+        require_match(notification.attempt == context.attempt, _PLUTU, "the attempt does not match")
+        if notification.approved and notification.amount != context.amount:
+            # The customer may have been charged, and only this log entry tells of it.
             log.error(
-                "a payment of another amount was refused",
-                attempt=str(known.attempt),
-                paid=returned.amount,
-                wanted=known.amount,
-                transaction=returned.transaction_id,
+                "payment refused because its amount does not match",
+                attempt=str(context.attempt),
+                paid=notification.amount,
+                expected=context.amount,
+                transaction=notification.transaction_id,
             )
-        fits = not returned.approved or returned.amount == known.amount
-        require_match(fits, _PLUTU, "the amount is another one")
-        self.news.settle(known, plutu_notifications.outcome_of(returned))
+        matches = not notification.approved or notification.amount == context.amount
+        require_match(matches, _PLUTU, "the amount does not match")
+        self.notifications.settle(context, plutu_notifications.outcome_of(notification))
 
 
-def _known(news: NotificationHandler, attempt: UUID, provider: str) -> AttemptContext:
-    """An attempt of this provider's; nobody else may speak of it."""
-    with news.database.cursor() as cursor:
-        known = find_attempt_context(cursor, attempt)
-    if known is None or known.provider != provider:
+def _find_context(notifications: NotificationHandler, attempt: UUID, provider: str) -> AttemptContext:
+    """Return the attempt, or abort with 404 if there is none of this provider."""
+    with notifications.database.cursor() as cursor:
+        context = find_attempt_context(cursor, attempt)
+    if context is None or context.provider != provider:
         abort(404)
-    join_trace(known.trace, {"mizan.intent": str(known.intent), "mizan.attempt": str(known.attempt)})
-    return known
+    join_trace(context.trace, {"mizan.intent": str(context.intent), "mizan.attempt": str(context.attempt)})
+    return context
 
 
-def _received_by_callback() -> list[tuple[str, str]]:
-    """However it is sent: in the address, as a form, or as JSON."""
+def _callback_parameters() -> list[tuple[str, str]]:
+    """Return the parameters of a callback, sent in the query string, as a form or as JSON."""
     if request.query_string:
-        return _received(request.query_string)
+        return _parse_parameters(request.query_string)
     if request.is_json:
         body = request.get_json(silent=True)
         return [(str(name), str(value)) for name, value in body.items()] if isinstance(body, dict) else []
     if request.mimetype == "multipart/form-data":
         return list(request.form.items(multi=True))
-    return _received(request.get_data())
+    return _parse_parameters(request.get_data())
 
 
-def _received(encoded: bytes) -> list[tuple[str, str]]:
-    """In the order received, which is part of what is signed."""
+def _parse_parameters(encoded: bytes) -> list[tuple[str, str]]:
+    """Return the parameters in the order received, because the signature covers the order."""
     return parse_qsl(encoded.decode("utf-8", "replace"), keep_blank_values=True)

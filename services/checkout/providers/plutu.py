@@ -1,6 +1,6 @@
-"""Plutu, the Libyan aggregator: a code confirms a wallet's payment, and cards are paid on a page of its own.
+"""Plutu, a Libyan payment aggregator: wallets confirm with a code, cards pay on Plutu's page.
 
-It cannot be asked what became of a payment: where that is in doubt, an operator decides.
+Plutu has no status inquiry. An operator decides attempts with an unknown outcome.
 """
 
 import logging
@@ -28,13 +28,13 @@ _log = logging.getLogger(__name__)
 
 _GATEWAYS = {PaymentMethod.SADAD: "sadadapi", PaymentMethod.ADFALI: "edfali"}
 
-# Some are misspelt by Plutu; the right spelling is there for the day when they correct it.
-_ASK_AGAIN = {
+# Plutu misspells some codes. The correct spelling is listed too, in case they fix it.
+_CODE_ERRORS = {
     "INVLIAD_OTP": FailureReason.WRONG_CODE,
     "INVALID_OTP": FailureReason.WRONG_CODE,
     "OTP_EXPIRED": FailureReason.CODE_EXPIRED,
 }
-_REFUSED = {
+_DECLINE_ERRORS = {
     "NOT_SUBSCRIBED": FailureReason.NOT_SUBSCRIBED,
     "INVALID_MOBILE_NUMBER": FailureReason.WRONG_PHONE,
     "INVALID_MOBILE_NUMBER_OR_BIRTH_YEAR": FailureReason.WRONG_PHONE_OR_BIRTH_YEAR,
@@ -45,21 +45,21 @@ _REFUSED = {
     "NOT_ALLOWED_AMOUNT": FailureReason.AMOUNT_NOT_ALLOWED,
     "CHECK_BANK_ACCOUNT": FailureReason.ACCOUNT_TROUBLE,
 }
-# Nobody looks at a request whose sender, shape or pace is wrong. Of any other trouble while it charges nobody can say
-# that nothing was charged, CONFIRMATION_ERROR included: its name promises nothing.
-_NOTHING_DONE = frozenset({401, 403, 422, 429})
-# The first: an earlier request with this invoice may have charged.
-_LEAVES_IN_DOUBT = frozenset({"DUPLICATED_INVOICE_NUMBER", "BACKEND_SERVER_ERROR"})
+# Plutu does not process requests with wrong credentials, an invalid body or too high a rate. After any other error
+# while charging, including CONFIRMATION_ERROR, the customer may have been charged.
+_NOT_PROCESSED_STATUSES = frozenset({401, 403, 422, 429})
+# DUPLICATED_INVOICE_NUMBER: an earlier request with this invoice may have charged.
+_UNCERTAIN_ERRORS = frozenset({"DUPLICATED_INVOICE_NUMBER", "BACKEND_SERVER_ERROR"})
 
-_NOBODY_KNOWS = build_response(ProviderAnswer.UNKNOWN, can_inquire=False)
+_UNKNOWN = build_response(ProviderAnswer.UNKNOWN, can_inquire=False)
 
 _ERROR_CODE = re.compile(r"[A-Z_]{1,64}")
 _HEADER_VALUE = re.compile(r"[!-~]+")
-_LONGEST_URL = 4096
+_MAX_URL_LENGTH = 4096
 
 
 class UnusableCredentialsError(Exception):
-    """They have to be entered again: nobody could be called, or believed, with them."""
+    """The credentials cannot be used and have to be entered again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,13 @@ class PlutuCredentials:
     api_key: str = field(repr=False)
     access_token: str = field(repr=False)
     secret_key: str = field(repr=False)
-    """What Plutu signs the customer's return with."""
+    """The key that Plutu signs notifications with."""
 
     def __post_init__(self) -> None:
         for name in ("api_key", "access_token"):
             if not _HEADER_VALUE.fullmatch(getattr(self, name)):
                 raise UnusableCredentialsError(
-                    f"the {name} is empty or has characters that no header carries"
+                    f"the {name} is empty or has characters that are not allowed in a header"
                 )
         if not self.secret_key:
             raise UnusableCredentialsError("the secret_key is empty")
@@ -91,7 +91,7 @@ class PlutuProvider:
         }
         self._client = ProviderClient(url, timeout_s, headers)
         self._return_url_base = return_url_base.rstrip("/")
-        # Only a stand-in for Plutu has pages without TLS.
+        # Only a fake Plutu in tests has pages without TLS.
         self._schemes = ("https",) if url.startswith("https:") else ("https", "http")
 
     def initial_state(self, method: PaymentMethod) -> AttemptState:
@@ -101,19 +101,19 @@ class PlutuProvider:
         return amount % 10 == 0
 
     def start(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
-        """Charges nothing: whatever goes wrong here, the customer can begin again."""
+        """Send a code or open a payment page. Nothing is charged, so after any failure the customer can start again."""
         try:
             if payment.method in _GATEWAYS:
                 return self._send_code(payment, details)
             return self._open_page(payment)
         except (NotSentError, NoResponseError) as error:
-            _log.warning("plutu gave no answer to the start of attempt %s: %s", payment.attempt, error)
+            _log.warning("plutu did not respond to the start of attempt %s: %s", payment.attempt, error)
             return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
 
     def confirm(self, payment: PaymentRequest, entered: SubmittedCode) -> ProviderResponse:
-        """Charges, or may have charged where the answer is lost."""
+        """Charge the wallet. If the response is lost, the wallet may have been charged."""
         if entered.continuation is None:
-            # The answer that brought it was lost, and without it no code can be confirmed.
+            # The response with the process id was lost. Without it, no code can be confirmed.
             return build_response(ProviderAnswer.DECLINED, FailureReason.CODE_EXPIRED)
         fields = {
             "process_id": entered.continuation,
@@ -124,15 +124,17 @@ class PlutuProvider:
         try:
             reply = self._call(payment, _GATEWAYS[payment.method], "confirm", fields)
         except NotSentError as error:
-            _log.warning("plutu could not be asked to charge attempt %s: %s", payment.attempt, error)
+            _log.warning(
+                "the request to charge attempt %s could not be sent to plutu: %s", payment.attempt, error
+            )
             return _needs_code(FailureReason.PROVIDER_AWAY, entered.continuation)
         except NoResponseError as error:
             _log.warning("plutu may have charged attempt %s: %s", payment.attempt, error)
-            return _NOBODY_KNOWS
+            return _UNKNOWN
         return _confirmed(reply, payment, entered.continuation)
 
-    def status(self, payment: PaymentRequest) -> ProviderResponse:  # noqa: ARG002  there is no such call
-        return _NOBODY_KNOWS
+    def status(self, payment: PaymentRequest) -> ProviderResponse:  # noqa: ARG002  Plutu has no status call
+        return _UNKNOWN
 
     def _send_code(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
         if not isinstance(details, Wallet):
@@ -150,13 +152,13 @@ class PlutuProvider:
         fields = {
             "amount": _dinars(payment.amount),
             "invoice_no": invoice_number(payment.attempt, 0),
-            # Without a query of its own: Plutu adds what it signs.
+            # Without a query string: Plutu appends the signed parameters.
             "return_url": f"{self._return_url_base}/providers/plutu/returns/{payment.lang}/{payment.attempt}",
             "lang": payment.lang,
         }
         reply = self._call(payment, "localbankcards", "confirm", fields)
         url = _result(reply, "redirect_url")
-        if _leads_somewhere(url, self._schemes):
+        if _is_valid_redirect(url, self._schemes):
             return ProviderResponse(AttemptOutcome(ProviderAnswer.NEEDS_REDIRECT), redirect_url=url)
         return _not_started(reply, payment)
 
@@ -170,32 +172,32 @@ def _confirmed(reply: HttpReply, payment: PaymentRequest, continuation: str) -> 
     reference = _result(reply, "transaction_id")
     if is_storable_reference(reference):
         return build_response(ProviderAnswer.PAID, reference=reference)
-    again = _ASK_AGAIN.get(_error_code(reply))
+    again = _CODE_ERRORS.get(_error_code(reply))
     if again:
         return _needs_code(again, continuation)
-    reason = _refusal(reply, payment)
-    if reason and (_error_code(reply) in _REFUSED or _error_status(reply) in _NOTHING_DONE):
+    reason = _decline_reason(reply, payment)
+    if reason and (_error_code(reply) in _DECLINE_ERRORS or _error_status(reply) in _NOT_PROCESSED_STATUSES):
         return build_response(ProviderAnswer.DECLINED, reason)
-    _log.warning("plutu may have charged attempt %s: %s", payment.attempt, _in_words(reply))
-    return _NOBODY_KNOWS
+    _log.warning("plutu may have charged attempt %s: %s", payment.attempt, _describe(reply))
+    return _UNKNOWN
 
 
 def _not_started(reply: HttpReply, payment: PaymentRequest) -> ProviderResponse:
-    reason = _refusal(reply, payment)
+    reason = _decline_reason(reply, payment)
     if reason is None:
-        _log.warning("plutu did not start attempt %s: %s", payment.attempt, _in_words(reply))
+        _log.warning("plutu did not start attempt %s: %s", payment.attempt, _describe(reply))
     return build_response(ProviderAnswer.DECLINED, reason or FailureReason.PROVIDER_AWAY)
 
 
-def _refusal(reply: HttpReply, payment: PaymentRequest) -> FailureReason | None:
-    """Why they will not; None where they may yet."""
+def _decline_reason(reply: HttpReply, payment: PaymentRequest) -> FailureReason | None:
+    """Return why Plutu declined, or None if the outcome is uncertain."""
     code, status = _error_code(reply), _error_status(reply)
-    if code in _LEAVES_IN_DOUBT:
+    if code in _UNCERTAIN_ERRORS:
         return None
-    if code in _REFUSED:
-        return _REFUSED[code]
+    if code in _DECLINE_ERRORS:
+        return _DECLINE_ERRORS[code]
     if status in (401, 403):
-        _log.error("plutu refuses the credentials of the account of attempt %s (%d)", payment.attempt, status)
+        _log.error("plutu rejects the credentials used for attempt %s (%d)", payment.attempt, status)
         return FailureReason.ACCOUNT_TROUBLE
     return FailureReason.DECLINED if code and 400 <= status < 500 else None
 
@@ -211,7 +213,7 @@ def _dinars(amount: int) -> str:
 
 
 def _result(reply: HttpReply, name: str) -> str:
-    """What a success says under that name; empty where it is no success, or says nothing."""
+    """Return a field of the result, or an empty string if the reply is an error or has no such field."""
     result = reply.body.get("result")
     if not _is_success(reply) or not isinstance(result, dict):
         return ""
@@ -225,27 +227,27 @@ def _is_success(reply: HttpReply) -> bool:
 
 
 def _error_code(reply: HttpReply) -> str:
-    """Empty where there is none."""
+    """Return the error code, or an empty string."""
     error = reply.body.get("error")
     code = error.get("code") if isinstance(error, dict) else None
     return code if isinstance(code, str) else ""
 
 
 def _error_status(reply: HttpReply) -> int:
-    """The worse of the two, where the error's own status differs from that of the answer."""
+    """Return the higher of the HTTP status and the status in the error."""
     error = reply.body.get("error")
     own = str(error.get("status")) if isinstance(error, dict) else ""
     return max(reply.status, int(own)) if re.fullmatch("[45][0-9]{2}", own) else reply.status
 
 
-def _in_words(reply: HttpReply) -> str:
-    """Without its message, which may quote what was sent."""
+def _describe(reply: HttpReply) -> str:
+    """Describe the reply for the log, without its message, which may quote the request."""
     code = _error_code(reply)
-    return f"it answered {reply.status} {code if _ERROR_CODE.fullmatch(code) else 'with no code we know'}"
+    return f"status {reply.status}, error code {code if _ERROR_CODE.fullmatch(code) else 'unknown'}"
 
 
-def _leads_somewhere(url: str, schemes: Collection[str]) -> bool:
-    if len(url) > _LONGEST_URL or not url.isprintable() or re.search(r"[\s\\]", url):
+def _is_valid_redirect(url: str, schemes: Collection[str]) -> bool:
+    if len(url) > _MAX_URL_LENGTH or not url.isprintable() or re.search(r"[\s\\]", url):
         return False
     try:
         parts = urlsplit(url)

@@ -1,4 +1,7 @@
-"""A provider whose answers are timed and counted, whichever it is."""
+"""Chooses and configures the provider of a payment: by method for an application, by account for an attempt.
+
+To add a provider, implement `Provider` and create it in `ProviderRegistry._configure`.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -35,6 +38,8 @@ from shared.platform.settings import Settings
 
 
 class TimedProvider:
+    """Wraps a provider and measures the duration of its requests."""
+
     def __init__(self, provider: Provider) -> None:
         self.name = provider.name
         self._provider = provider
@@ -54,13 +59,13 @@ class TimedProvider:
     def status(self, payment: PaymentRequest) -> ProviderResponse:
         return self._timed("status", lambda: self._provider.status(payment))
 
-    def _timed(self, verb: str, ask: Callable[[], ProviderResponse]) -> ProviderResponse:
+    def _timed(self, verb: str, call: Callable[[], ProviderResponse]) -> ProviderResponse:
         began = perf_counter()
-        answer = ask()
-        is_away = answer.outcome.reason == FailureReason.PROVIDER_AWAY
-        said = "unreachable" if is_away else answer.outcome.answer
-        PROVIDER_CALLS.labels(self.name, verb, said).observe(perf_counter() - began)
-        return answer
+        response = call()
+        is_away = response.outcome.reason == FailureReason.PROVIDER_AWAY
+        outcome = "unreachable" if is_away else response.outcome.answer
+        PROVIDER_CALLS.labels(self.name, verb, outcome).observe(perf_counter() - began)
+        return response
 
 
 _log = logging.getLogger(__name__)
@@ -68,18 +73,20 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredProvider:
-    """A provider with its credentials."""
+    """A provider that is ready to use, with the account that it charges for."""
 
     id: UUID | None
-    """None: the sandbox that everybody in development shares."""
+    """None for the sandbox that all applications share in development."""
     provider: Provider
 
 
 class ProviderNotConfiguredError(Exception):
-    """The provider of an attempt cannot be talked to here: its adapter is not configured any more."""
+    """The provider of an attempt is no longer configured in this process."""
 
 
 class ProviderRegistry:
+    """Configured providers, built from the settings and the encrypted accounts of applications."""
+
     def __init__(self, settings: Settings, box: SecretBox) -> None:
         self._settings = settings
         self._box = box
@@ -87,10 +94,10 @@ class ProviderRegistry:
     def available_methods(
         self, cursor: Cursor[Any], application_id: UUID, methods: Iterable[PaymentMethod], amount: int
     ) -> dict[PaymentMethod, ConfiguredProvider]:
-        """The enabled methods through which exactly this much can be paid, in the order of the page."""
+        """Return the enabled methods that can charge exactly this amount, in the order of the page."""
         enabled = set(methods)
         own = current_provider_accounts(cursor, application_id)
-        found = {method: self._account(own.get(method)) for method in PaymentMethod if method in enabled}
+        found = {method: self._configure(own.get(method)) for method in PaymentMethod if method in enabled}
         return {
             method: account
             for method, account in found.items()
@@ -98,37 +105,43 @@ class ProviderRegistry:
         }
 
     def for_attempt(self, cursor: Cursor[Any], account_id: UUID | None) -> ConfiguredProvider:
-        """The one that it began with."""
-        account = self._account(None if account_id is None else get_provider_account(cursor, account_id))
+        """Return the provider that the attempt was started with. Raises ProviderNotConfiguredError."""
+        account = self._configure(None if account_id is None else get_provider_account(cursor, account_id))
         if account is None:
-            raise ProviderNotConfiguredError(f"account {account_id or 'of the sandbox'} cannot be used here")
+            raise ProviderNotConfiguredError(
+                f"the provider of account {account_id or 'sandbox'} is not configured"
+            )
         return account
 
     def plutu_secrets(self, cursor: Cursor[Any], account_id: UUID) -> list[str]:
-        """What news of an attempt may be signed with: its own account's key, or one that the application has now.
+        """Return the keys that may sign notifications of an attempt: its account's and the application's current ones.
 
-        Plutu knows of one address and one key, whatever was set here since, and for which method.
+        Plutu stores one URL and one key, whatever was configured here since and for which method.
         """
         own = get_provider_account(cursor, account_id)
         now = current_provider_accounts(cursor, own.application_id).values()
-        opened = [self._opened(account) for account in [own, *now] if account.provider is ProviderName.PLUTU]
-        return [credentials["secret_key"] for credentials in opened if credentials is not None]
+        decrypted = [
+            self._decrypt_credentials(account)
+            for account in [own, *now]
+            if account.provider is ProviderName.PLUTU
+        ]
+        return [credentials["secret_key"] for credentials in decrypted if credentials is not None]
 
     def application_id_of(self, cursor: Cursor[Any], account_id: UUID) -> UUID | None:
         account = find_provider_account(cursor, account_id)
         return None if account is None else account.application_id
 
-    def _opened(self, account: ProviderAccount) -> Mapping[str, str] | None:
-        """None where it cannot be opened: the others still can."""
+    def _decrypt_credentials(self, account: ProviderAccount) -> Mapping[str, str] | None:
+        """Return the credentials, or None if they cannot be decrypted, so that other accounts still work."""
         try:
             return account.decrypt_credentials(self._box)
         except DecryptionError as error:
             _log.error("%s", error)
             return None
 
-    def _account(self, own: ProviderAccount | None) -> ConfiguredProvider | None:
+    def _configure(self, own: ProviderAccount | None) -> ConfiguredProvider | None:
         if own is not None and own.provider is ProviderName.PLUTU:
-            credentials = self._opened(own)
+            credentials = self._decrypt_credentials(own)
             return (
                 None
                 if credentials is None

@@ -1,4 +1,4 @@
-"""The sandbox as a provider: a stand-in bank and two wallets, for development and tests."""
+"""The sandbox as a provider: a simulated bank and two wallets, for development and tests."""
 
 import hashlib
 import hmac
@@ -16,6 +16,7 @@ from services.checkout.providers.interface import (
     PaymentRequest,
     ProviderResponse,
     SubmittedCode,
+    UntrustedNotificationError,
     Wallet,
     build_response,
 )
@@ -25,7 +26,7 @@ from shared.domain.payment_methods import PaymentMethod
 from shared.platform.settings import SandboxSettings
 
 NAME = "sandbox"
-_ANSWERS = {
+_ANSWER_OF_STATUS = {
     "paid": ProviderAnswer.PAID,
     "declined": ProviderAnswer.DECLINED,
     "needs_code": ProviderAnswer.NEEDS_CODE,
@@ -56,37 +57,36 @@ class SandboxProvider:
             **_details(details),
         }
         try:
-            answer = _answer(self._client.post_json("/charges", body, payment.is_past_deadline))
+            response = _parse_reply(self._client.post_json("/charges", body, payment.is_past_deadline))
         except NotSentError:
             return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
         except NoResponseError:
-            answer = build_response(ProviderAnswer.UNKNOWN)
-        if answer.outcome.answer is ProviderAnswer.UNKNOWN and payment.method is not PaymentMethod.CARD:
-            return build_response(
-                ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY
-            )  # no wallet is charged before its code
-        return answer
+            response = build_response(ProviderAnswer.UNKNOWN)
+        if response.outcome.answer is ProviderAnswer.UNKNOWN and payment.method is not PaymentMethod.CARD:
+            # A wallet is never charged before its code is confirmed.
+            return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
+        return response
 
     def confirm(self, payment: PaymentRequest, entered: SubmittedCode) -> ProviderResponse:
         body = {"number": entered.number, "code": entered.code}
         try:
             path = f"/charges/{entered.continuation}/confirm"
-            return _answer(self._client.post_json(path, body, payment.is_past_deadline))
+            return _parse_reply(self._client.post_json(path, body, payment.is_past_deadline))
         except NotSentError:
             return build_response(ProviderAnswer.NEEDS_CODE, FailureReason.PROVIDER_AWAY)
         except NoResponseError:
             return build_response(ProviderAnswer.UNKNOWN)
 
     def status(self, payment: PaymentRequest) -> ProviderResponse:
-        """Asking changes nothing, so it is asked again when the first word gets lost."""
-        asking = Retrying(
+        """Ask for the charge of the attempt. The request is retried because it changes nothing."""
+        inquiring = Retrying(
             retry=retry_if_exception_type((NotSentError, NoResponseError)),
             stop=stop_after_attempt(3),
             wait=wait_fixed(0.2),
             reraise=True,
         )
         try:
-            reply = asking(self._client.get, "/charges", {"attempt": str(payment.attempt)})
+            reply = inquiring(self._client.get, "/charges", {"attempt": str(payment.attempt)})
         except (NotSentError, NoResponseError):
             return build_response(ProviderAnswer.UNKNOWN)
         charges = reply.body.get("charges")
@@ -94,7 +94,7 @@ class SandboxProvider:
             return build_response(ProviderAnswer.UNKNOWN)
         if not charges:
             return build_response(ProviderAnswer.NOT_FOUND)
-        return _charge(charges[0])
+        return _parse_charge(charges[0])
 
 
 def _details(details: Card | Wallet | None) -> dict[str, Any]:
@@ -114,26 +114,26 @@ def _details(details: Card | Wallet | None) -> dict[str, Any]:
             return {}
 
 
-def _answer(reply: HttpReply) -> ProviderResponse:
+def _parse_reply(reply: HttpReply) -> ProviderResponse:
     if reply.status in (200, 201):
-        return _charge(reply.body)
+        return _parse_charge(reply.body)
     if reply.status >= 500:
         return build_response(ProviderAnswer.UNKNOWN)
     return build_response(ProviderAnswer.DECLINED, FailureReason.DECLINED)
 
 
-def _charge(charge: object) -> ProviderResponse:
-    if not isinstance(charge, Mapping) or charge.get("status") not in _ANSWERS:
+def _parse_charge(charge: object) -> ProviderResponse:
+    if not isinstance(charge, Mapping) or charge.get("status") not in _ANSWER_OF_STATUS:
         return build_response(ProviderAnswer.UNKNOWN)
-    answer = _ANSWERS[charge["status"]]
+    answer = _ANSWER_OF_STATUS[charge["status"]]
     reference = str(charge.get("id"))
     return ProviderResponse(
-        AttemptOutcome(answer, _reason(charge.get("reason")), reference),
+        AttemptOutcome(answer, _parse_reason(charge.get("reason")), reference),
         continuation=reference if answer is ProviderAnswer.NEEDS_CODE else None,
     )
 
 
-def _reason(text: object) -> FailureReason | None:
+def _parse_reason(text: object) -> FailureReason | None:
     if text is None:
         return None
     known = {reason.value: reason for reason in FailureReason}
@@ -141,7 +141,7 @@ def _reason(text: object) -> FailureReason | None:
 
 
 class SandboxNotification(msgspec.Struct, frozen=True):
-    """What the sandbox tells by itself."""
+    """A notification that the sandbox sends when a charge is settled."""
 
     charge: str
     attempt: UUID
@@ -151,7 +151,7 @@ class SandboxNotification(msgspec.Struct, frozen=True):
     status: str
 
     def outcome(self) -> AttemptOutcome | None:
-        """None: nothing that settles anything."""
+        """Return the outcome, or None if the status settles nothing."""
         if self.status == "paid":
             return AttemptOutcome(ProviderAnswer.PAID, provider_reference=self.charge)
         if self.status == "declined":
@@ -159,15 +159,11 @@ class SandboxNotification(msgspec.Struct, frozen=True):
         return None
 
 
-class UntrustedNotificationError(Exception):
-    """It is not from the sandbox, or says something that cannot be."""
-
-
 def read_notification(body: bytes, signature: str, secret: str) -> SandboxNotification:
     expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     if not hmac.compare_digest(expected.encode(), signature.encode()):
-        raise UntrustedNotificationError("the signature is not right")
+        raise UntrustedNotificationError("the signature does not match")
     try:
         return msgspec.json.decode(body, type=SandboxNotification)
     except msgspec.MsgspecError as error:
-        raise UntrustedNotificationError("this is no notification") from error
+        raise UntrustedNotificationError("the body is not a notification") from error

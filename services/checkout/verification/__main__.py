@@ -1,4 +1,4 @@
-"""The verifier's process: a consumer of checkout.verify, and its operations pages."""
+"""The process of the verifier: consumes checkout.verify and serves the operations pages."""
 
 import logging
 import sys

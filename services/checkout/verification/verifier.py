@@ -1,4 +1,4 @@
-"""The verifier: asks providers what became of the attempts that are put on checkout.verify, and settles them."""
+"""The verifier: sends status inquiries for the attempts on checkout.verify and settles the answers."""
 
 import logging
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class Verifier:
-    """Several providers are asked at once, so that a slow one holds up few."""
+    """Sends several inquiries at once, so that a slow provider delays few others."""
 
     def __init__(
         self, database: Database, providers: ProviderRegistry, side_effects: SettlementSideEffects
@@ -49,13 +49,13 @@ class Verifier:
         self._database = database
         self._providers = providers
         self._side_effects = side_effects
-        self._pool = ThreadPoolExecutor(MAX_CONCURRENT_INQUIRIES, thread_name_prefix="asking")
+        self._pool = ThreadPoolExecutor(MAX_CONCURRENT_INQUIRIES, thread_name_prefix="inquiry")
 
     def verify(self, tasks: Sequence[Task]) -> None:
-        """For a BatchHandler; raises what the first of them raised."""
-        asked = [(_question(task), task.record) for task in tasks]
-        for done in [self._pool.submit(self._verify_traced, *one) for one in asked]:
-            done.result()
+        """Verify a batch, as a BatchHandler calls it. Raises the first error of the batch."""
+        inquiries = [(_parse_inquiry(task), task.record) for task in tasks]
+        for future in [self._pool.submit(self._verify_traced, *one) for one in inquiries]:
+            future.result()
 
     def close(self) -> None:
         self._pool.shutdown()
@@ -69,43 +69,54 @@ class Verifier:
 
     def _verify(self, inquiry: StatusInquiry) -> None:
         with self._database.cursor() as cursor:
-            known = find_attempt_context(cursor, inquiry.attempt)
-        if known is None:
+            context = find_attempt_context(cursor, inquiry.attempt)
+        if context is None:
             return
-        with log_context(attempt=str(known.attempt)):
-            answer = self._asked(known)
-            self._settle(inquiry, known, answer)
-        STATUS_INQUIRIES.labels(known.provider, answer.outcome.answer).inc()
+        with log_context(attempt=str(context.attempt)):
+            response = self._inquire(context)
+            self._settle(inquiry, context, response)
+        STATUS_INQUIRIES.labels(context.provider, response.outcome.answer).inc()
 
-    def _asked(self, known: AttemptContext) -> ProviderResponse:
+    def _inquire(self, context: AttemptContext) -> ProviderResponse:
         payment = PaymentRequest(
-            known.attempt, known.intent, known.method, known.amount, known.currency, DEFAULT, lambda: False
+            context.attempt,
+            context.intent,
+            context.method,
+            context.amount,
+            context.currency,
+            DEFAULT,
+            lambda: False,
         )
         try:
             with self._database.cursor() as cursor:
-                account = self._providers.for_attempt(cursor, known.account)
+                account = self._providers.for_attempt(cursor, context.account)
         except ProviderNotConfiguredError as error:
-            _log.error("nobody can be asked: %s", error)
+            _log.error("the provider cannot be asked: %s", error)
             return build_response(ProviderAnswer.UNKNOWN)
         return account.provider.status(payment)
 
-    def _settle(self, inquiry: StatusInquiry, known: AttemptContext, answer: ProviderResponse) -> None:
+    def _settle(self, inquiry: StatusInquiry, context: AttemptContext, response: ProviderResponse) -> None:
         with self._database.transaction() as connection:
-            answer = enforce_try_limit(answer, self._side_effects.codes.find(connection, known.attempt))
+            response = enforce_try_limit(response, self._side_effects.codes.find(connection, context.attempt))
             try:
-                settled = settle_inquiry(connection, inquiry, answer.outcome)
+                settled = settle_inquiry(connection, inquiry, response.outcome)
             except UnexpectedAnswerError as error:
-                _log.error("%s says something senseless: %s", known.provider, error)
+                _log.error("unexpected answer of %s: %s", context.provider, error)
                 return
-            self._side_effects.record_side_effects(connection, known.attempt, settled, answer)
-        count_settled(settled, known.method, known.provider)
-        _log.info("%s says %s: now %s", known.provider, answer.outcome.answer, settled.attempt)
+            self._side_effects.record_side_effects(connection, context.attempt, settled, response)
+        count_settled(settled, context.method, context.provider)
+        _log.info(
+            "%s answered %s: the attempt is now %s",
+            context.provider,
+            response.outcome.answer,
+            settled.attempt,
+        )
 
 
-def _question(task: Task) -> StatusInquiry:
+def _parse_inquiry(task: Task) -> StatusInquiry:
     message = task.message
     if not isinstance(message, VerificationDue):
-        raise TypeError(f"{type(message).__name__} does not belong on this topic")
+        raise TypeError(f"{type(message).__name__} is not expected on this topic")
     return StatusInquiry(message.attempt_id, message.number, message.surely_arrived)
 
 

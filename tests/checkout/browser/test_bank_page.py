@@ -84,7 +84,7 @@ def test_come_back_without_a_word(bank_pages: CheckoutWorld, shoppers: Shoppers,
     shopper.link("Pay in another way").click()
     expect(shopper.page.get_by_role("main")).to_contain_text(
         shopper.says(
-            "You began to pay on the bank's page. If you finished paying there, do not pay again here."
+            "You started to pay on the bank's page. If you finished paying there, do not pay again here."
         )
     )
     shopper.pay_by_wallet("adfali", "0921234567")
