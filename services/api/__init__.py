@@ -1,1 +1,1 @@
-"""What merchants' servers talk to: create and retrieve payment intents (spec §2, §4, §5, §7, §8)."""
+"""The API for merchants' servers: create and retrieve payment intents (spec §2, §4, §5, §7, §8)."""

@@ -1,4 +1,4 @@
-"""The API's process: a parent that listens, and workers that answer."""
+"""Runs the API: a parent process that listens, and workers that answer."""
 
 import logging
 

@@ -1,19 +1,17 @@
-"""Puts the API together."""
+"""Creates the API's Flask application: its two routes, the fast path, the reference and the error responses."""
 
 from dataclasses import replace
 
-from flask import Flask
-from flask.typing import ResponseReturnValue
+from flask import Flask, Response, request
 
-from services.api.authentication import ApiKeyRefusedError, Authentication, TokenRefusedError
-from services.api.fast_lane import FastLane
+from services.api.authentication import Authentication
+from services.api.error_responses import register_error_responses
+from services.api.fast_path import FastPath
 from services.api.openapi.document import make_document
-from services.api.payment_intents import PaymentIntents
-from services.api.rate_limit import RateLimit, TooManyRequestsError
+from services.api.payment_intents import ApiResponse, PaymentIntents
+from services.api.rate_limit import RateLimit
 from services.api.reference import reference_blueprint
 from services.api.representation import Representation
-from services.api.routes import add_routes
-from services.api.validation import InvalidRequestError
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.process import start_tracing, start_worker_process
@@ -27,10 +25,10 @@ _STATEMENT_TIMEOUT_S = 5
 
 
 def make_worker_app() -> Flask:
-    """What a worker, which is a process of its own, begins with."""
+    """Create the application of a worker, in the worker's own process."""
     settings = start_worker_process(SERVICE)
     start_tracing(SERVICE, settings.tracing)
-    # Nobody waits long for the API, and each thread has a connection of its own.
+    # Callers of the API do not wait long, and each thread has its own connection.
     database_settings = replace(
         settings.database,
         pool_size=settings.api.threads,
@@ -52,30 +50,25 @@ def make_app(settings: Settings, database: Database) -> Flask:
         checks,
         settings.metrics_dir,
         package=__package__,
-        wrap=lambda flask: FastLane(flask, BASE_PATH, intents, MAX_BODY_BYTES),
+        wrap=lambda flask: FastPath(flask, BASE_PATH, intents, MAX_BODY_BYTES),
     )
-    add_routes(app, BASE_PATH, intents)
+    _add_routes(app, BASE_PATH, intents)
     document = make_document(settings.public_urls, BASE_PATH)
     app.register_blueprint(reference_blueprint(document, f"{BASE_PATH}/openapi.json"))
-    _answer_refusals(app)
+    register_error_responses(app)
     return app
 
 
-def _answer_refusals(app: Flask) -> None:
-    """The bodies of §7."""
+def _add_routes(app: Flask, base_path: str, intents: PaymentIntents) -> None:
+    @app.post(f"{base_path}/payment-intents")
+    def create() -> Response:
+        application_id = intents.authenticate(request.environ)
+        return _json_response(intents.create(application_id, request.get_data(cache=False)))
 
-    @app.errorhandler(ApiKeyRefusedError)
-    def api_key_refused(error: ApiKeyRefusedError) -> ResponseReturnValue:
-        return {"error": str(error)}, 401
+    @app.get(f"{base_path}/payment-intents/<payment_intent>")
+    def retrieve(payment_intent: str) -> Response:
+        return _json_response(intents.retrieve(intents.authenticate(request.environ), payment_intent))
 
-    @app.errorhandler(TokenRefusedError)
-    def token_refused(error: TokenRefusedError) -> ResponseReturnValue:
-        return {"message": str(error)}, 401, {"WWW-Authenticate": "Bearer"}
 
-    @app.errorhandler(InvalidRequestError)
-    def invalid(error: InvalidRequestError) -> ResponseReturnValue:
-        return {"message": "The request is not valid.", "errors": error.errors}, 422
-
-    @app.errorhandler(TooManyRequestsError)
-    def too_many(error: TooManyRequestsError) -> ResponseReturnValue:
-        return {"message": str(error)}, 429, {"Retry-After": str(error.retry_after)}
+def _json_response(response: ApiResponse) -> Response:
+    return Response(response.body, response.status, content_type="application/json")

@@ -1,4 +1,4 @@
-"""Whose call is it? Both credentials of §5, looked up by hash and remembered for a moment.
+"""Authenticates calls by both credentials of §5, which are looked up by hash and cached for 3 seconds.
 
 The order of the checks: the API key, then the token, then that both belong to one application.
 """
@@ -15,18 +15,18 @@ from psycopg import Cursor
 from shared.platform.database.pool import Database
 from shared.platform.tokens import hash_token
 
-REMEMBERED_S = 3.0
+CACHED_S = 3.0
 """A revoked key or token must stop working within 5 seconds, in every process."""
-_MAX_REMEMBERED = 10_000
+_MAX_CACHED = 10_000
 _BEARER = re.compile(r"bearer +([^\s]+) *", re.IGNORECASE)
 
 _FIND = """
 select kind, hash, application_id,
-       coalesce(last_used_at < mizan_now() - interval '1 minute', true) as is_use_worth_a_note
+       coalesce(last_used_at < mizan_now() - interval '1 minute', true) as should_record_use
 from credentials where hash in (%s, %s) and revoked_at is null"""
 
-# It never waits for a lock: a note of use must not hold up a payment.
-_NOTE_USE = """
+# It never waits for a lock: recording the use must not delay a payment.
+_RECORD_USE = """
 update credentials set last_used_at = mizan_now()
 where id in (select id from credentials where hash in (%s, %s) for no key update skip locked)"""
 
@@ -42,32 +42,32 @@ class TokenRefusedError(Exception):
 class Authentication:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._remembered: dict[tuple[bytes, bytes], tuple[UUID, float]] = {}
+        self._cache: dict[tuple[bytes, bytes], tuple[UUID, float]] = {}
         self._lock = Lock()
 
-    def application_of(self, api_key: str | None, authorization: str | None) -> UUID:
-        """The application that both credentials belong to."""
+    def authenticate(self, api_key: str | None, authorization: str | None) -> UUID:
+        """Return the application of both credentials; raises ApiKeyRefusedError or TokenRefusedError."""
         if not api_key:
             raise ApiKeyRefusedError("The X-API-Key header is missing.")
         bearer = _BEARER.fullmatch(authorization or "")
         pair = hash_token(api_key), hash_token(bearer[1] if bearer else "")
-        remembered = self._remembered.get(pair)
-        if remembered and monotonic() < remembered[1]:
-            return remembered[0]
-        asked_at = monotonic()
+        cached = self._cache.get(pair)
+        if cached and monotonic() < cached[1]:
+            return cached[0]
+        looked_up_at = monotonic()
         with self._database.cursor() as cursor:
-            application_id = _owner(cursor, *pair, has_token=bearer is not None)
-        self._remember(pair, application_id, asked_at + REMEMBERED_S)
+            application_id = _find_application(cursor, *pair, has_token=bearer is not None)
+        self._add_to_cache(pair, application_id, looked_up_at + CACHED_S)
         return application_id
 
-    def _remember(self, pair: tuple[bytes, bytes], application_id: UUID, until: float) -> None:
+    def _add_to_cache(self, pair: tuple[bytes, bytes], application_id: UUID, until: float) -> None:
         with self._lock:
-            if len(self._remembered) >= _MAX_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[pair] = application_id, until
+            if len(self._cache) >= _MAX_CACHED:
+                self._cache.clear()
+            self._cache[pair] = application_id, until
 
 
-def _owner(cursor: Cursor[Any], key_hash: bytes, token_hash: bytes, *, has_token: bool) -> UUID:
+def _find_application(cursor: Cursor[Any], key_hash: bytes, token_hash: bytes, *, has_token: bool) -> UUID:
     rows = cursor.execute(_FIND, (key_hash, token_hash)).fetchall()
     key = _matching(rows, "api_key", key_hash)
     if key is None:
@@ -80,11 +80,11 @@ def _owner(cursor: Cursor[Any], key_hash: bytes, token_hash: bytes, *, has_token
     if token is None or token[2] != key[2]:
         raise TokenRefusedError("The access token is invalid or revoked, or belongs to another application.")
     if key[3] or token[3]:
-        cursor.execute(_NOTE_USE, (key_hash, token_hash))
+        cursor.execute(_RECORD_USE, (key_hash, token_hash))
     application_id: UUID = key[2]
     return application_id
 
 
 def _matching(rows: list[Any], kind: str, wanted: bytes) -> Any | None:
-    """Found by an index on the hash, which tells nothing of the credential; compared once more in constant time."""
+    """Compare once more in constant time. The index look-up is by hash, so its time tells nothing of the credential."""
     return next((row for row in rows if row[0] == kind and compare_digest(row[1], wanted)), None)

@@ -1,19 +1,18 @@
-"""What a create may carry (§4.1, §8): the schema that validates it is also what the reference is made from."""
+"""The schema of a create request (§4.1, §8). It validates requests, and the reference is generated from it."""
 
 from marshmallow import fields, validate
 
-from services.api.fields import Metadata, MinorUnits, Moment, ReturnUrl, Text
-from services.api.quick_schema import QuickSchema
+from services.api.fields import FastSchema, Metadata, MinorUnits, Moment, ReturnUrl, Text
 
 
-class CustomerSchema(QuickSchema):
+class CustomerSchema(FastSchema):
     external_id = Text(
         allow_none=True,
         metadata={"description": "Your own id of the customer, echoed back.", "examples": ["customer-7"]},
     )
 
 
-class CreateSchema(QuickSchema):
+class CreateSchema(FastSchema):
     merchant_reference = Text(
         required=True,
         at_least=1,

@@ -1,4 +1,9 @@
-"""marshmallow fields that refuse what JSON allows but a payment must not carry."""
+"""marshmallow fields and schemas for requests: strict about what a payment may carry, and fast.
+
+`FastField` and `FastSchema` load in a third of the time of marshmallow's own, which support renamed, dotted and partial
+fields, hooks and much else at every load. Here a field has one name and a schema no hooks. What loads and what fails is
+the same; a test compares the two.
+"""
 
 import re
 from collections.abc import Mapping
@@ -6,22 +11,68 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from marshmallow import ValidationError
-
-from services.api.quick_schema import QuickField
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, missing
 
 _NOT_TEXT = "Must be a string."
 _NUL = "Must not contain the character U+0000."
 _SURROGATE = "Must not contain unpaired surrogates (U+D800 to U+DFFF)."
 
 
+class FastField(fields.Field[Any]):
+    default_error_messages = {"required": "Is required.", "null": "Must not be null."}  # noqa: RUF012  marshmallow's way
+
+    def deserialize(
+        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> Any:
+        if value is missing:
+            if self.required:
+                raise self.make_error("required")
+            return missing
+        if value is None:
+            if not self.allow_none:
+                raise self.make_error("null")
+            return None
+        output = self._deserialize(value, attr, data, **kwargs)
+        if self.validators:
+            self._validate(output)
+        return output
+
+
+class FastSchema(Schema):
+    class Meta:
+        unknown = EXCLUDE
+
+    error_messages = {"type": "Must be an object."}  # noqa: RUF012  marshmallow's way
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._by_name = tuple(self.load_fields.items())
+
+    def load(self, data: Any, **_: Any) -> dict[str, Any]:
+        if type(data) is not dict:
+            raise ValidationError(self.error_messages["type"], data=data)
+        valid: dict[str, Any] = {}
+        errors: dict[str, Any] = {}
+        for name, field in self._by_name:
+            try:
+                value = field.deserialize(data.get(name, missing), name, data)
+            except ValidationError as error:
+                errors[name] = error.messages
+            else:
+                if value is not missing:
+                    valid[name] = value
+        if errors:
+            raise ValidationError(errors, data=data, valid_data=valid)
+        return valid
+
+
 def text_problem(value: object, at_most: int | None = None) -> str | None:
-    """Why `value` cannot be kept as text. Lengths count characters, whatever they take in bytes."""
+    """Return why `value` cannot be stored as text, or None. Lengths are counted in characters."""
     if type(value) is not str:
         return _NOT_TEXT
     if at_most is not None and len(value) > at_most:
         return f"Must have at most {at_most} characters; it has {len(value)}."
-    if not value.isprintable():  # rarely true of what merchants send, and quick to rule out
+    if not value.isprintable():  # rare, and quick to rule out
         if "\0" in value:
             return _NUL
         if not value.isascii() and not _is_encodable(value):
@@ -29,7 +80,7 @@ def text_problem(value: object, at_most: int | None = None) -> str | None:
     return None
 
 
-class Text(QuickField):
+class Text(FastField):
     def __init__(self, *, at_least: int = 0, at_most: int | None = None, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.at_least = at_least
@@ -45,9 +96,9 @@ class Text(QuickField):
 
 
 class ReturnUrl(Text):
-    """An absolute http or https address: the customer's browser is sent there as it is."""
+    """An absolute http or https URL. The customer's browser is sent there unchanged."""
 
-    # Nothing that a browser would read differently: no spaces, control characters or backslashes anywhere.
+    # Nothing that browsers interpret differently: no spaces, control characters or backslashes.
     pattern = (
         r"^[hH][tT][tT][pP][sS]?://"
         r"([^\s\x00-\x1f\x7f\\/?#@]*@)?"
@@ -66,8 +117,8 @@ class ReturnUrl(Text):
         return url
 
 
-class MinorUnits(QuickField):
-    """An amount: a JSON integer and nothing that merely looks like one."""
+class MinorUnits(FastField):
+    """An amount: a JSON integer, and nothing that only looks like one."""
 
     def __init__(self, *, at_least: int, at_most: int, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -82,8 +133,8 @@ class MinorUnits(QuickField):
         return value
 
 
-class Moment(QuickField):
-    """A date and time with its offset from UTC. ISO 8601 in its extended form, which RFC 3339 is a part of."""
+class Moment(FastField):
+    """A date and time with its offset from UTC, in the extended form of ISO 8601, which includes RFC 3339."""
 
     pattern = r"^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?([Zz]|[+-]\d{2}(:?[0-5]\d)?)$"
     _shape = re.compile(pattern, re.ASCII)
@@ -96,14 +147,14 @@ class Moment(QuickField):
                 "Must be an ISO 8601 date-time with Z or an offset, such as 2030-01-31T15:00:00Z."
             )
         try:
-            # In UTC, because PostgreSQL does not know all offsets that Python does.
+            # In UTC, because PostgreSQL does not accept all offsets that Python does.
             return datetime.fromisoformat(value.upper().replace(",", ".")).astimezone(UTC)
         except (ValueError, OverflowError):
             raise ValidationError("Is not a date and time that exists.") from None
 
 
-class Metadata(QuickField):
-    """Strings by string, as sent and in that order."""
+class Metadata(FastField):
+    """An object of strings, returned as sent and in the same order."""
 
     def __init__(self, *, max_keys: int, key_at_most: int, value_at_most: int, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -123,10 +174,13 @@ class Metadata(QuickField):
     def _problems(self, value: Mapping[str, object]) -> dict[str, list[str]]:
         problems: dict[str, list[str]] = {}
         for key, text in value.items():
-            of_key, of_text = text_problem(key, self.key_at_most), text_problem(text, self.value_at_most)
-            if of_key or of_text:
-                told = [f"Key: {of_key}" if of_key else None, of_text]
-                problems[key] = [problem for problem in told if problem]
+            key_problem, value_problem = (
+                text_problem(key, self.key_at_most),
+                text_problem(text, self.value_at_most),
+            )
+            if key_problem or value_problem:
+                both = [f"Key: {key_problem}" if key_problem else None, value_problem]
+                problems[key] = [problem for problem in both if problem]
         return problems
 
 

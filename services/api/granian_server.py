@@ -1,6 +1,6 @@
-"""Serves an application with granian, whose HTTP side is Rust: for the API, where the server is most of the cost.
+"""Serves the API with granian, whose HTTP part is written in Rust, because the server is most of an API call's cost.
 
-Why and by how much: docs/decisions/0006-api-speed.md. Pages are served by gunicorn.
+The figures are in docs/decisions/0006-api-speed.md. Pages are served by gunicorn.
 """
 
 import logging
@@ -21,9 +21,9 @@ from shared.platform.metrics import clear_metrics_dir, require_shared_directory
 from shared.platform.process import listen
 
 _STOP_SECONDS = 30
-_LOOK_FOR_PARENT_EVERY_S = 1.0
+_CHECK_PARENT_EVERY_S = 1.0
 
-# granian's own lines take the way of all others.
+# granian's own log goes through our logging.
 _LOGGING: dict[str, Any] = {
     "formatters": {},
     "handlers": {},
@@ -40,13 +40,13 @@ def serve(
     threads: int,
     metrics_dir: Path | None,
 ) -> None:
-    """Serve until told to stop. Each worker makes its own application: `make_app` is called in there."""
+    """Serve until told to stop. `make_app` is called in each worker. Raises PortNotUsableError or ValueError."""
     require_shared_directory(workers, metrics_dir)
-    # granian's sockets share their port with whoever else does; two services on one port must be refused.
+    # granian's sockets share their port (SO_REUSEPORT), so a second service on the port has to be detected here.
     listen(host, port).close()
     if metrics_dir:
         clear_metrics_dir(metrics_dir)
-    # A forked worker would inherit locks and threads of its parent in whatever state they were.
+    # A forked worker would inherit the locks of its parent in whatever state they are.
     multiprocessing.set_start_method("spawn")
     server = Granian(
         "",
@@ -65,14 +65,14 @@ def serve(
 
 
 def _load(make_app: Callable[[], Flask], parent: int) -> Flask:
-    threading.Thread(target=_stop_without, args=(parent,), name="parent-watch", daemon=True).start()
+    threading.Thread(target=_stop_when_orphaned, args=(parent,), name="parent-watch", daemon=True).start()
     return make_app()
 
 
-def _stop_without(parent: int) -> None:
-    """A worker whose parent was killed would go on answering, beside those of the next start."""
-    never = threading.Event()
+def _stop_when_orphaned(parent: int) -> None:
+    """Stop this worker when its parent was killed: it would serve beside the workers of the next start."""
+    pause = threading.Event()
     while os.getppid() == parent:
-        never.wait(_LOOK_FOR_PARENT_EVERY_S)
+        pause.wait(_CHECK_PARENT_EVERY_S)
     logging.getLogger(__name__).warning("the parent process is gone; stopping")
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,30 +1,37 @@
-"""Creating and retrieving payment intents (§4.1, §4.2): who calls, what they send, what they get."""
+"""Creates and retrieves payment intents (§4.1, §4.2): authenticates, validates, stores, represents."""
 
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from prometheus_client import Counter
 from werkzeug.exceptions import Forbidden, NotFound
 
 from services.api.authentication import Authentication
-from services.api.metrics import CREATED
 from services.api.rate_limit import RateLimit
 from services.api.representation import Representation
-from services.api.request_body import BodyNotUsableError, read_object
-from services.api.validation import BODY, InvalidRequestError, new_intent
+from services.api.request_validation import (
+    BODY,
+    InvalidBodyError,
+    InvalidRequestError,
+    parse_json_object,
+    parse_new_intent,
+)
 from shared.domain.intents import store
 from shared.platform.database.pool import Database
 from shared.platform.tracing.spans import current_trace, is_tracing, set_span_attributes
 from shared.platform.uuids import parse_uuid
 
+OUTSIDE_WINDOW = "Must be more than 5 minutes and less than 31 days ahead."
+FAST_PATH_ERROR = "mizan.fast_path_error"
+"""The key in the WSGI environment where the fast path leaves its exception."""
+CREATED_INTENTS = Counter("mizan_intent_creations", "Payment intents created; a repeated create counts once")
+
+
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
-OUTSIDE_WINDOW = "Must be more than 5 minutes and less than 31 days ahead."
-TROUBLE = "mizan.trouble"
-"""Where the fast lane leaves the exception that it met."""
 
-
-class Answer(NamedTuple):
+class ApiResponse(NamedTuple):
     status: int
     body: bytes
 
@@ -42,45 +49,50 @@ class PaymentIntents:
         self._rate_limit = rate_limit
         self._representation = representation
 
-    def caller(self, environ: "WSGIEnvironment") -> UUID:
-        """The application that calls, counted against its limit."""
-        if trouble := environ.pop(TROUBLE, None):
-            raise trouble
-        application_id = self._authentication.application_of(
+    def authenticate(self, environ: "WSGIEnvironment") -> UUID:
+        """Return the calling application, and count the call against its rate limit.
+
+        Raises ApiKeyRefusedError, TokenRefusedError or TooManyRequestsError, or the error that the fast path met.
+        """
+        if error := environ.pop(FAST_PATH_ERROR, None):
+            raise error
+        application_id = self._authentication.authenticate(
             environ.get("HTTP_X_API_KEY"), environ.get("HTTP_AUTHORIZATION")
         )
-        self._rate_limit.take(application_id)
+        self._rate_limit.acquire(application_id)
         return application_id
 
-    def create(self, application_id: UUID, body: bytes) -> Answer:
+    def create(self, application_id: UUID, body: bytes) -> ApiResponse:
+        """Create the intent, or return the one that has its reference; raises InvalidRequestError."""
         try:
-            new = new_intent(application_id, _read(body), current_trace())
+            new = parse_new_intent(application_id, _parse(body), current_trace())
         except InvalidRequestError as invalid:
-            raise self._with_window_judged(application_id, invalid) from None
+            raise self._with_expiry_checked(application_id, invalid) from None
         try:
             with self._database.cursor() as cursor:
                 intent, created = store.create_or_find(cursor, new)
         except store.ExpiryOutsideWindowError:
             raise InvalidRequestError({"expires_at": [OUTSIDE_WINDOW]}) from None
         if created:
-            CREATED.inc()
+            CREATED_INTENTS.inc()
         if is_tracing():
             set_span_attributes({"mizan.intent": str(intent.uuid)})
-        return Answer(201 if created else 200, self._representation.of(intent))
+        return ApiResponse(201 if created else 200, self._representation.encode(intent))
 
-    def retrieve(self, application_id: UUID, uuid: str) -> Answer:
+    def retrieve(self, application_id: UUID, uuid: str) -> ApiResponse:
+        """Return the intent; raises NotFound, or Forbidden if it belongs to another application."""
         intent = None
-        if known := parse_uuid(uuid):
+        if parsed := parse_uuid(uuid):
             with self._database.cursor() as cursor:
-                intent = store.find_intent(cursor, known)
+                intent = store.find_intent(cursor, parsed)
         if intent is None:
             raise NotFound("There is no payment intent with this uuid.")
         if intent.application_id != application_id:
             raise Forbidden("This payment intent belongs to another application.")
-        return Answer(200, self._representation.of(intent))
+        return ApiResponse(200, self._representation.encode(intent))
 
-    def _with_window_judged(self, application_id: UUID, invalid: InvalidRequestError) -> InvalidRequestError:
-        """All failing fields at once: also a time that only a new intent would be refused for."""
+    def _with_expiry_checked(self, application_id: UUID, invalid: InvalidRequestError) -> InvalidRequestError:
+        """Report all failing fields at once: also an expiry that only a new intent is refused for."""
         expires_at = invalid.valid.get("expires_at")
         if expires_at is None:
             return invalid
@@ -91,8 +103,8 @@ class PaymentIntents:
         return InvalidRequestError({**invalid.errors, "expires_at": [OUTSIDE_WINDOW]})
 
 
-def _read(body: bytes) -> dict[str, object]:
+def _parse(body: bytes) -> dict[str, object]:
     try:
-        return read_object(body)
-    except BodyNotUsableError as error:
+        return parse_json_object(body)
+    except InvalidBodyError as error:
         raise InvalidRequestError({BODY: [str(error)]}) from None

@@ -1,4 +1,4 @@
-"""A token bucket for each application, in each process. Off unless configured."""
+"""The rate limit: a token bucket for each application, in each process. Off unless configured."""
 
 from collections.abc import Callable
 from math import ceil
@@ -23,8 +23,8 @@ class RateLimit:
         self._buckets: dict[UUID, tuple[float, float]] = {}
         self._lock = Lock()
 
-    def take(self, application_id: UUID) -> None:
-        """One request of this application; raises when there is no room for it."""
+    def acquire(self, application_id: UUID) -> None:
+        """Count one request of this application; raises TooManyRequestsError when its bucket is empty."""
         if not self._per_second:
             return
         now = self._clock()

@@ -1,13 +1,13 @@
-"""The reference for merchants' developers: the OpenAPI document, and a page made from it. Open to everybody."""
+"""Serves the reference for merchants' developers: the OpenAPI document, and a page made from it. Public."""
 
 from flask import Blueprint, Response, json, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
 from services.api.openapi.document import Document
-from services.api.openapi.markdown import inline
-from services.api.openapi.page import page_of
+from services.api.openapi.markdown import render_inline
+from services.api.openapi.page import make_page
 
-# The page is text, one stylesheet and one icon of our own; a browser need not allow it anything else.
+# The page needs its own stylesheet and icon only, so browsers should allow nothing else.
 _SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",
@@ -20,9 +20,9 @@ _CACHED = "public, max-age=300"
 
 def reference_blueprint(document: Document, document_path: str) -> Blueprint:
     routes = Blueprint("reference", __name__)
-    routes.add_app_template_filter(inline)
+    routes.add_app_template_filter(render_inline, "inline")
     encoded = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    shown = page_of(document)
+    shown = make_page(document)
 
     @routes.get(document_path)
     def openapi_document() -> Response:

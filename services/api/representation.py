@@ -1,6 +1,6 @@
-"""How a payment intent looks to merchants (§2.1): every field always present, in this order.
+"""The JSON representation of a payment intent (§2.1): every field is always present, in this order.
 
-The reference is made from these structs; encoding does not look at what is annotated here.
+The reference is generated from the annotations of these structs; encoding ignores them.
 """
 
 from datetime import datetime
@@ -58,7 +58,7 @@ class Representation:
     def __init__(self, checkout_public_url: str) -> None:
         self._checkout = f"{checkout_public_url}/pay/"
 
-    def of(self, intent: Intent) -> bytes:
+    def encode(self, intent: Intent) -> bytes:
         return _ENCODER.encode(
             Envelope(
                 PaymentIntent(

@@ -10,7 +10,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from services.api import authentication
-from services.api.authentication import REMEMBERED_S
+from services.api.authentication import CACHED_S
 from shared.domain.applications.credentials import (
     CredentialKind,
     IssuedCredential,
@@ -74,7 +74,7 @@ def wait_a_while(monkeypatch: pytest.MonkeyPatch) -> WaitAWhile:
 
     def wait() -> None:
         nonlocal waited
-        waited += REMEMBERED_S
+        waited += CACHED_S
         monkeypatch.setattr(authentication, "monotonic", lambda: monotonic() + waited)
 
     return wait
@@ -195,7 +195,7 @@ def test_a_revoked_credential_stops_working(
     merchant: Merchant, database: Database, wait_a_while: WaitAWhile, kind: CredentialKind
 ) -> None:
     """Within 5 seconds, and no longer than it is remembered; the others go on."""
-    assert REMEMBERED_S < 5
+    assert CACHED_S < 5
     issued = _issue(database, merchant, kind)
     if kind is CredentialKind.API_KEY:
         caller, refused = merchant.with_headers(X_API_Key=issued.text), _assert_key_refused

@@ -15,7 +15,7 @@ from werkzeug.test import TestResponse
 
 from services.api.app import BASE_PATH, make_app
 from services.api.openapi.document import make_document
-from services.api.openapi.examples import WEBHOOK_SECRET, raw
+from services.api.openapi.examples import WEBHOOK_SECRET, encode_body
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from shared.platform.settings import PublicUrls, Settings
@@ -178,7 +178,9 @@ def test_snippet_in_the_guide_verifies_the_example_of_a_delivery(document: Docum
     exec(snippet[1], defined)  # noqa: S102  our own text, as a merchant would run it
     for methods in document["webhooks"].values():
         delivery = methods["post"]
-        body = raw(delivery["requestBody"]["content"]["application/json"]["examples"]["delivery"]["value"])
+        body = encode_body(
+            delivery["requestBody"]["content"]["application/json"]["examples"]["delivery"]["value"]
+        )
         signature = delivery["parameters"][0]["example"]
         assert defined["is_from_mizan"](body, signature, WEBHOOK_SECRET)
         assert not defined["is_from_mizan"](body + b" ", signature, WEBHOOK_SECRET)

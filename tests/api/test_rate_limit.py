@@ -27,7 +27,7 @@ def _taken(limit: RateLimit, wanted: int, application_id: UUID = APPLICATION) ->
     taken = 0
     for _ in range(wanted):
         try:
-            limit.take(application_id)
+            limit.acquire(application_id)
         except TooManyRequestsError:
             continue
         taken += 1
@@ -60,7 +60,7 @@ def test_a_steady_caller_within_the_rate_is_never_refused(hand: HandClock) -> No
     """Two a second, for minutes, with room for a single one."""
     limit = RateLimit(2, 1, hand)
     for _ in range(500):
-        limit.take(APPLICATION)
+        limit.acquire(APPLICATION)
         hand.now += 0.5
 
 
@@ -95,7 +95,7 @@ def test_whoever_waits_as_told_is_let_through(
     assert _taken(limit, burst) == burst
     hand.now += since_last
     with pytest.raises(TooManyRequestsError) as refused:
-        limit.take(APPLICATION)
+        limit.acquire(APPLICATION)
     assert refused.value.retry_after == expected
     hand.now += expected
-    limit.take(APPLICATION)
+    limit.acquire(APPLICATION)

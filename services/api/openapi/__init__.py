@@ -1,1 +1,1 @@
-"""The API's contract as an OpenAPI 3.1 document, made from the schemas that validate and the structs that answer."""
+"""The API's contract as an OpenAPI 3.1 document, generated from its schemas and structs, and the page that shows it."""

@@ -1,21 +1,39 @@
-"""Puts the document together."""
+"""Builds the OpenAPI document, and describes our marshmallow fields in JSON Schema for apispec."""
 
+from functools import singledispatch
 from importlib.resources import files
 from typing import Any
 
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
+from marshmallow import fields, validate
 
 from services.api.create_schema import CreateSchema, CustomerSchema
-from services.api.openapi import answers, examples, webhooks
-from services.api.openapi.field_schemas import describe_field
+from services.api.fields import Metadata, MinorUnits, Moment, ReturnUrl, Text
+from services.api.openapi import examples, responses, webhooks
 from shared.domain.intents.states import IntentStatus
 from shared.platform.settings import PublicUrls
+
+JsonSchema = dict[str, Any]
+
+# Unpaired surrogates are refused too, but regular expression engines do not agree on how to write that.
+_NO_NUL = r"^[^\x00]*$"
+
 
 Document = dict[str, Any]
 
 INTENTS = "Payment intents"
 _CREDENTIALS: dict[str, list[str]] = {"ApiKey": [], "AccessToken": []}
+_STATUS_BY_NAME = {
+    "Unauthorized": "401",
+    "Forbidden": "403",
+    "NotFound": "404",
+    "BodyTooLarge": "413",
+    "Invalid": "422",
+    "TooManyRequests": "429",
+    "ServerError": "500",
+    "Unavailable": "503",
+}
 
 
 def make_document(public_urls: PublicUrls, base_path: str) -> Document:
@@ -34,7 +52,7 @@ def make_document(public_urls: PublicUrls, base_path: str) -> Document:
         tags=[
             {
                 "name": INTENTS,
-                "description": "Create an intent, send the customer to pay it, look how it went.",
+                "description": "Create an intent, send the customer to pay it, check the result.",
             },
             {"name": "Webhooks", "description": "What we send to your webhook URL."},
             {"name": "This reference", "description": "The document you are reading."},
@@ -45,8 +63,8 @@ def make_document(public_urls: PublicUrls, base_path: str) -> Document:
     spec.path("/payment-intents", operations={"post": _create(public_urls)})
     spec.path("/payment-intents/{paymentIntent}", operations={"get": _retrieve(public_urls)})
     spec.path("/openapi.json", operations={"get": _read_document()})
-    made = spec.to_dict()
-    return {"openapi": made.pop("openapi"), **made}
+    document = spec.to_dict()
+    return {"openapi": document.pop("openapi"), **document}
 
 
 def _add_components(spec: APISpec, plugin: MarshmallowPlugin) -> None:
@@ -54,12 +72,12 @@ def _add_components(spec: APISpec, plugin: MarshmallowPlugin) -> None:
     plugin.converter.add_attribute_function(describe_field)  # type: ignore[no-untyped-call]
     spec.components.schema("NewCustomer", schema=CustomerSchema)
     spec.components.schema("NewPaymentIntent", schema=CreateSchema)
-    for name, schema in {**answers.schemas(), **webhooks.schemas()}.items():
+    for name, schema in {**responses.schemas(), **webhooks.schemas()}.items():
         spec.components.schema(name, schema)
-    for name, header in answers.HEADERS.items():
+    for name, header in responses.HEADERS.items():
         spec.components.header(name, header)
-    for name, answer in answers.refusals().items():
-        spec.components.response(name, answer)
+    for name, response in responses.error_responses().items():
+        spec.components.response(name, response)
     spec.components.security_scheme(
         "ApiKey",
         {
@@ -80,31 +98,31 @@ def _add_components(spec: APISpec, plugin: MarshmallowPlugin) -> None:
 
 
 def _create(public_urls: PublicUrls) -> dict[str, Any]:
-    def answer(description: str, status: IntentStatus) -> dict[str, Any]:
+    def response(description: str, status: IntentStatus) -> dict[str, Any]:
         link = {
             "operationId": "retrievePaymentIntent",
             "parameters": {"paymentIntent": "$response.body#/data/uuid"},
         }
-        made = answers.intent_answer(description, public_urls.checkout, status)
-        return {**made, "links": {"retrieve": link}}
+        documented = responses.intent_response(description, public_urls.checkout, status)
+        return {**documented, "links": {"retrieve": link}}
 
     return {
         "operationId": "createPaymentIntent",
         "summary": "Create a payment intent",
-        "description": "Creates the intent of this `merchant_reference`, or finds it: a reference makes one intent "
-        "only, however often it is sent. Fields we do not know are ignored; an optional field that is null counts "
-        "as not sent.",
+        "description": "Creates the intent of this `merchant_reference`, or returns it if it exists: a reference has "
+        "one intent, however often it is sent. Unknown fields are ignored. An optional field that is null counts as "
+        "not sent.",
         "tags": [INTENTS],
         "requestBody": {
             "required": True,
-            "description": "A JSON object of at most 64 KiB, no key twice.",
+            "description": "A JSON object of at most 64 KiB without repeated keys.",
             "content": {
-                answers.JSON: {
+                responses.JSON: {
                     "schema": "NewPaymentIntent",
                     "examples": {
-                        "full": {"summary": "With all that is optional", "value": examples.create_body()},
+                        "full": {"summary": "With all optional fields", "value": examples.create_body()},
                         "smallest": {
-                            "summary": "Only what is required",
+                            "summary": "Only required fields",
                             "value": examples.smallest_create_body(),
                         },
                     },
@@ -112,23 +130,23 @@ def _create(public_urls: PublicUrls) -> dict[str, Any]:
             },
         },
         "responses": {
-            "201": answer("The intent was created.", IntentStatus.REQUIRES_PAYMENT_METHOD),
-            "200": answer(
-                "This `merchant_reference` has an intent already: here it is, unchanged, whatever its status.",
+            "201": response("The intent was created.", IntentStatus.REQUIRES_PAYMENT_METHOD),
+            "200": response(
+                "This `merchant_reference` already has an intent. It is returned unchanged, whatever its status.",
                 IntentStatus.SUCCEEDED,
             ),
-            **_refusals("Unauthorized", "BodyTooLarge", "Invalid"),
+            **_error_responses("Unauthorized", "BodyTooLarge", "Invalid"),
         },
     }
 
 
 def _retrieve(public_urls: PublicUrls) -> dict[str, Any]:
-    found = "The intent as it is now. This, and no webhook, is the source of truth."
+    found = "The current intent. This response, not a webhook, is the source of truth."
     return {
         "operationId": "retrievePaymentIntent",
         "summary": "Retrieve a payment intent",
-        "description": "The current state of an intent of your application. Ask when a webhook arrives and when "
-        "the customer returns; fulfil the order only when `status` is `succeeded` and the amount is right.",
+        "description": "Returns the current state of an intent of your application. Call it when a webhook arrives and "
+        "when the customer returns. Fulfil the order only when `status` is `succeeded` and the amount is right.",
         "tags": [INTENTS],
         "parameters": [
             {
@@ -137,18 +155,18 @@ def _retrieve(public_urls: PublicUrls) -> dict[str, Any]:
                 "required": True,
                 "description": "The intent's `uuid`.",
                 "schema": {"type": "string", "format": "uuid"},
-                "example": str(examples.UUID_OF_INTENT),
+                "example": str(examples.INTENT_UUID),
             }
         ],
         "responses": {
-            "200": answers.intent_answer(found, public_urls.checkout, IntentStatus.SUCCEEDED),
-            **_refusals("Unauthorized", "Forbidden", "NotFound"),
+            "200": responses.intent_response(found, public_urls.checkout, IntentStatus.SUCCEEDED),
+            **_error_responses("Unauthorized", "Forbidden", "NotFound"),
         },
     }
 
 
 def _read_document() -> dict[str, Any]:
-    content = {answers.JSON: {"schema": {"type": "object"}}}
+    content = {responses.JSON: {"schema": {"type": "object"}}}
     return {
         "operationId": "readDocument",
         "summary": "Read this document",
@@ -156,28 +174,66 @@ def _read_document() -> dict[str, Any]:
         "tags": ["This reference"],
         "security": [],
         "responses": {
-            "200": {"description": "This document.", "headers": answers.headers(), "content": content},
+            "200": {"description": "This document.", "headers": responses.headers(), "content": content},
             "304": {
-                "description": "It is still what your `If-None-Match` names.",
-                "headers": answers.headers(),
+                "description": "It has not changed since the version in your `If-None-Match`.",
+                "headers": responses.headers(),
             },
-            "500": answers.shared_answer("ServerError"),
+            "500": responses.shared_response("ServerError"),
         },
     }
 
 
-_STATUS_OF = {
-    "Unauthorized": "401",
-    "Forbidden": "403",
-    "NotFound": "404",
-    "BodyTooLarge": "413",
-    "Invalid": "422",
-    "TooManyRequests": "429",
-    "ServerError": "500",
-    "Unavailable": "503",
-}
-
-
-def _refusals(*names: str) -> dict[str, dict[str, str]]:
+def _error_responses(*names: str) -> dict[str, dict[str, str]]:
     always = ("TooManyRequests", "ServerError", "Unavailable")
-    return {_STATUS_OF[name]: answers.shared_answer(name) for name in (*names, *always)}
+    return {_STATUS_BY_NAME[name]: responses.shared_response(name) for name in (*names, *always)}
+
+
+def describe_field(_converter: object, field: fields.Field[Any], **_: Any) -> JsonSchema:
+    """Return what to add to apispec's description of `field`; apispec knows only marshmallow's own fields."""
+    described = _json_schema(field)
+    if field.allow_none and "type" in described:
+        described["type"] = [described["type"], "null"]
+    return described
+
+
+@singledispatch
+def _json_schema(_field: fields.Field[Any]) -> JsonSchema:
+    return {}
+
+
+@_json_schema.register
+def _(field: Text) -> JsonSchema:
+    if any(isinstance(validator, validate.OneOf) for validator in field.validators):
+        return {"type": "string"}
+    return _text(field.at_least, field.at_most)
+
+
+@_json_schema.register
+def _(field: ReturnUrl) -> JsonSchema:
+    return {"type": "string", "format": "uri", "pattern": field.pattern}
+
+
+@_json_schema.register
+def _(field: MinorUnits) -> JsonSchema:
+    return {"type": "integer", "minimum": field.at_least, "maximum": field.at_most}
+
+
+@_json_schema.register
+def _(_field: Moment) -> JsonSchema:
+    return {"type": "string", "format": "date-time"}
+
+
+@_json_schema.register
+def _(field: Metadata) -> JsonSchema:
+    return {
+        "type": "object",
+        "maxProperties": field.max_keys,
+        "propertyNames": _text(0, field.key_at_most),
+        "additionalProperties": _text(0, field.value_at_most),
+    }
+
+
+def _text(at_least: int, at_most: int | None) -> JsonSchema:
+    limits = {"minLength": at_least or None, "maxLength": at_most}
+    return {"type": "string", **{name: limit for name, limit in limits.items() if limit}, "pattern": _NO_NUL}

@@ -1,4 +1,4 @@
-"""One order, told through every example. The API's own code makes them, so they cannot disagree with it."""
+"""The examples of the reference, all about one order. The API's own code makes them, so they cannot be wrong."""
 
 import hashlib
 import hmac
@@ -10,19 +10,19 @@ from uuid import UUID
 
 from services.api.create_schema import CreateSchema
 from services.api.representation import Representation
-from services.api.validation import InvalidRequestError, new_intent
+from services.api.request_validation import InvalidRequestError, parse_new_intent
 from shared.domain.intents.intent import Intent
 from shared.domain.intents.states import IntentStatus
 
-UUID_OF_INTENT = UUID("019b3c5e-6f1a-7c40-9d27-5b8e0c4a1f63")
+INTENT_UUID = UUID("019b3c5e-6f1a-7c40-9d27-5b8e0c4a1f63")
 REQUEST_ID = "6f1c2a9be0d44c1c9a5be2f3a7d81e04"
-WEBHOOK_SECRET = "whsec_example"  # noqa: S105  of nobody: it makes the example's signature checkable
+WEBHOOK_SECRET = "whsec_example"  # noqa: S105  nobody's secret: it lets readers check the example's signature
 _APPLICATION = UUID(int=0)
 _CREATED_AT = datetime(2030, 1, 30, 15, 0, tzinfo=UTC)
 
 
 def create_body() -> dict[str, Any]:
-    """Every field that a create may carry, but the time: whichever it were, it would soon be past."""
+    """Every field of a create except `expires_at`, which would soon be in the past."""
     return {
         name: {inner: _example(field) for inner, field in field.schema.fields.items()}
         if hasattr(field, "schema")
@@ -38,9 +38,9 @@ def smallest_create_body() -> dict[str, Any]:
 
 
 def intent_body(checkout_public_url: str, status: IntentStatus) -> dict[str, Any]:
-    new = new_intent(_APPLICATION, create_body())
+    new = parse_new_intent(_APPLICATION, create_body())
     intent = Intent(
-        uuid=UUID_OF_INTENT,
+        uuid=INTENT_UUID,
         application_id=_APPLICATION,
         merchant_reference=new.merchant_reference,
         reference="k7m2xq9rtb",
@@ -57,13 +57,13 @@ def intent_body(checkout_public_url: str, status: IntentStatus) -> dict[str, Any
     )
     if status is not IntentStatus.REQUIRES_PAYMENT_METHOD:
         intent = replace(intent, status=status, updated_at=_CREATED_AT + timedelta(minutes=4))
-    body: dict[str, Any] = json.loads(Representation(checkout_public_url).of(intent))
+    body: dict[str, Any] = json.loads(Representation(checkout_public_url).encode(intent))
     return body
 
 
-def errors_of_invalid_create() -> dict[str, list[str]]:
+def invalid_create_errors() -> dict[str, list[str]]:
     try:
-        new_intent(_APPLICATION, {**create_body(), "amount": "25.5", "metadata": {"branch": 7}})
+        parse_new_intent(_APPLICATION, {**create_body(), "amount": "25.5", "metadata": {"branch": 7}})
     except InvalidRequestError as invalid:
         return invalid.errors
     raise AssertionError("the example of an invalid create is valid")
@@ -71,15 +71,15 @@ def errors_of_invalid_create() -> dict[str, list[str]]:
 
 def delivery_body(event: str) -> dict[str, Any]:
     delivery_id = UUID("019b3c62-0e4b-7d15-8a36-c2f7915be0d8")
-    return {"id": str(delivery_id), "event": event, "data": {"uuid": str(UUID_OF_INTENT)}}
+    return {"id": str(delivery_id), "event": event, "data": {"uuid": str(INTENT_UUID)}}
 
 
-def signature_of(body: dict[str, Any]) -> str:
-    return hmac.new(WEBHOOK_SECRET.encode(), raw(body), hashlib.sha256).hexdigest()
+def sign_body(body: dict[str, Any]) -> str:
+    return hmac.new(WEBHOOK_SECRET.encode(), encode_body(body), hashlib.sha256).hexdigest()
 
 
-def raw(body: dict[str, Any]) -> bytes:
-    """As it is sent: what is signed is bytes, not JSON."""
+def encode_body(body: dict[str, Any]) -> bytes:
+    """Encode a body as it is sent: bytes are signed, not JSON."""
     return json.dumps(body, separators=(",", ":")).encode()
 
 

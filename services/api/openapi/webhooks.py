@@ -6,8 +6,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from services.api.openapi.answers import JSON, SCHEMAS
-from services.api.openapi.examples import delivery_body, signature_of
+from services.api.openapi.examples import delivery_body, sign_body
+from services.api.openapi.responses import JSON, SCHEMAS
 from shared.domain.intents.states import EventType
 
 _SENT_WHEN = {
@@ -54,7 +54,7 @@ def _operation(event: EventType, sent_when: str) -> dict[str, Any]:
                 "required": True,
                 "description": "Lowercase hex HMAC-SHA256 of the raw body, keyed with your whole webhook secret.",
                 "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-                "example": signature_of(body),
+                "example": sign_body(body),
             }
         ],
         "requestBody": {
@@ -67,7 +67,7 @@ def _operation(event: EventType, sent_when: str) -> dict[str, Any]:
             },
         },
         "responses": {
-            "2XX": {"description": "Received. Answer within 10 seconds and do the work afterwards."},
-            "401": {"description": "Your answer to a signature that does not match."},
+            "2XX": {"description": "Received. Respond within 10 seconds and do the work afterwards."},
+            "401": {"description": "Your response to a signature that does not match."},
         },
     }

@@ -1,4 +1,4 @@
-"""What is neither an intent nor a refusal of one: errors are always JSON, and have a request id (DESIGN §3)."""
+"""Errors are always JSON and have a request id (DESIGN §3)."""
 
 from dataclasses import replace
 from typing import NoReturn
@@ -86,10 +86,10 @@ def test_a_preflight_is_405(merchant: Merchant, path: str) -> None:
         (DatabaseUnavailableError("no table payment_intents far and wide"), 503),
     ],
 )
-def test_our_own_trouble_is_told_without_details(
+def test_errors_on_our_side_are_reported_without_details(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
-    """DESIGN §3: JSON too; a caller learns when to come back, and nothing of what is inside."""
+    """DESIGN §3: JSON too; a caller learns when to retry, and nothing about the inside."""
 
     def fail(*_: object) -> NoReturn:
         raise error
@@ -103,10 +103,10 @@ def test_our_own_trouble_is_told_without_details(
         assert answer.headers.get("Retry-After") == ("1" if status == 503 else None)
 
 
-def test_every_answer_carries_a_request_id(
+def test_every_response_has_a_request_id(
     merchant: Merchant, other_merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DESIGN §3: the caller's if it is sane, one of ours otherwise; on every kind of answer."""
+    """DESIGN §3: the caller's if it is valid, a new one otherwise; on every kind of response."""
 
     def answers(caller: Merchant) -> list[TestResponse]:
         theirs = data_of(other_merchant.create(), 201 if caller is merchant else 200)["uuid"]
@@ -134,10 +134,10 @@ def test_every_answer_carries_a_request_id(
         assert len(answer.headers["X-Request-Id"]) == 32
 
 
-def test_an_application_that_calls_too_fast_is_told_when_to_come_back(
+def test_an_application_over_its_rate_limit_gets_429_with_retry_after(
     settings: Settings, database: Database, make_application: MakeApplication
 ) -> None:
-    """429 with Retry-After, after `rate_burst` calls of any kind; other applications go on."""
+    """429 with Retry-After, after `rate_burst` calls of any kind; other applications are not limited."""
     slow = replace(settings, api=replace(settings.api, rate_limit=0.01, rate_burst=2))
     client = make_app(slow, database).test_client()
     eager, calm = (merchant_of(client, make_application(name)) for name in ("eager", "calm"))
@@ -151,6 +151,6 @@ def test_an_application_that_calls_too_fast_is_told_when_to_come_back(
 
 
 def test_there_is_no_rate_limit_unless_configured(merchant: Merchant, settings: Settings) -> None:
-    """§8: rate limits are not shown, so nobody meets one by surprise."""
+    """§8: rate limits are not documented, so nobody should meet one by surprise."""
     calls = settings.api.rate_burst + 10
     assert {merchant.get(uuid4()).status_code for _ in range(calls)} == {404}

@@ -1,4 +1,4 @@
-"""Every answer the API can give, with its headers, its body and an example (§4, §7)."""
+"""Every response of the API, with its headers, its body and an example (§4, §7)."""
 
 from typing import Annotated, Any
 
@@ -15,14 +15,14 @@ SCHEMAS = "#/components/schemas/"
 
 HEADERS: dict[str, Any] = {
     "X-Request-Id": {
-        "description": "Names this request in our logs; quote it when you ask us about it. "
-        "Yours, if you sent one of 1 to 64 letters, digits, dots, hyphens and underscores.",
+        "description": "Identifies this request in our logs; quote it when you contact us about it. "
+        "It is your own if you sent one of 1 to 64 letters, digits, dots, hyphens and underscores.",
         "required": True,
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
         "example": examples.REQUEST_ID,
     },
     "Retry-After": {
-        "description": "Seconds to wait before the same request is worth sending again.",
+        "description": "Seconds to wait before you send the same request again.",
         "required": True,
         "schema": {"type": "integer", "minimum": 0},
         "example": 1,
@@ -50,17 +50,17 @@ class ValidationFailed(msgspec.Struct):
 
 
 def schemas() -> dict[str, Any]:
-    """The bodies of all answers, by name."""
+    """Return the schemas of all response bodies, by name."""
     structs = (Envelope, ApiKeyRefused, Message, ValidationFailed)
     _, components = msgspec.json.schema_components(structs, ref_template=f"{SCHEMAS}{{name}}")
     return components
 
 
-def refusals() -> dict[str, Any]:
-    """Answers that several operations share, by name."""
+def error_responses() -> dict[str, Any]:
+    """Return the error responses that several operations share, by name."""
     return {
-        "Unauthorized": _answer(
-            "A credential is missing or not valid. The API key is checked first: `error` is about it, "
+        "Unauthorized": _response(
+            "A credential is missing or invalid. The API key is checked first: `error` is about the key, "
             "`message` about the access token.",
             {"oneOf": [_ref("ApiKeyRefused"), _ref("Message")]},
             {
@@ -70,63 +70,63 @@ def refusals() -> dict[str, Any]:
                 ),
             },
         ),
-        "Forbidden": _refusal(
+        "Forbidden": _error(
             "The intent was created by another application.",
             "This payment intent belongs to another application.",
         ),
-        "NotFound": _refusal(
+        "NotFound": _error(
             "No intent has this uuid.",
             "There is no payment intent with this uuid.",
         ),
-        "BodyTooLarge": _refusal(
+        "BodyTooLarge": _error(
             f"The body has more than {MAX_BODY_BYTES // 1024} KiB.",
             "Request Entity Too Large",
         ),
-        "Invalid": _answer(
+        "Invalid": _response(
             "The request fails validation. A repeated create must pass it too.",
             _ref("ValidationFailed"),
             {
                 "invalid": {
                     "message": "The request is not valid.",
-                    "errors": examples.errors_of_invalid_create(),
+                    "errors": examples.invalid_create_errors(),
                 }
             },
         ),
-        "TooManyRequests": _refusal(
-            "Your application calls faster than it may.",
+        "TooManyRequests": _error(
+            "Your application exceeds its rate limit.",
             "Too many requests. Please try again in 1 s.",
             "Retry-After",
         ),
-        "ServerError": _refusal(
-            "Something broke on our side. A create can be sent again: its reference keeps it from happening twice.",
+        "ServerError": _error(
+            "An error on our side. A create can be sent again: its reference prevents a second intent.",
             "Internal Server Error",
         ),
-        "Unavailable": _refusal(
-            "We cannot answer at the moment. A create can be sent again.",
+        "Unavailable": _error(
+            "The service is temporarily unavailable. A create can be sent again.",
             "The service is temporarily unavailable. Please try again.",
             "Retry-After",
         ),
     }
 
 
-def intent_answer(description: str, checkout_public_url: str, status: IntentStatus) -> dict[str, Any]:
+def intent_response(description: str, checkout_public_url: str, status: IntentStatus) -> dict[str, Any]:
     body = examples.intent_body(checkout_public_url, status)
-    return _answer(description, _ref("Envelope"), {status.value: body})
+    return _response(description, _ref("Envelope"), {status.value: body})
 
 
 def headers(*more: str) -> dict[str, Any]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in ("X-Request-Id", *more)}
 
 
-def shared_answer(name: str) -> dict[str, str]:
+def shared_response(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/responses/{name}"}
 
 
-def _refusal(description: str, message: str, *more_headers: str) -> dict[str, Any]:
-    return _answer(description, _ref("Message"), {"refusal": _message(message)}, *more_headers)
+def _error(description: str, message: str, *more_headers: str) -> dict[str, Any]:
+    return _response(description, _ref("Message"), {"refusal": _message(message)}, *more_headers)
 
 
-def _answer(
+def _response(
     description: str, schema: dict[str, Any], bodies: dict[str, Any], *more_headers: str
 ) -> dict[str, Any]:
     content = {"schema": schema, "examples": {name: {"value": body} for name, body in bodies.items()}}

@@ -1,17 +1,17 @@
-"""How many intents are made, as operators see it."""
+"""The metric of created intents."""
 
 from prometheus_client import REGISTRY
 
 from tests.api.conftest import Merchant
 
 
-def _made() -> float:
+def _created() -> float:
     return REGISTRY.get_sample_value("mizan_intent_creations_total") or 0.0
 
 
 def test_an_intent_counts_once_however_often_it_is_created(merchant: Merchant) -> None:
-    """A repeat, and a create that is refused, make none."""
-    before = _made()
+    """A repeated create and a refused one do not count."""
+    before = _created()
     statuses = [
         merchant.create().status_code,
         merchant.create().status_code,
@@ -19,4 +19,4 @@ def test_an_intent_counts_once_however_often_it_is_created(merchant: Merchant) -
         merchant.create(merchant_reference="order-3", amount=-1).status_code,
     ]
     assert statuses == [201, 200, 201, 422]
-    assert _made() == before + 2
+    assert _created() == before + 2

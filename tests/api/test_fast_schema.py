@@ -1,4 +1,4 @@
-"""Our shorter way through marshmallow loads what marshmallow loads, and refuses what it refuses."""
+"""Our fast fields and schemas load what marshmallow loads, and refuse what it refuses."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 from marshmallow import ValidationError
 
 from services.api.create_schema import CreateSchema
-from services.api.quick_schema import QuickField, QuickSchema
+from services.api.fields import FastField, FastSchema
 
 SCHEMA = CreateSchema()
 
@@ -68,8 +68,8 @@ def test_it_agrees_with_marshmallow_on_many_bodies(data: dict[str, Any]) -> None
 def _assert_agreement(data: dict[str, Any]) -> None:
     ours = _outcome(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.delattr(QuickField, "deserialize")
-        patch.delattr(QuickSchema, "load")
+        patch.delattr(FastField, "deserialize")
+        patch.delattr(FastSchema, "load")
         theirs = _outcome(data)
     if isinstance(data.get("customer"), dict) and theirs[0] == "refused":
         # marshmallow also keeps the valid part of a nested object that failed; nobody looks at it.

@@ -1,4 +1,4 @@
-"""Calls that succeed go ahead of Flask; to the caller there is no difference."""
+"""The fast path answers successful calls before Flask; to the caller there is no difference."""
 
 import io
 from typing import Any
@@ -12,7 +12,7 @@ from shared.platform.database.pool import Database, DatabaseUnavailableError
 from tests.api.conftest import PATH, Merchant, data_of, written
 
 
-def test_both_lanes_give_the_same_answer(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_paths_give_the_same_response(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
     """Status, headers and body, for a create, its repeat and a retrieval."""
 
     def calls(reference: str) -> list[tuple[int, dict[str, str], set[str]]]:
@@ -35,13 +35,13 @@ def test_both_lanes_give_the_same_answer(merchant: Merchant, monkeypatch: pytest
             for answer in answers
         ]
 
-    ahead = calls("order-1")
-    monkeypatch.setattr("services.api.fast_lane.FastLane._answer", lambda *_: None)
-    assert calls("order-2") == ahead
+    fast = calls("order-1")
+    monkeypatch.setattr("services.api.fast_path.FastPath._respond", lambda *_: None)
+    assert calls("order-2") == fast
 
 
-def test_trouble_is_met_once(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails in the lane is not run again by Flask's route; nor is an unknown key asked for twice."""
+def test_an_error_is_met_once(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails on the fast path is not run again by Flask's route; nor is an unknown key looked up twice."""
     runs: list[str] = []
 
     def away(*_: Any) -> None:
@@ -52,19 +52,19 @@ def test_trouble_is_met_once(merchant: Merchant, monkeypatch: pytest.MonkeyPatch
     assert merchant.create().status_code == 503
     assert runs == ["create"]
 
-    asked = Authentication.application_of
+    authenticate = Authentication.authenticate
 
-    def ask(*arguments: Any) -> UUID:
+    def count(*arguments: Any) -> UUID:
         runs.append("key")
-        return asked(*arguments)
+        return authenticate(*arguments)
 
-    monkeypatch.setattr(Authentication, "application_of", ask)
+    monkeypatch.setattr(Authentication, "authenticate", count)
     assert merchant.with_headers(X_API_Key="pk_unknown").create().status_code == 401
     assert runs == ["create", "key"]
 
 
-def test_a_body_that_is_cut_off_makes_nothing(merchant: Merchant, database: Database) -> None:
-    """Whole JSON, but fewer bytes than announced: the caller has gone in the middle of something."""
+def test_a_truncated_body_creates_nothing(merchant: Merchant, database: Database) -> None:
+    """Whole JSON, but fewer bytes than announced: the caller disconnected while sending."""
     body = b'{"merchant_reference": "order-1", "amount": 25000, "currency": "LYD"}'
     answer = merchant.client.post(
         PATH,
