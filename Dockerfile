@@ -36,5 +36,5 @@ ENV PATH=/opt/mizan/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 USER 10001:10001
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=10s --start-period=180s --retries=3 \
-    CMD ["python", "-I", "-S", "/app/deploy/healthy.py"]
+    CMD ["python", "-I", "-S", "/app/deploy/healthcheck.py"]
 CMD ["mizan", "--help"]

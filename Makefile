@@ -6,7 +6,7 @@
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
-# Each worker has engines and a browser of its own, about 1.5 GB. 0: one after the other, in one process.
+# Each worker has its own engines and browser, about 1.5 GB. 0 runs all tests in one process.
 PYTEST_WORKERS ?= $(if $(ARGS),0,2)
 PYTEST := $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal
 DEEP := kills or stack or browser or plans or cluster or long
@@ -17,41 +17,41 @@ help: ## show this list
 run: setup-run ## start everything on real embedded engines, until Ctrl-C (BROKERS=3, PORT_BASE=8000, STACK_DIR=.run)
 	@exec $(BIN)/python -m stack
 
-test: $(if $(ARGS),setup-dev,lint) ## lint, type-check and test what a change is likely to break (ARGS=tests/api: only that, without lint)
+test: $(if $(ARGS),setup-dev,lint) ## lint, type-check and run the quick tests (ARGS=tests/api: only those, without lint)
 	$(PYTEST) -m "not ($(DEEP))" $(ARGS)
 
-test-deep: setup-dev ## the other tests: kills, whole stacks, all pages in the browser, plans, three brokers (ONLY=kills)
+test-deep: setup-dev ## run the other tests: kills, whole stacks, all pages in a browser, query plans, three brokers (ONLY=kills)
 	$(PYTEST) -m "$(or $(ONLY),$(DEEP))" $(ARGS)
 
-test-all: test ## both
+test-all: test ## run both
 	@$(MAKE) --no-print-directory test-deep
 
-test-pythons: setup-dev ## `make test` on each of Python 3.11 to 3.14 that is installed
+test-pythons: setup-dev ## run the quick tests on each installed Python from 3.11 to 3.14
 	bin/test-pythons -m "not ($(DEEP))" $(ARGS)
 
-test-compose: setup-dev ## the compose files, on a real Docker daemon; skipped, and told, where there is none
+test-compose: setup-dev ## test the compose files on a real Docker daemon; skipped without one
 	bin/test-compose
 
-lint: setup-dev ## ruff, mypy, import-linter
+lint: setup-dev ## run ruff, mypy and import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache >.venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-format: setup-dev ## format the code and fix what can be fixed by itself
+format: setup-dev ## format the code and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-catalogues: setup-dev ## bring new words of the pages into their translations, and compile these
+catalogues: setup-dev ## extract new texts of the pages into the translations, and compile them
 	bin/catalogues
 
-screenshots: setup-dev ## take the pictures of docs/images anew, of a stack of its own
+screenshots: setup-dev ## take the screenshots in docs/images again, on a new stack
 	$(BIN)/python -m screenshots
 
-bench: setup-dev ## measure, print a table and write $STACK_DIR/bench.json
+bench: setup-dev ## run the benchmarks, print a table and write $STACK_DIR/bench.json
 	$(BIN)/python -m bench
 
-lock: setup-dev ## resolve the dependencies of pyproject.toml anew into requirements/
+lock: setup-dev ## resolve the dependencies of pyproject.toml again into requirements/
 	bin/lock
 
 clean: ## remove .venv, caches and the data of STACK_DIR (not while it runs)

@@ -1,4 +1,4 @@
-"""Runs every measurement on fresh engines, prints a table and writes bench.json."""
+"""Runs all benchmarks on new engines, prints a table and writes bench.json."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ import bench.webhooks
 import bench.webhooks_latency
 import bench.webhooks_whole
 from bench.figures import Figure
-from bench.memory import PeakMemory
+from bench.resources import PeakMemory
 from bench.world import World
 from stack.engines import embedded_engines
 from stack.options import read_options

@@ -7,7 +7,7 @@ from statistics import median
 import psutil
 
 from bench.figures import Figure, ratio
-from bench.http_load import Outcome
+from bench.http_load import LoadResult
 from bench.merchant import CONNECTIONS, ROUND_S, Caller, Installation
 from bench.world import RunningService, World
 from shared.domain.intents.store import CREATE_SQL
@@ -64,7 +64,7 @@ def _compared_with_pgbench(installation: Installation, service: RunningService) 
 
 
 def _compared_by_size(small: Caller, large: Caller) -> Iterable[Figure]:
-    kinds: dict[str, Callable[[Caller], Outcome]] = {"create": Caller.create, "retrieve": Caller.retrieve}
+    kinds: dict[str, Callable[[Caller], LoadResult]] = {"create": Caller.create, "retrieve": Caller.retrieve}
     for kind, call in kinds.items():
         with_few, with_many = [], []
         for _ in range(ROUNDS):

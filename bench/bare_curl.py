@@ -1,7 +1,7 @@
-"""The ceiling for webhooks: the same signed bodies, made beforehand, posted by libcurl and next to nothing else.
+"""The upper limit for webhooks: the same signed bodies, built in advance, posted by libcurl and almost nothing else.
 
-`perform` and `select`, not `socket_action` with an epoll of our own: where all connections are busy it is the faster of
-the two by a tenth, for libcurl then tells nobody about its sockets.
+Uses `perform` and `select` instead of `socket_action` with our own epoll. If all connections are busy it is faster by a
+tenth, because libcurl does not have to report its sockets.
 """
 
 import gc
@@ -19,30 +19,30 @@ from shared.domain.deliveries.signing import build_body, sign_body, signing_key
 from shared.domain.intents.states import EventType
 
 IN_FLIGHT = 100
-SECRET = "whsec_of-the-length-that-a-real-one-has-too-0123"  # noqa: S105  it protects nothing
+SECRET = "whsec_of-the-length-that-a-real-one-has-too-0123"  # noqa: S105  a dummy
 
-Post = tuple[bytes, tuple[str, ...]]
-"""A body, and the headers."""
+SignedRequest = tuple[bytes, tuple[str, ...]]
+"""A body and its headers."""
 
 
-class Plan(msgspec.Struct):
+class CurlPlan(msgspec.Struct):
     url: str
     count: int
 
 
 def posts_per_s(url: str, count: int) -> float:
-    """By a process of its own, on connections that it opens and keeps."""
+    """Return the rate of a separate process, which keeps its connections open."""
     finished = subprocess.run(
         [sys.executable, "-m", "bench.bare_curl"],
-        input=msgspec.json.encode(Plan(url, count)),
+        input=msgspec.json.encode(CurlPlan(url, count)),
         stdout=subprocess.PIPE,
         check=True,
     )
     return msgspec.json.decode(finished.stdout, type=float)
 
 
-def run(plan: Plan) -> float:
-    posts = [_post() for _ in range(plan.count)]
+def run(plan: CurlPlan) -> float:
+    posts = [_build_request() for _ in range(plan.count)]
     idle = [_handle(plan.url) for _ in range(IN_FLIGHT)]
     gc.freeze()
     began = perf_counter()
@@ -50,13 +50,13 @@ def run(plan: Plan) -> float:
     return plan.count / (perf_counter() - began)
 
 
-def _send(posts: Sequence[Post], idle: list[pycurl.Curl]) -> None:
+def _send(posts: Sequence[SignedRequest], idle: list[pycurl.Curl]) -> None:
     multi = pycurl.CurlMulti()
     multi.setopt(pycurl.M_MAXCONNECTS, IN_FLIGHT)
     add, perform, info_read, remove = multi.add_handle, multi.perform, multi.info_read, multi.remove_handle
-    waiting, answered = iter(posts), 0
-    while answered < len(posts):
-        while idle and (post := next(waiting, None)):
+    pending, done = iter(posts), 0
+    while done < len(posts):
+        while idle and (post := next(pending, None)):
             handle = idle.pop()
             handle.setopt(pycurl.POSTFIELDS, post[0])
             handle.setopt(pycurl.HTTPHEADER, post[1])
@@ -67,7 +67,7 @@ def _send(posts: Sequence[Post], idle: list[pycurl.Curl]) -> None:
         for handle in succeeded:
             remove(handle)
         idle += succeeded
-        answered += len(succeeded)
+        done += len(succeeded)
         if not succeeded:
             multi.select(1.0)
 
@@ -82,18 +82,18 @@ def _handle(url: str) -> pycurl.Curl:
         (pycurl.FAILONERROR, 1),
         (pycurl.NOSIGNAL, 1),
         (pycurl.PROXY, ""),
-        (pycurl.WRITEFUNCTION, deque[bytes](maxlen=1).append),  # no Python is run for it
+        (pycurl.WRITEFUNCTION, deque[bytes](maxlen=1).append),  # runs no Python code
     ):
         handle.setopt(option, value)
     return handle
 
 
-def _post() -> Post:
+def _build_request() -> SignedRequest:
     body = build_body(str(uuid4()), EventType.CANCELED, str(uuid4()))
     signature = sign_body(body, signing_key(SECRET))
     return body, ("Content-Type: application/json", f"Service-Signature: {signature}", "Expect:")
 
 
 if __name__ == "__main__":
-    asked = msgspec.json.decode(sys.stdin.buffer.read(), type=Plan)
-    sys.stdout.buffer.write(msgspec.json.encode(run(asked)))
+    plan = msgspec.json.decode(sys.stdin.buffer.read(), type=CurlPlan)
+    sys.stdout.buffer.write(msgspec.json.encode(run(plan)))

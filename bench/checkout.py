@@ -16,7 +16,7 @@ import requests
 from cryptography.fernet import Fernet
 
 from bench.figures import Figure, ratio
-from bench.http_load import Outcome, Plan
+from bench.http_load import LoadPlan, LoadResult
 from bench.merchant import ROUND_S, WARM_UP_S, Caller, Installation, run_plan
 from bench.world import RunningService, World
 
@@ -55,11 +55,13 @@ class _Visitors:
     installation: Installation
     service: RunningService
 
-    def open(self) -> Outcome:
+    def open(self) -> LoadResult:
         """Pages, one after the other, so that the time is the server's."""
         head = "GET /pay/{n} HTTP/1.1\r\nHost: checkout\r\nAccept: text/html"
         for seconds in (WARM_UP_S, ROUND_S):
-            outcome = run_plan(Plan(self.service.port, head, "", self.installation.uuids, 1, seconds, 200))
+            outcome = run_plan(
+                LoadPlan(self.service.port, head, "", self.installation.uuids, 1, seconds, 200)
+            )
         return outcome
 
 

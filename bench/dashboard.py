@@ -10,7 +10,7 @@ import requests
 from cryptography.fernet import Fernet
 
 from bench.figures import Figure, ratio
-from bench.http_load import Plan
+from bench.http_load import LoadPlan
 from bench.merchant import ROUND_S, WARM_UP_S, run_plan
 from bench.world import World
 from shared.domain.accounts.members import add_member
@@ -63,7 +63,7 @@ class _Merchant:
     def p50_ms(self, port: int, cookie: str, path: str) -> float:
         head = f"GET /applications/{self.application}/{path} HTTP/1.1\r\nHost: dashboard\r\nCookie: {cookie}"
         for seconds in (WARM_UP_S, ROUND_S):
-            outcome = run_plan(Plan(port, head, "", ["x"], 1, seconds, 200))
+            outcome = run_plan(LoadPlan(port, head, "", ["x"], 1, seconds, 200))
         return outcome.p50_ms
 
 

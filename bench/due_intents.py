@@ -1,4 +1,4 @@
-"""Many intents that fall due at one moment, or one after another."""
+"""Inserts many intents that expire at one moment or one after another."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -28,7 +28,7 @@ def fill_due(
     count: int = DUE,
     applications: Sequence[UUID] = (),
 ) -> None:
-    """`prefix` begins their references; of these applications in turn, or each of one that nobody knows."""
+    """Insert intents with references that start with `prefix`, in turn for these applications, or for unknown ones."""
     connection.execute(
         _FILL,
         {"wave": prefix, "in_s": in_s, "over_s": over_s, "count": count, "applications": list(applications)},

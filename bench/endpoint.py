@@ -1,7 +1,7 @@
-"""A merchant's endpoint for measurements: does what §6.5 obliges receivers to, and remembers what came when.
+"""A merchant's webhook endpoint for benchmarks: fulfils §6.5 and records what it received when.
 
-A plain asyncio server. It checks each signature over the bytes that came, in constant time, answers, and reads the id;
-at its other port it never answers. A process of its own, which is asked through its pipes.
+A plain asyncio server in its own process, controlled through pipes. It checks the signature of the raw bytes in
+constant time, responds, and parses the id. On its second port it never responds.
 """
 
 import asyncio
@@ -20,21 +20,21 @@ COUNT = b"count\n"
 TAKE = b"take\n"
 EXPECT = b"expect "
 
-_YES = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-_NO = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
+_OK_RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+_UNAUTHORIZED_RESPONSE = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
 _BACKLOG = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Receipts:
-    """What was answered since somebody last took them, repeats too."""
+    """The requests that were acknowledged since the last `TAKE`, with duplicates."""
 
     ids: list[str]
     at: list[float]
-    """As `time.time()`, when the request had been read."""
+    """The value of `time.time()` when each request had been read."""
 
     def latencies_ms(self, after_s: float = 0) -> list[float]:
-        """From each event to its receipt; of those that happened so long after the first."""
+        """Return the time from each event to its receipt, for events at least `after_s` after the first."""
         made = [uuid7_timestamp(event_id) for event_id in self.ids]
         since = min(made) + after_s
         return [(at - then) * 1000 for then, at in zip(made, self.at, strict=True) if then >= since]
@@ -46,24 +46,24 @@ class Receipts:
 class Endpoint:
     def __init__(self) -> None:
         self._keys: dict[bytes, hmac.HMAC] = {}
-        """Of the secrets that webhooks to a path are signed with."""
+        """The signing key of each path."""
         self._ids: list[str] = []
         self._at: list[float] = []
 
     async def run(self) -> None:
         servers = [
             await asyncio.start_server(serve, "127.0.0.1", 0, backlog=_BACKLOG)
-            for serve in (self._answer_each, self._answer_nobody)
+            for serve in (self._acknowledge, self._never_respond)
         ]
-        _say([server.sockets[0].getsockname()[1] for server in servers])
-        questions = asyncio.StreamReader()
+        _send_reply([server.sockets[0].getsockname()[1] for server in servers])
+        commands = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(questions), sys.stdin
+            lambda: asyncio.StreamReaderProtocol(commands), sys.stdin
         )
-        while question := await questions.readline():  # until nobody asks any more
-            _say(self._told(question))
+        while command := await commands.readline():  # until the pipe is closed
+            _send_reply(self._handle(command))
 
-    async def _answer_each(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _acknowledge(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -72,15 +72,15 @@ class Endpoint:
                 body = await reader.readexactly(int(headers[b"content-length"]))
                 at = time()
                 if not self._is_signed(request_line.split(b" ")[1], body, headers[b"service-signature"]):
-                    writer.write(_NO)
+                    writer.write(_UNAUTHORIZED_RESPONSE)
                     continue
-                writer.write(_YES)
+                writer.write(_OK_RESPONSE)
                 self._at.append(at)
                 self._ids.append(json.loads(body)["id"])
-        except (asyncio.IncompleteReadError, ConnectionError):  # whoever asked is gone
+        except (asyncio.IncompleteReadError, ConnectionError):  # the client is gone
             writer.close()
 
-    async def _answer_nobody(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _never_respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while await reader.read(65536):
             pass
         writer.close()
@@ -90,22 +90,22 @@ class Endpoint:
         signing.update(body)
         return hmac.compare_digest(signing.hexdigest().encode(), signature)
 
-    def _told(self, question: bytes) -> object:
-        if question == TAKE:
+    def _handle(self, command: bytes) -> object:
+        if command == TAKE:
             taken = Receipts(self._ids, self._at)
             self._ids, self._at = [], []
             return taken
-        if question.startswith(EXPECT):
-            _, path, secret = question.split()
+        if command.startswith(EXPECT):
+            _, path, secret = command.split()
             self._keys[path] = hmac.new(secret, digestmod="sha256")
         return len(self._ids)
 
 
-def _say(answer: object) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+def _send_reply(reply: object) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(reply) + b"\n")
     sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
-    gc.disable()  # there is ever more to look through, and none of it is garbage
+    gc.disable()  # the collector would scan ever more receipts, none of them garbage
     asyncio.run(Endpoint().run())

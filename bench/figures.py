@@ -1,4 +1,4 @@
-"""What a measurement brings home."""
+"""The results of benchmarks."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -17,5 +17,5 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def ratio(these: list[float], those: list[float]) -> float:
-    """Of rounds that followed each other, the middle one: a noisy moment spoils one round, not the figure."""
+    """Return the median ratio of consecutive rounds, so that a noisy moment affects one round only."""
     return round(median(this / that for this, that in zip(these, those, strict=True)), 3)

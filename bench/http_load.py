@@ -1,7 +1,7 @@
-"""Sends HTTP requests as fast as they are answered, over a fixed number of connections, from one process.
+"""A load generator: sends HTTP requests over a fixed number of connections, each after the response to the last.
 
-A loop over raw sockets: what the load generator costs is taken from the service it measures.
-Usage: python -m bench.http_load, with a Plan as JSON on standard input; prints an Outcome as JSON.
+It is a loop over raw sockets, because it competes with the measured service for the processor.
+Usage: python -m bench.http_load, with a LoadPlan as JSON on standard input; prints a LoadResult as JSON.
 """
 
 import select
@@ -15,12 +15,12 @@ import msgspec
 from bench.figures import percentile
 
 
-class Plan(msgspec.Struct):
+class LoadPlan(msgspec.Struct):
     port: int
     head: str
-    """The request up to its last header, without the blank line; {n} stands for `items`, in turn."""
+    """The request up to its last header, without the blank line. {n} is replaced by each of `items` in turn."""
     body: str
-    """May have a {n} too, which is then a number that was not used before."""
+    """{n} is replaced by a new number for each request."""
     items: list[str]
     connections: int
     seconds: float
@@ -28,7 +28,7 @@ class Plan(msgspec.Struct):
     first: int = 0
 
 
-class Outcome(msgspec.Struct):
+class LoadResult(msgspec.Struct):
     answers: int
     seconds: float
     unwanted: int
@@ -40,7 +40,7 @@ class Outcome(msgspec.Struct):
         return self.answers / self.seconds
 
 
-def run(plan: Plan) -> Outcome:
+def run(plan: LoadPlan) -> LoadResult:
     requests = _requests(plan)
     wanted = f"HTTP/1.1 {plan.wanted}".encode()
     lines = [socket.create_connection(("127.0.0.1", plan.port)) for _ in range(plan.connections)]
@@ -63,7 +63,7 @@ def run(plan: Plan) -> Outcome:
             if not chunk:
                 raise ConnectionError("the service closed a connection")
             answer = read[number] = read[number] + chunk
-            if not _is_whole(answer):
+            if not _is_complete(answer):
                 continue
             now = perf_counter()
             latencies.append(now - began[number])
@@ -73,7 +73,7 @@ def run(plan: Plan) -> Outcome:
             line.sendall(next(requests))
     for line in lines:
         line.close()
-    return Outcome(
+    return LoadResult(
         len(latencies),
         now - started,
         unwanted,
@@ -82,7 +82,7 @@ def run(plan: Plan) -> Outcome:
     )
 
 
-def _requests(plan: Plan) -> Iterator[bytes]:
+def _requests(plan: LoadPlan) -> Iterator[bytes]:
     number = plan.first
     while True:
         number += 1
@@ -92,7 +92,7 @@ def _requests(plan: Plan) -> Iterator[bytes]:
         yield f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def _is_whole(answer: bytes) -> bool:
+def _is_complete(answer: bytes) -> bool:
     head, blank, body = answer.partition(b"\r\n\r\n")
     if not blank:
         return False
@@ -101,5 +101,5 @@ def _is_whole(answer: bytes) -> bool:
 
 
 if __name__ == "__main__":
-    plan = msgspec.json.decode(sys.stdin.buffer.read(), type=Plan)
+    plan = msgspec.json.decode(sys.stdin.buffer.read(), type=LoadPlan)
     sys.stdout.buffer.write(msgspec.json.encode(run(plan)))

@@ -1,4 +1,4 @@
-"""A merchant's server for measurements: an application in a database of its own, and calls as fast as they go."""
+"""A merchant for benchmarks: an application in its own database, and API calls as fast as possible."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ import msgspec
 import psycopg
 from cryptography.fernet import Fernet
 
-from bench.http_load import Outcome, Plan
+from bench.http_load import LoadPlan, LoadResult
 from bench.world import RunningService, World
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
 from shared.platform.encryption import SecretBox
@@ -34,7 +34,7 @@ select %s, 'filled-' || n, 'f' || n, 25000, 'LYD', mizan_now() + interval '20 da
 
 
 class Installation:
-    """A database with some intents in it, and one application."""
+    """A database with one application and some intents."""
 
     def __init__(self, world: World, intents: int) -> None:
         self._world = world
@@ -57,7 +57,7 @@ class Installation:
 
 @dataclass
 class Caller:
-    """A merchant's server that calls as fast as it is answered."""
+    """A merchant's server that sends each request as soon as the last has its response."""
 
     port: int
     application: CreatedApplication
@@ -65,15 +65,15 @@ class Caller:
 
     _numbers: ClassVar = count(step=10_000_000)
 
-    def create(self, seconds: float = ROUND_S) -> Outcome:
+    def create(self, seconds: float = ROUND_S) -> LoadResult:
         return self._load("POST /api/v1/payment-intents", _BODY, 201, seconds)
 
-    def retrieve(self, connections: int = CONNECTIONS) -> Outcome:
+    def retrieve(self, connections: int = CONNECTIONS) -> LoadResult:
         return self._load("GET /api/v1/payment-intents/{n}", "", 200, ROUND_S, connections)
 
     def _load(
         self, line: str, body: str, wanted: int, seconds: float, connections: int = CONNECTIONS
-    ) -> Outcome:
+    ) -> LoadResult:
         head = "\r\n".join(
             [
                 f"{line} HTTP/1.1",
@@ -86,20 +86,22 @@ class Caller:
         )
         for duration in (WARM_UP_S, seconds):
             outcome = run_plan(
-                Plan(self.port, head, body, self.uuids, connections, duration, wanted, next(self._numbers))
+                LoadPlan(
+                    self.port, head, body, self.uuids, connections, duration, wanted, next(self._numbers)
+                )
             )
         return outcome
 
 
-def run_plan(plan: Plan) -> Outcome:
-    """In a process of its own."""
+def run_plan(plan: LoadPlan) -> LoadResult:
+    """Run the load generator in a separate process. Fails if a response has another status than expected."""
     finished = subprocess.run(
         [sys.executable, "-m", "bench.http_load"],
         input=msgspec.json.encode(plan),
         capture_output=True,
         check=True,
     )
-    outcome = msgspec.json.decode(finished.stdout, type=Outcome)
+    outcome = msgspec.json.decode(finished.stdout, type=LoadResult)
     if outcome.unwanted:
-        raise AssertionError(f"{outcome.unwanted} answers were not {plan.wanted}")
+        raise AssertionError(f"{outcome.unwanted} responses were not {plan.wanted}")
     return outcome

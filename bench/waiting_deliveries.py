@@ -1,4 +1,4 @@
-"""Deliveries that wait for a try: their rows, and their records in Kafka."""
+"""Creates deliveries that wait for a try: their rows, and their records in Kafka."""
 
 from collections.abc import Callable, Sequence
 from uuid import UUID
@@ -21,13 +21,13 @@ with made as (
 )
 select id, application_id, next_due_at from made order by next_due_at, id
 """
-_KAFKA_PATIENCE_S = 60
+_KAFKA_TIMEOUT_S = 60
 
 
 def fill_first_tries(
     installation: WebhookInstallation, applications: Sequence[UUID], count: int
 ) -> list[DeliveryDue]:
-    """Due now, on webhooks.deliver."""
+    """Create deliveries that are due now, on webhooks.deliver."""
     return _fill(installation, applications, count, step=1, to_topic=to_deliver)
 
 
@@ -39,7 +39,7 @@ def fill_retries(
     in_s: float = 0,
     over_s: float = 0,
 ) -> list[DeliveryDue]:
-    """Second tries, on webhooks.delay.1: due at one moment, or one after another."""
+    """Create second tries on webhooks.delay.1, due at one moment or one after another."""
     return _fill(installation, applications, count, step=2, to_topic=to_delay, in_s=in_s, over_s=over_s)
 
 
@@ -67,6 +67,6 @@ def _fill(
     ]
     installation.connection.execute("checkpoint")
     producer = ConfirmingProducer(installation.kafka, "bench")
-    producer.send([to_topic(one) for one in due], on_wait=raise_after(_KAFKA_PATIENCE_S))
+    producer.send([to_topic(one) for one in due], on_wait=raise_after(_KAFKA_TIMEOUT_S))
     producer.close()
     return due

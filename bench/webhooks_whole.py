@@ -6,10 +6,10 @@ from statistics import median
 from time import sleep, time
 from uuid import UUID
 
-from bench.cpu_times import cpu_seconds
 from bench.due_intents import fill_due
 from bench.figures import Figure, ratio
 from bench.receiver import Receiver, receiver
+from bench.resources import cpu_seconds
 from bench.webhook_installation import WebhookInstallation, webhook_installation
 from bench.webhooks import bare_per_s
 from bench.world import World

@@ -1,4 +1,4 @@
-"""Where measurements take place: a migrated database and the topics, on the engines of this run."""
+"""The environment of benchmarks: migrated databases, topics and services on the engines of this run."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ class World:
         self._engines = engines
 
     def empty_database(self) -> DatabaseSettings:
-        """A new database, migrated, with no rows and no statistics."""
+        """Create a migrated database without rows and statistics."""
         name = f"bench_{uuid4().hex[:8]}"
         with psycopg.connect(self._engines.database_url, autocommit=True) as connection:
             connection.execute(f'create database "{name}"'.encode())
@@ -68,7 +68,7 @@ class World:
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> Iterator[RunningService]:
-        """One of our services as the process it is, with its usual settings, once it is ready."""
+        """Run one of our services as a process with its default settings. Yields when it is ready."""
         port = find_free_ports(1)[0]
         with TemporaryDirectory(prefix="mizan-bench-") as directory:
             settings = {
@@ -86,7 +86,7 @@ class World:
                     [sys.executable, "-m", module, *arguments], env=settings, stderr=output
                 )
             try:
-                _until_ready(port)
+                _wait_until_ready(port)
                 yield RunningService(process.pid, port)
             except BaseException:
                 sys.stderr.write(log.read_text()[-_LOG_SHOWN:])
@@ -96,7 +96,7 @@ class World:
                 process.wait(30)
 
 
-def _until_ready(port: int) -> None:
+def _wait_until_ready(port: int) -> None:
     for attempt in Retrying(
         wait=wait_fixed(0.1),
         stop=stop_after_delay(30),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the secrets of an installation as files of a directory, each once; what is there already stays.
+"""Creates the secrets of an installation as files in a directory. Existing files stay.
 
-A secret that the environment gives (MIZAN_SECRET_KEYS, SANDBOX_SECRET, DATABASE_PASSWORD) is taken instead.
+A secret in the environment (MIZAN_SECRET_KEYS, SANDBOX_SECRET, DATABASE_PASSWORD) is used instead of a new one.
 """
 
 import base64
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
-# Accounts in containers are not ours, and each file may be mounted by itself: its directory keeps everybody else out.
+# Containers use other accounts, and each file may be mounted alone. The directory keeps everybody else out.
 MODE = 0o444
 
 
@@ -22,23 +22,25 @@ def main() -> None:
     directory = Path(sys.argv[1])
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _is_volume(directory) and directory.stat().st_mode & 0o077:
-        sys.exit(f"{directory} is open to others on this machine. Close it first: chmod 700 {directory}")
-    _keep(directory / "secret_keys", "MIZAN_SECRET_KEYS", _new_key)
-    _keep(directory / "sandbox_secret", "SANDBOX_SECRET", _new_password)
-    _keep(directory / "grafana_password", "GRAFANA_PASSWORD", _new_password)
-    password = _keep(directory / "database_password", "DATABASE_PASSWORD", _new_password)
+        sys.exit(
+            f"{directory} is readable by others on this machine. Make it private first: chmod 700 {directory}"
+        )
+    _ensure(directory / "secret_keys", "MIZAN_SECRET_KEYS", _new_key)
+    _ensure(directory / "sandbox_secret", "SANDBOX_SECRET", _new_password)
+    _ensure(directory / "grafana_password", "GRAFANA_PASSWORD", _new_password)
+    password = _ensure(directory / "database_password", "DATABASE_PASSWORD", _new_password)
     address = directory / "database_url"
-    # In production it may have been changed, to lead to a server elsewhere.
+    # In production it may have been changed to another server.
     if not address.exists() or _given("DATABASE_PASSWORD"):
         _write(address, f"postgresql://mizan:{quote(password, safe='')}@postgres:5432/mizan")
 
 
 def _is_volume(directory: Path) -> bool:
-    """Of containers, which no account of the machine reaches; there accounts of several images read it."""
+    """Tell whether it is a volume of containers, which accounts of this machine cannot read."""
     return directory.is_mount()
 
 
-def _keep(path: Path, name: str, new: Callable[[], str]) -> str:
+def _ensure(path: Path, name: str, new: Callable[[], str]) -> str:
     known = path.read_text().strip() if path.exists() else ""
     secret = _given(name) or known or new()
     if secret != known:
@@ -51,13 +53,13 @@ def _given(name: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all: who is cut off in the middle must not leave half a key."""
-    unfinished = path.with_name(f".{path.name}.new")
-    unfinished.unlink(missing_ok=True)
-    unfinished.touch(mode=0o600)
-    unfinished.write_text(text)
-    unfinished.chmod(MODE)
-    unfinished.replace(path)
+    """Write the file atomically: a killed process must not leave half a key."""
+    partial = path.with_name(f".{path.name}.new")
+    partial.unlink(missing_ok=True)
+    partial.touch(mode=0o600)
+    partial.write_text(text)
+    partial.chmod(MODE)
+    partial.replace(path)
 
 
 def _new_key() -> str:

@@ -1,1 +1,1 @@
-"""The pictures of the README: taken of a stack of its own by `make screenshots`."""
+"""The screenshots of the README, taken by `make screenshots` on a new stack."""

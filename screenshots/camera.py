@@ -1,4 +1,4 @@
-"""A browser that takes pictures of one size each, so that a new picture takes the place of the old one."""
+"""Takes screenshots of fixed sizes, so that a new one replaces the old one."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,23 +7,23 @@ from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 DESKTOP = ViewportSize(width=1200, height=800)
 PHONE = ViewportSize(width=390, height=844)
-_PATIENCE_MS = 30_000
+_TIMEOUT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class Camera:
     browser: Browser
-    album: Path
+    images: Path
 
-    def visitor(self, viewport: ViewportSize = DESKTOP) -> Page:
-        """Somebody with cookies of their own."""
+    def new_page(self, viewport: ViewportSize = DESKTOP) -> Page:
+        """Open a page in a new browser context, with its own cookies."""
         context = self.browser.new_context(viewport=viewport, locale="en", reduced_motion="reduce")
-        context.set_default_timeout(_PATIENCE_MS)
-        expect.set_options(timeout=_PATIENCE_MS)
+        context.set_default_timeout(_TIMEOUT_MS)
+        expect.set_options(timeout=_TIMEOUT_MS)
         return context.new_page()
 
     def take(self, page: Page, name: str, *, height: int | None = None, top: Locator | None = None) -> None:
-        """What the window shows, from the top of the page or of what is named; or of a higher window."""
+        """Save what the window shows, from the top of the page or of `top`, optionally with another height."""
         usual = page.viewport_size
         if height is not None:
             page.set_viewport_size(ViewportSize(width=DESKTOP["width"], height=height))
@@ -31,7 +31,7 @@ class Camera:
         if top is not None:
             top.evaluate("element => element.scrollIntoView()")
         page.mouse.move(0, 0)
-        path = self.album / f"{name}.png"
+        path = self.images / f"{name}.png"
         page.screenshot(path=path, animations="disabled", caret="hide")
         if height is not None and usual is not None:
             page.set_viewport_size(usual)

@@ -1,4 +1,4 @@
-"""A customer of the demo shop: chooses, pays at the checkout, and comes back."""
+"""A customer of the demo shop, who chooses products, pays at the checkout, and returns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Shopper:
             product.fill(str(basket.get(product.get_attribute("name") or "", 0)))
 
     def order(self) -> None:
-        """Ends at the checkout."""
+        """Place the order and wait for the checkout page."""
         self.page.locator(".checkout button").click()
         self.page.wait_for_url("**/pay/**")
 
@@ -36,7 +36,7 @@ class Shopper:
         self.page.get_by_role("button", name="Pay").click()
 
     def pay_and_return(self) -> None:
-        """Ends on the order's page, once the shop has heard of the payment and handed the order out."""
+        """Pay, return to the order page, and wait until the order is fulfilled."""
         self.pay()
         self.page.get_by_role("link", name="Return to merchant").click()
         expect(self.page.get_by_text("Your order is ready")).to_be_visible()

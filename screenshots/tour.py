@@ -1,4 +1,4 @@
-"""What is photographed: a day in the demo shop, its payments and webhooks, and the house behind it."""
+"""The steps of the screenshots: purchases in the demo shop, their payments and webhooks, dashboard and monitor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _BASKETS: tuple[Mapping[str, int], ...] = (
     {"beans": 1, "dates": 1},
     {"tea": 2},
 )
-_FAILS, _WELL = "With an error, 500", "Well: writes it down"
+_FAIL, _CORRECT = "Fails with 500", "Correctly: stores it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Tour:
             shopper.choose(basket)
             shopper.order()
             shopper.pay_and_return()
-        self._left_unpaid(shopper)
+        self._leave_unpaid(shopper)
         shopper.choose({"coffee": 1, "maqrood": 1})
         self.camera.take(shopper.page, "shop", height=960)
         shopper.order()
@@ -47,46 +47,46 @@ class Tour:
         expect(shopper.page.get_by_text("Webhook received").first).to_be_visible()
         self.camera.take(shopper.page, "shop-order", height=960)
 
-    def _left_unpaid(self, shopper: Shopper) -> None:
+    def _leave_unpaid(self, shopper: Shopper) -> None:
         shopper.choose(_BASKETS[-1])
         shopper.order()
         shopper.pay(DECLINED_CARD)
         expect(shopper.page.get_by_role("alert").first).to_be_visible()
 
     def _checkout_in_arabic(self) -> None:
-        shopper = Shopper(self.camera.visitor(PHONE), self.addresses["shop_url"])
+        shopper = Shopper(self.camera.new_page(PHONE), self.addresses["shop_url"])
         shopper.choose({"coffee": 2, "ghraiba": 1}, lang="ar")
         shopper.order()
         self.camera.take(shopper.page, "checkout-arabic")
 
     def _fail_and_recover(self) -> None:
-        """A webhook that fails twice, and is taken at the third try."""
+        """Make a webhook fail twice and succeed at the third try."""
         shopper = self._shopper()
-        self._behave(shopper.page, _FAILS)
+        self._set_endpoint(shopper.page, _FAIL)
         shopper.choose({"dates": 2})
         shopper.order()
-        # The shop asks when its customer comes back, so the order does not wait for the webhook.
+        # The shop asks Mizan when the customer returns, so the order does not wait for the webhook.
         shopper.pay_and_return()
         self._wait_for_requests(shopper.page, 2)
-        self._behave(shopper.page, _WELL)
-        expect(shopper.page.get_by_role("radio", name=_WELL)).to_be_checked()
+        self._set_endpoint(shopper.page, _CORRECT)
+        expect(shopper.page.get_by_role("radio", name=_CORRECT)).to_be_checked()
 
-    def _behave(self, page: Page, how: str) -> None:
+    def _set_endpoint(self, page: Page, behaviour: str) -> None:
         page.goto(f"{self.addresses['shop_url']}/admin?lang=en")
-        page.get_by_role("radio", name=how).check()
+        page.get_by_role("radio", name=behaviour).check()
         page.get_by_role("button", name="Set", exact=True).click()
         expect(page.get_by_role("status")).to_be_visible()
 
     def _wait_for_requests(self, page: Page, failed: int) -> None:
-        answers = page.locator(".seen summary", has_text="500")
+        failures = page.locator(".seen summary", has_text="500")
         page.goto(f"{self.addresses['shop_url']}/admin?lang=en")
-        while answers.count() < failed:
+        while failures.count() < failed:
             page.wait_for_timeout(500)
             page.reload()
 
     def _dashboard(self) -> None:
         url, application = self.addresses["dashboard_url"], self.demo["application_id"]
-        page = self._signed_in(url, self.demo["owner_email"], self.demo["owner_password"])
+        page = self._sign_in(url, self.demo["owner_email"], self.demo["owner_password"])
         page.goto(f"{url}/applications/{application}/payments?lang=en")
         self.camera.take(page, "dashboard-payments")
         page.goto(f"{url}/applications/{application}/deliveries?lang=en")
@@ -99,12 +99,12 @@ class Tour:
 
     def _monitor(self) -> None:
         url = self.addresses["monitor_url"]
-        page = self._signed_in(url, self.demo["operator_email"], self.demo["operator_password"])
+        page = self._sign_in(url, self.demo["operator_email"], self.demo["operator_password"])
         page.goto(f"{url}/?lang=en")
         self.camera.take(page, "monitor")
 
-    def _signed_in(self, url: str, email: str, password: str) -> Page:
-        page = self.camera.visitor()
+    def _sign_in(self, url: str, email: str, password: str) -> Page:
+        page = self.camera.new_page()
         page.goto(f"{url}/sign-in?lang=en")
         page.get_by_label("Email").fill(email)
         page.get_by_label("Password", exact=True).fill(password)
@@ -113,4 +113,4 @@ class Tour:
         return page
 
     def _shopper(self) -> Shopper:
-        return Shopper(self.camera.visitor(), self.addresses["shop_url"])
+        return Shopper(self.camera.new_page(), self.addresses["shop_url"])

@@ -1,13 +1,13 @@
-"""The base of all stand-ins: Debian by debootstrap, with the package sources and certificates of this machine."""
+"""The base image of all stand-ins: Debian by debootstrap, with the package sources and certificates of this machine."""
 
 import shutil
 import sys
 from pathlib import Path
 
-from tests.compose.surroundings import run
+from tests.compose.programs import run
 
 SUITE = "bookworm"
-IMAGE = f"mizan-stand-in/base:{SUITE}"
+BASE_IMAGE = f"mizan-stand-in/base:{SUITE}"
 # libcap2-bin gives the proxy the right to bind low ports.
 PACKAGES = "ca-certificates,libcap2-bin"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -17,7 +17,7 @@ def ensure_base(cache: Path) -> None:
     archive = cache / f"base-{SUITE}.tar"
     if not archive.exists():
         _bootstrap(archive)
-    run("docker", "import", archive, IMAGE)
+    run("docker", "import", archive, BASE_IMAGE)
 
 
 def _bootstrap(archive: Path) -> None:
@@ -27,7 +27,7 @@ def _bootstrap(archive: Path) -> None:
     shutil.rmtree(root, ignore_errors=True)
     try:
         run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, root, *_mirror())
-        _take_over_sources(root)
+        _copy_package_sources(root)
         unfinished = archive.with_suffix(".new")
         run("tar", "-C", root, "--exclude=./var/cache/apt/*.bin", "--exclude=*.deb", "-cf", unfinished, ".")
         unfinished.rename(archive)
@@ -36,12 +36,12 @@ def _bootstrap(archive: Path) -> None:
 
 
 def _mirror() -> list[str]:
-    """Where this machine gets the suite from, if it does; else what debootstrap knows."""
+    """Return the mirror from which this machine gets the suite; empty for the default of debootstrap."""
     listed = run("apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)")
     return [line.split()[1] for line in listed.splitlines() if line.split()[0] == SUITE][:1]
 
 
-def _take_over_sources(root: Path) -> None:
+def _copy_package_sources(root: Path) -> None:
     if _mirror():
         (root / "etc/apt/sources.list").unlink(missing_ok=True)
         for source in (
@@ -59,7 +59,7 @@ def _take_over_sources(root: Path) -> None:
 
 
 def pip_settings() -> str:
-    """A pip.conf that finds packages where this machine's pip finds them."""
+    """Return a pip.conf with the package indexes of this machine."""
     lines = ["[global]"]
     for line in run(sys.executable, "-m", "pip", "config", "list").splitlines():
         name, _, value = line.partition("=")

@@ -1,4 +1,4 @@
-"""Projects for the tests of the compose files, which only `make test-compose` runs: they need a Docker daemon."""
+"""Fixtures for the tests of the compose files. Only `make test-compose` runs them: they need a Docker daemon."""
 
 import json
 from collections.abc import Iterator
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.compose.composes import Compose
-from tests.compose.projects import Projects
+from tests.compose.compose_versions import Compose
+from tests.compose.project import Projects
 
 OPTION = "--composes"
 
@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
-    """Only `make test-compose` has the option: any other run neither collects nor shows these tests."""
+    """Hide these tests without the option, which only `make test-compose` gives."""
     return True if config.getoption(OPTION, None) is None else None
 
 
@@ -37,7 +37,7 @@ def composes(request: pytest.FixtureRequest) -> list[Compose]:
 
 @pytest.fixture(scope="module")
 def projects(composes: list[Compose]) -> Iterator[Projects]:
-    """What is brought up with it is gone after the last test of the module."""
+    """Create projects that are destroyed after the last test of the module."""
     made = Projects(composes[0])
     try:
         yield made

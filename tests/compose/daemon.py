@@ -1,4 +1,4 @@
-"""A Docker daemon for the proof: the one that answers, or one of its own for as long as the proof takes."""
+"""A Docker daemon for the tests: the running one, or a new one for the duration of the tests."""
 
 import os
 import shutil
@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.compose.surroundings import SURROUNDINGS, ProgramFailedError, run
+from tests.compose.programs import ENVIRONMENT, ProgramFailedError, run
 from tests.waiting import eventually
 
 START_SECONDS = 60
 BRIDGE = "mizan-proof0"
-# Set aside for documentation, so nobody's network has it.
+# Reserved for documentation, so no network uses it.
 BRIDGE_ADDRESS = "192.0.2.1/24"
 
 
 class NoDockerError(Exception):
-    """There is no daemon, and none can be started; says why."""
+    """There is no daemon and none can be started, for the reason in the message."""
 
 
-def answers(env: Mapping[str, str]) -> bool:
+def is_answering(env: Mapping[str, str]) -> bool:
     try:
         run("docker", "info", "--format", "{{.ServerVersion}}", env=env, within=20)
     except ProgramFailedError:
@@ -30,16 +30,16 @@ def answers(env: Mapping[str, str]) -> bool:
 
 
 @contextmanager
-def some_daemon(cache: Path) -> Iterator[Mapping[str, str]]:
-    """Yields what a program needs in its environment to reach it."""
+def ensure_daemon(cache: Path) -> Iterator[Mapping[str, str]]:
+    """Yield the environment variables that programs need to reach the daemon. Raises NoDockerError."""
     if shutil.which("docker") is None:
         raise NoDockerError("the program docker is not installed")
-    if answers({}):
+    if is_answering({}):
         yield {}
     elif shutil.which("dockerd") is None:
-        raise NoDockerError("no Docker daemon answers, and dockerd is not installed")
+        raise NoDockerError("no Docker daemon responds, and dockerd is not installed")
     elif os.geteuid() != 0:
-        raise NoDockerError("no Docker daemon answers, and only root could start one")
+        raise NoDockerError("no Docker daemon responds, and only root could start one")
     else:
         with _own_bridge(), _own_daemon(cache / "docker") as host:
             yield {"DOCKER_HOST": host}
@@ -47,11 +47,11 @@ def some_daemon(cache: Path) -> Iterator[Mapping[str, str]]:
 
 @contextmanager
 def _own_bridge() -> Iterator[None]:
-    """Not docker0, which another daemon may have, and which `--bridge none` would even take away from it."""
+    """Create a bridge. docker0 may belong to another daemon, and `--bridge none` would even remove it."""
     if shutil.which("ip") is None:
-        raise NoDockerError("no Docker daemon answers, and one cannot be started without the program ip")
+        raise NoDockerError("no Docker daemon responds, and one cannot be started without the program ip")
     with suppress(ProgramFailedError):
-        # Of a run that was cut off.
+        # Left by a run that was killed.
         run("ip", "link", "delete", BRIDGE)
     run("ip", "link", "add", BRIDGE, "type", "bridge")
     try:
@@ -64,9 +64,9 @@ def _own_bridge() -> Iterator[None]:
 
 @contextmanager
 def _own_daemon(data: Path) -> Iterator[str]:
-    """Images stay in `data`, so that the next run finds them; everything else goes away with the daemon."""
+    """Run a daemon and yield its address. Its images stay in `data` for the next run; everything else is removed."""
     data.mkdir(parents=True, exist_ok=True)
-    # Short, for sockets are made below it, and their paths may have 107 bytes.
+    # Short, because the paths of the sockets below it may have at most 107 bytes.
     with tempfile.TemporaryDirectory(prefix="mizan-docker-", ignore_cleanup_errors=True) as name:
         directory = Path(name)
         host = f"unix://{directory}/docker.sock"
@@ -79,14 +79,14 @@ def _own_daemon(data: Path) -> Iterator[str]:
         with log.open("w") as output:
             daemon = subprocess.Popen(
                 command,
-                env=dict(SURROUNDINGS),
+                env=dict(ENVIRONMENT),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
         try:
             eventually(
-                lambda: daemon.poll() is not None or answers({"DOCKER_HOST": host}), within=START_SECONDS
+                lambda: daemon.poll() is not None or is_answering({"DOCKER_HOST": host}), within=START_SECONDS
             )
             if daemon.poll() is not None:
                 raise NoDockerError(
@@ -100,5 +100,5 @@ def _own_daemon(data: Path) -> Iterator[str]:
             except subprocess.TimeoutExpired:
                 daemon.kill()
             with suppress(ProgramFailedError):
-                # It leaves this one mounted, and what is mounted cannot be removed.
+                # It leaves this mounted, so the directory could not be removed.
                 run("umount", directory / "exec" / "netns" / "default")

@@ -1,4 +1,4 @@
-"""An installation in containers as its people meet it: a merchant's server, customers, an operator with a shell."""
+"""An installation in containers, used as a merchant's server, a customer and an operator would."""
 
 import json
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from tests.waiting import eventually
 
 GOOD_CARD = "4242424242424242"
 _numbers = count(1)
-# By a pipe: psql puts variables into what it reads, and not into what it is told with -c.
-_ASK = (
+# Through standard input: psql does not replace variables in -c.
+_PSQL = (
     'PGPASSWORD=$(cat "$POSTGRES_PASSWORD_FILE") '
     'psql --host=127.0.0.1 --username=mizan --dbname=mizan -qAt "$1" <<<"$2"'
 )
@@ -25,20 +25,20 @@ class Installation:
     project: Project
 
     def demo(self) -> dict[str, str]:
-        """What `mizan demo` has written down for the shop."""
+        """Return what `mizan demo` has written for the shop."""
         demo: dict[str, str] = json.loads(self.project.inside("shop", "cat", "/var/lib/mizan/demo/demo.json"))
         return demo
 
-    def order(self) -> dict[str, Any]:
-        """A new intent, by the API, through the proxy."""
+    def create_intent(self) -> dict[str, Any]:
+        """Create an intent by the API, through the proxy."""
         body = {
             "merchant_reference": f"{self.project.name}-{next(_numbers)}",
             "amount": 25_000,
             "currency": "LYD",
         }
-        made = requests.post(self._api(), json=body, headers=self._credentials(), timeout=20)
-        assert made.status_code == 201, made.text
-        intent: dict[str, Any] = made.json()["data"]
+        response = requests.post(self._api(), json=body, headers=self._credentials(), timeout=20)
+        assert response.status_code == 201, response.text
+        intent: dict[str, Any] = response.json()["data"]
         return intent
 
     def status(self, intent: dict[str, Any]) -> str:
@@ -52,16 +52,16 @@ class Installation:
         customer.close()
         return customer
 
-    def paid_order(self) -> dict[str, Any]:
-        intent = self.order()
+    def create_paid_intent(self) -> dict[str, Any]:
+        intent = self.create_intent()
         self.pay(intent)
         assert self.status(intent) == "succeeded"
         return intent
 
     def sql(self, statement: str, intent: dict[str, Any]) -> str:
-        """The only column of the only row, or nothing; :'intent' is the intent's uuid."""
+        """Return the only value of the result, or an empty text. :'intent' is the uuid of the intent."""
         answer = self.project.inside(
-            "postgres", "bash", "-c", _ASK, "psql", f"--set=intent={intent['uuid']}", statement
+            "postgres", "bash", "-c", _PSQL, "psql", f"--set=intent={intent['uuid']}", statement
         )
         return answer.strip()
 
@@ -75,7 +75,7 @@ class Installation:
         eventually(lambda: self.sql(statement, intent) == "succeeded", within=within, every=0.5)
 
     def audit(self) -> str:
-        """Raises where something is lost, doubled or stuck."""
+        """Run `mizan audit`. Raises ProgramFailedError if something is lost, duplicated or stuck."""
         return self.project.inside("scheduler", "mizan", "audit", "--json")
 
     def _api(self) -> str:

@@ -1,4 +1,4 @@
-"""One project of a compose: the whole of Mizan in containers, with a name, ports and volumes of its own."""
+"""Compose projects: the whole of Mizan in containers, each with its own name, ports and volumes."""
 
 import json
 import os
@@ -6,11 +6,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from stack.ports import find_free_ports
-from tests.compose.composes import Compose
-from tests.compose.surroundings import ProgramFailedError, run
+from tests.compose.compose_versions import Compose
+from tests.compose.programs import ProgramFailedError, run
 from tests.waiting import eventually
+
+PREFIX = "mizan-proof-"
+
+
+def remove_orphans() -> list[str]:
+    """Remove containers, networks and volumes that killed test runs have left. Return their names."""
+    containers = _list_names("ps", "--all", "--format", "{{.Names}}")
+    networks = _list_names("network", "ls", "--format", "{{.Name}}")
+    volumes = _list_names("volume", "ls", "--format", "{{.Name}}")
+    for kind, names in (("container", containers), ("network", networks), ("volume", volumes)):
+        if names:
+            force = [] if kind == "network" else ["--force"]
+            run("docker", kind, "rm", *force, *names)
+    return [*containers, *networks, *volumes]
+
+
+def _list_names(*command: str) -> list[str]:
+    return [name for name in run("docker", *command).split() if PREFIX in name]
+
 
 ROOT = Path(__file__).parents[2]
 MIZAN_IMAGE = "mizan:proof"
@@ -20,7 +40,7 @@ _PORTS = ("API_PORT", "CHECKOUT_PORT", "DASHBOARD_PORT", "MONITOR_PORT", "SHOP_P
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """What Docker knows of one container."""
+    """A container, as `docker inspect` describes it."""
 
     facts: Mapping[str, Any]
 
@@ -34,7 +54,7 @@ class Container:
 
     @property
     def status(self) -> str:
-        """healthy, starting or unhealthy where there is a health check; else what Docker says, with the exit code."""
+        """The result of the health check (healthy, starting, unhealthy), or the state of Docker with the exit code."""
         state = self.facts["State"]
         if state["Status"] == "running":
             return str(state.get("Health", {}).get("Status", "running"))
@@ -68,15 +88,15 @@ class Project:
         )  # fmt: skip
 
     def up(self, *services: str) -> None:
-        """Returns when every container is as it should be; shows what those said that are not."""
+        """Start the project and wait until all containers are healthy or done. The error shows the logs of others."""
         try:
             self.run("up", "-d", "--no-build", *services)
-            eventually(lambda: not self.unwell(), within=UP_SECONDS, every=0.5)
+            eventually(lambda: not self.unhealthy(), within=UP_SECONDS, every=0.5)
         except (ProgramFailedError, AssertionError) as error:
-            raise AssertionError(f"{error}\n{self.complaints()}") from error
+            raise AssertionError(f"{error}\n{self.unhealthy_logs()}") from error
 
     def down(self) -> None:
-        """Containers and networks go, data stays."""
+        """Remove containers and networks, but keep the data."""
         self.run("down", "--remove-orphans")
 
     def destroy(self) -> None:
@@ -90,25 +110,25 @@ class Project:
         (found,) = [container for container in self.containers() if container.service == service]
         return found
 
-    def unwell(self) -> dict[str, str]:
-        """Services that are neither healthy nor done with exit code 0."""
+    def unhealthy(self) -> dict[str, str]:
+        """Return the services that are neither healthy nor done with exit code 0."""
         statuses = {container.service: container.status for container in self.containers()}
         return {name: status for name, status in statuses.items() if status not in {"healthy", "exited 0"}}
 
-    def complaints(self) -> str:
+    def unhealthy_logs(self) -> str:
         return "\n".join(
-            f"-- {name} is {status}:\n{self.log(name)}" for name, status in self.unwell().items()
+            f"-- {name} is {status}:\n{self.log(name)}" for name, status in self.unhealthy().items()
         )
 
     def log(self, service: str, lines: int = 30) -> str:
         return self.run("logs", "--no-color", f"--tail={lines}", service)
 
     def inside(self, service: str, *command: str) -> str:
-        """What a command prints that runs in the container of a service."""
+        """Run a command in the container of a service, and return its output."""
         return run("docker", "exec", self.container(service).id, *command)
 
     def kill(self, service: str) -> Container:
-        """As the kernel kills, from outside, so that Docker takes it for a crash and not for somebody's wish."""
+        """Kill the process from outside, so that Docker handles it as a crash and not as a request to stop."""
         container = self.container(service)
         os.kill(container.facts["State"]["Pid"], 9)
         return container
@@ -122,3 +142,26 @@ class Project:
 
     def url(self, port: str) -> str:
         return f"http://127.0.0.1:{self.ports[port]}"
+
+
+@dataclass(slots=True)
+class Projects:
+    compose: Compose
+    _made: list[Project] = field(default_factory=list)
+
+    def make(
+        self,
+        *,
+        compose: Compose | None = None,
+        files: tuple[str, ...] = ("docker-compose.yml",),
+        env_file: str | None = None,
+        **settings: str,
+    ) -> Project:
+        name = f"{PREFIX}{uuid4().hex[:8]}"
+        project = Project(compose or self.compose, name, settings, files, env_file)
+        self._made.append(project)
+        return project
+
+    def destroy(self) -> None:
+        while self._made:
+            self._made.pop().destroy()

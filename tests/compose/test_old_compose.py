@@ -1,11 +1,10 @@
-"""The same files with docker-compose 1.29, which Debian has: they are valid, and a payment goes through."""
+"""The compose files with docker-compose 1.29 of Debian: they are valid, and a payment succeeds."""
 
 import pytest
 
-from tests.compose.composes import Compose
+from tests.compose.compose_versions import Compose
 from tests.compose.installation import Installation
-from tests.compose.project import Project
-from tests.compose.projects import Projects
+from tests.compose.project import Project, Projects
 
 PRODUCTION = ("docker-compose.yml", "docker-compose.production.yml")
 ADDRESSES = {f"{name}_PUBLIC_URL": "https://mizan.example" for name in ("API", "CHECKOUT", "DASHBOARD")}
@@ -23,12 +22,12 @@ def test_payment_with_the_first_version(old: Compose, projects: Projects) -> Non
     project = projects.make(compose=old)
     project.up()
     mizan = Installation(project)
-    mizan.wait_delivered(mizan.paid_order())
+    mizan.wait_delivered(mizan.create_paid_intent())
     mizan.audit()
 
 
 def test_overlay_and_cluster_with_the_first_version(old: Compose) -> None:
-    """It takes them for valid."""
+    """They are valid."""
     Project(old, "mizan-proof-production", ADDRESSES, PRODUCTION).run("config", "--quiet")
     services = Project(old, "mizan-proof-cluster", {}, env_file="deploy/cluster.env").run(
         "config", "--services"

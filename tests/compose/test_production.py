@@ -1,4 +1,4 @@
-"""The production overlay, with certificates of an authority of its own: https only, nothing of the demonstration."""
+"""The production overlay with a test certificate authority: https only, and no demo services."""
 
 import http.client
 import json
@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from stack.ports import find_free_ports
-from tests.compose.project import ROOT, Project
-from tests.compose.projects import Projects
-from tests.compose.surroundings import ProgramFailedError, run
+from tests.compose.programs import ProgramFailedError, run
+from tests.compose.project import ROOT, Project, Projects
 from tests.webhooks.certificates import Authority
 
 FILES = ("docker-compose.yml", "docker-compose.production.yml")
@@ -25,63 +24,63 @@ ABSENT = {"sandbox", "shop", "demo", "proxy"}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     status: int
     headers: Message
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """Requests from outside: by name, on the ports that the proxy publishes here."""
+class PublicClient:
+    """Sends requests from outside: by host name, to the ports that the proxy publishes."""
 
     project: Project
     authority: Path
 
     def https(
         self, host: str, path: str, *, body: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> Answer:
-        """A POST where there is a body."""
+    ) -> HttpResponse:
+        """Send a GET request, or a POST request with `body`."""
         context = ssl.create_default_context(cafile=str(self.authority))
         connection = http.client.HTTPSConnection(host, context=context, timeout=20)
         plain = socket.create_connection(("127.0.0.1", self._port("PUBLIC_HTTPS_PORT")), timeout=20)
         connection.sock = context.wrap_socket(plain, server_hostname=host)
-        return _asked(connection, path, body, headers or {})
+        return _request(connection, path, body, headers or {})
 
-    def http(self, host: str, path: str) -> Answer:
+    def http(self, host: str, path: str) -> HttpResponse:
         connection = http.client.HTTPConnection("127.0.0.1", self._port("PUBLIC_HTTP_PORT"), timeout=20)
-        return _asked(connection, path, None, {"Host": host})
+        return _request(connection, path, None, {"Host": host})
 
     def _port(self, name: str) -> int:
         return int(self.project.settings[name])
 
 
-def _asked(
+def _request(
     connection: http.client.HTTPConnection, path: str, body: str | None, headers: Mapping[str, str]
-) -> Answer:
+) -> HttpResponse:
     connection.request("GET" if body is None else "POST", path, body, dict(headers))
-    answer = connection.getresponse()
-    told = Answer(answer.status, answer.headers, answer.read().decode())
+    response = connection.getresponse()
+    result = HttpResponse(response.status, response.headers, response.read().decode())
     connection.close()
-    return told
+    return result
 
 
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As an operator makes them."""
+    """Secrets created as an operator does."""
     directory = tmp_path_factory.mktemp("secrets")
     run(sys.executable, ROOT / "deploy" / "make_secrets.py", directory)
     return directory
 
 
 @pytest.fixture(scope="module")
-def visit(projects: Projects, secrets: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
+def client(projects: Projects, secrets: Path, tmp_path_factory: pytest.TempPathFactory) -> PublicClient:
     tls = tmp_path_factory.mktemp("tls")
     authority = Authority(tls)
     authority.receiver(API, PAY, DASHBOARD)
     for name in ("certificate.pem", "key.pem"):
         shutil.copy(tls / "receiver.pem", tls / name)
-        # The proxy is another account than the one that runs this.
+        # The proxy runs under another account.
         (tls / name).chmod(0o444)
     tls.chmod(0o755)
     for parent in (*tls.parents, *secrets.parents):
@@ -104,64 +103,64 @@ def visit(projects: Projects, secrets: Path, tmp_path_factory: pytest.TempPathFa
         GRAFANA_PASSWORD_FILE=str(secrets / "grafana_password"),
     )
     project.up()
-    return Visit(project, authority.ca_file)
+    return PublicClient(project, authority.ca_file)
 
 
-def test_nothing_of_the_demonstration(visit: Visit) -> None:
-    assert ABSENT & {container.service for container in visit.project.containers()} == set()
+def test_no_demo_services(client: PublicClient) -> None:
+    assert ABSENT & {container.service for container in client.project.containers()} == set()
 
 
-def test_payment_intent_by_https(visit: Visit) -> None:
-    """An application that an operator makes creates an intent; its checkout page opens; cookies are for https only."""
-    made = json.loads(visit.project.inside("api", "mizan", "app", "create", "--name", "Shop", "--json"))
+def test_payment_intent_by_https(client: PublicClient) -> None:
+    """An application created by an operator creates an intent, its checkout page opens, and cookies are https-only."""
+    made = json.loads(client.project.inside("api", "mizan", "app", "create", "--name", "Shop", "--json"))
     headers = {"X-API-Key": made["api_key"], "Authorization": f"Bearer {made['access_token']}"}
     body = json.dumps({"merchant_reference": "1", "amount": 25_000, "currency": "LYD"})
-    answer = visit.https(API, "/api/v1/payment-intents", body=body, headers=headers)
+    answer = client.https(API, "/api/v1/payment-intents", body=body, headers=headers)
     assert answer.status == 201
     assert answer.headers["Strict-Transport-Security"]
     checkout_url = json.loads(answer.text)["data"]["checkout_url"]
     assert checkout_url.startswith(f"https://{PAY}/")
-    page = visit.https(PAY, checkout_url.removeprefix(f"https://{PAY}"))
+    page = client.https(PAY, checkout_url.removeprefix(f"https://{PAY}"))
     assert page.status == 200
-    signing_in = visit.https(DASHBOARD, "/sign-in")
+    signing_in = client.https(DASHBOARD, "/sign-in")
     assert signing_in.status == 200
     assert "Secure" in signing_in.headers["Set-Cookie"]
 
 
-def test_only_https(visit: Visit) -> None:
-    """Plain http leads to https and answers nothing else; operations and unknown names lead nowhere."""
-    answer = visit.http(API, "/api/v1/payment-intents")
+def test_only_https(client: PublicClient) -> None:
+    """Plain http only redirects to https. Operations pages and unknown host names are not served."""
+    answer = client.http(API, "/api/v1/payment-intents")
     assert answer.status in {301, 308}
     assert answer.headers["Location"].startswith(f"https://{API}/")
-    assert visit.https(API, "/metrics").status == 404
-    unknown = visit.http("somebody.else.example", "/")
+    assert client.https(API, "/metrics").status == 404
+    unknown = client.http("somebody.else.example", "/")
     assert (unknown.status // 100, unknown.text) == (3, "")
     with pytest.raises(ssl.SSLError):
-        visit.https("somebody.else.example", "/")
+        client.https("somebody.else.example", "/")
 
 
-def test_secrets_are_not_told(visit: Visit, secrets: Path) -> None:
-    """Neither `docker inspect` nor a log has one of them."""
-    told = json.dumps([container.facts for container in visit.project.containers()])
-    told += visit.project.run("logs", "--no-color")
+def test_secrets_are_not_exposed(client: PublicClient, secrets: Path) -> None:
+    """Neither `docker inspect` nor a log contains a secret."""
+    exposed = json.dumps([container.facts for container in client.project.containers()])
+    exposed += client.project.run("logs", "--no-color")
     for name in ("secret_keys", "database_url", "database_password"):
-        assert (secrets / name).read_text().strip() not in told
+        assert (secrets / name).read_text().strip() not in exposed
 
 
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [("API_PUBLIC_URL", f"http://{API}"), ("WEBHOOK_ALLOW_PRIVATE", "true")],
 )
-def test_wrong_settings_are_refused(visit: Visit, name: str, wrong: str, tmp_path: Path) -> None:
-    """With the name of what is wrong."""
-    settings = {**visit.project.settings, name: wrong}
+def test_wrong_settings_are_refused(client: PublicClient, name: str, wrong: str, tmp_path: Path) -> None:
+    """The error names the wrong setting."""
+    settings = {**client.project.settings, name: wrong}
     with pytest.raises(ProgramFailedError, match=name):
-        replace(visit.project, settings=settings).run(
+        replace(client.project, settings=settings).run(
             "run", "--rm", "--no-deps", "-T", "-e", f"{name}={wrong}", "api"
         )
 
 
-def test_missing_address_is_refused(visit: Visit) -> None:
-    settings = {**visit.project.settings, "CHECKOUT_PUBLIC_URL": ""}
+def test_missing_address_is_refused(client: PublicClient) -> None:
+    settings = {**client.project.settings, "CHECKOUT_PUBLIC_URL": ""}
     with pytest.raises(ProgramFailedError, match="CHECKOUT_PUBLIC_URL"):
-        replace(visit.project, settings=settings).run("config", "-q")
+        replace(client.project, settings=settings).run("config", "-q")

@@ -1,4 +1,4 @@
-"""The compose files as the tests read them: what each service is given, with variables as somebody set them."""
+"""Reads the compose files: the services and their environment, with variables replaced."""
 
 import re
 from collections.abc import Mapping
@@ -29,40 +29,40 @@ def services(path: Path = DEVELOPMENT) -> Mapping[str, Service]:
 
 
 @cache
-def whole(path: Path = DEVELOPMENT) -> Mapping[str, Any]:
+def read_compose_file(path: Path = DEVELOPMENT) -> Mapping[str, Any]:
     found: Mapping[str, Any] = yaml.safe_load(path.read_text())
     return found
 
 
-def ours(path: Path = DEVELOPMENT) -> dict[str, Service]:
+def our_services(path: Path = DEVELOPMENT) -> dict[str, Service]:
     return {name: service for name, service in services(path).items() if name not in NOT_OURS}
 
 
-def one_shots() -> set[str]:
-    return {name for name, service in ours().items() if service["restart"] == "no"}
+def job_services() -> set[str]:
+    return {name for name, service in our_services().items() if service["restart"] == "no"}
 
 
-def interpolated(value: object, variables: Mapping[str, str] | None = None) -> str:
-    """As compose does it, and no more than docker-compose 1.29 can: no variable within another's default."""
+def interpolate(value: object, variables: Mapping[str, str] | None = None) -> str:
+    """Replace variables as docker-compose 1.29 does, which does not support variables in defaults."""
     given = variables or {}
 
-    def replaced(found: re.Match[str]) -> str:
+    def replace(found: re.Match[str]) -> str:
         default = found["word"] if (found["operator"] or "").endswith("-") else ""
         return given.get(found["name"]) or default
 
-    text = _VARIABLE.sub(replaced, str(value))
+    text = _VARIABLE.sub(replace, str(value))
     assert "${" not in text, f"docker-compose 1.29 cannot read {value}"
     return text
 
 
 def environment(name: str, variables: Mapping[str, str] | None = None, *paths: Path) -> dict[str, str]:
-    """Of a service, with what the later files put in place of what the earlier ones say."""
+    """Return the environment of a service. Later files override earlier ones."""
     merged: dict[str, object] = {}
     for path in paths or (DEVELOPMENT,):
         merged |= services(path).get(name, {}).get("environment", {})
-    return {key: interpolated(value, variables) for key, value in merged.items()}
+    return {key: interpolate(value, variables) for key, value in merged.items()}
 
 
-def variables_of(path: Path) -> dict[str, str]:
+def read_env_file(path: Path) -> dict[str, str]:
     lines = (line for line in path.read_text().splitlines() if line and not line.startswith("#"))
     return dict(line.split("=", 1) for line in lines)

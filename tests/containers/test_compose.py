@@ -1,4 +1,4 @@
-"""docker-compose.yml has what `make run` starts, in the same way."""
+"""docker-compose.yml starts the same services and jobs as `make run`."""
 
 import re
 
@@ -10,15 +10,15 @@ from tests.containers.compose_files import (
     NOT_OURS,
     PRODUCTION,
     PROJECT,
-    one_shots,
-    ours,
+    job_services,
+    our_services,
     services,
 )
 
 
 @pytest.mark.parametrize("service", [*SERVICES, SHOP], ids=lambda service: service.name)
 def test_every_service_of_the_stack_is_there(service: Service) -> None:
-    """With the same command, the same port, and a place for its workers' metrics that is empty at every start."""
+    """With the same command and port, and a directory for its workers' metrics that is empty at every start."""
     container = services()[service.name]
     assert tuple(container["command"]) == ("python", *service.command[1:])
     assert container["environment"]["HTTP_PORT"] == str(8000 + service.port_offset)
@@ -29,19 +29,21 @@ def test_every_service_of_the_stack_is_there(service: Service) -> None:
     )
 
 
-def test_every_job_of_the_stack_runs_once_before_what_needs_it() -> None:
+def test_every_job_runs_once_before_the_services_that_need_it() -> None:
     for job in JOBS:
         assert tuple(services()[job.name]["command"]) == ("python", *job.command[1:])
-        assert job.name in one_shots()
-    assert one_shots() == {"secrets", "migrate", "topics", "demo", "cluster-check"}
-    consumers = {name for name in ours() if name.partition("-2")[0] in {"webhooks", "scheduler", "monitor"}}
+        assert job.name in job_services()
+    assert job_services() == {"secrets", "migrate", "topics", "demo", "cluster-check"}
+    consumers = {
+        name for name in our_services() if name.partition("-2")[0] in {"webhooks", "scheduler", "monitor"}
+    }
     for name in consumers:
         waits_for = services()[name]["depends_on"]
         assert all(waits_for[job.name]["condition"] == "service_completed_successfully" for job in JOBS)
 
 
-def test_nobody_waits_for_what_is_not_there() -> None:
-    """Nor, in production, for what does not run there."""
+def test_dependencies_exist() -> None:
+    """In production, no service depends on one that does not run there."""
     absent = {name for name, service in services(PRODUCTION).items() if service.get("profiles") == ["never"]}
     for name in services().keys() | services(PRODUCTION).keys():
         wanted = {**services().get(name, {}), **services(PRODUCTION).get(name, {})}.get("depends_on", {})
@@ -49,25 +51,25 @@ def test_nobody_waits_for_what_is_not_there() -> None:
         assert name in absent or not wanted.keys() & absent, name
 
 
-def test_all_have_limits_and_logs_that_end() -> None:
+def test_all_have_memory_limits_and_bounded_logs() -> None:
     for name, service in {**services(PRODUCTION), **services()}.items():
         assert service["mem_limit"], name
         assert service["logging"]["options"]["max-size"], name
-        assert service["restart"] == ("no" if name in one_shots() else "unless-stopped"), name
+        assert service["restart"] == ("no" if name in job_services() else "unless-stopped"), name
 
 
-def test_all_that_go_on_are_asked_whether_they_are_well() -> None:
-    """Ours by the check of the image, which the services of one file must not have switched off."""
+def test_all_long_running_services_have_health_checks() -> None:
+    """Our services use the check of the image. Only jobs may disable it."""
     image = (PROJECT / "Dockerfile").read_text()
     assert "HEALTHCHECK" in image
     for name, service in services().items():
         if name in NOT_OURS:
             assert service["healthcheck"]["test"][0] == "CMD", name
         else:
-            assert ("healthcheck" in service) is (name in one_shots()), name
+            assert ("healthcheck" in service) is (name in job_services()), name
 
 
-def test_every_image_can_be_another() -> None:
+def test_every_image_can_be_replaced() -> None:
     for path in (DEVELOPMENT, PRODUCTION):
         for name, service in services(path).items():
             if image := service.get("image"):

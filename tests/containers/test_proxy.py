@@ -1,4 +1,4 @@
-"""The proxy's file: one door for each public service, none for operators, and nothing told of itself."""
+"""The Caddyfile: one site for each public service, none for operators, and no information about the proxy."""
 
 import re
 
@@ -9,19 +9,19 @@ from tests.containers.compose_files import DEVELOPMENT, PRODUCTION, PROJECT, ser
 
 FOLDER = PROJECT / "deploy" / "proxy"
 CADDYFILE = (FOLDER / "Caddyfile").read_text()
-DOORS = dict(re.findall(r"\{\$(\w+)_SITES\} \{\n\timport before (\w+ \d+)\n\}", CADDYFILE))
+SITES = dict(re.findall(r"\{\$(\w+)_SITES\} \{\n\timport before (\w+ \d+)\n\}", CADDYFILE))
 
 
 @pytest.mark.parametrize("name", ["api", "checkout", "dashboard"])
-def test_every_public_service_has_its_door(name: str) -> None:
+def test_every_public_service_has_a_site(name: str) -> None:
     port = next(8000 + service.port_offset for service in SERVICES if service.name == name)
-    assert DOORS[name.upper()] == f"{name} {port}"
+    assert SITES[name.upper()] == f"{name} {port}"
     for path, proxy in ((DEVELOPMENT, "proxy"), (PRODUCTION, "public-proxy")):
         assert f"{name.upper()}_SITES" in services(path)[proxy]["environment"]
 
 
-def test_nobody_else_has_one() -> None:
-    assert DOORS.keys() == {"API", "CHECKOUT", "DASHBOARD"}
+def test_no_other_service_has_a_site() -> None:
+    assert SITES.keys() == {"API", "CHECKOUT", "DASHBOARD"}
     assert CADDYFILE.count("reverse_proxy") == 1
     assert not re.search("monitor 8|prometheus|grafana|sandbox", CADDYFILE)
     of_development = [path.name for path in FOLDER.rglob("*.caddy")]
@@ -30,32 +30,32 @@ def test_nobody_else_has_one() -> None:
     assert f"import before shop {8000 + SHOP.port_offset}" in shop
 
 
-def test_the_door_of_the_shop_is_there_in_development_only() -> None:
+def test_shop_has_a_site_in_development_only() -> None:
     assert CADDYFILE.rstrip().endswith("import {$PROXY_FOR:production}/*.caddy")
     assert services()["proxy"]["environment"]["PROXY_FOR"] == "development"
     assert services(PRODUCTION)["public-proxy"]["environment"]["PROXY_FOR"] == "production"
 
 
-def test_what_is_for_operators_is_not_found() -> None:
+def test_operations_pages_are_not_found() -> None:
     for path in ("/metrics", "/readyz", "/healthz"):
         assert re.search(rf"@operations path .*{path} {path}/\*", CADDYFILE)
 
 
-def test_it_has_no_interface_of_its_own_and_keeps_silent_about_itself() -> None:
+def test_proxy_has_no_admin_interface_and_hides_sensitive_headers() -> None:
     assert "admin off" in CADDYFILE
     assert CADDYFILE.count("-Server") == 2
     for left_out in ("request>headers delete", "resp_headers delete", "/invitations/"):
         assert left_out in CADDYFILE
 
 
-def test_a_body_is_whole_before_a_service_sees_it() -> None:
-    """What is kept back is more than what is let in, and that is more than a service takes, which says so itself."""
-    let_in = int(re.findall(r"max_size (\d+)KB", CADDYFILE)[0]) * 1000
-    kept_back = int(re.findall(r"request_buffers (\d+)KiB", CADDYFILE)[0]) * 1024
-    assert 64 * 1024 < let_in < kept_back
+def test_body_is_buffered_completely() -> None:
+    """The buffer is larger than the limit of the proxy, which is larger than that of a service."""
+    max_size = int(re.findall(r"max_size (\d+)KB", CADDYFILE)[0]) * 1000
+    buffer_size = int(re.findall(r"request_buffers (\d+)KiB", CADDYFILE)[0]) * 1024
+    assert 64 * 1024 < max_size < buffer_size
 
 
-def test_both_proxies_are_alike_but_for_their_ports_and_addresses() -> None:
+def test_both_proxies_differ_only_in_ports_and_addresses() -> None:
     development, production = services()["proxy"], services(PRODUCTION)["public-proxy"]
     differing = {
         key for key in development.keys() | production.keys() if development.get(key) != production.get(key)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.merchants.example_shop import ExampleShop
 from tests.merchants.languages import LANGUAGES, Language, install_missing
-from tests.merchants.shops import Shop
 from tests.merchants.stand_in_api import StandInApi
 from tests.webhooks.conftest import webhook_settings, webhooks
 
@@ -27,7 +27,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(scope="module", params=LANGUAGES, ids=lambda language: language.name)
 def language(request: pytest.FixtureRequest) -> Language:
     made: Language = request.param
-    made.need()
+    made.require()
     return made
 
 
@@ -40,20 +40,20 @@ def stand_in() -> Iterator[StandInApi]:
 @pytest.fixture(scope="module")
 def open_shop(
     language: Language, stand_in: StandInApi, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Shop]:
-    made = Shop(language, tmp_path_factory.mktemp("shop"))
+) -> Iterator[ExampleShop]:
+    made = ExampleShop(language, tmp_path_factory.mktemp("shop"))
     with made.open(api_url=stand_in.url, api_key="pk_shop", access_token="at_shop", secrets=f"{NEW},{OLD}"):
         yield made
 
 
 @pytest.fixture
 def api(stand_in: StandInApi) -> StandInApi:
-    stand_in.forget()
+    stand_in.reset()
     return stand_in
 
 
 @pytest.fixture
-def shop(open_shop: Shop, api: StandInApi) -> Shop:
+def shop(open_shop: ExampleShop, api: StandInApi) -> ExampleShop:
     """One for all tests of a language, with nothing left of the last one."""
-    open_shop.forget()
+    open_shop.reset()
     return open_shop

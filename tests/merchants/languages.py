@@ -19,10 +19,10 @@ class Language:
     name: str
     suffix: str
     presence: tuple[str, ...]
-    """A command that succeeds where all that is needed is there."""
+    """A command that succeeds if everything needed is installed."""
     packages: tuple[str, ...]
     checking: tuple[str, ...]
-    """A command that checks the signature in SIGNATURE of the file body.json, and ends with 0 if it is right."""
+    """A command that exits with 0 if SIGNATURE is the signature of the file body.json."""
 
     @property
     def files(self) -> tuple[str, str]:
@@ -32,15 +32,15 @@ class Language:
     def commands(self) -> Commands:
         return COMMANDS[self.name]
 
-    def is_there(self) -> bool:
+    def is_installed(self) -> bool:
         program = shutil.which(self.presence[0], path=PATH)
         return (
             program is not None and subprocess.run([program, *self.presence[1:]], check=False).returncode == 0
         )
 
-    def need(self) -> None:
-        """Skips the test where it cannot run; in CI that is a failure, for nobody reads what CI skips."""
-        if self.is_there():
+    def require(self) -> None:
+        """Skip the test if the language is not installed. In CI, fail."""
+        if self.is_installed():
             return
         debian_packages.skip_without(
             f"The {self.name} code of docs/merchants.md cannot be run: `{' '.join(self.presence)}` fails. "
@@ -91,5 +91,5 @@ exit(is_from_mizan(file_get_contents('body.json'), getenv('SIGNATURE')) ? 0 : 1)
 
 def install_missing() -> None:
     for language in LANGUAGES:
-        if not language.is_there():
-            debian_packages.install(language.packages, f"no {language.name} here")
+        if not language.is_installed():
+            debian_packages.install(language.packages, f"{language.name} is missing")

@@ -1,4 +1,4 @@
-"""Mizan's API as a shop sees it, which can be told to keep silent, to hang up and to break; the real one cannot."""
+"""A stand-in for Mizan's API that can be made to hang, to drop connections and to fail."""
 
 import json
 from collections import deque
@@ -7,7 +7,7 @@ from threading import Event, Thread
 from typing import Any, Self
 from uuid import uuid4
 
-HANG_UP = 0
+DROP_CONNECTION = 0
 
 
 class StandInApi:
@@ -17,19 +17,19 @@ class StandInApi:
         self.intents: dict[str, dict[str, Any]] = {}
         self.creates: list[dict[str, Any]] = []
         self.retrieved: list[str] = []
-        self.troubles: deque[int] = deque()
-        """What the next requests meet instead of an answer: a status, or HANG_UP."""
-        self.speaks = Event()
-        self.forget()
+        self.failures: deque[int] = deque()
+        """What the next requests get instead of a response: an error status, or DROP_CONNECTION."""
+        self.responds = Event()
+        self.reset()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}/api/v1"
 
-    def forget(self) -> None:
-        for kept in (self.intents, self.creates, self.retrieved, self.troubles):
+    def reset(self) -> None:
+        for kept in (self.intents, self.creates, self.retrieved, self.failures):
             kept.clear()
-        self.speaks.set()
+        self.responds.set()
 
     def intent(self, reference: str, amount: int, status: str) -> str:
         uuid = str(uuid4())
@@ -66,7 +66,7 @@ class StandInApi:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.speaks.set()
+        self.responds.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -87,14 +87,14 @@ def _handler_of(api: StandInApi) -> type[BaseHTTPRequestHandler]:
                 "Bearer at_shop",
             )
             assert is_known, self.headers
-            assert api.speaks.wait(20)
-            trouble = api.troubles.popleft() if api.troubles else None
-            if trouble == HANG_UP:
+            assert api.responds.wait(20)
+            failure = api.failures.popleft() if api.failures else None
+            if failure == DROP_CONNECTION:
                 return
-            status, told = answer() if trouble is None else (trouble, {"message": "Trouble."})
+            status, content = answer() if failure is None else (failure, {"message": "Failure."})
             self.send_response(status)
             self.end_headers()
-            self.wfile.write(json.dumps(told).encode())
+            self.wfile.write(json.dumps(content).encode())
 
         def log_message(self, *_: object) -> None:
             pass

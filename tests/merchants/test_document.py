@@ -1,4 +1,4 @@
-"""docs/merchants.md itself: no file in it that no test runs."""
+"""Tests run every file of docs/merchants.md."""
 
 from tests.merchants.document import COMMANDS, FILES
 from tests.merchants.languages import LANGUAGES

@@ -1,4 +1,4 @@
-"""The signature to test with in docs/merchants.md (§6.4): ours, each language's, and openssl's are the same."""
+"""The test signature in docs/merchants.md (§6.4) is the same in our code, in each language and in openssl."""
 
 import os
 import subprocess

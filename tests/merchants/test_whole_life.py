@@ -1,4 +1,4 @@
-"""The shops of docs/merchants.md at the real API, with real webhooks: from the pay button to the fulfilled order."""
+"""The example shops of docs/merchants.md with the real API and webhooks, from the pay button to the fulfilled order."""
 
 import json
 import os
@@ -17,8 +17,8 @@ from shared.platform.settings import Settings
 from tests.api.conftest import move_intent
 from tests.api.running_api import RunningApi, running_api
 from tests.merchants.document import copy_files
+from tests.merchants.example_shop import HOOK, ExampleShop
 from tests.merchants.languages import LANGUAGES
-from tests.merchants.shops import HOOK, Shop
 from tests.waiting import eventually
 from tests.webhooks.conftest import Webhooks
 from tests.webhooks.merchants import Merchant
@@ -28,13 +28,13 @@ PAID_ORDER, LATE_ORDER = "order-1042", "order-1043"
 
 @dataclass(frozen=True, slots=True)
 class Business:
-    """A shop of one language, and the application that it has at Mizan."""
+    """A shop in one language, and its application at Mizan."""
 
-    shop: Shop
+    shop: ExampleShop
     merchant: Merchant
 
     def buy(self, reference: str) -> str:
-        """Up to the redirect; returns the intent's uuid."""
+        """Pay up to the redirect, and return the uuid of the intent."""
         answer = self.shop.pay(reference)
         uuid = (self.shop.directory / "intents" / reference).read_text()
         assert answer.status_code == 303, answer.text
@@ -60,10 +60,10 @@ def businesses(
     with ExitStack() as opened:
         made = []
         for language in LANGUAGES:
-            language.need()
+            language.require()
             directory = tmp_path / language.name
             directory.mkdir()
-            shop = Shop(language, directory)
+            shop = ExampleShop(language, directory)
             merchant = Merchant(database, box, f"{shop.url}{HOOK}")
             opened.enter_context(
                 shop.open(
@@ -81,7 +81,7 @@ def businesses(
 def test_life_of_orders(
     businesses: list[Business], database: Database, webhooks: Webhooks, api: RunningApi, tmp_path: Path
 ) -> None:
-    """One is paid; another expires and is paid late. Nobody returns: each is fulfilled once, by its webhook alone."""
+    """One is paid, another expires and is paid late. No customer returns: webhooks alone fulfil each once."""
     paid = [business.buy(PAID_ORDER) for business in businesses]
     late = [business.buy(LATE_ORDER) for business in businesses]
     assert [

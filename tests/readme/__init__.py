@@ -1,1 +1,1 @@
-"""What the documents say is true: their commands run, their links lead somewhere, their tables fit the code."""
+"""The documents are correct: their commands run, their links work, their tables match the code."""

@@ -1,4 +1,4 @@
-"""The documents as a reader sees them: code blocks, tables, headings and links."""
+"""Parses the documents: code blocks, tables, headings and links."""
 
 import re
 from dataclasses import dataclass
@@ -23,18 +23,18 @@ class Document:
         return [block for name, block in _FENCED.findall(self.text) if name == language]
 
     def rows(self) -> list[list[str]]:
-        """The cells of all tables' rows, below their headings."""
+        """Return the cells of all table rows, without headings."""
         lines = [line for line in self.text.splitlines() if line.startswith("|")]
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-        rules = {place for place, row in enumerate(rows) if set("".join(row)) <= {"-", ":"}}
-        return [row for place, row in enumerate(rows) if place not in rules and place + 1 not in rules]
+        rules = {index for index, row in enumerate(rows) if set("".join(row)) <= {"-", ":"}}
+        return [row for index, row in enumerate(rows) if index not in rules and index + 1 not in rules]
 
     def links(self) -> list[str]:
         prose = _FENCED.sub("", self.text)
         return [*_LINK.findall(prose), *_PICTURE.findall(prose)]
 
     def anchors(self) -> set[str]:
-        """As GitHub makes them of headings."""
+        """Return the anchors of the headings, as GitHub creates them."""
         names = (_LINK.sub("]", heading).lower() for heading in _HEADING.findall(_FENCED.sub("", self.text)))
         return {re.sub(r"[^\w\- ]", "", name).replace(" ", "-") for name in names}
 
@@ -47,6 +47,6 @@ def all_documents() -> list[Document]:
 
 
 def commands(block: str) -> list[str]:
-    """One a line, unless a line ends in a backslash."""
+    """Return the commands of a block. A backslash joins lines."""
     joined = block.replace("\\\n", " ")
     return [line for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]

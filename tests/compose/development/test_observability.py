@@ -3,14 +3,14 @@
 import requests
 
 from stack.services import SERVICES
+from tests.compose.programs import run
 from tests.compose.project import Project
-from tests.compose.surroundings import run
 from tests.waiting import eventually
 
 
 def test_prometheus_sees_every_service(project: Project) -> None:
     project.run("up", "-d", "--no-build", "--no-deps", "prometheus")
-    eventually(lambda: not project.unwell(), within=120, every=0.5)
+    eventually(lambda: not project.unhealthy(), within=120, every=0.5)
     api = f"{project.url('PROMETHEUS_PORT')}/api/v1"
 
     def seen() -> set[str]:

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A class of Kafka on the Java of this image; KAFKA_HEAP_OPTS, KAFKA_OPTS and KAFKA_LOG4J_OPTS as everywhere in Kafka.
+# Runs a class of Kafka on the Java of this image. KAFKA_HEAP_OPTS, KAFKA_OPTS and KAFKA_LOG4J_OPTS work as usual.
 mkdir -p "${LOG_DIR:-/opt/kafka/logs}" || exit 1
 # shellcheck disable=SC2086
 exec "$JAVA_HOME/bin/java" ${KAFKA_HEAP_OPTS:--Xmx256M} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \

@@ -1,4 +1,4 @@
-"""What the compose files keep shut: ports, networks, file systems, secrets."""
+"""The compose files restrict ports, networks, file systems and secrets."""
 
 import re
 from pathlib import Path
@@ -9,30 +9,30 @@ from tests.containers.compose_files import (
     DEVELOPMENT,
     ENGINES,
     PRODUCTION,
-    interpolated,
-    ours,
+    interpolate,
+    our_services,
+    read_compose_file,
     services,
-    whole,
 )
 
 
-def test_nothing_is_published_but_the_proxy_and_what_operators_see_from_this_machine() -> None:
+def test_only_the_proxy_and_local_operator_ports_are_published() -> None:
     published = {name: service["ports"] for name, service in services().items() if "ports" in service}
     assert published.keys() == {"proxy", "monitor", "prometheus", "grafana"}
     for ports in published.values():
-        assert all(interpolated(port).startswith("127.0.0.1:") for port in ports)
+        assert all(interpolate(port).startswith("127.0.0.1:") for port in ports)
     open_in_production = {
         name: service["ports"] for name, service in services(PRODUCTION).items() if "ports" in service
     }
     assert open_in_production.keys() == {"public-proxy"}
-    assert [interpolated(port) for port in open_in_production["public-proxy"]] == [
+    assert [interpolate(port) for port in open_in_production["public-proxy"]] == [
         "0.0.0.0:80:80",
         "0.0.0.0:443:443",
     ]
 
 
-def test_engines_have_neither_a_way_out_nor_a_way_in() -> None:
-    networks = whole()["networks"]
+def test_engines_are_on_the_internal_network_only() -> None:
+    networks = read_compose_file()["networks"]
     assert networks["inside"]["internal"] is True
     assert networks["front"]["internal"] is True
     assert all(services()[name]["networks"] == ["inside"] for name in ENGINES)
@@ -40,10 +40,12 @@ def test_engines_have_neither_a_way_out_nor_a_way_in() -> None:
     assert "front" not in services()["monitor"]["networks"]
 
 
-def test_only_who_calls_others_has_the_way_out() -> None:
-    """Merchants' endpoints, providers, the mail server; and the shop, which stands for a merchant."""
-    with_way_out = {name for name, service in services().items() if "outside" in service.get("networks", ())}
-    assert {name.removesuffix("-2") for name in with_way_out} == {
+def test_only_services_that_call_others_have_outbound_access() -> None:
+    """They call merchants' endpoints, providers and the mail server. The shop acts as a merchant."""
+    with_outbound_access = {
+        name for name, service in services().items() if "outside" in service.get("networks", ())
+    }
+    assert {name.removesuffix("-2") for name in with_outbound_access} == {
         "webhooks",
         "checkout",
         "checkout-verifier",
@@ -52,8 +54,8 @@ def test_only_who_calls_others_has_the_way_out() -> None:
     }
 
 
-@pytest.mark.parametrize("name", sorted(ours().keys() | {"proxy", "public-proxy"}))
-def test_ours_can_write_nowhere_and_gain_nothing(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(our_services().keys() | {"proxy", "public-proxy"}))
+def test_our_containers_are_read_only_and_unprivileged(name: str) -> None:
     service = services().get(name) or services(PRODUCTION)[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
@@ -65,7 +67,7 @@ def test_ours_can_write_nowhere_and_gain_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", [DEVELOPMENT, PRODUCTION], ids=lambda path: path.name)
-def test_no_secret_is_written_down(path: Path) -> None:
+def test_no_secret_is_in_the_compose_files(path: Path) -> None:
     for name, service in services(path).items():
         for key, value in service.get("environment", {}).items():
             if re.search("PASSWORD|SECRET|KEY", key):

@@ -1,6 +1,7 @@
-"""Peak memory by process, sampled while the measurements run."""
+"""Peak memory and processor time of programs."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
@@ -10,14 +11,35 @@ import psutil
 
 from bench.figures import Figure
 
-# A look takes 30 ms of a processor, which is not to be seen in the figures.
-_EVERY_S = 1.0
+
+def cpu_seconds(programs: Mapping[str, int]) -> dict[str, float]:
+    """Return the processor time so far of each program: the process with that id and all its children.
+
+    Exited children count too if their parent has waited for them, as PostgreSQL does. So two readings can be
+    subtracted although the workers of autovacuum come and go in between.
+    """
+    return {name: _tree_cpu_seconds(psutil.Process(pid)) for name, pid in programs.items()}
+
+
+def _tree_cpu_seconds(process: psutil.Process) -> float:
+    total = 0.0
+    for one in (process, *process.children(recursive=True)):
+        try:
+            times = one.cpu_times()
+        except psutil.NoSuchProcess:
+            continue  # it has exited, so the times of its parent include it now or at the next reading
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+# A sample takes 30 ms of processor time, which does not affect the results.
+_SAMPLE_INTERVAL_S = 1.0
 
 
 class PeakMemory:
-    """Of this process and its children, by program; a program of many processes counts as their sum.
+    """Samples the memory of this process and its children, summed by program.
 
-    PostgreSQL's processes share their buffers, so what is private to each is summed, not what is resident.
+    Counts private memory, because the processes of PostgreSQL share their buffers.
     """
 
     def __init__(self) -> None:
@@ -40,14 +62,14 @@ class PeakMemory:
             Figure(
                 f"peak_memory_mb_{program}",
                 round(peak / 2**20, 1),
-                "most memory at one moment, private to it",
+                "peak of its private memory",
             )
             for program, peak in sorted(self._peaks.items())
         ]
 
     def _sample(self) -> None:
         me = psutil.Process(os.getpid())
-        while not self._stop.wait(_EVERY_S):
+        while not self._stop.wait(_SAMPLE_INTERVAL_S):
             now: dict[str, int] = {}
             for process in [me, *me.children(recursive=True)]:
                 try:
@@ -60,10 +82,10 @@ class PeakMemory:
 
 
 def _program(process: psutil.Process) -> str:
-    """The service's name for our own, the program's for others."""
+    """Return the name of our service, or of the program."""
     command = process.cmdline()
     parent = process.parent()
-    if parent and "multiprocessing" in " ".join(command):  # a worker of the program that started it
+    if parent and "multiprocessing" in " ".join(command):  # a worker of its parent
         return _program(parent)
     if command[1:2] != ["-m"]:
         return Path(process.name()).name

@@ -1,4 +1,4 @@
-"""The shops of docs/merchants.md do what §6.5 obliges receivers to, whoever calls and whatever breaks."""
+"""The example shops of docs/merchants.md fulfil §6.5, also with forged requests and failures."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -8,8 +8,8 @@ import pytest
 
 from shared.domain.deliveries.signing import build_body
 from tests.merchants.conftest import NEW, OLD
-from tests.merchants.shops import Shop, signed
-from tests.merchants.stand_in_api import HANG_UP, StandInApi
+from tests.merchants.example_shop import ExampleShop, signed
+from tests.merchants.stand_in_api import DROP_CONNECTION, StandInApi
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
@@ -18,7 +18,7 @@ ORDER, OTHER_ORDER = "order-1042", "order-1043"
 AMOUNT = 25_500
 
 
-def test_forged_requests_get_401_and_change_nothing(shop: Shop, api: StandInApi) -> None:
+def test_forged_requests_get_401_and_change_nothing(shop: ExampleShop, api: StandInApi) -> None:
     body = build_body(str(uuid4()), "payment_intent.succeeded", api.intent(ORDER, AMOUNT, "succeeded"))
     right = signed(body, NEW)
     flipped = bytes([body[0], body[1] ^ 1, *body[2:]])
@@ -40,7 +40,7 @@ def test_forged_requests_get_401_and_change_nothing(shop: Shop, api: StandInApi)
     assert (shop.files("inbox") | shop.files("done"), api.retrieved) == (set(), [])
 
 
-def test_signed_nonsense_is_refused_and_the_shop_goes_on(shop: Shop, api: StandInApi) -> None:
+def test_signed_garbage_is_refused_and_the_shop_keeps_running(shop: ExampleShop, api: StandInApi) -> None:
     large, no_json, no_event = b'{"pad":"' + b"x" * 1_000_000 + b'"}', b"\xff{", b"[1]"
     upward = build_body(
         "../../paid/order-1042", "payment_intent.succeeded", api.intent(ORDER, AMOUNT, "canceled")
@@ -49,79 +49,79 @@ def test_signed_nonsense_is_refused_and_the_shop_goes_on(shop: Shop, api: StandI
     assert shop.receive(upward, signed(upward, NEW)) == 400
     assert shop.receive(no_json, signed(no_json, NEW)) >= 400
     assert shop.receive(no_event, signed(no_event, NEW)) >= 400
-    assert shop.hear(api.intent(ORDER, AMOUNT, "succeeded"), NEW) == 200
+    assert shop.send_event(api.intent(ORDER, AMOUNT, "succeeded"), NEW) == 200
     eventually(lambda: shop.files("paid") == {ORDER})
 
 
-def test_the_new_and_the_old_secret_are_accepted_over_raw_bytes(shop: Shop, api: StandInApi) -> None:
-    """Also where the bytes are not those that a JSON library would write, and there is a field that nobody knows."""
+def test_the_new_and_the_old_secret_are_accepted_over_raw_bytes(shop: ExampleShop, api: StandInApi) -> None:
+    """Also for bytes that a JSON library would not write, and with an unknown field."""
     event = {"id": str(uuid4()), "data": {"uuid": api.intent(ORDER, AMOUNT, "succeeded")}, "é/": 1.0}
     body = json.dumps(event, indent=3).encode()
     assert shop.receive(body, signed(body, NEW)) == 200
-    assert shop.hear(api.intent(OTHER_ORDER, 12_000, "succeeded"), OLD) == 200
+    assert shop.send_event(api.intent(OTHER_ORDER, 12_000, "succeeded"), OLD) == 200
     eventually(lambda: shop.files("paid") == {ORDER, OTHER_ORDER})
 
 
-def test_a_delivery_that_comes_often_is_worked_off_once(shop: Shop, api: StandInApi) -> None:
+def test_duplicate_delivery_is_processed_once(shop: ExampleShop, api: StandInApi) -> None:
     intent, delivery = api.intent(ORDER, AMOUNT, "succeeded"), str(uuid4())
     with ThreadPoolExecutor(6) as callers:
-        answers = list(callers.map(lambda _: shop.hear(intent, NEW, id=delivery), range(6)))
+        answers = list(callers.map(lambda _: shop.send_event(intent, NEW, delivery_id=delivery), range(6)))
     assert answers == [200] * 6
     eventually(lambda: shop.settled() and shop.files("done") == {f"{delivery}.{intent}"})
     retrieved = len(api.retrieved)
-    assert shop.hear(intent, NEW, id=delivery) == 200  # a resend, much later
-    assert shop.hear(intent, NEW) == 200  # another event of the same order
+    assert shop.send_event(intent, NEW, delivery_id=delivery) == 200  # a resend, much later
+    assert shop.send_event(intent, NEW) == 200  # another event of the same order
     eventually(lambda: shop.settled() and len(shop.files("done")) == 2)
     assert shop.log.count(f"fulfil {ORDER}") == 1
     assert len(api.retrieved) == retrieved + 1
 
 
-def test_it_answers_first_and_works_afterwards(shop: Shop, api: StandInApi) -> None:
-    """The API keeps silent, and the webhook is answered nevertheless."""
+def test_webhook_is_acknowledged_first_and_processed_afterwards(shop: ExampleShop, api: StandInApi) -> None:
+    """The webhook is acknowledged although the API hangs."""
     intent = api.intent(ORDER, AMOUNT, "succeeded")
-    api.speaks.clear()
-    assert shop.hear(intent, NEW) == 200
+    api.responds.clear()
+    assert shop.send_event(intent, NEW) == 200
     assert shop.files("paid") == set()
-    api.speaks.set()
+    api.responds.set()
     eventually(lambda: shop.files("paid") == {ORDER})
 
 
-def test_what_could_not_be_worked_off_is_kept_for_the_next_look(shop: Shop, api: StandInApi) -> None:
-    """The API refuses; the event stays, and another one is not held up by it."""
+def test_failed_event_is_kept_for_the_next_check(shop: ExampleShop, api: StandInApi) -> None:
+    """If the API fails, the event is kept, and other events do not wait for it."""
     intent = api.intent(ORDER, AMOUNT, "succeeded")
-    api.troubles.append(403)
-    assert shop.hear(intent, NEW) == 200
+    api.failures.append(403)
+    assert shop.send_event(intent, NEW) == 200
     eventually(lambda: "stays in the inbox" in shop.log)
     assert (len(shop.files("inbox")), shop.files("paid")) == (1, set())
     assert f"fulfil {ORDER}" in shop.recheck()
     assert (shop.files("inbox"), shop.files("paid")) == (set(), {ORDER})
 
 
-def test_a_wrong_amount_is_not_fulfilled(shop: Shop, api: StandInApi) -> None:
-    """Neither when it was paid, nor does a customer get sent to pay it (§4.1 rule 4)."""
+def test_a_wrong_amount_is_not_fulfilled(shop: ExampleShop, api: StandInApi) -> None:
+    """A paid one is not fulfilled, and no customer is sent to pay it (§4.1 rule 4)."""
     intent = api.intent(ORDER, AMOUNT - 1, "succeeded")
-    assert shop.hear(intent, NEW) == 200
+    assert shop.send_event(intent, NEW) == 200
     eventually(lambda: f"look into {ORDER}" in shop.log)
     assert shop.pay(ORDER).status_code == 500
     assert (shop.files("paid"), shop.files("intents")) == (set(), set())
 
 
-def test_the_status_decides_not_the_event(shop: Shop, api: StandInApi) -> None:
-    """Events of a canceled intent that is paid late, out of order; and a test delivery's uuid, which is nobody's."""
+def test_the_status_decides_not_the_event(shop: ExampleShop, api: StandInApi) -> None:
+    """For a canceled intent that is paid late, for events out of order, and for the unknown uuid of a test delivery."""
     intent = api.intent(ORDER, AMOUNT, "canceled")
-    assert shop.hear(intent, NEW, "payment_intent.succeeded") == 200
-    assert shop.hear(str(uuid4()), NEW) == 200
+    assert shop.send_event(intent, NEW, "payment_intent.succeeded") == 200
+    assert shop.send_event(str(uuid4()), NEW) == 200
     eventually(lambda: shop.settled() and len(shop.files("done")) == 2)
     assert shop.files("paid") == set()
     api.intents[intent]["status"] = "succeeded"
-    assert shop.hear(intent, NEW, "payment_intent.canceled") == 200
+    assert shop.send_event(intent, NEW, "payment_intent.canceled") == 200
     eventually(lambda: shop.files("paid") == {ORDER})
 
 
-@pytest.mark.parametrize("trouble", [HANG_UP, 503])
-def test_a_create_without_an_answer_is_sent_again(shop: Shop, api: StandInApi, trouble: int) -> None:
-    """With the same reference; and without any webhook the customer's return settles the order, or looking again."""
-    api.troubles.append(trouble)
+@pytest.mark.parametrize("trouble", [DROP_CONNECTION, 503])
+def test_create_without_a_response_is_repeated(shop: ExampleShop, api: StandInApi, trouble: int) -> None:
+    """With the same reference. Without a webhook, the return of the customer or a recheck settles the order."""
+    api.failures.append(trouble)
     answer = shop.pay(ORDER)
     ((uuid, intent),) = api.intents.items()
     assert (answer.status_code, answer.headers["Location"]) == (303, f"{intent['checkout_url']}?lang=en")
@@ -137,6 +137,6 @@ def test_a_create_without_an_answer_is_sent_again(shop: Shop, api: StandInApi, t
     assert (shop.directory / "intents" / ORDER).read_text() == uuid
     assert shop.page(ORDER) == "requires_payment_method"
     intent["status"] = "succeeded"
-    told = shop.page(ORDER) if trouble == HANG_UP else shop.recheck()
-    assert told == "succeeded" if trouble == HANG_UP else f"fulfil {ORDER}" in told
+    told = shop.page(ORDER) if trouble == DROP_CONNECTION else shop.recheck()
+    assert told == "succeeded" if trouble == DROP_CONNECTION else f"fulfil {ORDER}" in told
     assert shop.files("paid") == {ORDER}

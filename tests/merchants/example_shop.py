@@ -1,4 +1,4 @@
-"""A merchant's shop as docs/merchants.md has it: its files, copied; its command, typed; its webhooks, received."""
+"""Runs an example shop of docs/merchants.md: copies its files, starts its command, and sends webhooks to it."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ HOOK = "/webhooks/mizan"
 _TABLES = ("intents", "inbox", "done", "paid")
 
 
-class Shop:
+class ExampleShop:
     def __init__(self, language: Language, directory: Path) -> None:
         self.language = language
         self.directory = directory
@@ -32,7 +32,7 @@ class Shop:
     @contextmanager
     def open(self, *, api_url: str, api_key: str, access_token: str, secrets: str) -> Iterator[None]:
         self._environment = {
-            **os.environ,  # noqa: TID251  a process of its own needs HOME and the like
+            **os.environ,  # noqa: TID251  the process needs HOME and the like
             "PATH": PATH,
             "MIZAN_URL": api_url,
             "MIZAN_API_KEY": api_key,
@@ -50,7 +50,7 @@ class Shop:
                 stderr=log,
             )
         try:
-            eventually(lambda: process.poll() is not None or self._answers())
+            eventually(lambda: process.poll() is not None or self._is_answering())
             assert process.poll() is None, self.log
             yield
         finally:
@@ -58,7 +58,7 @@ class Shop:
             process.wait(30)
 
     def recheck(self) -> str:
-        """Returns what it says, on whichever stream."""
+        """Run the recheck command and return its output."""
         done = subprocess.run(
             ["sh", "-c", self.language.commands.recheck],
             cwd=self.directory,
@@ -76,13 +76,13 @@ class Shop:
         return requests.post(f"{self.url}/orders/{reference}/pay", allow_redirects=False, timeout=30)
 
     def page(self, reference: str) -> str:
-        """What a customer who returns is shown."""
-        answer = requests.get(f"{self.url}/orders/{reference}", timeout=30)
-        assert answer.status_code == 200, answer.text
-        return answer.text
+        """Return the page that a returning customer sees."""
+        response = requests.get(f"{self.url}/orders/{reference}", timeout=30)
+        assert response.status_code == 200, response.text
+        return response.text
 
     def receive(self, body: bytes, signature: bytes | None) -> int:
-        """The answer to these bytes; as a time limit, half of what Mizan allows."""
+        """Send these bytes and return the status. The timeout is half of Mizan's."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
         connection.putrequest("POST", HOOK)
         connection.putheader("Content-Type", "application/json")
@@ -91,15 +91,17 @@ class Shop:
             connection.putheader("Service-Signature", signature)
         connection.endheaders(body)
         try:
-            answer = connection.getresponse()
-            answer.read()
-            return answer.status
+            response = connection.getresponse()
+            response.read()
+            return response.status
         finally:
             connection.close()
 
-    def hear(self, intent: str, secret: str, event: str = "payment_intent.succeeded", id: str = "") -> int:  # noqa: A002
-        """The answer to a genuine event; a new one, unless it has an id."""
-        body = build_body(id or str(uuid4()), event, intent)
+    def send_event(
+        self, intent: str, secret: str, event: str = "payment_intent.succeeded", delivery_id: str = ""
+    ) -> int:
+        """Send a signed event, with a new id unless one is given, and return the status."""
+        body = build_body(delivery_id or str(uuid4()), event, intent)
         return self.receive(body, signed(body, secret))
 
     def files(self, table: str) -> set[str]:
@@ -112,8 +114,8 @@ class Shop:
     def log(self) -> str:
         return (self.directory / "log").read_text(errors="replace")
 
-    def forget(self) -> None:
-        """Between two tests: all orders are new again."""
+    def reset(self) -> None:
+        """Remove all orders between two tests."""
         eventually(self.settled)
         for table in _TABLES:
             for entry in (self.directory / table).iterdir():
@@ -121,7 +123,7 @@ class Shop:
         with (self.directory / "log").open("r+b") as log:
             log.truncate(0)
 
-    def _answers(self) -> bool:
+    def _is_answering(self) -> bool:
         try:
             return requests.get(self.url, timeout=5).status_code == 404
         except (requests.ConnectionError, requests.Timeout):
