@@ -12,7 +12,7 @@ def main() -> None:
     is_complete = all(len(given[name].split(",")) == count for name, count in EXPECTED_COUNTS.items())
     if not is_complete or given["KAFKA_REPLICATION_FACTOR"] != "3":
         sys.exit(
-            "The profile `cluster` needs settings that a profile cannot contain: the first broker has to know the others."
+            "The profile `cluster` needs more settings, because the first broker has to know the others."
             " Start with: docker compose --env-file deploy/cluster.env up"
         )
 
