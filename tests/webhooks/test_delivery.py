@@ -168,13 +168,13 @@ def test_without_a_url_nothing_is_sent(
     webhooks: Webhooks, make_merchant: MakeMerchant, receiver: Receiver
 ) -> None:
     """§6.1"""
-    silent, told = make_merchant(None), make_merchant(receiver.url)
-    silent.create_event()
-    last = told.create_event()
+    without_url, with_url = make_merchant(None), make_merchant(receiver.url)
+    without_url.create_event()
+    last = with_url.create_event()
     with webhooks.running_with_relay(*FIRST_TRY):
-        eventually(lambda: told.status(last) == "succeeded")
+        eventually(lambda: with_url.status(last) == "succeeded")
     assert ids_in(receiver) == [last]
-    assert silent.statuses() == {}
+    assert without_url.statuses() == {}
 
 
 class TestChangesWhileRetriesWait:

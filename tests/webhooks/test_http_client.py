@@ -282,7 +282,7 @@ class TestPoll:
             assert client.poll(0) == []
         assert monotonic() - began < 0.2
 
-    def test_it_waits_as_long_as_told_whatever_curls_timers_do(self, receiver: Receiver) -> None:
+    def test_it_waits_as_long_as_requested_whatever_curls_timers_do(self, receiver: Receiver) -> None:
         receiver.answer = Reply(hangs=True)
         with open_client(limit_s=0.9) as client:
             for number in range(20):

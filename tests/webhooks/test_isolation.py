@@ -74,18 +74,18 @@ def test_what_was_moved_to_the_slow_pipeline_arrives(
     assert len(set(ids_in(receiver))) == 300
 
 
-def test_in_the_slow_lane_too_nobody_waits_for_one_that_hangs(
+def test_in_the_slow_pipeline_a_hanging_endpoint_delays_no_other(
     webhooks: Webhooks,
     make_merchant: MakeMerchant,
     make_receiver: MakeReceiver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Somebody's burst is cut, for its endpoint is not quick; thousands of one that hangs are there already."""
+    """The burst of a slow endpoint moves to the slow pipeline, where thousands of a hanging one wait already."""
     monkeypatch.setattr(application_queues, "SLOW_TRIM_INTERVAL_S", 1.0)
-    silent, unhurried = make_receiver(), make_receiver()
+    silent, slow_receiver = make_receiver(), make_receiver()
     silent.answer = Reply(hangs=True)
-    unhurried.answer = Reply(200, delay_s=0.3)
-    hanging, steady = make_merchant(silent.url), make_merchant(unhurried.url)
+    slow_receiver.answer = Reply(200, delay_s=0.3)
+    hanging, steady = make_merchant(silent.url), make_merchant(slow_receiver.url)
     patient = webhooks.with_delays((3600.0,) * 8)
     hanging.create_events(4000)
     with patient.running_with_relay(*CONSUMERS):
@@ -95,7 +95,7 @@ def test_in_the_slow_lane_too_nobody_waits_for_one_that_hangs(
         steady.create_events(800)
         eventually(lambda: steady.statuses() == {"succeeded": 800}, 60)
     assert hanging.statuses()["pending"] == 4000
-    assert len(unhurried.requests) == 800
+    assert len(slow_receiver.requests) == 800
 
 
 def test_a_fast_endpoint_needs_no_slow_pipeline(

@@ -91,24 +91,24 @@ def test_a_batch_touches_its_own_rows_only(cursor: Cursor[Any], rows: int, stati
 def _executions(application: str, chosen: Sequence[str]) -> dict[str, str]:
     """Each statement, with values for a batch."""
     ids = f"'{{{','.join(sorted(chosen))}}}'::uuid[]"
-    answered = [filled(value) for value in ("5", "12", "200", "null::text", "'ok'::bytea")]
+    results = [filled(value) for value in ("5", "12", "200", "null::text", "'ok'::bytea")]
     resends = f"'{{{','.join(str(uuid4()) for _ in range(BATCH))}}}'::uuid[]"
-    ladder = [filled("'pending'::text"), filled("2::smallint"), filled("10.0::float8")]
+    decisions = [filled("'pending'::text"), filled("2::smallint"), filled("10.0::float8")]
     values = {
-        "look": [ids],
-        "take_in": [ids, filled(f"'{application}'::uuid")],
-        "record": [ids, filled("1::smallint"), *answered, *ladder],
-        "resend": [ids, resends, *answered, filled("'x'::bytea")],
+        "fetch_deliveries": [ids],
+        "create_deliveries": [ids, filled(f"'{application}'::uuid")],
+        "record_tries": [ids, filled("1::smallint"), *results, *decisions],
+        "record_resends": [ids, resends, *results, filled("'x'::bytea")],
     }
     return {name: f"execute {name} ({', '.join(given)})" for name, given in values.items()}
 
 
 def _prepare_all(cursor: Cursor[Any]) -> None:
     statements = {
-        "look": FETCH_DELIVERIES_SQL,
-        "take_in": CREATE_DELIVERIES_SQL,
-        "record": RECORD_TRIES_SQL,
-        "resend": RECORD_RESENDS_SQL,
+        "fetch_deliveries": FETCH_DELIVERIES_SQL,
+        "create_deliveries": CREATE_DELIVERIES_SQL,
+        "record_tries": RECORD_TRIES_SQL,
+        "record_resends": RECORD_RESENDS_SQL,
     }
     for name, statement in statements.items():
         cursor.execute(f"prepare {name} as {statement}".encode())

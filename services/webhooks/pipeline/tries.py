@@ -1,4 +1,4 @@
-"""One try of a delivery on its way through the pipeline, and the tracing span of its request."""
+"""One try of a delivery in the pipeline, and the tracing span of its request."""
 
 from urllib.parse import urlsplit
 
