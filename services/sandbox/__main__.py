@@ -1,4 +1,4 @@
-"""The sandbox's process: a parent that listens, and one worker that answers."""
+"""The process of the sandbox: a parent that listens, and one worker."""
 
 from functools import partial
 
@@ -9,13 +9,13 @@ from shared.platform.settings import SandboxSettings, Settings
 from shared.platform.web.gunicorn_server import gunicorn_config, serve
 
 _THREADS = 128
-"""Each charge that is kept silent about holds one."""
-_GRACE_S = 1
-"""No stop waits for a silence to end, nor for one who does not take a notification: the ledger knows of both."""
+"""Each charge that is answered late holds one thread."""
+_STOP_TIMEOUT_S = 1
+"""Stopping does not wait for late answers or slow receivers of notifications: the ledger has recorded both."""
 
 
-class NotWantedError(Exception):
-    """The settings want no sandbox here."""
+class SandboxNotConfiguredError(Exception):
+    """The settings do not configure a sandbox."""
 
 
 def main() -> None:
@@ -23,22 +23,22 @@ def main() -> None:
         SERVICE, refused_in_production="The sandbox moves no real money: do not start it here."
     )
     try:
-        sandbox = _sandbox_in(settings)
+        sandbox = _require_sandbox(settings)
         Ledger(sandbox.ledger).close()
-    except (NotWantedError, LedgerUnavailableError) as error:
+    except (SandboxNotConfiguredError, LedgerUnavailableError) as error:
         exit_with_error(SERVICE, error)
     config = gunicorn_config(
         settings.http_host, settings.http_port, settings.metrics_dir, workers=1, threads=_THREADS
     )
     serve(
         partial(make_app, sandbox, settings.metrics_dir),
-        {**config, "graceful_timeout": _GRACE_S, "proc_name": SERVICE},
+        {**config, "graceful_timeout": _STOP_TIMEOUT_S, "proc_name": SERVICE},
     )
 
 
-def _sandbox_in(settings: Settings) -> SandboxSettings:
+def _require_sandbox(settings: Settings) -> SandboxSettings:
     if settings.sandbox is None:
-        raise NotWantedError("SANDBOX_SECRET is not set: nobody could trust its notifications")
+        raise SandboxNotConfiguredError("SANDBOX_SECRET is not set: notifications could not be signed")
     return settings.sandbox
 
 

@@ -1,4 +1,4 @@
-"""Puts the sandbox together."""
+"""The Flask application of the sandbox and its routes. They need no credentials: no real money is moved."""
 
 from pathlib import Path
 from time import sleep
@@ -27,14 +27,14 @@ def charges_blueprint(bank: Bank, notifier: NotificationSender, silence_s: float
 
     @charges.post("")
     def charge() -> ResponseReturnValue:
-        made, is_new = bank.charge(parse_charge_request(request.get_data()))
-        if is_new and made.script in SILENT_OUTCOMES:
+        new_charge, is_new = bank.charge(parse_charge_request(request.get_data()))
+        if is_new and new_charge.script in SILENT_OUTCOMES:
             sleep(silence_s)
-        return made.as_json(), 201 if is_new else 200
+        return new_charge.as_json(), 201 if is_new else 200
 
     @charges.get("")
     def find() -> ResponseReturnValue:
-        return {"charges": [found.as_json() for found in _found(bank)]}
+        return {"charges": [found.as_json() for found in _requested_charges(bank)]}
 
     @charges.get("/<charge_id>")
     def show(charge_id: str) -> ResponseReturnValue:
@@ -52,19 +52,19 @@ def charges_blueprint(bank: Bank, notifier: NotificationSender, silence_s: float
     return charges
 
 
-def _found(bank: Bank) -> list[Charge]:
-    intent, attempt = _asked("intent"), _asked("attempt")
+def _requested_charges(bank: Bank) -> list[Charge]:
+    intent, attempt = _query_uuid("intent"), _query_uuid("attempt")
     if attempt:
         return [found for found in bank.find_of_attempt(attempt) if intent in (None, found.intent)]
     if intent:
         return bank.find_of_intent(intent)
-    after = _asked("after")
+    after = _query_uuid("after")
     if after:
         return bank.list_after(after)
-    raise InvalidRequestError("intent, attempt or after: one of them must say which charges.")
+    raise InvalidRequestError("One of the parameters intent, attempt or after is required.")
 
 
-def _asked(name: str) -> str | None:
+def _query_uuid(name: str) -> str | None:
     given = request.args.get(name)
     if given is None:
         return None
@@ -78,17 +78,17 @@ SERVICE = "sandbox"
 
 
 def make_app(settings: SandboxSettings, metrics_dir: Path | None) -> Flask:
-    """In the process that answers: the ledger's connection must not cross a fork."""
+    """Create the application. Call it in the worker process: the ledger's connection must not cross a fork."""
     ledger = Ledger(settings.ledger)
     notifier = NotificationSender(ledger, settings.secret)
     app = create_app(SERVICE, {"ledger": ledger.check}, metrics_dir)
     app.register_blueprint(charges_blueprint(Bank(ledger), notifier, settings.silence_s))
-    _answer_refusals(app)
-    notifier.take_up()
+    _register_error_responses(app)
+    notifier.resume_pending()
     return app
 
 
-def _answer_refusals(app: Flask) -> None:
+def _register_error_responses(app: Flask) -> None:
     @app.errorhandler(InvalidRequestError)
     def wrong_shape(error: InvalidRequestError) -> ResponseReturnValue:
         return {"message": str(error)}, 422

@@ -1,4 +1,4 @@
-"""The signed word that a charge was settled: the same bytes each time it is sent."""
+"""Charges and their notifications, as stored in the ledger and returned by the API."""
 
 import hmac
 import json
@@ -27,7 +27,7 @@ class Charge:
     updated_at: str
 
     @property
-    def standing(self) -> ChargeResult:
+    def result(self) -> ChargeResult:
         return ChargeResult(self.status, self.reason)
 
     def as_json(self) -> dict[str, object]:
@@ -46,7 +46,7 @@ class Charge:
 
 
 def current_timestamp() -> str:
-    """As the ledger and all answers spell it."""
+    """Return the current time in the format of the ledger and the API."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -55,6 +55,8 @@ SIGNATURE_HEADER = "Sandbox-Signature"
 
 @dataclass(frozen=True, slots=True)
 class ChargeNotification:
+    """A notification that a charge was settled. Every try sends the same bytes."""
+
     id: str
     charge: str
     url: str
@@ -63,7 +65,7 @@ class ChargeNotification:
     @classmethod
     def of(cls, charge: Charge, at: str) -> Self:
         notification_id = str(uuid4())
-        told = {
+        content = {
             "id": notification_id,
             "charge": charge.id,
             "attempt": charge.attempt,
@@ -73,7 +75,7 @@ class ChargeNotification:
             "status": charge.status,
             "at": at,
         }
-        return cls(notification_id, charge.id, charge.notify_url, json.dumps(told))
+        return cls(notification_id, charge.id, charge.notify_url, json.dumps(content))
 
 
 def sign(body: bytes, secret: str) -> str:

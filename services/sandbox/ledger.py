@@ -1,4 +1,4 @@
-"""The ledger: one SQLite file, which a killed process leaves whole."""
+"""The ledger: charges, checked codes and notifications in one SQLite file. No card, phone or code is stored."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -52,7 +52,7 @@ create index if not exists notifications_pending on notifications (number) where
 
 
 class LedgerTransaction:
-    """Inside of one transaction."""
+    """Queries and updates inside one transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._execute = connection.execute
@@ -67,41 +67,41 @@ class LedgerTransaction:
         )
 
     def find_charge(self, charge_id: str) -> Charge | None:
-        return _only(self._execute("select * from charges where id = ?", (charge_id,)))
+        return _first_charge(self._execute("select * from charges where id = ?", (charge_id,)))
 
     def find_charge_of_attempt(self, attempt: str) -> Charge | None:
-        return _only(self._execute("select * from charges where attempt = ?", (attempt,)))
+        return _first_charge(self._execute("select * from charges where attempt = ?", (attempt,)))
 
     def find_charges_of_intent(self, intent: str) -> list[Charge]:
-        """Oldest first."""
+        """Return the charges of an intent, oldest first."""
         rows = self._execute("select * from charges where intent = ? order by number", (intent,))
-        return [_charge(row) for row in rows]
+        return [_parse_charge(row) for row in rows]
 
-    def find_charges_after(self, attempt: str, most: int) -> list[Charge]:
-        """In the order of their attempts."""
+    def find_charges_after(self, attempt: str, limit: int) -> list[Charge]:
+        """Return charges whose attempt sorts after `attempt`, ordered by attempt."""
         rows = self._execute(
-            "select * from charges where attempt > ? order by attempt limit ?", (attempt, most)
+            "select * from charges where attempt > ? order by attempt limit ?", (attempt, limit)
         )
-        return [_charge(row) for row in rows]
+        return [_parse_charge(row) for row in rows]
 
-    def move_charge(self, charge_id: str, standing: ChargeResult, at: str) -> None:
+    def update_charge(self, charge_id: str, result: ChargeResult, at: str) -> None:
         self._execute(
             "update charges set status = ?, reason = ?, updated_at = ? where id = ?",
-            (standing.status, standing.reason, at, charge_id),
+            (result.status, result.reason, at, charge_id),
         )
 
-    def add_judged_code(self, charge_id: str, number: int, standing: ChargeResult, at: str) -> None:
+    def add_judged_code(self, charge_id: str, number: int, result: ChargeResult, at: str) -> None:
         self._execute(
             "insert into judged_codes (charge, number, status, reason, at) values (?, ?, ?, ?, ?)",
-            (charge_id, number, standing.status, standing.reason, at),
+            (charge_id, number, result.status, result.reason, at),
         )
 
     def find_judged_code(self, charge_id: str, number: int) -> tuple[ChargeResult, str] | None:
-        """What the code with this number came to, and when."""
+        """Return the result of the code with this number and its time, or None."""
         row = self._execute(
             "select * from judged_codes where charge = ? and number = ?", (charge_id, number)
         ).fetchone()
-        return (_standing(row), row["at"]) if row else None
+        return (_parse_result(row), row["at"]) if row else None
 
     def add_notification(self, notification: ChargeNotification) -> None:
         self._execute(
@@ -110,7 +110,7 @@ class LedgerTransaction:
         )
 
     def find_pending(self) -> list[ChargeNotification]:
-        """Those that were neither delivered nor given up, oldest first."""
+        """Return notifications that were neither delivered nor given up, oldest first."""
         rows = self._execute(
             "select id, charge, url, body from notifications where state = 'pending' order by number"
         )
@@ -123,12 +123,12 @@ class LedgerTransaction:
         self._execute("update notifications set state = 'given_up' where id = ?", (notification_id,))
 
 
-def _only(rows: Iterable[Row]) -> Charge | None:
-    return next((_charge(row) for row in rows), None)
+def _first_charge(rows: Iterable[Row]) -> Charge | None:
+    return next((_parse_charge(row) for row in rows), None)
 
 
-def _charge(row: Row) -> Charge:
-    standing = _standing(row)
+def _parse_charge(row: Row) -> Charge:
+    result = _parse_result(row)
     return Charge(
         id=row["id"],
         attempt=row["attempt"],
@@ -138,29 +138,32 @@ def _charge(row: Row) -> Charge:
         currency=row["currency"],
         notify_url=row["notify_url"],
         script=ScriptedOutcome(row["script"]),
-        status=standing.status,
-        reason=standing.reason,
+        status=result.status,
+        reason=result.reason,
         created_at=row["created_at"],
         updated_at=row["updated_at"],
     )
 
 
-def _standing(row: Row) -> ChargeResult:
+def _parse_result(row: Row) -> ChargeResult:
     return ChargeResult(ChargeStatus(row["status"]), DeclineReason(row["reason"]) if row["reason"] else None)
 
 
-_BUSY_S = 5.0
+_BUSY_TIMEOUT_S = 5.0
 
 
 class LedgerUnavailableError(Exception):
-    """The file cannot be opened or made."""
+    """The file cannot be opened or created."""
 
 
 class Ledger:
-    """One connection that threads take turns with. Not to be carried over a fork."""
+    """One connection, shared by threads one at a time. It must not cross a fork.
+
+    Raises LedgerUnavailableError if the file cannot be opened.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._turn = Lock()
+        self._lock = Lock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = _open(path)
@@ -169,8 +172,8 @@ class Ledger:
 
     @contextmanager
     def transaction(self) -> Iterator[LedgerTransaction]:
-        """All or nothing, and alone: also beside a process that has just been told to end."""
-        with self._turn:
+        """Run an exclusive transaction, which also waits for another process that is still stopping."""
+        with self._lock:
             self._connection.execute("begin immediate")
             try:
                 yield LedgerTransaction(self._connection)
@@ -180,20 +183,20 @@ class Ledger:
                 raise
 
     def check(self) -> None:
-        """That it can be written to."""
+        """Check that the ledger can be written to."""
         with self.transaction():
             pass
 
     def close(self) -> None:
-        with self._turn:
+        with self._lock:
             self._connection.close()
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     connection.row_factory = sqlite3.Row
     try:
-        # In this mode a kill loses nothing that was committed; only a power failure could.
+        # In this mode a killed process loses no committed data. Only a power failure could.
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = normal")
         connection.executescript(TABLES)

@@ -1,4 +1,4 @@
-"""Sends notifications: once while the caller waits, then in the background. A restart takes up what is left."""
+"""Sends notifications: once while the caller waits, then with retries in the background. A restart resumes them."""
 
 from threading import Thread
 from time import sleep
@@ -23,48 +23,48 @@ class NotificationSender:
         self._secret = secret
 
     def send(self, notification: ChargeNotification) -> bool:
-        """Whether it was taken at the first try; if not, it is repeated."""
+        """Send a notification. Return whether the first try was accepted; if not, it is retried in the background."""
         if self._deliver(notification):
             return True
-        self._repeat_in_background(notification)
+        self._retry_in_background(notification)
         return False
 
-    def take_up(self) -> None:
-        """What an earlier process has written down and not brought to an end."""
-        with self._ledger.transaction() as books:
-            pending = books.find_pending()
+    def resume_pending(self) -> None:
+        """Retry notifications that an earlier process left pending."""
+        with self._ledger.transaction() as transaction:
+            pending = transaction.find_pending()
         for notification in pending:
-            self._repeat_in_background(notification)
+            self._retry_in_background(notification)
 
-    def _repeat_in_background(self, notification: ChargeNotification) -> None:
-        Thread(target=self._repeat, args=(notification,), name="notification", daemon=True).start()
+    def _retry_in_background(self, notification: ChargeNotification) -> None:
+        Thread(target=self._retry, args=(notification,), name="notification", daemon=True).start()
 
-    def _repeat(self, notification: ChargeNotification) -> None:
+    def _retry(self, notification: ChargeNotification) -> None:
         sleep(backoff_delay(1))
-        repeating = Retrying(
+        retrying = Retrying(
             stop=stop_after_attempt(MAX_RETRIES),
             wait=_pause,
             retry=retry_if_result(lambda is_delivered: not is_delivered),
             retry_error_callback=lambda _: self._give_up(notification),
         )
-        repeating(self._deliver, notification)
+        retrying(self._deliver, notification)
 
     def _deliver(self, notification: ChargeNotification) -> bool:
-        trouble = self._post(notification)
-        if trouble:
+        problem = self._post(notification)
+        if problem:
             log.warning(
-                "notification not taken",
+                "notification not accepted",
                 notification=notification.id,
                 charge=notification.charge,
-                trouble=trouble,
+                problem=problem,
             )
             return False
-        with self._ledger.transaction() as books:
-            books.mark_delivered(notification.id)
+        with self._ledger.transaction() as transaction:
+            transaction.mark_delivered(notification.id)
         return True
 
     def _post(self, notification: ChargeNotification) -> str | None:
-        """What went wrong, if anything did."""
+        """Post the notification and return what went wrong, or None."""
         body = notification.body.encode()
         headers = {
             "Content-Type": "application/json",
@@ -72,7 +72,7 @@ class NotificationSender:
             SIGNATURE_HEADER: sign(body, self._secret),
         }
         with Session() as session:
-            # Neither a proxy nor credentials out of somebody's home directory.
+            # No proxy and no credentials from the environment or a home directory.
             session.trust_env = False
             try:
                 with session.post(
@@ -82,15 +82,15 @@ class NotificationSender:
                     timeout=TIMEOUT_S,
                     allow_redirects=False,
                     stream=True,
-                ) as answer:
-                    return None if 200 <= answer.status_code < 300 else f"status {answer.status_code}"
+                ) as response:
+                    return None if 200 <= response.status_code < 300 else f"status {response.status_code}"
             except RequestException as error:
                 return type(error).__name__
 
     def _give_up(self, notification: ChargeNotification) -> None:
         log.error("notification given up", notification=notification.id, charge=notification.charge)
-        with self._ledger.transaction() as books:
-            books.mark_given_up(notification.id)
+        with self._ledger.transaction() as transaction:
+            transaction.mark_given_up(notification.id)
 
 
 def _pause(state: RetryCallState) -> float:

@@ -1,4 +1,4 @@
-"""From a request's body to what it asks for, or to what is wrong with it. What was sent is never quoted."""
+"""Schemas that parse and validate request bodies. Error texts never quote what was sent."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,12 +11,12 @@ from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate, vali
 from services.sandbox.scripted_outcomes import Card, ChargeStatus, Wallet
 from shared.domain.payment_methods import PaymentMethod
 
-_LONGEST_TEXT = 100
-_LONGEST_URL = 2000
+_MAX_TEXT_LENGTH = 100
+_MAX_URL_LENGTH = 2000
 
 
 class InvalidRequestError(Exception):
-    """The text names each wrong field."""
+    """The body is not valid. The text names each invalid field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ChargeRequest:
 @dataclass(frozen=True, slots=True)
 class CodeSubmission:
     number: int
-    """Counts the codes given for this charge: a repeat of one number is the same request."""
+    """Number of the code for this charge. A repeated number is the same request."""
     code: str = field(repr=False)
 
 
@@ -66,37 +66,37 @@ def _details(valid: Mapping[str, Any]) -> Card | Wallet:
     return Wallet(**valid["wallet"])
 
 
-def _is_plain(url: str) -> None:
+def _require_plain_ascii(url: str) -> None:
     if not (url.isascii() and url.isprintable()):
         raise ValidationError("Not a valid URL.")
 
 
 def _text() -> fields.String:
-    return fields.String(required=True, validate=validate.Length(1, _LONGEST_TEXT))
+    return fields.String(required=True, validate=validate.Length(1, _MAX_TEXT_LENGTH))
 
 
-def _integer(least: int, most: int) -> fields.Integer:
-    return fields.Integer(required=True, strict=True, validate=validate.Range(least, most))
+def _integer(minimum: int, maximum: int) -> fields.Integer:
+    return fields.Integer(required=True, strict=True, validate=validate.Range(minimum, maximum))
 
 
-class _Shape(Schema):
+class _RequestSchema(Schema):
     class Meta:
         unknown = EXCLUDE
 
 
-class _CardSchema(_Shape):
+class _CardSchema(_RequestSchema):
     number = _text()
     expiry_month = _integer(1, 12)
     expiry_year = _integer(1000, 9999)
     security_code = _text()
 
 
-class _WalletSchema(_Shape):
+class _WalletSchema(_RequestSchema):
     phone = _text()
     birth_year = fields.Integer(strict=True, allow_none=True, load_default=None)
 
 
-class _ChargeSchema(_Shape):
+class _ChargeSchema(_RequestSchema):
     attempt = fields.UUID(required=True)
     intent = fields.UUID(required=True)
     method = fields.Enum(PaymentMethod, by_value=True, required=True)
@@ -105,9 +105,9 @@ class _ChargeSchema(_Shape):
     notify_url = fields.String(
         required=True,
         validate=[
-            validate.Length(max=_LONGEST_URL),
+            validate.Length(max=_MAX_URL_LENGTH),
             validate.URL(schemes={"http", "https"}, require_tld=False),
-            _is_plain,
+            _require_plain_ascii,
         ],
     )
     card = fields.Nested(_CardSchema)
@@ -120,12 +120,12 @@ class _ChargeSchema(_Shape):
             raise ValidationError("Missing data for required field.", needed)
 
 
-class _CodeSchema(_Shape):
+class _CodeSchema(_RequestSchema):
     number = _integer(0, 10**9)
     code = _text()
 
 
-class _OutcomeSchema(_Shape):
+class _OutcomeSchema(_RequestSchema):
     outcome = fields.String(
         required=True, validate=validate.OneOf([ChargeStatus.PAID, ChargeStatus.DECLINED])
     )
@@ -133,14 +133,14 @@ class _OutcomeSchema(_Shape):
 
 def _load(schema: Schema, body: bytes) -> dict[str, Any]:
     try:
-        valid = schema.load(_object_in(body))
+        valid = schema.load(_parse_object(body))
     except ValidationError as error:
         raise InvalidRequestError(" ".join(_problems(error.messages))) from None
     assert isinstance(valid, dict)
     return valid
 
 
-def _object_in(body: bytes) -> dict[str, Any]:
+def _parse_object(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -151,7 +151,7 @@ def _object_in(body: bytes) -> dict[str, Any]:
 
 
 def _problems(messages: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """marshmallow nests its messages as the fields are nested."""
+    """Yield one text per field. marshmallow nests messages like the fields."""
     if isinstance(messages, Mapping):
         for name, inner in messages.items():
             yield from _problems(inner, path if name == "_schema" else (*path, name))

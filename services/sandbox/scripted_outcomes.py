@@ -1,4 +1,4 @@
-"""What the bank and the wallets do with a card, a phone or a code. Pure; today is given."""
+"""Scripted outcomes: what the simulated bank and wallets do with a card, phone or code. Pure; `today` is passed in."""
 
 import re
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class DeclineReason(StrEnum):
 
 
 class ScriptedOutcome(StrEnum):
-    """What a charge follows. Of all that led to it, this name is what the ledger keeps."""
+    """The script that a charge follows. The ledger stores this name instead of the card or phone."""
 
     PAYS = "pays"
     DECLINES = "declines"
@@ -38,7 +38,7 @@ class ScriptedOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Lives in memory for one request."""
+    """Kept in memory for one request only."""
 
     number: str = field(repr=False)
     expiry_month: int = field(repr=False)
@@ -47,7 +47,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Wallet:
-    """Lives in memory for one request."""
+    """Kept in memory for one request only."""
 
     phone: str = field(repr=False)
     birth_year: int | None = field(repr=False)
@@ -55,21 +55,21 @@ class Wallet:
 
 @dataclass(frozen=True, slots=True)
 class ChargeResult:
-    """How things are with a charge."""
+    """Status of a charge, with the reason if it was declined or needs another code."""
 
     status: ChargeStatus
     reason: DeclineReason | None = None
 
 
 SILENT_OUTCOMES = frozenset({ScriptedOutcome.PAYS_IN_SILENCE, ScriptedOutcome.DECLINES_IN_SILENCE})
-"""What these write down is not told for a while."""
+"""Outcomes that are recorded at once but answered late."""
 
 _PAID = ChargeResult(ChargeStatus.PAID)
 _DECLINED = ChargeResult(ChargeStatus.DECLINED, DeclineReason.DECLINED)
 _INSUFFICIENT_FUNDS = ChargeResult(ChargeStatus.DECLINED, DeclineReason.INSUFFICIENT_FUNDS)
 _NEEDS_CODE = ChargeResult(ChargeStatus.NEEDS_CODE)
 
-_BEGINNINGS = {
+_INITIAL_RESULTS = {
     ScriptedOutcome.PAYS: _PAID,
     ScriptedOutcome.DECLINES: _DECLINED,
     ScriptedOutcome.LACKS_FUNDS: _INSUFFICIENT_FUNDS,
@@ -94,23 +94,23 @@ _PHONES = {
     PaymentMethod.SADAD: re.compile(r"09[13][0-9]{7}"),
     PaymentMethod.ADFALI: re.compile(r"09[1-6][0-9]{7}"),
 }
-_SADAD_SUBSCRIBER = Wallet("0913632323", 1999)
-"""The one whose birth year is known, and has to be right."""
+_KNOWN_SADAD_WALLET = Wallet("0913632323", 1999)
+"""The only wallet whose birth year is checked."""
 _RIGHT_CODES = {PaymentMethod.CARD: "111111", PaymentMethod.SADAD: "111111", PaymentMethod.ADFALI: "1111"}
 
 
 def scripted_outcome(method: PaymentMethod, details: Card | Wallet, today: date) -> ScriptedOutcome:
     if isinstance(details, Card):
-        return _script_of_card(details, today)
-    return _script_of_wallet(method, details)
+        return _card_outcome(details, today)
+    return _wallet_outcome(method, details)
 
 
 def initial_result(script: ScriptedOutcome) -> ChargeResult:
-    return _BEGINNINGS[script]
+    return _INITIAL_RESULTS[script]
 
 
 def result_after_code(script: ScriptedOutcome, method: PaymentMethod, code: str) -> ChargeResult:
-    """Where a charge stands that asked for a code and was given this one."""
+    """Return the result of entering `code` for a charge that asked for one."""
     if script is ScriptedOutcome.ASKS_FOR_CODE_AND_LACKS_FUNDS:
         return _INSUFFICIENT_FUNDS
     return (
@@ -121,27 +121,27 @@ def result_after_code(script: ScriptedOutcome, method: PaymentMethod, code: str)
 
 
 def result_after_settlement(before: ChargeResult, outcome: ChargeStatus) -> ChargeResult:
-    """Whatever it was before, except that paid stays paid."""
+    """Return the result of settling a charge as `outcome`. A paid charge stays paid."""
     if before.status is ChargeStatus.PAID or outcome is ChargeStatus.PAID:
         return _PAID
     return before if before.status is ChargeStatus.DECLINED else _DECLINED
 
 
-def _script_of_card(card: Card, today: date) -> ScriptedOutcome:
+def _card_outcome(card: Card, today: date) -> ScriptedOutcome:
     is_expired = (card.expiry_year, card.expiry_month) < (today.year, today.month)
     if is_expired or not is_card_number(card.number):
         return ScriptedOutcome.DECLINES
     return _CARDS.get(card.number, ScriptedOutcome.PAYS)
 
 
-def _script_of_wallet(method: PaymentMethod, wallet: Wallet) -> ScriptedOutcome:
+def _wallet_outcome(method: PaymentMethod, wallet: Wallet) -> ScriptedOutcome:
     if not _PHONES[method].fullmatch(wallet.phone):
         return ScriptedOutcome.WRONG_PHONE_OR_BIRTH_YEAR
     if wallet.phone.endswith("000"):
         return ScriptedOutcome.NOT_SUBSCRIBED
     if wallet.phone.endswith("995"):
         return ScriptedOutcome.ASKS_FOR_CODE_AND_LACKS_FUNDS
-    is_known = method is PaymentMethod.SADAD and wallet.phone == _SADAD_SUBSCRIBER.phone
-    if is_known and wallet.birth_year != _SADAD_SUBSCRIBER.birth_year:
+    is_known = method is PaymentMethod.SADAD and wallet.phone == _KNOWN_SADAD_WALLET.phone
+    if is_known and wallet.birth_year != _KNOWN_SADAD_WALLET.birth_year:
         return ScriptedOutcome.WRONG_PHONE_OR_BIRTH_YEAR
     return ScriptedOutcome.ASKS_FOR_CODE

@@ -92,8 +92,8 @@ def test_what_is_not_taken_is_repeated_until_it_is(sandbox: RunningSandbox, rece
     assert sandbox.settle(charge, "paid").json()["notified"] is False
     eventually(lambda: len(receiver.requests) == len(replies))
     assert len({(request.body, request.headers["sandbox-signature"]) for request in receiver.requests}) == 1
-    lines = [line for line in sandbox.lines("notification not taken") if line["charge"] == charge["id"]]
-    assert [line["trouble"] for line in lines] == ["status 500", "status 302", "status 500"]
+    lines = [line for line in sandbox.lines("notification not accepted") if line["charge"] == charge["id"]]
+    assert [line["problem"] for line in lines] == ["status 500", "status 302", "status 500"]
     assert {line["notification"] for line in lines} == {_told(receiver.requests[0])["id"]}
     times = [request.at for request in receiver.requests]
     pauses = [after - before for before, after in pairwise(times)]
@@ -105,8 +105,8 @@ def test_nobody_there_is_told_in_the_answer_and_in_the_log(sandbox: RunningSandb
     charge = sandbox.charge(card=card("4000000000000259")).json()
     settled = sandbox.settle(charge, "paid").json()
     assert (settled["status"], settled["notified"]) == ("paid", False)
-    lines = [line for line in sandbox.lines("notification not taken") if line["charge"] == charge["id"]]
-    assert lines[0]["trouble"] == "ConnectionError"
+    lines = [line for line in sandbox.lines("notification not accepted") if line["charge"] == charge["id"]]
+    assert lines[0]["problem"] == "ConnectionError"
 
 
 @pytest.mark.kills
