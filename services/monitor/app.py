@@ -35,12 +35,12 @@ from shared.platform.web.browser_security import protect_pages
 from shared.platform.web.health import database_checks
 
 _KAFKA_UNAVAILABLE = _("Kafka does not answer")
-_NOTHING_CHANGED = _("What needs it cannot be shown or done now. Nothing was changed.")
+_NOTHING_CHANGED = _("This page needs Kafka and cannot be shown now. Nothing was changed.")
 
 error_page = make_error_page(
     unavailable=(
         _("The database does not answer"),
-        _("What needs it cannot be shown now. The overview still tells the rest."),
+        _("This page needs the database and cannot be shown now. The overview still works."),
     )
 )
 
@@ -78,7 +78,7 @@ def make_app(settings: Settings, database: Database, inspector: SystemInspector)
     ui.register(
         app,
         home="overview.show",
-        tagline=(_("Nothing lost."), _("Nothing stuck without somebody knowing.")),
+        tagline=(_("Nothing lost."), _("Nothing stuck unnoticed.")),
         error_page=error_page,
     )
     app.context_processor(lambda: {"header_title": _("Monitor")})

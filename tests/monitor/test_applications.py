@@ -92,7 +92,7 @@ def test_one_application_tells_what_waits_for_it(
     operator.open(f"/applications/{pages.application.id}")
     assert "Step 1 of 9 1" in operator.text
     assert "Step 3 of 9 2" in operator.text
-    assert "1 of them fell due while paused" in operator.text
+    assert "1 of them fell due during the pause" in operator.text
     assert f"/exhausted?application={pages.application.id}" in operator.response.text
 
 
@@ -109,7 +109,7 @@ def test_they_are_paused_and_resumed(pages: MonitorWorld, operator: PageClient) 
     path = f"/applications/{pages.application.id}"
     operator.open(path)
     assert change(operator, f"{path}/pause") == 303
-    assert "Paused. What falls due is kept" in operator.text
+    assert "Paused. Deliveries that fall due are kept" in operator.text
     assert pages.rows("select webhooks_paused_at is not null from applications") == [(True,)]
     assert change(operator, f"{path}/resume") == 303
     assert pages.rows("select webhooks_paused_at from applications") == [(None,)]
@@ -131,7 +131,9 @@ def test_two_operators_at_once_pause_once(pages: MonitorWorld) -> None:
         person.open(path)
     act_at_once(pages, "select from applications", people, lambda person: change(person, f"{path}/pause"))
     assert pages.audit().count("webhooks_paused") == 1
-    assert sum("They were paused before. Nothing was changed." in person.text for person in people) == 3
+    assert (
+        sum("The webhooks were already paused. Nothing was changed." in person.text for person in people) == 3
+    )
 
 
 def test_it_needs_a_reason(pages: MonitorWorld, operator: PageClient) -> None:

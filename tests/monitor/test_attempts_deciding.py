@@ -52,7 +52,7 @@ def test_undecided_attempts_and_second_payments_are_listed(
 def test_nothing_to_do_is_said_so(operator: PageClient) -> None:
     operator.open("/attempts")
     assert "The outcome of every attempt is known" in operator.text
-    assert "No second payment waits for anybody" in operator.text
+    assert "There are no open duplicate payments" in operator.text
 
 
 AFTER = {"paid": ("paid", "succeeded"), "not_paid": ("declined", "requires_payment_method")}
@@ -90,7 +90,7 @@ def test_a_second_click_decides_nothing_more(
     for _ in range(2):
         operator.response = form
         answer_to(operator, attempt, outcome="paid", reason=REASON)
-    assert "its outcome is known by now. It is: Paid" in operator.text
+    assert "the outcome is already known. The state is: Paid" in operator.text
     assert len(pages.rows(DECISIONS)) == 1
 
 
@@ -122,7 +122,7 @@ def test_what_was_settled_meanwhile_stays(
     operator.open(f"/attempts/{attempt}")
     payments.notify_paid(attempt, "T-real")
     answer_to(operator, attempt, outcome=outcome, reason=REASON, reference="T-mine")
-    assert "its outcome is known by now. It is: Paid" in operator.text
+    assert "the outcome is already known. The state is: Paid" in operator.text
     assert payments.state(attempt) == "paid"
     assert pages.rows("select provider_reference from payment_attempts") == [("T-real",)]
     assert pages.rows(DECISIONS) == []
@@ -140,7 +140,7 @@ def test_a_customer_who_goes_on_is_not_cut_off(
         sending.attempt,
     )
     answer_to(operator, sending.attempt, outcome="not_paid", reason=REASON)
-    assert "it has gone on since you opened the page" in operator.text
+    assert "the attempt has changed since you opened the page" in operator.text
     assert payments.state(sending.attempt) == "sent"
 
 
@@ -152,7 +152,7 @@ def test_not_paid_is_not_taken_while_the_request_may_be_on_its_way(
     sending = payments.begin(payments.intent())
     pages.run("update payment_attempts set state = %s", state)
     decide(operator, sending.attempt, "not_paid")
-    assert "the provider was asked a moment ago" in operator.text
+    assert "the request was sent a moment ago" in operator.text
     assert payments.state(sending.attempt) == state
     pages.run("update payment_attempts set sent_at = now() - interval '1 minute'")
     decide(operator, sending.attempt, "not_paid")
@@ -165,7 +165,7 @@ def test_paid_on_what_was_paid_already_is_a_second_payment(
     """It counted as declined, and the customer paid in another way."""
     declined = payments.declined_then_paid()
     decide(operator, declined)
-    assert "it is a second payment" in operator.text
+    assert "it is a duplicate payment" in operator.text
     assert payments.state(declined) == "duplicate"
 
 
@@ -173,7 +173,7 @@ def test_that_what_has_ended_was_not_paid_is_no_news(operator: PageClient, payme
     declined = payments.declined_then_paid()
     assert 'value="not_paid"' not in operator.open(f"/attempts/{declined}").text
     decide(operator, declined, "not_paid")
-    assert "its outcome is known by now. It is: Declined" in operator.text
+    assert "the outcome is already known. The state is: Declined" in operator.text
 
 
 NONSENSE: tuple[tuple[dict[str, str], str], ...] = (

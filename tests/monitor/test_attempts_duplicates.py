@@ -34,7 +34,7 @@ def test_it_is_marked_once_and_leaves_the_list(
     assert "Marked as handled" in operator.text
     operator.response = form
     handle(operator, attempt, "Somebody else's words")
-    assert "had marked it as handled before" in operator.text
+    assert "was already marked as handled" in operator.text
     assert pages.rows(HANDLED) == [(NOTE,)]
     assert pages.audit().count("duplicate_handled") == 1
     assert f"/attempts/{attempt}" not in operator.open("/attempts").text
@@ -66,7 +66,7 @@ def test_what_is_no_second_payment_cannot_be_handled(
     attempt = payments.unknown()
     operator.open(f"/attempts/{attempt}")
     handle(operator, attempt)
-    assert "this is no second payment" in operator.text
+    assert "this is not a duplicate payment" in operator.text
     assert pages.rows(HANDLED) == []
 
 

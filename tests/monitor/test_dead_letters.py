@@ -74,7 +74,7 @@ def test_what_is_no_letter_is_shown_as_such(dead_letter_topic: DeadLetterTopic, 
     for offset in (0, 1):
         html = operator.open(f"/dead-letters/{offset}").text
         assert "this is no dead letter" in operator.text
-        assert "cannot be put back there" in operator.text
+        assert "cannot be replayed" in operator.text
         assert "<script>alert" not in html
     assert operator.open("/dead-letters").status_code == 200
 
@@ -92,10 +92,10 @@ def test_one_is_put_back_once(
     dead_letter_topic.bury(dead_letter_topic.letter(b"\x00 byte for byte"))
     form = operator.open("/dead-letters/0")
     assert replay(operator) == 303
-    assert "back where it came from" in operator.text
+    assert "written back to its topic" in operator.text
     operator.response = form
     replay(operator)
-    assert "It has been replayed before" in operator.text
+    assert "It was already replayed" in operator.text
     (record,) = dead_letter_topic.records(WEBHOOKS_DELIVER)
     assert (record.key, record.value) == (b"application", b"\x00 byte for byte")
     ((actor, address, merchant_id),) = pages.rows(
@@ -117,7 +117,7 @@ def test_two_operators_at_once_put_it_back_once(
         list(pool.map(replay, people))
     assert dead_letter_topic.numbers() == [0]
     assert pages.audit().count("letter_replayed") == 1
-    assert sum("It has been replayed before" in person.text for person in people) == 2
+    assert sum("It was already replayed" in person.text for person in people) == 2
 
 
 def test_a_form_that_is_none_of_ours_is_refused(
@@ -146,9 +146,9 @@ def test_what_nobody_consumes_is_not_put_back(
     dead_letter_topic.bury(dead_letter_topic.letter(topic=dead_letter_topic.topic_name(DEAD_LETTERS)))
     letter = dead_letter_topic.look()
     operator.open("/dead-letters/0")
-    assert "cannot be put back there" in operator.text
+    assert "cannot be replayed" in operator.text
     replay(operator, dead_letter=str(letter.id))
-    assert "Nobody consumes the topic" in operator.text
+    assert "No consumer reads the topic" in operator.text
     assert "letter_replayed" not in pages.audit()
 
 

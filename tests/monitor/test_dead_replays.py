@@ -51,7 +51,7 @@ def test_all_are_replayed_with_progress(
 ) -> None:
     dead_letter_topic.bury_many(130)
     operator.open("/dead-letters/replay-all")
-    assert "130 dead letters were not replayed yet" in operator.text
+    assert "130 dead letters are not replayed yet" in operator.text
     run = begin(operator)
     assert "0 of 130" in operator.text
     assert "Under way" in operator.text
@@ -64,7 +64,7 @@ def test_all_are_replayed_with_progress(
     assert dead_letter_topic.numbers() == list(range(130))
     assert "Done" in operator.open(path).text
     operator.open("/dead-letters/replay-all")
-    assert "There is no dead letter that could be replayed" in operator.text
+    assert "There are no dead letters left to replay" in operator.text
     assert pages.audit() == ["signed_in", "letters_replayed"]
 
 
@@ -105,7 +105,7 @@ def test_two_operators_at_once_begin_one(pages: MonitorWorld, dead_letter_topic:
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda person: person.post("/dead-letters/replays"), people))
     assert len({run_of(person) for person in people}) == 1
-    assert sum("are being replayed already" in person.text for person in people) == 2
+    assert sum("A replay is already running" in person.text for person in people) == 2
     assert pages.audit().count("letters_replayed") == 1
 
 
@@ -115,7 +115,7 @@ def test_it_can_be_stopped_once(
     dead_letter_topic.bury_many(3)
     run = begin(operator)
     form = operator.response
-    for said in ("Stopped. What was replayed before stays replayed.", "It had ended before."):
+    for said in ("Stopped. Records that were already replayed stay replayed.", "It had already ended."):
         operator.response = form
         operator.post(f"/dead-letters/replays/{run}/stop")
         assert said in operator.text
@@ -128,7 +128,7 @@ def test_nothing_to_replay_is_said_so(
 ) -> None:
     operator.open("/dead-letters")
     operator.post("/dead-letters/replays", run=str(uuid4()))
-    assert "There is no dead letter that could be replayed" in operator.text
+    assert "There are no dead letters left to replay" in operator.text
     assert pages.rows(RUNS) == []
 
 

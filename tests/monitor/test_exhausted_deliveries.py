@@ -67,7 +67,7 @@ def test_what_postgresql_has_dropped_is_said_to_be_gone(
     tell(dead_letter_topic, [uuid4()], pages.application.id)
     dead_letter_topic.put(WEBHOOKS_DEAD, [(None, b"nonsense"), (None, None)])
     operator.open("/exhausted")
-    assert "PostgreSQL has dropped that month" in operator.text
+    assert "The data of that month was deleted" in operator.text
 
 
 def test_one_is_looked_into_without_secrets(
@@ -93,10 +93,10 @@ def test_one_is_resent_once(pages: MonitorWorld, operator: PageClient, deliverie
     delivery = deliveries.make("failed", 500, tries=9)
     form = operator.open(f"/exhausted/{delivery}")
     assert resend(operator, delivery) == 303
-    assert "The delivery is sent once more" in operator.text
+    assert "The delivery is being resent" in operator.text
     operator.response = form
     resend(operator, delivery)
-    assert "This resend was asked for already" in operator.text
+    assert "This resend was already requested" in operator.text
     assert deliveries.in_line() == [str(delivery)]
     with pages.database.transaction() as connection:
         (entry,) = list_entries(connection, pages.merchant_id, before=None, limit=10)
@@ -109,7 +109,7 @@ def test_one_is_resent_once(pages: MonitorWorld, operator: PageClient, deliverie
     [
         ("update applications set webhook_url = null", "The application has no webhook URL"),
         ("update applications set webhooks_paused_at = now()", "are paused. Resume them first"),
-        ("update webhook_deliveries set status = 'succeeded'", "this delivery no longer counts as failed"),
+        ("update webhook_deliveries set status = 'succeeded'", "this delivery is no longer failed"),
     ],
 )
 def test_what_cannot_be_sent_is_refused(
@@ -180,13 +180,13 @@ def test_two_operators_at_once_begin_one_each_application(
         list(pool.map(lambda person: person.post("/exhausted/resends", back="3d"), people))
     assert len(pages.rows(BULKS)) == 1
     assert pages.audit().count("failed_deliveries_resent") == 1
-    assert sum("are being resent already" in person.text for person in people) == 2
+    assert sum("already has a resend in progress" in person.text for person in people) == 2
 
 
 def test_that_nothing_has_failed_is_said_so(pages: MonitorWorld, operator: PageClient) -> None:
     operator.open("/exhausted/resend-all")
     operator.post("/exhausted/resends", back="3d")
-    assert "No delivery of this period has failed" in operator.text
+    assert "No delivery failed in this period" in operator.text
     assert pages.rows(BULKS) == []
 
 
@@ -206,7 +206,7 @@ def test_a_resend_is_stopped_once(pages: MonitorWorld, operator: PageClient, del
     operator.post("/exhausted/resends", back="3d")
     ((bulk,),) = pages.rows("select id from bulk_resends")
     form = operator.open(f"/exhausted/resends/{bulk}")
-    for said in ("Stopped. What was put in line before is still sent.", "It had ended before."):
+    for said in ("Stopped. Deliveries that are already queued are still sent.", "It had already ended."):
         operator.response = form
         operator.post(f"/exhausted/resends/{bulk}/stop")
         assert said in operator.text

@@ -77,7 +77,7 @@ def test_what_is_wrong_is_said_with_where_to_look(pages: MonitorWorld, operator:
     assert 'href="/dead-letters"' in page
     assert 'href="/attempts"' in page
     for words in (
-        "webhooks.intake is stalled: 7 records wait, and nothing moves.",
+        "webhooks.intake is stalled: 7 records wait and none is processed.",
         "2 records could not be processed in the last hour.",
         "A payment attempt has had no outcome for 6.7 min.",
         "The service scheduler is down.",
@@ -86,7 +86,7 @@ def test_what_is_wrong_is_said_with_where_to_look(pages: MonitorWorld, operator:
     ):
         assert words in operator.text.replace(" .", "."), words
     assert operator.text.count("Act now") == 4
-    assert operator.text.count("Look soon") == 1
+    assert operator.text.count("Check soon") == 1
 
 
 def test_the_script_gets_the_part_only(pages: MonitorWorld, operator: PageClient) -> None:
@@ -100,7 +100,7 @@ def test_the_script_gets_the_part_only(pages: MonitorWorld, operator: PageClient
 def test_nothing_was_seen_yet(pages: MonitorWorld, operator: PageClient) -> None:
     operator.open("/")
     assert operator.text.count("Not known yet") == 3
-    assert "The database was not looked at yet." in operator.text
+    assert "The database was not checked yet." in operator.text
 
 
 @pytest.mark.parametrize("lang", ["en", "ar"])
@@ -112,8 +112,8 @@ def test_kafka_away_is_said_and_since_when(pages: MonitorWorld, lang: str) -> No
     shows(pages, database=BUSY, kafka=old)
     assert person.open("/").status_code == 200
     if lang == "en":
-        assert "Kafka does not answer. Payments go on; webhooks wait." in person.text
-        assert "What is shown here is old: it was seen at" in person.text
+        assert "Kafka does not answer. Payments continue; webhooks wait." in person.text
+        assert "This information is old. It is from" in person.text
         assert "Is money being taken? Yes" in person.text
 
 
@@ -130,7 +130,7 @@ def test_postgresql_away_still_shows_the_page_to_who_was_known(
     away._result = replace(away.result, at=datetime.now(UTC) - timedelta(minutes=2))
     assert operator.open("/").status_code == 200
     assert "The database does not answer." in operator.text
-    assert "What is shown here is old" in operator.text
+    assert "This information is old" in operator.text
     assert "Is money being taken? In problem" in operator.text
     assert operator.open("/topics").status_code == 200
 
@@ -149,5 +149,5 @@ def test_real_figures_and_a_hostile_service(pages: MonitorWorld, operator: PageC
     assert "<script>alert" not in page.text
     assert "<script>alert(1)</script>" in operator.text
     assert "\u202e" not in page.text
-    assert "1 payment was made twice and is not handled." in operator.text
+    assert "1 duplicate payment is not handled." in operator.text
     assert "A delivery is overdue by 1 h." in operator.text

@@ -51,13 +51,13 @@ class ApplicationViews:
         return self._page(application, "", None)
 
     def pause(self, application: UUID) -> ResponseReturnValue:
-        done = _("Paused. What falls due is kept until the webhooks are resumed.")
-        unchanged = _("They were paused before. Nothing was changed.")
+        done = _("Paused. Deliveries that fall due are kept until the webhooks are resumed.")
+        unchanged = _("The webhooks were already paused. Nothing was changed.")
         return self._change(application, pause_webhooks, Action.WEBHOOKS_PAUSED, done, unchanged)
 
     def resume(self, application: UUID) -> ResponseReturnValue:
-        done = _("Resumed. What fell due meanwhile goes out first.")
-        unchanged = _("They were not paused. Nothing was changed.")
+        done = _("Resumed. Deliveries that fell due during the pause are sent first.")
+        unchanged = _("The webhooks were not paused. Nothing was changed.")
         return self._change(application, resume_webhooks, Action.WEBHOOKS_RESUMED, done, unchanged)
 
     def _change(
@@ -73,7 +73,7 @@ class ApplicationViews:
             reason = clean_note(given)
         except InvalidNoteError:
             error = _(
-                "Write %(least)d to %(most)d characters, for whoever looks at it later.",
+                "Write %(least)d to %(most)d characters for those who review this later.",
                 least=MIN_NOTE_LENGTH,
                 most=MAX_NOTE_LENGTH,
             )

@@ -84,7 +84,7 @@ def _check_explanation(values: Mapping[str, str], name: str, errors: dict[str, s
         clean_note(values[name], name)
     except InvalidNoteError:
         errors[name] = _(
-            "Write %(least)d to %(most)d characters, for whoever looks at it later.",
+            "Write %(least)d to %(most)d characters for those who review this later.",
             least=MIN_NOTE_LENGTH,
             most=MAX_NOTE_LENGTH,
         )

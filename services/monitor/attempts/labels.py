@@ -20,8 +20,8 @@ STATES = {
     AttemptState.UNKNOWN: _("Outcome unknown"),
     AttemptState.PAID: _("Paid"),
     AttemptState.DECLINED: _("Declined"),
-    AttemptState.ABANDONED: _("Left unfinished"),
-    AttemptState.DUPLICATE: _("Second payment"),
+    AttemptState.ABANDONED: _("Abandoned"),
+    AttemptState.DUPLICATE: _("Duplicate payment"),
 }
 TONES = {
     AttemptState.PAID: "good",
@@ -32,7 +32,7 @@ TONES = {
 }
 EVENTS = {
     EventType.CREATED: _("Created"),
-    EventType.PROCESSING: _("The provider was asked to take the money"),
+    EventType.PROCESSING: _("The provider was asked to charge the customer"),
     EventType.REQUIRES_PAYMENT_METHOD: _("Waiting for payment again"),
     EventType.SUCCEEDED: _("Paid"),
     EventType.CANCELED: _("Expired"),
@@ -48,18 +48,22 @@ def _explain_refusal(error: RefusedError) -> object:
     match error:
         case OutcomeKnownError():
             return gettext(
-                "Nothing was changed: its outcome is known by now. It is: %(state)s.",
+                "Nothing was changed: the outcome is already known. The state is: %(state)s.",
                 state=STATES[error.state],
             )
         case AttemptChangedError():
             return gettext(
-                "Nothing was changed: it has gone on since you opened the page. It is: %(state)s. Look again.",
+                "Nothing was changed: the attempt has changed since you opened the page."
+                " The state is now: %(state)s. Check it again.",
                 state=STATES[error.state],
             )
         case StillInFlightError():
-            return gettext("Nothing was changed: the provider was asked a moment ago and may still answer.")
+            return gettext(
+                "Nothing was changed: the request was sent a moment ago, and the provider may still respond."
+            )
         case NotDuplicateError():
             return gettext(
-                "Nothing was changed: this is no second payment. It is: %(state)s.", state=STATES[error.state]
+                "Nothing was changed: this is not a duplicate payment. The state is: %(state)s.",
+                state=STATES[error.state],
             )
     return gettext("It could not be done: %(why)s", why=str(error))

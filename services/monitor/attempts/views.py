@@ -73,7 +73,7 @@ class AttemptViews:
             if is_new:
                 flash(_("Marked as handled. The merchant sees it too."), "good")
             else:
-                flash(_("Somebody had marked it as handled before. Nothing was changed."), "info")
+                flash(_("It was already marked as handled. Nothing was changed."), "info")
         except AttemptNotFoundError:
             abort(404)
         except RefusedError as error:
@@ -96,9 +96,9 @@ class AttemptViews:
 
 def _describe_result(settled: SettlementResult) -> str:
     if settled.attempt is AttemptState.DUPLICATE:
-        return str(_("Decided: it was paid, and it is a second payment. Settle it with the customer."))
+        return str(_("Decided: it was paid, and it is a duplicate payment. Refund the customer."))
     if settled.attempt is AttemptState.PAID:
-        return str(_("Decided: it was paid. The merchant is told by webhook."))
+        return str(_("Decided: it was paid. The merchant is notified by webhook."))
     return str(_("Decided: it was not paid."))
 
 

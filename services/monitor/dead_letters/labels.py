@@ -13,16 +13,14 @@ from shared.domain.dead_letters.republish import (
 from shared.platform.errors import RefusedError
 
 _REFUSALS: dict[type[RefusedError], object] = {
-    DeadLetterNotFoundError: _("There is no such dead letter any more. They are kept for 30 days."),
+    DeadLetterNotFoundError: _("This dead letter no longer exists. Dead letters are kept for 30 days."),
     DeadLetterRecordLostError: _(
-        "The record is lost: it was too large for a dead letter, and its origin has it no longer."
+        "The record is lost: it was too large for a dead letter, and its topic no longer has it."
     ),
-    OriginNotConsumedError: _("Nobody consumes the topic that it came from, so it cannot be put back there."),
-    RecordRejectedError: _("Kafka does not take the record back into the topic that it came from."),
-    NothingToReplayError: _("There is no dead letter that could be replayed and has not been."),
-    ReplayInProgressError: _(
-        "Dead letters are being replayed already. Wait until that has ended, or stop it."
-    ),
+    OriginNotConsumedError: _("No consumer reads the topic it came from, so it cannot be replayed."),
+    RecordRejectedError: _("Kafka rejects the record when it is written back to its topic."),
+    NothingToReplayError: _("There are no dead letters left to replay."),
+    ReplayInProgressError: _("A replay is already running. Wait until it ends, or stop it."),
 }
 
 

@@ -67,9 +67,9 @@ class DeadLetterViews:
         dead_letter_id = parse_uuid(request.form.get("dead_letter", "")) or abort(_UNPROCESSABLE)
         try:
             if self._replay(offset, dead_letter_id):
-                flash(_("The record is back where it came from, and is processed again."), "good")
+                flash(_("The record was written back to its topic and will be processed again."), "good")
             else:
-                flash(_("It has been replayed before. Nothing was done."), "info")
+                flash(_("It was already replayed. Nothing was done."), "info")
         except DeadLetterNotFoundError:
             abort(404)
         except RefusedError as error:
@@ -162,9 +162,9 @@ class ReplayViews:
         except ReplayRunNotFoundError:
             abort(404)
         if is_new:
-            flash(_("Stopped. What was replayed before stays replayed."), "good")
+            flash(_("Stopped. Records that were already replayed stay replayed."), "good")
         else:
-            flash(_("It had ended before."), "info")
+            flash(_("It had already ended."), "info")
         return redirect(url_for(".replay_progress", run=run), _SEE_OTHER)
 
 

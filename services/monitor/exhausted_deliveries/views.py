@@ -95,11 +95,11 @@ class ExhaustedDeliveryViews:
                     connection, delivery, resend_id, current_session().actor
                 )
             if is_new:
-                flash(_("The delivery is sent once more. Its try appears here in a moment."), "good")
+                flash(_("The delivery is being resent. The new try appears here in a moment."), "good")
             elif is_wanted:
-                flash(_("This resend was asked for already."), "info")
+                flash(_("This resend was already requested."), "info")
             else:
-                flash(_("Nothing was resent: this delivery no longer counts as failed."), "info")
+                flash(_("Nothing was resent: this delivery is no longer failed."), "info")
         except SendingRefusedError as error:
             flash(str(labels.REFUSALS[error.refusal]), "bad")
         return redirect(url_for(".show", delivery=delivery), _SEE_OTHER)
@@ -187,9 +187,9 @@ class BulkResendViews:
                     connection, Action.RESEND_STOPPED, application_id=application_id, details=details
                 )
         if is_new:
-            flash(_("Stopped. What was put in line before is still sent."), "good")
+            flash(_("Stopped. Deliveries that are already queued are still sent."), "good")
         else:
-            flash(_("It had ended before."), "info")
+            flash(_("It had already ended."), "info")
         return redirect(url_for(".bulk_resend_progress", resend=resend), _SEE_OTHER)
 
 
@@ -216,19 +216,18 @@ def _flash_summary(outcome: BulkResendSummary) -> None:
         )
     if not outcome.is_all:
         flash(
-            _(
-                "There are more applications than could be begun with at once. Ask again to go on with the others."
-            ),
+            _("There are too many applications for one request. Repeat it to continue with the rest."),
             "bad",
         )
     elif not outcome.started and not outcome.refused:
-        flash(_("No delivery of this period has failed, or all have been resent."), "info")
+        flash(_("No delivery failed in this period, or all were already resent."), "info")
     if outcome.refused:
         named = [one.application for one in outcome.refused[:_MAX_NAMED]]
         more = "…" if len(outcome.refused) > _MAX_NAMED else ""
         flash(
             _(
-                "Not resent, because they have no webhook URL, are paused, or are being resent already: %(names)s",
+                "Not resent, because the application has no webhook URL, is paused,"
+                " or already has a resend in progress: %(names)s",
                 names=", ".join(named) + more,
             ),
             "bad",

@@ -25,13 +25,13 @@ QUESTIONS = {
 _YES = {
     HealthLevel.IDLE: lazy_gettext("Quiet"),
     HealthLevel.HEALTHY: lazy_gettext("Yes"),
-    HealthLevel.WARNING: lazy_gettext("Yes, but look"),
+    HealthLevel.WARNING: lazy_gettext("Yes, with warnings"),
     HealthLevel.CRITICAL: lazy_gettext("In trouble"),
 }
 _NO = {
     HealthLevel.IDLE: lazy_gettext("No"),
     HealthLevel.HEALTHY: lazy_gettext("No"),
-    HealthLevel.WARNING: lazy_gettext("Something waits for you"),
+    HealthLevel.WARNING: lazy_gettext("Something needs a decision"),
     HealthLevel.CRITICAL: lazy_gettext("Yes"),
 }
 TONES = {
@@ -40,7 +40,7 @@ TONES = {
     HealthLevel.WARNING: "waiting",
     HealthLevel.CRITICAL: "bad",
 }
-LEVELS = {HealthLevel.WARNING: lazy_gettext("Look soon"), HealthLevel.CRITICAL: lazy_gettext("Act now")}
+LEVELS = {HealthLevel.WARNING: lazy_gettext("Check soon"), HealthLevel.CRITICAL: lazy_gettext("Act now")}
 _GROUP_KINDS = frozenset(
     {
         ProblemKind.GROUP_STALLED,
@@ -86,37 +86,35 @@ _COUNT_SENTENCES: dict[ProblemKind, Callable[[int], str]] = {
         n,
     ),
     ProblemKind.DUPLICATES: lambda n: ngettext(
-        "%(num)s payment was made twice and is not handled.",
-        "%(num)s payments were made twice and are not handled.",
+        "%(num)s duplicate payment is not handled.",
+        "%(num)s duplicate payments are not handled.",
         n,
     ),
     ProblemKind.ENDPOINTS_FAILING: lambda n: ngettext(
-        "The endpoint of %(num)s application takes nothing.",
-        "The endpoints of %(num)s applications take nothing.",
+        "The endpoint of %(num)s application accepts nothing.",
+        "The endpoints of %(num)s applications accept nothing.",
         n,
     ),
 }
 _SENTENCES = {
     ProblemKind.DATABASE_UNAVAILABLE: lazy_gettext("The database does not answer."),
-    ProblemKind.KAFKA_UNAVAILABLE: lazy_gettext("Kafka does not answer. Payments go on; webhooks wait."),
+    ProblemKind.KAFKA_UNAVAILABLE: lazy_gettext("Kafka does not answer. Payments continue; webhooks wait."),
     ProblemKind.SERVICE_DOWN: lazy_gettext("The service %(subject)s is down."),
     ProblemKind.SERVICE_NOT_READY: lazy_gettext("The service %(subject)s is not ready."),
     ProblemKind.OUTBOX_OLD: lazy_gettext(
-        "The outbox has not been emptied for %(duration)s: %(count)s rows wait."
+        "The outbox has not been published for %(duration)s: %(count)s rows wait."
     ),
-    ProblemKind.INTAKE_LATE: lazy_gettext("An event has waited %(duration)s to be taken in by the webhooks."),
+    ProblemKind.INTAKE_LATE: lazy_gettext("An event has waited %(duration)s for the webhook intake."),
     ProblemKind.DELIVERIES_OVERDUE: lazy_gettext("A delivery is overdue by %(duration)s."),
-    ProblemKind.EXPIRY_LATE: lazy_gettext("Payments expire late, by %(duration)s."),
+    ProblemKind.EXPIRY_LATE: lazy_gettext("Payments expire %(duration)s late."),
     ProblemKind.ATTEMPT_STUCK: lazy_gettext("A payment attempt has had no outcome for %(duration)s."),
     ProblemKind.TOPIC_MISSING: lazy_gettext("The topic %(subject)s does not exist."),
     ProblemKind.GROUP_STALLED: lazy_gettext(
-        "%(subject)s is stalled: %(count)s records wait, and nothing moves."
+        "%(subject)s is stalled: %(count)s records wait and none is processed."
     ),
-    ProblemKind.GROUP_WITHOUT_MEMBERS: lazy_gettext(
-        "Nobody consumes for %(subject)s: %(count)s records wait."
-    ),
+    ProblemKind.GROUP_WITHOUT_MEMBERS: lazy_gettext("%(subject)s has no consumers: %(count)s records wait."),
     ProblemKind.GROUP_BEHIND: lazy_gettext("%(subject)s is behind by %(duration)s: %(count)s records wait."),
-    ProblemKind.RETRIES_LATE: lazy_gettext("Retries of %(subject)s are late by %(duration)s."),
+    ProblemKind.RETRIES_LATE: lazy_gettext("Retries in %(subject)s are %(duration)s late."),
     ProblemKind.LOW_SUCCESS_RATE: lazy_gettext(
         "Few payments succeed: %(count)s of %(subject)s attempts in the last hour."
     ),

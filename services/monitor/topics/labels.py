@@ -5,11 +5,11 @@ from flask_babel import lazy_gettext as _
 from shared.platform.kafka.inspection.health import Health
 
 HEALTH = {
-    Health.HEALTHY: _("Fine"),
+    Health.HEALTHY: _("Healthy"),
     Health.BEHIND: _("Behind"),
     Health.STALLED: _("Stalled"),
-    Health.NO_MEMBERS: _("Nobody consumes"),
-    Health.UNKNOWN: _("Away"),
+    Health.NO_MEMBERS: _("No consumers"),
+    Health.UNKNOWN: _("Unknown"),
 }
 TONES = {
     Health.HEALTHY: "good",

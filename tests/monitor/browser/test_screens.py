@@ -62,7 +62,7 @@ def test_with_a_keyboard_alone(house: TroubledHouse, operator: Watcher) -> None:
     press(operator, operator.main.get_by_role("rowheader").get_by_role("link").last)
     press(operator, operator.button("Replay"))
     press(operator, operator.question.get_by_role("button", name=operator.says("Replay")))
-    operator.reads("The record is back where it came from, and is processed again.")
+    operator.reads("The record was written back to its topic and will be processed again.")
 
     press(operator, operator.link("Payment attempts"))
     press(operator, operator.main.get_by_role("rowheader").get_by_role("link").first)
@@ -76,7 +76,7 @@ def test_with_a_keyboard_alone(house: TroubledHouse, operator: Watcher) -> None:
     assert house.payments.state(house.undecided) == "unknown"
     operator.page.keyboard.press("Enter")
     press(operator, operator.question.get_by_role("button", name=operator.says("Decide")))
-    operator.reads("Decided: it was paid. The merchant is told by webhook.")
+    operator.reads("Decided: it was paid. The merchant is notified by webhook.")
     assert house.payments.state(house.undecided) == "paid"
 
 
@@ -85,12 +85,12 @@ def test_without_javascript(house: TroubledHouse, watchers: Watchers) -> None:
     who = _come_in(house, watchers, javascript=False)
     who.open("/dead-letters/0")
     who.button("Replay").click()
-    who.reads("The record is back where it came from, and is processed again.")
+    who.reads("The record was written back to its topic and will be processed again.")
     who.open("/dead-letters/replay-all")
     who.button("Replay all of them").click()
     who.sees("Replaying dead letters")
     who.button("Stop").click()
-    who.reads("Stopped. What was replayed before stays replayed.")
+    who.reads("Stopped. Records that were already replayed stay replayed.")
     who.open(f"/exhausted/{house.exhausted}")
     who.button("Resend").click()
     who.open("/exhausted/resend-all")

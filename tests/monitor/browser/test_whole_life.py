@@ -103,7 +103,7 @@ def test_a_bad_day(
             operator.link("Topics and consumers").click()
             expect(operator.consumer(CONSUMED).locator(".late")).to_be_visible(timeout=LATE_MS)
             assert [coffee.told_of(one) for one in (*sold, decided)] == [0, 0, 0]
-        expect(operator.consumer(CONSUMED).locator(".badge")).to_have_text("Fine", timeout=SOON_MS)
+        expect(operator.consumer(CONSUMED).locator(".badge")).to_have_text("Healthy", timeout=SOON_MS)
         for one in (*sold, decided):
             coffee.hears_of(one)
         _all_is_well(operator)
@@ -138,7 +138,7 @@ def _sell_while_nobody_consumes(operator: Watcher, shop: Shop) -> list[str]:
     first = eventually(lambda: _lag(row), within=30, every=0.2)
     sold.append(shop.sell())
     eventually(lambda: _lag(row) > first, within=30, every=0.2)
-    expect(row.locator(".badge")).to_have_text("Nobody consumes", timeout=SOON_MS)
+    expect(row.locator(".badge")).to_have_text("No consumers", timeout=SOON_MS)
     expect(row.locator(".badge")).to_have_class(RED)
     operator.link("Overview").click()
     expect(operator.answer("webhooks")).to_contain_text("In trouble", timeout=SOON_MS)
@@ -158,16 +158,16 @@ def _decide_what_is_stuck(operator: Watcher, stack: RunningStack, shop: Shop) ->
     with frozen(stack, "checkout-verifier"):
         sold = shop.sell(card=SILENT_CARD, outcome=BEING_CONFIRMED)
         operator.link("Overview").click()
-        figure = operator.main.locator(".figure", has_text="Attempts under way")
+        figure = operator.main.locator(".figure", has_text="Attempts in progress")
         expect(figure).to_contain_text("the oldest for", timeout=SOON_MS)
-        operator.link("Attempts under way").click()
+        operator.link("Attempts in progress").click()
         operator.sees("Payment attempts")
         operator.main.get_by_role("rowheader").get_by_role("link").click()
-        operator.reads("Decide what became of it")
+        operator.reads("Decide the outcome")
         operator.page.get_by_role("radio", name="It was paid", exact=True).check()
         operator.field("How do you know?").fill("Their list has it as paid")
         operator.confirm("Decide")
-        operator.reads("Decided: it was paid. The merchant is told by webhook.")
+        operator.reads("Decided: it was paid. The merchant is notified by webhook.")
     return sold
 
 
@@ -190,7 +190,7 @@ def _records_nobody_can_process(
         assert shop.told_of(sold) == 0
         connection.execute(SEAL, (seal, shop.made["application_id"]))
     operator.confirm("Replay")
-    operator.reads("The record is back where it came from, and is processed again.")
+    operator.reads("The record was written back to its topic and will be processed again.")
     shop.hears_of(sold)
     expect(operator.button("Replay")).to_have_count(0)
     assert "hacked" not in operator.page.title()
