@@ -1,1 +1,1 @@
-"""The dashboard: where a merchant's people issue credentials, set their webhook, and see every payment and delivery."""
+"""The dashboard: merchants issue credentials, set their webhook, and see every payment and delivery."""

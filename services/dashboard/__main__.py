@@ -1,4 +1,4 @@
-"""The dashboard's process."""
+"""Starts the dashboard."""
 
 from services.dashboard.app import make_worker_app
 from services.dashboard.dependencies import SERVICE

@@ -32,7 +32,7 @@ error_page = make_error_page(
             _("Nothing was changed. An owner of your team can do it, or give you another role."),
         ),
         exceptions.Gone: (
-            _("This invitation is over"),
+            _("This invitation is no longer valid"),
             _("It was used, or its seven days have passed. Ask an owner of the team for a new link."),
         ),
     },

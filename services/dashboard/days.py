@@ -1,4 +1,4 @@
-"""Days as people in Libya count them, and where their ids begin. Pure."""
+"""Calendar days in Libya's time zone, and the first UUID of a moment. Pure."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from uuid import UUID
@@ -9,16 +9,16 @@ _YEARS = range(2000, 2200)
 
 
 def parse_day(text: str) -> date:
-    """Raises ValueError where it is no day, or one that nobody means."""
+    """Parse an ISO date. Raises ValueError if it is not one, or outside the years 2000 to 2199."""
     day = date.fromisoformat(text)
     if day.year not in _YEARS:
-        raise ValueError(f"{text} is out of our time")
+        raise ValueError(f"{text} is outside the supported years")
     return day
 
 
 def start_of_day(day: date) -> datetime:
     midnight = datetime.combine(day, time.min)
-    # Asked for the offset of that day, and not given along: some libraries' zones are wrong when they are.
+    # Not replace(tzinfo=LIBYA): some time zone libraries give a wrong offset when used that way.
     return midnight.replace(tzinfo=UTC) - (LIBYA.utcoffset(midnight) or timedelta())
 
 
@@ -27,5 +27,5 @@ def local_day(at: datetime) -> date:
 
 
 def first_uuid_at(at: datetime) -> UUID:
-    """The smallest uuid v7 of that millisecond, as the SQL function uuid7_floor makes it."""
+    """Return the smallest UUIDv7 of that millisecond, like the SQL function uuid7_floor."""
     return UUID(int=int(at.timestamp() * 1000) << 80)

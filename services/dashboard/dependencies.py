@@ -1,4 +1,4 @@
-"""What the rooms of the dashboard work with."""
+"""What the dashboard's views depend on."""
 
 from dataclasses import dataclass
 
@@ -19,8 +19,8 @@ class Dependencies:
 
 
 def build_dependencies(settings: Settings, database: Database) -> Dependencies:
-    """Raises NoSecretKeysError where there is nothing to seal with."""
+    """Raises NoSecretKeysError if no secret key is configured."""
     box = SecretBox(settings.secret_keys)
-    # The oldest key stays longest while keys are rotated: all processes have it.
+    # The oldest key: while keys are rotated, every process has it.
     throttles = SignInThrottle(derive_key(settings.secret_keys[-1], "sign-in throttles"))
     return Dependencies(settings, database, box, throttles)

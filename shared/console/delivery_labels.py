@@ -34,8 +34,8 @@ FAILURE_EXPLANATIONS = {
     TryFailure.TLS: _(
         "The TLS connection failed. The certificate may have expired, be for another name, or miss its chain."
     ),
-    TryFailure.TIMEOUT: _("The headers of an answer did not arrive within 10 seconds."),
-    TryFailure.BROKEN_ANSWER: _("What came back is no complete HTTP answer."),
+    TryFailure.TIMEOUT: _("No response headers arrived within 10 seconds."),
+    TryFailure.BROKEN_ANSWER: _("What came back is not a complete HTTP response."),
     TryFailure.BLOCKED_ADDRESS: _("The host name leads to an address that is not public. Nothing was sent."),
     NO_URL: _("The webhook URL was removed before this try came due. Nothing was sent."),
 }

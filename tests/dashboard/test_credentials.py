@@ -72,7 +72,7 @@ def test_issuing_twice_with_one_form_issues_once(pages: DashboardWorld) -> None:
     person.post(f"{page_of(pages)}/api_key")
     person.response = form
     answer = person.post(f"{page_of(pages)}/api_key")
-    assert "This was issued already and cannot be shown again" in person.text
+    assert "This credential was already issued and cannot be shown again" in person.text
     assert not _SECRET.search(answer.text)
     assert len(ids(pages)) == 2
     assert pages.audit().count("credential_issued") == 1
@@ -108,7 +108,7 @@ def test_a_credential_is_revoked_once(pages: DashboardWorld, clock: Clock) -> No
     before = pages.rows("select id, revoked_at from credentials order by id")
     clock.advance(timedelta(hours=1))
     person.post(f"{page_of(pages)}/{first}/revoke")
-    assert "was revoked before" in person.text
+    assert "was already revoked" in person.text
     assert pages.rows("select id, revoked_at from credentials order by id") == before
     assert [str(row[0]) for row in before if row[1]] == [first]
     ((details,),) = pages.rows("select details from audit_log where action = 'credential_revoked'")

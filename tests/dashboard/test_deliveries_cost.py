@@ -161,7 +161,7 @@ def _costs(cursor: Cursor[Any]) -> dict[str, tuple[int, int]]:
         for name, given in CASES.items()
     }
     cases[f"until {a_day}", None] = read_delivery_filters({"until": str(a_day), "status": "failed"})
-    cases["sought", None] = replace(DeliveryFilters(), sought=uuid4())
+    cases["searched", None] = replace(DeliveryFilters(), searched_id=uuid4())
     costs = {}
     for (name, before), filters in cases.items():
         plan = _plan(cursor, filters, before)

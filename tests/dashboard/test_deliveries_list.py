@@ -165,9 +165,9 @@ def test_what_makes_no_sense_is_left_out(
 
 def test_what_cannot_be_read_is_told(pages: DashboardWorld, viewer: PageClient) -> None:
     for query, word in (
-        ("?id=12345", "Enter the whole id"),
-        ("?id=%00", "Enter the whole id"),
-        (f"?id={'a' * 3000}", "Enter the whole id"),
+        ("?id=12345", "Enter the full id"),
+        ("?id=%00", "Enter the full id"),
+        (f"?id={'a' * 3000}", "Enter the full id"),
         ("?from=2026-02-30", "Enter a day"),
         ("?from=0001-01-01", "Enter a day"),
         ("?until=9999-12-31", "Enter a day"),

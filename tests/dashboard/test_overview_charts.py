@@ -51,12 +51,12 @@ def test_where_people_read_from_right_to_left_so_does_time() -> None:
 
 
 def test_squares_fill_rows() -> None:
-    places = squares(30, is_mirrored=False).places
+    places = squares(30, is_mirrored=False).positions
     assert [x for x, _ in (places[0], places[25])] == [0, 0]
     assert places[25][1] > places[24][1] == 0
     assert len(set(places)) == 30
     mirrored = squares(30, is_mirrored=True)
-    assert mirrored.places[0][0] + mirrored.side == pytest.approx(WIDTH, abs=0.2)
+    assert mirrored.positions[0][0] + mirrored.side == pytest.approx(WIDTH, abs=0.2)
 
 
 def test_times_in_a_few_numbers() -> None:

@@ -48,8 +48,8 @@ def cost_of_newest(cursor: Cursor[Any], world: DashboardWorld) -> dict[str, int]
     for name, statement, facets in (("tried", NEWEST_TRIED_SQL, TRIED), ("times", TIMES_SQL, SUCCEEDED)):
         values = {
             "application": world.application.id,
-            "lowest": first_uuid_at(now - SPAN),
-            "behind": first_uuid_at(now),
+            "from_id": first_uuid_at(now - SPAN),
+            "until_id": first_uuid_at(now),
             "facets": facets,
         }
         plan = explain(cursor, statement.encode(), values)
@@ -86,7 +86,7 @@ def test_payments_are_counted_without_looking_at_them(patient: DashboardWorld) -
     values = {
         "application": patient.application.id,
         "statuses": list(IntentStatus),
-        "begins": [start_of_day(day) for day in days],
+        "starts": [start_of_day(day) for day in days],
         "ends": [start_of_day(day + timedelta(days=1)) for day in days],
     }
     with patient.database.cursor() as cursor:

@@ -79,11 +79,11 @@ def test_the_timeline_of_a_payment_that_was_declined_and_then_paid(pages: Dashbo
     in_order(
         person.text,
         "Created by your server.",
-        "The customer began to pay: Bank card.",
+        "The customer started to pay: Bank card.",
         "Processing",
         "Declined: Bank card. There was not enough money in the account.",
         "Waiting for payment again.",
-        "The customer began to pay: Bank card.",
+        "The customer started to pay: Bank card.",
         "Processing",
         "The provider confirmed the payment: Bank card.",
         "Paid.",

@@ -16,11 +16,11 @@ def at(seconds: float) -> datetime:
 
 
 def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, float]]) -> PaymentHistory:
-    facts = PaymentDetails(
+    details = PaymentDetails(
         uuid4(), "order 1", "abc", 1000, "LYD", "succeeded", None, None, None, None, at(9), at(0), at(0)
     )
     return PaymentHistory(
-        facts,
+        details,
         [
             PaymentAttempt(uuid4(), "card", "sandbox", state, None, None, at(began), at(changed))
             for state, began, changed in attempts
@@ -41,7 +41,7 @@ def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, fl
             [("paid", 5, 6.003)],
             [
                 EntryKind.CREATED,
-                EntryKind.ATTEMPT_BEGAN,
+                EntryKind.ATTEMPT_STARTED,
                 EntryKind.PROCESSING,
                 EntryKind.ATTEMPT_PAID,
                 EntryKind.PAID,
@@ -52,7 +52,7 @@ def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, fl
             [("declined", 5, 6.003)],
             [
                 EntryKind.CREATED,
-                EntryKind.ATTEMPT_BEGAN,
+                EntryKind.ATTEMPT_STARTED,
                 EntryKind.PROCESSING,
                 EntryKind.ATTEMPT_DECLINED,
                 EntryKind.OPEN_AGAIN,
@@ -64,7 +64,7 @@ def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, fl
             [("paid", 5, 20.001)],
             [
                 EntryKind.CREATED,
-                EntryKind.ATTEMPT_BEGAN,
+                EntryKind.ATTEMPT_STARTED,
                 EntryKind.EXPIRED,
                 EntryKind.ATTEMPT_PAID,
                 EntryKind.PAID_LATE,
@@ -75,14 +75,14 @@ def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, fl
         (
             [("created", 0)],
             [("duplicate", 7, 9)],
-            [EntryKind.CREATED, EntryKind.ATTEMPT_BEGAN, EntryKind.SECOND_PAYMENT],
+            [EntryKind.CREATED, EntryKind.ATTEMPT_STARTED, EntryKind.SECOND_PAYMENT],
         ),
         # What is still under way has no end; what was left has.
-        ([("created", 0)], [("awaiting_code", 1, 2)], [EntryKind.CREATED, EntryKind.ATTEMPT_BEGAN]),
+        ([("created", 0)], [("awaiting_code", 1, 2)], [EntryKind.CREATED, EntryKind.ATTEMPT_STARTED]),
         (
             [("created", 0)],
             [("abandoned", 1, 2)],
-            [EntryKind.CREATED, EntryKind.ATTEMPT_BEGAN, EntryKind.ATTEMPT_ABANDONED],
+            [EntryKind.CREATED, EntryKind.ATTEMPT_STARTED, EntryKind.ATTEMPT_ABANDONED],
         ),
         # An event that this page does not know yet is left out.
         ([("created", 0), ("refunded", 5)], [], [EntryKind.CREATED]),

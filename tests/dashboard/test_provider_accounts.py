@@ -74,7 +74,7 @@ def test_credentials_that_cannot_be_used_are_refused_and_not_shown_again(pages: 
     ):
         answer = save(pages, owner, adapter="plutu", **fields)
         assert answer.status_code == 422, fields
-        assert "This is empty, too long, or has spaces" in owner.text, fields
+        assert "This is empty, too long, or contains spaces" in owner.text, fields
         assert "Nothing was saved" in owner.text, fields
         assert "hush" not in answer.text, fields
     assert pages.rows("select count(*) from provider_accounts") == [(0,)]

@@ -143,7 +143,7 @@ def test_one_at_a_time(pages: DashboardWorld, deliveries: Deliveries, developer:
     assert first in developer.response.text
     answer = developer.session.post(f"{pages.url}{resends_path(pages)}", data=stale, timeout=30)
     assert answer.url == f"{pages.url}{first}"
-    assert "are being resent already" in answer.text
+    assert "are already being resent" in answer.text
 
 
 def test_it_can_be_stopped(pages: DashboardWorld, deliveries: Deliveries, developer: PageClient) -> None:

@@ -27,8 +27,8 @@ def test_it_is_asked_for_and_noted(
     developer.open(address)
     answer = developer.post(f"{address}/resend")
     assert answer.history[0].status_code == 303
-    assert "is sent once more" in developer.text
-    assert "A resend was asked for and is on its way." in developer.text
+    assert "is being resent" in developer.text
+    assert "A resend was requested and is on its way." in developer.text
     assert deliveries.in_line() == [str(delivery)]
     ((action, details),) = pages.rows(
         "select action, details from audit_log where action <> 'signed_in' order by id"

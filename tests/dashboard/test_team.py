@@ -46,7 +46,7 @@ def test_an_invitation_is_good_once(pages: DashboardWorld) -> None:
     late.open(link)
     first.post(link, password=CHOSEN)
     assert late.post(link, password="another password here").status_code == 410
-    assert late.title == "This invitation is over"
+    assert late.title == "This invitation is no longer valid"
     assert late.open(link).status_code == 410
     assert pages.person().sign_in("dev@example.ly", CHOSEN).status_code == 200
 
@@ -104,7 +104,7 @@ def test_what_is_no_address_cannot_be_invited(pages: DashboardWorld) -> None:
     ):
         owner.open("/team")
         assert owner.post("/team/invite", email=email, role="viewer").status_code == 422, email
-        assert "This is no email address." in owner.text, email
+        assert "This is not an email address." in owner.text, email
 
 
 def test_nobody_is_invited_twice_into_one_team_but_into_two(pages: DashboardWorld) -> None:
@@ -115,7 +115,7 @@ def test_nobody_is_invited_twice_into_one_team_but_into_two(pages: DashboardWorl
     assert _invite(owner, "dev@example.ly")
     owner.open("/team")
     assert owner.post("/team/invite", email="DEV@example.ly", role="viewer").status_code == 422
-    assert "is in your team already" in owner.text
+    assert "is already in your team" in owner.text
 
 
 def test_who_is_removed_is_out_at_once(pages: DashboardWorld) -> None:

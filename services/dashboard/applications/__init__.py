@@ -1,1 +1,1 @@
-"""A merchant's applications: their names, payment methods, credentials and webhooks."""
+"""A merchant's applications: name, payment methods, provider accounts, credentials and webhook."""

@@ -1,4 +1,4 @@
-"""An application's API keys and access tokens: issued, shown once, listed by how they begin, revoked."""
+"""Pages of an application's API keys and access tokens. A new one is shown once; later only its prefix is."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -32,7 +32,7 @@ _FORM_PURPOSES = {
 
 @dataclass(frozen=True, slots=True)
 class CredentialList:
-    """All of one kind, newest first, and the form_token for another one."""
+    """All credentials of one kind, newest first, and the form token to issue another one."""
 
     kind: CredentialKind
     credentials: list[Credential]
@@ -52,13 +52,13 @@ class CredentialPages:
         with self.dependencies.database.transaction() as connection:
             credentials = list_credentials(connection, application.id)[::-1]
             with connection.cursor() as cursor:
-                made = {
+                tokens = {
                     kind: form_tokens.create(cursor, _FORM_PURPOSES[kind], application.id)
                     for kind in CredentialKind
                 }
         listed = [
             CredentialList(
-                kind, [credential for credential in credentials if credential.kind is kind], made[kind]
+                kind, [credential for credential in credentials if credential.kind is kind], tokens[kind]
             )
             for kind in CredentialKind
         ]
@@ -91,8 +91,8 @@ class CredentialPages:
         try:
             with self.dependencies.database.transaction() as connection:
                 found = find_credential(connection, application.id, str(credential))
-                is_now = revoke_credential(connection, application.id, found.id)
-                if is_now:
+                is_revoked_now = revoke_credential(connection, application.id, found.id)
+                if is_revoked_now:
                     details = {"kind": found.kind, "prefix": found.prefix}
                     record_action(
                         connection,
@@ -102,10 +102,10 @@ class CredentialPages:
                     )
         except CredentialNotFoundError:
             abort(404)
-        if is_now:
+        if is_revoked_now:
             flash(_("Revoked: %(prefix)s… is refused within seconds.", prefix=found.prefix), "good")
         else:
-            flash(_("%(prefix)s… was revoked before. Nothing was changed.", prefix=found.prefix), "info")
+            flash(_("%(prefix)s… was already revoked. Nothing was changed.", prefix=found.prefix), "info")
         return _redirect_to_credentials(application)
 
 

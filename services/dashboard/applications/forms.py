@@ -1,4 +1,4 @@
-"""Reads what people fill in about an application, and says in their language what is wrong with it."""
+"""Reads and validates the forms of an application."""
 
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -32,7 +32,7 @@ def read_url(*, allow_private: bool) -> WebhookUrl:
 
 @dataclass(slots=True)
 class ApplicationForm:
-    """Of a new application; what was filled in stays there while something is wrong with it."""
+    """The form of a new application. It keeps what was entered while there are errors."""
 
     name: str = ""
     url: str = ""
@@ -40,7 +40,7 @@ class ApplicationForm:
     errors: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def sent(cls, *, allow_private: bool) -> "ApplicationForm":
+    def read(cls, *, allow_private: bool) -> "ApplicationForm":
         form = cls(request.form.get("name", ""), request.form.get("url", "").strip(), frozenset())
         try:
             form.name = read_name()
@@ -58,7 +58,7 @@ class ApplicationForm:
         return form
 
     def application(self, application_id: UUID, merchant_id: UUID) -> NewApplication:
-        """Once nothing is wrong with it."""
+        """Return the application to create. Only allowed if there are no errors."""
         assert not self.errors
         url = WebhookUrl(self.url) if self.url else None
         return NewApplication(self.name, merchant_id, self.methods, url, application_id)

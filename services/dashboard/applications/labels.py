@@ -1,4 +1,4 @@
-"""Why something cannot be done as asked, in the language of the person who asked."""
+"""Labels of an application's pages, and why something cannot be done."""
 
 from flask_babel import lazy_gettext as _
 
@@ -28,11 +28,11 @@ _REFUSALS = {
     ),
     NoMethodsError: _("Choose at least one payment method."),
     CredentialExistsError: _(
-        "This was issued already and cannot be shown again. Revoke it if you lost it, and issue another."
+        "This credential was already issued and cannot be shown again. If you lost it, revoke it and issue another."
     ),
-    CredentialsIncompleteError: _("Fill in all of it."),
+    CredentialsIncompleteError: _("Fill in all fields."),
     InvalidCredentialError: _(
-        "This is empty, too long, or has spaces or characters that no such credential has."
+        "This is empty, too long, or contains spaces or characters that a credential cannot have."
     ),
     WebhookSecretRolledError: _(
         "The secret was rolled a moment ago, so it was not rolled again. If nobody kept the new one, roll it now."
@@ -44,22 +44,25 @@ _SEND_REFUSALS = {
 }
 
 _URL_FAULTS = {
-    UrlFault.TOO_LONG: _("The URL is too long: %(most)d characters are the most.", most=MAX_LENGTH),
+    UrlFault.TOO_LONG: _("The URL is too long: the limit is %(most)d characters.", most=MAX_LENGTH),
     UrlFault.STRAY_CHARACTER: _(
-        "The URL has a space or a character that no URL has. Percent-encode it; in a host name, use the xn-- form."
+        "The URL contains a space or a character that is not allowed. "
+        "Percent-encode it; in a host name, use the xn-- form."
     ),
     UrlFault.NOT_ABSOLUTE: _("The URL must begin with https:// and a host name."),
     UrlFault.USER_INFO: _(
-        "The URL must not carry a user name or password. Put a token into the path if you need one."
+        "The URL must not contain a user name or password. Put a token into the path if you need one."
     ),
     UrlFault.FRAGMENT: _("The URL must not have a fragment: nothing from # on is ever sent."),
     UrlFault.UNREADABLE_HOST: _("The host or the port of the URL cannot be read."),
-    UrlFault.IMPOSSIBLE_PORT: _("The port of the URL is impossible: ports go from 1 to 65535."),
+    UrlFault.IMPOSSIBLE_PORT: _("The port of the URL is invalid: ports go from 1 to 65535."),
     UrlFault.LOCAL_NAME: _("The URL must have a public host name; this one means a local machine."),
     UrlFault.PRIVATE_ADDRESS: _(
         "The URL must have a public address; this one is private, local or reserved."
     ),
-    UrlFault.ODD_SPELLING: _("The address in the URL has an odd spelling. Use a host name instead."),
+    UrlFault.ODD_SPELLING: _(
+        "The IP address in the URL is written in an unusual form. Use a host name instead."
+    ),
 }
 
 
@@ -76,5 +79,5 @@ CREDENTIAL_KINDS = {CredentialKind.API_KEY: _("API key"), CredentialKind.ACCESS_
 
 
 def template_labels() -> dict[str, object]:
-    """For the templates of this room."""
+    """Return what every template of this feature can use."""
     return {"method_names": METHODS, "adapter_names": ADAPTERS, "kind_names": CREDENTIAL_KINDS}

@@ -1,4 +1,4 @@
-"""How an application's customers can pay: the methods it has enabled."""
+"""Queries for an application's pages: enabled methods, their availability at the checkout, and previous secrets."""
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -30,7 +30,10 @@ insert into application_methods (application_id, method) select %s, unnest(%s::t
 def set_methods(
     connection: Connection[Any], application_id: UUID, methods: AbstractSet[PaymentMethod]
 ) -> list[str] | None:
-    """From now on these and no others. Returns those before, if they were others."""
+    """Enable exactly these methods. Return the previous ones if they differ, else None.
+
+    Raises NoMethodsError and ApplicationNotFoundError.
+    """
     if not methods:
         raise NoMethodsError
     if not connection.execute(_LOCK_APPLICATION, (application_id,)).rowcount:
@@ -43,7 +46,7 @@ def set_methods(
 
 
 _MAX_COUNTED = 5000
-# Not by status: it is the facet that has an index.
+# By facet and not by status, because the facet has an index.
 _COUNT_PREVIOUS_SECRET = f"""
 select count(*) filter (where secret_version < %(version)s), count(*)
 from (select secret_version from webhook_deliveries
@@ -54,9 +57,11 @@ from (select secret_version from webhook_deliveries
 
 @dataclass(frozen=True, slots=True)
 class PreviousSecretCount:
+    """How many pending deliveries will still be signed with a secret from before the last roll."""
+
     count: int
-    is_all: bool
-    """False: more are pending than were looked at."""
+    is_exact: bool
+    """False if more are pending than were counted."""
 
 
 def count_pending_with_previous_secret(
@@ -70,11 +75,13 @@ def count_pending_with_previous_secret(
     }
     row = cursor.execute(_COUNT_PREVIOUS_SECRET, values).fetchone()
     assert row is not None
-    count, looked_at = row
-    return PreviousSecretCount(count, looked_at < _MAX_COUNTED)
+    count, examined = row
+    return PreviousSecretCount(count, examined < _MAX_COUNTED)
 
 
 class Availability(StrEnum):
+    """Whether customers are offered a payment method, by the same rule as the checkout."""
+
     NOT_ENABLED = auto()
     NO_ACCOUNT = auto()
     SANDBOX = auto()
@@ -87,7 +94,7 @@ class MethodAvailability:
     availability: Availability
     account: ProviderAccount | None
     callback_url: str | None
-    """What the provider is to be told, if it wants to know."""
+    """The URL to enter at the provider, if it needs one."""
 
 
 def list_method_availability(

@@ -1,6 +1,6 @@
-"""Sends somebody a test delivery: real, signed and retried like any other, but of an intent that does not exist.
+"""Sends a test delivery: signed and retried like any other, but for an intent that does not exist.
 
-It goes through the outbox to webhooks.deliver, and the webhook service sees no difference.
+It goes through the outbox to webhooks.deliver, and the webhook service treats it like any other.
 """
 
 from typing import Any
@@ -15,8 +15,8 @@ from shared.domain.topics import WEBHOOKS_DELIVER
 from shared.platform.tracing.spans import current_trace
 
 _SENT_BEFORE = "select from webhook_deliveries where id = %s"
-# Nobody changes the URL, the secret or the pause before the delivery is made.
-_HOLD = "select from applications where id = %s for share"
+# Keeps the URL, the secret and the pause unchanged until the delivery is created.
+_LOCK = "select from applications where id = %s for share"
 _SEND = """
 with made as (
     insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, next_due_at, is_test)
@@ -30,13 +30,14 @@ select %(topic)s, application_id, delivery_due_message(id, application_id, 1, ne
 
 
 def send_test_delivery(connection: Connection[Any], application_id: UUID, delivery_id: UUID) -> bool:
-    """`delivery_id`, a uuid v7 made just now, names the wish: asking twice with one id sends once.
+    """Create a test delivery and return whether this call created it.
 
-    Whether it is on its way because of this call.
+    `delivery_id` is a new UUIDv7 and the idempotency key: calling twice with one id sends one delivery.
+    Raises ApplicationNotFoundError and SendingRefusedError.
     """
     if connection.execute(_SENT_BEFORE, (delivery_id,)).rowcount:
         return False
-    if not connection.execute(_HOLD, (application_id,)).rowcount:
+    if not connection.execute(_LOCK, (application_id,)).rowcount:
         raise ApplicationNotFoundError(application_id)
     check_can_send(connection, application_id)
     values = {

@@ -1,4 +1,4 @@
-"""Through whom an application's customers pay by one method. What was filled in is never shown again."""
+"""Pages of a merchant's applications: the list, a new one, settings, and provider accounts; and all routes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -42,71 +42,6 @@ _UNPROCESSABLE = 422
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderPages:
-    dependencies: Dependencies
-
-    def provider(self, application: Application, method: str) -> ResponseReturnValue:
-        return self._page(application, _parse_method(method))
-
-    def set_provider(self, application: Application, method: str) -> ResponseReturnValue:
-        wanted = _parse_method(method)
-        adapter = self._adapter(request.form.get("adapter", ""))
-        # People copy a credential with what is around it.
-        credentials = {name: request.form.get(name, "").strip() for name in REQUIRED_CREDENTIALS[adapter]}
-        try:
-            with self.dependencies.database.transaction() as connection:
-                set_provider_account(
-                    connection,
-                    self.dependencies.box,
-                    application.id,
-                    wanted,
-                    provider=adapter,
-                    credentials=credentials,
-                )
-                details = {"method": wanted, "adapter": adapter}
-                record_action(connection, Action.PROVIDER_SET, application_id=application.id, details=details)
-        except InvalidCredentialError as error:
-            page = self._page(application, wanted, errors={error.name: refusal_text(error)})
-            return page, _UNPROCESSABLE
-        flash(_("The account was saved. New payments go through it from now on."), "good")
-        return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
-
-    def _adapter(self, text: str) -> ProviderName:
-        if text not in self._usable():
-            abort(_UNPROCESSABLE)
-        return ProviderName(text)
-
-    def _usable(self) -> list[ProviderName]:
-        """The sandbox only where there is one: never in production."""
-        has_sandbox = self.dependencies.settings.sandbox is not None
-        return [adapter for adapter in ProviderName if has_sandbox or adapter is not ProviderName.SANDBOX]
-
-    def _page(self, application: Application, method: PaymentMethod, **more: Any) -> str:
-        with self.dependencies.database.cursor() as cursor:
-            account = current_provider_accounts(cursor, application.id).get(method)
-        values = {"errors": {}, **more}
-        return render_template(
-            "applications/provider.html",
-            application=application,
-            method=method,
-            method_name=METHODS[method],
-            account=account,
-            has_sandbox=ProviderName.SANDBOX in self._usable(),
-            **values,
-        )
-
-
-def _parse_method(text: str) -> PaymentMethod:
-    if text not in set(PaymentMethod):
-        abort(404)
-    return PaymentMethod(text)
-
-
-_SEE_OTHER = 303
-_UNPROCESSABLE = 422
-
-
-@dataclass(frozen=True, slots=True)
 class ApplicationPages:
     dependencies: Dependencies
 
@@ -116,20 +51,20 @@ class ApplicationPages:
         return render_template("applications/listing.html", applications=applications)
 
     def new(self) -> ResponseReturnValue:
-        return self._form(ApplicationForm())
+        return self._show_form(ApplicationForm())
 
     def create(self) -> ResponseReturnValue:
         merchant_id = current_session().member.merchant_id
-        form = ApplicationForm.sent(allow_private=self.dependencies.settings.webhooks.allow_private)
+        form = ApplicationForm.read(allow_private=self.dependencies.settings.webhooks.allow_private)
         if form.errors:
-            return self._form(form, request.form.get("form_token")), _UNPROCESSABLE
+            return self._show_form(form, request.form.get("form_token")), _UNPROCESSABLE
         try:
             application_id = FormTokens(self.dependencies.box).read(
                 request.form.get("form_token", ""), FormPurpose.APPLICATION, merchant_id
             )
         except FormTokenExpiredError:
             flash(str(FORM_EXPIRED), "bad")
-            return self._form(form), _UNPROCESSABLE
+            return self._show_form(form), _UNPROCESSABLE
         try:
             with self.dependencies.database.transaction() as connection:
                 created = create_application(
@@ -154,7 +89,7 @@ class ApplicationPages:
             return redirect(url_for("applications.credentials", application=application_id), _SEE_OTHER)
         return render_template("applications/created.html", name=form.name, created=created)
 
-    def _form(self, form: ApplicationForm, form_token: str | None = None) -> str:
+    def _show_form(self, form: ApplicationForm, form_token: str | None = None) -> str:
         if form_token is None:
             with self.dependencies.database.cursor() as cursor:
                 form_tokens = FormTokens(self.dependencies.box)
@@ -219,6 +154,73 @@ class SettingsPages:
             has_sandbox=settings.sandbox is not None,
             **values,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderPages:
+    """The provider account of one payment method. Credentials that were entered are never shown again."""
+
+    dependencies: Dependencies
+
+    def provider(self, application: Application, method: str) -> ResponseReturnValue:
+        return self._page(application, _parse_method(method))
+
+    def set_provider(self, application: Application, method: str) -> ResponseReturnValue:
+        wanted = _parse_method(method)
+        adapter = self._adapter(request.form.get("adapter", ""))
+        # Pasted credentials often have spaces around them.
+        credentials = {name: request.form.get(name, "").strip() for name in REQUIRED_CREDENTIALS[adapter]}
+        try:
+            with self.dependencies.database.transaction() as connection:
+                set_provider_account(
+                    connection,
+                    self.dependencies.box,
+                    application.id,
+                    wanted,
+                    provider=adapter,
+                    credentials=credentials,
+                )
+                details = {"method": wanted, "adapter": adapter}
+                record_action(connection, Action.PROVIDER_SET, application_id=application.id, details=details)
+        except InvalidCredentialError as error:
+            page = self._page(application, wanted, errors={error.name: refusal_text(error)})
+            return page, _UNPROCESSABLE
+        flash(_("The account was saved. New payments go through it from now on."), "good")
+        return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
+
+    def _adapter(self, text: str) -> ProviderName:
+        if text not in self._usable():
+            abort(_UNPROCESSABLE)
+        return ProviderName(text)
+
+    def _usable(self) -> list[ProviderName]:
+        """Return the providers to choose from. The sandbox is one only if it is configured, so never in production."""
+        has_sandbox = self.dependencies.settings.sandbox is not None
+        return [adapter for adapter in ProviderName if has_sandbox or adapter is not ProviderName.SANDBOX]
+
+    def _page(self, application: Application, method: PaymentMethod, **more: Any) -> str:
+        with self.dependencies.database.cursor() as cursor:
+            account = current_provider_accounts(cursor, application.id).get(method)
+        values = {"errors": {}, **more}
+        return render_template(
+            "applications/provider.html",
+            application=application,
+            method=method,
+            method_name=METHODS[method],
+            account=account,
+            has_sandbox=ProviderName.SANDBOX in self._usable(),
+            **values,
+        )
+
+
+def _parse_method(text: str) -> PaymentMethod:
+    if text not in set(PaymentMethod):
+        abort(404)
+    return PaymentMethod(text)
+
+
+_SEE_OTHER = 303
+_UNPROCESSABLE = 422
 
 
 def applications_blueprint(dependencies: Dependencies) -> Blueprint:

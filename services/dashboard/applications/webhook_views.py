@@ -1,4 +1,4 @@
-"""Where an application's webhooks go, what they are signed with, and a test of both."""
+"""Pages of an application's webhook: its URL, its secret, and test deliveries."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -64,7 +64,7 @@ class WebhookPages:
 
     def roll_secret(self, application: Application) -> ResponseReturnValue:
         version = request.form.get("version", "")
-        # A version that is no number was never ours to roll.
+        # -1 matches no version, so nothing is rolled.
         replacing = int(version) if version.isdecimal() and len(version) < 10 else -1
         try:
             with self.dependencies.database.transaction() as connection:

@@ -1,1 +1,1 @@
-"""An application's webhook deliveries: the list, one with its tries, resends."""
+"""An application's webhook deliveries: the list, each delivery with its tries, and resends."""

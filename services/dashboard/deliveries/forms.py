@@ -1,4 +1,4 @@
-"""What somebody wants to see of the list: read from the page's address, where anything can stand."""
+"""The filters of the delivery list, read from the query string."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,52 +25,53 @@ _MAX_SHOWN = 100
 class DeliveryFilters:
     status: str | None = None
     event: EventType | None = None
-    answered: ResponseClass | None = None
+    response_class: ResponseClass | None = None
     first_day: date | None = None
     last_day: date | None = None
-    sought: UUID | None = None
-    """A delivery's or an intent's."""
+    searched_id: UUID | None = None
+    """The id of a delivery or of an intent."""
     given: Mapping[str, str] = field(default_factory=dict)
-    """As it was typed, to be shown again."""
+    """The values as they were typed, to show them again."""
     errors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def facets(self) -> list[int] | None:
-        """None: of any facet, also of those that have no number."""
-        if self.status is None and self.event is None and self.answered is None:
+        """The facets that match, or None for all deliveries."""
+        if self.status is None and self.event is None and self.response_class is None:
             return None
-        return matching_facets(self.status, self.event, self.answered)
+        return matching_facets(self.status, self.event, self.response_class)
 
     @property
-    def lowest(self) -> UUID:
+    def from_id(self) -> UUID:
         return FIRST_ID if self.first_day is None else first_uuid_at(start_of_day(self.first_day))
 
     @property
-    def behind_highest(self) -> UUID:
+    def until_id(self) -> UUID:
+        """The first id after the range."""
         if self.last_day is None:
             return LAST_ID
         return first_uuid_at(start_of_day(self.last_day + timedelta(days=1)))
 
 
 def read_delivery_filters(given: Mapping[str, str]) -> DeliveryFilters:
-    """A choice that there is not is left out; days and ids that cannot be read are told of, and find nothing."""
+    """Read the filters. Unknown choices are ignored; days and ids that cannot be parsed are reported in `errors`."""
     names = ("status", "event", "answer", "from", "until", "id")
     shown = {name: given[name].strip()[:_MAX_SHOWN] for name in names if given.get(name, "").strip()}
     errors: dict[str, str] = {}
     first_day, last_day = read_day(shown, "from", errors), read_day(shown, "until", errors)
     if first_day and last_day and last_day < first_day:
         errors["until"] = _("The last day is before the first.")
-    sought = parse_uuid(shown["id"]) if "id" in shown else None
-    if "id" in shown and sought is None:
-        errors["id"] = _("Enter the whole id of a payment or of a delivery.")
+    searched_id = parse_uuid(shown["id"]) if "id" in shown else None
+    if "id" in shown and searched_id is None:
+        errors["id"] = _("Enter the full id of a payment or a delivery.")
     event = _parse_choice(EventType, shown.get("event"))
     return DeliveryFilters(
         status=shown.get("status") if shown.get("status") in STATUSES else None,
         event=event if event in EVENTS else None,
-        answered=_parse_choice(ResponseClass, shown.get("answer")),
+        response_class=_parse_choice(ResponseClass, shown.get("answer")),
         first_day=first_day,
         last_day=last_day,
-        sought=sought,
+        searched_id=searched_id,
         given=shown,
         errors=errors,
     )

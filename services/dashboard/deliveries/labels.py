@@ -21,7 +21,7 @@ RESPONSE_CLASSES = {
 }
 EVENT_OPTIONS = [(str(event), text) for event, text in delivery_labels.EVENTS.items()]
 STATUS_OPTIONS = [(status, delivery_labels.STATUSES[status]) for status in ("pending", "succeeded", "failed")]
-RESPONSE_OPTIONS = [(str(answer), text) for answer, text in RESPONSE_CLASSES.items()]
+RESPONSE_OPTIONS = [(str(response), text) for response, text in RESPONSE_CLASSES.items()]
 
 _RESEND_REFUSALS = {
     SendRefusal.NO_URL: _("Nothing can be resent: the application has no webhook URL. Set one first."),
@@ -30,7 +30,7 @@ _RESEND_REFUSALS = {
 
 
 def day(at: datetime) -> str:
-    """On calendars in Libya."""
+    """Format the day of this moment in Libya's time zone."""
     return format_date(at.astimezone(LIBYA).date(), "d MMM y", locale=current_language())
 
 

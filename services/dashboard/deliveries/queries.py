@@ -1,4 +1,7 @@
-"""One delivery, with its tries and the versions of the secret that signed them."""
+"""Queries for deliveries: the list, one delivery with its tries, and the secret versions that signed them.
+
+The cost of a page of the list does not depend on how many deliveries there are.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -35,7 +38,7 @@ class Delivery:
 
     @property
     def created_at(self) -> datetime:
-        """When the event happened, by its id."""
+        """When the event happened, taken from the id."""
         return uuid7_datetime(self.id)
 
 
@@ -43,22 +46,22 @@ class Delivery:
 class DeliveryTry:
     number: int
     step: int | None
-    """None: a resend."""
+    """The step of the retry schedule; None for a resend."""
     at: datetime
     duration_ms: int
     url: str
     status_code: int | None
     failure: str | None
     secret_version: int
-    answer: bytes = field(repr=False)
+    response_body: bytes = field(repr=False)
 
     @property
-    def answer_text(self) -> str:
-        return sanitize_text(self.answer)
+    def response_text(self) -> str:
+        return sanitize_text(self.response_body)
 
     @property
-    def is_cut(self) -> bool:
-        return len(self.answer) >= RESPONSE_BODY_LIMIT
+    def is_truncated(self) -> bool:
+        return len(self.response_body) >= RESPONSE_BODY_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +74,19 @@ _DELIVERY = """
 select id, intent_uuid, event, status, tries, step, next_due_at, last_status_code, last_failure, url, secret_version,
        is_test, set_aside_at is not null as is_set_aside
 from webhook_deliveries where id = %s and application_id = %s"""
-# A resend was signed with what was current when it began: the webhook service reads it just before.
+# A resend is signed with the secret that is current when it is sent; other tries with the one of the delivery.
 _TRIES = """
-select t.number, t.step, t.at, t.duration_ms, t.url, t.status_code, t.failure, coalesce(t.response_body, '') as answer,
-       case when t.step is not null then %(frozen)s
+select t.number, t.step, t.at, t.duration_ms, t.url, t.status_code, t.failure,
+       coalesce(t.response_body, '') as response_body,
+       case when t.step is not null then %(delivery_version)s
             else coalesce((select max(version) from webhook_secrets
-                           where application_id = %(application)s and created_at <= t.at), %(frozen)s)
+                           where application_id = %(application)s and created_at <= t.at), %(delivery_version)s)
        end as secret_version
 from webhook_tries as t where t.delivery_id = %(delivery)s order by t.number desc limit 100"""
 _SIGNING_VERSIONS = """
 select version, created_at from webhook_secrets
 where application_id = %s and version = any(%s) order by version desc"""
-# What is not met within minutes never is: the URL was removed on the way, or webhooks were paused.
+# A resend that is not sent within minutes never is: the URL was removed meanwhile, or webhooks were paused.
 _PENDING_RESEND = """
 select r.created_at from resend_requests as r
 where r.delivery_id = %(delivery)s and r.created_at > mizan_now() - interval '10 minutes'
@@ -91,14 +95,18 @@ order by r.created_at desc limit 1"""
 
 
 def find_delivery(connection: Connection[Any], application_id: UUID, delivery_id: UUID) -> Delivery | None:
-    """Of this application: another's do not exist."""
+    """Return the delivery if it belongs to this application, else None."""
     with connection.cursor(row_factory=class_row(Delivery)) as cursor:
         return cursor.execute(_DELIVERY, (delivery_id, application_id)).fetchone()
 
 
 def list_tries(connection: Connection[Any], application_id: UUID, delivery: Delivery) -> list[DeliveryTry]:
-    """The latest first."""
-    values = {"delivery": delivery.id, "application": application_id, "frozen": delivery.secret_version}
+    """Latest first."""
+    values = {
+        "delivery": delivery.id,
+        "application": application_id,
+        "delivery_version": delivery.secret_version,
+    }
     with connection.cursor(row_factory=class_row(DeliveryTry)) as cursor:
         return cursor.execute(_TRIES, values).fetchall()
 
@@ -106,49 +114,51 @@ def list_tries(connection: Connection[Any], application_id: UUID, delivery: Deli
 def list_secret_versions(
     connection: Connection[Any], application_id: UUID, versions: Sequence[int]
 ) -> list[SecretVersion]:
-    """The latest first."""
+    """Latest first."""
     with connection.cursor(row_factory=class_row(SecretVersion)) as cursor:
         return cursor.execute(_SIGNING_VERSIONS, (application_id, list(versions))).fetchall()
 
 
 def find_pending_resend(connection: Connection[Any], delivery_id: UUID) -> datetime | None:
-    """When somebody asked for a resend that has not been sent yet."""
+    """Return when a resend was requested that has not been sent yet, or None."""
     row = connection.execute(_PENDING_RESEND, {"delivery": delivery_id}).fetchone()
     return None if row is None else row[0]
 
 
-def newest_deliveries_sql(columns: str, most: int, condition: str = "true") -> str:
-    """Of each facet its newest, of these the newest. Between the ids `lowest` and `behind`.
+def newest_deliveries_sql(columns: str, limit: int, condition: str = "true") -> str:
+    """Return SQL for the newest deliveries that have one of the facets %(facets)s and an id in a range.
 
-    Compared and ordered as pairs, which no other index can help with, they are found by the right one whatever the
-    planner believes. The limits are written out for its sake too.
+    It reads the newest of each facet and merges them, so its cost does not depend on how many others there are.
+    Comparing and ordering by the pair (facet, id) leaves the planner no other index to use. The limits are literals
+    because the planner guesses badly for parameters.
     """
     return f"""
 select {columns} from unnest(%(facets)s::smallint[]) as wanted (facet)
 cross join lateral (select * from webhook_deliveries
-                    where application_id = %(application)s and id >= %(lowest)s and id < %(behind)s
-                      and ({FACET_SQL}, id) >= (wanted.facet, %(lowest)s)
-                      and ({FACET_SQL}, id) < (wanted.facet, %(behind)s)
-                    order by {FACET_SQL} desc, id desc limit {most}) as newest
-where {condition} order by id desc limit {most}"""
+                    where application_id = %(application)s and id >= %(from_id)s and id < %(until_id)s
+                      and ({FACET_SQL}, id) >= (wanted.facet, %(from_id)s)
+                      and ({FACET_SQL}, id) < (wanted.facet, %(until_id)s)
+                    order by {FACET_SQL} desc, id desc limit {limit}) as newest
+where {condition} order by id desc limit {limit}"""
 
 
 PAGE_SIZE = 50
-_LIMIT = PAGE_SIZE + 1  # tells whether there is another page
+_LIMIT = PAGE_SIZE + 1  # one more than a page, to know whether there is another
 
 _COLUMNS = """
 id, intent_uuid, event, status, tries, next_due_at, last_status_code, last_failure, is_test, set_aside_at is not null"""
-_IN_RANGE = "application_id = %(application)s and id >= %(lowest)s and id < %(behind)s"
+_IN_RANGE = "application_id = %(application)s and id >= %(from_id)s and id < %(until_id)s"
 
 ALL_SQL = f"""
 select {_COLUMNS} from webhook_deliveries where {_IN_RANGE} order by id desc limit {_LIMIT}"""
 FILTERED_SQL = newest_deliveries_sql(_COLUMNS, _LIMIT)
-# Few rows have this id or this intent: the rest is judged afterwards, and leads to no other index (`offset 0`).
+# Few rows have this id or intent. `offset 0` keeps the planner from using an index for the other conditions.
 SEARCHED_SQL = f"""
 select {_COLUMNS}
-from (select * from webhook_deliveries where id = %(sought)s
+from (select * from webhook_deliveries where id = %(searched_id)s
       union all
-      (select * from webhook_deliveries where intent_uuid = %(sought)s and id <> %(sought)s offset 0)) as found
+      (select * from webhook_deliveries
+       where intent_uuid = %(searched_id)s and id <> %(searched_id)s offset 0)) as found
 where {_IN_RANGE} and (%(facets)s::smallint[] is null or {FACET_SQL} = any(%(facets)s::smallint[]))
 order by id desc limit {_LIMIT}"""
 
@@ -168,7 +178,7 @@ class DeliverySummary:
 
     @property
     def created_at(self) -> datetime:
-        """When the event happened, by its id; what the list is ordered by."""
+        """When the event happened, taken from the id, by which the list is ordered."""
         return uuid7_datetime(self.id)
 
 
@@ -176,7 +186,7 @@ class DeliverySummary:
 class DeliveryPage:
     deliveries: Sequence[DeliverySummary]
     before: UUID | None
-    """Where the next page begins, if there is one."""
+    """The next page has ids before this one; None if this is the last page."""
 
 
 def list_deliveries(
@@ -192,15 +202,15 @@ def list_deliveries(
 def page_statement(
     application_id: UUID, filters: DeliveryFilters, before: UUID | None
 ) -> tuple[str, dict[str, object]]:
-    behind = filters.behind_highest
+    until_id = filters.until_id
     values: dict[str, object] = {
         "application": application_id,
-        "lowest": filters.lowest,
-        "behind": behind if before is None else min(before, behind),
+        "from_id": filters.from_id,
+        "until_id": until_id if before is None else min(before, until_id),
         "facets": filters.facets,
-        "sought": filters.sought,
+        "searched_id": filters.searched_id,
     }
-    if filters.sought is not None:
+    if filters.searched_id is not None:
         return SEARCHED_SQL, values
     return (ALL_SQL if filters.facets is None else FILTERED_SQL), values
 

@@ -1,4 +1,4 @@
-"""Resending all failed deliveries of a period: how many there are, the word that starts it, and how far it is."""
+"""Pages to resend all failed deliveries of a period: the form, the start, the progress and the stop."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -41,7 +41,7 @@ _DEFAULT_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Whole days in Libya, the last one included."""
+    """Whole days in Libya's time zone, including the last one."""
 
     first_day: date
     last_day: date
@@ -61,26 +61,24 @@ class BulkResendPages:
 
     def choose_failed(self, application: Application) -> ResponseReturnValue:
         with self.dependencies.database.transaction() as connection:
-            return self._form(connection, application)
+            return self._render_form(connection, application)
 
     def resend_failed(self, application: Application) -> ResponseReturnValue:
-        """What the form hides names the wish: a second click leads to what the first one began."""
+        """Start a bulk resend. The hidden id makes it idempotent: a second click leads to the same bulk resend."""
         bulk_id = parse_uuid(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
         errors: dict[str, str] = {}
         try:
             with self.dependencies.database.transaction() as connection:
                 period = _period(_today(connection), errors)
                 if period is None:
-                    return self._form(connection, application), _UNPROCESSABLE
+                    return self._render_form(connection, application), _UNPROCESSABLE
                 begun, is_new = start_bulk_resend(
                     connection, application.id, bulk_id, period.since, period.until
                 )
                 if is_new:
                     _record_start(connection, application, period, begun)
         except BulkResendInProgressError as error:
-            flash(
-                _("Failed deliveries are being resent already. Wait until that has ended, or stop it."), "bad"
-            )
+            flash(_("Failed deliveries are already being resent. Wait until that ends, or stop it."), "bad")
             bulk_id = error.running_id
         except NothingFailedError:
             flash(_("No delivery of this period has failed."), "info")
@@ -106,13 +104,13 @@ class BulkResendPages:
                 record_action(
                     connection, Action.RESEND_STOPPED, application_id=application.id, details=details
                 )
-                flash(_("Stopped. What was put in line before is still sent."), "good")
+                flash(_("Stopped. Deliveries that were queued before are still sent."), "good")
             else:
                 _get_or_404(connection, application, resend)
-                flash(_("It had ended before."), "info")
+                flash(_("It had already ended."), "info")
         return redirect(url_for(".progress", application=application.id, resend=resend), _SEE_OTHER)
 
-    def _form(self, connection: Connection[Any], application: Application) -> str:
+    def _render_form(self, connection: Connection[Any], application: Application) -> str:
         today = _today(connection)
         errors: dict[str, str] = {}
         period = _period(today, errors)
@@ -136,14 +134,14 @@ class BulkResendPages:
 
 
 def progress_of(bulk: BulkResend) -> float:
-    """How much of it is done, of 1. Where there were too many to count, by how much of the period is behind it."""
+    """Return the progress from 0 to 1. With too many deliveries to count, it is the share of the period done."""
     if bulk.outcome == "done":
         return 1.0
     if bulk.is_count_exact:
         return min(1.0, bulk.resent / bulk.found)
     whole = (bulk.until - bulk.since).total_seconds()
-    behind = uuid7_datetime(bulk.last_delivery_id) - bulk.since
-    return min(1.0, max(0.0, behind.total_seconds() / whole))
+    done = uuid7_datetime(bulk.last_delivery_id) - bulk.since
+    return min(1.0, max(0.0, done.total_seconds() / whole))
 
 
 def _record_start(
@@ -159,7 +157,7 @@ def _record_start(
 
 
 def _period(today: date, errors: dict[str, str]) -> Period | None:
-    """As the form gives it, or the last days; None where it cannot be read, which is then told in `errors`."""
+    """Return the period of the form, by default the last seven days. None if it is invalid; `errors` says why."""
     given = {name: request.values[name] for name in ("from", "until") if request.values.get(name)}
     first_day = read_day(given, "from", errors) or today - timedelta(days=_DEFAULT_DAYS - 1)
     last_day = read_day(given, "until", errors) or today
@@ -169,7 +167,7 @@ def _period(today: date, errors: dict[str, str]) -> Period | None:
 
 
 def _last_day(bulk: BulkResend) -> datetime:
-    """A moment of it."""
+    """Return a moment on the last day of the period."""
     return bulk.until - timedelta(seconds=1)
 
 

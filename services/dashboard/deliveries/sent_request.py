@@ -1,4 +1,4 @@
-"""The request that was sent, and its signature, for developers to hold against their own (§6.3, §6.4)."""
+"""The request of a delivery with its signatures, for developers to compare with their own (§6.3, §6.4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,9 +38,9 @@ class Signature:
     version: int
     since: datetime
     tries: Sequence[int]
-    """The numbers of those that were signed with it."""
+    """The numbers of the tries that were signed with it."""
     text: str | None
-    """None: the secret cannot be read here."""
+    """None if the secret cannot be decrypted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def describe_request(
     delivery: Delivery,
     tries: Sequence[DeliveryTry],
 ) -> SentRequest:
-    """That of the latest try; before the first, what it will be."""
+    """Describe the request of the latest try, or before the first try the request that will be sent."""
     body = build_body(str(delivery.id), delivery.event, str(delivery.intent_uuid))
     latest = tries[0] if tries else None
     version = latest.secret_version if latest else delivery.secret_version
@@ -96,7 +96,7 @@ def _sign(
 
 
 def _headers(url: str, body: bytes, signature: str | None) -> list[tuple[str, str]]:
-    """In the order in which they go out."""
+    """Return the headers in the order in which they are sent."""
     return [
         ("Host", urlsplit(url).netloc),
         ("User-Agent", USER_AGENT),

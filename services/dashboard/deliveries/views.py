@@ -1,4 +1,4 @@
-"""The routes of this room: each says whom it is for."""
+"""Pages of the delivery list and of one delivery; and all routes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +51,7 @@ class DeliveryPages:
 
     def show(self, application: Application, delivery: UUID) -> ResponseReturnValue:
         with self.dependencies.database.transaction() as connection:
-            shown = self._shown(connection, application, delivery)
+            shown = self._delivery_values(connection, application, delivery)
             refusal = find_send_refusal(connection, application.id)
         if wants_part():
             return render_template("deliveries/delivery_part.html", **shown)
@@ -63,7 +63,7 @@ class DeliveryPages:
         )
 
     def resend(self, application: Application, delivery: UUID) -> ResponseReturnValue:
-        """What the form hides names the wish: a second click, or a reload, is the same one."""
+        """Resend once. The hidden id makes it idempotent: a second click or a reload is the same resend."""
         resend_id = parse_uuid(request.form.get("resend_id", "")) or abort(422)
         try:
             with self.dependencies.database.transaction() as connection:
@@ -75,21 +75,23 @@ class DeliveryPages:
                         connection, Action.DELIVERY_RESENT, application_id=application.id, details=details
                     )
             if is_new:
-                flash(_("The delivery is sent once more. Its try appears here in a moment."), "good")
+                flash(_("The delivery is being resent. The new try appears here in a moment."), "good")
             else:
-                flash(_("This resend was asked for already."), "info")
+                flash(_("This resend was already requested."), "info")
         except SendingRefusedError as error:
             flash(resend_refusal_text(error.refusal), "bad")
         return redirect(url_for(".show", application=application.id, delivery=delivery), _SEE_OTHER)
 
-    def _shown(self, connection: Connection[Any], application: Application, wanted: UUID) -> dict[str, Any]:
+    def _delivery_values(
+        self, connection: Connection[Any], application: Application, wanted: UUID
+    ) -> dict[str, Any]:
         delivery = _find_or_404(connection, application, wanted)
         tries = list_tries(connection, application.id, delivery)
         return {
             "delivery": delivery,
             "tries": tries,
             "sent": describe_request(connection, self.dependencies.box, application.id, delivery, tries),
-            "waiting": find_pending_resend(connection, delivery.id),
+            "pending_resend": find_pending_resend(connection, delivery.id),
             "steps": RETRY_STEPS + 1,
         }
 

@@ -1,1 +1,1 @@
-"""How an application is doing: payments, deliveries and its endpoint at a glance."""
+"""The overview of an application: payments, deliveries and the health of its endpoint."""

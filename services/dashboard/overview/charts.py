@@ -1,4 +1,7 @@
-"""Where the bars and squares of the small charts stand. Pure; templates draw them, style sheets colour them."""
+"""The small charts of the overview: the positions of bars and squares, and their labels.
+
+Templates draw them, and style sheets colour them.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,13 +15,13 @@ WIDTH = 364.0
 HEIGHT = 150.0
 _CEILING = 8.0
 _FLOOR = 128.0
-"""Below are the names of the columns."""
+"""The baseline. The names of the columns are below it."""
 _MARGIN = 36.0
-"""Where the numbers of the lines stand: at the beginning, in the direction of reading."""
+"""The space for the numbers of the grid lines, on the side where reading starts."""
 _GAP = 0.28
-"""Of a column's width, between bars."""
-_LEAST = 2.0
-"""What is there is seen, however little it is."""
+"""The gap between bars, as a share of a column's width."""
+_MIN_HEIGHT = 2.0
+"""The minimum height of a bar, so that small values are visible."""
 SQUARES_IN_A_ROW = 25
 _SQUARE_GAP = 3.0
 
@@ -33,7 +36,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class GridLine:
     y: float
     value: int
 
@@ -42,10 +45,10 @@ class Line:
 class BarChart:
     bars: list[Bar]
     middles: list[float]
-    """Of the columns."""
-    lines: list[Line]
+    """One for each column."""
+    lines: list[GridLine]
     edge: float
-    """Where the bars begin, and the numbers of the lines end."""
+    """The x position between the numbers of the grid lines and the bars."""
     is_mirrored: bool
     width: float = WIDTH
     height: float = HEIGHT
@@ -54,14 +57,14 @@ class BarChart:
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    places: list[tuple[float, float]]
+    positions: list[tuple[float, float]]
     side: float
     height: float
     width: float = WIDTH
 
 
 def bar_chart(kinds: Sequence[str], columns: Sequence[Sequence[int]], *, is_mirrored: bool) -> BarChart:
-    """Each column is a stack, with a value of each kind. Mirrored, the first column is the rightmost."""
+    """Lay out a stacked bar chart. A column has one value of each kind. Mirrored, the first column is on the right."""
     top = top_line(max((sum(column) for column in columns), default=0))
     step = (WIDTH - _MARGIN) / max(1, len(columns))
     starts = [
@@ -75,27 +78,27 @@ def bar_chart(kinds: Sequence[str], columns: Sequence[Sequence[int]], *, is_mirr
     return BarChart(
         bars=bars,
         middles=[round(start + step / 2, 1) for start in starts],
-        lines=[Line(_CEILING, top), Line((_CEILING + _FLOOR) / 2, top // 2), Line(_FLOOR, 0)],
+        lines=[GridLine(_CEILING, top), GridLine((_CEILING + _FLOOR) / 2, top // 2), GridLine(_FLOOR, 0)],
         edge=WIDTH - _MARGIN if is_mirrored else _MARGIN,
         is_mirrored=is_mirrored,
     )
 
 
 def squares(count: int, *, is_mirrored: bool) -> Squares:
-    """In rows, the first at the beginning of the first row."""
+    """Lay out squares in rows, starting where reading starts."""
     step = WIDTH / SQUARES_IN_A_ROW
     side = step - _SQUARE_GAP
-    places = []
+    positions = []
     for n in range(count):
         row, column = divmod(n, SQUARES_IN_A_ROW)
         x = WIDTH - step * column - side if is_mirrored else step * column
-        places.append((round(x, 1), round(step * row, 1)))
+        positions.append((round(x, 1), round(step * row, 1)))
     rows = -(-count // SQUARES_IN_A_ROW)
-    return Squares(places, round(side, 1), round(max(1, rows) * step - _SQUARE_GAP, 1))
+    return Squares(positions, round(side, 1), round(max(1, rows) * step - _SQUARE_GAP, 1))
 
 
 def top_line(highest: int) -> int:
-    """The next round and even number, so that half of it is whole."""
+    """Return the next round even number, so that half of it is a whole number."""
     if highest <= 2:
         return 2
     unit = int(10 ** int(log10(highest)))
@@ -110,7 +113,7 @@ def _stack(kinds: Sequence[str], column: Sequence[int], x: float, width: float, 
     foot = _FLOOR
     for kind, value in zip(kinds, column, strict=True):
         if value > 0:
-            height = max(_LEAST, value / top * (_FLOOR - _CEILING))
+            height = max(_MIN_HEIGHT, value / top * (_FLOOR - _CEILING))
             foot -= height
             yield Bar(kind, round(x, 1), round(foot, 1), round(width, 1), round(height, 1))
 
@@ -119,21 +122,21 @@ def _stack(kinds: Sequence[str], column: Sequence[int], x: float, width: float, 
 class LabelledBarChart:
     chart: BarChart
     names: list[str]
-    """Of the columns."""
+    """One for each column."""
     rows: list[list[str]]
-    """The same as a table, for who cannot see the chart."""
+    """The same numbers as a table, for people who cannot see the chart."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledSquares:
-    places: Squares
+    squares: Squares
     titles: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class ChartBuilder:
     is_mirrored: bool
-    """Where people read from right to left, time runs so too."""
+    """Whether time runs from right to left, as the page is read."""
 
     def payments(self, days: Sequence[PaymentDay]) -> LabelledBarChart:
         columns = [(day.paid, day.open, day.expired) for day in days]
@@ -149,8 +152,8 @@ class ChartBuilder:
         )
 
     def strip(self, tried: Sequence[TriedDelivery]) -> LabelledSquares:
-        places = squares(len(tried), is_mirrored=self.is_mirrored)
-        return LabelledSquares(places, [labels.describe_delivery(delivery) for delivery in tried])
+        laid_out = squares(len(tried), is_mirrored=self.is_mirrored)
+        return LabelledSquares(laid_out, [labels.describe_delivery(delivery) for delivery in tried])
 
     def _bars(
         self, kinds: Sequence[str], names: list[str], columns: Sequence[tuple[int, ...]]

@@ -1,4 +1,4 @@
-"""Judges an application's endpoint by its newest deliveries. Pure."""
+"""The health of an application's endpoint, judged by its newest deliveries. Pure."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -9,20 +9,20 @@ from math import ceil
 from uuid import UUID
 
 MIN_FAILURES_IN_A_ROW = 3
-"""Fewer are a hiccup that the next tries mend."""
+"""Fewer failures are treated as temporary."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriedDelivery:
     id: UUID
     at: datetime
-    """When its event happened."""
+    """When the event happened."""
     event: str
     status: str
     url: str
-    """Where it is to go, whatever the application's URL is by now."""
+    """The URL of the delivery, which may differ from the application's current one."""
     status_code: int | None
-    """The last answer, or else `failure` says why there was none."""
+    """The last response; if None, `failure` says why there was none."""
     failure: str | None
     is_test: bool
     tried_at: datetime
@@ -35,28 +35,31 @@ class TriedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class FailingEndpoint:
-    """The endpoint is in trouble."""
+    """The newest deliveries to the endpoint have all failed."""
 
     count: int
-    """How many of the newest were not delivered, one after the other."""
+    """How many of the newest deliveries failed in a row."""
     is_all: bool
-    """None of those that were looked at was delivered, so that it may have begun earlier."""
+    """All deliveries that were examined failed, so it may have started earlier."""
     since: datetime
     last: TriedDelivery
-    """Whose answer is the newest."""
+    """The delivery that was tried last."""
 
 
 def find_failing(newest: Sequence[TriedDelivery], url: str | None) -> FailingEndpoint | None:
-    """Only what was sent to the URL of today tells of it: a URL that was corrected has a clean sheet."""
-    of_today = [delivery for delivery in newest if delivery.url == url]
-    row = list(takewhile(lambda delivery: not delivery.is_delivered, of_today))
-    if len(row) < MIN_FAILURES_IN_A_ROW:
+    """Return the failure if the newest deliveries to `url` failed in a row, else None.
+
+    Deliveries to a previous URL do not count.
+    """
+    to_current_url = [delivery for delivery in newest if delivery.url == url]
+    failed = list(takewhile(lambda delivery: not delivery.is_delivered, to_current_url))
+    if len(failed) < MIN_FAILURES_IN_A_ROW:
         return None
     return FailingEndpoint(
-        count=len(row),
-        is_all=len(row) == len(of_today),
-        since=row[-1].at,
-        last=max(row, key=lambda delivery: delivery.tried_at),
+        count=len(failed),
+        is_all=len(failed) == len(to_current_url),
+        since=failed[-1].at,
+        last=max(failed, key=lambda delivery: delivery.tried_at),
     )
 
 
@@ -67,7 +70,7 @@ def share_delivered(newest: Sequence[TriedDelivery]) -> float | None:
 
 
 BOUNDS_MS = (1_000, 10_000, 60_000, 600_000, 3_600_000)
-"""Of the histogram's bins: each up to and with its bound, and one beyond the last."""
+"""Upper bounds of the histogram's bins, inclusive. A last bin holds everything above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class DeliveryTimes:
 
 
 def summarize_times(milliseconds: Sequence[float]) -> DeliveryTimes | None:
-    """None where there are none."""
+    """Return median, 95th percentile and histogram, or None if there are no times."""
     if not milliseconds:
         return None
     ordered = sorted(milliseconds)
@@ -90,5 +93,5 @@ def summarize_times(milliseconds: Sequence[float]) -> DeliveryTimes | None:
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
-    """The smallest that so many are not above."""
+    """Return the smallest value that at least this share of all values does not exceed."""
     return ordered[ceil(share * len(ordered)) - 1]

@@ -1,4 +1,4 @@
-"""Numbers, days and durations as the reader's language writes them, always with Western digits."""
+"""Formats numbers, days and durations in the language of the page, always with Western digits."""
 
 from datetime import date
 
@@ -19,7 +19,7 @@ TIME_BINS = (
     lazy_gettext("≤ 1 h"),
     lazy_gettext("> 1 h"),
 )
-"""Of times.BOUNDS_MS."""
+"""The bins of health.BOUNDS_MS."""
 _S, _MIN, _H = 1_000, 60_000, 3_600_000
 
 
@@ -46,14 +46,14 @@ def duration(ms: float) -> str:
 
 
 def response_label(delivery: TriedDelivery) -> str:
-    """The last one, or why there was none."""
+    """Return the last status code, or why there was no response."""
     if delivery.status_code is not None:
         return str(delivery.status_code)
     return str(FAILURES.get(delivery.failure or "", _("No answer")))
 
 
 def describe_delivery(delivery: TriedDelivery) -> str:
-    """All that a square stands for."""
+    """Describe a delivery in one line, as the title of its square."""
     return str(
         _(
             "%(at)s: %(status)s, %(answer)s",

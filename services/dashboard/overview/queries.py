@@ -1,4 +1,7 @@
-"""Counts an application's payments and deliveries by day and outcome. Every look is bounded."""
+"""Queries for the overview: counts by day, the newest deliveries, and how far the application is set up.
+
+Every query reads a bounded number of rows.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,10 +23,10 @@ from shared.platform.uuids import uuid7_datetime
 
 DAYS = 14
 MAX_PER_DAY = 100_000
-"""Of each outcome. Beyond, the page says that there are more."""
+"""The most that are counted of each outcome. If there are more, the page says so."""
 
-_DAYS = "unnest(%(begins)s::timestamptz[], %(ends)s::timestamptz[]) with ordinality as day (begin, behind, number)"
-# The index has all that is asked for, so that no payment is looked at itself.
+_DAYS = "unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) with ordinality as day (starts_at, ends_at, number)"
+# The index covers the query, so no row of the table is read.
 PAYMENTS_SQL = f"""
 select day.number, wanted.status, counted.count, counted.amount
 from {_DAYS} cross join unnest(%(statuses)s::text[]) as wanted (status)
@@ -31,7 +34,7 @@ cross join lateral (
     select count(*), coalesce(sum(amount), 0)::bigint as amount from (
         select amount from payment_intents
         where application_id = %(application)s and status = wanted.status
-          and uuid >= uuid7_floor(day.begin) and uuid < uuid7_floor(day.behind)
+          and uuid >= uuid7_floor(day.starts_at) and uuid < uuid7_floor(day.ends_at)
         limit {MAX_PER_DAY + 1}
     ) as found
 ) as counted
@@ -43,11 +46,44 @@ cross join lateral (
     select status, count(*) from (
         select status from webhook_deliveries
         where application_id = %(application)s and not is_test
-          and id >= uuid7_floor(day.begin) and id < uuid7_floor(day.behind)
+          and id >= uuid7_floor(day.starts_at) and id < uuid7_floor(day.ends_at)
         limit {MAX_PER_DAY + 1}
     ) as found
     group by status
 ) as counted"""
+
+NEWEST_TRIED = 100
+NEWEST_SUCCEEDED = 1000
+
+TRIED = [
+    facet
+    for response in ResponseClass
+    if response is not ResponseClass.NOT_TRIED
+    for facet in matching_facets(response=response)
+]
+SUCCEEDED = matching_facets(status="succeeded")
+
+
+NEWEST_TRIED_SQL = newest_deliveries_sql(
+    "id, event, status, url, last_status_code, last_failure, is_test, updated_at",
+    NEWEST_TRIED,
+    f"last_failure is distinct from '{NO_URL}'",
+)
+# Up to the first successful response: a later resend does not change the time.
+TIMES_SQL = f"""
+with succeeded as materialized ({newest_deliveries_sql("id", NEWEST_SUCCEEDED, "not is_test")})
+select greatest(0, 1000 * extract(epoch from first.at - uuid_extract_timestamp(id)) + first.duration_ms)::float8
+from succeeded cross join lateral (
+    select at, duration_ms from webhook_tries
+    where delivery_id = succeeded.id and status_code between 200 and 299 order by number limit 1
+) as first"""
+_SETUP_STATUS = """
+select mizan_now() as now, webhooks_paused_at as paused_at,
+       exists (select from credentials where application_id = a.id and kind = 'api_key' and revoked_at is null)
+       and exists (select from credentials where application_id = a.id and kind = 'access_token' and revoked_at is null)
+           as has_credentials,
+       exists (select from payment_intents where application_id = a.id) as has_payments
+from applications as a where id = %s"""
 
 PAYMENT_OUTCOMES = {
     IntentStatus.SUCCEEDED: "paid",
@@ -59,7 +95,7 @@ PAYMENT_OUTCOMES = {
 
 @dataclass(frozen=True, slots=True)
 class PaymentDay:
-    """Of those created on that day."""
+    """Payments that were created on this day."""
 
     day: date
     paid: int = 0
@@ -69,7 +105,7 @@ class PaymentDay:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryDay:
-    """Of events of that day."""
+    """Deliveries of events of this day."""
 
     day: date
     succeeded: int = 0
@@ -83,8 +119,8 @@ class DailyCounts:
     """Oldest day first."""
     deliveries: list[DeliveryDay]
     paid_amount: int
-    is_cut: bool
-    """Some day had more than is counted."""
+    is_truncated: bool
+    """Some day had more than MAX_PER_DAY."""
 
     @property
     def paid(self) -> int:
@@ -104,12 +140,12 @@ class DailyCounts:
 
 
 def count_days(connection: Connection[Any], application_id: UUID, today: date) -> DailyCounts:
-    """Of the days up to and with today, as days begin in Libya."""
+    """Count the last 14 days including today, in Libya's time zone."""
     days = [today - timedelta(days=back) for back in reversed(range(DAYS))]
     values = {
         "application": application_id,
         "statuses": list(IntentStatus),
-        "begins": [start_of_day(day) for day in days],
+        "starts": [start_of_day(day) for day in days],
         "ends": [start_of_day(day + timedelta(days=1)) for day in days],
     }
     read_in_index_order(connection)
@@ -122,7 +158,7 @@ def count_days(connection: Connection[Any], application_id: UUID, today: date) -
             DeliveryDay(day, **_counts_of_day(number, deliveries)) for number, day in enumerate(days, 1)
         ],
         paid_amount=sum(amount for _, status, _, amount in by_status if status == IntentStatus.SUCCEEDED),
-        is_cut=_is_cut(payments, deliveries),
+        is_truncated=_is_truncated(payments, deliveries),
     )
 
 
@@ -134,8 +170,8 @@ def _counts_of_day(number: int, rows: Sequence[Any]) -> dict[str, int]:
     return found
 
 
-def _is_cut(payments: Sequence[Any], deliveries: Sequence[Any]) -> bool:
-    """A day's payments are counted by outcome, its deliveries all together."""
+def _is_truncated(payments: Sequence[Any], deliveries: Sequence[Any]) -> bool:
+    """The limit applies to payments by outcome, and to all deliveries of a day together."""
     of_days: Counter[int] = Counter()
     for number, _, counted in deliveries:
         of_days[number] += counted
@@ -144,38 +180,11 @@ def _is_cut(payments: Sequence[Any], deliveries: Sequence[Any]) -> bool:
     )
 
 
-NEWEST_TRIED = 100
-NEWEST_SUCCEEDED = 1000
-
-TRIED = [
-    facet
-    for answered in ResponseClass
-    if answered is not ResponseClass.NOT_TRIED
-    for facet in matching_facets(response=answered)
-]
-SUCCEEDED = matching_facets(status="succeeded")
-
-
-NEWEST_TRIED_SQL = newest_deliveries_sql(
-    "id, event, status, url, last_status_code, last_failure, is_test, updated_at",
-    NEWEST_TRIED,
-    f"last_failure is distinct from '{NO_URL}'",
-)
-# The first answer that was a success: a resend later on does not make it slower.
-TIMES_SQL = f"""
-with succeeded as materialized ({newest_deliveries_sql("id", NEWEST_SUCCEEDED, "not is_test")})
-select greatest(0, 1000 * extract(epoch from first.at - uuid_extract_timestamp(id)) + first.duration_ms)::float8
-from succeeded cross join lateral (
-    select at, duration_ms from webhook_tries
-    where delivery_id = succeeded.id and status_code between 200 and 299 order by number limit 1
-) as first"""
-
-
-def newest_tried(
+def list_newest_tried(
     connection: Connection[Any], application_id: UUID, begin: datetime, end: datetime
 ) -> list[TriedDelivery]:
-    """Newest first, tests too: somebody who mends an endpoint sees that it works again."""
-    values = {"application": application_id, "facets": TRIED, **_between(begin, end)}
+    """Return the newest deliveries that were tried, newest first. Tests count, so a repaired endpoint shows at once."""
+    values = {"application": application_id, "facets": TRIED, **_id_range(begin, end)}
     read_in_index_order(connection)
     return [
         TriedDelivery(row[0], uuid7_datetime(row[0]), *row[1:])
@@ -183,36 +192,27 @@ def newest_tried(
     ]
 
 
-def times_to_delivery(
+def list_delivery_times(
     connection: Connection[Any], application_id: UUID, begin: datetime, end: datetime
 ) -> list[float]:
-    """Milliseconds from the event to its success, of the newest that succeeded."""
-    values = {"application": application_id, "facets": SUCCEEDED, **_between(begin, end)}
+    """Return milliseconds from event to successful response, for the newest deliveries that succeeded."""
+    values = {"application": application_id, "facets": SUCCEEDED, **_id_range(begin, end)}
     read_in_index_order(connection)
     return [row[0] for row in connection.execute(TIMES_SQL.encode(), values)]
 
 
-def _between(begin: datetime, end: datetime) -> dict[str, UUID]:
-    return {"lowest": first_uuid_at(begin), "behind": first_uuid_at(end)}
-
-
-_SETUP_STATUS = """
-select mizan_now() as now, webhooks_paused_at as paused_at,
-       exists (select from credentials where application_id = a.id and kind = 'api_key' and revoked_at is null)
-       and exists (select from credentials where application_id = a.id and kind = 'access_token' and revoked_at is null)
-           as has_credentials,
-       exists (select from payment_intents where application_id = a.id) as has_payments
-from applications as a where id = %s"""
+def _id_range(begin: datetime, end: datetime) -> dict[str, UUID]:
+    return {"from_id": first_uuid_at(begin), "until_id": first_uuid_at(end)}
 
 
 @dataclass(frozen=True, slots=True)
 class SetupStatus:
     now: datetime
-    """By the database's clock."""
+    """The database's clock."""
     paused_at: datetime | None
-    """An operator has paused its webhooks."""
+    """When an operator paused its webhooks, or None."""
     has_credentials: bool
-    """An API key and an access token that work."""
+    """Whether it has an active API key and an active access token."""
     has_payments: bool
 
 

@@ -1,6 +1,6 @@
-"""Keeps what was costly to find out for a little while: the longer it took, the longer it is kept.
+"""A cache for expensive results. The longer a result took to compute, the longer it stays valid.
 
-So however often somebody reloads a page, counting takes a twentieth of one connection's time at most.
+However often somebody reloads a page, computing takes at most a twentieth of one connection's time.
 """
 
 from collections import OrderedDict
@@ -16,36 +16,37 @@ _MAX_ENTRIES = 200
 
 
 class _CacheEntry(Generic[T]):
-    __slots__ = ("good_until", "lock", "value")
+    __slots__ = ("expires_at", "lock", "value")
 
     def __init__(self) -> None:
         self.lock = Lock()
         self.value: T | None = None
-        self.good_until = 0.0
+        self.expires_at = 0.0
 
 
 class TtlCache(Generic[T]):
-    """For the threads of one process. Those that ask for the same at one time wait for the first of them."""
+    """Shared by the threads of one process. Threads that need the same key at the same time compute it once."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._places: OrderedDict[Hashable, _CacheEntry[T]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, _CacheEntry[T]] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: Hashable, find_out: Callable[[], T]) -> T:
-        place = self._place(key)
-        with place.lock:
-            began = self._clock()
-            if place.value is None or began >= place.good_until:
-                place.value = find_out()
-                ended = self._clock()
-                place.good_until = ended + _TTL_FACTOR * (ended - began)
-            return place.value
+    def get(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the cached value, or compute it. What `compute` raises is passed on, and nothing is cached."""
+        entry = self._entry(key)
+        with entry.lock:
+            started = self._clock()
+            if entry.value is None or started >= entry.expires_at:
+                entry.value = compute()
+                finished = self._clock()
+                entry.expires_at = finished + _TTL_FACTOR * (finished - started)
+            return entry.value
 
-    def _place(self, key: Hashable) -> _CacheEntry[T]:
+    def _entry(self, key: Hashable) -> _CacheEntry[T]:
         with self._lock:
-            place = self._places.setdefault(key, _CacheEntry())
-            self._places.move_to_end(key)
-            while len(self._places) > _MAX_ENTRIES:
-                self._places.popitem(last=False)
-            return place
+            entry = self._entries.setdefault(key, _CacheEntry())
+            self._entries.move_to_end(key)
+            while len(self._entries) > _MAX_ENTRIES:
+                self._entries.popitem(last=False)
+            return entry

@@ -18,8 +18,8 @@ from services.dashboard.overview.queries import (
     DailyCounts,
     count_days,
     find_setup_status,
-    newest_tried,
-    times_to_delivery,
+    list_delivery_times,
+    list_newest_tried,
 )
 from services.dashboard.overview.ttl_cache import TtlCache
 from shared.console.guard import add_route
@@ -48,7 +48,7 @@ class OverviewPages:
         with self.dependencies.database.transaction() as connection:
             setup = find_setup_status(connection, application.id)
             end = setup.now + _TOMORROW
-            tried = newest_tried(connection, application.id, end - _HEALTH_PERIOD, end)
+            tried = list_newest_tried(connection, application.id, end - _HEALTH_PERIOD, end)
         today = local_day(setup.now)
         figures = self.cache.get((application.id, today), lambda: self._figures(application.id, today, end))
         charts = ChartBuilder(is_mirrored=LANGUAGES[current_language()] == "rtl")
@@ -74,7 +74,7 @@ class OverviewPages:
         with self.dependencies.database.transaction() as connection:
             counts = count_days(connection, application_id, today)
             return OverviewFigures(
-                counts, summarize_times(times_to_delivery(connection, application_id, begin, end))
+                counts, summarize_times(list_delivery_times(connection, application_id, begin, end))
             )
 
 

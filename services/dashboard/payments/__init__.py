@@ -1,1 +1,1 @@
-"""An application's payments: the list, one with its timeline, and the export."""
+"""An application's payments: the list, each payment with its timeline, and the CSV export."""

@@ -1,4 +1,8 @@
-"""Who may download at this moment: a few in each process, of each merchant one. Slow readers stop nobody else."""
+"""The CSV export of the filtered payments (RFC 4180, UTF-8), streamed page by page.
+
+Each page is a short statement of its own. Its connection is returned before its rows are sent, so a slow reader keeps
+no transaction open. A download is either complete or visibly breaks off.
+"""
 
 import codecs
 import csv
@@ -34,10 +38,10 @@ _MAX_IDLE_S = 60
 _UNPROCESSABLE = 422
 INCOMPLETE = "INCOMPLETE: the export broke off here. Export again."
 _BYTE_ORDER_MARK = codecs.BOM_UTF8
-"""Without it Excel takes Arabic for something else."""
+"""Without it, Excel does not recognise UTF-8."""
 _MINOR_UNITS = Decimal(1000)
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", *"\uff1d\uff0b\uff0d\uff20")
-"""How a cell begins that a spreadsheet would calculate; who sent it to the merchant may be anybody."""
+"""How a cell starts that a spreadsheet would evaluate. The text comes from customers, so from anybody."""
 
 _COLUMNS: dict[str, Callable[[Payment], str | None]] = {
     "uuid": lambda payment: str(payment.uuid),
@@ -61,13 +65,15 @@ PageBefore = Callable[[UUID | None], PaymentPage]
 
 
 class ExportSlots:
+    """Limits the downloads of one process: a few in total, and one for each merchant."""
+
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._taken: set[UUID] = set()
         self._lock = Lock()
 
     def acquire(self, merchant_id: UUID) -> bool:
-        """Whether there was one."""
+        """Take a slot for this merchant and return whether one was free."""
         with self._lock:
             if merchant_id in self._taken or len(self._taken) >= self._limit:
                 return False
@@ -80,10 +86,9 @@ class ExportSlots:
 
 
 def stream_csv(page_before: PageBefore) -> Iterator[bytes]:
-    """The first page is read at once, so that whoever asks still gets a proper answer where that fails.
+    """Return the lines of the file. The first page is read at once, so that its errors become an error response.
 
-    What fails later is raised after a last line that says so: the connection breaks, and where nobody notices that,
-    the file tells.
+    If a later page fails, the file ends with a line that says so, and the exception breaks the connection.
     """
     return _stream(page_before, page_before(None))
 
@@ -102,12 +107,13 @@ def _stream(page_before: PageBefore, page: PaymentPage) -> Iterator[bytes]:
 
 
 def escape_formula(text: str | None) -> str | None:
+    """Prefix text that a spreadsheet would evaluate as a formula."""
     return f"'{text}" if text is not None and text.startswith(_FORMULA_STARTS) else text
 
 
 def _csv_lines(*rows: Iterable[str | None]) -> bytes:
     out = StringIO(newline="")
-    # All is quoted: a spreadsheet that separates by semicolons must find no formula behind one.
+    # Quote everything: a spreadsheet that splits at semicolons must not find a formula after one.
     csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_ALL).writerows(rows)
     return out.getvalue().encode()
 
@@ -120,7 +126,7 @@ def _format_moment(at: datetime) -> str:
 class PaymentExport:
     dependencies: Dependencies
     slots: ExportSlots = field(init=False, compare=False)
-    """A download holds a thread for as long as its reader takes; most threads stay for pages."""
+    """A download occupies a thread as long as its reader takes. Most threads stay free for pages."""
 
     def __post_init__(self) -> None:
         threads = self.dependencies.settings.dashboard.threads
@@ -161,14 +167,14 @@ class PaymentExport:
 
 
 def _limit_idle_time() -> None:
-    """Who reads nothing for so long is cut off; the server itself would wait for ever."""
+    """Disconnect readers that read nothing for too long. The server itself would wait for ever."""
     connection = request.environ.get("gunicorn.socket")
     if connection is not None:
         connection.settimeout(_MAX_IDLE_S)
 
 
 def _log_failure(lines: Iterator[bytes], request_id: str) -> Iterator[bytes]:
-    """The log line of the request itself was written when the download began."""
+    """Log a failure of the stream. The request itself was logged when the download started."""
     try:
         yield from lines
     except Exception:

@@ -1,4 +1,4 @@
-"""What of an application's payments somebody wants to see: read from an address, written into one. Pure."""
+"""The filters of the payment list, read from a query string and written into one. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,24 +15,24 @@ _SURROGATES = range(0xD800, 0xE000)
 class FilterError(StrEnum):
     """Why a filter cannot be used."""
 
-    NO_STATUS = "no_status"
-    NO_DAY = "no_day"
+    UNKNOWN_STATUS = "unknown_status"
+    INVALID_DAY = "invalid_day"
     DAYS_REVERSED = "days_reversed"
     TOO_LONG = "too_long"
-    NO_TEXT = "no_text"
+    INVALID_TEXT = "invalid_text"
 
 
 @dataclass(frozen=True, slots=True)
 class PaymentFilters:
     status: IntentStatus | None = None
     since: date | None = None
-    """The first day, in Libya."""
+    """The first day, in Libya's time zone."""
     until: date | None = None
-    """The last one."""
+    """The last day."""
     duplicates: bool = False
     """Only payments that were paid more than once."""
     search: str = ""
-    """An intent's uuid, our reference or the merchant's."""
+    """The UUID of an intent, our reference, or the merchant's reference."""
 
     def __bool__(self) -> bool:
         return self != PaymentFilters()
@@ -47,11 +47,11 @@ class PaymentFilters:
 
     @property
     def end(self) -> datetime | None:
-        """From then on no longer."""
+        """The first moment after the last day."""
         return None if self.until is None else start_of_day(self.until + timedelta(days=1))
 
     def as_arguments(self) -> dict[str, str]:
-        """As they stand in an address, and in the audit log."""
+        """Return the filters as they appear in a query string and in the audit log."""
         named = {
             "status": self.status or "",
             "from": self.since.isoformat() if self.since else "",
@@ -63,11 +63,11 @@ class PaymentFilters:
 
 
 def read_payment_filters(given: Mapping[str, str]) -> tuple[PaymentFilters, dict[str, FilterError]]:
-    """What can be used, and by its name what cannot."""
+    """Return the usable filters, and the errors of the others by name."""
     errors: dict[str, FilterError] = {}
     status = given.get("status", "")
     if status and status not in set(IntentStatus):
-        errors["status"] = FilterError.NO_STATUS
+        errors["status"] = FilterError.UNKNOWN_STATUS
     since, until = (_read_day(given, name, errors) for name in ("from", "to"))
     if since and until and until < since:
         errors["to"] = FilterError.DAYS_REVERSED
@@ -75,7 +75,7 @@ def read_payment_filters(given: Mapping[str, str]) -> tuple[PaymentFilters, dict
     if len(search) > MAX_SEARCH:
         errors["search"] = FilterError.TOO_LONG
     elif "\0" in search or any(ord(character) in _SURROGATES for character in search):
-        errors["search"] = FilterError.NO_TEXT
+        errors["search"] = FilterError.INVALID_TEXT
     return PaymentFilters(
         status=IntentStatus(status) if status and "status" not in errors else None,
         since=since,
@@ -92,5 +92,5 @@ def _read_day(given: Mapping[str, str], name: str, errors: dict[str, FilterError
     try:
         return parse_day(text)
     except ValueError:
-        errors[name] = FilterError.NO_DAY
+        errors[name] = FilterError.INVALID_DAY
         return None

@@ -1,4 +1,4 @@
-"""What payments, attempts and deliveries are called on the pages; the catalogues have the same in Arabic."""
+"""Labels of payment attempts, decline reasons and filter errors."""
 
 from flask_babel import lazy_gettext as _
 
@@ -32,21 +32,21 @@ REASONS = {
     "too_many_codes": _("There were too many wrong codes."),
     "wait_before_next_code": _("A code had been sent a moment before."),
     "amount_not_allowed": _("The provider does not take this amount."),
-    "account_trouble": _("The provider reports trouble with your account there."),
+    "account_trouble": _("The provider reports a problem with your account there."),
     "left_by_customer": _("The customer left the provider's page."),
     "provider_away": _("The provider did not answer."),
     "charged again": _("The provider charged one attempt twice."),
 }
 OTHER_REASON = _("The provider gave another reason.")
 FILTER_ERRORS = {
-    FilterError.NO_STATUS: _("There is no such status."),
-    FilterError.NO_DAY: _("Enter a day as year-month-day, such as 2026-01-31."),
+    FilterError.UNKNOWN_STATUS: _("There is no such status."),
+    FilterError.INVALID_DAY: _("Enter a day as year-month-day, such as 2026-01-31."),
     FilterError.DAYS_REVERSED: _("The last day is before the first."),
     FilterError.TOO_LONG: _("Search for at most %(most)d characters.", most=MAX_SEARCH),
-    FilterError.NO_TEXT: _("This is no text that a reference could have."),
+    FilterError.INVALID_TEXT: _("A reference cannot contain this text."),
 }
 
 
 def reason_label(reason: str | None) -> object:
-    """Empty where there is none."""
+    """Return the label of a decline reason, or an empty string if there is none."""
     return "" if reason is None else REASONS.get(reason, OTHER_REASON)

@@ -1,7 +1,7 @@
-"""An application's payments, newest first, page by page: a page costs the same however many payments there are.
+"""Queries for payments: the list, page by page, and one payment with everything that happened to it.
 
-Pages follow each other by uuid (v7, so by time). Limits are written out for the planner's sake: of an unknown one it
-assumes a tenth of the table.
+A page costs the same however many payments there are. Pages follow each other by UUIDv7, so by time. Limits are
+literals, because for a parameter the planner assumes a tenth of the table.
 """
 
 import json
@@ -23,7 +23,7 @@ _LAST = UUID(int=(1 << 128) - 1)
 
 _IN_RANGE = """{0} < least(%(before)s::uuid, uuid7_floor(%(end)s::timestamptz))
   and {0} >= coalesce(uuid7_floor(%(begin)s::timestamptz), '00000000-0000-0000-0000-000000000000')"""
-# Of each status the newest, all from one index; then the newest of those.
+# Reads the newest of each status from one index, then merges them.
 _BY_STATUS = f"""
 select newest.uuid from unnest(%(statuses)s::text[]) as wanted (status)
 cross join lateral (
@@ -32,7 +32,7 @@ cross join lateral (
     order by uuid desc limit {{most}}
 ) as newest
 order by newest.uuid desc limit {{most}}"""
-# Only what is paid can be paid once more.
+# Only a paid intent can have a duplicate payment.
 _DUPLICATES = f"""
 select distinct intent_uuid as uuid from payment_attempts
 where application_id = %(application)s and state = 'duplicate' and {_IN_RANGE.format("intent_uuid")}
@@ -47,8 +47,8 @@ select uuid from payment_intents where application_id = %(application)s and merc
 union
 select uuid from payment_intents where application_id = %(application)s and merchant_reference = %(text_as_given)s"""
 
-# All is looked up one by one, behind fences (offset 0), so that no plan reads all of an application to join it. And the
-# application is asked for once more: whatever finds an intent, nobody sees another's.
+# `offset 0` makes the planner look up rows one by one, instead of reading all rows of an application to join them.
+# The application is checked again here: however an intent was found, nobody sees another application's.
 _IS_DUPLICATE = """exists (select from payment_attempts as t where t.application_id = %(application)s
                      and t.intent_uuid = i.uuid and t.state = 'duplicate' offset 0)"""
 _SELECT = f"""
@@ -77,13 +77,13 @@ class Payment:
     created_at: datetime
     updated_at: datetime
     method: str | None
-    """Of the attempt that paid it."""
+    """The method of the attempt that paid it."""
     is_duplicate: bool
-    """It was paid more than once."""
+    """Whether it was paid more than once."""
 
     @property
     def paid_at(self) -> datetime | None:
-        """Nothing changes a payment any more once it is paid."""
+        """When it was paid. A paid intent is never updated again."""
         return self.updated_at if self.status == IntentStatus.SUCCEEDED else None
 
 
@@ -91,7 +91,7 @@ class Payment:
 class PaymentPage:
     payments: list[Payment]
     older: UUID | None
-    """The page that follows is before this one; None when this is the last."""
+    """The next page has UUIDs before this one; None if this is the last page."""
 
 
 def list_payments(
@@ -109,7 +109,7 @@ def list_payments(
 def page_statement(
     application_id: UUID, filters: PaymentFilters, before: UUID | None, size: int
 ) -> tuple[bytes, dict[str, object]]:
-    """One more than fits on the page, to know whether there is another."""
+    """Return the statement and its values. It reads one row more than `size`, to know whether there is another page."""
     if filters.search:
         found = _SEARCHED
     elif filters.duplicates:
@@ -132,10 +132,10 @@ def page_statement(
 
 
 MAX_ROWS = 200
-"""Of each kind: nobody reads more, and a robot at the checkout must not make a page endless."""
+"""The most rows of each kind. A bot at the checkout must not make the page endless."""
 
 _CLOCK_TOLERANCE_MS = 3_600_000
-"""Events are made after their intent. An hour is more than clocks differ, and spares looking at older months."""
+"""Events are newer than their intent, up to this clock difference. Older partitions need not be read."""
 
 _INTENT = """
 select uuid, merchant_reference, reference, amount, currency, status, description, customer_external_id, return_url,
@@ -172,7 +172,7 @@ class PaymentDetails:
 
     @property
     def readable_metadata(self) -> str:
-        """As it was sent, a line for each name. Empty where there is none."""
+        """The metadata as indented JSON, or an empty string."""
         if self.metadata is None:
             return ""
         return json.dumps(json.loads(self.metadata), indent=2, ensure_ascii=False)
@@ -189,7 +189,7 @@ class PaymentAttempt:
     created_at: datetime
     updated_at: datetime
     handled_at: datetime | None = None
-    """Of a second payment: when an operator said that it was seen to."""
+    """For a duplicate payment: when an operator marked it as handled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,15 +212,15 @@ class PaymentDelivery:
 
 @dataclass(frozen=True, slots=True)
 class PaymentHistory:
-    facts: PaymentDetails
+    details: PaymentDetails
     attempts: list[PaymentAttempt]
-    """Oldest first, and so are the others."""
+    """Oldest first, like events and deliveries."""
     events: list[PaymentEvent]
     deliveries: list[PaymentDelivery]
 
     @property
     def duplicates(self) -> int:
-        """Second payments that nobody has handled yet."""
+        """How many duplicate payments nobody has handled yet."""
         return sum(
             attempt.state == AttemptState.DUPLICATE and attempt.handled_at is None
             for attempt in self.attempts
@@ -228,19 +228,19 @@ class PaymentHistory:
 
     @property
     def is_open(self) -> bool:
-        return self.facts.status in (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentStatus.PROCESSING)
+        return self.details.status in (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentStatus.PROCESSING)
 
     @property
-    def is_cut(self) -> bool:
-        """There is more than the page tells."""
+    def is_truncated(self) -> bool:
+        """Whether there is more than the page shows."""
         return any(len(rows) == MAX_ROWS for rows in (self.attempts, self.events, self.deliveries))
 
 
 def find_payment(connection: Connection[Any], application_id: UUID, intent: UUID) -> PaymentHistory | None:
     values = {"application": application_id, "intent": intent, "since": _earliest_id(intent)}
     with connection.cursor(row_factory=class_row(PaymentDetails)) as cursor:
-        facts = cursor.execute(_INTENT, values).fetchone()
-    if facts is None:
+        details = cursor.execute(_INTENT, values).fetchone()
+    if details is None:
         return None
     with connection.cursor(row_factory=class_row(PaymentAttempt)) as cursor:
         attempts = cursor.execute(_ATTEMPTS, values).fetchall()
@@ -248,7 +248,7 @@ def find_payment(connection: Connection[Any], application_id: UUID, intent: UUID
         events = cursor.execute(_EVENTS, values).fetchall()
     with connection.cursor(row_factory=class_row(PaymentDelivery)) as cursor:
         deliveries = cursor.execute(_DELIVERIES, values).fetchall()
-    return PaymentHistory(facts, attempts[::-1], events[::-1], deliveries[::-1])
+    return PaymentHistory(details, attempts[::-1], events[::-1], deliveries[::-1])
 
 
 def _earliest_id(intent: UUID) -> UUID:

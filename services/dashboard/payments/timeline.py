@@ -1,4 +1,4 @@
-"""What happened to a payment, in the order in which it happened. Pure."""
+"""The timeline of a payment: everything that happened to it, in order. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from shared.domain.intents.states import EventType
 
 
 class EntryKind(StrEnum):
-    """Those of one instant happen in this order."""
+    """Entries with the same time are shown in this order."""
 
     CREATED = "created"
-    ATTEMPT_BEGAN = "attempt_began"
+    ATTEMPT_STARTED = "attempt_started"
     PROCESSING = "processing"
     ATTEMPT_PAID = "attempt_paid"
     ATTEMPT_DECLINED = "attempt_declined"
@@ -52,18 +52,18 @@ _RESULTING_EVENT = {
     EntryKind.ATTEMPT_PAID: EventType.SUCCEEDED,
     EntryKind.ATTEMPT_DECLINED: EventType.REQUIRES_PAYMENT_METHOD,
 }
-"""What the end of an attempt means to its intent. It is written a moment before the end itself."""
+"""The intent event that follows from the end of an attempt. It is recorded a moment before the end itself."""
 _TOLERANCE = timedelta(seconds=1)
 _ORDER = list(EntryKind)
 
 
 def build_timeline(payment: PaymentHistory) -> list[TimelineEntry]:
-    moments = [
+    entries = [
         *_entries_of_events(payment.events),
-        *(moment for attempt in payment.attempts for moment in _entries_of_attempt(attempt)),
+        *(entry for attempt in payment.attempts for entry in _entries_of_attempt(attempt)),
         *(TimelineEntry(each.created_at, EntryKind.WEBHOOK, delivery=each) for each in payment.deliveries),
     ]
-    return sorted(moments, key=lambda moment: _sort_key(moment, payment.events))
+    return sorted(entries, key=lambda entry: _sort_key(entry, payment.events))
 
 
 def _entries_of_events(events: list[PaymentEvent]) -> Iterator[TimelineEntry]:
@@ -78,19 +78,18 @@ def _entries_of_events(events: list[PaymentEvent]) -> Iterator[TimelineEntry]:
 
 def _entries_of_attempt(attempt: PaymentAttempt) -> Iterator[TimelineEntry]:
     end = _KIND_OF_FINAL_STATE.get(AttemptState(attempt.state))
-    # One that the provider charged twice has no beginning of its own.
+    # A duplicate charge of one attempt has no start of its own.
     if end is not EntryKind.SECOND_PAYMENT or attempt.updated_at > attempt.created_at:
-        yield TimelineEntry(attempt.created_at, EntryKind.ATTEMPT_BEGAN, attempt=attempt)
+        yield TimelineEntry(attempt.created_at, EntryKind.ATTEMPT_STARTED, attempt=attempt)
     if end is not None:
         yield TimelineEntry(attempt.updated_at, end, attempt=attempt)
 
 
-def _sort_key(moment: TimelineEntry, events: list[PaymentEvent]) -> tuple[datetime, int]:
-    """The end of an attempt stands before what followed from it."""
+def _sort_key(entry: TimelineEntry, events: list[PaymentEvent]) -> tuple[datetime, int]:
+    """Sort the end of an attempt before the intent event that followed from it."""
     following = [
         event.at
         for event in events
-        if event.type == _RESULTING_EVENT.get(moment.kind)
-        and timedelta() <= moment.at - event.at < _TOLERANCE
+        if event.type == _RESULTING_EVENT.get(entry.kind) and timedelta() <= entry.at - event.at < _TOLERANCE
     ]
-    return min([*following, moment.at]), _ORDER.index(moment.kind)
+    return min([*following, entry.at]), _ORDER.index(entry.kind)

@@ -1,4 +1,4 @@
-"""The routes of this room: whoever is signed in may read."""
+"""Pages of the payment list and of one payment; and all routes. Nothing is changed here."""
 
 from dataclasses import dataclass
 from typing import Any

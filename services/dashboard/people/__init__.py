@@ -1,1 +1,1 @@
-"""Signing in and out, one's own account, the team, and the log of what everybody did."""
+"""Signing in and out, invitations, one's own account, the team, and the audit log."""

@@ -1,4 +1,4 @@
-"""Mails an invitation, in both languages, through the SMTP server of the settings."""
+"""Mails an invitation, in Arabic and English, through the configured SMTP server."""
 
 import smtplib
 import socket
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 class MailFailedError(Exception):
-    """The server did not take the mail; the log says why."""
+    """The mail could not be sent; the log says why."""
 
 
 def send_invitation(mail: MailSettings, email: str, merchant: str, link: str) -> None:
@@ -40,7 +40,7 @@ def send_invitation(mail: MailSettings, email: str, merchant: str, link: str) ->
         if mail.tls == "implicit"
         else smtplib.SMTP(timeout=_READ_TIMEOUT_S)
     )
-    # A server that says a byte from time to time would hold us for ever.
+    # A server that sends a byte now and then would never hit the read timeout.
     limit = Timer(_TOTAL_TIMEOUT_S, _disconnect, [server])
     limit.start()
     try:

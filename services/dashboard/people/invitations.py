@@ -1,4 +1,4 @@
-"""Invitations: a link that is good once and for some days, with which a member chooses a password."""
+"""Invitations: a link that is valid once and for seven days, with which a new member chooses a password."""
 
 from typing import Any
 from uuid import UUID
@@ -36,17 +36,17 @@ class AlreadyJoinedError(RefusedError):
 
 
 class InvitationExpiredError(Exception):
-    """It was used, or withdrawn, or its time is over, or it never was."""
+    """The invitation was used, replaced or has expired, or it never existed."""
 
 
 def invite(connection: Connection[Any], merchant_id: UUID, email: str, role: Role) -> tuple[UUID, str]:
-    """The new member, and the token of the link."""
+    """Add a member and return its id and the token of the link. Raises what `add_member` raises."""
     member_id = add_member(connection, merchant_id, email, role, None)
     return member_id, _issue(connection, member_id)
 
 
 def reissue_invitation(connection: Connection[Any], member: Member) -> str:
-    """A new link; the one before is good for nothing any more."""
+    """Return the token of a new link. The previous link stops working. Raises AlreadyJoinedError."""
     if member.joined_at is not None:
         raise AlreadyJoinedError
     connection.execute(_LOCK, (member.id,))
@@ -55,7 +55,7 @@ def reissue_invitation(connection: Connection[Any], member: Member) -> str:
 
 
 def find_invitation(connection: Connection[Any], token: str) -> tuple[str, str]:
-    """Email address and merchant of who is invited."""
+    """Return the email address and merchant name of the invited member. Raises InvitationExpiredError."""
     row = connection.execute(_FIND, (hash_token(token), _PURPOSE)).fetchone()
     if row is None:
         raise InvitationExpiredError
@@ -63,7 +63,10 @@ def find_invitation(connection: Connection[Any], token: str) -> tuple[str, str]:
 
 
 def redeem_invitation(connection: Connection[Any], token: str, password: str) -> tuple[UUID, UUID, str]:
-    """The member, its merchant and its address. Of two who use one link at one moment, one is told that it is over."""
+    """Use the link and set the password. Return the member's id, merchant id and email address.
+
+    Raises InvitationExpiredError, also for the second of two people who use one link at the same time.
+    """
     used = connection.execute(_USE, (hash_token(token), _PURPOSE)).fetchone()
     row = None if used is None else connection.execute(_SUBJECT, (used[0],)).fetchone()
     if used is None or row is None:

@@ -1,4 +1,4 @@
-"""The team: who is in it, in which role; owners invite, change roles and remove."""
+"""The team page: members and their roles. Owners invite members, change roles and remove members."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -33,9 +33,9 @@ ROLES = {
     Role.VIEWER: lazy_gettext("Viewer"),
 }
 _REFUSALS: dict[type[RefusedError], str] = {
-    InvalidEmailError: lazy_gettext("This is no email address."),
-    MemberExistsError: lazy_gettext("Somebody with this email address is in your team already."),
-    AlreadyJoinedError: lazy_gettext("This invitation was accepted already."),
+    InvalidEmailError: lazy_gettext("This is not an email address."),
+    MemberExistsError: lazy_gettext("Somebody with this email address is already in your team."),
+    AlreadyJoinedError: lazy_gettext("This invitation was already accepted."),
     LastOwnerError: lazy_gettext("Your team would have no owner left. Make somebody else an owner first."),
 }
 _SEE_OTHER = 303
@@ -50,7 +50,7 @@ class TeamPages:
         return self._page()
 
     def invite(self) -> ResponseReturnValue:
-        """The answer shows the link, once: only its hash is kept."""
+        """Invite a member. The link is shown only now, because only its hash is stored."""
         email = request.form.get("email", "")
         role = _parse_role(request.form.get("role", ""))
         try:
@@ -60,7 +60,7 @@ class TeamPages:
                 record_action(connection, Action.MEMBER_INVITED, details=details)
         except RefusedError as refused:
             return self._page(email=email, role=role, error=_refusal_text(refused)), _UNPROCESSABLE
-        return self._invited(check_email(email), token)
+        return self._show_invitation(check_email(email), token)
 
     def invite_again(self, person: UUID) -> ResponseReturnValue:
         try:
@@ -75,7 +75,7 @@ class TeamPages:
         except RefusedError as refused:
             flash(_refusal_text(refused), "bad")
             return _redirect_to_team()
-        return self._invited(invited.email, token)
+        return self._show_invitation(invited.email, token)
 
     def change_role(self, person: UUID) -> ResponseReturnValue:
         role = _parse_role(request.form.get("role", ""))
@@ -101,14 +101,14 @@ class TeamPages:
                 remove_member(connection, removed)
                 record_action(connection, Action.MEMBER_REMOVED, details={"email": removed.email})
         except MemberNotFoundError:
-            flash(_("This member was removed before."), "info")
+            flash(_("This member was already removed."), "info")
         except RefusedError as refused:
             flash(_refusal_text(refused), "bad")
         else:
             flash(_("%(email)s was removed, and all their sessions have ended.", email=removed.email), "good")
         return _redirect_to_team()
 
-    def _invited(self, email: str, token: str) -> str:
+    def _show_invitation(self, email: str, token: str) -> str:
         link = self.dependencies.settings.public_urls.dashboard + url_for("people.invitation", token=token)
         mail = self.dependencies.settings.dashboard.mail
         is_mailed = False

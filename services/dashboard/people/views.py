@@ -1,4 +1,7 @@
-"""Signing in and out. Nothing tells whether an email address is known: not the words, not the time, not the waiting."""
+"""Pages for signing in and out, accepting an invitation, the account and the audit log; and all routes.
+
+Nothing reveals whether an email address has an account: neither texts, nor timing, nor throttling.
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -50,8 +53,8 @@ _SEE_OTHER = 303
 _UNPROCESSABLE = 422
 _POST = ("POST",)
 _CHOICE = "choice"
-"""In the browser's cookie, which nobody can forge: as whom the person may sign in, having given their password."""
-_CHOICE_GOOD_FOR_S = 300
+"""The field of the signed cookie that holds which members the person may sign in as, after the password was right."""
+_CHOICE_VALID_FOR_S = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,41 +65,41 @@ class SignInPages:
         return show_sign_in_form()
 
     def check(self) -> ResponseReturnValue:
-        entered = read_sign_in_form()
-        email = entered.email
+        submitted = read_sign_in_form()
+        email = submitted.email
         try:
             tried = self._verifier.verify(
                 throttle_key(email),
                 client_address(),
                 lambda cursor: find_members_by_email(cursor, email),
-                entered.password,
+                submitted.password,
             )
         except SignInThrottledError:
-            return entered.show_throttled()
+            return submitted.show_throttled()
         if not tried.verified:
-            return entered.show_wrong_password()
+            return submitted.show_wrong_password()
         resets_account = len(tried.verified) == len(tried.candidates)
-        return self._let_in(entered, list(tried.verified), resets_account=resets_account)
+        return self._complete_sign_in(submitted, list(tried.verified), resets_account=resets_account)
 
     @property
     def _verifier(self) -> PasswordVerifier:
         return PasswordVerifier(self.dependencies.database, self.dependencies.throttles)
 
-    def _let_in(
-        self, entered: SubmittedSignIn, verified: list[Member], *, resets_account: bool
+    def _complete_sign_in(
+        self, submitted: SubmittedSignIn, verified: list[Member], *, resets_account: bool
     ) -> ResponseReturnValue:
-        """`resets_account`: nobody else has this address elsewhere, whose account could be guessed at meanwhile."""
+        """`resets_account` is true if no other account with this email address could be guessed at meanwhile."""
         with self.dependencies.database.transaction() as connection:
-            account = throttle_key(entered.email)
+            account = throttle_key(submitted.email)
             self.dependencies.throttles.record_success(
                 connection, account, client_address(), resets_account=resets_account
             )
             verified = [member for member in verified if lock_unchanged_password(connection, member)]
             if not verified:
-                return entered.show_wrong_password()
+                return submitted.show_wrong_password()
             for member in verified:
                 if needs_rehash(member.password_hash or ""):
-                    set_password(connection, member.id, entered.password)
+                    set_password(connection, member.id, submitted.password)
             if len(verified) == 1:
                 return _sign_in(connection, verified[0])
         session[_CHOICE] = {
@@ -106,10 +109,10 @@ class SignInPages:
         return render_template("people/choose_merchant.html", members=verified, next=next_path())
 
     def choose(self) -> ResponseReturnValue:
-        """One person, several merchants."""
+        """Sign in as one of several members: the same person can work for several merchants."""
         choice = session.pop(_CHOICE, {"members": {}, "at": 0})
         chosen = request.form.get("member", "")
-        if chosen in choice["members"] and time() - choice["at"] <= _CHOICE_GOOD_FOR_S:
+        if chosen in choice["members"] and time() - choice["at"] <= _CHOICE_VALID_FOR_S:
             with self.dependencies.database.transaction() as connection:
                 member = find_member(connection, UUID(chosen))
                 if member is not None and _fingerprint(member) == choice["members"][chosen]:
@@ -126,7 +129,7 @@ class SignInPages:
 
 
 def start_member_session(connection: Connection[Any], member_id: UUID, merchant_id: UUID, email: str) -> None:
-    """This browser is signed in as this member from now on."""
+    """Sign this browser in as this member, and record it in the audit log."""
     token = start_session(connection, member_id, client_address(), request.headers.get("User-Agent", ""))
     add_audit_entry(
         connection, Actor(email, member_id, client_address()), Action.SIGNED_IN, merchant_id=merchant_id
@@ -141,7 +144,7 @@ def _sign_in(connection: Connection[Any], member: Member) -> ResponseReturnValue
 
 
 def _fingerprint(member: Member) -> str:
-    """Of the password that was given: a choice is worth nothing once that was changed."""
+    """Return a fingerprint of the password hash. A choice is void once the password was changed."""
     return hashlib.sha256(f"{member.id} {member.password_hash}".encode()).hexdigest()[:32]
 
 
@@ -154,7 +157,7 @@ class InvitationPages:
 
     def join(self, token: str) -> ResponseReturnValue:
         password = request.form.get("password", "")
-        email, _merchant = self._look(token)
+        email, _merchant = self._find_or_gone(token)
         try:
             check_password(password, email)
         except PasswordNotAllowedError:
@@ -170,12 +173,12 @@ class InvitationPages:
         return redirect(url_for("applications.listing"), _SEE_OTHER)
 
     def _page(self, token: str, error: str | None) -> str:
-        email, merchant = self._look(token)
+        email, merchant = self._find_or_gone(token)
         return render_template(
             "people/invitation.html", token=token, email=email, merchant=merchant, error=error
         )
 
-    def _look(self, token: str) -> tuple[str, str]:
+    def _find_or_gone(self, token: str) -> tuple[str, str]:
         try:
             with self.dependencies.database.transaction() as connection:
                 return find_invitation(connection, token)
@@ -199,11 +202,11 @@ class AuditPages:
 
 def people_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("people", __name__)
-    signing = SignInPages(dependencies)
-    add_route(blueprint, "/sign-in", signing.sign_in, Access.PUBLIC)
-    add_route(blueprint, "/sign-in", signing.check, Access.PUBLIC, _POST)
-    add_route(blueprint, "/sign-in/merchant", signing.choose, Access.PUBLIC, _POST)
-    add_route(blueprint, "/sign-out", signing.sign_out, Permission.READ, _POST)
+    sign_in = SignInPages(dependencies)
+    add_route(blueprint, "/sign-in", sign_in.sign_in, Access.PUBLIC)
+    add_route(blueprint, "/sign-in", sign_in.check, Access.PUBLIC, _POST)
+    add_route(blueprint, "/sign-in/merchant", sign_in.choose, Access.PUBLIC, _POST)
+    add_route(blueprint, "/sign-out", sign_in.sign_out, Permission.READ, _POST)
     invitation = InvitationPages(dependencies)
     add_route(blueprint, "/invitations/<token>", invitation.invitation, Access.PUBLIC)
     add_route(blueprint, "/invitations/<token>", invitation.join, Access.PUBLIC, _POST)

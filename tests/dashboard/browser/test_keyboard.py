@@ -42,7 +42,7 @@ def test_sign_in_filter_open_and_resend(pages: DashboardWorld, colleagues: Colle
     expect(who.page.locator("#try-2")).to_have_attribute("open", "")
     who.page.reload()
     press(who, who.button("Resend"), "Space")
-    who.reads("The delivery is sent once more. Its try appears here in a moment.")
+    who.reads("The delivery is being resent. The new try appears here in a moment.")
     assert shop.deliveries.in_line() == [str(shop.delivery)]
 
 

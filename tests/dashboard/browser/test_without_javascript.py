@@ -76,7 +76,7 @@ def test_deliveries_are_filtered_paged_and_resent(pages: DashboardWorld, owner: 
     owner.button("Filter").click()
     owner.main.get_by_role("row").nth(1).get_by_role("link").first.click()
     owner.button("Resend").click()
-    owner.reads("The delivery is sent once more. Its try appears here in a moment.")
+    owner.reads("The delivery is being resent. The new try appears here in a moment.")
     assert shop.deliveries.in_line() == [str(shop.delivery)]
 
     owner.open(shop.path("deliveries/resend-failed"))

@@ -111,7 +111,7 @@ def _of_overview_and_payments(tab: Colleague, shop: BusyShop) -> Iterator[str]:
     tab.reads("Paid twice")
     yield "payments"
     tab.open(shop.path("payments?search=nothing"))
-    tab.reads("No payment fits these filters")
+    tab.reads("No payment matches these filters")
     yield "payments, none that fits"
     tab.open(shop.path("payments?from=x&to=x&status=x"))
     tab.reads("Some filters cannot be used. Correct them to see payments.")
@@ -134,7 +134,7 @@ def _of_deliveries(world: DashboardWorld, tab: Colleague, shop: BusyShop) -> Ite
     tab.reads("No delivery matches")
     yield "deliveries, none that matches"
     tab.open(shop.path("deliveries?id=x&from=x"))
-    tab.reads("Enter the whole id of a payment or of a delivery.")
+    tab.reads("Enter the full id of a payment or a delivery.")
     yield "deliveries, filters wrong"
     tab.open(shop.path(f"deliveries/{shop.delivery}"))
     tab.sees("Payment succeeded")
@@ -234,7 +234,7 @@ def _of_troubles(world: DashboardWorld, tab: Colleague, merchant_id: UUID) -> It
     tab.sees("There is no such page")
     yield "404"
     tab.open("/invitations/long-used")
-    tab.sees("This invitation is over")
+    tab.sees("This invitation is no longer valid")
     yield "410"
     world.run("update members set role = 'viewer' where merchant_id = %s", merchant_id)
     tab.open("/applications/new")
