@@ -12,7 +12,7 @@ import requests
 
 from shared.domain.intents.intent import Intent
 from tests.checkout.processes import checkout_processes
-from tests.checkout.test_paying import PAID, PROCESSING
+from tests.checkout.test_payments import PAID, PROCESSING
 from tests.checkout.world import CheckoutWorld
 from tests.clock import Clock
 from tests.sandbox.running_sandbox import kill

@@ -9,9 +9,9 @@ import pytest
 import requests
 
 from shared.domain.intents.intent import Intent
-from tests.checkout.browser import words
-from tests.checkout.browser.states import SHOWN
-from tests.checkout.browser.words import DIRECTIONS, LANGUAGES, say
+from tests.checkout.browser import page_texts
+from tests.checkout.browser.page_states import SHOWN
+from tests.checkout.browser.page_texts import DIRECTIONS, LANGUAGES, say
 from tests.checkout.world import CheckoutWorld
 from tests.page_client import page_title
 
@@ -73,5 +73,5 @@ def test_unknown_links(pages: CheckoutWorld, subtests: pytest.Subtests) -> None:
         with subtests.test(path=path, lang=lang):
             answer = requests.get(f"{pages.url}{path}", params={"lang": lang}, timeout=30)
             assert answer.status_code == 404
-            assert page_title(answer.text) == say(lang, words.UNKNOWN_LINK)
+            assert page_title(answer.text) == say(lang, page_texts.UNKNOWN_LINK)
             _assert_language(answer.text, lang)

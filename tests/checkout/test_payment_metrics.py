@@ -111,14 +111,14 @@ def test_a_provider_that_is_away(world: CheckoutWorld) -> None:
 
 def test_the_same_news_twice_counts_once(world: CheckoutWorld) -> None:
     attempt = _sent(world, world.make_intent())
-    news = NotificationHandler(world.database, world.dependencies.side_effects)
+    notifications = NotificationHandler(world.database, world.dependencies.side_effects)
     with world.database.cursor() as cursor:
-        known = find_attempt_context(cursor, attempt)
-    assert known is not None
+        context = find_attempt_context(cursor, attempt)
+    assert context is not None
     counted = Counted()
     for _ in range(3):
-        news.settle(known, AttemptOutcome(ProviderAnswer.PAID))
-    news.settle(known, AttemptOutcome(ProviderAnswer.DECLINED))
+        notifications.settle(context, AttemptOutcome(ProviderAnswer.PAID))
+    notifications.settle(context, AttemptOutcome(ProviderAnswer.DECLINED))
     assert counted.settled("paid", **CARD) == counted.timed(**CARD) == 1
     assert counted.settled("declined", **CARD) == 0
 

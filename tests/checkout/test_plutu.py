@@ -22,15 +22,15 @@ from services.checkout.providers.plutu_notifications import invoice_number, outc
 from shared.domain.attempts.provider_exchange import AttemptOutcome
 from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.payment_methods import PaymentMethod
-from tests.checkout.plutu_stand_in import (
+from tests.checkout.fake_plutu import (
     ACCESS_TOKEN,
     API_KEY,
     DROPS,
     HANGS,
     SECRET_KEY,
     Charge,
+    FakePlutu,
     Misbehaviour,
-    PlutuStandIn,
     failing,
     saying,
 )
@@ -48,14 +48,14 @@ wallets = pytest.mark.parametrize("method", [PaymentMethod.SADAD, PaymentMethod.
 
 
 @pytest.fixture
-def stand_in() -> Iterator[PlutuStandIn]:
-    with PlutuStandIn() as made:
+def stand_in() -> Iterator[FakePlutu]:
+    with FakePlutu() as made:
         yield made
     assert made.complaints == []
 
 
 @pytest.fixture
-def plutu(stand_in: PlutuStandIn) -> Provider:
+def plutu(stand_in: FakePlutu) -> Provider:
     return plutu_at(stand_in.url)
 
 
@@ -100,7 +100,7 @@ def test_how_attempts_begin(plutu: Provider) -> None:
     ("method", "gateway"), [(PaymentMethod.SADAD, "sadadapi"), (PaymentMethod.ADFALI, "edfali")]
 )
 def test_a_wallet_is_charged_once_its_code_is_confirmed(
-    plutu: Provider, stand_in: PlutuStandIn, method: PaymentMethod, gateway: str
+    plutu: Provider, stand_in: FakePlutu, method: PaymentMethod, gateway: str
 ) -> None:
     continuation = started(plutu, payment(method))
     assert stand_in.charges == []
@@ -122,7 +122,7 @@ def test_a_wallet_is_charged_once_its_code_is_confirmed(
 
 @wallets
 def test_a_wrong_code_is_asked_for_again_and_the_next_one_has_an_invoice_of_its_own(
-    plutu: Provider, stand_in: PlutuStandIn, method: PaymentMethod
+    plutu: Provider, stand_in: FakePlutu, method: PaymentMethod
 ) -> None:
     continuation = started(plutu, payment(method))
     wrong = plutu.confirm(payment(method), entered(WRONG_CODE[method], continuation, 1))
@@ -133,7 +133,7 @@ def test_a_wrong_code_is_asked_for_again_and_the_next_one_has_an_invoice_of_its_
 
 
 @pytest.mark.parametrize("lang", ["ar", "en"])
-def test_a_card_is_paid_on_their_page(plutu: Provider, stand_in: PlutuStandIn, lang: str) -> None:
+def test_a_card_is_paid_on_their_page(plutu: Provider, stand_in: FakePlutu, lang: str) -> None:
     answer = plutu.start(replace(payment(PaymentMethod.CARD), lang=lang), None)
     assert answer.outcome == AttemptOutcome(ProviderAnswer.NEEDS_REDIRECT)
     assert answer.redirect_url in stand_in.pages
@@ -147,7 +147,7 @@ def test_a_card_is_paid_on_their_page(plutu: Provider, stand_in: PlutuStandIn, l
     assert stand_in.charges == []
 
 
-def test_the_return_of_a_customer_who_paid_says_so(plutu: Provider, stand_in: PlutuStandIn) -> None:
+def test_the_return_of_a_customer_who_paid_says_so(plutu: Provider, stand_in: FakePlutu) -> None:
     page = plutu.start(payment(PaymentMethod.CARD), None).redirect_url
     assert page is not None
     returned = read_notification(parse_qsl(urlsplit(stand_in.pay(page)).query), [SECRET_KEY])
@@ -158,7 +158,7 @@ def test_the_return_of_a_customer_who_paid_says_so(plutu: Provider, stand_in: Pl
     )
 
 
-def test_the_return_of_a_customer_who_left_says_so(plutu: Provider, stand_in: PlutuStandIn) -> None:
+def test_the_return_of_a_customer_who_left_says_so(plutu: Provider, stand_in: FakePlutu) -> None:
     page = plutu.start(payment(PaymentMethod.CARD), None).redirect_url
     assert page is not None
     returned = read_notification(parse_qsl(urlsplit(stand_in.cancel(page)).query), [SECRET_KEY])
@@ -186,7 +186,7 @@ def test_the_return_of_a_customer_who_left_says_so(plutu: Provider, stand_in: Pl
         ["https://pages.plutu.example/"],
     ],
 )
-def test_customers_are_sent_to_web_pages_only(plutu: Provider, stand_in: PlutuStandIn, url: object) -> None:
+def test_customers_are_sent_to_web_pages_only(plutu: Provider, stand_in: FakePlutu, url: object) -> None:
     stand_in.misbehaviour = saying(200, {"status": 200, "result": {"redirect_url": url}})
     assert plutu.start(payment(PaymentMethod.CARD), None) == AWAY
 
@@ -195,13 +195,13 @@ def test_customers_are_sent_to_web_pages_only(plutu: Provider, stand_in: PlutuSt
     ("amount", "dinars"),
     [(10, "0.01"), (90, "0.09"), (500, "0.50"), (1000, "1.00"), (12500, "12.50"), (987_654_320, "987654.32")],
 )
-def test_amounts_go_out_as_dinars(plutu: Provider, stand_in: PlutuStandIn, amount: int, dinars: str) -> None:
+def test_amounts_go_out_as_dinars(plutu: Provider, stand_in: FakePlutu, amount: int, dinars: str) -> None:
     for method in PaymentMethod:
         start(plutu, payment(method, amount))
     assert [request.fields["amount"] for request in stand_in.requests] == [dinars] * 3
 
 
-def test_an_amount_with_three_decimals_is_not_taken(plutu: Provider, stand_in: PlutuStandIn) -> None:
+def test_an_amount_with_three_decimals_is_not_taken(plutu: Provider, stand_in: FakePlutu) -> None:
     """They have only two, and nobody is charged a little more or less."""
     assert [amount for amount in range(990, 1011) if plutu.accepts_amount(amount)] == [990, 1000, 1010]
     for method in PaymentMethod:
@@ -247,7 +247,7 @@ NO_VALUES: list[object] = [None, "", "  ", True, 1.5, [], {"id": 1}, "a\x00b", "
 @pytest.mark.parametrize("told", NO_ANSWERS.values(), ids=NO_ANSWERS)
 @pytest.mark.parametrize("method", PaymentMethod)
 def test_a_start_without_an_answer_can_be_begun_again(
-    plutu: Provider, stand_in: PlutuStandIn, method: PaymentMethod, told: Misbehaviour
+    plutu: Provider, stand_in: FakePlutu, method: PaymentMethod, told: Misbehaviour
 ) -> None:
     """Nothing was charged: a wallet's code was not entered, a card's page was never seen."""
     stand_in.misbehaviour = told
@@ -257,7 +257,7 @@ def test_a_start_without_an_answer_can_be_begun_again(
 @wallets
 @pytest.mark.parametrize("told", NO_ANSWERS.values(), ids=NO_ANSWERS)
 def test_a_confirmation_without_an_answer_is_unknown(
-    plutu: Provider, stand_in: PlutuStandIn, method: PaymentMethod, told: Misbehaviour
+    plutu: Provider, stand_in: FakePlutu, method: PaymentMethod, told: Misbehaviour
 ) -> None:
     """It may have charged, and they cannot be asked: an operator decides."""
     continuation = started(plutu, payment(method))
@@ -266,7 +266,7 @@ def test_a_confirmation_without_an_answer_is_unknown(
 
 
 @pytest.mark.parametrize("value", NO_VALUES, ids=ascii)
-def test_a_success_has_to_name_what_it_made(plutu: Provider, stand_in: PlutuStandIn, value: object) -> None:
+def test_a_success_has_to_name_what_it_made(plutu: Provider, stand_in: FakePlutu, value: object) -> None:
     named = {"process_id": value, "transaction_id": value}
     stand_in.misbehaviour = saying(200, {"status": 200, "result": named})
     assert start(plutu, payment()) == AWAY
@@ -276,23 +276,23 @@ def test_a_success_has_to_name_what_it_made(plutu: Provider, stand_in: PlutuStan
 @pytest.mark.parametrize(("value", "kept"), [(815, "815"), ("0815", "0815"), ("TR-8/15", "TR-8/15")])
 @pytest.mark.parametrize("status", [{"status": 200}, {"status": "200"}, {}, {"status": 200, "error": None}])
 def test_numbers_may_come_as_text_and_the_other_way_round(
-    plutu: Provider, stand_in: PlutuStandIn, value: object, kept: str, status: dict[str, object]
+    plutu: Provider, stand_in: FakePlutu, value: object, kept: str, status: dict[str, object]
 ) -> None:
     stand_in.misbehaviour = saying(200, {**status, "result": {"process_id": value, "transaction_id": value}})
     assert started(plutu, payment()) == kept
     assert plutu.confirm(payment(), entered("123456")) == build_response(ProviderAnswer.PAID, reference=kept)
 
 
-def test_a_hanging_provider_is_given_up_on_in_time(stand_in: PlutuStandIn) -> None:
+def test_a_hanging_provider_is_given_up_on_in_time(stand_in: FakePlutu) -> None:
     plutu = plutu_at(stand_in.url, timeout_s=0.3)
     stand_in.misbehaviour = HANGS
     assert start(plutu, payment()) == AWAY
     assert plutu.confirm(payment(), entered("123456")) == NOBODY_KNOWS
 
 
-def test_where_nobody_listens_nothing_has_left(stand_in: PlutuStandIn) -> None:
+def test_where_nobody_listens_nothing_has_left(stand_in: FakePlutu) -> None:
     """So the customer may simply try the same code again."""
-    with PlutuStandIn() as gone:
+    with FakePlutu() as gone:
         plutu = plutu_at(gone.url)
     for method in PaymentMethod:
         assert start(plutu, payment(method)) == AWAY
@@ -303,7 +303,7 @@ def test_where_nobody_listens_nothing_has_left(stand_in: PlutuStandIn) -> None:
 
 @wallets
 def test_a_lost_answer_repeated_never_charges_twice(
-    plutu: Provider, stand_in: PlutuStandIn, method: PaymentMethod
+    plutu: Provider, stand_in: FakePlutu, method: PaymentMethod
 ) -> None:
     """The same request has the same invoice, and that it is known already does not mean that it was declined."""
     confirmed = entered(RIGHT_CODE[method], started(plutu, payment(method)))
@@ -314,16 +314,14 @@ def test_a_lost_answer_repeated_never_charges_twice(
     assert len(stand_in.charges) == 1
 
 
-def test_a_code_cannot_be_confirmed_without_what_came_with_it(
-    plutu: Provider, stand_in: PlutuStandIn
-) -> None:
+def test_a_code_cannot_be_confirmed_without_what_came_with_it(plutu: Provider, stand_in: FakePlutu) -> None:
     """The process that had sent it was killed before it could keep it."""
     answer = plutu.confirm(payment(), entered("123456", continuation=None))
     assert answer == build_response(ProviderAnswer.DECLINED, FailureReason.CODE_EXPIRED)
     assert stand_in.requests == []
 
 
-def test_they_cannot_be_asked(plutu: Provider, stand_in: PlutuStandIn) -> None:
+def test_they_cannot_be_asked(plutu: Provider, stand_in: FakePlutu) -> None:
     assert plutu.status(payment()) == NOBODY_KNOWS
     assert stand_in.requests == []
 
@@ -365,7 +363,7 @@ START_CODES = {
 
 @pytest.mark.parametrize(("code", "expected"), CONFIRM_CODES.items(), ids=CONFIRM_CODES)
 def test_what_their_error_codes_mean_at_a_confirmation(
-    plutu: Provider, stand_in: PlutuStandIn, code: str, expected: ProviderResponse
+    plutu: Provider, stand_in: FakePlutu, code: str, expected: ProviderResponse
 ) -> None:
     stand_in.misbehaviour = failing(400, code)
     for method in (PaymentMethod.SADAD, PaymentMethod.ADFALI):
@@ -376,7 +374,7 @@ def test_what_their_error_codes_mean_at_a_confirmation(
 
 @pytest.mark.parametrize(("code", "expected"), START_CODES.items(), ids=START_CODES)
 def test_what_their_error_codes_mean_at_a_start(
-    plutu: Provider, stand_in: PlutuStandIn, code: str, expected: ProviderResponse
+    plutu: Provider, stand_in: FakePlutu, code: str, expected: ProviderResponse
 ) -> None:
     stand_in.misbehaviour = failing(400, code)
     assert [start(plutu, payment(method)) for method in PaymentMethod] == [expected] * 3
@@ -402,7 +400,7 @@ def test_a_wallet_they_do_not_know_is_told_apart(
     ids=["api key", "access token"],
 )
 def test_wrong_credentials_are_trouble_of_the_account_and_told_to_operators(
-    stand_in: PlutuStandIn, credentials: PlutuCredentials
+    stand_in: FakePlutu, credentials: PlutuCredentials
 ) -> None:
     plutu = plutu_at(stand_in.url, credentials)
     with capture_logs() as log:
@@ -417,7 +415,7 @@ def test_wrong_credentials_are_trouble_of_the_account_and_told_to_operators(
 
 
 def test_a_403_is_trouble_of_the_account_unless_its_code_says_more(
-    plutu: Provider, stand_in: PlutuStandIn
+    plutu: Provider, stand_in: FakePlutu
 ) -> None:
     stand_in.misbehaviour = saying(403, {"message": "Forbidden"})
     assert plutu.confirm(payment(), entered("1")) == build_response(
@@ -445,7 +443,7 @@ def test_credentials_that_cannot_work_are_refused_without_being_repeated(
     assert "hush" not in str(refused.value)
 
 
-def test_a_wallet_needs_what_belongs_to_it(plutu: Provider, stand_in: PlutuStandIn) -> None:
+def test_a_wallet_needs_what_belongs_to_it(plutu: Provider, stand_in: FakePlutu) -> None:
     """A mistake of ours, told without the card's number."""
     with pytest.raises(TypeError, match="needs a wallet, not Card") as wrong:
         plutu.start(payment(), Card("4242424242424242", 8, 2031, "123"))
@@ -455,13 +453,13 @@ def test_a_wallet_needs_what_belongs_to_it(plutu: Provider, stand_in: PlutuStand
     assert stand_in.requests == []
 
 
-def test_nothing_that_is_secret_is_logged_or_repeated(stand_in: PlutuStandIn) -> None:
+def test_nothing_that_is_secret_is_logged_or_repeated(stand_in: FakePlutu) -> None:
     """Not even where they quote it: neither in the error's message nor as its code."""
     wallet, code = Wallet("0913632323", 19871987), "864-209-531"
     quoted = {"status": 400, "code": f"CODE_{code}_OF_{wallet.phone}", "message": f"{code} of {wallet.phone}"}
     quoting = [saying(status, {"error": quoted}) for status in (400, 500)]
     plutu = plutu_at(stand_in.url, timeout_s=0.2)
-    with PlutuStandIn() as gone:
+    with FakePlutu() as gone:
         nowhere = plutu_at(gone.url)
     with capture_logs(level="debug") as log:
         answers = [nowhere.start(payment(), wallet), nowhere.confirm(payment(), entered(code))]

@@ -18,7 +18,7 @@ from shared.domain.intents.intent import Intent
 from shared.platform.database.pool import Database
 from shared.platform.settings import CheckoutSettings, Settings
 from tests.checkout.customer import Customer
-from tests.checkout.test_paying import PAID
+from tests.checkout.test_payments import PAID
 from tests.checkout.world import RETURN_URL, CheckoutWorld
 from tests.sandbox.running_sandbox import RunningSandbox
 from tests.waiting import eventually

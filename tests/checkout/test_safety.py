@@ -10,7 +10,7 @@ from cryptography.fernet import Fernet
 
 from services.checkout.app import make_app
 from shared.platform.settings import PublicUrls
-from tests.checkout.test_paying import PAID
+from tests.checkout.test_payments import PAID
 from tests.checkout.world import RETURN_URL, CheckoutWorld
 
 POLICY = (

@@ -16,7 +16,7 @@ from shared.platform.kafka import clients
 from shared.platform.kafka.topic_setup import ensure_topics
 from tests.checkout.customer import Customer
 from tests.checkout.processes import checkout_processes
-from tests.checkout.test_paying import CODE, PAID, PROCESSING
+from tests.checkout.test_payments import CODE, PAID, PROCESSING
 from tests.checkout.world import CheckoutWorld
 from tests.logs import capture_logs
 from tests.waiting import eventually
@@ -133,7 +133,7 @@ def test_nothing_is_left_behind(
         "the database": "\n".join(_dump(world)),
         "the topics": "\n".join(_records(world)),
         "the logs": logs,
-        "the bank's books": world.bank.ledger.read_bytes().decode("latin-1"),
+        "the ledger of the bank": world.bank.ledger.read_bytes().decode("latin-1"),
         "the metrics": metrics,
         "the pages": "\n".join(customer.answer.text for customer in customers),
         "the addresses": "\n".join(customer.answer.url for customer in customers),

@@ -150,5 +150,5 @@ def test_after_eight_repeats_it_is_given_up_aloud(
 
 
 def _pending(ledger: Ledger) -> int:
-    with ledger.transaction() as books:
-        return len(books.find_pending())
+    with ledger.transaction() as transaction:
+        return len(transaction.find_pending())

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.browser import Visitors
-from tests.checkout.browser.serving import serving
+from tests.checkout.browser.page_server import serving
 from tests.checkout.browser.shopper import Shoppers
 from tests.checkout.world import CheckoutWorld
 

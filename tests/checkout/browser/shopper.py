@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, Request, ViewportSize, expect
 
 from shared.domain.intents.intent import Intent
 from tests.browser import DESKTOP, Visitor, Visitors
-from tests.checkout.browser.words import DIRECTIONS, say
+from tests.checkout.browser.page_texts import DIRECTIONS, say
 from tests.checkout.world import CheckoutWorld
 
 SHOP = "https://shop.example.ly/"

@@ -4,9 +4,9 @@ import pytest
 
 from tests.accessibility import COLOUR_RULES, Appearance, axe_violations, unreachable_content
 from tests.browser import DESKTOP, PHONE, SMALL_PHONE
+from tests.checkout.browser.all_pages import EXPECTED, every_page
+from tests.checkout.browser.page_states import ready
 from tests.checkout.browser.shopper import Shopper, Shoppers
-from tests.checkout.browser.states import ready
-from tests.checkout.browser.tour import EXPECTED, every_page
 from tests.checkout.world import CheckoutWorld
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]

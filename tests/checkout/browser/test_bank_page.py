@@ -9,10 +9,10 @@ from playwright.sync_api import expect
 from shared.domain.applications.provider_accounts import ProviderName, set_provider_account
 from shared.domain.payment_methods import PaymentMethod
 from tests.browser import Visitors
-from tests.checkout.browser import words
-from tests.checkout.browser.serving import serving
+from tests.checkout.browser import page_texts
+from tests.checkout.browser.page_server import serving
 from tests.checkout.browser.shopper import BANK, Shopper, Shoppers
-from tests.checkout.plutu_stand_in import ACCESS_TOKEN, API_KEY, SECRET_KEY, PlutuStandIn
+from tests.checkout.fake_plutu import ACCESS_TOKEN, API_KEY, SECRET_KEY, FakePlutu
 from tests.checkout.world import CheckoutWorld
 
 pytestmark = pytest.mark.browser
@@ -21,14 +21,14 @@ CREDENTIALS = {"api_key": API_KEY, "access_token": ACCESS_TOKEN, "secret_key": S
 
 
 @pytest.fixture
-def plutu() -> Iterator[PlutuStandIn]:
-    with PlutuStandIn() as made:
+def plutu() -> Iterator[FakePlutu]:
+    with FakePlutu() as made:
         yield made
     assert made.complaints == []
 
 
 @pytest.fixture
-def bank_pages(world: CheckoutWorld, plutu: PlutuStandIn) -> Iterator[CheckoutWorld]:
+def bank_pages(world: CheckoutWorld, plutu: FakePlutu) -> Iterator[CheckoutWorld]:
     """The checkout's pages, where cards are paid through Plutu."""
     world.settings = replace(world.settings, checkout=replace(world.settings.checkout, plutu_url=plutu.url))
     with world.database.transaction() as connection:
@@ -60,27 +60,27 @@ def _goes_to_the_bank(shopper: Shopper) -> str:
 
 @pytest.mark.parametrize(("lang", "javascript"), [("ar", True), ("en", False)])
 def test_paid_there(
-    bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: PlutuStandIn, lang: str, javascript: bool
+    bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: FakePlutu, lang: str, javascript: bool
 ) -> None:
     intent = bank_pages.make_intent()
     shopper = shoppers.come(intent, lang, javascript=javascript)
     shopper.page.goto(plutu.pay(_goes_to_the_bank(shopper)))
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
     assert bank_pages.status(intent) == "succeeded"
     assert len(plutu.charges) == 1
 
 
-def test_come_back_without_a_word(bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: PlutuStandIn) -> None:
+def test_come_back_without_a_word(bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: FakePlutu) -> None:
     """The page warns before another payment begins, and leads to the bank's page again."""
     shopper = shoppers.come(bank_pages.make_intent())
     first = _goes_to_the_bank(shopper)
     shopper.page.go_back()
-    shopper.sees(words.REDIRECT_OPEN)
+    shopper.sees(page_texts.REDIRECT_OPEN)
     shopper.link("Continue on the bank's page").click()
     expect(shopper.page).to_have_url(first)
     shopper.page.goto(shopper.page.url)
     shopper.page.go_back()
-    shopper.sees(words.REDIRECT_OPEN)
+    shopper.sees(page_texts.REDIRECT_OPEN)
     shopper.link("Pay in another way").click()
     expect(shopper.page.get_by_role("main")).to_contain_text(
         shopper.says(
@@ -89,4 +89,4 @@ def test_come_back_without_a_word(bank_pages: CheckoutWorld, shoppers: Shoppers,
     )
     shopper.pay_by_wallet("adfali", "0921234567")
     shopper.enter_code("1111")
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import expect
 
-from tests.checkout.browser import words
+from tests.checkout.browser import page_texts
+from tests.checkout.browser.page_states import code_needed
 from tests.checkout.browser.shopper import Shoppers
-from tests.checkout.browser.states import code_needed
 from tests.checkout.world import CheckoutWorld
 from tests.clock import Clock
 
@@ -24,10 +24,10 @@ def test_a_code_of_another_length_is_no_try(
     intent = code_needed(pages)
     shopper = shoppers.come(intent, javascript=javascript, expected_statuses=frozenset({422}))
     shopper.enter_code("1111")
-    shopper.has_wrong("Verification code", words.CODE_WRONG_LENGTH)
+    shopper.has_wrong("Verification code", page_texts.CODE_WRONG_LENGTH)
     assert pages.rows("select codes_tried from code_challenges") == [(0,)]
     shopper.enter_code("111111")
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
 
 
 def test_the_pause_is_counted_down(pages: CheckoutWorld, shoppers: Shoppers, clock: Clock) -> None:
@@ -50,8 +50,8 @@ def test_the_pause_is_counted_down(pages: CheckoutWorld, shoppers: Shoppers, clo
 def test_send_again_too_soon_without_javascript(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = shoppers.come(code_needed(pages), javascript=False, expected_statuses=frozenset({429}))
     shopper.button("Send again").click()
-    shopper.reads(words.SENT_A_MOMENT_AGO)
-    shopper.sees(words.CODE)
+    shopper.reads(page_texts.SENT_A_MOMENT_AGO)
+    shopper.sees(page_texts.CODE)
     assert pages.rows(_CODES_SENT) == [(1,)]
 
 
@@ -59,14 +59,14 @@ def test_change_number_or_method(pages: CheckoutWorld, shoppers: Shoppers) -> No
     intent = code_needed(pages)
     shopper = shoppers.come(intent, "ar")
     shopper.link("Change number or method").click()
-    shopper.sees(words.READY)
+    shopper.sees(page_texts.READY)
     expect(shopper.radio("sadad")).to_be_checked()
     shopper.pay_by_wallet("sadad", "0911234567")
-    shopper.sees(words.CODE)
+    shopper.sees(page_texts.CODE)
     expect(shopper.page.get_by_role("main")).to_contain_text("567")
     shopper.link("Change number or method").click()
     shopper.pay_by_card("4242424242424242")
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
     assert [state for state, _ in pages.attempts(intent)] == ["abandoned", "abandoned", "paid"]
     assert [charge["status"] for charge in pages.charges(intent)].count("paid") == 1
 
@@ -75,8 +75,8 @@ def test_changing_ones_mind_ends_nothing(pages: CheckoutWorld, shoppers: Shopper
     """Until another payment begins, the code is still good."""
     shopper = shoppers.come(code_needed(pages))
     shopper.link("Change number or method").click()
-    shopper.sees(words.READY)
+    shopper.sees(page_texts.READY)
     shopper.page.go_back()
-    shopper.sees(words.CODE)
+    shopper.sees(page_texts.CODE)
     shopper.enter_code("111111")
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)

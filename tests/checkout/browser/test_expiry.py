@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import expect
 
-from tests.checkout.browser import words
+from tests.checkout.browser import page_texts
 from tests.checkout.browser.shopper import Shoppers
 from tests.checkout.world import RETURN_URL, CheckoutWorld
 from tests.clock import Clock
@@ -25,7 +25,7 @@ def test_the_time_left_runs_out_before_the_customers_eyes(
     expect(time_left).to_contain_text("0:59")
     clock.stop_at(intent.expires_at)
     shopper.page.clock.run_for(60_000)
-    shopper.sees(words.EXPIRED)
+    shopper.sees(page_texts.EXPIRED)
     expect(shopper.page.get_by_role("textbox")).to_have_count(0)
     back = shopper.link("Back to %(merchant)s", merchant="Tripoli Coffee")
     back.click()

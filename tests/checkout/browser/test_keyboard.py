@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.checkout.browser import words
+from tests.checkout.browser import page_texts
 from tests.checkout.browser.shopper import Shopper, Shoppers
 from tests.checkout.world import RETURN_URL, CheckoutWorld
 from tests.waiting import eventually
@@ -43,7 +43,7 @@ def test_a_card(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     _type_into(shopper, "Security code", "737")
     _tab_to(shopper, shopper.pay_button)
     shopper.page.keyboard.press("Enter")
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
     _tab_to(shopper, shopper.link("Return to merchant"))
     shopper.page.keyboard.press("Enter")
     expect(shopper.page).to_have_url(RETURN_URL)
@@ -58,16 +58,16 @@ def test_a_wallet(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     _type_into(shopper, "Phone number", "0913632323")
     _type_into(shopper, "Birth year", "1999")
     shopper.page.keyboard.press("Enter")
-    shopper.sees(words.CODE)
+    shopper.sees(page_texts.CODE)
     expect(shopper.field("Verification code")).to_be_focused()
     shopper.page.keyboard.type("222222")
     shopper.page.keyboard.press("Enter")
-    shopper.is_told(words.WRONG_CODE)
+    shopper.is_told(page_texts.WRONG_CODE)
     expect(shopper.field("Verification code")).to_be_focused()
     shopper.page.keyboard.type("111111")
     _tab_to(shopper, shopper.button("Confirm"))
     shopper.page.keyboard.press("Space")
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
 
 
 def test_fields_of_other_methods_are_no_stops(pages: CheckoutWorld, shoppers: Shoppers) -> None:

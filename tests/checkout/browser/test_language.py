@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.checkout.browser import words
+from tests.checkout.browser import page_texts
 from tests.checkout.browser.shopper import Shoppers
 from tests.checkout.world import CheckoutWorld
 
@@ -13,21 +13,21 @@ pytestmark = pytest.mark.browser
 def test_english_stays_through_the_whole_visit(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     """`sees` looks at lang and dir each time."""
     shopper = shoppers.come(pages.make_intent(), "en")
-    shopper.sees(words.READY)
+    shopper.sees(page_texts.READY)
     shopper.pay_by_card("4000000000000002")
-    shopper.is_told(words.DECLINED)
-    shopper.sees(words.READY)
+    shopper.is_told(page_texts.DECLINED)
+    shopper.sees(page_texts.READY)
     shopper.pay_by_wallet("sadad", "0913632323")
-    shopper.sees(words.CODE)
+    shopper.sees(page_texts.CODE)
     shopper.enter_code("222222")
-    shopper.is_told(words.WRONG_CODE)
-    shopper.sees(words.CODE)
+    shopper.is_told(page_texts.WRONG_CODE)
+    shopper.sees(page_texts.CODE)
     shopper.link("Change number or method").click()
-    shopper.sees(words.READY)
+    shopper.sees(page_texts.READY)
     shopper.pay_by_wallet("adfali", "0921234567")
-    shopper.sees(words.CODE)
+    shopper.sees(page_texts.CODE)
     shopper.enter_code("1111")
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
 
 
 def test_fields_of_digits_stay_left_to_right_in_arabic(pages: CheckoutWorld, shoppers: Shoppers) -> None:

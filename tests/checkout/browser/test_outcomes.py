@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.checkout.browser import words
+from tests.checkout.browser import page_texts
+from tests.checkout.browser.page_texts import LANGUAGES
 from tests.checkout.browser.shopper import WALLETS, SandboxWallet, Shopper, Shoppers
-from tests.checkout.browser.words import LANGUAGES
 from tests.checkout.world import CheckoutWorld
 
 pytestmark = pytest.mark.browser
@@ -14,9 +14,9 @@ pytestmark = pytest.mark.browser
 def test_a_card_is_paid_with_a_receipt(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     intent = pages.make_intent()
     shopper = shoppers.come(intent)
-    shopper.sees(words.READY)
+    shopper.sees(page_texts.READY)
     shopper.pay_by_card("4242424242424242")
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
     main = shopper.page.get_by_role("main")
     for shown in (intent.reference.upper(), "25.500", "Tripoli Coffee", shopper.says("Bank card")):
         expect(main).to_contain_text(shown)
@@ -29,17 +29,17 @@ def test_declined_cards_say_why_and_another_one_pays(pages: CheckoutWorld, shopp
     intent = pages.make_intent()
     shopper = shoppers.come(intent, "ar")
     for number, sentence, reason in (
-        ("4000000000000002", words.DECLINED, "declined"),
-        ("4000000000009995", words.NO_MONEY, "insufficient_funds"),
-        ("4000000000000259", words.DECLINED, "declined"),
+        ("4000000000000002", page_texts.DECLINED, "declined"),
+        ("4000000000009995", page_texts.NO_MONEY, "insufficient_funds"),
+        ("4000000000000259", page_texts.DECLINED, "declined"),
     ):
         shopper.pay_by_card(number)
-        shopper.is_told(words.FAILED)
+        shopper.is_told(page_texts.FAILED)
         shopper.is_told(sentence)
         expect(shopper.field("Card number")).to_have_value("")
         assert pages.attempts(intent)[-1] == ("declined", reason)
     shopper.pay_by_card("4242424242424242")
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
     assert sorted(charge["status"] for charge in pages.charges(intent)) == [*["declined"] * 3, "paid"]
 
 
@@ -67,19 +67,19 @@ def test_a_wallet_pays_with_its_code(
 
 
 def _enters_codes(shopper: Shopper, wrong: str, right: str) -> None:
-    shopper.sees(words.CODE)
+    shopper.sees(page_texts.CODE)
     shopper.enter_code(wrong)
-    shopper.is_told(words.WRONG_CODE)
-    shopper.sees(words.CODE)
+    shopper.is_told(page_texts.WRONG_CODE)
+    shopper.sees(page_texts.CODE)
     shopper.enter_code(right)
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
 
 
 def test_no_answer_in_time_and_the_page_follows_along(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     """Four customers at once, so that they wait for the bank together."""
     ends = {
-        "4000000000000077": (words.PAID, "succeeded", "paid"),
-        "4000000000000341": (words.READY, "requires_payment_method", "declined"),
+        "4000000000000077": (page_texts.PAID, "succeeded", "paid"),
+        "4000000000000341": (page_texts.READY, "requires_payment_method", "declined"),
     }
     cases = [(number, lang, pages.make_intent()) for number in ends for lang in LANGUAGES]
     waiting = [(shoppers.come(intent, lang), number, intent) for number, lang, intent in cases]
@@ -87,7 +87,7 @@ def test_no_answer_in_time_and_the_page_follows_along(pages: CheckoutWorld, shop
         shopper.enter_card(number)
         shopper.pay_button.click(no_wait_after=True)
     for shopper, _, intent in waiting:
-        shopper.sees(words.PROCESSING)
+        shopper.sees(page_texts.PROCESSING)
         assert pages.status(intent) == "processing"
     with pages.verifying():
         for shopper, number, _ in waiting:
@@ -97,4 +97,4 @@ def test_no_answer_in_time_and_the_page_follows_along(pages: CheckoutWorld, shop
         assert pages.status(intent) == status
         assert [charge["status"] for charge in pages.charges(intent)] == [outcome]
         if outcome == "declined":
-            shopper.is_told(words.DECLINED)
+            shopper.is_told(page_texts.DECLINED)

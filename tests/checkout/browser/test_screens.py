@@ -6,10 +6,10 @@ from playwright.sync_api import ViewportSize, expect
 from shared.domain.applications.registry import NewApplication
 from tests.accessibility import unreachable_content
 from tests.browser import PHONE, SMALL_PHONE
-from tests.checkout.browser import words
+from tests.checkout.browser import page_texts
+from tests.checkout.browser.page_states import ready
+from tests.checkout.browser.page_texts import LANGUAGES
 from tests.checkout.browser.shopper import Shopper, Shoppers
-from tests.checkout.browser.states import ready
-from tests.checkout.browser.words import LANGUAGES
 from tests.checkout.world import CheckoutWorld
 
 pytestmark = pytest.mark.browser
@@ -31,7 +31,7 @@ def test_names_and_descriptions_of_any_length_fit(
             application_id=application.id, description=description, amount=1_000_000_000
         )
         shoppers.lead(tab, intent)
-        tab.sees(words.READY)
+        tab.sees(page_texts.READY)
         assert unreachable_content(tab.page) == [], repr(description)
 
 
@@ -41,12 +41,12 @@ def test_paying_on_a_phone(
 ) -> None:
     shopper = shoppers.come(ready(pages), lang, viewport=viewport)
     shopper.pay_by_card("4000000000000002")
-    shopper.is_told(words.DECLINED)
+    shopper.is_told(page_texts.DECLINED)
     expect(shopper.alert).to_be_in_viewport()
     shopper.pay_by_wallet("sadad", "0913632323")
     shopper.enter_code("111111")
-    shopper.sees(words.PAID)
-    expect(shopper.title(words.PAID)).to_be_in_viewport()
+    shopper.sees(page_texts.PAID)
+    expect(shopper.title(page_texts.PAID)).to_be_in_viewport()
 
 
 def test_light_and_dark(pages: CheckoutWorld, shoppers: Shoppers) -> None:
@@ -56,6 +56,6 @@ def test_light_and_dark(pages: CheckoutWorld, shoppers: Shoppers) -> None:
 
 
 def _brightness(shopper: Shopper) -> float:
-    shopper.sees(words.READY)
+    shopper.sees(page_texts.READY)
     brightness: float = shopper.page.evaluate(_BRIGHTNESS)
     return brightness

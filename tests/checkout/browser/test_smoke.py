@@ -4,9 +4,9 @@ import re
 
 from playwright.sync_api import expect
 
+from tests.checkout.browser.all_pages import EXPECTED, every_page
+from tests.checkout.browser.page_states import ready
 from tests.checkout.browser.shopper import Shoppers
-from tests.checkout.browser.states import ready
-from tests.checkout.browser.tour import EXPECTED, every_page
 from tests.checkout.world import CheckoutWorld
 
 FIELDS = {

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Response
 
 from tests.browser import Visitors
-from tests.checkout.browser.states import ready
+from tests.checkout.browser.page_states import ready
 from tests.checkout.world import CheckoutWorld
 
 pytestmark = pytest.mark.browser

@@ -29,7 +29,7 @@ from shared.domain.intents.states import IntentStatus
 from shared.domain.intents.store import create_or_find
 from shared.platform.database.pool import Database
 from tests.clock import Clock
-from tests.shared.domain.attempts.books import Books
+from tests.shared.domain.attempts.payment_records import PaymentRecords
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Checkout:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self.books = Books(database)
+        self.records = PaymentRecords(database)
         self.now = datetime(2027, 1, 1, tzinfo=UTC)
         clock.stop_at(self.now)
         self.expires_at = self.now + timedelta(minutes=10)
@@ -105,8 +105,8 @@ class Checkout:
             return move(connection)
 
     def status(self) -> IntentStatus:
-        self.books.read()
-        return IntentStatus(self.books.intents[0].status)
+        self.records.read()
+        return IntentStatus(self.records.intents[0].status)
 
     def references(self) -> list[tuple[str, str | None]]:
         """What each attempt is, and under which reference the provider knows it."""
@@ -124,14 +124,14 @@ class Checkout:
 
     def states(self) -> list[str]:
         """Of all attempts, the first one first."""
-        self.books.read()
-        return [attempt.state for attempt in self.books.attempts]
+        self.records.read()
+        return [attempt.state for attempt in self.records.attempts]
 
     def events(self) -> list[str]:
         """After the first, which tells of the creation; they have been checked to add up."""
-        self.books.read()
-        self.books.check_events()
-        self.books.check_attempts()
+        self.records.read()
+        self.records.check_events()
+        self.records.check_attempts()
         with self._database.cursor() as cursor:
             rows = cursor.execute("select type from intent_events order by seq").fetchall()
         return [str(type_).removeprefix("payment_intent.") for (type_,) in rows[1:]]

@@ -41,8 +41,8 @@ from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
 from tests.clock import Clock
-from tests.shared.domain.attempts.books import Books
-from tests.shared.domain.attempts.provider import Provider, Underway
+from tests.shared.domain.attempts.fake_provider import FakeProvider, InFlightRequest
+from tests.shared.domain.attempts.payment_records import PaymentRecords
 
 T = TypeVar("T")
 Move = Callable[[Connection[Any]], ProviderRequest]
@@ -71,7 +71,7 @@ class CrashError(Exception):
 
 
 @dataclass(frozen=True)
-class News:
+class PendingReport:
     """What the provider has said, and the database has not yet heard."""
 
     about: ProviderRequest | StatusInquiry
@@ -85,10 +85,10 @@ class Payments(RuleBasedStateMachine):
         self.database = database
         self.clock = clock
         self.expiry = IntentExpiry(database)
-        self.books = Books(database)
-        self.provider = Provider()
+        self.records = PaymentRecords(database)
+        self.provider = FakeProvider()
         self.left: set[UUID] = set()
-        self.late_news: list[News] = []
+        self.late_reports: list[PendingReport] = []
         self.cannot_be_asked: set[UUID] = set()
         self.succeeded: set[UUID] = set()
         self.application = uuid4()
@@ -105,7 +105,7 @@ class Payments(RuleBasedStateMachine):
 
     # What merchants and time do.
 
-    @precondition(lambda self: len(self.books.open_intents()) < 2)
+    @precondition(lambda self: len(self.records.open_intents()) < 2)
     @rule(minutes=st.sampled_from([6, 15]))
     def create(self, minutes: int) -> None:
         self.created += 1
@@ -122,8 +122,8 @@ class Payments(RuleBasedStateMachine):
     @rule()
     def expire(self) -> None:
         self.expiry.run_once()
-        self.books.read()
-        for intent in self.books.intents:
+        self.records.read()
+        for intent in self.records.intents:
             assert intent.status != IntentStatus.REQUIRES_PAYMENT_METHOD or intent.expires_at > self.now
 
     # What customers do.
@@ -132,18 +132,18 @@ class Payments(RuleBasedStateMachine):
     def pay(self, pick: int, answer: ProviderAnswer, fate: str) -> None:
         """With the code that was asked for, or else by card."""
         intent = self._an_intent(pick)
-        asked = self.books.in_state("awaiting_code", intent=intent)
+        asked = self.records.in_state("awaiting_code", intent=intent)
         if asked:
             self._send(intent, lambda c: submit_code(c, asked[0].id), answer, fate)
         else:
             by_card = AttemptState.SENT
             self._send(intent, lambda c: start_attempt(c, intent, "card", "sandbox", by_card), answer, fate)
 
-    @precondition(lambda self: self.books.attempts)
+    @precondition(lambda self: self.records.attempts)
     @rule(pick=picks, answer=answers, fate=fates)
     def use_an_old_form(self, pick: int, answer: ProviderAnswer, fate: str) -> None:
         """Of another tab, whatever became of its attempt."""
-        attempt = _one_of(self.books.attempts, pick)
+        attempt = _one_of(self.records.attempts, pick)
         self._send(attempt.intent_uuid, lambda c: submit_code(c, attempt.id), answer, fate)
 
     @rule(pick=picks, refused=st.booleans())
@@ -157,14 +157,14 @@ class Payments(RuleBasedStateMachine):
                 if refused
                 else AttemptOutcome(ProviderAnswer.NEEDS_CODE)
             )
-            self._tell([News(started, outcome)])
+            self._tell([PendingReport(started, outcome)])
 
     @rule(pick=picks, leave=st.booleans())
     def go_to_the_providers_page(self, pick: int, leave: bool) -> None:
         intent = self._an_intent(pick)
         if leave:
             self.left.update(
-                attempt.id for attempt in self.books.in_state("awaiting_redirect", intent=intent)
+                attempt.id for attempt in self.records.in_state("awaiting_redirect", intent=intent)
             )
         there = AttemptState.AWAITING_REDIRECT
         self._unless_refused(lambda c: start_attempt(c, intent, "card", "plutu", there, leave_redirect=leave))
@@ -174,16 +174,16 @@ class Payments(RuleBasedStateMachine):
     def act_on_the_providers_page(self, pick: int, paid: bool, told: bool) -> None:
         attempt = _one_of(self._on_the_providers_page(), pick)
         answer = ProviderAnswer.PAID if paid else ProviderAnswer.DECLINED
-        outcome = self.provider.process(attempt, self.books.intent_of(attempt), answer)
+        outcome = self.provider.process(attempt, self.records.intent_of(attempt), answer)
         if told:
             self._notify(attempt, outcome)
 
     # What providers, verifiers and operators do.
 
-    @precondition(lambda self: self.provider.underway)
+    @precondition(lambda self: self.provider.in_flight)
     @rule(pick=picks)
     def a_late_request_arrives(self, pick: int) -> None:
-        self.provider.arrive(_one_of(self.provider.underway, pick), self.now)
+        self.provider.arrive(_one_of(self.provider.in_flight, pick), self.now)
 
     @precondition(lambda self: self._in_ledger(ProviderAnswer.DECLINED))
     @rule(pick=picks)
@@ -197,63 +197,65 @@ class Payments(RuleBasedStateMachine):
         for _ in range(times):
             self._notify(attempt, self.provider.status(attempt))
 
-    @precondition(lambda self: self.books.in_state("sent", "unknown"))
+    @precondition(lambda self: self.records.in_state("sent", "unknown"))
     @rule(wait=moments, then=st.sampled_from(["tell", "tell late", "crash"]))
     def verify(self, wait: timedelta, then: str) -> None:
         self.time_passes(wait)
-        news = self._ask()
+        report = self._ask()
         if then == "tell":
-            self._tell(news)
+            self._tell(report)
         elif then == "tell late":
-            self.late_news.extend(news)
+            self.late_reports.extend(report)
 
-    @precondition(lambda self: self.late_news)
+    @precondition(lambda self: self.late_reports)
     @rule(pick=picks)
     def late_news_is_told(self, pick: int) -> None:
-        news = _one_of(self.late_news, pick)
-        self.late_news.remove(news)
-        self._tell([news])
+        report = _one_of(self.late_reports, pick)
+        self.late_reports.remove(report)
+        self._tell([report])
 
-    @precondition(lambda self: self.books.in_state("unknown"))
+    @precondition(lambda self: self.records.in_state("unknown"))
     @rule(pick=picks)
     def a_provider_cannot_be_asked(self, pick: int) -> None:
-        attempt = _one_of(self.books.in_state("unknown"), pick)
+        attempt = _one_of(self.records.in_state("unknown"), pick)
         self.cannot_be_asked.add(attempt.id)
         inquiry = StatusInquiry(attempt.id, attempt.provider_requests, past_in_flight_window=False)
-        self._tell([News(inquiry, AttemptOutcome(ProviderAnswer.UNKNOWN, can_inquire=False))])
+        self._tell([PendingReport(inquiry, AttemptOutcome(ProviderAnswer.UNKNOWN, can_inquire=False))])
 
     # What must hold, always.
 
     @invariant()
     def the_books_add_up(self) -> None:
-        self.books.read()
-        self.books.check_events()
-        self.books.check_attempts()
+        self.records.read()
+        self.records.check_events()
+        self.records.check_attempts()
 
     @invariant()
     def succeeded_never_changes(self) -> None:
-        succeeded = {intent.uuid for intent in self.books.intents if intent.status == IntentStatus.SUCCEEDED}
+        succeeded = {
+            intent.uuid for intent in self.records.intents if intent.status == IntentStatus.SUCCEEDED
+        }
         assert succeeded >= self.succeeded
         self.succeeded = succeeded
 
     @invariant()
     def we_call_paid_only_what_the_provider_calls_paid(self) -> None:
-        for attempt in self.books.in_state("paid", "duplicate"):
+        for attempt in self.records.in_state("paid", "duplicate"):
             assert self.provider.ledger[attempt.id].answer is ProviderAnswer.PAID
 
     @invariant()
     def somebody_will_ask_about_every_attempt_under_way(self) -> None:
-        for attempt in self.books.in_state("sent", "unknown"):
+        for attempt in self.records.in_state("sent", "unknown"):
             assert attempt.next_verify_at or attempt.id in self.cannot_be_asked
 
     def teardown(self) -> None:
         """Nothing stays processing for ever: time passes, verifiers ask, operators decide, notifications arrive."""
-        self._tell(self.late_news)
+        self._tell(self.late_reports)
         for _ in range(3):
             self.time_passes(timedelta(hours=1))
             self._tell(self._ask())
-        self.books.read()
-        for attempt in self.books.in_state("sent", "unknown"):
+        self.records.read()
+        for attempt in self.records.in_state("sent", "unknown"):
             assert attempt.id in self.cannot_be_asked
             paid = self.provider.status(attempt.id).answer is ProviderAnswer.PAID
             with self.database.transaction() as connection:
@@ -270,12 +272,12 @@ class Payments(RuleBasedStateMachine):
         paid_intents = {
             self.provider.ledger[attempt].intent for attempt in self._in_ledger(ProviderAnswer.PAID)
         }
-        for intent in self.books.intents:
+        for intent in self.records.intents:
             assert intent.status == (
                 IntentStatus.SUCCEEDED if intent.uuid in paid_intents else IntentStatus.CANCELED
             )
         assert set(self._in_ledger(ProviderAnswer.PAID)) == {
-            attempt.id for attempt in self.books.in_state("paid", "duplicate")
+            attempt.id for attempt in self.records.in_state("paid", "duplicate")
         }
 
     # How it is done.
@@ -290,15 +292,17 @@ class Payments(RuleBasedStateMachine):
         if fate == "crash before":
             return
         if fate == "on its way":
-            self.provider.lose(Underway(request, intent, self.now, answer))
+            self.provider.lose(InFlightRequest(request, intent, self.now, answer))
             outcome = AttemptOutcome(ProviderAnswer.UNKNOWN)
         else:
             outcome = self.provider.process(request.attempt, intent, answer)
-        news = News(request, AttemptOutcome(ProviderAnswer.UNKNOWN) if fate == "no answer" else outcome)
+        report = PendingReport(
+            request, AttemptOutcome(ProviderAnswer.UNKNOWN) if fate == "no answer" else outcome
+        )
         if fate == "told late":
-            self.late_news.append(news)
+            self.late_reports.append(report)
         elif fate != "crash after":
-            self._tell([news])
+            self._tell([report])
 
     def _unless_refused(self, move: Move, *, crash: bool = False) -> ProviderRequest | None:
         try:
@@ -309,18 +313,18 @@ class Payments(RuleBasedStateMachine):
         except (AttemptRefusedError, CrashError):
             return None
 
-    def _ask(self) -> list[News]:
+    def _ask(self) -> list[PendingReport]:
         with self.database.cursor() as cursor:
             claimed = claim_verifications(cursor, 100)
-        return [News(inquiry, self.provider.status(inquiry.attempt)) for inquiry in claimed]
+        return [PendingReport(inquiry, self.provider.status(inquiry.attempt)) for inquiry in claimed]
 
-    def _tell(self, all_news: list[News]) -> None:
-        for news in all_news:
+    def _tell(self, all_news: list[PendingReport]) -> None:
+        for report in all_news:
             with self.database.transaction() as connection:
-                if isinstance(news.about, ProviderRequest):
-                    settle_response(connection, news.about, news.outcome)
+                if isinstance(report.about, ProviderRequest):
+                    settle_response(connection, report.about, report.outcome)
                 else:
-                    settle_inquiry(connection, news.about, news.outcome)
+                    settle_inquiry(connection, report.about, report.outcome)
 
     def _notify(self, attempt: UUID, outcome: AttemptOutcome) -> None:
         with self.database.transaction() as connection:
@@ -328,15 +332,15 @@ class Payments(RuleBasedStateMachine):
 
     def _an_intent(self, pick: int) -> UUID:
         """Mostly one that can still be paid."""
-        open_intents = self.books.open_intents() if pick % 8 else []
-        return _one_of(open_intents or [intent.uuid for intent in self.books.intents], pick)
+        open_intents = self.records.open_intents() if pick % 8 else []
+        return _one_of(open_intents or [intent.uuid for intent in self.records.intents], pick)
 
     def _in_ledger(self, *wanted: ProviderAnswer) -> list[UUID]:
         return [attempt for attempt, entry in self.provider.ledger.items() if entry.answer in wanted]
 
     def _on_the_providers_page(self) -> list[UUID]:
         """Also those that we have given up: the page stays open."""
-        return [attempt.id for attempt in self.books.attempts if attempt.provider == "plutu"]
+        return [attempt.id for attempt in self.records.attempts if attempt.provider == "plutu"]
 
 
 def _one_of(these: Sequence[T], pick: int) -> T:

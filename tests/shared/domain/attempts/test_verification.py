@@ -130,7 +130,7 @@ def test_a_provider_that_can_be_asked_after_all_is_asked(checkout: Checkout) -> 
 
 
 def test_what_has_ended_is_asked_about_no_more(checkout: Checkout) -> None:
-    """Whoever brought the news."""
+    """Whoever brought the report."""
     request = checkout.begin()
     checkout.notify(request.attempt, ProviderAnswer.DECLINED)
     checkout.later(timedelta(days=1))

@@ -31,16 +31,16 @@ from shared.domain.intents.intent import Intent
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.encryption import SecretBox
-from tests.checkout.plutu_stand_in import (
+from tests.checkout.fake_plutu import (
     ACCESS_TOKEN,
     API_KEY,
     DROPS,
     SECRET_KEY,
-    PlutuStandIn,
+    FakePlutu,
     as_query,
     signed,
 )
-from tests.checkout.test_paying import CODE, FORM, PAID, PROCESSING
+from tests.checkout.test_payments import CODE, FORM, PAID, PROCESSING
 from tests.checkout.world import CheckoutWorld
 from tests.clock import Clock
 
@@ -50,8 +50,8 @@ OPEN = "Continue on the bank's page"
 
 
 @pytest.fixture
-def plutu() -> Iterator[PlutuStandIn]:
-    with PlutuStandIn() as made:
+def plutu() -> Iterator[FakePlutu]:
+    with FakePlutu() as made:
         yield made
 
 
@@ -62,7 +62,7 @@ def accounts(world: CheckoutWorld) -> dict[PaymentMethod, UUID]:
 
 @pytest.fixture
 def shop(
-    world: CheckoutWorld, plutu: PlutuStandIn, accounts: dict[PaymentMethod, UUID]
+    world: CheckoutWorld, plutu: FakePlutu, accounts: dict[PaymentMethod, UUID]
 ) -> Iterator[CheckoutWorld]:
     """An application that takes real money, as far as Plutu's stand-in does."""
     assert accounts
@@ -90,7 +90,7 @@ def _set_plutu(
 @pytest.mark.parametrize(
     ("method", "phone", "code"), [("sadad", "0913632323", "123456"), ("adfali", "0941234567", "1234")]
 )
-def test_a_wallet(shop: CheckoutWorld, plutu: PlutuStandIn, method: str, phone: str, code: str) -> None:
+def test_a_wallet(shop: CheckoutWorld, plutu: FakePlutu, method: str, phone: str, code: str) -> None:
     intent = shop.make_intent(amount=25_550)
     customer = shop.customer(intent)
     customer.pay_by_wallet(method, phone)
@@ -105,7 +105,7 @@ def test_a_wallet(shop: CheckoutWorld, plutu: PlutuStandIn, method: str, phone: 
     assert (reference, provider) == (plutu.charges[0].transaction_id, "plutu")
 
 
-def _leave(shop: CheckoutWorld, plutu: PlutuStandIn, intent: Intent) -> str:
+def _leave(shop: CheckoutWorld, plutu: FakePlutu, intent: Intent) -> str:
     """The customer goes on to the bank's page; gives its address."""
     customer = shop.customer(intent)
     assert "Card number" not in customer.text
@@ -115,7 +115,7 @@ def _leave(shop: CheckoutWorld, plutu: PlutuStandIn, intent: Intent) -> str:
     return page
 
 
-def test_a_card_is_paid_on_the_banks_page(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+def test_a_card_is_paid_on_the_banks_page(shop: CheckoutWorld, plutu: FakePlutu) -> None:
     intent = shop.make_intent(amount=30_000)
     back = plutu.pay(_leave(shop, plutu, intent))
     answer = requests.get(back, timeout=10)  # another browser, without a session
@@ -129,7 +129,7 @@ def test_a_card_is_paid_on_the_banks_page(shop: CheckoutWorld, plutu: PlutuStand
     assert shop.attempts(intent) == [("paid", None)]
 
 
-def test_the_customer_cancels_there(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+def test_the_customer_cancels_there(shop: CheckoutWorld, plutu: FakePlutu) -> None:
     intent = shop.make_intent(amount=30_000)
     back = plutu.cancel(_leave(shop, plutu, intent))
     assert "The payment was canceled on the bank&#39;s page." in requests.get(back, timeout=10).text
@@ -142,7 +142,7 @@ def test_the_customer_cancels_there(shop: CheckoutWorld, plutu: PlutuStandIn) ->
 
 
 def test_the_callback_comes_first(
-    shop: CheckoutWorld, plutu: PlutuStandIn, accounts: dict[PaymentMethod, UUID]
+    shop: CheckoutWorld, plutu: FakePlutu, accounts: dict[PaymentMethod, UUID]
 ) -> None:
     """Server to server, as a form or as a query; the return afterwards changes nothing."""
     for send in ("form", "query"):
@@ -162,7 +162,7 @@ def test_the_callback_comes_first(
 
 
 def test_news_that_nobody_should_believe(
-    shop: CheckoutWorld, plutu: PlutuStandIn, accounts: dict[PaymentMethod, UUID]
+    shop: CheckoutWorld, plutu: FakePlutu, accounts: dict[PaymentMethod, UUID]
 ) -> None:
     """Unsigned, signed by somebody else, of another amount, of another attempt or account: nothing is settled."""
     intent, other = shop.make_intent(amount=30_000), shop.make_intent(amount=30_000)
@@ -195,7 +195,7 @@ def test_news_that_nobody_should_believe(
     assert shop.status(intent) == "succeeded"
 
 
-def test_another_way_only_after_the_customer_confirms_it(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+def test_another_way_only_after_the_customer_confirms_it(shop: CheckoutWorld, plutu: FakePlutu) -> None:
     """And if the first one is paid after all, it is a duplicate."""
     intent = shop.make_intent(amount=30_000)
     page = _leave(shop, plutu, intent)
@@ -213,7 +213,7 @@ def test_another_way_only_after_the_customer_confirms_it(shop: CheckoutWorld, pl
     assert shop.events(intent).count("succeeded") == 1
 
 
-def test_a_second_tab_cannot_leave_it_unasked(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+def test_a_second_tab_cannot_leave_it_unasked(shop: CheckoutWorld, plutu: FakePlutu) -> None:
     intent = shop.make_intent(amount=30_000)
     second_tab = shop.customer(intent)
     _leave(shop, plutu, intent)
@@ -222,7 +222,7 @@ def test_a_second_tab_cannot_leave_it_unasked(shop: CheckoutWorld, plutu: PlutuS
     assert shop.attempts(intent) == [("awaiting_redirect", None)]
 
 
-def test_an_unknown_outcome_waits_for_an_operator(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+def test_an_unknown_outcome_waits_for_an_operator(shop: CheckoutWorld, plutu: FakePlutu) -> None:
     """Nobody can be asked, so nobody is; the intent stays in processing, and no other attempt begins."""
     intent = shop.make_intent(amount=30_000)
     customer, second_tab = shop.customer(intent), shop.customer(intent)
@@ -268,7 +268,7 @@ def test_amounts_that_it_cannot_take(shop: CheckoutWorld) -> None:
     assert "shop.example.ly" in customer.answer.text
 
 
-def test_an_account_is_replaced_while_a_payment_is_open(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+def test_an_account_is_replaced_while_a_payment_is_open(shop: CheckoutWorld, plutu: FakePlutu) -> None:
     """What began with the old one is settled with the old one."""
     intent = shop.make_intent(amount=30_000)
     back = plutu.pay(_leave(shop, plutu, intent))
@@ -278,7 +278,7 @@ def test_an_account_is_replaced_while_a_payment_is_open(shop: CheckoutWorld, plu
 
 
 def test_plutu_signs_with_a_new_key_what_began_with_the_old_one(
-    shop: CheckoutWorld, plutu: PlutuStandIn, accounts: dict[PaymentMethod, UUID]
+    shop: CheckoutWorld, plutu: FakePlutu, accounts: dict[PaymentMethod, UUID]
 ) -> None:
     """They know of one key and one address, whatever was set here since; and at the address of any method."""
     for send in ("the new address", "of another method"):
@@ -292,7 +292,7 @@ def test_plutu_signs_with_a_new_key_what_began_with_the_old_one(
         assert shop.status(intent) == "succeeded"
 
 
-def test_a_key_that_was_replaced_signs_nothing_new(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+def test_a_key_that_was_replaced_signs_nothing_new(shop: CheckoutWorld, plutu: FakePlutu) -> None:
     """It may have been replaced because somebody else knows it."""
     for method in PaymentMethod:
         _set_plutu(shop, method, secret_key="a-new-one")
@@ -303,7 +303,7 @@ def test_a_key_that_was_replaced_signs_nothing_new(shop: CheckoutWorld, plutu: P
 
 @pytest.mark.parametrize("how", ["query", "multipart", "json"])
 def test_callbacks_however_they_are_sent(
-    shop: CheckoutWorld, plutu: PlutuStandIn, accounts: dict[PaymentMethod, UUID], how: str
+    shop: CheckoutWorld, plutu: FakePlutu, accounts: dict[PaymentMethod, UUID], how: str
 ) -> None:
     intent = shop.make_intent(amount=30_000)
     parameters = parse_qsl(urlsplit(plutu.pay(_leave(shop, plutu, intent))).query)
@@ -319,7 +319,7 @@ def test_callbacks_however_they_are_sent(
     assert shop.status(intent) == "succeeded"
 
 
-def test_a_payment_that_nobody_told_us_of(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+def test_a_payment_that_nobody_told_us_of(shop: CheckoutWorld, plutu: FakePlutu) -> None:
     """The customer paid on the bank's page and never came back, nor did the callback: an operator finds it."""
     intent = shop.make_intent(amount=30_000)
     plutu.pay(_leave(shop, plutu, intent))
@@ -330,9 +330,7 @@ def test_a_payment_that_nobody_told_us_of(shop: CheckoutWorld, plutu: PlutuStand
         assert [one.attempt for one in list_undecided(connection)] == shop.attempt_ids(intent)
 
 
-def test_a_link_that_expires_while_the_customer_is_at_the_bank(
-    shop: CheckoutWorld, plutu: PlutuStandIn
-) -> None:
+def test_a_link_that_expires_while_the_customer_is_at_the_bank(shop: CheckoutWorld, plutu: FakePlutu) -> None:
     """They must not be told to pay again."""
     intent = shop.make_intent(amount=30_000)
     _leave(shop, plutu, intent)
@@ -340,7 +338,7 @@ def test_a_link_that_expires_while_the_customer_is_at_the_bank(
     assert "do not pay again" in shop.customer(intent).text
 
 
-def test_the_database_is_away_when_the_customer_comes_back(shop: CheckoutWorld, plutu: PlutuStandIn) -> None:
+def test_the_database_is_away_when_the_customer_comes_back(shop: CheckoutWorld, plutu: FakePlutu) -> None:
     """A page with a way to try again, which brings the bank's word once more."""
     intent = shop.make_intent(amount=30_000)
     back = plutu.pay(_leave(shop, plutu, intent))
@@ -355,7 +353,7 @@ def test_the_database_is_away_when_the_customer_comes_back(shop: CheckoutWorld, 
 
 
 def test_the_database_goes_away_between_their_yes_and_our_commit(
-    shop: CheckoutWorld, plutu: PlutuStandIn, monkeypatch: pytest.MonkeyPatch
+    shop: CheckoutWorld, plutu: FakePlutu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What they said exists nowhere else, so it is not given up at the first try."""
     intent = shop.make_intent(amount=30_000)

@@ -40,7 +40,7 @@ class AttemptRow:
     next_verify_at: datetime | None
 
 
-class Books:
+class PaymentRecords:
     """As they were when last read."""
 
     def __init__(self, database: Database) -> None:
@@ -95,26 +95,26 @@ class Books:
             sent[message.intent_uuid].append([message.id, message.seq, message.type, message.at])
         assert logged == sent
         for intent in self.intents:
-            _check_story(intent, logged[intent.uuid])
+            _check_events_of(intent, logged[intent.uuid])
 
     def check_attempts(self) -> None:
         """Intents and attempts agree: one open at a time, one paid, processing exactly while one is under way."""
         for intent in self.intents:
             states = [attempt.state for attempt in self.attempts if attempt.intent_uuid == intent.uuid]
-            under_way = sum(state in ("sent", "unknown") for state in states)
+            in_flight = sum(state in ("sent", "unknown") for state in states)
             awaiting = sum(state.startswith("awaiting") for state in states)
             succeeded = intent.status == IntentStatus.SUCCEEDED
-            assert under_way + awaiting <= 1
+            assert in_flight + awaiting <= 1
             assert states.count("paid") == succeeded
             assert "duplicate" not in states or succeeded
-            assert under_way == (intent.status == IntentStatus.PROCESSING) or succeeded
+            assert in_flight == (intent.status == IntentStatus.PROCESSING) or succeeded
 
     def _query(self, query: str) -> list[Any]:
         with self._database.cursor() as cursor:
             return cursor.execute(query.encode()).fetchall()
 
 
-def _check_story(intent: IntentRow, events: list[Any]) -> None:
+def _check_events_of(intent: IntentRow, events: list[Any]) -> None:
     assert [seq for _, seq, _, _ in events] == list(range(1, intent.event_seq + 1))
     states = [_STATE_OF_EVENT[EventType(type_)] for _, _, type_, _ in events]
     assert states[-1] == intent.status

@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.checkout.browser import words
+from tests.checkout.browser import page_texts
+from tests.checkout.browser.page_states import failed, on_the_banks_page, paid, ready, without_method
 from tests.checkout.browser.shopper import SHOP, Shopper, Shoppers
-from tests.checkout.browser.states import failed, on_the_banks_page, paid, ready, without_method
 from tests.checkout.world import RETURN_URL, CheckoutWorld
 
 pytestmark = pytest.mark.browser
@@ -17,7 +17,7 @@ TRICKY = f"{SHOP}back?a=1&copy=2&amp;b=%2F%2f&c=a+b&lang=en&x=%D9%82#done"
 def _just_paid(pages: CheckoutWorld, shoppers: Shoppers, return_url: str | None, lang: str = "en") -> Shopper:
     shopper = shoppers.come(pages.make_intent(return_url=return_url), lang, turns_clock=True)
     shopper.pay_by_card("4242424242424242")
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
     return shopper
 
 
@@ -73,7 +73,7 @@ def test_a_receipt_opened_again_stays(pages: CheckoutWorld, shoppers: Shoppers) 
 
 def _stays(shopper: Shopper) -> None:
     shopper.page.clock.run_for(LONG_AFTER_MS)
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
     expect(shopper.button("Stay here")).to_have_count(0)
     assert shopper.visitor.reached == []
 

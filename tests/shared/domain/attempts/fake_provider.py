@@ -9,7 +9,7 @@ from shared.domain.attempts.states import IN_FLIGHT_WINDOW, ProviderAnswer
 
 
 @dataclass
-class Entry:
+class LedgerEntry:
     """What the provider knows of an attempt."""
 
     intent: UUID
@@ -18,7 +18,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Underway:
+class InFlightRequest:
     """A request that the caller gave up on, and that may still arrive."""
 
     request: ProviderRequest
@@ -28,28 +28,28 @@ class Underway:
 
 
 @dataclass
-class Provider:
-    ledger: dict[UUID, Entry] = field(default_factory=dict)
-    underway: list[Underway] = field(default_factory=list)
+class FakeProvider:
+    ledger: dict[UUID, LedgerEntry] = field(default_factory=dict)
+    in_flight: list[InFlightRequest] = field(default_factory=list)
 
     def process(self, attempt: UUID, intent: UUID, answer: ProviderAnswer) -> AttemptOutcome:
         """The attempt's id is the idempotency key: one that is paid is not charged again."""
         known = self.ledger.get(attempt)
         if known is None or known.answer is not ProviderAnswer.PAID:
             said_declined = answer is ProviderAnswer.DECLINED or (known is not None and known.said_declined)
-            self.ledger[attempt] = Entry(intent, answer, said_declined)
+            self.ledger[attempt] = LedgerEntry(intent, answer, said_declined)
         return self.status(attempt)
 
     def status(self, attempt: UUID) -> AttemptOutcome:
         known = self.ledger.get(attempt)
         return AttemptOutcome(known.answer if known else ProviderAnswer.NOT_FOUND)
 
-    def lose(self, request: Underway) -> None:
-        self.underway.append(request)
+    def lose(self, request: InFlightRequest) -> None:
+        self.in_flight.append(request)
 
-    def arrive(self, request: Underway, now: datetime) -> None:
+    def arrive(self, request: InFlightRequest, now: datetime) -> None:
         """A request never arrives later than we believe it can."""
-        self.underway.remove(request)
+        self.in_flight.remove(request)
         if now < request.sent_at + IN_FLIGHT_WINDOW:
             self.process(request.request.attempt, request.intent, request.answer)
 
@@ -66,7 +66,7 @@ class Provider:
         }
         coming = {
             request.request.attempt
-            for request in self.underway
+            for request in self.in_flight
             if request.intent == intent and now < request.sent_at + IN_FLIGHT_WINDOW
         }
         return (paid | coming) - {but}

@@ -14,7 +14,7 @@ from services.checkout.verification.verifier import Verifier
 from shared.domain.attempts.provider_exchange import StatusInquiry
 from shared.platform.encryption import SecretBox
 from shared.platform.settings import SandboxSettings
-from tests.checkout.test_paying import CODE, FORM, PAID
+from tests.checkout.test_payments import CODE, FORM, PAID
 from tests.checkout.world import CheckoutWorld
 from tests.clock import Clock
 

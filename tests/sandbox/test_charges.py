@@ -222,7 +222,7 @@ def test_a_body_that_is_no_object_is_422(sandbox: RunningSandbox, path: str, bod
 
 
 def test_all_charges_are_listed_in_the_order_of_their_attempts(sandbox: RunningSandbox) -> None:
-    """From one attempt on, for whoever compares books."""
+    """From one attempt on, for reconciliation."""
     first, second = sorted(_made(sandbox.charge())["attempt"] for _ in range(2))
     following = [charge["attempt"] for charge in sandbox.find(after=first)]
     assert second in following

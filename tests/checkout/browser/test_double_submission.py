@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.checkout.browser import words
+from tests.checkout.browser import page_texts
 from tests.checkout.browser.shopper import SHOP, Shopper, Shoppers
 from tests.checkout.world import CheckoutWorld
 from tests.waiting import eventually
@@ -26,7 +26,7 @@ def test_a_double_click_sends_the_form_once(pages: CheckoutWorld, shoppers: Shop
     shopper.enter_card(GOOD)
     with shopper.noting_posts() as posts:
         shopper.pay_button.dblclick(no_wait_after=True)
-        shopper.sees(words.PAID)
+        shopper.sees(page_texts.PAID)
     assert len(posts) == 1
     assert len(pages.attempts(intent)) == 1
     assert len(pages.charges(intent)) == 1
@@ -49,9 +49,9 @@ def test_a_click_while_the_bank_still_thinks(
         shopper.page.mouse.click(*place)
         eventually(lambda: pages.attempts(intent))
         shopper.page.mouse.click(*place)
-        shopper.sees(words.PROCESSING)
+        shopper.sees(page_texts.PROCESSING)
         shopper.page.reload()
-        shopper.sees(words.PROCESSING)
+        shopper.sees(page_texts.PROCESSING)
     assert len(posts) == (1 if javascript else 2)
     assert len(pages.attempts(intent)) == 1
     assert len(pages.charges(intent)) == 1
@@ -67,10 +67,10 @@ def test_back_after_paying_shows_the_receipt(
     intent = pages.make_intent()
     shopper = shoppers.come(intent, javascript=javascript)
     shopper.pay_by_card("4000000000000002")
-    shopper.is_told(words.DECLINED)
+    shopper.is_told(page_texts.DECLINED)
     shopper.pay_by_wallet("adfali", "0921234567")
     shopper.enter_code("1111")
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
     while shopper.page.evaluate("history.length") > 1 and shopper.page.go_back() is not None:
         _sees_only_the_receipt(shopper)
     assert len([state for state, _ in pages.attempts(intent) if state == "paid"]) == 1
@@ -80,18 +80,18 @@ def test_back_from_the_shop_shows_the_receipt_and_stays(pages: CheckoutWorld, sh
     """Otherwise nobody would ever get past it."""
     shopper = shoppers.come(pages.make_intent(), turns_clock=True)
     shopper.pay_by_card(GOOD)
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
     shopper.page.clock.run_for(11_000)
     shopper.page.wait_for_url(f"{SHOP}**")
     shopper.page.go_back()
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
     shopper.page.clock.run_for(30_000)
     _sees_only_the_receipt(shopper)
     assert len(shopper.visitor.reached) == 1
 
 
 def _sees_only_the_receipt(shopper: Shopper) -> None:
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
     expect(shopper.page.get_by_role("textbox")).to_have_count(0)
     expect(shopper.page.get_by_role("radio")).to_have_count(0)
 
@@ -102,9 +102,9 @@ def test_refreshing_the_receipt_of_what_was_just_paid_sends_nothing(
     intent = pages.make_intent()
     shopper = shoppers.come(intent)
     shopper.pay_by_card(GOOD)
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
     with shopper.noting_posts() as posts:
         shopper.page.reload()
-        shopper.sees(words.PAID)
+        shopper.sees(page_texts.PAID)
     assert posts == []
     assert len(pages.charges(intent)) == 1

@@ -17,7 +17,7 @@ from services.checkout.providers.plutu_notifications import (
 )
 from shared.domain.attempts.provider_exchange import AttemptOutcome
 from shared.domain.attempts.states import ProviderAnswer
-from tests.checkout.plutu_stand_in import SECRET_KEY, Pairs, signed
+from tests.checkout.fake_plutu import SECRET_KEY, Pairs, signed
 
 ATTEMPT = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
 APPROVED: Pairs = [

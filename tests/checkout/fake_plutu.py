@@ -82,7 +82,7 @@ class Refused(Exception):  # noqa: N818  an answer, not an error
 
 
 @dataclass
-class PlutuStandIn:
+class FakePlutu:
     codes: dict[str, str] = field(default_factory=lambda: {"sadadapi": "123456", "edfali": "1234"})
     misbehaviour: Misbehaviour | None = None
     requests: list[Request] = field(default_factory=list)
@@ -231,7 +231,7 @@ def as_query(parameters: Pairs) -> str:
     return "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in parameters)
 
 
-def _handler_of(plutu: PlutuStandIn) -> type[BaseHTTPRequestHandler]:
+def _handler_of(plutu: FakePlutu) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()

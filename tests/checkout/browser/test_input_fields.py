@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import PHONE
-from tests.checkout.browser import words
+from tests.checkout.browser import page_texts
 from tests.checkout.browser.shopper import Shopper, Shoppers
 from tests.checkout.world import CheckoutWorld
 
@@ -41,7 +41,7 @@ def test_a_card_in_any_digits(pages: CheckoutWorld, shoppers: Shoppers, javascri
             if javascript:
                 expect(shopper.field(field)).to_have_value(text)
         shopper.pay()
-        shopper.sees(words.PAID)
+        shopper.sees(page_texts.PAID)
 
 
 @with_and_without_javascript
@@ -57,10 +57,10 @@ def test_a_phone_and_its_code_in_any_digits(
         _paste(shopper, "Phone number", way(phone))
         _paste(shopper, "Birth year", way("1999"))
         shopper.pay()
-        shopper.sees(words.CODE)
+        shopper.sees(page_texts.CODE)
         _paste(shopper, "Verification code", way("111111"))
         shopper.button("Confirm").click()
-        shopper.sees(words.PAID)
+        shopper.sees(page_texts.PAID)
 
 
 def test_fields_are_formatted_while_typing(pages: CheckoutWorld, shoppers: Shoppers) -> None:
@@ -125,10 +125,10 @@ def test_what_is_wrong_is_said_when_a_field_is_left(pages: CheckoutWorld, shoppe
     """And no longer once it is right."""
     shopper = shoppers.come(pages.make_intent())
     for field, wrong, sentence, right in (
-        ("Card number", "4242424242424241", words.CARD_NUMBER_WRONG, "4242424242424242"),
-        ("Expiry date", "01/20", words.EXPIRY_PAST, "12/34"),
-        ("Expiry date", "13/34", words.EXPIRY_WRONG, "12/34"),
-        ("Security code", "12", words.SECURITY_CODE_WRONG, "123"),
+        ("Card number", "4242424242424241", page_texts.CARD_NUMBER_WRONG, "4242424242424242"),
+        ("Expiry date", "01/20", page_texts.EXPIRY_PAST, "12/34"),
+        ("Expiry date", "13/34", page_texts.EXPIRY_WRONG, "12/34"),
+        ("Security code", "12", page_texts.SECURITY_CODE_WRONG, "123"),
     ):
         shopper.field(field).fill(wrong)
         shopper.field(field).blur()
@@ -136,7 +136,7 @@ def test_what_is_wrong_is_said_when_a_field_is_left(pages: CheckoutWorld, shoppe
         shopper.field(field).fill(right)
         shopper.has_right(field)
     shopper.pay()
-    shopper.sees(words.PAID)
+    shopper.sees(page_texts.PAID)
 
 
 @pytest.mark.parametrize(("lang", "javascript"), [("ar", True), ("en", False)])
@@ -148,16 +148,16 @@ def test_nothing_wrong_is_sent_to_the_bank(
     shopper = shoppers.come(intent, lang, javascript=javascript, expected_statuses=frozenset({422}))
     with shopper.noting_posts() as posts:
         shopper.pay()
-        shopper.is_told(words.CHECK_WHAT_YOU_ENTERED)
-        shopper.has_wrong("Card number", words.CARD_NUMBER_MISSING)
-        shopper.has_wrong("Expiry date", words.EXPIRY_MISSING)
-        shopper.has_wrong("Security code", words.SECURITY_CODE_WRONG)
+        shopper.is_told(page_texts.CHECK_WHAT_YOU_ENTERED)
+        shopper.has_wrong("Card number", page_texts.CARD_NUMBER_MISSING)
+        shopper.has_wrong("Expiry date", page_texts.EXPIRY_MISSING)
+        shopper.has_wrong("Security code", page_texts.SECURITY_CODE_WRONG)
         shopper.pay_by_card("4242424242424241", expiry="01/20")
-        shopper.has_wrong("Card number", words.CARD_NUMBER_WRONG)
-        shopper.has_wrong("Expiry date", words.EXPIRY_PAST)
+        shopper.has_wrong("Card number", page_texts.CARD_NUMBER_WRONG)
+        shopper.has_wrong("Expiry date", page_texts.EXPIRY_PAST)
         shopper.pay_by_wallet("sadad", "0813632323", birth_year="99")
-        shopper.has_wrong("Phone number", words.PHONE_WRONG)
-        shopper.has_wrong("Birth year", words.BIRTH_YEAR_WRONG)
+        shopper.has_wrong("Phone number", page_texts.PHONE_WRONG)
+        shopper.has_wrong("Birth year", page_texts.BIRTH_YEAR_WRONG)
     expect(shopper.field("Phone number")).to_have_value("0813632323")
     assert len(posts) == (0 if javascript else 3)
     assert "42424" not in shopper.page.content()
@@ -168,7 +168,7 @@ def test_the_summary_leads_to_the_field(pages: CheckoutWorld, shoppers: Shoppers
     shopper = shoppers.come(pages.make_intent())
     shopper.pay()
     expect(shopper.field("Card number")).to_be_focused()
-    shopper.alert.get_by_role("link", name=words.EXPIRY_MISSING).click()
+    shopper.alert.get_by_role("link", name=page_texts.EXPIRY_MISSING).click()
     expect(shopper.field("Expiry date")).to_be_focused()
 
 
@@ -177,5 +177,5 @@ def test_one_press_is_enough_after_a_mistyped_field(pages: CheckoutWorld, shoppe
     shopper = shoppers.come(pages.make_intent(), viewport=PHONE)
     shopper.field("Card number").fill("4242424242424241")
     shopper.pay()
-    shopper.is_told(words.CHECK_WHAT_YOU_ENTERED)
-    shopper.has_wrong("Expiry date", words.EXPIRY_MISSING)
+    shopper.is_told(page_texts.CHECK_WHAT_YOU_ENTERED)
+    shopper.has_wrong("Expiry date", page_texts.EXPIRY_MISSING)

@@ -10,7 +10,7 @@ from shared.domain.attempts.settlement import settle_notification
 from shared.domain.attempts.start import start_attempt
 from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.intents.intent import Intent
-from tests.checkout.browser import words
+from tests.checkout.browser import page_texts
 from tests.checkout.browser.shopper import BANK
 from tests.checkout.world import CheckoutWorld
 
@@ -91,15 +91,15 @@ class Shown:
 
 
 SHOWN = (
-    Shown("ready", words.READY, ready),
-    Shown("failed", words.READY, failed),
-    Shown("code", words.CODE, code_needed),
-    Shown("wrong code", words.CODE, wrong_code_entered),
-    Shown("processing", words.PROCESSING, processing),
-    Shown("paid", words.PAID, paid),
-    Shown("expired", words.EXPIRED, expired),
-    Shown("no method", words.NO_METHOD, without_method),
-    Shown("redirect open", words.REDIRECT_OPEN, on_the_banks_page),
+    Shown("ready", page_texts.READY, ready),
+    Shown("failed", page_texts.READY, failed),
+    Shown("code", page_texts.CODE, code_needed),
+    Shown("wrong code", page_texts.CODE, wrong_code_entered),
+    Shown("processing", page_texts.PROCESSING, processing),
+    Shown("paid", page_texts.PAID, paid),
+    Shown("expired", page_texts.EXPIRED, expired),
+    Shown("no method", page_texts.NO_METHOD, without_method),
+    Shown("redirect open", page_texts.REDIRECT_OPEN, on_the_banks_page),
 )
 
 
