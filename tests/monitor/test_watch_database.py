@@ -224,7 +224,7 @@ def _fill(cursor: Cursor[Any], count: int, there: int, statistics: str) -> None:
 def _costs(cursor: Cursor[Any]) -> dict[str, int]:
     row = cursor.execute(database.BOUNDS_SQL).fetchone()
     assert row is not None
-    values = dict(zip(("now", "hour", "five_minutes", "minute", "lately"), row, strict=True)) | {
+    values = dict(zip(("now", "hour", "five_minutes", "minute", "recent"), row, strict=True)) | {
         "suspects": [row[1]]
     }
     found = {}
