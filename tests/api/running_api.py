@@ -1,4 +1,4 @@
-"""The API as the processes it is in production, for tests to call, to hurt and to watch."""
+"""The API as the processes it is in production, for tests to call, kill and observe."""
 
 import json
 import os

@@ -81,7 +81,7 @@ def wait_a_while(monkeypatch: pytest.MonkeyPatch) -> WaitAWhile:
 
 
 def test_a_missing_or_unknown_key_is_401_with_an_error(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """§5, §7: `{"error": text}`, before the body or the path is looked at."""
+    """§5, §7: `{"error": text}`, before the body or the path is read."""
     key, token = merchant.application.api_key, merchant.application.access_token
     rows = [
         ("missing", None),
@@ -105,7 +105,7 @@ def test_a_missing_or_unknown_key_is_401_with_an_error(merchant: Merchant, subte
 def test_a_missing_or_invalid_token_is_401_with_a_message(
     merchant: Merchant, other_merchant: Merchant, subtests: pytest.Subtests
 ) -> None:
-    """§5, §7: `{"message": text}`, before the body or the path is looked at."""
+    """§5, §7: `{"message": text}`, before the body or the path is read."""
     token = merchant.application.access_token
     rows = [
         ("missing", None),
@@ -132,8 +132,8 @@ def test_a_missing_or_invalid_token_is_401_with_a_message(
             _assert_token_refused(merchant.with_headers(Authorization=value))
 
 
-def test_the_key_is_looked_at_first(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """DESIGN §3: with both wrong it is the key that is told."""
+def test_the_key_is_checked_first(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """DESIGN §3: with both wrong, the error is about the key."""
     for key, authorization in product(
         [None, "", UNKNOWN_KEY], [None, "", "Bearer", f"Bearer {UNKNOWN_TOKEN}"]
     ):
@@ -142,7 +142,7 @@ def test_the_key_is_looked_at_first(merchant: Merchant, subtests: pytest.Subtest
 
 
 def test_both_must_belong_to_one_application(merchant: Merchant, other_merchant: Merchant) -> None:
-    """DESIGN §3: else the token is invalid, also when both were seen in good company a moment ago."""
+    """DESIGN §3: else the token is invalid, also when each was valid in another pair a moment ago."""
     assert (merchant.create().status_code, other_merchant.create().status_code) == (201, 201)
     _assert_token_refused(merchant.with_headers(X_API_Key=other_merchant.application.api_key))
     _assert_token_refused(other_merchant.with_headers(X_API_Key=merchant.application.api_key))
@@ -194,7 +194,7 @@ def test_all_keys_and_tokens_of_an_application_work(merchant: Merchant, database
 def test_a_revoked_credential_stops_working(
     merchant: Merchant, database: Database, wait_a_while: WaitAWhile, kind: CredentialKind
 ) -> None:
-    """Within 5 seconds, and no longer than it is remembered; the others go on."""
+    """Within 5 seconds, and no longer than it is cached; the others keep working."""
     assert CACHED_S < 5
     issued = _issue(database, merchant, kind)
     if kind is CredentialKind.API_KEY:
@@ -209,7 +209,7 @@ def test_a_revoked_credential_stops_working(
     assert merchant.create().status_code == 200
 
 
-def test_a_refused_credential_is_not_remembered(merchant: Merchant, database: Database) -> None:
+def test_a_refused_credential_is_not_cached(merchant: Merchant, database: Database) -> None:
     """A key that was just issued works at once, whoever tried what before."""
     _assert_key_refused(merchant.with_headers(X_API_Key=UNKNOWN_KEY))
     _assert_token_refused(merchant.with_headers(Authorization=f"Bearer {UNKNOWN_TOKEN}"))
@@ -217,7 +217,7 @@ def test_a_refused_credential_is_not_remembered(merchant: Merchant, database: Da
     assert merchant.with_headers(X_API_Key=key).create().status_code == 201
 
 
-def test_use_is_noted_about_once_a_minute(
+def test_use_is_recorded_about_once_a_minute(
     merchant: Merchant, database: Database, clock: Clock, wait_a_while: WaitAWhile
 ) -> None:
     """Of both credentials, to the minute; what was refused is not use."""
@@ -239,8 +239,8 @@ def test_use_is_noted_about_once_a_minute(
     assert all(at is not None and at >= before + timedelta(seconds=61) for at in later)
 
 
-def test_noting_use_waits_for_nobody(merchant: Merchant, database: Database) -> None:
-    """A row that somebody holds goes without a note; a payment is not held up for one."""
+def test_recording_use_never_waits_for_a_lock(merchant: Merchant, database: Database) -> None:
+    """A locked row is skipped; a payment is not delayed for it."""
     with database.transaction() as connection:
         connection.execute("select from credentials for update")
         assert merchant.create().status_code == 201

@@ -33,7 +33,7 @@ def _statuses(log: io.StringIO) -> list[int]:
     return [line["status"] for line in lines if line["event"] == "request answered"]
 
 
-def test_calls_that_succeed_tell_no_credential(merchant: Merchant, log: io.StringIO) -> None:
+def test_calls_that_succeed_log_no_credential(merchant: Merchant, log: io.StringIO) -> None:
     """Create, repeat, retrieve."""
     made = data_of(merchant.create(), 201)
     merchant.create()
@@ -42,7 +42,7 @@ def test_calls_that_succeed_tell_no_credential(merchant: Merchant, log: io.Strin
     _assert_none_told(log, merchant)
 
 
-def test_calls_that_fail_tell_no_credential(
+def test_calls_that_fail_log_no_credential(
     merchant: Merchant, other_merchant: Merchant, log: io.StringIO
 ) -> None:
     """Neither a right one nor a wrong one, which may be right elsewhere; nor one in a place it has no business in."""
@@ -69,7 +69,7 @@ def test_calls_that_fail_tell_no_credential(
         (DatabaseUnavailableError, 503),
     ],
 )
-def test_calls_that_crash_tell_no_credential(
+def test_calls_that_crash_log_no_credential(
     merchant: Merchant,
     log: io.StringIO,
     monkeypatch: pytest.MonkeyPatch,

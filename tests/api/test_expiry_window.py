@@ -181,10 +181,10 @@ def test_the_ends_of_the_calendar_are_refused(
     assert written(database) == (0, 0, 0)
 
 
-def test_the_window_is_told_together_with_other_failing_fields(
+def test_the_window_is_reported_together_with_other_failing_fields(
     merchant: Merchant, subtests: pytest.Subtests
 ) -> None:
-    """DESIGN §3: all failing fields at once; a merchant need not mend one to hear of the next."""
+    """DESIGN §3: all failing fields at once; a merchant need not correct one to learn of the next."""
     past = "2020-01-01T00:00:00Z"
     rows: list[tuple[dict[str, object], set[str]]] = [
         ({"amount": 1}, {"amount", "expires_at"}),
@@ -198,7 +198,7 @@ def test_the_window_is_told_together_with_other_failing_fields(
             assert set(errors_of(merchant.create(expires_at=past, **fields))) == failing
 
 
-def test_the_window_is_not_told_of_a_repeat_that_fails_otherwise(
+def test_the_window_is_not_reported_for_a_repeat_that_fails_otherwise(
     merchant: Merchant, other_merchant: Merchant
 ) -> None:
     """§4.1 rule 5: a repeat's expires_at is not at fault; another application's create is no repeat."""

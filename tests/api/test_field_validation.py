@@ -112,7 +112,7 @@ ACCEPTED: list[tuple[str, dict[str, Any]]] = [
 def test_what_is_not_valid_is_refused(
     merchant: Merchant, database: Database, subtests: pytest.Subtests
 ) -> None:
-    """§4.1, §7: 422 names exactly the fields that fail, and nothing is made."""
+    """§4.1, §7: 422 names exactly the fields that fail, and nothing is created."""
     for why, fields, failing in REFUSED:
         with subtests.test(why):
             assert set(errors_of(merchant.create(**fields))) == failing
@@ -166,14 +166,14 @@ def test_unknown_fields_are_ignored_whatever_is_in_them(merchant: Merchant) -> N
 
 
 def test_metadata_may_have_a_key_of_any_name(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """§7: a failing value is told under `metadata.` and its key, also when the key is a word of ours."""
+    """§7: a failing value is reported under `metadata.` and its key, also if the key is a field name."""
     rows = ["", "body", "metadata", "amount", "_schema"]  # the last is marshmallow's word
     for key in rows:
         with subtests.test(key=key):
             assert set(errors_of(merchant.create(metadata={key: 1}))) == {f"metadata.{key}"}
 
 
-def test_all_failing_fields_are_told_at_once(merchant: Merchant) -> None:
+def test_all_failing_fields_are_reported_at_once(merchant: Merchant) -> None:
     """DESIGN §3: flat, dotted names; each maps to a list of strings."""
     errors = errors_of(
         merchant.create(
@@ -201,8 +201,8 @@ def test_all_failing_fields_are_told_at_once(merchant: Merchant) -> None:
     assert len(errors["metadata." + "k" * 41]) == 2  # its key and its value
 
 
-def test_a_long_key_is_not_told_back_whole(merchant: Merchant) -> None:
-    """An answer stays readable, whatever the merchant calls a key."""
+def test_a_long_key_is_shortened_in_the_error(merchant: Merchant) -> None:
+    """The response stays readable, whatever the key."""
     (name,) = errors_of(merchant.create(metadata={"k" * 50_000: "v"}))
     assert name.startswith("metadata.kkkk")
     assert len(name) < 200

@@ -92,7 +92,7 @@ def _fresh_call(api: RunningApi, headers: Headers, number: int) -> int:
 def test_with_postgresql_away_every_call_gets_503_at_once_and_all_heals_by_itself(
     killable_engines: Engines, api: RunningApi, headers: Headers
 ) -> None:
-    """503 with Retry-After and JSON, also for credentials that are remembered; then 201 without a restart."""
+    """503 with Retry-After and JSON, also for cached credentials; then 201 without a restart."""
     assert api.create(headers).status_code == 201
     killable_engines.postgres.kill()
     try:
@@ -120,7 +120,7 @@ def test_with_postgresql_away_every_call_gets_503_at_once_and_all_heals_by_itsel
 def test_a_frozen_postgresql_does_not_hold_callers_for_long(
     killable_engines: Engines, api: RunningApi, headers: Headers
 ) -> None:
-    """It keeps its connections and says nothing: callers are told after a few seconds, later ones at once."""
+    """It keeps its connections and says nothing: callers get 503 after a few seconds, later ones at once."""
     assert api.create(headers).status_code == 201
     killable_engines.postgres.suspend()
     try:
@@ -199,7 +199,7 @@ def test_a_taken_port_is_refused_with_a_reason(api: RunningApi, database_setting
 
 
 def test_counts_of_all_workers_add_up(api: RunningApi, headers: Headers) -> None:
-    """/metrics tells the same whichever worker is asked."""
+    """/metrics reports the same from every worker."""
     with ThreadPoolExecutor(8) as callers:
         list(callers.map(lambda n: api.create(headers, merchant_reference=f"m-{n}"), range(40)))
     sample = (

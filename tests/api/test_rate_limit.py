@@ -57,7 +57,7 @@ def test_it_fills_up_with_time(hand: HandClock) -> None:
 
 
 def test_a_steady_caller_within_the_rate_is_never_refused(hand: HandClock) -> None:
-    """Two a second, for minutes, with room for a single one."""
+    """Two a second, for minutes, with a burst of one."""
     limit = RateLimit(2, 1, hand)
     for _ in range(500):
         limit.acquire(APPLICATION)

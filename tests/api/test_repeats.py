@@ -85,7 +85,7 @@ def test_fifty_identical_creates_at_the_same_moment_produce_one_intent(
 
 
 def test_racing_creates_that_differ_agree_on_one_of_them(merchant: Merchant, database: Database) -> None:
-    """§4.1 rules 3 and 4: whoever comes second is told what the first one made."""
+    """§4.1 rules 3 and 4: the second gets the intent of the first."""
     start = Barrier(8)
 
     def create(number: int) -> TestResponse:

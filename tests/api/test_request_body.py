@@ -24,7 +24,7 @@ def _with(more: str) -> str:
 def test_what_is_no_json_object_is_refused(
     merchant: Merchant, database: Database, subtests: pytest.Subtests
 ) -> None:
-    """DESIGN §3: one word on the body, none on fields that cannot be told apart; nothing is made."""
+    """DESIGN §3: an error about the body, none about fields; nothing is created."""
     rows: list[tuple[str, bytes]] = [
         ("empty", b""),
         ("blank", b" \r\n\t"),

@@ -1,4 +1,4 @@
-"""GET /payment-intents/{uuid} tells the current state of an intent, to its application only (§4.2)."""
+"""GET /payment-intents/{uuid} returns the current state of an intent, to its application only (§4.2)."""
 
 from datetime import datetime, timedelta
 from urllib.parse import quote
@@ -43,7 +43,7 @@ def test_an_intent_is_retrieved_as_it_was_created(merchant: Merchant) -> None:
         ([IntentTrigger.EXPIRE, IntentTrigger.PAYMENT_CONFIRMED], ["canceled", "succeeded"]),  # paid late
     ],
 )
-def test_it_tells_the_current_state(
+def test_it_returns_the_current_state(
     merchant: Merchant, database: Database, clock: Clock, triggers: list[IntentTrigger], statuses: list[str]
 ) -> None:
     """§4.2: the source of truth after every move; only status and updated_at change."""
@@ -147,7 +147,7 @@ def test_a_body_is_ignored(merchant: Merchant, body: bytes) -> None:
 
 
 def test_a_query_is_ignored(merchant: Merchant, other_merchant: Merchant) -> None:
-    """§5: who asks is said by the credentials alone."""
+    """§5: only the credentials say who calls."""
     made = data_of(merchant.create(), 201)
     assert data_of(merchant.get(f"{made['uuid']}?lang=en&status=succeeded"), 200) == made
     lie = f"{made['uuid']}?application_id={merchant.application_id}"

@@ -1,4 +1,4 @@
-"""Lines that are gathered: each is written once, whole, and soon."""
+"""The buffered log writer: each line is written once, whole, and soon."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -6,8 +6,8 @@ from shared.platform.logs import BufferedLogWriter
 from tests.waiting import eventually
 
 
-def test_lines_are_written_by_themselves_after_a_moment() -> None:
-    """Several together."""
+def test_lines_are_written_together_after_a_moment() -> None:
+    """Without a call to flush."""
     written: list[str] = []
     lines = BufferedLogWriter(written.append)
     lines.add("one")
@@ -17,7 +17,7 @@ def test_lines_are_written_by_themselves_after_a_moment() -> None:
     eventually(lambda: "\n".join(written) == "one\ntwo\nthree")
 
 
-def test_no_line_is_lost_or_doubled_between_threads() -> None:
+def test_no_line_is_lost_or_duplicated_between_threads() -> None:
     """Eight write while the lines go out."""
     written: list[str] = []
     lines = BufferedLogWriter(written.append)
@@ -29,6 +29,6 @@ def test_no_line_is_lost_or_doubled_between_threads() -> None:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(write, range(8)))
     lines.flush()
-    told = "\n".join(written).split("\n")
-    assert len(told) == 16_000
-    assert set(told) == {f"{thread}-{number}" for thread in range(8) for number in range(2_000)}
+    lines_written = "\n".join(written).split("\n")
+    assert len(lines_written) == 16_000
+    assert set(lines_written) == {f"{thread}-{number}" for thread in range(8) for number in range(2_000)}

@@ -1,4 +1,4 @@
-"""Sealed secrets: opened by the same installation, for the same purpose, and by nothing else."""
+"""Encrypted secrets: decrypted by the same installation, for the same purpose, and by nothing else."""
 
 import shlex
 import subprocess
@@ -20,13 +20,13 @@ PURPOSE = "webhook_secret/shop/1"
 
 
 @pytest.mark.parametrize("text", ["whsec_hush", "", "سرّ", 'quotes " and \\ and \x00'])
-def test_what_was_sealed_can_be_opened(text: str) -> None:
-    """Any text comes back as it was."""
+def test_encrypted_text_can_be_decrypted(text: str) -> None:
+    """Any text comes back unchanged."""
     box = SecretBox((NEW,))
     assert box.decrypt(box.encrypt(text, PURPOSE), PURPOSE) == text
 
 
-def test_a_sealed_text_shows_nothing() -> None:
+def test_encrypted_text_reveals_nothing() -> None:
     """Neither the secret nor its purpose, and no two are alike."""
     box = SecretBox((NEW,))
     first, second = box.encrypt("whsec_hush", PURPOSE), box.encrypt("whsec_hush", PURPOSE)
@@ -37,19 +37,19 @@ def test_a_sealed_text_shows_nothing() -> None:
 
 
 def test_keys_can_be_rotated() -> None:
-    """A new key goes in front: it seals from then on, and what the old one sealed still opens."""
-    sealed_before = SecretBox((OLD,)).encrypt("before", PURPOSE)
+    """A new key goes in front: it encrypts from then on, and what the old one encrypted can still be decrypted."""
+    encrypted_before = SecretBox((OLD,)).encrypt("before", PURPOSE)
     both = SecretBox((NEW, OLD))
-    assert both.decrypt(sealed_before, PURPOSE) == "before"
+    assert both.decrypt(encrypted_before, PURPOSE) == "before"
     assert SecretBox((NEW,)).decrypt(both.encrypt("after", PURPOSE), PURPOSE) == "after"
 
 
 def test_a_text_moved_to_another_row_is_refused() -> None:
     """Whoever can write the database cannot make us sign for one application with another's secret."""
     box = SecretBox((NEW,))
-    sealed = box.encrypt("whsec_hush", PURPOSE)
+    encrypted = box.encrypt("whsec_hush", PURPOSE)
     with pytest.raises(WrongPurposeError) as caught:
-        box.decrypt(sealed, "webhook_secret/other/1")
+        box.decrypt(encrypted, "webhook_secret/other/1")
     assert "hush" not in str(caught.value)
 
 
@@ -63,7 +63,7 @@ def test_a_text_moved_to_another_row_is_refused() -> None:
         lambda _: "",
     ],
 )
-def test_what_no_key_opens_is_named(spoil: Callable[[str], str]) -> None:
+def test_what_no_key_decrypts_is_named(spoil: Callable[[str], str]) -> None:
     """The text says which secret it is, and where to look."""
     box = SecretBox((NEW,))
     with pytest.raises(DecryptionError, match=f"{PURPOSE} .* MIZAN_SECRET_KEYS"):

@@ -28,7 +28,7 @@ def test_two_addresses_are_enough() -> None:
     assert settings.kafka.replication_factor == 1
 
 
-def test_all_problems_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_problems_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody should have to start five times to find five mistakes."""
     monkeypatch.delenv("KAFKA_BOOTSTRAP_SERVERS")
     monkeypatch.setenv("DATABASE_URL", "mysql://x")
@@ -51,7 +51,7 @@ def test_any_librdkafka_setting_can_be_given(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_librdkafka_setting_can_come_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A password does not belong into the environment, where many can see it."""
+    """A password does not belong in the environment, where many can see it."""
     (tmp_path / "password").write_text("hush\n")
     monkeypatch.setenv("KAFKA_CLIENT_SASL_PASSWORD_FILE", str(tmp_path / "password"))
     assert read_settings().kafka.client == {"sasl.password": "hush"}
@@ -66,13 +66,13 @@ def test_a_setting_can_come_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_a_file_ends_with_a_line_break(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As editors and echo write it; it is no part of the setting."""
+    """As editors and echo write it; it is not part of the setting."""
     (tmp_path / "url").write_text("postgresql://from/file\n")
     monkeypatch.setenv("DATABASE_URL_FILE", str(tmp_path / "url"))
     assert read_settings().database.url == "postgresql://from/file"
 
 
-def test_a_file_that_is_not_there_is_told_with_all_the_rest(
+def test_a_missing_file_is_reported_with_all_other_problems(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Also for a setting that has a default, which must not be taken instead."""
@@ -91,15 +91,15 @@ def test_secrets_do_not_show_when_printed(monkeypatch: pytest.MonkeyPatch) -> No
     assert "hush" not in repr(read_settings())
 
 
-def test_how_long_things_are_kept_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each on its own; what nobody sets is as the default says."""
+def test_retention_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each on its own; the others keep their defaults."""
     monkeypatch.setenv("KEEP_EVENTS_MONTHS", "2")
     monkeypatch.setenv("KEEP_SESSIONS_DAYS", "0")
     assert read_settings().retention == RetentionSettings(events_months=2, sessions_days=0)
 
 
-def test_months_are_kept_until_the_work_in_them_is_surely_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fewer than two could be the month in which a webhook that is still tried began."""
+def test_retention_is_at_least_two_months(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A webhook that is still retried may have started in the month before."""
     monkeypatch.setenv("KEEP_EVENTS_MONTHS", "1")
     monkeypatch.setenv("KEEP_DELIVERIES_MONTHS", "1201")
     monkeypatch.setenv("KEEP_CODES_DAYS", "-1")
@@ -114,7 +114,7 @@ def test_settings_cannot_be_changed() -> None:
         read_settings().http_port = 1  # type: ignore[misc]
 
 
-def test_the_ladder_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_retry_delays_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight numbers of seconds; without it, those of §6.6."""
     assert read_settings().webhooks.retry_delays == (10, 60, 300, 1800, 3600, 10_800, 21_600, 43_200)
     monkeypatch.setenv("WEBHOOK_RETRY_DELAYS", "1,1.5,2,2,2,2,2,3")
@@ -191,7 +191,7 @@ class TestDashboard:
 
 
 class TestMonitor:
-    def test_the_services_it_looks_after(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_services_to_monitor(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert read_settings().monitor.targets == {}
         monkeypatch.setenv("MONITOR_TARGETS", "api=http://api:8001/,checkout-verifier=http://10.0.0.7:8009")
         assert read_settings().monitor.targets == {

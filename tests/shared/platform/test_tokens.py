@@ -1,4 +1,4 @@
-"""What is issued, and what is kept of it."""
+"""Keys and tokens that are issued, and what is stored of them."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ KINDS = [(new_api_key, "pk_"), (new_access_token, "at_"), (new_webhook_secret, "
 
 
 @pytest.mark.parametrize(("make", "beginning"), KINDS)
-def test_what_is_issued_tells_its_kind_and_cannot_be_guessed(make: Callable[[], str], beginning: str) -> None:
+def test_a_token_shows_its_kind_and_cannot_be_guessed(make: Callable[[], str], beginning: str) -> None:
     """§1, §5: pk_…, whsec_…; letters and digits, all of them in use, and at least 190 bits."""
     issued = [make() for _ in range(500)]
     random_parts = [text.removeprefix(beginning) for text in issued]
@@ -25,8 +25,8 @@ def test_what_is_issued_tells_its_kind_and_cannot_be_guessed(make: Callable[[], 
 
 
 @pytest.mark.parametrize(("make", "_beginning"), KINDS)
-def test_what_is_issued_never_reaches_a_log(make: Callable[[], str], _beginning: str) -> None:
-    """Redaction knows these formats, also without a telling name before them."""
+def test_a_token_never_reaches_a_log(make: Callable[[], str], _beginning: str) -> None:
+    """Redaction knows these formats, also without a sensitive name before them."""
     text = make()
     assert text not in redact_text(f"refused {text} from a merchant")
 

@@ -12,7 +12,7 @@ from tests.waiting import eventually
 
 
 def test_everything_is_handled_once_in_order_and_committed(kafka: Kafka) -> None:
-    """The plain day: each partition in its order, every offset committed, nothing seen again by the next."""
+    """The normal case: each partition in order, every offset committed, nothing handled again by the next consumer."""
     kafka.put([event(n) for n in range(500)])
     collector = Collector()
     with running(kafka.loop(BatchHandler(collector))):
@@ -52,7 +52,7 @@ def test_a_held_record_comes_when_it_is_due_and_not_before(kafka: Kafka) -> None
     assert [n for n in moved if n < 5] == [0, 1, 2, 3, 4]
 
 
-def test_waiting_costs_one_look_per_record(kafka: Kafka) -> None:
+def test_a_held_record_is_handed_out_twice_only(kafka: Kafka) -> None:
     """A held record is handed out when it comes and when it is due, however many become due before it."""
     handed_out = 0
     start = time() + 1
@@ -71,7 +71,7 @@ def test_waiting_costs_one_look_per_record(kafka: Kafka) -> None:
 
 
 def test_every_record_is_fetched_once(kafka: Kafka) -> None:
-    """A handler that is slower than Kafka: what it cannot take yet waits, and is not thrown away and fetched again."""
+    """A handler that is slower than Kafka: what it cannot take yet waits, and is not discarded and fetched again."""
     fetched = 0
 
     def count(statistics: str) -> None:

@@ -1,4 +1,4 @@
-"""Poison, failures and outages: retried in place or put into the dead letters, whole."""
+"""Poison messages, failures and outages: retried in place, or sent whole to the dead letters."""
 
 from collections.abc import Sequence
 from threading import Event
@@ -13,7 +13,7 @@ from tests.shared.platform.kafka.harness import Collector, Kafka, event, running
 from tests.waiting import eventually
 
 
-def test_what_cannot_be_read_goes_to_the_dead_letters(kafka: Kafka) -> None:
+def test_an_unreadable_record_goes_to_the_dead_letters(kafka: Kafka) -> None:
     """A poison message stops nobody, and is kept whole with its origin and the reason."""
     poison = b"\xff\x00 not ours"
     kafka.put([event(0), poison, event(1)], key="same-partition")
@@ -39,7 +39,7 @@ def test_a_poison_record_may_be_large(kafka: Kafka) -> None:
     assert letter.value == b"x" * 900_000
 
 
-def test_a_letter_that_is_too_large_says_where_its_record_is(kafka: Kafka) -> None:
+def test_a_dead_letter_that_is_too_large_names_the_origin_of_its_record(kafka: Kafka) -> None:
     """Without the value, which is still at its origin; the other letters of the batch are whole."""
     huge = Record("elsewhere", 2, 7, b"key", b"x" * 3_000_000, 0.0)
     small = Record("elsewhere", 2, 8, b"key", b"bad", 0.0)
@@ -73,7 +73,7 @@ def test_a_record_that_fails_three_times_goes_to_the_dead_letters(kafka: Kafka) 
 
 
 def test_a_failing_record_holds_up_only_its_own_partition(kafka: Kafka) -> None:
-    """While one is tried again, the others go on."""
+    """While one is retried, the others continue."""
     handled: list[int] = []
 
     def handle(tasks: Sequence[Task]) -> None:
@@ -89,8 +89,8 @@ def test_a_failing_record_holds_up_only_its_own_partition(kafka: Kafka) -> None:
     assert sorted(handled) == list(range(100, 200))
 
 
-def test_an_outage_is_waited_for_in_place(kafka: Kafka) -> None:
-    """The database is away: the same records are tried again while polling goes on; none is dead, none lost."""
+def test_records_are_retried_in_place_during_an_outage(kafka: Kafka) -> None:
+    """The database is down: the same records are retried while polling goes on; none is dead-lettered, none lost."""
     database_is_back = Event()
     tries = 0
     collector = Collector()
@@ -115,7 +115,7 @@ def test_an_outage_is_waited_for_in_place(kafka: Kafka) -> None:
 
 
 def test_the_end_of_a_pause_is_never_missed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pause ends between two looks at the clock: a wait below zero would be one without an end."""
+    """The pause ends between two readings of the clock: the client takes a negative wait for one without an end."""
     loop = kafka.loop(BatchHandler(Collector()))
     loop._not_before = 10.0
     clock = iter([9.999_999, 10.000_001, 10.000_002])

@@ -60,7 +60,7 @@ def test_records_may_finish_in_any_order_but_offsets_never_pass_an_unfinished_on
 
 
 def test_a_graceful_stop_finishes_what_is_in_flight(kafka: Kafka) -> None:
-    """After a stop nothing that was finished is done again."""
+    """After a stop nothing that was finished is processed again."""
     kafka.put([event(n) for n in range(300)])
     first = InAnyOrder()
     with running(kafka.loop(first)):
@@ -72,8 +72,8 @@ def test_a_graceful_stop_finishes_what_is_in_flight(kafka: Kafka) -> None:
     assert sorted(first.finished + second.seen) == list(range(300))
 
 
-def test_a_handler_without_room_is_not_overrun(kafka: Kafka) -> None:
-    """Back-pressure: never more in its hands than it said it can take."""
+def test_a_handler_without_capacity_gets_no_tasks(kafka: Kafka) -> None:
+    """Backpressure: it never holds more tasks than its capacity."""
 
     class Narrow(InAnyOrder):
         most = 0
@@ -92,7 +92,7 @@ def test_a_handler_without_room_is_not_overrun(kafka: Kafka) -> None:
     assert handler.most == 7
 
 
-def test_a_kept_record_can_be_given_back(kafka: Kafka) -> None:
+def test_a_kept_record_can_be_requeued(kafka: Kafka) -> None:
     """Its failures count like any other's: retried in place, and after the third it goes to the dead letters."""
 
     class Clumsy(InAnyOrder):
@@ -116,7 +116,7 @@ def test_a_kept_record_can_be_given_back(kafka: Kafka) -> None:
 
 
 def test_an_outage_while_kept_work_goes_on(kafka: Kafka) -> None:
-    """The handler's own turn meets it: it is asked again later, and the loop lives."""
+    """`poll` of the handler raises it: it is called again later, and the loop survives."""
 
     class Unlucky(InAnyOrder):
         outages = 3
@@ -134,7 +134,7 @@ def test_an_outage_while_kept_work_goes_on(kafka: Kafka) -> None:
     assert handler.outages == 0
 
 
-def test_a_handler_that_cannot_settle_still_lets_go(kafka: Kafka) -> None:
+def test_a_handler_that_fails_to_drain_still_gives_up_its_partitions(kafka: Kafka) -> None:
     """What was finished is committed; the rest is for the next owner."""
 
     class Stubborn(InAnyOrder):

@@ -1,4 +1,4 @@
-"""What the loop does when it is killed, rebalanced or cut off in the middle: nothing is lost."""
+"""The loop is killed, rebalanced or disconnected while it works: nothing is lost."""
 
 import subprocess
 import sys
@@ -48,8 +48,8 @@ def _handled(output: Path) -> list[int]:
 
 
 @pytest.mark.kills
-def test_killed_in_the_middle(kafka: Kafka, repository_root: Path, tmp_path: Path) -> None:
-    """kill -9: another process goes on, every record is handled, and hardly any twice."""
+def test_killed_while_it_works(kafka: Kafka, repository_root: Path, tmp_path: Path) -> None:
+    """kill -9: another process continues, every record is handled, and hardly any twice."""
     output = tmp_path / "handled"
     kafka.put([event(n) for n in range(ALL)])
     first = _worker(kafka, repository_root, output)
@@ -67,7 +67,7 @@ def test_killed_in_the_middle(kafka: Kafka, repository_root: Path, tmp_path: Pat
     assert len(_handled(output)) < ALL + 1_000
 
 
-def test_rebalanced_in_the_middle(kafka: Kafka) -> None:
+def test_rebalanced_while_it_works(kafka: Kafka) -> None:
     """Consumers come and go while records flow: each is handled, and none twice, for partitions are given
     back only after what was done is committed."""
     work = Slow()
@@ -138,7 +138,7 @@ def test_a_held_partition_across_rebalances(kafka: Kafka) -> None:
 
 
 @pytest.mark.kills
-def test_the_broker_killed_in_the_middle(killable_engines: Engines, kafka: Kafka) -> None:
+def test_the_broker_is_killed(killable_engines: Engines, kafka: Kafka) -> None:
     """Consumers wait for its return and go on by themselves."""
     work = Slow()
     kafka.put([event(n) for n in range(ALL)])

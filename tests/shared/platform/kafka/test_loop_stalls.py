@@ -1,4 +1,4 @@
-"""A worker that looks healthy and has stopped consuming is noticed, and so is its recovery."""
+"""/readyz reports a worker that is alive but has stopped consuming, and its recovery."""
 
 from collections.abc import Sequence
 from threading import Event
@@ -31,14 +31,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_REQUEST_EVERY_S", 0.5)
 
 
-def says(loop: ConsumerLoop) -> str:
+def problem_of(loop: ConsumerLoop) -> str:
     return error_text(loop.progress.check, ConsumerStalledError)
 
 
-def stays_content(loop: ConsumerLoop, seconds: float = 3.0) -> None:
+def stays_ready(loop: ConsumerLoop, seconds: float = 3.0) -> None:
     until = monotonic() + seconds
-    eventually(lambda: says(loop) or monotonic() > until)
-    assert not says(loop)
+    eventually(lambda: problem_of(loop) or monotonic() > until)
+    assert not problem_of(loop)
 
 
 def stop_fetching(loop: ConsumerLoop) -> None:
@@ -50,7 +50,7 @@ def fetch_again(loop: ConsumerLoop) -> None:
     loop._consumer.resume(topic_partitions(loop._assignment.all()))
 
 
-def test_a_consumer_that_stopped_polling_is_noticed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_consumer_that_stopped_polling_is_reported(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler that hangs: the process looks healthy, but the heartbeat says it is not."""
     monkeypatch.setattr(progress, "POLL_LIMIT_S", 0.5)
     go_on = Event()
@@ -61,12 +61,12 @@ def test_a_consumer_that_stopped_polling_is_noticed(kafka: Kafka, monkeypatch: p
     kafka.put([event(0)])
     loop = kafka.loop(BatchHandler(hang))
     with running(loop):
-        eventually(lambda: "has not polled" in says(loop))
+        eventually(lambda: "has not polled" in problem_of(loop))
         go_on.set()
-        eventually(lambda: not says(loop))
+        eventually(lambda: not problem_of(loop))
 
 
-def test_a_consumer_that_polls_but_finishes_nothing_is_noticed(kafka: Kafka) -> None:
+def test_a_consumer_that_polls_but_finishes_nothing_is_reported(kafka: Kafka) -> None:
     """Records wait, none gets done: not ready, until they are."""
     broken = Event()
     broken.set()
@@ -78,13 +78,13 @@ def test_a_consumer_that_polls_but_finishes_nothing_is_noticed(kafka: Kafka) -> 
     kafka.put([event(0)])
     loop = kafka.loop(BatchHandler(fail))
     with running(loop):
-        eventually(lambda: "finishes none" in says(loop))
+        eventually(lambda: "finishes none" in problem_of(loop))
         broken.clear()
-        eventually(lambda: not says(loop))
+        eventually(lambda: not problem_of(loop))
 
 
-def test_one_stuck_partition_is_noticed_though_the_others_get_on(kafka: Kafka) -> None:
-    """And named, alone."""
+def test_one_stuck_partition_is_reported_though_the_others_make_progress(kafka: Kafka) -> None:
+    """Only that partition is named."""
     stuck = f"{clients.topic_name(kafka.settings, WORK.name)}/2"
 
     class Stubborn(Collector):
@@ -106,14 +106,14 @@ def test_one_stuck_partition_is_noticed_though_the_others_get_on(kafka: Kafka) -
     kafka.put([event(n) for n in range(200)])
     loop = kafka.loop(OneByOne(kept))
     with running(loop):
-        assert eventually(lambda: says(loop)).endswith(f"finishes none in {stuck}")
+        assert eventually(lambda: problem_of(loop)).endswith(f"finishes none in {stuck}")
         done = len(kept.seen)
         kafka.put([event(n) for n in range(40)])
         eventually(lambda: len(kept.seen) > done)
-        assert says(loop).endswith(f"finishes none in {stuck}")
+        assert problem_of(loop).endswith(f"finishes none in {stuck}")
 
 
-def test_a_partition_that_is_held_is_fine(kafka: Kafka) -> None:
+def test_a_held_partition_is_not_stalled(kafka: Kafka) -> None:
     """Waiting is what a delay topic is for."""
 
     def hold(tasks: Sequence[Task]) -> None:
@@ -124,23 +124,23 @@ def test_a_partition_that_is_held_is_fine(kafka: Kafka) -> None:
     loop = kafka.loop(BatchHandler(hold))
     with running(loop):
         eventually(loop._assignment.all)
-        stays_content(loop)
+        stays_ready(loop)
 
 
 @pytest.mark.long
-def test_one_that_has_nothing_to_do_is_fine(kafka: Kafka) -> None:
-    """Whether it has read all, or there never was anything."""
+def test_an_idle_consumer_is_not_stalled(kafka: Kafka) -> None:
+    """Whether it has read everything, or there never was a record."""
     loop = kafka.loop(BatchHandler(Collector()))
     with running(loop):
         eventually(loop._assignment.all)
-        stays_content(loop)
+        stays_ready(loop)
         kafka.put([event(n) for n in range(8)])
         eventually(lambda: kafka.committed() == 8)
-        stays_content(loop)
+        stays_ready(loop)
 
 
-def test_a_client_that_fetches_no_more_is_noticed(kafka: Kafka) -> None:
-    """It was at the end, and by all that it hears it still is: Kafka has to be asked."""
+def test_a_client_that_fetches_no_more_is_reported(kafka: Kafka) -> None:
+    """As far as the client knows, it is still at the end: Kafka has to be asked for the end offset."""
     done = Collector()
     loop = kafka.loop(BatchHandler(done))
     kafka.put([event(n) for n in range(8)])
@@ -148,14 +148,14 @@ def test_a_client_that_fetches_no_more_is_noticed(kafka: Kafka) -> None:
         eventually(lambda: kafka.committed() == 8)
         stop_fetching(loop)
         kafka.put([event(n) for n in range(8)])
-        eventually(lambda: "finishes none" in says(loop))
+        eventually(lambda: "finishes none" in problem_of(loop))
         fetch_again(loop)
-        eventually(lambda: len(done.seen) == 16 and not says(loop))
+        eventually(lambda: len(done.seen) == 16 and not problem_of(loop))
 
 
 @pytest.mark.long
-def test_a_client_that_never_fetched_is_noticed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has read nothing, so it does not even know where it would begin; what its group has done does not count."""
+def test_a_client_that_never_fetched_is_reported(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has read nothing, so it does not know where it would start; what its group has finished is no lag."""
     kafka.put([event(n) for n in range(8)])
     with running(kafka.loop(BatchHandler(Collector()))):
         eventually(lambda: kafka.committed() == 8)
@@ -171,17 +171,17 @@ def test_a_client_that_never_fetched_is_noticed(kafka: Kafka, monkeypatch: pytes
     monkeypatch.setattr(loop._assignment, "set_pauses", lambda _consumer: None)
     with running(loop):
         eventually(loop._assignment.all)
-        stays_content(loop)
+        stays_ready(loop)
         kafka.put([event(n) for n in range(8)])
-        eventually(lambda: "finishes none" in says(loop))
+        eventually(lambda: "finishes none" in problem_of(loop))
         fetch_again(loop)
-        eventually(lambda: kafka.committed() == 16 and not says(loop))
+        eventually(lambda: kafka.committed() == 16 and not problem_of(loop))
 
 
-def test_a_record_that_not_even_the_dead_letters_take_is_noticed(
+def test_a_poison_message_that_cannot_be_dead_lettered_is_reported(
     kafka: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its partition is held until the next try, again and again: that is no progress."""
+    """Its partition is held for retries again and again, which is not progress."""
     dead_letters = KafkaDeadLetterProducer(kafka.settings)
     send = dead_letters.send
 
@@ -194,24 +194,24 @@ def test_a_record_that_not_even_the_dead_letters_take_is_noticed(
     )
     kafka.put([b"nobody can read this"])
     with running(loop):
-        eventually(lambda: "finishes none" in says(loop))
+        eventually(lambda: "finishes none" in problem_of(loop))
         monkeypatch.setattr(dead_letters, "send", send)
-        eventually(lambda: not says(loop))
+        eventually(lambda: not problem_of(loop))
 
 
 @pytest.mark.kills
-def test_one_that_cannot_learn_whether_records_wait_is_noticed(
+def test_a_consumer_that_cannot_learn_its_lag_is_reported(
     kafka: Kafka, killable_engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No lag that it knows of, and nobody to ask: that is not health. It is content again when Kafka answers."""
+    """It knows of no lag, but Kafka does not answer: it is not ready until Kafka does."""
     monkeypatch.setattr(progress, "STALE_LIMIT_S", 2.0)
     loop = kafka.loop(BatchHandler(Collector()))
     with running(loop):
         eventually(loop._assignment.all)
-        stays_content(loop)
+        stays_ready(loop)
         killable_engines.kafka.suspend()
         try:
-            eventually(lambda: "cannot learn" in says(loop))
+            eventually(lambda: "cannot learn" in problem_of(loop))
         finally:
             killable_engines.kafka.resume()
-        eventually(lambda: not says(loop))
+        eventually(lambda: not problem_of(loop))

@@ -1,4 +1,4 @@
-"""Sending with reports: all confirmed, or it is said which not, and nothing arrives behind one's back."""
+"""The confirming producer: all records are confirmed or the refused ones named, and nothing arrives later."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def _records(count: int) -> list[OutgoingRecord]:
     return [OutgoingRecord(WORK.name, "k", encode(event(n))) for n in range(count)]
 
 
-def test_it_comes_back_when_all_is_confirmed(kafka: Kafka, kafka_settings: KafkaSettings) -> None:
+def test_send_returns_when_all_records_are_confirmed(kafka: Kafka, kafka_settings: KafkaSettings) -> None:
     """Then everything is in the topic, in order."""
     ConfirmingProducer(kafka_settings, "test").send(_records(1000), on_wait=raise_after(30))
     sent = TopicReader(kafka_settings, WORK.name).events(1000)
@@ -34,10 +34,10 @@ def test_a_refused_record_is_named(kafka: Kafka, kafka_settings: KafkaSettings) 
 
 
 @pytest.mark.kills
-def test_patience_has_an_end_and_then_nothing_comes_later(
+def test_send_gives_up_in_time_and_nothing_arrives_later(
     killable_engines: Engines, kafka: Kafka, kafka_settings: KafkaSettings
 ) -> None:
-    """What was given up stays given up when Kafka returns; the same producer goes on to work."""
+    """Discarded records stay discarded when Kafka returns; the same producer continues to work."""
     producer = ConfirmingProducer(kafka_settings, "test")
     producer.send(_records(1), on_wait=raise_after(30))
     killable_engines.kafka.kill()

@@ -13,7 +13,7 @@ from tests.waiting import eventually
 
 
 def test_lag_and_age_grow_while_records_wait_and_vanish_when_they_are_done(kafka: Kafka) -> None:
-    """Also those that this process has not even read yet."""
+    """Records that this process has not read yet count too."""
     group = clients.group_name(kafka.settings, GROUP)
     topic = clients.topic_name(kafka.settings, WORK.name)
 

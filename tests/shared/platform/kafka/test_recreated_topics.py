@@ -37,7 +37,9 @@ def replace_topic(kafka: Kafka, make_topics: MakeTopics, count: int) -> list[int
 
 
 @pytest.mark.parametrize("count", [BEFORE - 2, BEFORE, BEFORE + 2])
-def test_shorter_as_long_or_longer(patient: Kafka, make_topics: MakeTopics, count: int) -> None:
+def test_the_new_topic_is_shorter_as_long_or_longer(
+    patient: Kafka, make_topics: MakeTopics, count: int
+) -> None:
     """At its old offset the client would find nothing, the end, or all but the first records."""
     patient.put([event(n) for n in range(BEFORE)], key=KEY)
     collector = Collector()
@@ -48,8 +50,8 @@ def test_shorter_as_long_or_longer(patient: Kafka, make_topics: MakeTopics, coun
         eventually(lambda: patient.committed() == count)
 
 
-def test_before_it_has_read_anything(patient: Kafka, make_topics: MakeTopics) -> None:
-    """A consumer that was just started knows its offset only from the group, and of some partitions none."""
+def test_recreated_before_anything_was_read(patient: Kafka, make_topics: MakeTopics) -> None:
+    """A consumer that has just started knows its offsets only from the group, and some not at all."""
     patient.put([event(n) for n in range(BEFORE)], key=KEY)
     with running(patient.loop(BatchHandler(Collector()))):
         eventually(lambda: patient.committed() == BEFORE)
@@ -65,7 +67,7 @@ def test_before_it_has_read_anything(patient: Kafka, make_topics: MakeTopics) ->
         loop.progress.check()
 
 
-def test_what_is_left_of_the_old_one_moves_no_offset() -> None:
+def test_tasks_of_the_deleted_topic_move_no_offset() -> None:
     """A record that was in flight is finished, and the one of the new topic that has its offset is not."""
     partition = AssignedPartition("work", 0)
     old = _read(partition)

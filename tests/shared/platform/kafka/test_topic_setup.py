@@ -1,4 +1,4 @@
-"""Topics are made once, checked at every start, and never silently used when they differ."""
+"""Topics are created once, checked at every start, and never silently used when they differ."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -21,14 +21,14 @@ from tests.waiting import eventually
 WORK = Topic("work", 3, timedelta(days=2), key="x")
 
 
-def test_missing_topics_are_made_and_found_again(kafka_settings: KafkaSettings) -> None:
-    """The second start makes nothing."""
+def test_missing_topics_are_created_once(kafka_settings: KafkaSettings) -> None:
+    """The second start creates nothing."""
     assert len(ensure_topics(kafka_settings, ALL_TOPICS)) == len(ALL_TOPICS) == 15
     assert ensure_topics(kafka_settings, ALL_TOPICS) == []
 
 
-def test_what_was_made_can_be_used_at_once(kafka_settings: KafkaSettings) -> None:
-    """Each partition has a leader which knows that it is, though metadata tell of it before it does."""
+def test_new_topics_can_be_used_at_once(kafka_settings: KafkaSettings) -> None:
+    """Each partition has a leader that answers, though metadata name it before it knows."""
     admin = clients.admin(kafka_settings, "test")
     for n in range(5):
         settings = replace(kafka_settings, topic_prefix=f"{kafka_settings.topic_prefix}{n}.")
@@ -38,8 +38,8 @@ def test_what_was_made_can_be_used_at_once(kafka_settings: KafkaSettings) -> Non
             assert answer.result(10).offset == 0
 
 
-def test_many_may_make_them_at_the_same_moment(kafka_settings: KafkaSettings) -> None:
-    """Several services start together: each topic is made by exactly one of them."""
+def test_several_services_may_create_them_at_the_same_moment(kafka_settings: KafkaSettings) -> None:
+    """Several services start together: each topic is created by exactly one of them."""
     with ThreadPoolExecutor(5) as pool:
         made = list(pool.map(lambda _: ensure_topics(kafka_settings, [WORK]), range(5)))
     assert sum(len(names) for names in made) == 1
@@ -60,7 +60,7 @@ def test_every_difference_is_reported(kafka_settings: KafkaSettings) -> None:
     )
 
 
-def test_a_topic_that_somebody_changed_is_noticed(kafka_settings: KafkaSettings) -> None:
+def test_a_changed_topic_is_reported(kafka_settings: KafkaSettings) -> None:
     """More partitions move keys to other partitions, and with that break their order."""
     ensure_topics(kafka_settings, [WORK])
     name = clients.topic_name(kafka_settings, "work")
@@ -72,8 +72,10 @@ def test_a_topic_that_somebody_changed_is_noticed(kafka_settings: KafkaSettings)
         ensure_topics(kafka_settings, [WORK])
 
 
-def test_kafka_away_is_said(kafka_settings: KafkaSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As an outage, so that the caller may try again."""
+def test_an_unreachable_kafka_is_reported(
+    kafka_settings: KafkaSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an outage, so that the caller may retry."""
     monkeypatch.setattr("shared.platform.kafka.topic_setup._TIMEOUT_S", 1.0)
     nobody = f"127.0.0.1:{find_free_ports(1)[0]}"
     with pytest.raises(KafkaUnavailableError):

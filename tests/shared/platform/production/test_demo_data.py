@@ -1,4 +1,4 @@
-"""Demo data in the database: found, shut off, and nobody else's taken for it."""
+"""Demo data in the database: found, removed, and not confused with real data."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def test_a_new_database_has_none(database: Database) -> None:
     assert _found(database) is None
 
 
-def test_the_demo_is_found_and_can_be_shut_off(demo: dict[str, str], database: Database) -> None:
+def test_demo_data_is_found_and_can_be_removed(demo: dict[str, str], database: Database) -> None:
     """In production itself, with an environment in which no service would start; all of it is in the audit log."""
     found = _found(database)
     assert found is not None
@@ -98,9 +98,7 @@ def test_no_merchant_can_keep_production_from_starting(database: Database) -> No
     assert _found(database) is None
 
 
-def test_readiness_asks_until_the_database_is_clean_and_then_no_more(
-    demo: dict[str, str], database: Database
-) -> None:
+def test_readiness_checks_until_the_database_is_clean_once(demo: dict[str, str], database: Database) -> None:
     check = DemoDataCheck(database).check
     with pytest.raises(DemoDataError, match="mizan remove-demo"):
         check()
@@ -111,7 +109,9 @@ def test_readiness_asks_until_the_database_is_clean_and_then_no_more(
     check()
 
 
-def test_a_database_that_is_away_or_empty_holds_nobody_up(database_settings: DatabaseSettings) -> None:
+def test_a_database_that_is_down_or_empty_does_not_stop_the_start(
+    database_settings: DatabaseSettings,
+) -> None:
     away = DatabaseSettings(GOOD["DATABASE_URL"], 1, 1, 1.0, 1)
     assert find_demo_data_at_start(away) is None
     with psycopg.connect(database_settings.url, autocommit=True) as connection:

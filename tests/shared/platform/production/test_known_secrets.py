@@ -1,4 +1,4 @@
-"""Secrets that production does not take for such."""
+"""Secrets that production refuses because they are published or easy to guess."""
 
 import base64
 import hashlib
@@ -44,12 +44,12 @@ def _key(secret: bytes) -> str:
         "cw/0x689RpI+jtRR7oE8h/eQsKImvJapLeSbXpwF4e4=",  # the same, spelled in another way
     ],
 )
-def test_keys_that_are_none(key: str) -> None:
+def test_known_keys_are_refused(key: str) -> None:
     Fernet(key)
     assert is_known_key(key)
 
 
-def test_a_key_made_by_chance_is_one() -> None:
+def test_a_random_key_is_accepted() -> None:
     assert not any(is_known_key(Fernet.generate_key().decode()) for _ in range(2000))
 
 
@@ -73,17 +73,17 @@ def test_every_key_in_this_repository_is_known(repository_root: Path) -> None:
         "Password123!", "change_me_in_production", "mizan-dev-password", "my-secret-pw", "demo2026", "placeholder",
     ],
 )  # fmt: skip
-def test_passwords_that_are_none(password: str) -> None:
+def test_guessable_passwords_are_refused(password: str) -> None:
     assert is_known_password(password)
 
 
-def test_what_is_known_besides_is_no_password() -> None:
+def test_related_names_are_refused_as_passwords() -> None:
     assert is_known_password("tripoli_coffee", "Tripoli_Coffee")
     assert not is_known_password("tripoli_coffee", "somebody")
     assert not is_known_password("!@#$%^&*()-+={}[]<>?")
 
 
-def test_a_password_made_by_chance_is_one() -> None:
+def test_a_random_password_is_accepted() -> None:
     made = [make(12) for make in (secrets.token_urlsafe, secrets.token_hex) for _ in range(500)]
     made += ["correct horse battery staple", "83920174652093"]
     assert [password for password in made if is_known_password(password)] == []

@@ -1,4 +1,4 @@
-"""Each request that was answered is told in one line, which can hold no secret."""
+"""The access log: one line for each request, which can hold no secret."""
 
 import io
 import json
@@ -17,7 +17,7 @@ def stream() -> Iterator[io.StringIO]:
         yield stream
 
 
-def test_what_it_tells(app: Flask, stream: io.StringIO) -> None:
+def test_fields_of_a_line(app: Flask, stream: io.StringIO) -> None:
     """Method, path, status, time and id; neither query nor body."""
     app.test_client().post("/orders?secret=s3cret", data="s3cret", headers={"X-Request-Id": "r-1"})
     line = json.loads(stream.getvalue())
@@ -49,20 +49,20 @@ def test_what_it_tells(app: Flask, stream: io.StringIO) -> None:
         ("/x/password=hush", "/x/password=[redacted]"),
     ],
 )
-def test_a_secret_in_the_path_is_not_told(app: Flask, stream: io.StringIO, path: str, told: str) -> None:
+def test_a_secret_in_the_path_is_not_logged(app: Flask, stream: io.StringIO, path: str, told: str) -> None:
     """Whatever a caller puts there by mistake."""
     app.test_client().get(path)
     assert json.loads(stream.getvalue().splitlines()[-1])["path"] == told
 
 
-def test_probes_that_succeed_are_not_told(app: Flask, stream: io.StringIO) -> None:
-    """They come every few seconds and say nothing."""
+def test_successful_probes_are_not_logged(app: Flask, stream: io.StringIO) -> None:
+    """They come every few seconds and mean nothing."""
     app.test_client().get("/healthz")
     assert stream.getvalue() == ""
 
 
 @pytest.mark.parametrize("path", ["/broken", "/nowhere", "/busy"])
-def test_failures_are_told_too(app: Flask, stream: io.StringIO, path: str) -> None:
+def test_failures_are_logged_too(app: Flask, stream: io.StringIO, path: str) -> None:
     """With the status that the caller saw."""
     status = app.test_client().get(path).status_code
     assert json.loads(stream.getvalue().splitlines()[-1])["status"] == status

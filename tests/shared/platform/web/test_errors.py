@@ -51,8 +51,8 @@ def test_a_redirect_is_not_an_error(app: Flask) -> None:
     assert answer.content_type.startswith("text/html")
 
 
-def test_an_answer_given_ready_made_is_left_alone(app: Flask) -> None:
-    """A page that aborts with its own answer, a form with its errors say, keeps it."""
+def test_a_response_passed_to_abort_is_left_alone(app: Flask) -> None:
+    """A page that aborts with its own response, such as a form with its errors, keeps it."""
 
     @app.get("/ready-made")
     def ready_made() -> str:
@@ -70,7 +70,7 @@ def test_bodies_end_at_64_kib(app: Flask, size: int, status: int) -> None:
     assert answer.json == ({"bytes": size} if status == 200 else {"message": "Request Entity Too Large"})
 
 
-def test_unavailable_tells_when_to_come_back(app: Flask) -> None:
+def test_unavailable_has_retry_after(app: Flask) -> None:
     """503 has Retry-After in seconds."""
     answer = app.test_client().get("/busy")
     assert answer.status_code == 503
@@ -78,7 +78,7 @@ def test_unavailable_tells_when_to_come_back(app: Flask) -> None:
     assert answer.json == {"message": "The service is temporarily unavailable. Please try again."}
 
 
-def test_an_unexpected_error_is_told_to_the_log_only(app: Flask, log_lines: LogLines) -> None:
+def test_details_of_an_unexpected_error_are_only_logged(app: Flask, log_lines: LogLines) -> None:
     """The log has traceback, route and request id, redacted; the caller learns nothing."""
     answer = app.test_client().get("/broken", headers={"X-Request-Id": "r-1"})
     assert b"card" not in answer.data
@@ -89,6 +89,6 @@ def test_an_unexpected_error_is_told_to_the_log_only(app: Flask, log_lines: LogL
 
 
 def test_an_expected_error_is_not_logged(app: Flask, log_lines: LogLines) -> None:
-    """A caller's mistake is no news."""
+    """A caller's mistake is not our error."""
     app.test_client().get("/nowhere")
     assert log_lines() == []

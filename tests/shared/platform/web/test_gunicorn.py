@@ -98,7 +98,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 @pytest.mark.kills
 def test_counts_add_up_over_workers_and_survive_a_killed_one(service: Service) -> None:
-    """/metrics of any worker tells what all have counted, those that died included."""
+    """/metrics of any worker reports what all have counted, including those that died."""
     with ThreadPoolExecutor(8) as callers:
         pids = list(callers.map(service.get_pid, range(300)))
         while len(set(pids)) < 2:

@@ -1,4 +1,4 @@
-"""A worker without gunicorn answers the same three questions."""
+"""The operations pages of a worker without gunicorn."""
 
 import http.client
 import socket

@@ -1,4 +1,4 @@
-"""Every answer and every log line of a request carries its id (DESIGN §3)."""
+"""Every response and every log line of a request has its id (DESIGN §3)."""
 
 import re
 
@@ -11,8 +11,8 @@ from tests.shared.platform.web.conftest import LogLines
 
 
 @pytest.mark.parametrize("given", ["a", "order-7_retry.2", "A" * 64])
-def test_a_sane_id_comes_back(app: Flask, given: str) -> None:
-    """The caller's own id is kept."""
+def test_a_valid_id_is_kept(app: Flask, given: str) -> None:
+    """The response has the caller's own id."""
     answer = app.test_client().get("/orders/1", headers={"X-Request-Id": given})
     assert answer.headers.getlist("X-Request-Id") == [given]
 
@@ -53,7 +53,7 @@ def test_every_request_gets_its_own(app: Flask) -> None:
     ],
 )
 def test_errors_carry_it_too(app: Flask, method: str, path: str) -> None:
-    """No answer is without an id."""
+    """No response is without an id."""
     answer = app.test_client().open(path, method=method, headers={"X-Request-Id": "r-1"})
     assert answer.headers["X-Request-Id"] == "r-1"
 

@@ -1,4 +1,4 @@
-"""Which partitions a member has, read from its own bytes."""
+"""The assignment of a group member, decoded from the bytes that its client sent."""
 
 from struct import pack
 
@@ -33,8 +33,6 @@ def written(*topics: tuple[str, list[int]], tail: bytes = b"\x00\x00\x00\x00") -
         (pack(">hih", 0, 1, 4) + b"\xff\xfe\xfd\xfc" + b"\x00" * 8, ()),
     ],
 )
-def test_an_assignment_is_read_and_what_is_no_assignment_means_none(
-    assignment: bytes, partitions: tuple[int, ...]
-) -> None:
-    """A client may say what it likes there."""
+def test_invalid_assignments_have_no_partitions(assignment: bytes, partitions: tuple[int, ...]) -> None:
+    """A client may send any bytes."""
     assert decode_assignment(assignment, "work") == partitions

@@ -1,4 +1,4 @@
-"""One look at Kafka tells how things are, whatever happened to topics, groups and brokers."""
+"""A snapshot is true, whatever happened to topics, groups and brokers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -64,7 +64,7 @@ def lag_in(snapshot: KafkaSnapshot, topic: Topic, partition: int = 0) -> Partiti
 
 
 def about(seconds: float) -> object:
-    """Between the records and the look some seconds may pass."""
+    """Some seconds may pass between the records and the snapshot."""
     return pytest.approx(seconds + 10, abs=10)
 
 
@@ -80,7 +80,7 @@ def worker(settings: KafkaSettings, topic: Topic) -> ConsumerLoop:
     )
 
 
-def test_every_topic_and_group_is_seen_those_that_are_missing_too(kafka_inspector: KafkaInspector) -> None:
+def test_every_topic_and_group_is_listed_also_missing_ones(kafka_inspector: KafkaInspector) -> None:
     """By their names without the prefix, in the order of their definitions."""
     snapshot = kafka_inspector.inspect()
     assert [found.name for found in snapshot.topics] == [topic.name for topic in ALL_TOPICS]
@@ -108,7 +108,7 @@ def test_an_empty_topic_has_no_lag(kafka_inspector: KafkaInspector) -> None:
 
 
 def test_records_and_the_oldest_of_them(line: Line, kafka_inspector: KafkaInspector) -> None:
-    """Of all partitions, also where nobody consumes; what retention took is gone."""
+    """Of all partitions, also without a consumer; records deleted by retention do not count."""
     line.put(DEAD_LETTERS, b"a", age_s=500)
     line.put(WEBHOOKS_DELIVER, b"a", age_s=900)
     line.put(WEBHOOKS_DELIVER, b"b", b"c", age_s=300)
@@ -128,17 +128,19 @@ def test_records_and_the_oldest_of_them(line: Line, kafka_inspector: KafkaInspec
     assert (found.records, (snapshot.at - found.oldest_at).total_seconds()) == (3, about(300))
 
 
-def test_a_group_that_never_committed_has_all_before_it(line: Line, kafka_inspector: KafkaInspector) -> None:
-    """And says so."""
+def test_for_a_group_that_never_committed_all_records_are_lag(
+    line: Line, kafka_inspector: KafkaInspector
+) -> None:
+    """`committed` is None."""
     line.put(WEBHOOKS_DELIVER, b"a", b"b", age_s=100)
     lag = lag_in(kafka_inspector.inspect(), WEBHOOKS_DELIVER)
     assert (lag.committed, lag.high, lag.lag, lag.lag_s) == (None, 2, 2, about(100))
 
 
-def test_lag_is_what_is_not_done_and_as_old_as_the_oldest_of_it(
+def test_lag_counts_unfinished_records_and_is_as_old_as_the_oldest(
     line: Line, kafka_inspector: KafkaInspector
 ) -> None:
-    """Look after look, with the same clients. A commit that does not say when tells no time."""
+    """In one snapshot after another, with the same clients. A commit without a time has none."""
     for age_s in (900, 600, 300):
         line.put(WEBHOOKS_DELIVER, b"x", age_s=age_s)
     line.put(WEBHOOKS_DELIVER, b"y", age_s=50, partition=3)
@@ -153,10 +155,10 @@ def test_lag_is_what_is_not_done_and_as_old_as_the_oldest_of_it(
         assert group.state == "empty"
 
 
-def test_where_retention_took_the_committed_place_the_first_that_is_left_counts(
+def test_if_retention_deleted_the_committed_offset_lag_starts_at_the_first_record(
     line: Line, kafka_inspector: KafkaInspector
 ) -> None:
-    """What the group committed is told as it is."""
+    """The committed offset is reported unchanged."""
     for age_s in (900, 800, 700, 600):
         line.put(WEBHOOKS_DELIVER, b"x", age_s=age_s)
     line.commit(WEBHOOKS_DELIVER, 1)
@@ -169,7 +171,7 @@ def test_where_retention_took_the_committed_place_the_first_that_is_left_counts(
 
 
 def test_a_topic_that_was_deleted_is_missing(line: Line, kafka_inspector: KafkaInspector) -> None:
-    """And nothing of it is left in line."""
+    """And has no lag."""
     line.put(WEBHOOKS_DELIVER, b"old", age_s=5000)
     assert lag_in(kafka_inspector.inspect(), WEBHOOKS_DELIVER).lag == 1
     delete_topic(line.settings, WEBHOOKS_DELIVER)
@@ -178,10 +180,10 @@ def test_a_topic_that_was_deleted_is_missing(line: Line, kafka_inspector: KafkaI
     assert group_in(snapshot, WEBHOOKS_DELIVER).lag == 0
 
 
-def test_a_topic_deleted_and_made_again_is_another_one(
+def test_a_recreated_topic_is_a_new_one(
     line: Line, kafka_inspector: KafkaInspector, make_topics: MakeTopics
 ) -> None:
-    """Nothing that was known of the old one is told of the new one; an offset beyond its end counts for nothing."""
+    """Nothing known of the old one is reported for the new one; an offset beyond its end is ignored."""
     line.put(WEBHOOKS_DELIVER, *[b"old"] * 7, age_s=5000)
     line.commit(WEBHOOKS_DELIVER, 1)
     assert lag_in(kafka_inspector.inspect(), WEBHOOKS_DELIVER).lag_s == about(5000)
@@ -197,7 +199,7 @@ def test_a_topic_deleted_and_made_again_is_another_one(
 
 
 def test_in_a_delay_topic_only_what_is_due_is_late(line: Line, kafka_inspector: KafkaInspector) -> None:
-    """However long ago it was written; what waits is told, and when it is due."""
+    """However long ago it was written; waiting records are reported, and when the next is due."""
     line.put(DELAYED, due(in_s=3600), due(in_s=3700), age_s=7000)
     group = group_in(kafka_inspector.inspect(), DELAYED)
     assert (group.lag, group.waiting, group.lag_s) == (2, 2, 0.0)
@@ -210,7 +212,7 @@ def test_in_a_delay_topic_only_what_is_due_is_late(line: Line, kafka_inspector: 
     assert group_in(kafka_inspector.inspect(), WEBHOOKS_DELIVER).waiting == 0
 
 
-def test_whose_clock_decides_can_be_said(line: Line, kafka_inspector: KafkaInspector) -> None:
+def test_the_clock_can_be_given(line: Line, kafka_inspector: KafkaInspector) -> None:
     """The database's, for what is due."""
     line.put(DELAYED, due(in_s=3600))
     now = datetime.now(UTC) + timedelta(hours=2)
@@ -228,8 +230,10 @@ def test_whose_clock_decides_can_be_said(line: Line, kafka_inspector: KafkaInspe
         encode(DeliveryDue(uuid4(), uuid4(), 2, datetime(2020, 1, 1))),  # noqa: DTZ001  a time without an offset
     ],
 )
-def test_a_hostile_record_spoils_no_look(line: Line, kafka_inspector: KafkaInspector, value: bytes) -> None:
-    """It waits for nothing but the dead letters, or for a time that is long over."""
+def test_a_hostile_record_spoils_no_snapshot(
+    line: Line, kafka_inspector: KafkaInspector, value: bytes
+) -> None:
+    """It waits only for the dead letters, or was due long ago."""
     line.put(DELAYED, value, age_s=300)
     line.put(WEBHOOKS_DELIVER, value, age_s=100)
     snapshot = kafka_inspector.inspect()
@@ -237,8 +241,8 @@ def test_a_hostile_record_spoils_no_look(line: Line, kafka_inspector: KafkaInspe
     assert lag_in(snapshot, WEBHOOKS_DELIVER).lag_s == about(100)
 
 
-def test_who_consumes_is_seen_and_when_it_committed(line: Line, kafka_inspector: KafkaInspector) -> None:
-    """And the look itself is no member, and takes nothing from those who are."""
+def test_members_and_commit_times_are_reported(line: Line, kafka_inspector: KafkaInspector) -> None:
+    """The inspector itself is no member, and takes nothing from the members."""
     started = datetime.now(UTC)
     line.put(WEBHOOKS_SLOW, *[event(n) for n in range(9)], age_s=60)
     with running(worker(line.settings, WEBHOOKS_SLOW)):
@@ -256,10 +260,10 @@ def test_who_consumes_is_seen_and_when_it_committed(line: Line, kafka_inspector:
     assert group_in(kafka_inspector.inspect(), WEBHOOKS_SLOW).committed_at is not None
 
 
-def test_a_group_that_gets_on_during_the_look_is_not_taken_for_one_beyond_the_end(
+def test_a_commit_during_the_inspection_is_not_beyond_the_end(
     line: Line, kafka_inspector: KafkaInspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would seem to begin anew, with all of its topic before it."""
+    """The group would seem to start over, with the whole topic as lag."""
     line.put(WEBHOOKS_SLOW, b"x")
     line.commit(WEBHOOKS_SLOW, 1)
 
@@ -273,10 +277,10 @@ def test_a_group_that_gets_on_during_the_look_is_not_taken_for_one_beyond_the_en
     assert lag_in(kafka_inspector.inspect(), WEBHOOKS_SLOW).lag == 0
 
 
-def test_a_head_that_is_known_is_not_read_again(
+def test_a_known_head_record_is_not_read_again(
     line: Line, kafka_inspector: KafkaInspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only what has moved since costs anything."""
+    """Only offsets that have moved cost a read."""
     read: list[int] = []
     first_records = topics.read_first_records
 
@@ -300,7 +304,7 @@ def test_a_head_that_is_known_is_not_read_again(
 
 @pytest.mark.kills
 @pytest.mark.parametrize("how", ["killed", "frozen"])
-def test_with_kafka_away_it_says_so_within_seconds_and_sees_again_after(
+def test_an_outage_is_reported_within_seconds_and_ends_by_itself(
     killable_engines: Engines, line: Line, kafka_inspector: KafkaInspector, how: str
 ) -> None:
     """With the same clients, whether connections are refused or nobody answers; and it can be closed meanwhile."""
@@ -322,7 +326,7 @@ def test_with_kafka_away_it_says_so_within_seconds_and_sees_again_after(
 
 
 @pytest.mark.kills
-def test_a_restart_under_a_group_is_not_taken_for_its_end(
+def test_a_restarted_broker_does_not_lose_the_group(
     killable_engines: Engines, line: Line, kafka_inspector: KafkaInspector
 ) -> None:
     """A broker that has just started knows no groups yet: then there is no answer, rather than a wrong one."""
@@ -342,10 +346,10 @@ def test_a_restart_under_a_group_is_not_taken_for_its_end(
 
 
 @pytest.mark.kills
-def test_clients_that_find_no_broker_for_long_are_made_anew(
+def test_clients_without_a_broker_for_long_are_replaced(
     killable_engines: Engines, line: Line, kafka_inspector: KafkaInspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The library's may have lost all brokers for ever."""
+    """librdkafka may have lost all brokers for ever."""
     monkeypatch.setattr(inspector, "_RECONNECT_AFTER_S", 0.0)
     old = kafka_inspector._admin
     killable_engines.kafka.kill()

@@ -1,4 +1,4 @@
-"""/healthz, /readyz and /metrics, as everyone who runs a service asks them (DESIGN §5)."""
+"""/healthz, /readyz and /metrics (DESIGN §5)."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def test_readyz_is_503_when_one_fails() -> None:
 
 
 def test_metrics_are_prometheus_text_with_process_metrics(app: Flask) -> None:
-    """Alone, a process tells about itself too."""
+    """A single process also reports its own memory and CPU."""
     answer = app.test_client().get("/metrics")
     assert answer.status_code == 200
     assert answer.content_type.startswith("text/plain; version=")
@@ -67,12 +67,12 @@ def test_a_metrics_directory_that_nobody_writes_to_is_refused(tmp_path: Path) ->
 
 
 def test_several_workers_without_a_directory_are_refused() -> None:
-    """Each would tell only its own counts."""
+    """Each would report only its own counts."""
     with pytest.raises(ValueError, match="metrics directory"):
         gunicorn_config("127.0.0.1", 0, metrics_dir=None, workers=2)
 
 
-def test_emptying_makes_the_directory_and_forgets_old_counts(tmp_path: Path) -> None:
+def test_clearing_creates_the_directory_and_deletes_old_counts(tmp_path: Path) -> None:
     """What an earlier run counted is gone, other files are not ours."""
     directory = tmp_path / "metrics"
     clear_metrics_dir(directory)

@@ -1,4 +1,4 @@
-"""Which settings production refuses: each alone, and all in one list."""
+"""Settings that production refuses: each alone, and all in one list."""
 
 import base64
 
@@ -70,7 +70,7 @@ def test_a_good_environment_has_no_problems() -> None:
     ("name", "value", "word"), REFUSED, ids=[f"{name}: {word}" for name, _, word in REFUSED]
 )
 def test_each_is_refused_alone(good: pytest.MonkeyPatch, name: str, value: str, word: str) -> None:
-    """With what to do about it, and without what it says."""
+    """The text says what to do, and does not repeat the value."""
     good.setenv(name, value)
     problems = _problems()
     assert set(problems) == {name}
@@ -80,13 +80,13 @@ def test_each_is_refused_alone(good: pytest.MonkeyPatch, name: str, value: str, 
 
 
 @pytest.mark.parametrize(("name", "value"), ALLOWED)
-def test_what_can_be_meant_is_allowed(good: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_intended_values_are_allowed(good: pytest.MonkeyPatch, name: str, value: str) -> None:
     good.setenv(name, value)
     assert _problems() == {}
 
 
-def test_all_are_told_at_once(good: pytest.MonkeyPatch) -> None:
-    """Also both faults of one setting; and no secret is."""
+def test_all_problems_are_reported_at_once(good: pytest.MonkeyPatch) -> None:
+    """Also both problems of one setting; no secret is repeated."""
     for name, value, _ in REFUSED:
         good.setenv(name, value)
     for name in ("API_PUBLIC_URL", "CHECKOUT_PUBLIC_URL", "DASHBOARD_PUBLIC_URL"):
@@ -100,7 +100,7 @@ def test_all_are_told_at_once(good: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_what_cannot_be_read_keeps_nothing_else_from_being_told(good: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_setting_hides_no_other_problem(good: pytest.MonkeyPatch) -> None:
     good.setenv("HTTP_PORT", "many")
     good.setenv("MIZAN_SECRET_KEYS", "no key")
     good.delenv("DATABASE_URL")
@@ -113,13 +113,13 @@ def test_what_cannot_be_read_keeps_nothing_else_from_being_told(good: pytest.Mon
     }
 
 
-def test_an_address_that_cannot_be_read_is_told_of_and_not_called(good: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_database_address_is_reported_and_not_used(good: pytest.MonkeyPatch) -> None:
     good.setenv("DATABASE_URL", "postgresql://mizan:hu%sh@db.internal/mizan")
     assert set(find_start_problems(read_environment())) == {"DATABASE_URL"}
 
 
 @pytest.mark.parametrize("environment", ["development", "test"])
-def test_elsewhere_nothing_is_refused(good: pytest.MonkeyPatch, environment: str) -> None:
+def test_outside_production_nothing_is_refused(good: pytest.MonkeyPatch, environment: str) -> None:
     for name, value, _ in REFUSED:
         good.setenv(name, value)
     good.setenv("MIZAN_ENV", environment)
@@ -127,7 +127,7 @@ def test_elsewhere_nothing_is_refused(good: pytest.MonkeyPatch, environment: str
 
 
 def test_the_command_line_is_refused_only_what_it_would_store(good: pytest.MonkeyPatch) -> None:
-    """With it everything else is put right."""
+    """The command line is what everything else is repaired with."""
     for name, value, _ in REFUSED:
         good.setenv(name, value)
     assert set(find_development_settings(read_environment().settings)) == {

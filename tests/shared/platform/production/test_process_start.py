@@ -1,4 +1,4 @@
-"""Processes in production: those that refuse say all at once why, and one that may start does."""
+"""Processes in production: they refuse to start with one list of reasons, or start."""
 
 import os
 import subprocess
@@ -82,8 +82,8 @@ def test_every_service_and_every_job_refuses_with_one_list(
 
 
 @pytest.mark.stack
-def test_as_a_process_it_says_the_list_and_ends(repository_root: Path) -> None:
-    """No traceback, no secret; also while PostgreSQL is away."""
+def test_a_process_prints_the_list_and_ends(repository_root: Path) -> None:
+    """No traceback, no secret; also while PostgreSQL is down."""
     environment = {**os.environ, **BAD}  # noqa: TID251  a process of its own needs PATH and the like
     command = [sys.executable, "-m", "services.scheduler"]
     ended = subprocess.run(
@@ -106,10 +106,10 @@ def test_the_stack_shows_the_list_of_its_first_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.stack
-def test_a_good_one_starts_and_a_late_database_is_looked_into(
+def test_a_good_environment_starts_and_the_database_is_checked_later(
     database_settings: DatabaseSettings, kafka_settings: KafkaSettings, strong_url: str, repository_root: Path
 ) -> None:
-    """With PostgreSQL away it waits, as ever. Demo data that shows up then keeps it from being ready."""
+    """With PostgreSQL down it starts and waits. Demo data found then keeps it from being ready."""
     server_url, _, name = strong_url.rpartition("/")
     later = f"{name}_later"
     url = f"{server_url}/{later}"
