@@ -92,7 +92,7 @@ def test_a_card_is_good_through_its_month() -> None:
     assert parse_card({**CARD, "expiry": "11/26"}, TODAY).expiry_month == 11
 
 
-def test_all_troubles_at_once() -> None:
+def test_all_errors_are_reported_together() -> None:
     assert set(_field_errors({})) == {"card_number", "expiry", "security_code"}
 
 
@@ -191,12 +191,12 @@ def test_codes() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "cash", "CARD"])
-def test_methods_there_are_not(text: str) -> None:
+def test_methods_that_do_not_exist(text: str) -> None:
     with pytest.raises(InvalidFieldsError):
         parse_method({"method": text})
 
 
-def test_troubles_never_say_what_was_entered() -> None:
+def test_errors_never_contain_what_was_entered() -> None:
     with pytest.raises(InvalidFieldsError) as caught:
         parse_card({**CARD, "card_number": "4242424242424241"}, TODAY)
     assert "4242" not in str(caught.value)

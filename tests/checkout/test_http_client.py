@@ -68,11 +68,11 @@ def test_a_redirect_is_an_answer_and_not_followed() -> None:
 
 
 class TestSurelyNotSent:
-    def test_nobody_listens(self) -> None:
+    def test_connection_refused(self) -> None:
         with pytest.raises(NotSentError):
             call(f"http://127.0.0.1:{find_free_ports(1)[0]}")
 
-    def test_a_name_that_nobody_has(self) -> None:
+    def test_a_host_name_that_does_not_exist(self) -> None:
         with pytest.raises(NotSentError):
             call("http://nobody.invalid")
 
@@ -95,7 +95,7 @@ class TestSurelyNotSent:
         with listening(with_body(b"{}"), context) as url, pytest.raises(NotSentError):
             call(url)
 
-    def test_it_became_too_late_while_a_name_was_looked_up(self) -> None:
+    def test_the_deadline_passes_during_the_name_lookup(self) -> None:
         """Others take it for lost by now, and the customer may have paid in another way."""
         read: list[bytes] = []
         with listening(lambda line: read.append(line.recv(65536))) as url:
@@ -123,7 +123,7 @@ class TestNobodyKnows:
         ],
         ids=range(11),
     )
-    def test_whatever_it_answers(self, behave: Behaviour) -> None:
+    def test_unusable_responses(self, behave: Behaviour) -> None:
         with listening(behave) as url, pytest.raises(NoResponseError):
             call(url)
 
@@ -147,7 +147,7 @@ class TestNobodyKnows:
         ],
         ids=["body", "headers", "redirect", "status line"],
     )
-    def test_an_answer_that_drips(self, head: bytes, drop: bytes) -> None:
+    def test_a_response_that_arrives_byte_by_byte(self, head: bytes, drop: bytes) -> None:
         """The limit is of the whole, however often something comes."""
 
         def behave(line: socket.socket) -> None:
@@ -168,7 +168,7 @@ class TestNobodyKnows:
         assert monotonic() - began < 5
 
     @pytest.mark.parametrize("location", [b"http://[", b"\xff\xfe", b"//", b"http://127.0.0.1:1/\x00"])
-    def test_redirects_that_lead_nowhere(self, location: bytes) -> None:
+    def test_invalid_redirect_urls(self, location: bytes) -> None:
         answer = b"HTTP/1.1 302 Found\r\nLocation: %s\r\nContent-Length: 2\r\n\r\n{}" % location
         with listening(says(answer)) as url:
             assert call(url).status == 302

@@ -159,7 +159,7 @@ def test_the_phone_is_kept_encrypted_until_it_is_paid(pages: CheckoutWorld) -> N
     assert pages.rows("select encrypted_phone from code_challenges") == [(None,)]
 
 
-def test_a_code_of_another_tab_is_not_taken(pages: CheckoutWorld) -> None:
+def test_a_code_of_another_tab_is_not_accepted(pages: CheckoutWorld) -> None:
     """The method was changed in a second tab: the first one's code is for nobody any more, the new one pays once."""
     intent = pages.make_intent()
     first = pages.customer(intent)
@@ -186,7 +186,7 @@ def test_too_many_attempts(pages: CheckoutWorld) -> None:
     assert "too many attempts" in customer.text
 
 
-def test_a_wallet_that_is_away_uses_up_nothing(world: CheckoutWorld) -> None:
+def test_an_unreachable_wallet_does_not_count_towards_limits(world: CheckoutWorld) -> None:
     """No code was sent, so none counts, neither for the intent nor for the phone."""
     away = SandboxSettings("http://127.0.0.1:1", "x" * 20, world.bank.ledger)
     world.settings, here = replace(world.settings, sandbox=away), world.settings
@@ -260,7 +260,7 @@ def test_a_code_that_was_not_sent_again_can_be_asked_for_at_once(
     assert customer.title == PAID
 
 
-def test_the_fifth_codes_answer_is_lost(pages: CheckoutWorld) -> None:
+def test_the_answer_to_the_fifth_code_is_lost(pages: CheckoutWorld) -> None:
     """When the wallet, asked later, wants another code: there are no tries left, so the attempt ends."""
     intent = pages.make_intent()
     customer = pages.customer(intent)

@@ -34,7 +34,7 @@ def test_the_intent_decides_first(
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-def test_from_its_time_on_nothing_is_taken(attempt: AttemptState | None) -> None:
+def test_after_the_expiry_no_payment_is_accepted(attempt: AttemptState | None) -> None:
     """Whether or not the scheduler has come by."""
     shown = select_page(
         IntentStatus.REQUIRES_PAYMENT_METHOD,

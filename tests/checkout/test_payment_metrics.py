@@ -95,7 +95,7 @@ def test_a_lost_answer_counts_as_unknown_and_then_as_what_it_was(world: Checkout
     assert counted.settled("unknown", **CARD) == counted.timed(**CARD) == 1
 
 
-def test_a_provider_that_is_away(world: CheckoutWorld) -> None:
+def test_a_provider_that_cannot_be_reached(world: CheckoutWorld) -> None:
     """Not the same as one that declines."""
     assert world.settings.sandbox is not None
     nobody = replace(world.settings.sandbox, url=f"http://127.0.0.1:{find_free_ports(1)[0]}")
@@ -109,7 +109,7 @@ def test_a_provider_that_is_away(world: CheckoutWorld) -> None:
     assert calls(counted, "start", "declined") == 0
 
 
-def test_the_same_news_twice_counts_once(world: CheckoutWorld) -> None:
+def test_a_repeated_notification_counts_once(world: CheckoutWorld) -> None:
     attempt = _sent(world, world.make_intent())
     notifications = NotificationHandler(world.database, world.dependencies.side_effects)
     with world.database.cursor() as cursor:
@@ -123,7 +123,7 @@ def test_the_same_news_twice_counts_once(world: CheckoutWorld) -> None:
     assert counted.settled("declined", **CARD) == 0
 
 
-def test_the_time_to_the_providers_word_is_the_databases(world: CheckoutWorld) -> None:
+def test_the_time_to_the_outcome_uses_the_databases_clock(world: CheckoutWorld) -> None:
     """However many processes it took, and whatever their clocks say."""
     clock = Clock(world.database)
     clock.stop_at(NOW)
@@ -139,7 +139,7 @@ def test_the_time_to_the_providers_word_is_the_databases(world: CheckoutWorld) -
     assert paid.since_sent_s == pytest.approx(90)
 
 
-def test_what_only_an_operator_can_decide_is_not_stuck(world: CheckoutWorld) -> None:
+def test_attempts_for_an_operator_are_not_reported_as_stuck(world: CheckoutWorld) -> None:
     """Regression: a payment through a provider that cannot be asked would have rung the bell until it was decided."""
     clock = Clock(world.database)
     clock.stop_at(NOW)
@@ -155,7 +155,7 @@ def test_what_only_an_operator_can_decide_is_not_stuck(world: CheckoutWorld) -> 
     assert REGISTRY.get_sample_value("mizan_attempts_in_progress_oldest_age_seconds") == 0
 
 
-def test_every_outcome_is_shown_before_it_has_happened(world: CheckoutWorld) -> None:
+def test_every_outcome_has_a_series_at_zero_from_the_start(world: CheckoutWorld) -> None:
     """Otherwise Prometheus would not see the first one as an increase."""
     assert world.dependencies is not None
     for outcome in ("paid", "declined", "duplicate", "unknown", "abandoned"):

@@ -87,7 +87,7 @@ def needs_code(reason: FailureReason, continuation: str = "7001") -> ProviderRes
     return ProviderResponse(AttemptOutcome(ProviderAnswer.NEEDS_CODE, reason), continuation=continuation)
 
 
-def test_how_attempts_begin(plutu: Provider) -> None:
+def test_initial_states_of_attempts(plutu: Provider) -> None:
     """Nothing is charged before the customer does something more."""
     assert {method: plutu.initial_state(method) for method in PaymentMethod} == {
         PaymentMethod.CARD: AttemptState.AWAITING_REDIRECT,
@@ -201,7 +201,7 @@ def test_amounts_go_out_as_dinars(plutu: Provider, stand_in: FakePlutu, amount: 
     assert [request.fields["amount"] for request in stand_in.requests] == [dinars] * 3
 
 
-def test_an_amount_with_three_decimals_is_not_taken(plutu: Provider, stand_in: FakePlutu) -> None:
+def test_an_amount_with_three_decimals_is_not_accepted(plutu: Provider, stand_in: FakePlutu) -> None:
     """They have only two, and nobody is charged a little more or less."""
     assert [amount for amount in range(990, 1011) if plutu.accepts_amount(amount)] == [990, 1000, 1010]
     for method in PaymentMethod:
@@ -246,7 +246,7 @@ NO_VALUES: list[object] = [None, "", "  ", True, 1.5, [], {"id": 1}, "a\x00b", "
 
 @pytest.mark.parametrize("told", NO_ANSWERS.values(), ids=NO_ANSWERS)
 @pytest.mark.parametrize("method", PaymentMethod)
-def test_a_start_without_an_answer_can_be_begun_again(
+def test_a_start_without_a_response_can_be_repeated(
     plutu: Provider, stand_in: FakePlutu, method: PaymentMethod, told: Misbehaviour
 ) -> None:
     """Nothing was charged: a wallet's code was not entered, a card's page was never seen."""
@@ -266,7 +266,7 @@ def test_a_confirmation_without_an_answer_is_unknown(
 
 
 @pytest.mark.parametrize("value", NO_VALUES, ids=ascii)
-def test_a_success_has_to_name_what_it_made(plutu: Provider, stand_in: FakePlutu, value: object) -> None:
+def test_a_success_must_contain_its_reference(plutu: Provider, stand_in: FakePlutu, value: object) -> None:
     named = {"process_id": value, "transaction_id": value}
     stand_in.misbehaviour = saying(200, {"status": 200, "result": named})
     assert start(plutu, payment()) == AWAY
@@ -283,14 +283,14 @@ def test_numbers_may_come_as_text_and_the_other_way_round(
     assert plutu.confirm(payment(), entered("123456")) == build_response(ProviderAnswer.PAID, reference=kept)
 
 
-def test_a_hanging_provider_is_given_up_on_in_time(stand_in: FakePlutu) -> None:
+def test_a_hanging_provider_times_out(stand_in: FakePlutu) -> None:
     plutu = plutu_at(stand_in.url, timeout_s=0.3)
     stand_in.misbehaviour = HANGS
     assert start(plutu, payment()) == AWAY
     assert plutu.confirm(payment(), entered("123456")) == NOBODY_KNOWS
 
 
-def test_where_nobody_listens_nothing_has_left(stand_in: FakePlutu) -> None:
+def test_a_refused_connection_means_not_sent(stand_in: FakePlutu) -> None:
     """So the customer may simply try the same code again."""
     with FakePlutu() as gone:
         plutu = plutu_at(gone.url)
@@ -314,14 +314,14 @@ def test_a_lost_answer_repeated_never_charges_twice(
     assert len(stand_in.charges) == 1
 
 
-def test_a_code_cannot_be_confirmed_without_what_came_with_it(plutu: Provider, stand_in: FakePlutu) -> None:
+def test_a_code_cannot_be_confirmed_without_its_process_id(plutu: Provider, stand_in: FakePlutu) -> None:
     """The process that had sent it was killed before it could keep it."""
     answer = plutu.confirm(payment(), entered("123456", continuation=None))
     assert answer == build_response(ProviderAnswer.DECLINED, FailureReason.CODE_EXPIRED)
     assert stand_in.requests == []
 
 
-def test_they_cannot_be_asked(plutu: Provider, stand_in: FakePlutu) -> None:
+def test_plutu_has_no_status_inquiry(plutu: Provider, stand_in: FakePlutu) -> None:
     assert plutu.status(payment()) == NOBODY_KNOWS
     assert stand_in.requests == []
 
@@ -388,7 +388,7 @@ def test_what_their_error_codes_mean_at_a_start(
         (PaymentMethod.ADFALI, Wallet("0971234567"), FailureReason.WRONG_PHONE),
     ],
 )
-def test_a_wallet_they_do_not_know_is_told_apart(
+def test_an_unknown_wallet_has_its_own_message(
     plutu: Provider, method: PaymentMethod, wallet: Wallet, reason: FailureReason
 ) -> None:
     assert plutu.start(payment(method), wallet) == build_response(ProviderAnswer.DECLINED, reason)
@@ -399,7 +399,7 @@ def test_a_wallet_they_do_not_know_is_told_apart(
     [replace(CREDENTIALS, api_key="another-key"), replace(CREDENTIALS, access_token="another-token")],
     ids=["api key", "access token"],
 )
-def test_wrong_credentials_are_trouble_of_the_account_and_told_to_operators(
+def test_wrong_credentials_are_an_account_problem_and_logged(
     stand_in: FakePlutu, credentials: PlutuCredentials
 ) -> None:
     plutu = plutu_at(stand_in.url, credentials)
@@ -414,7 +414,7 @@ def test_wrong_credentials_are_trouble_of_the_account_and_told_to_operators(
     assert str(ATTEMPT) in log.getvalue()
 
 
-def test_a_403_is_trouble_of_the_account_unless_its_code_says_more(
+def test_a_403_is_an_account_problem_unless_the_error_code_says_more(
     plutu: Provider, stand_in: FakePlutu
 ) -> None:
     stand_in.misbehaviour = saying(403, {"message": "Forbidden"})

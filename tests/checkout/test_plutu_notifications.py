@@ -61,7 +61,7 @@ def test_a_canceled_payment_is_declined() -> None:
     assert outcome_of(returned) == AttemptOutcome(ProviderAnswer.DECLINED, FailureReason.LEFT_BY_CUSTOMER)
 
 
-def test_a_signature_made_by_others() -> None:
+def test_a_signature_made_by_another_implementation() -> None:
     """Made with openssl dgst -sha256 -hmac, so that not only our own two readings of the rule agree."""
     query = (
         f"gateway=localbankcards&approved=1&invoice_no={ATTEMPT}.0&amount=12.50&transaction_id=T+7%2F002%3D"
@@ -135,7 +135,7 @@ def test_a_canceled_return_cannot_be_turned_into_an_approved_one(given_in: Pairs
             read_notification([*given_in, (name, value)], [SECRET_KEY])
 
 
-def test_what_is_not_signed_says_nothing() -> None:
+def test_unsigned_parameters_are_ignored() -> None:
     """A parameter of somebody else's is passed over."""
     extended = [("utm_source", "x"), *signed(APPROVED), ("Approved", "0")]
     assert read_notification(extended, [SECRET_KEY]) == read_notification(signed(APPROVED), [SECRET_KEY])
@@ -161,7 +161,7 @@ def test_a_wrong_signature_is_refused(hashed: str) -> None:
         read_notification([*APPROVED, ("hashed", hashed)], [SECRET_KEY])
 
 
-def test_an_account_without_a_key_believes_nobody() -> None:
+def test_an_account_without_a_key_refuses_all_notifications() -> None:
     with pytest.raises(UntrustedNotificationError, match="no key"):
         read_notification(signed(APPROVED, ""), [""])
 

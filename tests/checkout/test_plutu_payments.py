@@ -161,7 +161,7 @@ def test_the_callback_comes_first(
         assert shop.events(intent).count("succeeded") == 1
 
 
-def test_news_that_nobody_should_believe(
+def test_untrusted_notifications_are_refused(
     shop: CheckoutWorld, plutu: FakePlutu, accounts: dict[PaymentMethod, UUID]
 ) -> None:
     """Unsigned, signed by somebody else, of another amount, of another attempt or account: nothing is settled."""
@@ -213,7 +213,9 @@ def test_another_way_only_after_the_customer_confirms_it(shop: CheckoutWorld, pl
     assert shop.events(intent).count("succeeded") == 1
 
 
-def test_a_second_tab_cannot_leave_it_unasked(shop: CheckoutWorld, plutu: FakePlutu) -> None:
+def test_a_second_tab_cannot_abandon_the_redirect_without_confirmation(
+    shop: CheckoutWorld, plutu: FakePlutu
+) -> None:
     intent = shop.make_intent(amount=30_000)
     second_tab = shop.customer(intent)
     _leave(shop, plutu, intent)
@@ -242,7 +244,7 @@ def test_an_unknown_outcome_waits_for_an_operator(shop: CheckoutWorld, plutu: Fa
     assert customer.title == PAID
 
 
-def test_a_crash_after_the_code_was_sent_on(shop: CheckoutWorld) -> None:
+def test_a_crash_after_the_code_was_sent_to_the_provider(shop: CheckoutWorld) -> None:
     """The scheduler puts it into line once; the verifier cannot ask; then it is an operator's."""
     intent = shop.make_intent(amount=30_000)
     shop.customer(intent).pay_by_wallet("adfali", "0941234567")
@@ -261,7 +263,7 @@ def test_a_crash_after_the_code_was_sent_on(shop: CheckoutWorld) -> None:
     assert shop.status(intent) == "processing"
 
 
-def test_amounts_that_it_cannot_take(shop: CheckoutWorld) -> None:
+def test_amounts_that_plutu_cannot_charge(shop: CheckoutWorld) -> None:
     """At most two decimals there: an intent of 25.555 has no method left, and the page leads back."""
     customer = shop.customer(shop.make_intent(amount=25_555))
     assert "<form" not in customer.answer.text
@@ -277,7 +279,7 @@ def test_an_account_is_replaced_while_a_payment_is_open(shop: CheckoutWorld, plu
     assert shop.status(intent) == "succeeded"
 
 
-def test_plutu_signs_with_a_new_key_what_began_with_the_old_one(
+def test_a_new_key_may_sign_for_attempts_started_with_the_old_key(
     shop: CheckoutWorld, plutu: FakePlutu, accounts: dict[PaymentMethod, UUID]
 ) -> None:
     """They know of one key and one address, whatever was set here since; and at the address of any method."""
@@ -319,7 +321,7 @@ def test_callbacks_however_they_are_sent(
     assert shop.status(intent) == "succeeded"
 
 
-def test_a_payment_that_nobody_told_us_of(shop: CheckoutWorld, plutu: FakePlutu) -> None:
+def test_a_payment_without_a_notification(shop: CheckoutWorld, plutu: FakePlutu) -> None:
     """The customer paid on the bank's page and never came back, nor did the callback: an operator finds it."""
     intent = shop.make_intent(amount=30_000)
     plutu.pay(_leave(shop, plutu, intent))
@@ -338,7 +340,7 @@ def test_a_link_that_expires_while_the_customer_is_at_the_bank(shop: CheckoutWor
     assert "do not pay again" in shop.customer(intent).text
 
 
-def test_the_database_is_away_when_the_customer_comes_back(shop: CheckoutWorld, plutu: FakePlutu) -> None:
+def test_the_database_is_unavailable_when_the_customer_returns(shop: CheckoutWorld, plutu: FakePlutu) -> None:
     """A page with a way to try again, which brings the bank's word once more."""
     intent = shop.make_intent(amount=30_000)
     back = plutu.pay(_leave(shop, plutu, intent))
@@ -352,7 +354,7 @@ def test_the_database_is_away_when_the_customer_comes_back(shop: CheckoutWorld, 
     assert path.replace("&", "&amp;") in answer.text
 
 
-def test_the_database_goes_away_between_their_yes_and_our_commit(
+def test_the_database_fails_between_the_confirmation_and_our_commit(
     shop: CheckoutWorld, plutu: FakePlutu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What they said exists nowhere else, so it is not given up at the first try."""

@@ -130,7 +130,7 @@ def test_notification_against_verification_against_the_customers_own_request(pag
         assert_paid_once(pages, intent)
 
 
-def test_a_second_payment_is_kept_as_a_duplicate(pages: CheckoutWorld) -> None:
+def test_a_second_payment_is_recorded_as_a_duplicate(pages: CheckoutWorld) -> None:
     """Declined, paid by a wallet, and then the card turns out paid: no second event, and the receipt stays."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
@@ -164,7 +164,7 @@ def test_a_late_payment_on_a_canceled_intent(pages: CheckoutWorld) -> None:
     ]
 
 
-def test_after_its_time_nothing_begins(pages: CheckoutWorld) -> None:
+def test_no_attempt_starts_after_the_expiry(pages: CheckoutWorld) -> None:
     """From expires_at on no attempt and no code is taken, though the scheduler has not come by; a link leads back."""
     intent, other = pages.make_intent(), pages.make_intent()
     form, code = pages.customer(intent), pages.customer(other)

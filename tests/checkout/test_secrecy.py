@@ -53,7 +53,7 @@ def found_in(text: str) -> list[str]:
     return whole + [code for code in ALONE if re.search(rf"(?<![\w.:-]){code}(?![\w.:-])", text)]
 
 
-def test_what_is_looked_for_would_be_found() -> None:
+def test_the_search_for_sensitive_data_would_find_it() -> None:
     assert found_in("paid with ٤٢٤٢ 4242 4242 4242") == ["4242424242424242"]
     assert found_in('{"code": "111111"}') == ["111111"]
     assert found_in('{"phone": "0921234567", "code": "8291"}') == ["0921234567", "921234567", "8291"]
@@ -113,7 +113,7 @@ def served_by_processes(world: CheckoutWorld, root: Path, directory: Path) -> It
     [served_here, pytest.param(served_by_processes, marks=pytest.mark.stack)],
     ids=["here", "processes"],
 )
-def test_nothing_is_left_behind(
+def test_no_sensitive_data_is_left_behind(
     world: CheckoutWorld, repository_root: Path, tmp_path: Path, served: Served
 ) -> None:
     ensure_topics(world.settings.kafka, ALL_TOPICS)

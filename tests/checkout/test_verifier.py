@@ -40,7 +40,7 @@ def _queued(world: CheckoutWorld) -> list[VerificationDue]:
 
 
 class TestScheduler:
-    def test_an_attempt_is_put_into_line_when_its_time_has_come(self, world: CheckoutWorld) -> None:
+    def test_an_attempt_is_queued_when_its_inquiry_is_due(self, world: CheckoutWorld) -> None:
         clock = Clock(world.database)
         clock.stop_at(NOW)
         inquiry = _sent(world, world.make_intent())
@@ -103,7 +103,7 @@ class TestVerifier:
         assert world.attempts(intent) == [("declined", None)]
         assert world.status(intent) == "requires_payment_method"
 
-    def test_a_bank_that_is_away_is_asked_again(self, world: CheckoutWorld) -> None:
+    def test_an_unreachable_bank_is_asked_again(self, world: CheckoutWorld) -> None:
         world.settings = _with_bank_away(world)
         verifier = Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
         intent = world.make_intent()
@@ -112,7 +112,7 @@ class TestVerifier:
         assert world.attempts(intent) == [("unknown", None)]
         assert world.rows("select next_verify_at is not null from payment_attempts") == [(True,)]
 
-    def test_without_a_sandbox_nobody_can_be_asked_and_nothing_is_decided(self, world: CheckoutWorld) -> None:
+    def test_without_a_sandbox_no_inquiry_is_sent_and_nothing_is_decided(self, world: CheckoutWorld) -> None:
         intent = world.make_intent()
         inquiry = _sent(world, intent)
         world.settings = replace(world.settings, sandbox=None)
@@ -120,17 +120,19 @@ class TestVerifier:
         verifier._verify(StatusInquiry(inquiry.attempt, 1, past_in_flight_window=True))
         assert world.attempts(intent) == [("unknown", None)]
 
-    def test_a_question_about_an_earlier_code_is_old(self, world: CheckoutWorld, verifier: Verifier) -> None:
+    def test_an_inquiry_about_an_earlier_code_is_ignored(
+        self, world: CheckoutWorld, verifier: Verifier
+    ) -> None:
         intent = world.make_intent()
         inquiry = _sent(world, intent)
         verifier._verify(StatusInquiry(inquiry.attempt, 7, past_in_flight_window=True))
         assert world.attempts(intent) == [("sent", None)]
 
-    def test_an_attempt_that_nobody_knows(self, world: CheckoutWorld, verifier: Verifier) -> None:
+    def test_an_unknown_attempt_is_ignored(self, world: CheckoutWorld, verifier: Verifier) -> None:
         verifier._verify(StatusInquiry(world.make_intent().uuid, 1, past_in_flight_window=True))
 
     def test_a_code_that_was_asked_for_is_asked_for_again(self, pages: CheckoutWorld) -> None:
-        """The bank's wish for a code got lost on its way to us: the customer sees the form for it after all."""
+        """The bank's request for a code was lost: after the inquiry, the customer sees the code form."""
         intent = pages.make_intent()
         customer = pages.customer(intent)
         customer.pay_by_card("6395043835180860")
@@ -153,7 +155,7 @@ def _with_bank_away(world: CheckoutWorld) -> Settings:
     return replace(world.settings, sandbox=SandboxSettings("http://127.0.0.1:1", "x" * 20, world.bank.ledger))
 
 
-def test_the_bank_goes_away_in_the_middle_and_comes_back(world: CheckoutWorld) -> None:
+def test_the_bank_is_unreachable_during_a_payment(world: CheckoutWorld) -> None:
     """Nothing was sent, so nothing can have been charged, and the customer is told at once."""
     world.settings = _with_bank_away(world)
     intent = world.make_intent()
@@ -166,7 +168,7 @@ def test_the_bank_goes_away_in_the_middle_and_comes_back(world: CheckoutWorld) -
     assert [reason for _, reason in world.attempts(intent)] == ["provider_away"] * 2
 
 
-def test_what_nobody_can_read_goes_to_the_dead_letters(world: CheckoutWorld) -> None:
+def test_unreadable_messages_become_dead_letters(world: CheckoutWorld) -> None:
     """And what stands behind it in line is not held up."""
     intent = world.make_intent()
     inquiry = _sent(world, intent)

@@ -27,7 +27,7 @@ def _now(answer: requests.Response) -> tuple[str, str | None]:
     return answer.json()["status"], answer.json()["reason"]
 
 
-def test_a_charge_is_told_whole(sandbox: RunningSandbox) -> None:
+def test_a_charge_is_returned_completely(sandbox: RunningSandbox) -> None:
     """All that was asked comes back, with an id, and nothing of the card."""
     body = charge_body(amount=12_345)
     charge = _made(sandbox.post("/charges", body))
@@ -68,7 +68,7 @@ def test_an_expired_card_is_declined(sandbox: RunningSandbox) -> None:
     assert (charge["status"], charge["reason"]) == ("declined", "declined")
 
 
-def test_a_silent_charge_is_written_at_once_and_told_later(sandbox: RunningSandbox) -> None:
+def test_a_silent_charge_is_recorded_at_once_and_answered_later(sandbox: RunningSandbox) -> None:
     """Whoever asks meanwhile is told, a repeat too; the answer comes anyway, after the silence."""
     bodies = [charge_body(card=card(number)) for number in ("4000000000000077", "4000000000000341")]
     began = monotonic()
@@ -85,7 +85,7 @@ def test_a_silent_charge_is_written_at_once_and_told_later(sandbox: RunningSandb
     ]
 
 
-def test_silence_holds_up_nobody_else(sandbox: RunningSandbox) -> None:
+def test_a_late_answer_delays_no_other_request(sandbox: RunningSandbox) -> None:
     """Forty charges that are not told, and one that is."""
     with ThreadPoolExecutor(40) as callers:
         bodies = [charge_body(card=card("4000000000000077")) for _ in range(40)]
@@ -126,7 +126,7 @@ def test_a_code_is_asked_for_until_it_is_right(
 def test_wallets_that_are_declined_at_once(
     sandbox: RunningSandbox, method: str, phone: str, birth_year: int | None, reason: str
 ) -> None:
-    """No code is sent, so none is judged."""
+    """No code is sent, so none is checked."""
     charge = _made(sandbox.charge(method, wallet=wallet(phone, birth_year)))
     assert (charge["status"], charge["reason"]) == ("declined", reason)
     assert _now(sandbox.confirm(charge, 1, "111111")) == ("declined", reason)
@@ -135,7 +135,7 @@ def test_wallets_that_are_declined_at_once(
 @pytest.mark.parametrize(
     ("method", "phone", "code"), [("sadad", "0912345995", "111111"), ("adfali", "0921234995", "2222")]
 )
-def test_lacking_funds_are_told_at_the_code(
+def test_insufficient_funds_are_reported_after_the_code(
     sandbox: RunningSandbox, method: str, phone: str, code: str
 ) -> None:
     """Whatever code it is."""
@@ -157,7 +157,7 @@ def test_charges_are_found_by_intent_and_by_attempt(sandbox: RunningSandbox) -> 
 
 
 @pytest.mark.parametrize("query", [{}, {"intent": "x"}, {"intent": str(uuid4()), "attempt": ""}])
-def test_looking_for_charges_needs_to_say_which(sandbox: RunningSandbox, query: dict[str, str]) -> None:
+def test_a_search_for_charges_needs_a_parameter(sandbox: RunningSandbox, query: dict[str, str]) -> None:
     """Or a place to list from: nobody gets the whole ledger by mistake."""
     answer = sandbox.get("/charges", **query)
     assert answer.status_code == 422
@@ -200,7 +200,7 @@ def test_unknown_charges_are_404(sandbox: RunningSandbox, path: str, body: objec
         ({"method": "sadad", "wallet": wallet("0913632323") | {"birth_year": "1999"}}, "wallet.birth_year"),
     ],
 )
-def test_wrong_shapes_are_named_and_not_quoted(
+def test_invalid_fields_are_named_and_not_quoted(
     sandbox: RunningSandbox, changed: dict[str, Any], named: str
 ) -> None:
     """422 with the field's name; no digit of what was sent comes back."""
@@ -241,7 +241,7 @@ def test_all_charges_are_listed_in_the_order_of_their_attempts(sandbox: RunningS
         ("settle", {}, "outcome"),
     ],
 )
-def test_wrong_codes_and_outcomes_in_shape(
+def test_invalid_codes_and_outcomes_are_rejected(
     sandbox: RunningSandbox, path: str, body: object, named: str
 ) -> None:
     """Named, and nothing happens to the charge."""

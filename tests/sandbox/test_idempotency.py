@@ -55,7 +55,7 @@ def test_a_repeat_that_asks_for_something_else_is_409(
     assert sandbox.find(attempt=body["attempt"]) == [charge]
 
 
-def test_a_repeat_tells_how_the_charge_stands_now(sandbox: RunningSandbox) -> None:
+def test_a_repeat_returns_the_current_charge(sandbox: RunningSandbox) -> None:
     """A wallet's repeat asks for the code to be sent again; with other details too, it is the same charge."""
     body = charge_body("adfali")
     charge = sandbox.post("/charges", body).json()
@@ -76,8 +76,8 @@ def test_a_declined_attempt_is_not_charged_by_repeating_it_with_a_better_card(
     assert (again.status_code, again.json()) == (200, declined)
 
 
-def test_one_number_is_judged_once_however_many_bring_it_at_the_same_moment(sandbox: RunningSandbox) -> None:
-    """Twenty with the same number, half of them right: one of them is judged, all are answered as that one."""
+def test_one_code_number_is_checked_once_in_concurrent_requests(sandbox: RunningSandbox) -> None:
+    """Twenty with the same number, half of them right: one is checked, and all get its result."""
     for _ in range(5):
         charge = sandbox.charge("sadad").json()
         codes = [{"number": 1, "code": ("111111", "222222")[n % 2]} for n in range(AT_ONCE)]
@@ -87,7 +87,7 @@ def test_one_number_is_judged_once_however_many_bring_it_at_the_same_moment(sand
         assert all(answer.json() == now for answer in answers)
 
 
-def test_a_number_is_answered_as_it_was_before(sandbox: RunningSandbox) -> None:
+def test_a_repeated_code_number_returns_its_first_result(sandbox: RunningSandbox) -> None:
     """With a better code too, and after another number has paid."""
     charge = sandbox.charge("sadad").json()
     first = sandbox.confirm(charge, 1, "222222").json()
@@ -101,8 +101,8 @@ def test_a_number_is_answered_as_it_was_before(sandbox: RunningSandbox) -> None:
     assert sandbox.get(f"/charges/{charge['id']}").json() == paid
 
 
-def test_a_charge_that_was_settled_is_told_as_it_stands(sandbox: RunningSandbox) -> None:
-    """A number that comes after that is not judged."""
+def test_a_settled_charge_is_returned_with_its_current_status(sandbox: RunningSandbox) -> None:
+    """A later number is not checked."""
     charge = sandbox.charge("sadad").json()
     assert sandbox.settle(charge, "declined").json()["status"] == "declined"
     assert sandbox.confirm(charge, 1, "111111").json()["status"] == "declined"
@@ -110,7 +110,7 @@ def test_a_charge_that_was_settled_is_told_as_it_stands(sandbox: RunningSandbox)
     assert sandbox.confirm(charge, 1, "111111").json()["status"] == "paid"
 
 
-def test_two_processes_on_one_ledger_take_turns(tmp_path: Path) -> None:
+def test_two_processes_share_one_ledger(tmp_path: Path) -> None:
     """One that was told to end may still answer while the next has begun."""
     asked = [parse_charge_request(json.dumps(charge_body()).encode()) for _ in range(50)]
     together = Barrier(4)

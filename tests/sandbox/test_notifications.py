@@ -66,7 +66,7 @@ def test_a_card_that_was_declined_is_paid_after_all(sandbox: RunningSandbox, rec
     assert request.headers["sandbox-signature"] == expected
 
 
-def test_paid_stays_paid_and_is_told_again(sandbox: RunningSandbox, receiver: Receiver) -> None:
+def test_paid_stays_paid_and_is_notified_again(sandbox: RunningSandbox, receiver: Receiver) -> None:
     """Each time as a notification of its own."""
     charge = sandbox.charge(notify_url=receiver.url).json()
     assert sandbox.settle(charge, "declined").json() == {**charge, "notified": True}
@@ -84,7 +84,7 @@ def test_a_charge_that_waits_for_a_code_can_be_declined(sandbox: RunningSandbox,
     assert [_told(request)["status"] for request in receiver.requests] == ["declined"]
 
 
-def test_what_is_not_taken_is_repeated_until_it_is(sandbox: RunningSandbox, receiver: Receiver) -> None:
+def test_a_notification_is_retried_until_it_is_accepted(sandbox: RunningSandbox, receiver: Receiver) -> None:
     """Twice 500 and a redirect: the same bytes and signature again, a line for each, and then no more."""
     replies = [Reply(500), Reply(302), Reply(500), Reply(204)]
     receiver.answer = lambda _: replies[len(receiver.requests) - 1]
@@ -100,7 +100,7 @@ def test_what_is_not_taken_is_repeated_until_it_is(sandbox: RunningSandbox, rece
     assert all(pause > 0.7 * FIRST_S * 2**repeat for repeat, pause in enumerate(pauses))
 
 
-def test_nobody_there_is_told_in_the_answer_and_in_the_log(sandbox: RunningSandbox) -> None:
+def test_an_unreachable_receiver_is_reported_and_logged(sandbox: RunningSandbox) -> None:
     """The charge is settled all the same."""
     charge = sandbox.charge(card=card("4000000000000259")).json()
     settled = sandbox.settle(charge, "paid").json()
@@ -111,7 +111,7 @@ def test_nobody_there_is_told_in_the_answer_and_in_the_log(sandbox: RunningSandb
 
 @pytest.mark.kills
 @pytest.mark.stack
-def test_a_restart_takes_up_what_was_not_delivered(tmp_path: Path, receiver: Receiver) -> None:
+def test_a_restart_resumes_pending_notifications(tmp_path: Path, receiver: Receiver) -> None:
     """Killed before anybody took it: after the start it arrives, the same as before."""
     sandbox = RunningSandbox(tmp_path)
     receiver.answer = Reply(500)
@@ -131,7 +131,7 @@ def test_a_restart_takes_up_what_was_not_delivered(tmp_path: Path, receiver: Rec
 
 
 @pytest.mark.parametrize("refused", [MAX_RETRIES, MAX_RETRIES + 1])
-def test_after_eight_repeats_it_is_given_up_aloud(
+def test_after_eight_retries_it_is_given_up_and_logged(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, refused: int
 ) -> None:
     """Nine tries in all, and a line that says so; one that is taken at the ninth is delivered."""

@@ -53,7 +53,7 @@ def test_what_was_answered_outlives_a_kill(tmp_path: Path) -> None:
 
 
 @pytest.mark.stack
-def test_no_stop_waits_for_a_silence_and_the_ledger_has_the_charge(tmp_path: Path) -> None:
+def test_stopping_does_not_wait_for_late_answers_and_the_ledger_has_the_charge(tmp_path: Path) -> None:
     """Stopped in the middle of it: the caller was told nothing, and the charge is paid."""
     sandbox = RunningSandbox(tmp_path, SANDBOX_SILENCE="600")
     body = charge_body(card=card("4000000000000077"))

@@ -31,7 +31,7 @@ WRONG_CODE = ChargeResult(ChargeStatus.NEEDS_CODE, DeclineReason.WRONG_CODE)
 
 
 @pytest.mark.parametrize(
-    ("number", "standing", "is_silent"),
+    ("number", "result", "is_silent"),
     [
         ("4242424242424242", PAID, False),
         ("4000000000000002", DECLINED, False),
@@ -53,15 +53,15 @@ WRONG_CODE = ChargeResult(ChargeStatus.NEEDS_CODE, DeclineReason.WRONG_CODE)
         ("card", DECLINED, False),
     ],
 )
-def test_what_a_card_comes_to(number: str, standing: ChargeResult, is_silent: bool) -> None:
+def test_outcomes_of_cards(number: str, result: ChargeResult, is_silent: bool) -> None:
     """The whole number decides, where it can be one."""
     script = scripted_outcome(PaymentMethod.CARD, Card(number, 12, 2030), TODAY)
-    assert initial_result(script) == standing
+    assert initial_result(script) == result
     assert (script in SILENT_OUTCOMES) is is_silent
 
 
 @pytest.mark.parametrize(
-    ("month", "year", "standing"),
+    ("month", "year", "result"),
     [
         (11, 2026, PAID),  # good until the end of its month
         (10, 2026, DECLINED),
@@ -69,11 +69,11 @@ def test_what_a_card_comes_to(number: str, standing: ChargeResult, is_silent: bo
         (1, 2027, PAID),
     ],
 )
-def test_an_expired_card_is_declined(month: int, year: int, standing: ChargeResult) -> None:
+def test_an_expired_card_is_declined(month: int, year: int, result: ChargeResult) -> None:
     """Any future expiry will do."""
     assert (
         initial_result(scripted_outcome(PaymentMethod.CARD, Card("4242424242424242", month, year), TODAY))
-        == standing
+        == result
     )
 
 
@@ -84,7 +84,7 @@ def test_an_expired_card_follows_no_script_of_its_own(number: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "phone", "birth_year", "standing"),
+    ("method", "phone", "birth_year", "result"),
     [
         ("sadad", "0913632323", 1999, NEEDS_CODE),
         ("sadad", "0913632323", 1998, WRONG_PHONE),
@@ -112,17 +112,13 @@ def test_an_expired_card_follows_no_script_of_its_own(number: str) -> None:
         ("adfali", "0921234567\n", None, WRONG_PHONE),
     ],
 )
-def test_what_a_wallet_comes_to(
-    method: str, phone: str, birth_year: int | None, standing: ChargeResult
-) -> None:
+def test_outcomes_of_wallets(method: str, phone: str, birth_year: int | None, result: ChargeResult) -> None:
     """The phone decides, and for one subscriber the birth year."""
-    assert (
-        initial_result(scripted_outcome(PaymentMethod(method), Wallet(phone, birth_year), TODAY)) == standing
-    )
+    assert initial_result(scripted_outcome(PaymentMethod(method), Wallet(phone, birth_year), TODAY)) == result
 
 
 @pytest.mark.parametrize(
-    ("method", "details", "code", "standing"),
+    ("method", "details", "code", "result"),
     [
         ("card", Card("6395043835180860", 12, 2030), "111111", PAID),
         ("card", Card("6395043835180860", 12, 2030), "1111", WRONG_CODE),
@@ -137,11 +133,11 @@ def test_what_a_wallet_comes_to(
         ("adfali", Wallet("0921234995", None), "2222", NO_FUNDS),
     ],
 )
-def test_what_a_code_comes_to(method: str, details: Card | Wallet, code: str, standing: ChargeResult) -> None:
+def test_outcomes_of_codes(method: str, details: Card | Wallet, code: str, result: ChargeResult) -> None:
     """Each method has one right code; where funds are lacking, none is asked whether it is right."""
     script = scripted_outcome(PaymentMethod(method), details, TODAY)
     assert initial_result(script) == NEEDS_CODE
-    assert result_after_code(script, PaymentMethod(method), code) == standing
+    assert result_after_code(script, PaymentMethod(method), code) == result
 
 
 @pytest.mark.parametrize(
@@ -162,7 +158,7 @@ def test_settling(before: ChargeResult, outcome: ChargeStatus, after: ChargeResu
     assert result_after_settlement(before, outcome) == after
 
 
-def test_no_script_quotes_what_led_to_it() -> None:
+def test_no_scripted_outcome_contains_card_or_phone() -> None:
     """Its name is what the ledger keeps."""
     assert not any(character.isdecimal() for script in ScriptedOutcome for character in script)
 

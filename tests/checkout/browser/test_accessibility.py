@@ -17,18 +17,18 @@ PHONES = (PHONE, SMALL_PHONE)
 
 
 @pytest.mark.parametrize("lang", LOOKS)
-def test_every_page_is_for_everybody_and_fits_a_phone(
+def test_every_page_is_accessible_and_fits_a_phone(
     pages: CheckoutWorld, shoppers: Shoppers, lang: str
 ) -> None:
     """In one tour."""
     tab = shoppers.come(ready(pages), lang, expected_statuses=EXPECTED)
-    found = [trouble for name in every_page(shoppers, tab) for trouble in _troubles(tab, name)]
+    found = [violation for name in every_page(shoppers, tab) for violation in _violations(tab, name)]
     assert not found, "\n".join(found)
 
 
-def _troubles(tab: Shopper, name: str) -> list[str]:
+def _violations(tab: Shopper, name: str) -> list[str]:
     found = axe_violations(tab.page, name, (LOOKS[tab.lang],))
     for phone in PHONES:
         tab.page.set_viewport_size(phone)
-        found += [f"{name}, {phone['width']} px: {trouble}" for trouble in unreachable_content(tab.page)]
+        found += [f"{name}, {phone['width']} px: {violation}" for violation in unreachable_content(tab.page)]
     return found

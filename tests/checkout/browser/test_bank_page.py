@@ -59,7 +59,7 @@ def _goes_to_the_bank(shopper: Shopper) -> str:
 
 
 @pytest.mark.parametrize(("lang", "javascript"), [("ar", True), ("en", False)])
-def test_paid_there(
+def test_paid_on_the_providers_page(
     bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: FakePlutu, lang: str, javascript: bool
 ) -> None:
     intent = bank_pages.make_intent()
@@ -70,7 +70,9 @@ def test_paid_there(
     assert len(plutu.charges) == 1
 
 
-def test_come_back_without_a_word(bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: FakePlutu) -> None:
+def test_the_customer_returns_without_parameters(
+    bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: FakePlutu
+) -> None:
     """The page warns before another payment begins, and leads to the bank's page again."""
     shopper = shoppers.come(bank_pages.make_intent())
     first = _goes_to_the_bank(shopper)

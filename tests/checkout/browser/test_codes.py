@@ -18,7 +18,7 @@ _CODES_SENT = "select codes_sent from code_challenges"
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_a_code_of_another_length_is_no_try(
+def test_a_code_of_another_length_does_not_count_as_a_try(
     pages: CheckoutWorld, shoppers: Shoppers, javascript: bool
 ) -> None:
     intent = code_needed(pages)

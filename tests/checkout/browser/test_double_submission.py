@@ -33,7 +33,7 @@ def test_a_double_click_sends_the_form_once(pages: CheckoutWorld, shoppers: Shop
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_a_click_while_the_bank_still_thinks(
+def test_a_second_click_while_the_bank_is_slow(
     pages: CheckoutWorld, shoppers: Shoppers, javascript: bool
 ) -> None:
     """The page sends nothing more, and says why; without JavaScript the form arrives twice, and once is enough."""

@@ -13,7 +13,7 @@ from tests.clock import Clock
 pytestmark = pytest.mark.browser
 
 
-def test_the_time_left_runs_out_before_the_customers_eyes(
+def test_the_time_left_runs_out_while_the_page_is_open(
     pages: CheckoutWorld, shoppers: Shoppers, clock: Clock
 ) -> None:
     intent = pages.make_intent()

@@ -1,4 +1,4 @@
-"""What customers type and paste: formatted, judged while they type, and accepted in the digits they use."""
+"""Input fields: formatted and validated while customers type or paste, in any digits."""
 
 from collections.abc import Callable
 
@@ -121,7 +121,7 @@ def test_the_brand_of_the_card(pages: CheckoutWorld, shoppers: Shoppers) -> None
     expect(brand).to_have_count(0)
 
 
-def test_what_is_wrong_is_said_when_a_field_is_left(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_errors_are_shown_when_a_field_loses_focus(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     """And no longer once it is right."""
     shopper = shoppers.come(pages.make_intent())
     for field, wrong, sentence, right in (
@@ -140,7 +140,7 @@ def test_what_is_wrong_is_said_when_a_field_is_left(pages: CheckoutWorld, shoppe
 
 
 @pytest.mark.parametrize(("lang", "javascript"), [("ar", True), ("en", False)])
-def test_nothing_wrong_is_sent_to_the_bank(
+def test_invalid_fields_are_not_sent_to_the_bank(
     pages: CheckoutWorld, shoppers: Shoppers, lang: str, javascript: bool
 ) -> None:
     """The page and the server say the same; nothing of a card comes back in a page."""

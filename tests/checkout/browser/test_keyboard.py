@@ -70,7 +70,7 @@ def test_a_wallet(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper.sees(page_texts.PAID)
 
 
-def test_fields_of_other_methods_are_no_stops(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_fields_of_other_methods_are_not_in_the_tab_order(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = shoppers.come(pages.make_intent())
     shopper.choose("adfali")
     _tab_to(shopper, shopper.field("Phone number"))

@@ -75,7 +75,7 @@ def _enters_codes(shopper: Shopper, wrong: str, right: str) -> None:
     shopper.sees(page_texts.PAID)
 
 
-def test_no_answer_in_time_and_the_page_follows_along(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_no_answer_in_time_and_the_page_updates_itself(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     """Four customers at once, so that they wait for the bank together."""
     ends = {
         "4000000000000077": (page_texts.PAID, "succeeded", "paid"),

@@ -22,7 +22,7 @@ def _just_paid(pages: CheckoutWorld, shoppers: Shoppers, return_url: str | None,
 
 
 @pytest.mark.parametrize(("return_url", "lang"), [(RETURN_URL, "ar"), (TRICKY, "en")])
-def test_whoever_has_paid_is_taken_back(
+def test_a_customer_who_paid_is_redirected(
     pages: CheckoutWorld, shoppers: Shoppers, return_url: str, lang: str
 ) -> None:
     shopper = _just_paid(pages, shoppers, return_url, lang)
@@ -78,7 +78,7 @@ def _stays(shopper: Shopper) -> None:
     assert shopper.visitor.reached == []
 
 
-def test_without_a_return_url_there_is_nowhere_to_go(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_without_a_return_url_there_is_no_link(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = _just_paid(pages, shoppers, None)
     _stays(shopper)
     expect(shopper.link("Return to merchant")).to_have_count(0)

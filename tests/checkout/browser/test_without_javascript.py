@@ -45,7 +45,7 @@ def test_the_processing_page_refreshes_itself(pages: CheckoutWorld, shoppers: Sh
     waiting.sees(page_texts.PAID)
 
 
-def test_the_receipt_goes_on_by_itself(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_the_receipt_redirects_automatically(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     """To exactly the given address, and not when it is opened again."""
     shopper = shoppers.come(pages.make_intent(), javascript=False)
     shopper.pay_by_card("4242424242424242")
@@ -57,7 +57,7 @@ def test_the_receipt_goes_on_by_itself(pages: CheckoutWorld, shoppers: Shoppers)
     expect(refresh).to_have_count(0)
 
 
-def test_the_processing_page_has_a_button_for_the_impatient(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_the_processing_page_has_a_refresh_button(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     intent = processing(pages)
     shopper = shoppers.come(intent, javascript=False)
     settle_as_paid(pages, intent)

@@ -1,4 +1,4 @@
-"""A customer, a provider and a scheduler at one intent, with the clock standing still unless a test turns it."""
+"""A customer, a provider and a scheduler with one intent. The clock is stopped unless a test moves it."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -79,7 +79,7 @@ class Checkout:
         with self._database.cursor() as cursor:
             return claim_verifications(cursor, 100)
 
-    def answer_question(
+    def answer_inquiry(
         self, inquiry: StatusInquiry, answer: ProviderAnswer, *, can_inquire: bool = True
     ) -> SettlementResult:
         return self.commit(

@@ -19,7 +19,7 @@ from tests.waiting import eventually
 INSTANT = timedelta(microseconds=1)
 
 
-def test_an_instant_before_an_attempt_begins_and_nothing_expires(checkout: Checkout) -> None:
+def test_just_before_the_expiry_an_attempt_starts_and_nothing_expires(checkout: Checkout) -> None:
     """The last moment is the customer's."""
     checkout.at(checkout.expires_at - INSTANT)
     checkout.expire()
@@ -28,7 +28,7 @@ def test_an_instant_before_an_attempt_begins_and_nothing_expires(checkout: Check
     assert checkout.events() == ["processing"]
 
 
-def test_from_that_instant_on_nothing_begins_though_nobody_has_come_by(checkout: Checkout) -> None:
+def test_from_the_expiry_on_nothing_starts_even_before_the_scheduler_runs(checkout: Checkout) -> None:
     """The scheduler may be down; the checkout refuses all the same, and leaves the cancelling to it."""
     code = checkout.begin(AttemptState.AWAITING_CODE)
     checkout.at(checkout.expires_at)
@@ -44,7 +44,7 @@ def test_from_that_instant_on_nothing_begins_though_nobody_has_come_by(checkout:
         checkout.begin()
 
 
-def test_processing_outlives_its_time_and_is_canceled_when_its_attempt_fails(checkout: Checkout) -> None:
+def test_processing_outlasts_the_expiry_and_is_canceled_when_its_attempt_fails(checkout: Checkout) -> None:
     """At once, in the same transaction; nobody has to come by."""
     request = checkout.begin()
     checkout.at(checkout.expires_at + timedelta(hours=1))
@@ -56,7 +56,7 @@ def test_processing_outlives_its_time_and_is_canceled_when_its_attempt_fails(che
     assert checkout.events() == ["processing", "requires_payment_method", "canceled"]
 
 
-def test_processing_outlives_its_time_and_succeeds_when_it_is_paid(checkout: Checkout) -> None:
+def test_processing_outlasts_the_expiry_and_succeeds_when_it_is_paid(checkout: Checkout) -> None:
     """The customer was in time."""
     request = checkout.begin()
     checkout.at(checkout.expires_at + timedelta(hours=1))
@@ -80,7 +80,7 @@ def test_no_code_is_asked_for_after_the_time(checkout: Checkout) -> None:
 def test_time_goes_on_while_an_attempt_waits_for_the_lock(
     checkout: Checkout, database: Database, clock: Clock
 ) -> None:
-    """It is judged by the time when it is its turn, not when it came."""
+    """The time at which it gets the lock counts, not the time of its request."""
     refused: list[Exception] = []
 
     def begin() -> None:

@@ -58,7 +58,9 @@ def costs(cursor: Cursor[Any]) -> dict[str, int]:
 
 @pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
 @pytest.mark.parametrize("many", [20_000, pytest.param(1_000_000, marks=pytest.mark.timeout(600))])
-def test_a_list_costs_the_same_with_many_settled(unattended: Database, many: int, statistics: str) -> None:
+def test_a_list_costs_the_same_with_many_settled_attempts(
+    unattended: Database, many: int, statistics: str
+) -> None:
     with unattended.cursor() as cursor:
         if statistics == "of an empty table":
             cursor.execute("vacuum analyze payment_attempts, payment_intents")

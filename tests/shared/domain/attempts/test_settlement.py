@@ -1,4 +1,4 @@
-"""Attempts on the real database: what each news makes of them and of their intent (§3, DESIGN §3)."""
+"""Attempts on the real database: how each answer changes them and their intent (§3, DESIGN §3)."""
 
 from datetime import timedelta
 from time import monotonic
@@ -41,7 +41,7 @@ def test_a_declined_payment_leads_back_and_can_be_tried_again(checkout: Checkout
 
 
 @pytest.mark.parametrize("answer", [None, ProviderAnswer.UNKNOWN])
-def test_nothing_begins_while_an_attempt_may_be_charging(
+def test_no_attempt_starts_while_another_may_be_charging(
     checkout: Checkout, answer: ProviderAnswer | None
 ) -> None:
     """A double click, a second tab, an impatient customer: also while the outcome is unknown."""
@@ -54,7 +54,7 @@ def test_nothing_begins_while_an_attempt_may_be_charging(
     assert checkout.events() == ["processing"]
 
 
-def test_nothing_begins_on_a_paid_intent(checkout: Checkout) -> None:
+def test_no_attempt_starts_on_a_paid_intent(checkout: Checkout) -> None:
     """It shows the receipt instead."""
     code = checkout.begin(CODE)
     checkout.notify(code.attempt, ProviderAnswer.PAID)
@@ -79,7 +79,7 @@ def test_a_code_is_asked_for_sent_wrong_and_sent_again(checkout: Checkout) -> No
     assert checkout.events() == ["processing", "requires_payment_method", "processing", "succeeded"]
 
 
-def test_a_code_is_taken_once(checkout: Checkout) -> None:
+def test_a_code_is_accepted_once(checkout: Checkout) -> None:
     """The second tab's confirmation finds it under way, or no longer waiting."""
     code = checkout.begin(CODE)
     checkout.send(code.attempt)
@@ -87,7 +87,7 @@ def test_a_code_is_taken_once(checkout: Checkout) -> None:
         checkout.send(code.attempt)
 
 
-def test_a_new_attempt_takes_the_place_of_one_that_awaits_a_code(checkout: Checkout) -> None:
+def test_a_new_attempt_replaces_one_that_awaits_a_code(checkout: Checkout) -> None:
     """Change number or method: the old form no longer works."""
     old = checkout.begin(CODE)
     new = checkout.begin(CODE)
@@ -110,7 +110,7 @@ def test_a_providers_page_is_left_only_when_the_customer_says_so(checkout: Check
     assert checkout.status() is IntentStatus.PROCESSING  # the other attempt's
 
 
-def test_a_page_that_was_left_is_paid_after_all(checkout: Checkout) -> None:
+def test_an_abandoned_provider_page_is_paid_after_all(checkout: Checkout) -> None:
     """It settles the intent, and what the other attempt brings then is a duplicate, without a second event."""
     page = checkout.begin(REDIRECT)
     card = checkout.begin(leave_redirect=True)
@@ -130,7 +130,7 @@ def test_a_page_that_was_left_is_paid_after_all(checkout: Checkout) -> None:
         (ProviderAnswer.UNKNOWN, UNKNOWN),
     ],
 )
-def test_what_else_comes_on_a_paid_intent_changes_only_the_attempt(
+def test_other_answers_on_a_paid_intent_change_only_the_attempt(
     checkout: Checkout, answer: ProviderAnswer, state: AttemptState
 ) -> None:
     """Nobody is asked for a code on an intent that is paid."""
@@ -141,7 +141,7 @@ def test_what_else_comes_on_a_paid_intent_changes_only_the_attempt(
     assert checkout.events() == ["processing", "succeeded"]
 
 
-def test_the_same_news_again_is_harmless(checkout: Checkout) -> None:
+def test_a_repeated_answer_changes_nothing(checkout: Checkout) -> None:
     """Notifications are repeated, and verification and return say the same."""
     request = checkout.begin()
     for _ in range(3):
@@ -150,7 +150,7 @@ def test_the_same_news_again_is_harmless(checkout: Checkout) -> None:
         )
         assert checkout.answer(request, ProviderAnswer.PAID) == SettlementResult(PAID, IntentStatus.SUCCEEDED)
         inquiry = StatusInquiry(request.attempt, request.number, past_in_flight_window=False)
-        assert checkout.answer_question(inquiry, ProviderAnswer.PAID) == SettlementResult(
+        assert checkout.answer_inquiry(inquiry, ProviderAnswer.PAID) == SettlementResult(
             PAID, IntentStatus.SUCCEEDED
         )
     assert checkout.notify(request.attempt, ProviderAnswer.DECLINED) == SettlementResult(
@@ -171,13 +171,13 @@ def test_a_declined_payment_that_is_paid_after_all_counts(checkout: Checkout) ->
     assert checkout.events() == ["processing", "requires_payment_method", "canceled", "succeeded"]
 
 
-def test_old_news_is_not_taken_for_new(checkout: Checkout) -> None:
+def test_a_superseded_answer_is_ignored(checkout: Checkout) -> None:
     """A slow process says "wrong code" of a request that is long over, while the next one may be charging."""
     code = checkout.begin(CODE)
     first = checkout.send(code.attempt)
     checkout.later(timedelta(minutes=1))
     (inquiry,) = checkout.claim()
-    checkout.answer_question(inquiry, ProviderAnswer.NEEDS_CODE)
+    checkout.answer_inquiry(inquiry, ProviderAnswer.NEEDS_CODE)
     checkout.send(code.attempt)
     checkout.later(timedelta(minutes=1))
     for answer in (
@@ -187,13 +187,13 @@ def test_old_news_is_not_taken_for_new(checkout: Checkout) -> None:
         ProviderAnswer.NOT_FOUND,
     ):
         assert checkout.answer(first, answer) == SettlementResult(SENT, IntentStatus.PROCESSING)
-        assert checkout.answer_question(inquiry, answer) == SettlementResult(SENT, IntentStatus.PROCESSING)
+        assert checkout.answer_inquiry(inquiry, answer) == SettlementResult(SENT, IntentStatus.PROCESSING)
     assert checkout.answer(first, ProviderAnswer.PAID) == SettlementResult(
         PAID, IntentStatus.SUCCEEDED
     )  # money always counts
 
 
-def test_a_refusal_that_may_be_of_an_earlier_code_is_looked_into(checkout: Checkout) -> None:
+def test_a_decline_that_may_be_of_an_earlier_code_is_verified(checkout: Checkout) -> None:
     """A notification names the attempt, not the request; the last one may be charging, so the provider is asked."""
     code = checkout.begin(CODE)
     checkout.answer(checkout.send(code.attempt), ProviderAnswer.NEEDS_CODE, reason="wrong_code")
@@ -214,7 +214,7 @@ def test_a_refusal_of_the_only_request_counts(checkout: Checkout) -> None:
     assert checkout.notify(request.attempt, ProviderAnswer.DECLINED) == declined
 
 
-def test_money_taken_twice_in_one_attempt_is_kept_as_a_duplicate(checkout: Checkout) -> None:
+def test_a_second_charge_of_one_attempt_is_recorded_as_a_duplicate(checkout: Checkout) -> None:
     """Each code is a charge of its own at some providers; whoever pays back needs both references."""
     code = checkout.begin(CODE)
     first = checkout.send(code.attempt)
@@ -236,7 +236,7 @@ def test_a_reference_that_comes_later_is_kept(checkout: Checkout) -> None:
     assert checkout.references() == [(PAID, "tx-1")]
 
 
-def test_no_answer_while_it_is_the_customers_turn_changes_nothing(checkout: Checkout) -> None:
+def test_no_answer_while_awaiting_the_customer_changes_nothing(checkout: Checkout) -> None:
     """Not even the reason that they were told."""
     code = checkout.begin(CODE)
     request = checkout.send(code.attempt)
@@ -259,7 +259,7 @@ def test_a_process_that_stalls_must_not_call_any_more(
     assert request.is_past_deadline()
 
 
-def test_an_attempt_nobody_knows_is_an_error(checkout: Checkout) -> None:
+def test_an_unknown_attempt_is_an_error(checkout: Checkout) -> None:
     """Not silence, and not somebody else's attempt."""
     with pytest.raises(AttemptNotFoundError):
         checkout.notify(uuid4(), ProviderAnswer.PAID)

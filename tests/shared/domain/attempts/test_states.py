@@ -58,7 +58,7 @@ def test_every_pair(state: AttemptState, answer: ProviderAnswer) -> None:
         (REDIRECT, DECLINED, None),
     ],
 )
-def test_what_a_move_means_to_the_intent(
+def test_which_trigger_an_attempt_has_on_its_intent(
     before: AttemptState, after: AttemptState, trigger: IntentTrigger | None
 ) -> None:
     """Only an attempt that was under way can take its intent out of processing."""
@@ -74,7 +74,9 @@ def test_money_on_a_paid_intent_is_a_duplicate(state: AttemptState) -> None:
 
 @pytest.mark.parametrize("intent", IntentStatus)
 @pytest.mark.parametrize("state", AttemptState)
-def test_nobody_is_kept_waiting_for_nothing(state: AttemptState, intent: IntentStatus) -> None:
+def test_a_code_that_was_not_sent_can_be_requested_again_at_once(
+    state: AttemptState, intent: IntentStatus
+) -> None:
     """What awaits the customer is abandoned where the intent cannot be paid any more."""
     awaits_in_vain = state in (CODE, REDIRECT) and intent is not IntentStatus.REQUIRES_PAYMENT_METHOD
     assert abandon_if_unpayable(state, intent) is (ABANDONED if awaits_in_vain else state)
@@ -95,7 +97,7 @@ EARLY: dict[ProviderAnswer, tuple[ProviderAnswer, ProviderAnswer]] = {
 
 
 @pytest.mark.parametrize("answer", ProviderAnswer)
-def test_how_much_of_an_answer_is_believed(answer: ProviderAnswer) -> None:
+def test_which_answers_are_trusted(answer: ProviderAnswer) -> None:
     """A provider that has not heard of a request yet may hear of it in a moment, and charge."""
     for first in (True, False):
         assert trusted_answer(answer, past_in_flight_window=True, is_first_request=first) is answer

@@ -28,7 +28,7 @@ def test_an_attempt_whose_process_is_gone_is_asked_about(checkout: Checkout) -> 
     checkout.later(INSTANT)
     (inquiry,) = checkout.claim()
     assert inquiry == StatusInquiry(request.attempt, 1, past_in_flight_window=False)
-    checkout.answer_question(inquiry, ProviderAnswer.PAID)
+    checkout.answer_inquiry(inquiry, ProviderAnswer.PAID)
     assert checkout.status() is IntentStatus.SUCCEEDED
 
 
@@ -46,17 +46,17 @@ def test_an_unknown_outcome_is_asked_for_with_growing_pauses(checkout: Checkout,
             assert checkout.claim() == []
             checkout.later(INSTANT)
         (inquiry,) = checkout.claim()
-        checkout.answer_question(inquiry, ProviderAnswer.UNKNOWN)
+        checkout.answer_inquiry(inquiry, ProviderAnswer.UNKNOWN)
     assert checkout.status() is IntentStatus.PROCESSING
 
 
-def test_each_sending_is_asked_about_from_the_start(checkout: Checkout) -> None:
+def test_each_request_has_its_own_inquiry_schedule(checkout: Checkout) -> None:
     """The pauses of the first code's silence do not count for the second's."""
     code = checkout.begin(AttemptState.AWAITING_CODE)
     checkout.send(code.attempt)
     checkout.later(timedelta(minutes=5))
     (first,) = checkout.claim()
-    checkout.answer_question(first, ProviderAnswer.NEEDS_CODE)
+    checkout.answer_inquiry(first, ProviderAnswer.NEEDS_CODE)
     checkout.send(code.attempt)
     checkout.later(FIRST_INQUIRY_AFTER)
     assert [inquiry.number for inquiry in checkout.claim()] == [2]
@@ -72,37 +72,37 @@ def test_not_charged_counts_only_once_the_request_must_have_arrived(checkout: Ch
     checkout.later(INSTANT + timedelta(seconds=INQUIRY_INTERVALS_S[0]))
     for answer in (ProviderAnswer.NOT_FOUND, ProviderAnswer.NEEDS_CODE, ProviderAnswer.NEEDS_REDIRECT):
         unknown = SettlementResult(AttemptState.UNKNOWN, IntentStatus.PROCESSING)
-        assert checkout.answer_question(early, answer) == unknown
+        assert checkout.answer_inquiry(early, answer) == unknown
     (late,) = checkout.claim()
     assert late == StatusInquiry(request.attempt, 1, past_in_flight_window=True)
     declined = SettlementResult(AttemptState.DECLINED, IntentStatus.REQUIRES_PAYMENT_METHOD)
-    assert checkout.answer_question(late, ProviderAnswer.NOT_FOUND) == declined
+    assert checkout.answer_inquiry(late, ProviderAnswer.NOT_FOUND) == declined
 
 
-def test_what_counts_is_when_the_provider_was_asked_not_when_its_answer_is_told(checkout: Checkout) -> None:
+def test_the_time_of_the_inquiry_counts_not_that_of_its_answer(checkout: Checkout) -> None:
     """A slow verifier: the request arrived, and was paid, between the question and the telling."""
     request = checkout.begin()
     checkout.later(FIRST_INQUIRY_AFTER)
     (inquiry,) = checkout.claim()
     checkout.later(timedelta(minutes=5))
     unknown = SettlementResult(AttemptState.UNKNOWN, IntentStatus.PROCESSING)
-    assert checkout.answer_question(inquiry, ProviderAnswer.NOT_FOUND) == unknown
+    assert checkout.answer_inquiry(inquiry, ProviderAnswer.NOT_FOUND) == unknown
     (again,) = checkout.claim()
-    assert checkout.answer_question(again, ProviderAnswer.PAID).attempt is AttemptState.PAID
+    assert checkout.answer_inquiry(again, ProviderAnswer.PAID).attempt is AttemptState.PAID
     assert request.attempt == again.attempt
 
 
-def test_an_early_refusal_may_be_the_last_codes(checkout: Checkout) -> None:
+def test_an_early_decline_may_belong_to_the_last_code(checkout: Checkout) -> None:
     """What the provider shows before the second request arrives is what it made of the first."""
     code = checkout.begin(AttemptState.AWAITING_CODE)
     checkout.answer(checkout.send(code.attempt), ProviderAnswer.NEEDS_CODE)
     checkout.send(code.attempt)
     checkout.later(FIRST_INQUIRY_AFTER)
     (early,) = checkout.claim()
-    assert checkout.answer_question(early, ProviderAnswer.DECLINED).attempt is AttemptState.UNKNOWN
+    assert checkout.answer_inquiry(early, ProviderAnswer.DECLINED).attempt is AttemptState.UNKNOWN
     checkout.later(IN_FLIGHT_WINDOW)
     (late,) = checkout.claim()
-    assert checkout.answer_question(late, ProviderAnswer.DECLINED).attempt is AttemptState.DECLINED
+    assert checkout.answer_inquiry(late, ProviderAnswer.DECLINED).attempt is AttemptState.DECLINED
 
 
 def test_a_provider_that_cannot_be_asked_leaves_it_to_an_operator(checkout: Checkout) -> None:
@@ -110,7 +110,7 @@ def test_a_provider_that_cannot_be_asked_leaves_it_to_an_operator(checkout: Chec
     request = checkout.begin()
     checkout.answer(request, ProviderAnswer.UNKNOWN)
     (inquiry,) = checkout.claim()
-    checkout.answer_question(inquiry, ProviderAnswer.UNKNOWN, can_inquire=False)
+    checkout.answer_inquiry(inquiry, ProviderAnswer.UNKNOWN, can_inquire=False)
     checkout.later(timedelta(days=3))
     assert checkout.claim() == []
     assert checkout.status() is IntentStatus.PROCESSING
@@ -124,12 +124,12 @@ def test_a_provider_that_can_be_asked_after_all_is_asked(checkout: Checkout) -> 
     checkout.begin()
     checkout.later(FIRST_INQUIRY_AFTER)
     (inquiry,) = checkout.claim()
-    checkout.answer_question(inquiry, ProviderAnswer.UNKNOWN, can_inquire=False)
-    checkout.answer_question(inquiry, ProviderAnswer.UNKNOWN)
+    checkout.answer_inquiry(inquiry, ProviderAnswer.UNKNOWN, can_inquire=False)
+    checkout.answer_inquiry(inquiry, ProviderAnswer.UNKNOWN)
     assert checkout.claim() == [inquiry]
 
 
-def test_what_has_ended_is_asked_about_no_more(checkout: Checkout) -> None:
+def test_ended_attempts_have_no_inquiries(checkout: Checkout) -> None:
     """Whoever brought the report."""
     request = checkout.begin()
     checkout.notify(request.attempt, ProviderAnswer.DECLINED)
@@ -137,7 +137,7 @@ def test_what_has_ended_is_asked_about_no_more(checkout: Checkout) -> None:
     assert checkout.claim() == []
 
 
-def test_two_at_once_do_not_ask_twice(checkout: Checkout, database: Database) -> None:
+def test_two_concurrent_runs_do_not_inquire_twice(checkout: Checkout, database: Database) -> None:
     """One that is being claimed, or settled, by somebody else is left to them."""
     request = checkout.begin()
     checkout.later(FIRST_INQUIRY_AFTER)

@@ -110,7 +110,7 @@ def test_nothing_is_written_when_the_transaction_fails(database: Database, appli
         assert _rows(database, f"select count(*) from {table}") == [(0,)]
 
 
-def test_a_move_that_is_not_allowed_changes_nothing(database: Database, application_id: UUID) -> None:
+def test_a_transition_that_is_not_allowed_changes_nothing(database: Database, application_id: UUID) -> None:
     """Expiry leaves an intent in processing alone."""
     intent, _ = _create(database, _new(application_id))
     with database.transaction() as connection:
@@ -126,7 +126,7 @@ def test_an_unknown_intent_is_named(database: Database) -> None:
         apply_trigger(connection, uuid4(), IntentTrigger.EXPIRE)
 
 
-def test_racing_moves_happen_one_after_the_other(database: Database, application_id: UUID) -> None:
+def test_concurrent_transitions_happen_one_after_the_other(database: Database, application_id: UUID) -> None:
     """Expiry against confirmation, many times: paid always wins in the end, seq has no gap and no double."""
     intents = [_create(database, _new(application_id, f"order-{n}"))[0] for n in range(40)]
 
