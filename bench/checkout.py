@@ -1,4 +1,4 @@
-"""The checkout: what its page costs beside a retrieval, what it weighs, and 200 customers who pay at one moment."""
+"""The checkout: server time and weight of its page, and 200 customers who pay at the same moment."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ def measure(world: World) -> Iterable[Figure]:
     with _checkout(world, installation) as checkout, installation.serving() as api:
         yield from _page_beside_retrieval(_Visitors(installation, checkout), installation.caller(api))
         yield Figure("checkout_page_kb", _weight_kb(installation, checkout), "the page with all it loads")
-        yield from _all_pay_at_once(installation, checkout)
+        yield from _simultaneous_payments(installation, checkout)
 
 
 @contextmanager
@@ -56,7 +56,7 @@ class _Visitors:
     service: RunningService
 
     def open(self) -> LoadResult:
-        """Pages, one after the other, so that the time is the server's."""
+        """Load pages one after the other, so that only the server's time counts."""
         head = "GET /pay/{n} HTTP/1.1\r\nHost: checkout\r\nAccept: text/html"
         for seconds in (WARM_UP_S, ROUND_S):
             outcome = run_plan(
@@ -71,7 +71,9 @@ def _page_beside_retrieval(visitors: _Visitors, caller: Caller) -> Iterable[Figu
         pages.append(visitors.open().p50_ms)
         retrievals.append(caller.retrieve(connections=1).p50_ms)
     yield Figure(
-        "checkout_page_vs_retrieve", ratio(pages, retrievals), "a page's server time, of an API retrieval's"
+        "checkout_page_vs_retrieve",
+        ratio(pages, retrievals),
+        "server time of a page, relative to an API retrieval",
     )
     yield Figure("checkout_page_ms", median(pages), "server time of the page, median")
 
@@ -83,11 +85,11 @@ def _weight_kb(installation: Installation, checkout: RunningService) -> float:
     return round(sum(len(answer.content) for answer in [page, *parts]) / 1024, 1)
 
 
-def _all_pay_at_once(installation: Installation, checkout: RunningService) -> Iterable[Figure]:
+def _simultaneous_payments(installation: Installation, checkout: RunningService) -> Iterable[Figure]:
     start = Barrier(CUSTOMERS)
 
     def pay(uuid: str) -> float:
-        """From pressing the button to the receipt."""
+        """Return the seconds from submitting the form to the receipt."""
         url = f"http://127.0.0.1:{checkout.port}/pay/{uuid}"
         with requests.Session() as browser:
             token = _TOKEN.search(browser.get(url, timeout=60).text)
@@ -104,6 +106,8 @@ def _all_pay_at_once(installation: Installation, checkout: RunningService) -> It
         other = connection.execute("select count(*) from payment_attempts where state <> 'paid'").fetchone()
     assert paid is not None
     assert other is not None
-    yield Figure("checkout_200_paid", paid[0], f"of {CUSTOMERS} who pay at one moment, paid")
-    yield Figure("checkout_200_not_paid_once", other[0], "attempts of theirs that ended in any other way")
-    yield Figure("checkout_200_slowest_s", max(seconds), "the one who waited longest for the receipt")
+    yield Figure("checkout_200_paid", paid[0], f"of {CUSTOMERS} customers who pay at the same moment, paid")
+    yield Figure(
+        "checkout_200_not_paid_once", other[0], "attempts of these customers that did not end as paid"
+    )
+    yield Figure("checkout_200_slowest_s", max(seconds), "longest wait of a customer for the receipt")

@@ -1,4 +1,4 @@
-"""Expiry: intents canceled per second beside the bare SQL, and how late a single one is."""
+"""Expiry: intents canceled per second, compared with plain SQL, and how late single intents are canceled."""
 
 from collections.abc import Iterable
 from statistics import median
@@ -35,11 +35,11 @@ def measure(world: World) -> Iterable[Figure]:
     for _ in range(ROUNDS):
         bare.append(_bare_sql(_with_due_intents(world)))
         ours.append(_with_the_job(_with_due_intents(world)))
-    yield Figure("expiry_vs_sql", ratio(ours, bare), "expiries/s, of the same SQL in one statement")
-    yield Figure("expiry_per_s", median(ours), f"intents expired, from {DUE:,} due at one moment")
+    yield Figure("expiry_vs_sql", ratio(ours, bare), "expiries/s, relative to the same SQL in one statement")
+    yield Figure("expiry_per_s", median(ours), f"intents expired, from {DUE:,} due at the same moment")
     yield Figure("expiry_sql_per_s", median(bare), "the same SQL in one statement")
     lateness = _single_intents(world)
-    yield Figure("expiry_lateness_p50_ms", median(lateness), "of single intents, from expires_at to canceled")
+    yield Figure("expiry_lateness_p50_ms", median(lateness), "single intents, from expires_at to canceled")
     yield Figure("expiry_lateness_p99_ms", percentile(lateness, 0.99), "the same, 99th percentile")
 
 

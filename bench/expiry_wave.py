@@ -1,4 +1,4 @@
-"""A great wave of expiries beside the API: what it leaves to the creates of a steady load."""
+"""Many intents expire at once while the API creates others: how many creates per second remain."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from payment_intents where starts_with(merchant_reference, %(wave)s) and status 
 
 
 def measure(world: World) -> Iterable[Figure]:
-    """Creates of one steady load: before a wave falls due, and until its last intent is canceled."""
+    """Compare creates per second before many intents expire and until the last of them is canceled."""
     installation = Installation(world, 1_000)
     kafka = world.empty_topics()
     with (
@@ -45,21 +45,21 @@ def measure(world: World) -> Iterable[Figure]:
     yield Figure(
         "create_while_expiring",
         median(wave.share_left for wave in waves),
-        f"creates/s while {DUE:,} intents expire, of those just before",
+        f"creates/s while {DUE:,} intents expire, relative to just before",
     )
     yield Figure(
         "expiry_beside_creates_per_s",
         median(DUE / wave.seconds for wave in waves),
-        "intents expired meanwhile, by the scheduler that also publishes them",
+        "intents expired meanwhile, by the scheduler that also publishes their events",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Wave:
     share_left: float
-    """Of the API's creates."""
+    """Creates per second during the wave, relative to before."""
     seconds: float
-    """Until all its intents were canceled."""
+    """Seconds until all intents of the wave were canceled."""
 
 
 def _wave(caller: Caller, connection: psycopg.Connection, prefix: str) -> Wave:
@@ -77,7 +77,7 @@ def _wave(caller: Caller, connection: psycopg.Connection, prefix: str) -> Wave:
 
 
 def _last_canceled_at(connection: psycopg.Connection, prefix: str) -> datetime:
-    """Once every intent of the wave is canceled, by exactly one change."""
+    """Wait until every intent of the wave is canceled by exactly one change, and return when the last one was."""
     deadline = monotonic() + PATIENCE_S
     while True:
         last, canceled = _row(connection, _WAVE_DONE, {"wave": prefix})

@@ -1,4 +1,4 @@
-"""The checkout's world: a bank for the whole run, and pages on a database of their own for each test."""
+"""Fixtures of the checkout: one sandbox for the whole run, and pages on a new database for each test."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from tests.sandbox.running_sandbox import RunningSandbox
 
 @pytest.fixture(scope="session")
 def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSandbox]:
-    """Nobody kills this one."""
+    """The sandbox that all tests share. No test may kill it."""
     made = RunningSandbox(tmp_path_factory.mktemp("bank"), SANDBOX_SILENCE=str(SILENCE_S))
     with made.running():
         yield made

@@ -34,7 +34,7 @@ class Customer:
         return self.post("/code/again")
 
     def post(self, path: str, **fields: str) -> requests.Response:
-        """With what the page hides in its forms, as a browser would."""
+        """Post the fields together with the hidden fields of the form, as a browser would."""
         hidden = dict(_HIDDEN.findall(self.answer.text))
         url = f"{self.url}{path}" + (f"?{self._query}" if self._query else "")
         self.answer = self._session.post(url, data={**hidden, **fields}, timeout=30)
@@ -46,7 +46,7 @@ class Customer:
 
     @property
     def text(self) -> str:
-        """What can be read on the page."""
+        """The visible text of the page."""
         return page_text(self.answer.text)
 
     def close(self) -> None:

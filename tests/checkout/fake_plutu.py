@@ -1,4 +1,4 @@
-"""Plutu on loopback, as strict as DESIGN §4 describes it: a ledger of its own, and it can be told to misbehave."""
+"""A fake Plutu on loopback, as strict as DESIGN §4 describes it, with a ledger. Tests can make it misbehave."""
 
 import hashlib
 import hmac
@@ -26,13 +26,13 @@ _INVOICE = re.compile(r"[A-Za-z0-9._-]+")
 
 @dataclass(frozen=True)
 class Misbehaviour:
-    """Once the request was read, and only then; None for what it says means that it says nothing."""
+    """A misbehaviour after the request was read. `None` as the response means no response."""
 
     status: int = 200
     says: bytes | None = None
     hangs: bool = False
     works_first: bool = False
-    """Whether it does what it was asked to do before."""
+    """Whether it processes the request before it misbehaves."""
 
 
 HANGS = Misbehaviour(hangs=True)
@@ -87,7 +87,7 @@ class FakePlutu:
     misbehaviour: Misbehaviour | None = None
     requests: list[Request] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
-    """What no caller that has read the documentation would send."""
+    """A request that violates Plutu's documentation."""
     charges: list[Charge] = field(default_factory=list)
     processes: dict[str, Process] = field(default_factory=dict)
     pages: dict[str, CardPage] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class FakePlutu:
         return f"http://127.0.0.1:{self._server.server_port}/api/v1"
 
     def pay(self, page_url: str) -> str:
-        """The customer pays there; gives where they are sent back to."""
+        """Pay on the page and return the URL that the customer is redirected to."""
         page = self.pages[page_url]
         charge = self._charge("localbankcards", page.invoice_no, page.amount)
         return self._back(page, [("approved", "1")], [("transaction_id", charge.transaction_id)])
@@ -253,6 +253,6 @@ def _handler_of(plutu: FakePlutu) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing: it would end up between the dots of the tests."""
+            """Log nothing, because it would mix with the output of pytest."""
 
     return Handler

@@ -1,4 +1,4 @@
-"""The checkout as the processes it is, at the world's address."""
+"""The checkout as real processes, at the address of the test environment."""
 
 from dataclasses import replace
 from pathlib import Path

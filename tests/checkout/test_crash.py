@@ -1,4 +1,4 @@
-"""The checkout is killed between the provider's yes and our commit: the verifier finds it, nobody pays twice."""
+"""The checkout is killed between the provider's confirmation and our commit: the verifier settles the attempt."""
 
 import subprocess
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.stack
 def payment_in_the_middle(
     world: CheckoutWorld, service: ServiceProcess, intent: Intent
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """The bank has charged and says nothing yet; afterwards the customer has heard, or the line was cut."""
+    """The bank has charged but not answered yet. Afterwards the customer got a response, or the connection was cut."""
     with service.running() as process, ThreadPoolExecutor(1) as pool:
         eventually(lambda: service.status() == 200)
         customer = world.customer(intent)

@@ -1,4 +1,4 @@
-"""What customers type, in whatever digits and with whatever comes along when something is pasted."""
+"""Form fields in any digits, and with the characters that pasted text brings along."""
 
 from datetime import date
 

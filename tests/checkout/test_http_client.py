@@ -1,4 +1,4 @@
-"""One request to a provider: whether it can have arrived decides whether somebody may be charged twice."""
+"""Requests to a provider: the client must know whether a request may have arrived, to avoid double charges."""
 
 import socket
 import ssl
@@ -96,7 +96,7 @@ class TestSurelyNotSent:
             call(url)
 
     def test_the_deadline_passes_during_the_name_lookup(self) -> None:
-        """Others take it for lost by now, and the customer may have paid in another way."""
+        """Other processes consider the request lost, and the customer may have paid in another way."""
         read: list[bytes] = []
         with listening(lambda line: read.append(line.recv(65536))) as url:
             client = ProviderClient(url, 5.0)
@@ -148,7 +148,7 @@ class TestNobodyKnows:
         ids=["body", "headers", "redirect", "status line"],
     )
     def test_a_response_that_arrives_byte_by_byte(self, head: bytes, drop: bytes) -> None:
-        """The limit is of the whole, however often something comes."""
+        """The timeout covers the whole response, however often bytes arrive."""
 
         def behave(line: socket.socket) -> None:
             line.recv(65536)
@@ -176,7 +176,7 @@ class TestNobodyKnows:
     def test_tls_that_breaks_after_the_request_was_read(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """It is no "not sent", though requests calls both an SSLError."""
+        """This is not NotSentError, although requests raises SSLError for both."""
         authority = Authority(tmp_path)
         monkeypatch.setattr("requests.adapters.DEFAULT_CA_BUNDLE_PATH", str(authority.ca_file))
 
@@ -189,7 +189,7 @@ class TestNobodyKnows:
             call(url)
 
     def test_a_server_that_speaks_no_tls(self) -> None:
-        """Nobody can say what it made of the bytes it got."""
+        """The server may have processed the bytes that it received."""
         with listening(says(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as url, pytest.raises(NoResponseError):
             call(url.replace("http:", "https:"))
 

@@ -23,7 +23,7 @@ NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
 @pytest.fixture
 def still(pages: CheckoutWorld) -> Clock:
-    """The clock stands still until a test turns it."""
+    """The clock is stopped until a test moves it."""
     clock = Clock(pages.database)
     clock.stop_at(NOW)
     return clock
@@ -113,7 +113,7 @@ def test_a_try_does_not_come_back_with_a_new_code(pages: CheckoutWorld, still: C
 
 
 def test_limit_for_an_intent(pages: CheckoutWorld) -> None:
-    """With as many phones as one likes."""
+    """With any number of phones."""
     customer = pages.customer(pages.make_intent())
     for number in range(CODES_PER_INTENT):
         assert customer.pay_by_wallet("adfali", f"092123456{number}").status_code == 200
@@ -124,7 +124,7 @@ def test_limit_for_an_intent(pages: CheckoutWorld) -> None:
 
 
 def test_limit_for_a_phone(world: CheckoutWorld) -> None:
-    """Over all intents; forgotten once its owner has paid, and after an hour."""
+    """The limit spans all intents. It resets after a payment with this phone, and after an hour."""
     world.settings = replace(world.settings, checkout=replace(world.settings.checkout, codes_per_phone=2))
     clock = Clock(world.database)
     clock.stop_at(NOW)
@@ -160,7 +160,7 @@ def test_the_phone_is_kept_encrypted_until_it_is_paid(pages: CheckoutWorld) -> N
 
 
 def test_a_code_of_another_tab_is_not_accepted(pages: CheckoutWorld) -> None:
-    """The method was changed in a second tab: the first one's code is for nobody any more, the new one pays once."""
+    """The method was changed in a second tab: the first code no longer works, and the new one pays once."""
     intent = pages.make_intent()
     first = pages.customer(intent)
     first.pay_by_wallet("sadad", "0913632323")
@@ -179,7 +179,7 @@ def test_a_code_of_another_tab_is_not_accepted(pages: CheckoutWorld) -> None:
 
 
 def test_too_many_attempts(pages: CheckoutWorld) -> None:
-    """Nobody tries out a list of cards on one intent."""
+    """A list of cards cannot be tried on one intent."""
     customer = pages.customer(pages.make_intent())
     statuses = [customer.pay_by_card("4000000000000002").status_code for _ in range(21)]
     assert statuses == [*[200] * 20, 429]
@@ -221,7 +221,7 @@ def test_guessing_over_many_attempts(world: CheckoutWorld) -> None:
 
 
 def test_a_payment_counts_though_the_phone_cannot_be_read_any_more(pages: CheckoutWorld) -> None:
-    """A key was taken out of MIZAN_SECRET_KEYS too early."""
+    """A key was removed from MIZAN_SECRET_KEYS too early."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_wallet("sadad", "0913632323")
@@ -235,7 +235,7 @@ def test_a_payment_counts_though_the_phone_cannot_be_read_any_more(pages: Checko
 def test_no_code_is_promised_when_none_was_sent(
     pages: CheckoutWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the wallet's answer was: at the start, and when it is to be sent again."""
+    """Both at the start and when the code is resent."""
     monkeypatch.setattr(ProviderClient, "post_json", lambda *_: HttpReply(503, {"message": "later"}))
     customer = pages.customer(pages.make_intent())
     customer.pay_by_wallet("adfali", "0921234567")
@@ -246,7 +246,7 @@ def test_no_code_is_promised_when_none_was_sent(
 def test_a_code_that_was_not_sent_again_can_be_asked_for_at_once(
     pages: CheckoutWorld, still: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the one from before is still good."""
+    """The earlier code is still valid."""
     customer = pages.customer(pages.make_intent(expires_at=NOW + timedelta(hours=2)))
     customer.pay_by_wallet("adfali", "0921234567")
     still.stop_at(NOW + timedelta(seconds=RESEND_AFTER_S))
@@ -261,7 +261,7 @@ def test_a_code_that_was_not_sent_again_can_be_asked_for_at_once(
 
 
 def test_the_answer_to_the_fifth_code_is_lost(pages: CheckoutWorld) -> None:
-    """When the wallet, asked later, wants another code: there are no tries left, so the attempt ends."""
+    """A later inquiry says that another code is needed, but no tries are left, so the attempt ends."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_wallet("adfali", "0921234567")

@@ -1,4 +1,4 @@
-"""Which page for which state: every pair of them."""
+"""Which page is shown for every pair of intent status and attempt state."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_the_intent_decides_first(
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_after_the_expiry_no_payment_is_accepted(attempt: AttemptState | None) -> None:
-    """Whether or not the scheduler has come by."""
+    """Even if the scheduler has not canceled the intent yet."""
     shown = select_page(
         IntentStatus.REQUIRES_PAYMENT_METHOD,
         is_expired=True,

@@ -1,4 +1,4 @@
-"""Each page by plain requests: its heading in both languages, the way to the other one, and nothing changes by it."""
+"""Each page by plain HTTP: its heading in both languages, the link to the other language, and no side effects."""
 
 import re
 from html import unescape

@@ -1,4 +1,4 @@
-"""What operators see of payments: each outcome counted once, whoever brings it and however often."""
+"""Metrics of payments: each outcome is counted once, however often it is reported."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ ADFALI = {"method": "adfali", "provider": "sandbox"}
 
 
 class Counted:
-    """How much was counted since it was made."""
+    """Return how much a metric increased since this object was created."""
 
     def __init__(self) -> None:
         self._before: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
@@ -67,7 +67,7 @@ def test_a_payment_by_card(world: CheckoutWorld) -> None:
 
 
 def test_a_wallet_whose_code_is_wrong_once(world: CheckoutWorld) -> None:
-    """Waiting for a code is no outcome, and neither is asking for it once more."""
+    """Neither waiting for a code nor asking for another one is an outcome."""
     counted = Counted()
     with world.serve():
         customer = world.customer(world.make_intent())
@@ -96,7 +96,7 @@ def test_a_lost_answer_counts_as_unknown_and_then_as_what_it_was(world: Checkout
 
 
 def test_a_provider_that_cannot_be_reached(world: CheckoutWorld) -> None:
-    """Not the same as one that declines."""
+    """Counted separately from a provider that declines."""
     assert world.settings.sandbox is not None
     nobody = replace(world.settings.sandbox, url=f"http://127.0.0.1:{find_free_ports(1)[0]}")
     world.settings = replace(world.settings, sandbox=nobody)
@@ -124,7 +124,7 @@ def test_a_repeated_notification_counts_once(world: CheckoutWorld) -> None:
 
 
 def test_the_time_to_the_outcome_uses_the_databases_clock(world: CheckoutWorld) -> None:
-    """However many processes it took, and whatever their clocks say."""
+    """Whatever processes were involved, and whatever their clocks say."""
     clock = Clock(world.database)
     clock.stop_at(NOW)
     with world.database.transaction() as connection:
@@ -140,7 +140,7 @@ def test_the_time_to_the_outcome_uses_the_databases_clock(world: CheckoutWorld) 
 
 
 def test_attempts_for_an_operator_are_not_reported_as_stuck(world: CheckoutWorld) -> None:
-    """Regression: a payment through a provider that cannot be asked would have rung the bell until it was decided."""
+    """Regression: a payment through a provider without status inquiries fired an alert until it was decided."""
     clock = Clock(world.database)
     clock.stop_at(NOW)
     intent = world.make_intent(expires_at=NOW + timedelta(days=2))

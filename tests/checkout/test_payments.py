@@ -59,7 +59,7 @@ def test_a_second_tab_after_the_first_has_paid(pages: CheckoutWorld) -> None:
     ],
 )
 def test_a_card_is_declined(pages: CheckoutWorld, number: str, sentence: str, reason: str) -> None:
-    """No event tells of it, and the customer may try again."""
+    """No event is sent, and the customer may try again."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_card(number)
@@ -105,7 +105,7 @@ def test_a_wallet(pages: CheckoutWorld, method: str, phone: str, wrong: str, rig
     ("method", "phone", "code"), [("sadad", "0913632323", "111111"), ("adfali", "0921234567", "1111")]
 )
 def test_a_wallet_says_no(pages: CheckoutWorld, method: str, phone: str, code: str) -> None:
-    """A phone without a wallet is told at once, one without money at the code; then another one pays."""
+    """An unknown phone is refused at once, one without funds after the code. Then another phone pays."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_wallet(method, "0912345000")
@@ -126,7 +126,7 @@ def test_a_wallet_says_no(pages: CheckoutWorld, method: str, phone: str, code: s
 
 
 def test_no_answer_in_time(world: CheckoutWorld) -> None:
-    """The customer is told that it is being confirmed; the provider is asked, and then everybody knows."""
+    """The page says that the payment is being confirmed. The verifier asks the provider and settles it."""
     world.wait_briefly_for_providers()
     ends = {
         "4000000000000077": ("succeeded", ("paid", None)),

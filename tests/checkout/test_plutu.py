@@ -1,4 +1,4 @@
-"""The adapter for Plutu: what it asks of them, and what it makes of their answers (DESIGN §4)."""
+"""The Plutu provider: its requests, and how it interprets the responses (DESIGN §4)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -76,7 +76,7 @@ def start(plutu: Provider, paid: PaymentRequest) -> ProviderResponse:
 
 
 def started(plutu: Provider, paid: PaymentRequest) -> str:
-    """A code was sent; gives what has to be shown beside it."""
+    """Start a payment and return the process id that the code needs."""
     answer = start(plutu, paid)
     assert answer.outcome == AttemptOutcome(ProviderAnswer.NEEDS_CODE)
     assert answer.continuation is not None
@@ -202,7 +202,7 @@ def test_amounts_go_out_as_dinars(plutu: Provider, stand_in: FakePlutu, amount: 
 
 
 def test_an_amount_with_three_decimals_is_not_accepted(plutu: Provider, stand_in: FakePlutu) -> None:
-    """They have only two, and nobody is charged a little more or less."""
+    """Plutu has two decimals, and nobody is charged a little more or less."""
     assert [amount for amount in range(990, 1011) if plutu.accepts_amount(amount)] == [990, 1000, 1010]
     for method in PaymentMethod:
         with pytest.raises(ValueError, match="exactly"):
@@ -259,7 +259,7 @@ def test_a_start_without_a_response_can_be_repeated(
 def test_a_confirmation_without_an_answer_is_unknown(
     plutu: Provider, stand_in: FakePlutu, method: PaymentMethod, told: Misbehaviour
 ) -> None:
-    """It may have charged, and they cannot be asked: an operator decides."""
+    """Plutu may have charged and has no status inquiry: an operator decides."""
     continuation = started(plutu, payment(method))
     stand_in.misbehaviour = told
     assert plutu.confirm(payment(method), entered(RIGHT_CODE[method], continuation)) == NOBODY_KNOWS
@@ -315,7 +315,7 @@ def test_a_lost_answer_repeated_never_charges_twice(
 
 
 def test_a_code_cannot_be_confirmed_without_its_process_id(plutu: Provider, stand_in: FakePlutu) -> None:
-    """The process that had sent it was killed before it could keep it."""
+    """The process was killed before it stored the process id."""
     answer = plutu.confirm(payment(), entered("123456", continuation=None))
     assert answer == build_response(ProviderAnswer.DECLINED, FailureReason.CODE_EXPIRED)
     assert stand_in.requests == []
@@ -444,7 +444,7 @@ def test_credentials_that_cannot_work_are_refused_without_being_repeated(
 
 
 def test_a_wallet_needs_what_belongs_to_it(plutu: Provider, stand_in: FakePlutu) -> None:
-    """A mistake of ours, told without the card's number."""
+    """A programming error, reported without the card number."""
     with pytest.raises(TypeError, match="needs a wallet, not Card") as wrong:
         plutu.start(payment(), Card("4242424242424242", 8, 2031, "123"))
     assert "4242" not in str(wrong.value)
@@ -454,7 +454,7 @@ def test_a_wallet_needs_what_belongs_to_it(plutu: Provider, stand_in: FakePlutu)
 
 
 def test_nothing_that_is_secret_is_logged_or_repeated(stand_in: FakePlutu) -> None:
-    """Not even where they quote it: neither in the error's message nor as its code."""
+    """Not even if Plutu quotes it in the message or the code of an error."""
     wallet, code = Wallet("0913632323", 19871987), "864-209-531"
     quoted = {"status": 400, "code": f"CODE_{code}_OF_{wallet.phone}", "message": f"{code} of {wallet.phone}"}
     quoting = [saying(status, {"error": quoted}) for status in (400, 500)]

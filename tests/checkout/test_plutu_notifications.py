@@ -1,4 +1,4 @@
-"""What Plutu says when the customer comes back is believed only as it was signed (DESIGN §4)."""
+"""Plutu's notifications are trusted only if they are signed (DESIGN §4)."""
 
 from urllib.parse import parse_qsl
 from uuid import UUID
@@ -72,7 +72,7 @@ def test_a_signature_made_by_another_implementation() -> None:
 
 @given(order=ORDERS, at=st.integers(0, 5))
 def test_the_order_received_is_the_order_signed(order: Pairs, at: int) -> None:
-    """Wherever hashed itself stands."""
+    """Wherever the parameter hashed is placed."""
     *rest, hashed = signed(order)
     assert read_notification([*rest[:at], hashed, *rest[at:]], [SECRET_KEY]).approved
 
@@ -115,7 +115,7 @@ def test_an_empty_parameter_is_as_good_as_missing() -> None:
 @pytest.mark.parametrize("name", [name for name, _ in signed(APPROVED)])
 @pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
 def test_a_parameter_given_twice_is_refused(name: str, *, first: bool) -> None:
-    """Whichever of the two somebody reads, the other one may have been signed."""
+    """One value may be signed while the other one is read."""
     genuine = signed(APPROVED)
     for value in ("1", dict(genuine)[name]):
         doubled = [(name, value), *genuine] if first else [*genuine, (name, value)]
@@ -136,7 +136,7 @@ def test_a_canceled_return_cannot_be_turned_into_an_approved_one(given_in: Pairs
 
 
 def test_unsigned_parameters_are_ignored() -> None:
-    """A parameter of somebody else's is passed over."""
+    """An unknown parameter is ignored."""
     extended = [("utm_source", "x"), *signed(APPROVED), ("Approved", "0")]
     assert read_notification(extended, [SECRET_KEY]) == read_notification(signed(APPROVED), [SECRET_KEY])
 

@@ -1,4 +1,4 @@
-"""Real money's way through the pages: Plutu's wallets, its page for cards, returns and callbacks (DESIGN §4)."""
+"""Payments through Plutu: wallets, its page for cards, returns and callbacks (DESIGN §4)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -64,7 +64,7 @@ def accounts(world: CheckoutWorld) -> dict[PaymentMethod, UUID]:
 def shop(
     world: CheckoutWorld, plutu: FakePlutu, accounts: dict[PaymentMethod, UUID]
 ) -> Iterator[CheckoutWorld]:
-    """An application that takes real money, as far as Plutu's stand-in does."""
+    """An application with Plutu accounts, served by the fake Plutu."""
     assert accounts
     world.settings = replace(
         world.settings, checkout=replace(world.settings.checkout, plutu_url=plutu.url), sandbox=None
@@ -106,7 +106,7 @@ def test_a_wallet(shop: CheckoutWorld, plutu: FakePlutu, method: str, phone: str
 
 
 def _leave(shop: CheckoutWorld, plutu: FakePlutu, intent: Intent) -> str:
-    """The customer goes on to the bank's page; gives its address."""
+    """Start a card payment and return the URL of the bank's page."""
     customer = shop.customer(intent)
     assert "Card number" not in customer.text
     customer.post("", method="card")
@@ -225,7 +225,7 @@ def test_a_second_tab_cannot_abandon_the_redirect_without_confirmation(
 
 
 def test_an_unknown_outcome_waits_for_an_operator(shop: CheckoutWorld, plutu: FakePlutu) -> None:
-    """Nobody can be asked, so nobody is; the intent stays in processing, and no other attempt begins."""
+    """There is no status inquiry: the intent stays in processing, and no other attempt starts."""
     intent = shop.make_intent(amount=30_000)
     customer, second_tab = shop.customer(intent), shop.customer(intent)
     customer.pay_by_wallet("adfali", "0941234567")
@@ -245,7 +245,7 @@ def test_an_unknown_outcome_waits_for_an_operator(shop: CheckoutWorld, plutu: Fa
 
 
 def test_a_crash_after_the_code_was_sent_to_the_provider(shop: CheckoutWorld) -> None:
-    """The scheduler puts it into line once; the verifier cannot ask; then it is an operator's."""
+    """The scheduler queues it once, the verifier cannot inquire, and then an operator has to decide."""
     intent = shop.make_intent(amount=30_000)
     shop.customer(intent).pay_by_wallet("adfali", "0941234567")
     (attempt,) = shop.attempt_ids(intent)
@@ -282,7 +282,7 @@ def test_an_account_is_replaced_while_a_payment_is_open(shop: CheckoutWorld, plu
 def test_a_new_key_may_sign_for_attempts_started_with_the_old_key(
     shop: CheckoutWorld, plutu: FakePlutu, accounts: dict[PaymentMethod, UUID]
 ) -> None:
-    """They know of one key and one address, whatever was set here since; and at the address of any method."""
+    """Plutu stores one key and one URL, whatever was configured here since, and for any method."""
     for send in ("the new address", "of another method"):
         intent = shop.make_intent(amount=30_000)
         back = plutu.pay(_leave(shop, plutu, intent))
@@ -295,7 +295,7 @@ def test_a_new_key_may_sign_for_attempts_started_with_the_old_key(
 
 
 def test_a_key_that_was_replaced_signs_nothing_new(shop: CheckoutWorld, plutu: FakePlutu) -> None:
-    """It may have been replaced because somebody else knows it."""
+    """It may have been replaced because it leaked."""
     for method in PaymentMethod:
         _set_plutu(shop, method, secret_key="a-new-one")
     intent = shop.make_intent(amount=30_000)
@@ -341,7 +341,7 @@ def test_a_link_that_expires_while_the_customer_is_at_the_bank(shop: CheckoutWor
 
 
 def test_the_database_is_unavailable_when_the_customer_returns(shop: CheckoutWorld, plutu: FakePlutu) -> None:
-    """A page with a way to try again, which brings the bank's word once more."""
+    """The error page has a link that sends the bank's parameters again."""
     intent = shop.make_intent(amount=30_000)
     back = plutu.pay(_leave(shop, plutu, intent))
     broken = Database(
@@ -357,7 +357,7 @@ def test_the_database_is_unavailable_when_the_customer_returns(shop: CheckoutWor
 def test_the_database_fails_between_the_confirmation_and_our_commit(
     shop: CheckoutWorld, plutu: FakePlutu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What they said exists nowhere else, so it is not given up at the first try."""
+    """Plutu's response exists nowhere else, so settling it is retried."""
     intent = shop.make_intent(amount=30_000)
     customer = shop.customer(intent)
     customer.pay_by_wallet("adfali", "0941234567")

@@ -1,4 +1,4 @@
-"""Everything that can happen at the same moment, on the real database: nobody is charged twice, nothing is lost."""
+"""Race conditions on the real database: nobody is charged twice, nothing is lost."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +25,7 @@ from tests.waiting import eventually
 
 
 def at_once(actions: Sequence[Callable[[], Any]]) -> list[Any]:
-    """All of them begin at the same moment; what each returned."""
+    """Start all of them at the same moment and return their results."""
     start = Barrier(len(actions))
 
     def begin(action: Callable[[], Any]) -> Any:
@@ -107,7 +107,7 @@ def _expires_in(world: CheckoutWorld, intent: Intent, left: timedelta) -> None:
 
 
 def test_notification_against_verification_against_the_customers_own_request(pages: CheckoutWorld) -> None:
-    """All three know that it was paid, and tell it at the same time."""
+    """All three report the payment at the same time."""
     verifier = Verifier(pages.database, pages.dependencies.providers, pages.dependencies.side_effects)
     intents = [pages.make_intent() for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
@@ -165,7 +165,7 @@ def test_a_late_payment_on_a_canceled_intent(pages: CheckoutWorld) -> None:
 
 
 def test_no_attempt_starts_after_the_expiry(pages: CheckoutWorld) -> None:
-    """From expires_at on no attempt and no code is taken, though the scheduler has not come by; a link leads back."""
+    """From expires_at on, no attempt or code is accepted, even before the scheduler runs. A link leads back."""
     intent, other = pages.make_intent(), pages.make_intent()
     form, code = pages.customer(intent), pages.customer(other)
     code.pay_by_wallet("adfali", "0921234567")
@@ -183,7 +183,7 @@ def test_no_attempt_starts_after_the_expiry(pages: CheckoutWorld) -> None:
 
 @pytest.fixture
 def patient_pages(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
-    """Nobody is told to come back later, however much the machine has to do."""
+    """No customer is refused, however busy the machine is."""
     database = Database(replace(settings.database, pool_timeout_s=60.0), "checkout")
     world = CheckoutWorld(settings, database, bank)
     world.settings = replace(world.settings, checkout=CheckoutSettings(provider_timeout_s=60.0))

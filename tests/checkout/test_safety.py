@@ -1,4 +1,4 @@
-"""What protects the page and those who pay on it."""
+"""Security of the page: headers, form tokens, cookies and hostile input."""
 
 import re
 from dataclasses import replace
@@ -165,7 +165,7 @@ def test_no_method(world: CheckoutWorld) -> None:
 
 
 def test_the_database_goes_away(world: CheckoutWorld) -> None:
-    """A page that says so, and that nobody should pay twice for it."""
+    """The error page says so and asks customers not to pay twice."""
     broken = replace(world.settings.database, url="postgresql://nobody@127.0.0.1:1/nothing")
     database = type(world.database)(broken, "checkout")
     app = make_app(world.settings, database)

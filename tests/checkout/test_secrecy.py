@@ -45,7 +45,7 @@ ALONE = [SECURITY_CODE, *WRONG_CODES, *RIGHT_CODES]
 
 
 def found_in(text: str) -> list[str]:
-    """Which of the numbers stand there, also with spaces or dashes, or in other digits."""
+    """Return the numbers found in the text, also with spaces, dashes or other digits."""
     plain = re.sub(r"(?<=\d)[ -](?=\d)", "", text.translate(str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789")))
     whole = [number for number in NUMBERS if number in plain or number in text]
     # Nor are the ids of processes and the sizes of answers in log lines codes.
@@ -148,7 +148,7 @@ def test_no_sensitive_data_is_left_behind(
 def test_not_in_the_log_when_something_breaks_in_the_middle(
     pages: CheckoutWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error of ours, with the card in hand: the page says sorry, the log says where, and neither says more."""
+    """A programming error while handling a card: neither the page nor the log contains the card."""
 
     def breaks(_self: SandboxProvider, _payment: object, details: object) -> None:
         raise RuntimeError(f"could not send {details} {CARDS[0]}")

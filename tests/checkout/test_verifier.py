@@ -1,4 +1,4 @@
-"""checkout.verify: overdue attempts are asked about, until the provider's word is known, or an operator decides."""
+"""checkout.verify: status inquiries for overdue attempts until the outcome is known or an operator decides."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
 
 def _sent(world: CheckoutWorld, intent: Intent) -> StatusInquiry:
-    """An attempt whose request was lost on its way."""
+    """Start an attempt whose request was lost, and return its inquiry."""
     with world.database.transaction() as connection:
         request = start_attempt(connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT)
     return StatusInquiry(request.attempt, request.number, past_in_flight_window=False)

@@ -1,4 +1,4 @@
-"""The sandbox as the processes it is, for tests to charge with, to kill and to start again."""
+"""The sandbox as real processes that tests can use, kill and restart."""
 
 import json
 import os
@@ -58,7 +58,7 @@ class RunningSandbox:
             process.wait(30)
 
     def refusal(self) -> tuple[int, str]:
-        """The exit code and the word of one that does not start."""
+        """Return the exit code and the output of a start that fails."""
         ended = subprocess.run(
             [sys.executable, "-m", "services.sandbox"],
             env=self._environment,
@@ -91,7 +91,7 @@ class RunningSandbox:
         return requests.get(f"http://127.0.0.1:{self.port}{path}", params=query, timeout=20)
 
     def lines(self, event: str) -> list[dict[str, Any]]:
-        """What it has logged under this name."""
+        """Return the log lines with this event."""
         lines = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [line for line in lines if line["event"] == event]
 

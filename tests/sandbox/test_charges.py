@@ -1,4 +1,4 @@
-"""Charges over HTTP: what they come to, how they are found, and what is refused."""
+"""Charges over HTTP: their outcomes, how they are found, and what is refused."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -57,7 +57,7 @@ def test_a_charge_is_returned_completely(sandbox: RunningSandbox) -> None:
     ],
 )
 def test_cards(sandbox: RunningSandbox, number: str, status: str, reason: str | None) -> None:
-    """One of each outcome that is answered at once; the whole table is in test_scripts.py."""
+    """One of each outcome that is answered at once. The whole table is in test_scripted_outcomes.py."""
     charge = _made(sandbox.charge(card=card(number)))
     assert (charge["status"], charge["reason"]) == (status, reason)
 
@@ -69,7 +69,7 @@ def test_an_expired_card_is_declined(sandbox: RunningSandbox) -> None:
 
 
 def test_a_silent_charge_is_recorded_at_once_and_answered_later(sandbox: RunningSandbox) -> None:
-    """Whoever asks meanwhile is told, a repeat too; the answer comes anyway, after the silence."""
+    """Other requests see the charge meanwhile, and so does a repeat. The answer arrives after the delay."""
     bodies = [charge_body(card=card(number)) for number in ("4000000000000077", "4000000000000341")]
     began = monotonic()
     with ThreadPoolExecutor(2) as callers:
@@ -86,7 +86,7 @@ def test_a_silent_charge_is_recorded_at_once_and_answered_later(sandbox: Running
 
 
 def test_a_late_answer_delays_no_other_request(sandbox: RunningSandbox) -> None:
-    """Forty charges that are not told, and one that is."""
+    """Forty charges that are answered late, and one that is answered at once."""
     with ThreadPoolExecutor(40) as callers:
         bodies = [charge_body(card=card("4000000000000077")) for _ in range(40)]
         silent = [callers.submit(sandbox.post, "/charges", body) for body in bodies]
@@ -107,7 +107,7 @@ def test_a_late_answer_delays_no_other_request(sandbox: RunningSandbox) -> None:
 def test_a_code_is_asked_for_until_it_is_right(
     sandbox: RunningSandbox, method: str, details: dict[str, Any], right: str, wrong: str
 ) -> None:
-    """A wrong one is told to be wrong; the right one pays; after that, no code changes anything."""
+    """A wrong code is rejected, the right one pays, and later codes change nothing."""
     charge = _made(sandbox.charge(method, **details))
     assert (charge["status"], charge["reason"]) == ("needs_code", None)
     assert _now(sandbox.confirm(charge, 1, wrong)) == ("needs_code", "wrong_code")

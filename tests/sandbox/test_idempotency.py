@@ -1,4 +1,4 @@
-"""What comes twice happens once, also when it comes at the same moment."""
+"""Repeated requests act once, also when they arrive at the same moment."""
 
 import json
 from collections import Counter
@@ -111,7 +111,7 @@ def test_a_settled_charge_is_returned_with_its_current_status(sandbox: RunningSa
 
 
 def test_two_processes_share_one_ledger(tmp_path: Path) -> None:
-    """One that was told to end may still answer while the next has begun."""
+    """A process that is stopping may still answer while the next one has started."""
     asked = [parse_charge_request(json.dumps(charge_body()).encode()) for _ in range(50)]
     together = Barrier(4)
 

@@ -1,4 +1,4 @@
-"""Settling late, and the signed word of it."""
+"""Late settlement and its signed notification."""
 
 import hashlib
 import hmac
@@ -77,7 +77,7 @@ def test_paid_stays_paid_and_is_notified_again(sandbox: RunningSandbox, receiver
 
 
 def test_a_charge_that_waits_for_a_code_can_be_declined(sandbox: RunningSandbox, receiver: Receiver) -> None:
-    """And that is told too."""
+    """A notification is sent for it too."""
     charge = sandbox.charge("sadad", notify_url=receiver.url).json()
     settled = sandbox.settle(charge, "declined").json()
     assert (settled["status"], settled["reason"], settled["notified"]) == ("declined", "declined", True)
@@ -112,7 +112,7 @@ def test_an_unreachable_receiver_is_reported_and_logged(sandbox: RunningSandbox)
 @pytest.mark.kills
 @pytest.mark.stack
 def test_a_restart_resumes_pending_notifications(tmp_path: Path, receiver: Receiver) -> None:
-    """Killed before anybody took it: after the start it arrives, the same as before."""
+    """Killed before it was accepted: after the restart the same notification arrives."""
     sandbox = RunningSandbox(tmp_path)
     receiver.answer = Reply(500)
     with sandbox.running() as process:
@@ -134,7 +134,7 @@ def test_a_restart_resumes_pending_notifications(tmp_path: Path, receiver: Recei
 def test_after_eight_retries_it_is_given_up_and_logged(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, refused: int
 ) -> None:
-    """Nine tries in all, and a line that says so; one that is taken at the ninth is delivered."""
+    """Nine tries in all, and a log line. A notification that is accepted at the ninth try is delivered."""
     monkeypatch.setattr(notifications, "backoff_delay", lambda _failures: 0.0)
     receiver.answer = lambda _: Reply(200 if len(receiver.requests) > refused else 500)
     ledger = Ledger(tmp_path / "ledger.sqlite")

@@ -87,7 +87,7 @@ REFUSALS = [
 
 @pytest.mark.stack
 def test_it_does_not_run_where_it_should_not(tmp_path: Path) -> None:
-    """It ends with the exit code for a wrong configuration and a clear word, and makes no ledger."""
+    """It exits with the code for a wrong configuration and a clear message, and creates no ledger."""
     refused = [RunningSandbox(tmp_path, **environment) for environment, _ in REFUSALS]
     with ThreadPoolExecutor(len(refused)) as starters:
         refusals = list(starters.map(RunningSandbox.refusal, refused))
@@ -98,7 +98,7 @@ def test_it_does_not_run_where_it_should_not(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
-    """It is somebody's, and stays as it is."""
+    """The file stays unchanged."""
     somebodys = tmp_path / "letters"
     somebodys.write_text("Dear bank, " * 100)
     with pytest.raises(LedgerUnavailableError, match="letters cannot be used: file is not a database"):

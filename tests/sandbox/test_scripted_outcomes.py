@@ -1,4 +1,4 @@
-"""Every row of the table of sandbox outcomes, and what lies beside it."""
+"""Every row of the table of sandbox outcomes, and inputs next to them."""
 
 from datetime import date
 
@@ -134,7 +134,7 @@ def test_outcomes_of_wallets(method: str, phone: str, birth_year: int | None, re
     ],
 )
 def test_outcomes_of_codes(method: str, details: Card | Wallet, code: str, result: ChargeResult) -> None:
-    """Each method has one right code; where funds are lacking, none is asked whether it is right."""
+    """Each method has one right code. Without funds, no code is checked."""
     script = scripted_outcome(PaymentMethod(method), details, TODAY)
     assert initial_result(script) == NEEDS_CODE
     assert result_after_code(script, PaymentMethod(method), code) == result

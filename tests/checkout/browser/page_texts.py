@@ -1,4 +1,4 @@
-"""What the page says in each language, from the catalogues that it has it from itself."""
+"""Texts of the pages in each language, from the catalogues of the checkout."""
 
 from tests.catalogue import Catalogue
 

@@ -1,4 +1,4 @@
-"""A customer with a browser, who knows the things on the page by their names, as a screen reader does."""
+"""A customer with a browser who finds elements by their accessible names."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ METHODS = {"card": "Bank card", "sadad": "Sadad", "adfali": "Adfali"}
 
 @dataclass(frozen=True)
 class SandboxWallet:
-    """One that the sandbox knows, with a code that it takes and one that it does not."""
+    """A wallet of the sandbox, with a right code and a wrong one."""
 
     method: str
     phone: str
@@ -41,7 +41,7 @@ class Shopper:
     lang: str
 
     def says(self, text: str, **values: str) -> str:
-        """The page's words for it, in this customer's language."""
+        """The text of the page in this customer's language."""
         return say(self.lang, text, **values)
 
     def field(self, name: str) -> Locator:
@@ -171,5 +171,5 @@ class Shoppers:
         shopper.page.goto(self.address(intent, shopper.lang))
 
     def address(self, intent: Intent, lang: str) -> str:
-        """As merchants hand it on: Arabic needs no word."""
+        """The link as merchants pass it on: without a language it is Arabic."""
         return self.world.page(intent, None if lang == "ar" else lang)

@@ -1,4 +1,4 @@
-"""Cards that are entered on the bank's own page (Plutu, DESIGN §4): there and back, past form-action and all."""
+"""Cards that are entered on the bank's page (Plutu, DESIGN §4): there and back, within the content policy."""
 
 from collections.abc import Iterator
 from dataclasses import replace

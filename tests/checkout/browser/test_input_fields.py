@@ -95,7 +95,7 @@ def test_a_digit_put_in_the_middle_leaves_the_caret_there(pages: CheckoutWorld, 
 
 
 def test_the_expiry_date_can_be_deleted(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """The stroke that is put in by itself does not come back by itself."""
+    """A slash that was inserted automatically is not inserted again after it was deleted."""
     shopper = shoppers.come(pages.make_intent())
     expiry = shopper.field("Expiry date")
     expiry.press_sequentially("1234")
@@ -122,7 +122,7 @@ def test_the_brand_of_the_card(pages: CheckoutWorld, shoppers: Shoppers) -> None
 
 
 def test_errors_are_shown_when_a_field_loses_focus(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """And no longer once it is right."""
+    """The error disappears once the field is right."""
     shopper = shoppers.come(pages.make_intent())
     for field, wrong, sentence, right in (
         ("Card number", "4242424242424241", page_texts.CARD_NUMBER_WRONG, "4242424242424242"),
@@ -173,7 +173,7 @@ def test_the_summary_leads_to_the_field(pages: CheckoutWorld, shoppers: Shoppers
 
 
 def test_one_press_is_enough_after_a_mistyped_field(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """What is said when a field is left must not move the button away from under the press that left it."""
+    """An error that appears on leaving a field must not move the button that is being pressed."""
     shopper = shoppers.come(pages.make_intent(), viewport=PHONE)
     shopper.field("Card number").fill("4242424242424241")
     shopper.pay()

@@ -1,4 +1,4 @@
-"""On to the merchant: exactly to return_url, by itself only for whoever has just paid, and never against their will."""
+"""The return to the merchant: exactly to return_url, and automatically only for a customer who has just paid."""
 
 import pytest
 from playwright.sync_api import expect
@@ -49,7 +49,7 @@ def test_stay_here_stops_it(pages: CheckoutWorld, shoppers: Shoppers) -> None:
 
 
 def test_printing_stops_it(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """Nobody is led away from what they are about to print."""
+    """The redirect stops when the customer prints."""
     shopper = _just_paid(pages, shoppers, RETURN_URL)
     shopper.page.evaluate("() => { window.print = () => window.dispatchEvent(new Event('beforeprint')); }")
     shopper.button("Print").click()

@@ -1,4 +1,4 @@
-"""The page's own weight, and that it is all its own: whatever it loads from elsewhere fails every test here."""
+"""The weight of the page. Requests to other hosts fail every test here."""
 
 import pytest
 from playwright.sync_api import Response

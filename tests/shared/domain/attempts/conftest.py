@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Checkout:
-    """One intent of ten minutes, and what happens to it. Each move is a transaction of its own."""
+    """One intent that expires after ten minutes. Each action is a transaction."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -109,26 +109,26 @@ class Checkout:
         return IntentStatus(self.records.intents[0].status)
 
     def references(self) -> list[tuple[str, str | None]]:
-        """What each attempt is, and under which reference the provider knows it."""
+        """Return the state and the provider's reference of each attempt."""
         with self._database.cursor() as cursor:
             return cursor.execute(
                 "select state, provider_reference from payment_attempts order by id"
             ).fetchall()
 
     def reason(self) -> str | None:
-        """Of the first attempt."""
+        """Return the reason of the first attempt."""
         with self._database.cursor() as cursor:
             row = cursor.execute("select reason from payment_attempts order by id").fetchone()
         assert row is not None
         return None if row[0] is None else str(row[0])
 
     def states(self) -> list[str]:
-        """Of all attempts, the first one first."""
+        """Return the states of all attempts, oldest first."""
         self.records.read()
         return [attempt.state for attempt in self.records.attempts]
 
     def events(self) -> list[str]:
-        """After the first, which tells of the creation; they have been checked to add up."""
+        """Check all records and return the events after the creation."""
         self.records.read()
         self.records.check_events()
         self.records.check_attempts()

@@ -1,4 +1,4 @@
-"""A provider in memory: the world outside. It keeps a ledger, and can be slow, silent, late or asked."""
+"""A fake provider in memory with a ledger. It can be slow, silent or late, and it answers inquiries."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,7 +10,7 @@ from shared.domain.attempts.states import IN_FLIGHT_WINDOW, ProviderAnswer
 
 @dataclass
 class LedgerEntry:
-    """What the provider knows of an attempt."""
+    """The provider's record of an attempt."""
 
     intent: UUID
     answer: ProviderAnswer
@@ -19,7 +19,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class InFlightRequest:
-    """A request that the caller gave up on, and that may still arrive."""
+    """A request that timed out for the caller and may still arrive."""
 
     request: ProviderRequest
     intent: UUID
@@ -48,17 +48,17 @@ class FakeProvider:
         self.in_flight.append(request)
 
     def arrive(self, request: InFlightRequest, now: datetime) -> None:
-        """A request never arrives later than we believe it can."""
+        """Process the request, unless the in-flight window is over."""
         self.in_flight.remove(request)
         if now < request.sent_at + IN_FLIGHT_WINDOW:
             self.process(request.request.attempt, request.intent, request.answer)
 
     def pay_late(self, attempt: UUID) -> None:
-        """What was declined is paid after all."""
+        """Turn a declined charge into a paid one."""
         self.ledger[attempt].answer = ProviderAnswer.PAID
 
     def can_still_charge(self, intent: UUID, but: UUID, now: datetime) -> set[UUID]:
-        """Other attempts of this intent that are paid or on their way, and that it did not call declined."""
+        """Return other attempts of this intent that are paid or in flight and were not reported as declined."""
         paid = {
             attempt
             for attempt, entry in self.ledger.items()

@@ -1,4 +1,4 @@
-"""What the database says of intents and attempts, and whether it adds up."""
+"""Reads intents and attempts from the database and checks that they are consistent."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class AttemptRow:
 
 
 class PaymentRecords:
-    """As they were when last read."""
+    """The rows as of the last read()."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -66,7 +66,7 @@ class PaymentRecords:
             )
 
     def open_intents(self) -> list[UUID]:
-        """Those that can still be paid in time."""
+        """Return the intents that can still be paid."""
         over = (IntentStatus.SUCCEEDED, IntentStatus.CANCELED)
         return [intent.uuid for intent in self.intents if intent.status not in over]
 
@@ -98,7 +98,7 @@ class PaymentRecords:
             _check_events_of(intent, logged[intent.uuid])
 
     def check_attempts(self) -> None:
-        """Intents and attempts agree: one open at a time, one paid, processing exactly while one is under way."""
+        """Intents and attempts agree: one open at a time, one paid, processing exactly while one is in flight."""
         for intent in self.intents:
             states = [attempt.state for attempt in self.attempts if attempt.intent_uuid == intent.uuid]
             in_flight = sum(state in ("sent", "unknown") for state in states)

@@ -20,7 +20,7 @@ INSTANT = timedelta(microseconds=1)
 
 
 def test_just_before_the_expiry_an_attempt_starts_and_nothing_expires(checkout: Checkout) -> None:
-    """The last moment is the customer's."""
+    """Until the very last moment, the customer may pay."""
     checkout.at(checkout.expires_at - INSTANT)
     checkout.expire()
     code = checkout.begin(AttemptState.AWAITING_CODE)
@@ -45,7 +45,7 @@ def test_from_the_expiry_on_nothing_starts_even_before_the_scheduler_runs(checko
 
 
 def test_processing_outlasts_the_expiry_and_is_canceled_when_its_attempt_fails(checkout: Checkout) -> None:
-    """At once, in the same transaction; nobody has to come by."""
+    """At once, in the same transaction, without the scheduler."""
     request = checkout.begin()
     checkout.at(checkout.expires_at + timedelta(hours=1))
     checkout.expire()

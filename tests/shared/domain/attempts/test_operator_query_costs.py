@@ -1,4 +1,4 @@
-"""What operators' lists of attempts cost does not depend on how many were settled, nor on what the planner believes."""
+"""The cost of operators' lists does not depend on the number of settled attempts or on the planner's statistics."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -48,31 +48,31 @@ T = TypeVar("T")
 Move = Callable[[Connection[Any]], ProviderRequest]
 
 picks = st.integers(min_value=0, max_value=63)
-"""Which of those there are; the same everywhere, so that examples shrink well."""
+"""Index into the existing items. One range for all, so that examples shrink well."""
 
 answers = st.sampled_from(
     [ProviderAnswer.NEEDS_CODE, ProviderAnswer.NEEDS_CODE, ProviderAnswer.DECLINED, ProviderAnswer.PAID]
 )
-"""How the provider takes a request that may charge; paid ends the story, so it is rarer."""
+"""How the provider answers a request that may charge. Paid is rarer because it ends the attempt."""
 
 fates = st.sampled_from(
     ["answered", "told late", "no answer", "on its way", "crash in between", "crash before", "crash after"]
 )
-"""What becomes of the request and of the process that makes it."""
+"""What happens to the request and to the process that sends it."""
 
 moments = st.sampled_from(
     [timedelta(seconds=1), ANSWER_TIMEOUT, FIRST_INQUIRY_AFTER, IN_FLIGHT_WINDOW, timedelta(minutes=3)]
 )
-"""Chosen where something changes."""
+"""Time steps around the limits where behaviour changes."""
 
 
 class CrashError(Exception):
-    """The process is gone; what it had not committed never happened."""
+    """The process crashed; uncommitted work is lost."""
 
 
 @dataclass(frozen=True)
 class PendingReport:
-    """What the provider has said, and the database has not yet heard."""
+    """An answer of the provider that is not settled yet."""
 
     about: ProviderRequest | StatusInquiry
     """The answer to a request, or to an inquiry."""
@@ -283,7 +283,7 @@ class Payments(RuleBasedStateMachine):
     # How it is done.
 
     def _send(self, intent: UUID, move: Move, answer: ProviderAnswer, fate: str) -> None:
-        """Commit that it is sent, call the provider, settle; or come to grief in between."""
+        """Commit the request, call the provider and settle, or crash in between."""
         request = self._unless_refused(move, crash=fate == "crash in between")
         if request is None:
             return
