@@ -6,7 +6,7 @@ from uuid import UUID
 
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
 from shared.domain.intents.states import IntentStatus
-from tests.dashboard.made_deliveries import CANCELED, Deliveries
+from tests.dashboard.delivery_rows import CANCELED, Deliveries
 from tests.dashboard.payment_rows import make_attempt, make_intent
 from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
 

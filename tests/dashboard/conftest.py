@@ -7,7 +7,7 @@ import pytest
 from shared.domain.accounts.roles import Role
 from shared.platform.database.pool import Database
 from shared.platform.settings import Settings
-from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.delivery_rows import Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient
 

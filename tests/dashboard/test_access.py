@@ -30,7 +30,7 @@ _OTHERS = {
 }
 
 
-def test_each_route_says_whom_it_is_for(world: DashboardWorld) -> None:
+def test_each_route_states_what_it_requires(world: DashboardWorld) -> None:
     """Only these few are for anybody."""
     app = make_app(world.settings, world.database)
     needs = {name: requirement_of(view) for name, view in app.view_functions.items()}
@@ -42,7 +42,7 @@ def test_each_route_says_whom_it_is_for(world: DashboardWorld) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.DEVELOPER, Role.VIEWER])
-def test_what_a_role_may_not_do_is_refused(pages: DashboardWorld, role: Role) -> None:
+def test_routes_without_the_permission_are_refused(pages: DashboardWorld, role: Role) -> None:
     person = pages.person(role)
     person.open("/account")
     refused = [
@@ -57,7 +57,7 @@ def test_what_a_role_may_not_do_is_refused(pages: DashboardWorld, role: Role) ->
         assert (answer.status_code, person.title) == (403, "Your role does not allow this"), path
 
 
-def test_who_is_not_signed_in_is_asked_to(pages: DashboardWorld) -> None:
+def test_without_a_session_one_is_asked_to_sign_in(pages: DashboardWorld) -> None:
     person = pages.person()
     token = person.hidden("/sign-in")["csrf_token"]
     for path, need in _changing(pages):
@@ -82,7 +82,7 @@ def test_another_merchants_application_does_not_exist(pages: DashboardWorld) -> 
         assert answer.status_code == 404, path
 
 
-def test_an_application_that_is_none_is_unknown(pages: DashboardWorld) -> None:
+def test_an_invalid_application_id_is_not_found(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     odd = ("x", "%00", "0" * 32, UNKNOWN_ID, "..", "%F0%9F%92%A9", "nonsense", "%ED%B3%BF", "{}")
     for application in odd:
@@ -91,7 +91,7 @@ def test_an_application_that_is_none_is_unknown(pages: DashboardWorld) -> None:
             assert person.open(path).status_code == 404, path
 
 
-def test_part_of_a_page_for_who_is_not_signed_in_is_401(pages: DashboardWorld) -> None:
+def test_a_part_of_a_page_without_a_session_is_401(pages: DashboardWorld) -> None:
     """The page's script is told, and does not put a sign-in page into a table."""
     person = PageClient(pages.url)
     path = f"/applications/{pages.application.id}/deliveries"

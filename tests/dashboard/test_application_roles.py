@@ -61,7 +61,7 @@ def filled_in(world: DashboardWorld, path: str) -> str:
 @pytest.mark.parametrize(
     ("role", "forbidden"), [(Role.VIEWER, {**OWNERS, **DEVELOPERS}), (Role.DEVELOPER, OWNERS)]
 )
-def test_what_a_role_may_not_is_refused_and_changes_nothing(
+def test_a_missing_permission_is_refused_and_changes_nothing(
     pages: DashboardWorld, role: Role, forbidden: dict[str, str]
 ) -> None:
     """With what an owner's form holds, so that nothing but the role is in the way."""
@@ -109,7 +109,7 @@ def test_without_the_token_of_a_form_nothing_is_done(pages: DashboardWorld) -> N
     assert state(pages) == before
 
 
-def test_who_is_not_signed_in_does_nothing(pages: DashboardWorld) -> None:
+def test_nothing_is_changed_without_a_session(pages: DashboardWorld) -> None:
     nobody = pages.person()
     before = state(pages)
     token = nobody.hidden("")["csrf_token"]

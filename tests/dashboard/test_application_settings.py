@@ -34,7 +34,7 @@ def test_an_application_is_renamed(pages: DashboardWorld) -> None:
     assert rows == [({"name": "متجر القهوة", "before": "Tripoli Coffee shop"},)]
 
 
-def test_a_name_that_is_none_is_refused_beside_its_field(pages: DashboardWorld) -> None:
+def test_an_invalid_name_is_refused_beside_its_field(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     for name in ("", " ", "x" * 201, "a\x00", "a\rb", "x" * 50_000):
         assert save(pages, owner, "name", name=name).status_code == 422, name[:20]

@@ -186,7 +186,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
 )
 
 
-def test_what_cannot_be_is_told_beside_its_field(pages: DashboardWorld) -> None:
+def test_errors_are_shown_beside_their_field(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     for fields, told in WRONG:
         answer = create(owner, **fields)
@@ -197,7 +197,7 @@ def test_what_cannot_be_is_told_beside_its_field(pages: DashboardWorld) -> None:
     assert "application_created" not in pages.audit()
 
 
-def test_everything_that_is_wrong_is_told_at_once_and_what_was_filled_in_stays(pages: DashboardWorld) -> None:
+def test_all_errors_are_shown_at_once_and_the_input_stays(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     answer = create(owner, name="", methods=[], url="ftp://shop.example.ly")
     assert answer.text.count('class="error"') == 3
@@ -208,7 +208,7 @@ def test_everything_that_is_wrong_is_told_at_once_and_what_was_filled_in_stays(p
     assert pages.rows("select webhook_url from applications where name = 'Online shop'") == [(None,)]
 
 
-def test_bytes_that_are_no_text_are_no_trouble(pages: DashboardWorld) -> None:
+def test_invalid_utf8_is_refused_without_an_error(pages: DashboardWorld) -> None:
     """A lone surrogate in UTF-8, as only a broken program sends it."""
     owner = pages.person(Role.OWNER)
     owner.open("/applications/new")

@@ -22,7 +22,7 @@ def test_nothing_in_it_can_be_edited(world: DashboardWorld) -> None:
         assert world.audit() == ["application_renamed"], statement
 
 
-def test_it_tells_who_what_when_and_from_where(pages: DashboardWorld) -> None:
+def test_an_entry_shows_who_what_when_and_from_where(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     person.open("/audit")
     assert "Signed in" in person.text
@@ -30,7 +30,7 @@ def test_it_tells_who_what_when_and_from_where(pages: DashboardWorld) -> None:
     assert "@example.ly" in person.text
 
 
-def test_it_has_words_for_every_action() -> None:
+def test_every_action_has_a_label() -> None:
     assert set(ACTIONS) == set(Action)
 
 
@@ -55,13 +55,13 @@ def test_another_merchants_log_is_not_shown(pages: DashboardWorld) -> None:
     assert "Somebody of Tripoli Coffee" not in stranger.text
 
 
-def test_what_stands_in_it_is_text(pages: DashboardWorld) -> None:
+def test_hostile_entries_are_shown_as_text(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     _write(pages, 1, "<script>alert(1)</script>")
     assert "<script>alert(1)" not in person.open("/audit").text
 
 
-def test_a_strange_address_shows_the_newest(pages: DashboardWorld) -> None:
+def test_an_invalid_cursor_shows_the_newest(pages: DashboardWorld) -> None:
     person = pages.person(Role.VIEWER)
     for before in ("x", "%00", "null", "'"):
         assert person.open(f"/audit?before={before}").status_code == 200, before

@@ -52,7 +52,7 @@ def test_a_credential_is_issued_and_shown_once(pages: DashboardWorld, role: Role
     assert text not in log.getvalue()
 
 
-def test_the_list_tells_when_each_was_used_and_what_became_of_it(pages: DashboardWorld, clock: Clock) -> None:
+def test_the_list_shows_last_use_and_state(pages: DashboardWorld, clock: Clock) -> None:
     viewer = pages.person(Role.VIEWER)
     viewer.open(page_of(pages))
     assert viewer.text.count("never Active") == 2
@@ -78,7 +78,7 @@ def test_issuing_twice_with_one_form_issues_once(pages: DashboardWorld) -> None:
     assert pages.audit().count("credential_issued") == 1
 
 
-def test_a_form_is_good_for_its_own_kind_and_application_only(pages: DashboardWorld) -> None:
+def test_a_form_token_is_valid_for_its_kind_and_application_only(pages: DashboardWorld) -> None:
     other = pages.make_merchant("Misrata Books")
     them, us = pages.person(Role.OWNER, other), pages.person(Role.OWNER)
     them.open(f"/applications/{other.application.id}/credentials")
@@ -115,7 +115,7 @@ def test_a_credential_is_revoked_once(pages: DashboardWorld, clock: Clock) -> No
     assert details == {"kind": "api_key", "prefix": pages.application.api_key[:9]}
 
 
-def test_the_only_one_is_revoked_after_a_plainer_question(pages: DashboardWorld) -> None:
+def test_revoking_the_only_credential_asks_more_plainly(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     page = person.open(page_of(pages)).text
     assert page.count("is the only one of its kind") == 2

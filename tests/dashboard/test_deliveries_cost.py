@@ -17,7 +17,7 @@ from shared.domain.deliveries.bulk_resend import COUNT_SQL, FAILED_FACETS, MAX_C
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import DatabaseSettings
-from tests.dashboard.explaining import explain
+from tests.dashboard.query_plans import explain
 from tests.postgres_statistics import plan_buffers, plan_nodes
 
 DAYS = 60
@@ -130,7 +130,7 @@ def test_counting_and_resending_what_failed_costs_no_more_than_what_is_taken(cur
     assert max(node["Actual Rows"] for node in plan_nodes(plan)) <= MAX_COUNTED + 1
 
 
-def test_months_that_are_made_later_have_the_index_too(cursor: Cursor[Any]) -> None:
+def test_new_partitions_have_the_index_too(cursor: Cursor[Any]) -> None:
     cursor.execute("select make_month_partitions(date '2031-05-01')")
     cursor.execute(
         """select count(*) from pg_inherits join pg_index on indexrelid = inhrelid

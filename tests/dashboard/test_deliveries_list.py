@@ -10,7 +10,7 @@ from services.dashboard.deliveries.queries import PAGE_SIZE
 from services.webhooks.intake import WEBHOOK_EVENT_TYPES
 from shared.domain.deliveries.try_results import EVENTS, STATUSES, ResponseClass, matching_facets
 from shared.platform.database.pool import fetch_scalar
-from tests.dashboard.made_deliveries import CANCELED, Deliveries
+from tests.dashboard.delivery_rows import CANCELED, Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient
 
@@ -25,7 +25,7 @@ def listed(person: PageClient, application: UUID, query: str = "", **headers: st
     return [UUID(found) for found in _ROW.findall(answer.text)]
 
 
-def test_every_delivery_with_what_is_to_be_known_of_it(
+def test_each_delivery_is_listed_with_its_details(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     intents = [uuid4() for _ in range(5)]
@@ -71,7 +71,7 @@ def test_the_pages_together_are_the_whole_list(
     assert found == made[::-1]
 
 
-def test_a_page_that_is_full_and_the_last_leads_nowhere(
+def test_a_full_last_page_has_no_next_page(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     deliveries.make_many(PAGE_SIZE)
@@ -150,7 +150,7 @@ def test_an_id_is_found_whether_it_is_a_deliverys_or_a_payments(
     assert "No delivery matches" in viewer.text
 
 
-def test_what_makes_no_sense_is_left_out(
+def test_unknown_choices_are_ignored(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     made = deliveries.make()
@@ -163,7 +163,7 @@ def test_what_makes_no_sense_is_left_out(
         assert listed(viewer, pages.application.id, query) == [made], query
 
 
-def test_what_cannot_be_read_is_told(pages: DashboardWorld, viewer: PageClient) -> None:
+def test_invalid_filters_are_reported(pages: DashboardWorld, viewer: PageClient) -> None:
     for query, word in (
         ("?id=12345", "Enter the full id"),
         ("?id=%00", "Enter the full id"),
@@ -241,7 +241,7 @@ def test_python_and_sql_agree_on_facets(world: DashboardWorld) -> None:
     assert len(set(matching_facets())) == len(matching_facets()) == 3 * 2 * 7
 
 
-def test_every_event_that_merchants_are_told_of_has_a_facet() -> None:
+def test_every_delivered_event_has_a_facet() -> None:
     """A new one needs a number in delivery_facet, or no filter would find it."""
     assert set(WEBHOOK_EVENT_TYPES) == set(EVENTS)
 

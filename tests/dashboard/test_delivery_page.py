@@ -13,7 +13,7 @@ import pytest
 from shared.domain.applications.webhook_secrets import roll_webhook_secret
 from shared.domain.deliveries.try_results import RESPONSE_BODY_LIMIT
 from shared.platform.sanitize import sanitize_text
-from tests.dashboard.made_deliveries import CANCELED, Deliveries
+from tests.dashboard.delivery_rows import CANCELED, Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.debian_packages import skip_without
 from tests.page_client import PageClient
@@ -100,12 +100,12 @@ def test_a_response_body_is_text_and_nothing_else(
     assert viewer.response.headers["Content-Security-Policy"].startswith("default-src 'none'")
 
 
-def test_any_bytes_can_be_looked_at() -> None:
+def test_any_response_bytes_can_be_shown() -> None:
     text = sanitize_text(bytes(range(256)) * 4)
     assert not any(ord(character) < 0x20 and character not in "\n\t" for character in text)
 
 
-def test_what_was_cut_is_said_to_be(
+def test_a_truncated_response_is_marked(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     whole, cut = deliveries.make(), deliveries.make()
@@ -188,7 +188,7 @@ class TestSignature:
         exec(raw["python-title"], names)  # noqa: S102  what we tell developers to run
         assert names["is_genuine"] is True
 
-    def test_a_secret_that_cannot_be_opened_is_said_so(
+    def test_a_secret_that_cannot_be_decrypted_is_reported(
         self, pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
     ) -> None:
         pages.run("update webhook_secrets set encrypted_secret = 'rubbish'")
@@ -212,7 +212,7 @@ def test_the_request_is_shown_as_it_is_sent(
     assert request.body.decode() == raw["body-title"]
 
 
-def test_what_is_not_there_is_not_found(pages: DashboardWorld, viewer: PageClient) -> None:
+def test_an_unknown_delivery_is_not_found(pages: DashboardWorld, viewer: PageClient) -> None:
     for what in (str(uuid4()), "nonsense", "%00", f"{uuid4()}/resend"):
         answer = viewer.open(f"/applications/{pages.application.id}/deliveries/{what}")
         assert answer.status_code in (404, 405), what

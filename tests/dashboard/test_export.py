@@ -112,7 +112,7 @@ def test_a_payment_is_a_line(pages: DashboardWorld) -> None:
     )
 
 
-def test_a_cell_that_a_spreadsheet_would_calculate_is_made_harmless(pages: DashboardWorld) -> None:
+def test_formulas_are_escaped(pages: DashboardWorld) -> None:
     texts = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1"]
     for text in texts:
         make_intent(pages, text, description=text, customer=text)
@@ -122,7 +122,7 @@ def test_a_cell_that_a_spreadsheet_would_calculate_is_made_harmless(pages: Dashb
     assert all(row["description"] == row["merchant_reference"] for row in rows)
 
 
-def test_the_filters_of_the_list_are_those_of_the_export_and_are_noted(pages: DashboardWorld) -> None:
+def test_the_export_uses_the_filters_and_records_them(pages: DashboardWorld) -> None:
     make_many(pages, 60)
     wanted = make_intent(pages, "=order 77", IntentStatus.PROCESSING)
     person = pages.person(Role.DEVELOPER)
@@ -323,7 +323,7 @@ def test_exports_leave_threads_for_pages(world: DashboardWorld, process: Service
     assert world.audit().count("payments_exported") == 2
 
 
-def test_no_merchant_takes_the_places_of_others() -> None:
+def test_no_merchant_takes_the_slots_of_others() -> None:
     slots = ExportSlots(2)
     first, second, third = uuid4(), uuid4(), uuid4()
     assert (slots.acquire(first), slots.acquire(first), slots.acquire(second), slots.acquire(third)) == (
@@ -336,7 +336,7 @@ def test_no_merchant_takes_the_places_of_others() -> None:
     assert slots.acquire(third)
 
 
-def test_looking_whether_there_is_an_export_is_none(pages: DashboardWorld) -> None:
+def test_a_head_request_is_not_recorded_as_an_export(pages: DashboardWorld) -> None:
     person = pages.person(Role.VIEWER)
     assert person.session.head(f"{person.url}{path(pages)}", timeout=30).status_code == 200
     assert "payments_exported" not in pages.audit()

@@ -11,7 +11,7 @@ MOST_BYTES = 25 * 1024
 _CURRENT = re.compile(r'<a href="([^"]*)" aria-current="(page|true)"')
 
 
-def test_the_sections_tell_where_one_is(pages: DashboardWorld) -> None:
+def test_the_current_section_is_marked(pages: DashboardWorld) -> None:
     person = pages.person(Role.VIEWER)
     for section in ("", "/payments", "/deliveries", "/webhook", "/credentials", "/settings"):
         path = f"/applications/{pages.application.id}{section}"
@@ -25,13 +25,13 @@ def test_a_page_inside_a_section_marks_the_section(pages: DashboardWorld) -> Non
     assert _CURRENT.findall(person.open(f"{deliveries}/resend-failed").text) == [(deliveries, "true")]
 
 
-def test_who_is_not_signed_in_sees_no_sections(pages: DashboardWorld) -> None:
+def test_sections_are_hidden_without_a_session(pages: DashboardWorld) -> None:
     page = pages.person().open("/sign-in").text
     assert "<nav" not in page
     assert pages.merchant.name not in page
 
 
-def test_looks_and_script_weigh_less_than_25_kb_compressed(repository_root: Path) -> None:
+def test_styles_and_script_weigh_less_than_25_kb_compressed(repository_root: Path) -> None:
     folders = [
         repository_root / "services/dashboard/static",
         repository_root / "shared/console/static",

@@ -97,7 +97,7 @@ def test_time_to_delivery_is_from_the_event_to_the_first_success(pages: Dashboar
     assert shown["95 of 100 within"] == "1.5 min"
 
 
-def test_a_failing_endpoint_is_told_until_it_answers_again(pages: DashboardWorld) -> None:
+def test_a_failing_endpoint_is_reported_until_it_recovers(pages: DashboardWorld) -> None:
     """Since when, with what, and where to look; a test that arrives is enough to end it."""
     intent = make_intent(pages, "a", IntentStatus.SUCCEEDED)
     now = datetime.now(UTC)
@@ -119,14 +119,14 @@ def test_a_failing_endpoint_is_told_until_it_answers_again(pages: DashboardWorld
     assert _FAILING not in overview(pages, person).text
 
 
-def test_a_corrected_url_has_a_clean_sheet(pages: DashboardWorld) -> None:
+def test_failures_of_a_previous_url_do_not_count(pages: DashboardWorld) -> None:
     intent = make_intent(pages, "a", IntentStatus.SUCCEEDED)
     for _ in range(4):
         make_delivery(pages, intent, "failed", status_code=500, url="https://old.example.ly/hooks")
     assert _FAILING not in overview(pages).text
 
 
-def test_many_that_wait_untried_do_not_hide_a_failing_endpoint(pages: DashboardWorld) -> None:
+def test_many_untried_deliveries_do_not_hide_a_failing_endpoint(pages: DashboardWorld) -> None:
     """As when a great many fall due at once."""
     make_many(pages, 3_000, apart=timedelta(milliseconds=10), statuses=[IntentStatus.SUCCEEDED])
     deliver_all(pages)
@@ -139,7 +139,7 @@ def test_many_that_wait_untried_do_not_hide_a_failing_endpoint(pages: DashboardW
     assert "The newest 3 deliveries did not arrive." in overview(pages).text
 
 
-def test_no_url_and_paused_are_told(pages: DashboardWorld) -> None:
+def test_a_missing_url_and_a_pause_are_reported(pages: DashboardWorld) -> None:
     make_intent(pages, "a")
     person = overview(pages)
     for sentence in ("No webhook URL is set.", "Your webhooks are paused."):
@@ -159,7 +159,7 @@ def test_days_are_those_of_the_database_clock(pages: DashboardWorld, clock: Cloc
     assert figures(overview(pages))["Payments paid"] == "0"
 
 
-def test_what_is_not_counted_any_more_is_told(pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_counts_are_reported(pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     make_many(pages, 50, statuses=[IntentStatus.SUCCEEDED])
     for name in ("PAYMENTS_SQL", "DELIVERIES_SQL"):
         monkeypatch.setattr(queries, name, getattr(queries, name).replace("limit 100001", "limit 21"))
@@ -169,14 +169,14 @@ def test_what_is_not_counted_any_more_is_told(pages: DashboardWorld, monkeypatch
     assert "more than is counted" in person.text
 
 
-def test_what_is_counted_whole_is_not_excused(pages: DashboardWorld) -> None:
+def test_complete_counts_are_not_marked_as_truncated(pages: DashboardWorld) -> None:
     make_many(pages, 50, statuses=[IntentStatus.SUCCEEDED])
     person = overview(pages)
     assert figures(person)["Payments paid"] == "50"
     assert "more than is counted" not in person.text
 
 
-def test_charts_have_words_beside_them(pages: DashboardWorld) -> None:
+def test_charts_have_text_alternatives(pages: DashboardWorld) -> None:
     """A title, and the numbers as a table; no style or script in the page."""
     make_many(pages, 40, apart=timedelta(hours=2))
     deliver_all(pages)

@@ -28,7 +28,7 @@ def test_the_top_line_is_round_and_even(highest: int, line: int) -> None:
     assert top_line(highest) == line
 
 
-def test_bars_of_a_day_stand_on_each_other_and_none_leaves_the_chart() -> None:
+def test_bars_of_a_day_are_stacked_inside_the_chart() -> None:
     chart = bar_chart(("paid", "open", "expired"), [(6, 0, 2), (0, 0, 0), (1, 1, 100_000)], is_mirrored=False)
     first = [bar for bar in chart.bars if bar.x == chart.bars[0].x]
     assert [bar.kind for bar in first] == ["paid", "expired"]
@@ -41,7 +41,7 @@ def test_bars_of_a_day_stand_on_each_other_and_none_leaves_the_chart() -> None:
         assert bar.y + bar.height <= chart.floor + 0.1
 
 
-def test_where_people_read_from_right_to_left_so_does_time() -> None:
+def test_mirrored_charts_run_from_right_to_left() -> None:
     columns = [(1,), (2,), (3,)]
     usual = bar_chart(("paid",), columns, is_mirrored=False)
     mirrored = bar_chart(("paid",), columns, is_mirrored=True)
@@ -59,7 +59,7 @@ def test_squares_fill_rows() -> None:
     assert mirrored.positions[0][0] + mirrored.side == pytest.approx(WIDTH, abs=0.2)
 
 
-def test_times_in_a_few_numbers() -> None:
+def test_delivery_times_are_summarized() -> None:
     assert summarize_times([]) is None
     times = summarize_times([1_000, 1_001, 10_000, 60_001, 3_600_001] + [100] * 95)
     assert times is not None
@@ -77,7 +77,7 @@ class Stopwatch:
         return self.now
 
 
-def test_figures_are_kept_twenty_times_as_long_as_they_took() -> None:
+def test_values_are_cached_twenty_times_as_long_as_they_took() -> None:
     clock, asked = Stopwatch(), []
     kept: TtlCache[int] = TtlCache(clock)
 
@@ -94,7 +94,7 @@ def test_figures_are_kept_twenty_times_as_long_as_they_took() -> None:
     assert kept.get("a", find_out) == 3
 
 
-def test_what_could_not_be_found_out_is_asked_again() -> None:
+def test_a_failed_computation_is_not_cached() -> None:
     kept: TtlCache[int] = TtlCache()
 
     def fail() -> int:

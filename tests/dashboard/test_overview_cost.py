@@ -15,8 +15,8 @@ from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import Settings
-from tests.dashboard.explaining import explain
 from tests.dashboard.payment_rows import deliver_all, make_many
+from tests.dashboard.query_plans import explain
 from tests.dashboard.world import DashboardWorld
 from tests.postgres_statistics import plan_buffers, plan_nodes
 
@@ -62,7 +62,7 @@ def cost_of_newest(cursor: Cursor[Any], world: DashboardWorld) -> dict[str, int]
 
 @pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
 @pytest.mark.parametrize("many", [30_000, pytest.param(1_000_000, marks=pytest.mark.timeout(600))])
-def test_looking_at_the_newest_costs_at_most_twice_as_much_with_many(
+def test_reading_the_newest_costs_at_most_twice_as_much_with_many(
     patient: DashboardWorld, many: int, statistics: str
 ) -> None:
     costs = []
@@ -78,7 +78,7 @@ def test_looking_at_the_newest_costs_at_most_twice_as_much_with_many(
     assert {name: (few[name], cost) for name, cost in many_more.items() if cost > 2 * few[name]} == {}
 
 
-def test_payments_are_counted_without_looking_at_them(patient: DashboardWorld) -> None:
+def test_payments_are_counted_with_the_index_alone(patient: DashboardWorld) -> None:
     """All is in the index, the amount too; and of each day and status no more is read than is shown."""
     fill(patient, 20_000)
     analyze(patient)

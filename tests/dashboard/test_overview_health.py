@@ -53,7 +53,7 @@ def newest(outcomes: str) -> list[TriedDelivery]:
         ("-o-o-+", 3, False),
     ],
 )
-def test_three_of_the_newest_in_a_row_make_a_failing_endpoint(
+def test_three_failures_in_a_row_make_a_failing_endpoint(
     outcomes: str, count: int | None, is_all: bool | None
 ) -> None:
     found = find_failing(newest(outcomes), URL)
@@ -61,13 +61,13 @@ def test_three_of_the_newest_in_a_row_make_a_failing_endpoint(
     assert (found and found.is_all) == is_all
 
 
-def test_it_has_been_failing_since_the_first_of_the_row() -> None:
+def test_it_has_been_failing_since_the_first_failure_in_a_row() -> None:
     found = find_failing(newest("----++"), URL)
     assert found is not None
     assert found.since == NOW - timedelta(minutes=3)
 
 
-def test_the_last_answer_is_that_of_the_last_try() -> None:
+def test_the_last_response_is_that_of_the_last_try() -> None:
     """Which may be a retry of an older delivery."""
     deliveries = newest("---")
     retried = TriedDelivery(
@@ -79,7 +79,7 @@ def test_the_last_answer_is_that_of_the_last_try() -> None:
     assert found.last.status_code == 418
 
 
-def test_the_share_of_what_arrived() -> None:
+def test_the_share_of_delivered() -> None:
     assert share_delivered([]) is None
     assert share_delivered(newest("+++-")) == 0.75
     assert share_delivered(newest("..")) == 0

@@ -16,8 +16,8 @@ from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import Settings
-from tests.dashboard.explaining import explain
 from tests.dashboard.payment_rows import make_many
+from tests.dashboard.query_plans import explain
 from tests.dashboard.world import DashboardWorld
 from tests.postgres_statistics import plan_buffers, plan_nodes
 

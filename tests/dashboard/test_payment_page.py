@@ -39,7 +39,7 @@ def in_order(text: str, *parts: str) -> None:
         place += len(part)
 
 
-def test_facts_are_shown_as_they_were_sent(pages: DashboardWorld) -> None:
+def test_details_are_shown_as_they_were_sent(pages: DashboardWorld) -> None:
     intent = new_intent(
         pages,
         description="قهوة <b>عربية</b>",

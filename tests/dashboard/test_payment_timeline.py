@@ -88,7 +88,7 @@ def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, fl
         ([("created", 0), ("refunded", 5)], [], [EntryKind.CREATED]),
     ],
 )
-def test_moments_stand_in_the_order_of_cause_and_effect(
+def test_entries_are_in_order_of_cause_and_effect(
     events: list[tuple[str, float]], attempts: list[tuple[str, float, float]], expected: list[EntryKind]
 ) -> None:
     assert [moment.kind for moment in build_timeline(payment(events, attempts))] == expected

@@ -125,7 +125,7 @@ def test_search_finds_a_uuid_a_reference_in_any_case_and_the_merchants_own(pages
     assert listed(person, path(pages)) == []
 
 
-def test_a_filter_that_makes_no_sense_is_told(pages: DashboardWorld) -> None:
+def test_invalid_filters_are_reported(pages: DashboardWorld) -> None:
     make_intent(pages, "order 1")
     person = pages.person(Role.VIEWER)
     for query, told in (
@@ -144,13 +144,13 @@ def test_a_filter_that_makes_no_sense_is_told(pages: DashboardWorld) -> None:
         assert person.open(path(pages, f".csv{query}")).status_code == 422, query
 
 
-def test_odd_addresses_are_harmless(pages: DashboardWorld) -> None:
+def test_unusual_query_strings_are_harmless(pages: DashboardWorld) -> None:
     person = pages.person(Role.VIEWER)
     for query in ("?before=x", "?search=%ED%A0%80", "?search=%20", "?status=", "?unknown=1"):
         assert person.open(path(pages, query)).status_code == 200, query
 
 
-def test_others_payments_do_not_exist(pages: DashboardWorld) -> None:
+def test_another_applications_payments_do_not_exist(pages: DashboardWorld) -> None:
     """Neither another merchant's, nor another application's of the same merchant under this one's address."""
     other = pages.make_merchant("Benghazi Books")
     theirs = make_intent(pages, "secret order", IntentStatus.SUCCEEDED, application_id=other.application.id)
@@ -167,7 +167,7 @@ def test_others_payments_do_not_exist(pages: DashboardWorld) -> None:
     assert pages.audit().count("payments_exported") == 1
 
 
-def test_an_unknown_payment_is_no_page(pages: DashboardWorld) -> None:
+def test_an_unknown_payment_is_not_found(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     for tail in ("/x", "/01a1e06b", f"/{UNKNOWN_ID}", "/%00", "/" + "9" * 300):
         assert person.open(path(pages, tail)).status_code == 404, tail

@@ -86,7 +86,7 @@ def test_the_fields_are_hidden_and_remembered_by_no_browser(pages: DashboardWorl
     assert page.count('type="password"') == page.count('autocomplete="off"') == 3
 
 
-def test_without_a_sandbox_there_is_none_to_choose(pages: DashboardWorld) -> None:
+def test_without_a_sandbox_it_cannot_be_chosen(pages: DashboardWorld) -> None:
     """In production, say: a method without an account is not offered, and the page says so."""
     owner = pages.person(Role.OWNER)
     assert "Use the sandbox" not in owner.open(page_of(pages)).text

@@ -12,7 +12,7 @@ from services.scheduler.jobs.bulk_resends import BATCH, BulkResends
 from shared.domain.accounts.roles import Role
 from shared.platform.database.pool import fetch_scalar
 from tests.clock import Clock
-from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.delivery_rows import Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient
 
@@ -65,7 +65,7 @@ def test_the_count_comes_first_of_the_last_seven_days(
     assert deliveries.in_line() == []
 
 
-def test_confirmed_it_goes_on_by_itself_and_shows_how_far_it_is(
+def test_a_bulk_resend_runs_in_the_background_and_shows_its_progress(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient, clock: Clock
 ) -> None:
     made = deliveries.make_many(BATCH + 10, "failed", 500)
@@ -90,7 +90,7 @@ def test_confirmed_it_goes_on_by_itself_and_shows_how_far_it_is(
     assert deliveries.in_line() == [str(delivery) for delivery in made]
 
 
-def test_it_is_noted_with_count_and_period(
+def test_the_audit_log_has_count_and_period(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     deliveries.make_many(3, "failed", 500)
@@ -104,7 +104,7 @@ def test_it_is_noted_with_count_and_period(
     }
 
 
-def test_a_double_click_begins_one(
+def test_a_double_click_starts_one_bulk_resend(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient, clock: Clock
 ) -> None:
     """And leads both to it, also when it has ended."""
@@ -163,7 +163,9 @@ def test_it_can_be_stopped(pages: DashboardWorld, deliveries: Deliveries, develo
     assert pages.audit().count("resending_stopped") == 1
 
 
-def test_why_it_ended_is_told(pages: DashboardWorld, deliveries: Deliveries, developer: PageClient) -> None:
+def test_the_page_says_why_it_ended(
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
+) -> None:
     deliveries.make_many(BATCH + 1, "failed", 500)
     progress = begin(pages, developer)
     pages.run("update applications set webhook_url = null")
@@ -214,7 +216,7 @@ def test_days_that_cannot_be_read(
     assert pages.rows("select from bulk_resends") == []
 
 
-def test_viewers_may_look_but_not_touch(
+def test_viewers_may_read_but_not_change(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     deliveries.make("failed", 500)

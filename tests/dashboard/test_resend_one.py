@@ -7,7 +7,7 @@ import pytest
 
 from shared.domain.accounts.roles import Role
 from shared.domain.deliveries.pause import pause_webhooks
-from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.delivery_rows import Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient
 from tests.waiting import eventually
@@ -19,7 +19,7 @@ def address_of(pages: DashboardWorld, delivery: UUID) -> str:
     return f"/applications/{pages.application.id}/deliveries/{delivery}"
 
 
-def test_it_is_asked_for_and_noted(
+def test_a_resend_is_requested_and_recorded_in_the_audit_log(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     delivery = deliveries.make("failed", 500)

@@ -62,7 +62,7 @@ def _names(main: str) -> list[str]:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_what_a_role_finds(pages: DashboardWorld, shop: BusyShop, role: Role) -> None:
+def test_pages_show_what_the_role_may_do(pages: DashboardWorld, shop: BusyShop, role: Role) -> None:
     """And no secret, not even hidden: of keys and tokens only how they begin."""
     person = pages.person(role)
     for page, actions in _ACTIONS.items():

@@ -39,7 +39,7 @@ def test_an_invited_developer_chooses_a_password_and_is_in(pages: DashboardWorld
     assert pages.audit() == ["signed_in", "member_invited", "member_joined", "signed_in", "signed_in"]
 
 
-def test_an_invitation_is_good_once(pages: DashboardWorld) -> None:
+def test_an_invitation_works_once(pages: DashboardWorld) -> None:
     link = _invite(pages.person(Role.OWNER), "dev@example.ly")
     first, late = pages.person(), pages.person()
     first.open(link)
@@ -51,7 +51,7 @@ def test_an_invitation_is_good_once(pages: DashboardWorld) -> None:
     assert pages.person().sign_in("dev@example.ly", CHOSEN).status_code == 200
 
 
-def test_of_many_who_use_one_link_at_one_moment_one_gets_in(pages: DashboardWorld) -> None:
+def test_of_many_concurrent_uses_of_one_link_one_succeeds(pages: DashboardWorld) -> None:
     link = _invite(pages.person(Role.OWNER), "dev@example.ly")
     people = [pages.person() for _ in range(6)]
     for person in people:
@@ -61,13 +61,13 @@ def test_of_many_who_use_one_link_at_one_moment_one_gets_in(pages: DashboardWorl
     assert sorted(answer.status_code for answer in answers) == [200] + [410] * 5
 
 
-def test_an_invitation_is_over_after_seven_days(pages: DashboardWorld, clock: Clock) -> None:
+def test_an_invitation_expires_after_seven_days(pages: DashboardWorld, clock: Clock) -> None:
     link = _invite(pages.person(Role.OWNER), "dev@example.ly")
     clock.advance(timedelta(days=7, seconds=1))
     assert pages.person().open(link).status_code == 410
 
 
-def test_a_new_link_makes_the_old_one_worthless(pages: DashboardWorld) -> None:
+def test_a_new_link_invalidates_the_old_one(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     old = _invite(owner, "dev@example.ly")
     person = pages.rows("select id from members where email = 'dev@example.ly'")[0][0]
@@ -78,19 +78,19 @@ def test_a_new_link_makes_the_old_one_worthless(pages: DashboardWorld) -> None:
     assert pages.person().open(new).status_code == 200
 
 
-def test_who_is_removed_before_joining_cannot_join(pages: DashboardWorld) -> None:
+def test_a_removed_member_cannot_join(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     link = _invite(owner, "dev@example.ly")
     _remove(pages, owner, "dev@example.ly")
     assert pages.person().open(link).status_code == 410
 
 
-def test_a_made_up_link_is_over(pages: DashboardWorld) -> None:
+def test_an_unknown_link_is_refused(pages: DashboardWorld) -> None:
     for link in ("inv_unknown", "x", "inv_%00", "%ff", "inv_" + "a" * 5000):
         assert pages.person().open(f"/invitations/{link}").status_code == 410, link
 
 
-def test_what_is_no_address_cannot_be_invited(pages: DashboardWorld) -> None:
+def test_an_invalid_email_address_cannot_be_invited(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     for email in (
         "",
@@ -107,7 +107,7 @@ def test_what_is_no_address_cannot_be_invited(pages: DashboardWorld) -> None:
         assert "This is not an email address." in owner.text, email
 
 
-def test_nobody_is_invited_twice_into_one_team_but_into_two(pages: DashboardWorld) -> None:
+def test_nobody_is_invited_twice_into_one_team_but_into_two_teams(pages: DashboardWorld) -> None:
     """That another merchant has somebody with this address, nobody learns."""
     other = pages.person(Role.OWNER, pages.make_merchant("Benghazi Books"))
     owner = pages.person(Role.OWNER)
@@ -118,7 +118,7 @@ def test_nobody_is_invited_twice_into_one_team_but_into_two(pages: DashboardWorl
     assert "is already in your team" in owner.text
 
 
-def test_who_is_removed_is_out_at_once(pages: DashboardWorld) -> None:
+def test_a_removed_member_is_signed_out_at_once(pages: DashboardWorld) -> None:
     owner, email = pages.person(Role.OWNER), pages.make_member(Role.DEVELOPER)
     removed = pages.person()
     removed.sign_in(email, "correct horse battery staple")

@@ -55,7 +55,7 @@ def test_the_url_is_changed_and_removed(pages: DashboardWorld, role: Role) -> No
     ]
 
 
-def test_the_page_explains_what_becomes_of_queued_retries(pages: DashboardWorld) -> None:
+def test_the_page_explains_what_happens_to_queued_retries(pages: DashboardWorld) -> None:
     person = pages.person(Role.DEVELOPER)
     person.open(page_of(pages))
     assert "Retries that are queued already still go to the old one." in person.text
@@ -78,7 +78,7 @@ WRONG = {
 }
 
 
-def test_a_url_that_cannot_be_is_refused_with_a_reason_of_its_own(world: DashboardWorld) -> None:
+def test_an_invalid_url_is_refused_with_its_own_reason(world: DashboardWorld) -> None:
     world.settings = replace(world.settings, webhooks=WebhookSettings())
     told = set()
     with world.serve():
@@ -148,7 +148,7 @@ def test_only_the_version_that_is_current_can_be_replaced(pages: DashboardWorld)
         assert pages.rows("select webhook_secret_version from applications") == [(now,)], version
 
 
-def test_the_page_counts_queued_retries_with_an_older_secret(pages: DashboardWorld) -> None:
+def test_the_page_counts_queued_retries_with_a_previous_secret(pages: DashboardWorld) -> None:
     """Those of this application that are pending, and no others."""
     other = pages.make_merchant("Misrata Books").application.id
     person = pages.person(Role.VIEWER)

@@ -14,7 +14,7 @@ from shared.domain.topics import WEBHOOKS_DEAD
 from shared.platform.database.pool import Database
 from shared.platform.settings import KafkaSettings
 from tests.constants import UNKNOWN_ID
-from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.delivery_rows import Deliveries
 from tests.mizan.conftest import Mizan
 from tests.shared.domain.dead_letters.dead_letter_topic import AMAL, BEGINNING, DeadLetterTopic
 

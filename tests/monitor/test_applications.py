@@ -9,7 +9,7 @@ import pytest
 from services.monitor.applications.queries import PAGE
 from shared.domain.audit_log import list_entries
 from tests.constants import UNKNOWN_ID
-from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.delivery_rows import Deliveries
 from tests.monitor.racing import act_at_once
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient

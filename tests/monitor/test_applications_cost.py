@@ -12,7 +12,7 @@ from services.monitor.applications.queries import LIST_SQL, list_parameters
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import Settings
-from tests.dashboard.explaining import explain
+from tests.dashboard.query_plans import explain
 from tests.monitor.world import MonitorWorld
 from tests.postgres_statistics import plan_buffers, plan_nodes
 

@@ -10,7 +10,7 @@ import pytest
 from shared.domain.audit_log import list_entries
 from shared.domain.messages import DeliveryExhausted, encode
 from shared.domain.topics import WEBHOOKS_DEAD
-from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.delivery_rows import Deliveries
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
 from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic

@@ -15,7 +15,7 @@ from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
-from tests.dashboard.explaining import explain
+from tests.dashboard.query_plans import explain
 from tests.monitor.rows import make_attempt, make_delivery, make_event, make_intent
 from tests.monitor.world import MonitorWorld
 from tests.postgres_statistics import plan_buffers, plan_nodes, read_plan

@@ -26,7 +26,7 @@ from shared.domain.messages import ResendRequested, decode
 from shared.platform.database.pool import Database
 from shared.platform.errors import RefusedError
 from tests.clock import Clock
-from tests.dashboard.made_deliveries import CANCELED, Deliveries
+from tests.dashboard.delivery_rows import CANCELED, Deliveries
 from tests.scheduler.running_jobs import running_jobs
 from tests.waiting import eventually
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Request, expect
 from shared.domain.accounts.roles import Role
 from tests.browser import Visitors
 from tests.browser_user import BrowserUser
-from tests.dashboard.browser.words import CATALOGUE
+from tests.dashboard.browser.texts import CATALOGUE
 from tests.dashboard.world import PASSWORD, DashboardWorld, Merchant
 
 _READ_CLIPBOARD = "navigator.clipboard.readText()"

@@ -5,9 +5,9 @@ import pytest
 from tests.accessibility import SCREENS, Appearance, page_problems, preload_axe
 from tests.browser import DESKTOP, SMALL_PHONE
 from tests.dashboard.browser.colleague import Colleague, Colleagues
-from tests.dashboard.browser.tour import EXPECTED, every_page
+from tests.dashboard.browser.every_page import EXPECTED, every_page
+from tests.dashboard.browser.texts import LANGUAGES
 from tests.dashboard.browser.translation import english_left_in_arabic
-from tests.dashboard.browser.words import LANGUAGES
 from tests.dashboard.world import DashboardWorld
 
 pytestmark = pytest.mark.browser
@@ -24,11 +24,11 @@ def test_every_page_is_for_everybody_on_every_screen(
     """In one tour, which takes long. `sees`, on the way, looks at the language and the direction of each page."""
     tab = colleagues.come(lang=lang, expected_statuses=EXPECTED)
     preload_axe(tab.visitor.context)
-    found = [trouble for name in every_page(pages, tab) for trouble in _troubles(tab, name)]
+    found = [problem for name in every_page(pages, tab) for problem in _problems(tab, name)]
     assert not found, "\n".join(found)
 
 
-def _troubles(tab: Colleague, name: str) -> list[str]:
+def _problems(tab: Colleague, name: str) -> list[str]:
     """The page is left wide."""
     found = page_problems(tab.page, name, LOOKS[tab.lang], SCREENS)
     left = english_left_in_arabic(tab.page) if tab.lang == "ar" else set()

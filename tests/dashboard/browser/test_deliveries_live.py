@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard.browser.colleague import Colleague
-from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.delivery_rows import Deliveries
 from tests.dashboard.world import DashboardWorld
 
 pytestmark = pytest.mark.browser
@@ -41,7 +41,7 @@ def test_a_new_delivery_appears_and_the_focus_stays(
     expect(owner.page.locator("tbody")).not_to_contain_text(owner.says("Failed"))
 
 
-def test_held_still_it_stays_as_it_is(
+def test_a_paused_live_page_does_not_change(
     pages: DashboardWorld, deliveries: Deliveries, owner: Colleague
 ) -> None:
     """WCAG 2.2.2; by keyboard too."""

@@ -11,7 +11,7 @@ from shared.domain.accounts.roles import Role
 from shared.domain.audit_log import Action, Actor, add_audit_entry
 from shared.domain.intents.states import IntentStatus
 from tests.dashboard.browser.colleague import Colleague, Colleagues
-from tests.dashboard.browser.words import DIRECTIONS, LANGUAGES
+from tests.dashboard.browser.texts import DIRECTIONS, LANGUAGES
 from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.payment_rows import make_attempt, make_intent
 from tests.dashboard.world import PASSWORD, DashboardWorld, Merchant
@@ -82,9 +82,7 @@ def _poison_audit_log(pages: DashboardWorld, merchant_id: UUID, application_id: 
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_what_others_wrote_stays_text_in_its_place(
-    pages: DashboardWorld, colleagues: Colleagues, lang: str
-) -> None:
+def test_hostile_text_stays_text(pages: DashboardWorld, colleagues: Colleagues, lang: str) -> None:
     merchant, _shop, paths = _poison(pages)
     who = colleagues.come(lang=lang)
     who.sign_in(pages.make_member(Role.OWNER, merchant), PASSWORD)
@@ -93,11 +91,11 @@ def test_what_others_wrote_stays_text_in_its_place(
     for path in paths:
         who.open(path)
         expect(who.page.locator("body")).to_contain_text(MARKUP)
-        found += [f"{path}: {trouble}" for trouble in _troubles(who)]
+        found += [f"{path}: {problem}" for problem in _problems(who)]
     assert not found, "\n".join(found)
 
 
-def _troubles(who: Colleague) -> list[str]:
+def _problems(who: Colleague) -> list[str]:
     found = [f"not kept apart: {text}" for text in who.page.evaluate(_NOT_KEPT_APART, HOSTILE)]
     if who.page.evaluate("typeof hasRun") != "undefined":
         found.append("a script ran")
@@ -110,16 +108,14 @@ def _troubles(who: Colleague) -> list[str]:
     return found
 
 
-def test_what_is_in_an_address_or_a_form_comes_back_as_text(
-    pages: DashboardWorld, colleagues: Colleagues
-) -> None:
+def test_hostile_input_is_shown_as_text(pages: DashboardWorld, colleagues: Colleagues) -> None:
     who = colleagues.come(expected_statuses=frozenset({404, 422}))
     who.page.evaluate("document.querySelector('[name=email]').type = 'text'")
     who.field("Email").fill(HOSTILE)
     who.field("Password").fill("x")
     who.button("Sign in").click()
     who.reads("Email or password is not right.")
-    assert _troubles(who) == []
+    assert _problems(who) == []
     who.sign_in(pages.make_member(Role.OWNER), PASSWORD)
     here = f"/applications/{pages.application.id}"
     for path in (
@@ -130,15 +126,15 @@ def test_what_is_in_an_address_or_a_form_comes_back_as_text(
         "deliveries/resend-failed?from",
     ):
         who.page.goto(f"{who.url}{here}/{path}={_in_address(HOSTILE)}")
-        assert _troubles(who) == [], path
+        assert _problems(who) == [], path
     who.open(f"/{_in_address(HOSTILE)}")
     who.sees("There is no such page")
-    assert _troubles(who) == []
+    assert _problems(who) == []
     who.open(f"{here}/settings")
     who.field("Name").fill(f"{HOSTILE} {'x' * 60}")
     who.button("Save name").click()
     who.reads("The name was saved.")
-    assert _troubles(who) == []
+    assert _problems(who) == []
 
 
 def _in_address(text: str) -> str:

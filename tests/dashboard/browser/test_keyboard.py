@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from shared.domain.accounts.roles import Role
 from tests.browser_user import press, tab_to, type_into
 from tests.dashboard.browser.colleague import Colleague, Colleagues
-from tests.dashboard.browser.words import LANGUAGES
+from tests.dashboard.browser.texts import LANGUAGES
 from tests.dashboard.busy_shop import open_busy_shop
 from tests.dashboard.world import PASSWORD, DashboardWorld
 

@@ -32,7 +32,7 @@ def test_what_is_filtered_out_does_not_appear(owner: Colleague, shop: BusyShop) 
     expect(owner.page.locator("tbody")).not_to_contain_text(owner.says("Succeeded"))
 
 
-def test_older_pages_hold_still(owner: Colleague, shop: BusyShop) -> None:
+def test_older_pages_do_not_update(owner: Colleague, shop: BusyShop) -> None:
     """What somebody pages through does not move away under them."""
     shop.deliveries.make_many(60)
     owner.page.clock.install()
@@ -45,7 +45,7 @@ def test_older_pages_hold_still(owner: Colleague, shop: BusyShop) -> None:
     assert asked == []
 
 
-def test_a_delivery_holds_still_when_told_to_and_goes_on_again(owner: Colleague, shop: BusyShop) -> None:
+def test_live_updates_of_a_delivery_can_be_paused_and_resumed(owner: Colleague, shop: BusyShop) -> None:
     owner.page.clock.install()
     owner.open(shop.path(f"deliveries/{shop.delivery}"))
     owner.button("Live").click()
@@ -59,7 +59,7 @@ def test_a_delivery_holds_still_when_told_to_and_goes_on_again(owner: Colleague,
         assert asked
 
 
-def test_what_is_marked_to_be_copied_stays_marked(owner: Colleague, shop: BusyShop) -> None:
+def test_selected_text_stays_selected(owner: Colleague, shop: BusyShop) -> None:
     owner.page.clock.install()
     owner.open(shop.path(f"deliveries/{shop.delivery}"))
     body = owner.page.locator("pre[aria-labelledby=body-title]")
@@ -76,7 +76,7 @@ def test_what_is_marked_to_be_copied_stays_marked(owner: Colleague, shop: BusySh
     expect(owner.page.locator("#try-4")).to_be_visible()
 
 
-def test_it_says_when_the_server_is_away_and_catches_up(owner: Colleague, shop: BusyShop) -> None:
+def test_it_reports_an_unreachable_server_and_catches_up(owner: Colleague, shop: BusyShop) -> None:
     """It asks less and less often meanwhile."""
     told = owner.page.locator("[data-live-status]")
     tried: list[str] = []
@@ -105,7 +105,7 @@ def test_it_says_when_the_server_is_away_and_catches_up(owner: Colleague, shop: 
     owner.visitor.problems[:] = [each for each in owner.visitor.problems if "ERR_FAILED" not in each]
 
 
-def test_the_bar_moves_step_by_step(pages: DashboardWorld, owner: Colleague, shop: BusyShop) -> None:
+def test_the_progress_bar_advances(pages: DashboardWorld, owner: Colleague, shop: BusyShop) -> None:
     shop.deliveries.make_many(50, "failed", 500)
     owner.page.clock.install()
     owner.open(shop.path("deliveries/resend-failed"))

@@ -10,7 +10,7 @@ from shared.domain.intents.states import IntentStatus
 from tests.accessibility import SCREENS, unreachable_content_on
 from tests.browser import SMALL_PHONE
 from tests.dashboard.browser.colleague import Colleagues
-from tests.dashboard.browser.tour import EXPECTED
+from tests.dashboard.browser.every_page import EXPECTED
 from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.payment_rows import make_intent
 from tests.dashboard.world import PASSWORD, DashboardWorld

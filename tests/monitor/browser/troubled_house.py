@@ -12,7 +12,7 @@ from shared.domain.deliveries.bulk_resend import resend_all_exhausted
 from shared.domain.messages import DeliveryExhausted, encode
 from shared.domain.topics import WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from shared.platform.settings import MonitorSettings
-from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.delivery_rows import Deliveries
 from tests.monitor.needy_payments import NeedyPayments
 from tests.monitor.rows import make_event
 from tests.monitor.topic_records import Records

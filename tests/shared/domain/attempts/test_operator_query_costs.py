@@ -12,7 +12,7 @@ from shared.domain.attempts.undecided import UNDECIDED_SQL
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import DatabaseSettings
-from tests.dashboard.explaining import explain
+from tests.dashboard.query_plans import explain
 from tests.postgres_statistics import plan_buffers, plan_nodes
 
 pytestmark = pytest.mark.plans

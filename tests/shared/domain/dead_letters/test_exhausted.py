@@ -12,7 +12,7 @@ from shared.domain.messages import DeliveryExhausted, encode
 from shared.domain.topics import WEBHOOKS_DEAD
 from shared.platform.database.pool import Database
 from shared.platform.errors import RefusedError
-from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.delivery_rows import Deliveries
 from tests.shared.domain.dead_letters.dead_letter_topic import AMAL, BEGINNING, DeadLetterTopic
 
 HOUR = timedelta(hours=1)

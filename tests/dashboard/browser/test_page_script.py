@@ -40,7 +40,7 @@ def test_a_form_can_be_sent_again_on_a_page_that_was_left_and_came_back(owner: C
     assert (meanwhile, afterwards) == (owner.says("One moment…"), owner.says("Invite"))
 
 
-def test_what_cannot_be_undone_is_asked_first(pages: DashboardWorld, owner: Colleague) -> None:
+def test_irreversible_actions_ask_for_confirmation(pages: DashboardWorld, owner: Colleague) -> None:
     other = pages.make_member(Role.VIEWER)
     owner.open("/team")
     remove = owner.button("Remove %(email)s", email=other)
@@ -56,7 +56,7 @@ def test_what_cannot_be_undone_is_asked_first(pages: DashboardWorld, owner: Coll
     expect(remove).to_have_count(0)
 
 
-def test_what_the_clipboard_refuses_is_selected(pages: DashboardWorld, owner: Colleague) -> None:
+def test_text_is_selected_if_the_clipboard_refuses(pages: DashboardWorld, owner: Colleague) -> None:
     owner.open("/team")
     owner.field("Email").fill("salem@example.ly")
     owner.button("Invite").click()
@@ -66,7 +66,7 @@ def test_what_the_clipboard_refuses_is_selected(pages: DashboardWorld, owner: Co
     assert owner.page.evaluate("getSelection().toString()").startswith(f"{pages.url}/invitations/")
 
 
-def test_the_menu_gives_the_focus_back(owner: Colleague) -> None:
+def test_the_menu_returns_the_focus(owner: Colleague) -> None:
     owner.page.set_viewport_size(SMALL_PHONE)
     owner.button("Menu").press("Enter")
     expect(owner.link("Team")).to_be_visible()
@@ -75,7 +75,7 @@ def test_the_menu_gives_the_focus_back(owner: Colleague) -> None:
     expect(owner.button("Menu")).to_be_focused()
 
 
-def test_the_open_menu_is_gone_where_there_is_room_for_the_sections(owner: Colleague) -> None:
+def test_the_open_menu_closes_on_a_wide_window(owner: Colleague) -> None:
     owner.page.set_viewport_size(SMALL_PHONE)
     owner.button("Menu").click()
     owner.page.set_viewport_size(DESKTOP)

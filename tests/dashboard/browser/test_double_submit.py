@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Error, expect
 
 from tests.dashboard.browser.colleague import Colleague, Colleagues
-from tests.dashboard.made_deliveries import Deliveries
+from tests.dashboard.delivery_rows import Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.waiting import eventually
 

@@ -52,7 +52,7 @@ def test_signing_in_leads_to_no_other_site(pages: DashboardWorld) -> None:
         assert person.post("/sign-in", **fields).url == f"{pages.url}/", elsewhere
 
 
-def test_what_is_said_does_not_tell_which_emails_exist(pages: DashboardWorld) -> None:
+def test_texts_do_not_reveal_which_emails_exist(pages: DashboardWorld) -> None:
     """The same words and status for a wrong password, an unknown address, and somebody who has not joined yet."""
     known = pages.make_member(Role.OWNER)
     answers = {
@@ -66,7 +66,7 @@ def test_what_is_said_does_not_tell_which_emails_exist(pages: DashboardWorld) ->
 
 
 @pytest.mark.usefixtures("costly_passwords")
-def test_the_time_does_not_tell_which_emails_exist(pages: DashboardWorld) -> None:
+def test_timing_does_not_reveal_which_emails_exist(pages: DashboardWorld) -> None:
     """Without a hash to look at, one is made up: argon2 takes far longer than all else.
 
     The quickest of a few counts, for any of them can be held up by what else the machine does.
@@ -83,7 +83,7 @@ def test_the_time_does_not_tell_which_emails_exist(pages: DashboardWorld) -> Non
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_who_guesses_has_to_wait_whether_or_not_there_is_such_an_account(
+def test_guesses_are_throttled_whether_or_not_the_account_exists(
     pages: DashboardWorld, clock: Clock, is_known: bool
 ) -> None:
     email = pages.make_member(Role.OWNER) if is_known else "nobody@example.ly"
@@ -98,7 +98,7 @@ def test_who_guesses_has_to_wait_whether_or_not_there_is_such_an_account(
     assert _try(person, email, PASSWORD).status_code == (200 if is_known else 422)
 
 
-def test_a_right_password_forgets_the_wrong_ones(pages: DashboardWorld) -> None:
+def test_a_right_password_resets_the_throttle(pages: DashboardWorld) -> None:
     email = pages.make_member(Role.OWNER)
     for _ in range(3):
         for _ in range(ACCOUNT.free - 1):
@@ -106,7 +106,7 @@ def test_a_right_password_forgets_the_wrong_ones(pages: DashboardWorld) -> None:
         assert _try(pages.person(), email, PASSWORD).status_code == 200
 
 
-def test_who_guesses_for_many_accounts_has_to_wait(pages: DashboardWorld, clock: Clock) -> None:
+def test_guesses_for_many_accounts_are_throttled(pages: DashboardWorld, clock: Clock) -> None:
     person = pages.person()
     clock.stop_at(clock.now())
     for number in range(ADDRESS.free):
@@ -114,7 +114,7 @@ def test_who_guesses_for_many_accounts_has_to_wait(pages: DashboardWorld, clock:
     assert _try(person, pages.make_member(Role.OWNER), PASSWORD).status_code == 429
 
 
-def test_many_guesses_at_one_moment_do_not_slip_through(pages: DashboardWorld, clock: Clock) -> None:
+def test_concurrent_guesses_are_throttled(pages: DashboardWorld, clock: Clock) -> None:
     clock.stop_at(clock.now())
     email = pages.make_member(Role.OWNER)
     people = [pages.person() for _ in range(12)]
@@ -144,7 +144,7 @@ def test_a_session_ends_after_a_week_however_much_it_is_used(pages: DashboardWor
     assert person.open("/account").url.startswith(f"{pages.url}/sign-in")
 
 
-def test_a_page_that_updates_by_itself_keeps_no_session_open(pages: DashboardWorld, clock: Clock) -> None:
+def test_background_polls_do_not_prolong_a_session(pages: DashboardWorld, clock: Clock) -> None:
     person = pages.person(Role.VIEWER)
     deliveries = f"/applications/{pages.application.id}/deliveries"
     clock.advance(timedelta(hours=11))
@@ -173,7 +173,7 @@ def test_nobody_ends_the_session_of_somebody_else(pages: DashboardWorld) -> None
     assert "session_ended" not in pages.audit()
 
 
-def test_who_signed_out_cannot_go_on_with_the_old_cookie(pages: DashboardWorld) -> None:
+def test_the_old_cookie_is_useless_after_sign_out(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     kept = dict(person.session.cookies)
     person.open("/account")
@@ -202,7 +202,7 @@ def test_changing_the_password_needs_the_old_one_and_ends_other_sessions(pages: 
     assert _try(pages.person(), email, "a long new sentence").url == f"{pages.url}/"
 
 
-def test_who_works_for_two_merchants_chooses(pages: DashboardWorld) -> None:
+def test_a_member_of_two_merchants_chooses_one(pages: DashboardWorld) -> None:
     """Each merchant has its own member; the password proves which of them may be chosen."""
     second = pages.make_merchant("Benghazi Books")
     email = pages.make_member(Role.OWNER)
@@ -217,7 +217,7 @@ def test_who_works_for_two_merchants_chooses(pages: DashboardWorld) -> None:
     assert "Benghazi Books" in person.text
 
 
-def test_nobody_chooses_a_member_whose_password_they_did_not_give(pages: DashboardWorld) -> None:
+def test_only_members_with_the_given_password_can_be_chosen(pages: DashboardWorld) -> None:
     victim = pages.rows("select id from members where email = %s", pages.make_member(Role.OWNER))[0][0]
     person = pages.person()
     answer = person.post("/sign-in/merchant", member=str(victim))

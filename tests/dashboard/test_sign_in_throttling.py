@@ -32,13 +32,13 @@ def test_an_address_with_something_around_it_is_the_same_account(
     assert person.sign_in(email, PASSWORD).status_code == 429
 
 
-def test_what_is_no_address_is_nobodys(pages: DashboardWorld) -> None:
+def test_an_invalid_email_address_has_no_account(pages: DashboardWorld) -> None:
     email = pages.make_member(Role.OWNER)
     for disguise in ("{}\0", "{} \0", "{}" + " " * 254 + "z", "\u200e{}", "{}\u00ad"):
         assert pages.person().sign_in(disguise.format(email), PASSWORD).status_code == 422, disguise
 
 
-def test_signing_in_elsewhere_does_not_pay_for_guessing_here(pages: DashboardWorld, clock: Clock) -> None:
+def test_a_sign_in_elsewhere_does_not_reset_the_throttle(pages: DashboardWorld, clock: Clock) -> None:
     """An owner of another merchant invites the address and chooses a password for it."""
     email = pages.make_member(Role.OWNER)
     other = pages.make_merchant("Benghazi Books")
@@ -56,9 +56,7 @@ def test_signing_in_elsewhere_does_not_pay_for_guessing_here(pages: DashboardWor
     assert statuses[-1] == 429
 
 
-def test_who_has_signed_in_here_before_is_not_kept_out_by_who_guesses(
-    pages: DashboardWorld, clock: Clock
-) -> None:
+def test_a_known_browser_is_not_throttled_by_guesses_elsewhere(pages: DashboardWorld, clock: Clock) -> None:
     email = pages.make_member(Role.OWNER)
     owner = pages.person()
     owner.sign_in(email, PASSWORD)
@@ -158,7 +156,7 @@ def test_a_password_changed_while_somebody_signs_in_counts(
     assert pages.person().sign_in(email, "another one altogether").url == f"{pages.url}/"
 
 
-def test_a_choice_of_merchants_is_over_once_the_password_was_changed(pages: DashboardWorld) -> None:
+def test_a_choice_of_merchants_is_void_once_the_password_was_changed(pages: DashboardWorld) -> None:
     email = pages.make_member(Role.OWNER)
     pages.make_member(Role.VIEWER, pages.make_merchant("Benghazi Books"), email)
     person = pages.person()
@@ -170,9 +168,7 @@ def test_a_choice_of_merchants_is_over_once_the_password_was_changed(pages: Dash
     assert person.post("/sign-in/merchant", member=str(member)).url == f"{pages.url}/sign-in"
 
 
-def test_one_look_is_enough_for_all_memberships(
-    pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_query_finds_all_memberships(pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the time does not tell how many there are."""
     email = pages.make_member(Role.OWNER)
     for name in ("a", "b", "c"):
@@ -202,7 +198,7 @@ def test_hashes_of_one_salt_are_told_apart() -> None:
     assert matching_hashes([], "one password here") == []
 
 
-def test_who_would_wait_long_for_their_password_is_sent_away(pages: DashboardWorld) -> None:
+def test_too_many_concurrent_passwords_are_refused(pages: DashboardWorld) -> None:
     """And holds no thread that others need for pages."""
     person = pages.person()
     email = pages.make_member(Role.OWNER)

@@ -30,7 +30,7 @@ def every_page(world: DashboardWorld, tab: Colleague) -> Iterator[str]:
     yield from _of_webhook_and_credentials(tab, shop)
     yield from _of_settings(tab, shop)
     yield from _of_people(tab)
-    yield from _of_troubles(world, tab, merchant_id)
+    yield from _error_pages(world, tab, merchant_id)
 
 
 def _before_signing_in(world: DashboardWorld, tab: Colleague, merchant_id: UUID) -> Iterator[str]:
@@ -221,7 +221,7 @@ def _of_people(tab: Colleague) -> Iterator[str]:
     yield "account with an error"
 
 
-def _of_troubles(world: DashboardWorld, tab: Colleague, merchant_id: UUID) -> Iterator[str]:
+def _error_pages(world: DashboardWorld, tab: Colleague, merchant_id: UUID) -> Iterator[str]:
     tab.page.locator("main form input[name=csrf_token]").first.evaluate(
         "token => { token.value = 'forged'; }"
     )
