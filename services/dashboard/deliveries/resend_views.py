@@ -93,7 +93,7 @@ class BulkResendPages:
     def progress(self, application: Application, resend: UUID) -> ResponseReturnValue:
         with self.dependencies.database.transaction() as connection:
             bulk = _get_or_404(connection, application, resend)
-        template = "deliveries/progress_part.html" if wants_part() else "deliveries/progress.html"
+        template = "deliveries/progress_partial.html" if wants_part() else "deliveries/progress.html"
         return render_template(template, bulk=bulk, share=progress_of(bulk), last_day=_last_day, day=day)
 
     def stop(self, application: Application, resend: UUID) -> ResponseReturnValue:

@@ -46,7 +46,7 @@ class DeliveryPages:
         filters = read_delivery_filters(request.args)
         before = parse_uuid(request.args.get("before", ""))
         page = list_deliveries(self.dependencies.database, application.id, filters, before)
-        template = "deliveries/list_part.html" if wants_part() else "deliveries/listing.html"
+        template = "deliveries/list_partial.html" if wants_part() else "deliveries/listing.html"
         return render_template(template, page=page, filters=filters, before=before, labels=labels)
 
     def show(self, application: Application, delivery: UUID) -> ResponseReturnValue:
@@ -54,7 +54,7 @@ class DeliveryPages:
             shown = self._delivery_values(connection, application, delivery)
             refusal = find_send_refusal(connection, application.id)
         if wants_part():
-            return render_template("deliveries/delivery_part.html", **shown)
+            return render_template("deliveries/delivery_partial.html", **shown)
         return render_template(
             "deliveries/delivery.html",
             **shown,

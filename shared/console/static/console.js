@@ -1,40 +1,40 @@
-// Makes pages quicker and kinder. Everything works without it, and the server checks all of it again.
-// It listens on the document, for parts of a page may be replaced while it is open.
+// The script of the console. Every page works without it, and the server checks everything again.
+// Events are handled on the document, because parts of a page may be replaced while it is open.
 
 const find = (selector, root = document) => root.querySelector(selector);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-/** To those who listen to the page. */
-function say(text) {
+/** Announces a text to screen readers. */
+function announce(text) {
   find("#said").textContent = "";
-  // Anew, even when it is the same again.
+  // Cleared first, so that the same text is announced again.
   setTimeout(() => { find("#said").textContent = text; }, 50);
 }
 
-// Each form that changes something is sent once, and asks first where it says so
+// Forms that change something are sent once, and ask for confirmation if they say so
 
-const sent = new Map();
-const agreed = new WeakSet();
+const submitted = new Map();
+const confirmed = new WeakSet();
 
-function send(form, button) {
-  sent.set(form, button && { button, label: [...button.childNodes] });
+function markSubmitted(form, button) {
+  submitted.set(form, button && { button, label: [...button.childNodes] });
   if (!button?.dataset.busy) return;
   button.setAttribute("aria-busy", "true");
   button.replaceChildren(button.dataset.busy);
-  say(button.dataset.busy);
+  announce(button.dataset.busy);
 }
 
-/** Pages that the back button brings back as they were can be used again. */
-function takeBack() {
-  for (const { button, label } of [...sent.values()].filter(Boolean)) {
+/** Makes forms usable again on a page that the back button restores. */
+function resetSubmitted() {
+  for (const { button, label } of [...submitted.values()].filter(Boolean)) {
     button.removeAttribute("aria-busy");
     button.replaceChildren(...label);
   }
-  sent.clear();
+  submitted.clear();
 }
 
-/** Resolves to whether the person agrees; `button` is what they pressed, and lends its words and its colour. */
-function ask(question, button) {
+/** Resolves to whether the person confirms. The dialog takes its label and colour from the pressed `button`. */
+function askConfirmation(question, button) {
   const template = find("#question");
   if (typeof HTMLDialogElement === "undefined" || !template) return Promise.resolve(confirm(question));
   const dialog = template.content.cloneNode(true).firstElementChild;
@@ -53,9 +53,9 @@ function ask(question, button) {
   });
 }
 
-async function askFirst(form, button, question) {
-  if (!(await ask(question, button))) return;
-  agreed.add(form);
+async function confirmAndSubmit(form, button, question) {
+  if (!(await askConfirmation(question, button))) return;
+  confirmed.add(form);
   form.requestSubmit(button);
 }
 
@@ -63,21 +63,21 @@ document.addEventListener("submit", (event) => {
   const { target: form, submitter: button } = event;
   if (event.defaultPrevented || form.method !== "post") return;
   const question = button?.dataset.confirm ?? form.dataset.confirm;
-  if (sent.has(form)) {
+  if (submitted.has(form)) {
     event.preventDefault();
-  } else if (question && !agreed.delete(form)) {
+  } else if (question && !confirmed.delete(form)) {
     event.preventDefault();
-    askFirst(form, button, question);
+    confirmAndSubmit(form, button, question);
   } else {
-    send(form, button);
+    markSubmitted(form, button);
   }
 });
 
-window.addEventListener("pageshow", (event) => event.persisted && takeBack());
+window.addEventListener("pageshow", (event) => event.persisted && resetSubmitted());
 
 // Copying
 
-const LABEL_BACK_AFTER_MS = 2500;
+const LABEL_RESET_MS = 2500;
 
 async function copy(button) {
   const source = find("[data-copied-text]", button.parentElement);
@@ -85,16 +85,16 @@ async function copy(button) {
   try {
     await navigator.clipboard.writeText(source.textContent.trim());
   } catch {
-    // Refused, or not on a page without https: the person copies what we have selected for them.
+    // Refused, or the page has no https: select the text, so that the person can copy it.
     getSelection().selectAllChildren(source);
     outcome = button.dataset.refused;
   }
-  say(outcome);
+  announce(outcome);
   const label = find("span", button);
   button.dataset.label ??= label.textContent;
   label.textContent = outcome;
-  clearTimeout(button.labelBack);
-  button.labelBack = setTimeout(() => { label.textContent = button.dataset.label; }, LABEL_BACK_AFTER_MS);
+  clearTimeout(button.labelTimer);
+  button.labelTimer = setTimeout(() => { label.textContent = button.dataset.label; }, LABEL_RESET_MS);
 }
 
 document.addEventListener("click", (event) => {
@@ -102,7 +102,7 @@ document.addEventListener("click", (event) => {
   if (button) copy(button);
 });
 
-// Tables that scroll sideways can be reached and scrolled with the keyboard, and have a name
+// Tables that scroll sideways can be focused and scrolled with the keyboard, and have a name
 
 function nameOf(box) {
   const heading = find("caption", box) ?? find("h2, h3", box.closest("section, details") ?? box) ?? find("h1");
@@ -134,7 +134,7 @@ new MutationObserver((changes) => {
   if (isNew) watchTables(find("main"));
 }).observe(find("main"), { childList: true, subtree: true });
 
-// The menu goes where there is room for the sections beside the page; the list of applications when it is left
+// The menu closes when the window is wide enough for the sidebar; the list of applications closes when it is left
 
 const menu = find("#menu");
 matchMedia("(min-width: 62rem)").addEventListener("change", (wide) => wide.matches && menu?.matches(":popover-open") && menu.hidePopover());

@@ -1,4 +1,4 @@
-// What stands in [data-live] shows what is new by itself, while somebody looks at it.
+// Polls the server and updates [data-live] while the page is visible.
 
 const part = document.querySelector("[data-live]");
 const toggle = document.querySelector("[data-live-toggle]");
@@ -12,36 +12,36 @@ if (part && toggle && status) {
   let known = null;
   let isOn = true;
 
-  const plan = () => {
+  const schedule = () => {
     clearTimeout(timer);
-    if (isOn && document.visibilityState === "visible") timer = setTimeout(look, pause);
+    if (isOn && document.visibilityState === "visible") timer = setTimeout(poll, pause);
   };
 
-  const end = (words) => {
+  const stop = (text) => {
     isOn = false;
     toggle.setAttribute("aria-pressed", "false");
     toggle.hidden = true;
-    status.textContent = words;
+    status.textContent = text;
   };
 
-  async function look() {
+  async function poll() {
     clearTimeout(timer);
     try {
-      const answer = await fetch(location.href, {
+      const response = await fetch(location.href, {
         headers: { "X-Part": part.dataset.live },
         redirect: "manual",
         cache: "no-store",
       });
-      if (answer.type === "opaqueredirect" || answer.status === 401) return end(status.dataset.ended);
-      if (!answer.ok) throw new Error(String(answer.status));
-      show(await answer.text());
+      if (response.type === "opaqueredirect" || response.status === 401) return stop(status.dataset.ended);
+      if (!response.ok) throw new Error(String(response.status));
+      show(await response.text());
       pause = every;
       status.textContent = "";
     } catch {
       pause = Math.min(2 * pause, longest);
       status.textContent = status.dataset.away;
     }
-    plan();
+    schedule();
   }
 
   function show(html) {
@@ -52,14 +52,14 @@ if (part && toggle && status) {
     made.innerHTML = html;
     if (isFirst && made.textContent.trim() === part.textContent.trim()) return;
     if (isInUse()) {
-      known = null; // looked at again next time
+      known = null; // shown at the next poll
       return;
     }
     if (made.querySelector("[data-final]")) return location.reload();
     swap(made);
   }
 
-  // Somebody marks text in it, perhaps to copy it.
+  // Whether text in it is selected, perhaps to be copied.
   function isInUse() {
     const selection = getSelection();
     return selection && !selection.isCollapsed && part.contains(selection.anchorNode);
@@ -93,11 +93,11 @@ if (part && toggle && status) {
     isOn = !isOn;
     toggle.setAttribute("aria-pressed", String(isOn));
     status.textContent = "";
-    if (isOn) look();
+    if (isOn) poll();
     else clearTimeout(timer);
   });
   document.addEventListener("visibilitychange", () => {
-    if (isOn && document.visibilityState === "visible") look();
+    if (isOn && document.visibilityState === "visible") poll();
   });
-  plan();
+  schedule();
 }
