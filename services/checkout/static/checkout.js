@@ -1,9 +1,9 @@
-// Makes the checkout quicker and kinder. Everything works without it, and the server checks all of it again.
+// Improves the checkout pages. Everything works without it, and the server repeats all checks.
 
 const find = (selector, root = document) => root.querySelector(selector);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-// Digits, as people type and paste them
+// Digits as customers type and paste them
 
 const ARABIC_INDIC_ZERO = 0x0660;
 const PERSIAN_ZERO = 0x06f0;
@@ -102,7 +102,7 @@ let isPointerDown = false;
 window.addEventListener("pointerdown", () => { isPointerDown = true; }, true);
 for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, () => { isPointerDown = false; }, true);
 
-/** What moves the page waits until the pointer is up: the button being pressed must not slip away from under it. */
+/** Delays changes of the layout until the pointer is up, so that the button being pressed does not move. */
 function onceStill(action) {
   if (isPointerDown) window.addEventListener("pointerup", () => setTimeout(action), { once: true });
   else action();
@@ -119,7 +119,7 @@ function watchField(input) {
   }));
 }
 
-/** Browsers bring typed text back with the back button; a card and a code are entered anew. */
+/** Clears card and code fields, which browsers restore with the back button. */
 function forgetSecrets() {
   for (const input of all("[autocomplete^=cc-], [autocomplete=one-time-code]")) {
     input.value = "";
@@ -151,7 +151,7 @@ function watchBrand(output) {
   window.addEventListener("pageshow", show);
 }
 
-// The method: what belongs to the others is neither checked nor sent
+// The method: fields of other methods are neither checked nor sent
 
 function watchMethods(form) {
   const parts = all("[data-methods]", form);
@@ -165,7 +165,7 @@ function watchMethods(form) {
   choose();
 }
 
-// Sending a form: checked first, and once only
+// Submitting a form: checked first, and only once
 
 function summarise(form, errors) {
   const summary = find("[data-summary]", form);
@@ -181,7 +181,7 @@ function summarise(form, errors) {
   summary.hidden = !errors.length;
 }
 
-function hasTroubles(form) {
+function hasErrors(form) {
   const inputs = all("[data-kind]", form).filter((input) => !input.matches(":disabled"));
   inputs.forEach((input) => formatField(input, true));
   const errors = inputs.map((input) => [input, errorOf(input)]);
@@ -199,7 +199,7 @@ function sendOnce(form) {
   let isSent = false;
 
   form.addEventListener("submit", (event) => {
-    if (isSent || hasTroubles(form)) {
+    if (isSent || hasErrors(form)) {
       event.preventDefault();
       return;
     }
@@ -225,7 +225,7 @@ function clockText(seconds) {
   return hours ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
 }
 
-/** Calls `tick` with the whole seconds left, each second until none is; returns how to stop it. */
+/** Calls `tick` every second with the seconds left, until none are. Returns a function that stops it. */
 function countDown(seconds, tick) {
   const end = Date.now() + seconds * 1000;
   const timer = setInterval(() => {
