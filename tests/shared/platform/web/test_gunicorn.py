@@ -22,7 +22,7 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 MODULE = "tests.shared.platform.web.counting_service"
 
 
