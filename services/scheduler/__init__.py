@@ -1,1 +1,1 @@
-"""The clock: publishes the outbox, and does what falls due."""
+"""The scheduler: publishes the outbox and runs everything that falls due."""

@@ -1,4 +1,4 @@
-"""The scheduler's process: its jobs in threads, and its operations pages."""
+"""The scheduler's process: the jobs in their threads, and the operations pages."""
 
 import logging
 

@@ -1,4 +1,7 @@
-"""Runs each job in a thread of its own: a slow or failing one holds up no other, and is seen."""
+"""Runs each scheduled job in a thread of its own, so that a slow or failing job delays no other.
+
+Failures show in the metrics and in /readyz.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -23,22 +26,22 @@ class Job(Protocol):
     def name(self) -> str: ...
 
     def run_once(self) -> float:
-        """Does what is due now and says in how many seconds it wants to be called again."""
+        """Do what is due now. Return the seconds until the next call."""
 
     def close(self) -> None:
-        """Called in the job's own thread, after its last turn."""
+        """Called in the job's own thread after its last run."""
 
 
 class JobFailingError(Exception):
-    """A job's last run failed; it is tried again with growing pauses."""
+    """The last run of a job failed or hangs; it is retried with growing pauses."""
 
 
 class JobRunner:
     def __init__(self, job: Job, stop: Event) -> None:
         self._job = job
         self._stop = stop
-        self._trouble: str | None = None
-        self._turn_began: float | None = None
+        self._failure: str | None = None
+        self._run_started: float | None = None
         self.thread = Thread(target=self._run, name=job.name, daemon=True)
 
     @property
@@ -46,33 +49,33 @@ class JobRunner:
         return self._job.name
 
     def check(self) -> None:
-        """For /readyz: raises while the job fails or hangs, or when its thread is gone."""
-        if self._trouble is not None:
-            raise JobFailingError(self._trouble)
-        began = self._turn_began
-        if began is not None and monotonic() - began > HANG_LIMIT_S:
-            raise JobFailingError(f"has been at one turn for {monotonic() - began:.0f} s")
+        """Raise JobFailingError while the job fails or hangs, or if its thread has ended. For /readyz."""
+        if self._failure is not None:
+            raise JobFailingError(self._failure)
+        started = self._run_started
+        if started is not None and monotonic() - started > HANG_LIMIT_S:
+            raise JobFailingError(f"has been running for {monotonic() - started:.0f} s")
         if not self.thread.is_alive():
             raise JobFailingError("its thread has ended")
 
     def _run(self) -> None:
         failures = 0
         while not self._stop.is_set():
-            self._turn_began = monotonic()
+            self._run_started = monotonic()
             try:
                 pause = self._job.run_once()
-            except Exception as error:  # noqa: BLE001  the loop's edge: it is logged, shown and tried again
+            except Exception as error:  # noqa: BLE001  the loop's edge: logged, shown and retried
                 if self._stop.is_set():
                     break
                 failures += 1
                 pause = backoff_delay(failures)
-                self._trouble = f"failed {failures} times in a row: {error}"
-                _log.exception("%s failed, trying again in %.1f s", self.name, pause)
+                self._failure = f"failed {failures} times in a row: {error}"
+                _log.exception("job %s failed, retrying in %.1f s", self.name, pause)
                 RUNS.labels(self.name, "failed").inc()
             else:
-                failures, self._trouble = 0, None
+                failures, self._failure = 0, None
                 RUNS.labels(self.name, "ok").inc()
-            self._turn_began = None
+            self._run_started = None
             FAILING.labels(self.name).set(int(failures > 0))
             self._stop.wait(pause)
         self._job.close()

@@ -1,4 +1,4 @@
-"""The tables of months: which are there, how long ago each was, and how they are changed without making others wait."""
+"""The monthly partitions of a table: which exist, how old each is, and how to change them without blocking others."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,18 +11,17 @@ from psycopg.rows import class_row
 
 from shared.platform.database.pool import Database
 
-# Any fixed number; whoever holds this lock is the one scheduler that changes partitions.
+# Any fixed number; the scheduler that holds this lock is the one that changes partitions.
 _PARTITIONS_LOCK = 0x6D697A616E_02
-# Whoever waits for a lock on a whole table makes everybody else queue behind.
+# A transaction that waits for a table lock makes all others queue behind it.
 _LOCK_TIMEOUT = "80ms"
-
-# And whoever stalls while holding it would stop everybody.
+# And one that stalls while it holds the lock stops all others.
 _IDLE_TIMEOUT = "2s"
 
 _BEGIN = """
 select set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true),
        pg_try_advisory_xact_lock(%s)"""
-# The clock of the ids, not mizan_now(): ids decide which month a row goes to.
+# Uses the clock of the ids, not mizan_now(): ids decide which month a row belongs to.
 _MONTHS = """
 select parent.relname as parent, month.relname as name,
        (select 12 * extract(year from now) + extract(month from now)
@@ -47,11 +46,11 @@ _PENDING = "select from {month} where next_due_at is not null limit 1"
 
 
 class PartitionInUseError(Exception):
-    """Somebody uses what was to be changed; later it may work."""
+    """A partition is in use and cannot be changed now; retry later."""
 
 
 class PartitionsLockedError(Exception):
-    """Another scheduler changes partitions at this moment."""
+    """Another scheduler is changing partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +58,20 @@ class MonthPartition:
     parent: str
     name: str
     months_ago: int
-    """0 is the month that ids are in now; those to come are below."""
+    """0 is the current month; coming months are negative."""
     attached: bool
 
 
 @contextmanager
 def partition_transaction(database: Database) -> Iterator[Connection[Any]]:
-    """A transaction that waits for nobody, and that no other scheduler has at the same time."""
+    """Open a transaction to change partitions, which waits for no lock and is open in one scheduler at a time.
+
+    Raises PartitionsLockedError if another scheduler has one, PartitionInUseError if a lock cannot be had at once.
+    """
     with database.transaction() as connection:
         row = connection.execute(_BEGIN, (_LOCK_TIMEOUT, _IDLE_TIMEOUT, _PARTITIONS_LOCK)).fetchone()
         if row is None or not row[2]:
-            raise PartitionsLockedError("another scheduler is at the partitions")
+            raise PartitionsLockedError("another scheduler is changing partitions")
         try:
             yield connection
         except LockNotAvailable as taken:
@@ -77,14 +79,14 @@ def partition_transaction(database: Database) -> Iterator[Connection[Any]]:
 
 
 def list_month_partitions(connection: Connection[Any], parents: Iterable[str]) -> list[MonthPartition]:
-    """The oldest first."""
+    """Return the partitions of these tables, the oldest first."""
     return (
         connection.cursor(row_factory=class_row(MonthPartition)).execute(_MONTHS, (list(parents),)).fetchall()
     )
 
 
 def attached_month_ages(months: Sequence[MonthPartition], parent: str) -> set[int]:
-    """How many months ago each was."""
+    """Return how many months ago each attached partition of a table was."""
     return {month.months_ago for month in months if month.attached and month.parent == parent}
 
 
@@ -101,7 +103,10 @@ def drop_month(connection: Connection[Any], month: MonthPartition) -> None:
 
 
 def has_unfinished_work(connection: Connection[Any], month: MonthPartition) -> bool:
-    """An event nobody has taken in, or a pending delivery: events and tries are of their delivery's month."""
+    """Return whether the month has an unprocessed event or a pending delivery.
+
+    Events and tries are in the same month as their delivery.
+    """
     if month.parent == "intent_events" and connection.execute(_named(_NOT_TAKEN_IN, month.name)).rowcount:
         return True
     deliveries = "webhook_deliveries" + month.name.removeprefix(month.parent)

@@ -1,7 +1,7 @@
-"""Puts back what has waited for too long, a little at a time, so that a backlog is not made worse.
+"""Requeues what has waited for too long, a batch at a time, so that it does not make a backlog worse.
 
-A round goes through all that waits, from the longest waiting on, a window at a time. It keeps its place, so no look
-passes again over what was put back a moment ago, however much there is.
+A sweep reads all that waits, from the longest waiting on, one window after another. It remembers its position, so it
+does not read again what it has just requeued, however much there is.
 """
 
 from collections.abc import Sequence
@@ -14,112 +14,115 @@ from prometheus_client import Gauge
 
 P = TypeVar("P")
 
-# Both are written out in the statements for the planner's sake: of an unknown limit it assumes a tenth of the table.
+# Both are literals in the statements, because the planner assumes a tenth of the table for an unknown limit.
 BATCH = 500
 WINDOW = 5000
 PAUSE_AFTER_BATCH_S = 1.0
-"""After a batch: no more than 500 go back each second."""
+"""Limits the sweep to 500 a second."""
 _PAUSE_AFTER_EMPTY_WINDOW_S = 0.2
-"""Between two windows with nothing to put back."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequeueThresholds:
-    patience_s: float = 900.0
-    """Beyond the age of what is the oldest in line: only what has waited for longer is put back."""
-    again_s: float = 3600.0
-    """Nothing is put back twice within this time."""
-    round_every_s: float = 60.0
-    look_every_s: float = 10.0
-    """Also how long counts what was measured of the line."""
+    min_overdue_s: float = 900.0
+    """Requeue only what has waited longer than this plus the backlog's age."""
+    requeue_interval_s: float = 3600.0
+    """Requeue nothing twice within this time."""
+    sweep_interval_s: float = 60.0
+    poll_interval_s: float = 10.0
+    """Also how long a measurement of the backlog is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepWindow(Generic[P]):
-    """A stretch of what waits. Times are those it has waited since, by the database's clock, in seconds since 1970."""
+    """A part of what waits. Each time says since when an item has waited, in seconds since 1970."""
 
     now: float
+    """By the database's clock."""
     oldest: float | None
-    """Of all that counts as waiting."""
+    """The longest waiting item of the window."""
     ids: Sequence[UUID]
-    """What may be put back if the line is short: a batch at most."""
+    """The items to requeue unless the backlog is older: one batch at most."""
     oldest_id: float | None
+    """The longest waiting of `ids`."""
     newest: float | None
-    next_place: P | None
-    """Behind this window, or behind `ids` where they fill a batch; None when nothing is left."""
+    next_position: P | None
+    """The end of this window, or of `ids` if they fill a batch; None if nothing is left."""
 
 
 class RequeueSource(Protocol[P]):
-    def look(self, place: P | None) -> SweepWindow[P]:
-        """From this place on, or from the longest waiting."""
+    """What a sweep goes through: overdue deliveries, or unprocessed events."""
 
-    def in_line_s(self, now: float) -> float:
-        """The age of the oldest that is still in line: it is not lost, however long it has waited."""
+    def read_window(self, position: P | None) -> SweepWindow[P]:
+        """Return the window after this position, or the first one."""
 
-    def put_back(self, ids: Sequence[UUID], patience_s: float) -> int:
-        """Those that still wait, and have for longer than that. Returns how many went back."""
+    def backlog_age_s(self, now: float) -> float:
+        """Return the age of the oldest record still on its topic: what is no older may not be lost."""
+
+    def requeue(self, ids: Sequence[UUID], min_overdue_s: float) -> int:
+        """Requeue those that still wait and have waited longer than that. Return how many were requeued."""
 
 
 class RequeueSweep(Generic[P]):
-    """`oldest` tells operators how long the longest waiting has waited."""
+    """Goes through a source step by step; the gauge `oldest` shows how long the longest waiting item has waited."""
 
-    def __init__(self, waiting: RequeueSource[P], thresholds: RequeueThresholds, oldest: Gauge) -> None:
-        self._waiting = waiting
+    def __init__(self, source: RequeueSource[P], thresholds: RequeueThresholds, oldest: Gauge) -> None:
+        self._source = source
         self._thresholds = thresholds
         self._oldest = oldest
-        self._is_under_way = False
-        self._place: P | None = None
-        self._told_at: float | None = None
+        self._is_sweeping = False
+        self._position: P | None = None
+        self._reported_at: float | None = None
         self._next_at = float("-inf")
-        self._in_line_s = 0.0
+        self._backlog_age_s = 0.0
         self._measured_at = float("-inf")
 
     def step(self) -> tuple[int, float]:
-        """How many were put back, and in how many seconds to go on."""
+        """Take the next window. Return how many were requeued, and the seconds until the next step."""
         pause_s = self._next_at - monotonic()
-        if not self._is_under_way and pause_s > 0:
+        if not self._is_sweeping and pause_s > 0:
             return 0, pause_s
-        if not self._is_under_way:
-            self._is_under_way, self._place = True, None
-            self._next_at = monotonic() + self._thresholds.round_every_s
-        window = self._waiting.look(self._place)
-        self._tell(window)
-        patience_s = self._thresholds.patience_s
-        put_back, goes_on = 0, self._told_at is None or _waited_s(window, window.newest) > patience_s
+        if not self._is_sweeping:
+            self._is_sweeping, self._position = True, None
+            self._next_at = monotonic() + self._thresholds.sweep_interval_s
+        window = self._source.read_window(self._position)
+        self._report_oldest(window)
+        min_overdue_s = self._thresholds.min_overdue_s
+        requeued, goes_on = 0, self._reported_at is None or _waited_s(window, window.newest) > min_overdue_s
         if window.ids:
-            patience_s += self._measured(window.now)
-            if _waited_s(window, window.oldest_id) > patience_s:
-                put_back = self._waiting.put_back(window.ids, patience_s)
+            min_overdue_s += self._measure_backlog(window.now)
+            if _waited_s(window, window.oldest_id) > min_overdue_s:
+                requeued = self._source.requeue(window.ids, min_overdue_s)
             else:
-                goes_on = False  # those behind have waited even less
-        if goes_on and window.next_place is not None:
-            self._place = window.next_place
-            return put_back, PAUSE_AFTER_BATCH_S if put_back else _PAUSE_AFTER_EMPTY_WINDOW_S
+                goes_on = False  # the following ones have waited even less
+        if goes_on and window.next_position is not None:
+            self._position = window.next_position
+            return requeued, PAUSE_AFTER_BATCH_S if requeued else _PAUSE_AFTER_EMPTY_WINDOW_S
         self._end()
-        return put_back, PAUSE_AFTER_BATCH_S if put_back else max(0.0, self._next_at - monotonic())
+        return requeued, PAUSE_AFTER_BATCH_S if requeued else max(0.0, self._next_at - monotonic())
 
     def _end(self) -> None:
-        self._is_under_way = False
-        if self._told_at is None:
+        self._is_sweeping = False
+        if self._reported_at is None:
             self._oldest.set(0)
 
-    def _tell(self, window: SweepWindow[P]) -> None:
-        """The first that counts is the oldest. A round may take long: then of the first window once more."""
-        if self._place is None:
-            self._told_at = None
-        elif self._told_at is not None:
-            if monotonic() - self._told_at <= self._thresholds.round_every_s:
+    def _report_oldest(self, window: SweepWindow[P]) -> None:
+        """Set the gauge from the first window that has a waiting item; during a long sweep, read that window again."""
+        if self._position is None:
+            self._reported_at = None
+        elif self._reported_at is not None:
+            if monotonic() - self._reported_at <= self._thresholds.sweep_interval_s:
                 return
-            window = self._waiting.look(None)
+            window = self._source.read_window(None)
         if window.oldest is not None:
             self._oldest.set(_waited_s(window, window.oldest))
-            self._told_at = monotonic()
+            self._reported_at = monotonic()
 
-    def _measured(self, now: float) -> float:
-        if monotonic() - self._measured_at > self._thresholds.look_every_s:
-            self._in_line_s = self._waiting.in_line_s(now)
+    def _measure_backlog(self, now: float) -> float:
+        if monotonic() - self._measured_at > self._thresholds.poll_interval_s:
+            self._backlog_age_s = self._source.backlog_age_s(now)
             self._measured_at = monotonic()
-        return self._in_line_s
+        return self._backlog_age_s
 
 
 def _waited_s(window: SweepWindow[P], since: float | None) -> float:

@@ -1,4 +1,7 @@
-"""How old the oldest record is that nobody has consumed: what has waited no longer than that may still be in line."""
+"""Measures the backlog of topics: the age of the oldest record that its consumer group has not consumed.
+
+What has waited no longer than that may still be on its topic. What has waited longer is lost.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -18,17 +21,18 @@ _TIMEOUT_S = 5.0
 
 
 class TopicBacklog:
-    """Of topics and the groups that consume them. Holds nothing between two looks, which are rare."""
+    """The backlog of topics and their consumer groups. Connects for each measurement, because these are rare."""
 
     def __init__(self, settings: KafkaSettings, topics: Sequence[Topic]) -> None:
         self._settings = settings
         self._topics = {clients.topic_name(settings, topic.name): topic for topic in topics}
 
-    def oldest_s(self, now: float) -> float:
-        """At `now`, in seconds since 1970; 0 when all is consumed. Raises KafkaUnavailableError within seconds.
+    def oldest_age_s(self, now: float) -> float:
+        """Return the age at `now` (seconds since 1970) of the oldest record not consumed; 0 if there is none.
 
-        A consumer begins where its group has committed, or at the first record where that place is gone: retention
-        took it, or the topic was deleted and made again. So does the one here, without joining the group.
+        Raises KafkaUnavailableError within seconds. It starts reading where a consumer of the group would: at the
+        committed offset, or at the first record if that offset is gone, because retention removed it or the topic was
+        recreated. It does not join the group.
         """
         deadline = Deadline(_TIMEOUT_S)
         at = datetime.fromtimestamp(now, UTC)
@@ -39,21 +43,21 @@ class TopicBacklog:
                 ) as groups,
                 closing(clients.consumer(self._settings, "backlog", None, **FIRST_RECORD_ONLY)) as reader,
             ):
-                places = list(self._places(groups, reader, deadline))
+                positions = list(self._positions(groups, reader, deadline))
                 return max(
                     (
                         HeadRecord.of(self._topics[str(record.topic())], record).waiting_s(at)
-                        for record in read_first_records(reader, places, deadline)
+                        for record in read_first_records(reader, positions, deadline)
                     ),
                     default=0.0,
                 )
         except (KafkaException, KafkaUnavailableError) as error:
-            raise KafkaUnavailableError(f"the backlog is not known: {error}") from error
+            raise KafkaUnavailableError(f"the backlog cannot be measured: {error}") from error
 
-    def _places(
+    def _positions(
         self, groups: CommittedOffsetReader, reader: Consumer, deadline: Deadline
     ) -> Iterator[TopicPartition]:
-        """Where each group would begin. A topic that does not exist has none."""
+        """Yield where each group would start reading. Topics that do not exist are skipped."""
         for name, topic in self._topics.items():
             found = reader.list_topics(name, timeout=deadline.left()).topics[name]
             if found.error is not None:
@@ -61,8 +65,8 @@ class TopicBacklog:
                     continue
                 raise KafkaException(found.error)
             committed = groups.fetch(_group(topic), name, len(found.partitions), deadline)
-            for number, place in committed.items():
-                offset = OFFSET_BEGINNING if place.offset is None else place.offset
+            for number, position in committed.items():
+                offset = OFFSET_BEGINNING if position.offset is None else position.offset
                 yield TopicPartition(name, number, offset)
 
 

@@ -19,7 +19,7 @@ from shared.platform.settings import KafkaSettings
 
 MINUTE = 60.0
 # The usual ones, but every turn looks, and measures anew.
-IMPATIENT = RequeueThresholds(round_every_s=0, look_every_s=0)
+IMPATIENT = RequeueThresholds(sweep_interval_s=0, poll_interval_s=0)
 
 _APPLICATION = """
 with merchant as (insert into merchants (name) values ('Tripoli Coffee') returning id)
@@ -30,7 +30,7 @@ insert into webhook_deliveries (id, intent_uuid, application_id, event, url, sec
                                 requeued_at, set_aside_at)
 select uuidv7(), uuidv7(), %(application)s, 'payment_intent.succeeded', 'https://shop.example', 1, %(status)s,
        %(step)s, case when %(status)s = 'pending' then mizan_now() - make_interval(secs => %(overdue_s)s) end,
-       mizan_now() - make_interval(secs => %(redriven_s_ago)s), case when %(parked)s then mizan_now() end
+       mizan_now() - make_interval(secs => %(requeued_s_ago)s), case when %(set_aside)s then mizan_now() end
 from generate_series(1, %(count)s) returning id"""
 _EVENTS = """
 with intents as (
@@ -40,7 +40,7 @@ with intents as (
 )
 insert into intent_events (id, intent_uuid, seq, type, at, taken_in_at, republished_at)
 select uuidv7(make_interval(secs => -%(age_s)s)), uuid, 2, %(kind)s, mizan_now(),
-       case when %(taken_in)s then mizan_now() end, mizan_now() - make_interval(secs => %(republished_s_ago)s)
+       case when %(taken_in)s then mizan_now() end, mizan_now() - make_interval(secs => %(requeued_s_ago)s)
 from intents returning id"""
 
 
@@ -75,8 +75,8 @@ class Tables:
         application: UUID | None = None,
         status: str = "pending",
         step: int = 1,
-        redriven_s_ago: float | None = None,
-        parked: bool = False,
+        requeued_s_ago: float | None = None,
+        set_aside: bool = False,
     ) -> list[UUID]:
         values = {
             "count": count,
@@ -84,8 +84,8 @@ class Tables:
             "application": application or self.application,
             "status": status,
             "step": step,
-            "redriven_s_ago": redriven_s_ago,
-            "parked": parked,
+            "requeued_s_ago": requeued_s_ago,
+            "set_aside": set_aside,
         }
         return [made for (made,) in self.run(_DELIVERIES, values)]
 
@@ -96,7 +96,7 @@ class Tables:
         age_s: float,
         kind: str = "payment_intent.succeeded",
         taken_in: bool = False,
-        republished_s_ago: float | None = None,
+        requeued_s_ago: float | None = None,
     ) -> list[UUID]:
         """Each of an intent of its own."""
         values = {
@@ -105,11 +105,11 @@ class Tables:
             "application": self.application,
             "kind": kind,
             "taken_in": taken_in,
-            "republished_s_ago": republished_s_ago,
+            "requeued_s_ago": requeued_s_ago,
         }
         return [made for (made,) in self.run(_EVENTS, values)]
 
-    def put_back(self) -> list[DeliveryDue]:
+    def requeued(self) -> list[DeliveryDue]:
         """What waits in the outbox for webhooks.deliver, in its order."""
         rows = self.run("select key, payload from outbox where topic = 'webhooks.deliver' order by id")
         messages = [decode(payload.encode()) for _, payload in rows]
@@ -117,7 +117,7 @@ class Tables:
         assert [key for key, _ in rows] == [str(message.application_id) for message in due]
         return due
 
-    def republished(self) -> list[IntentEvent]:
+    def requeued_events(self) -> list[IntentEvent]:
         """What waits in the outbox for payment_intents.events, in its order."""
         rows = self.run("select key, payload from outbox where topic = 'payment_intents.events' order by id")
         messages = [decode(payload.encode()) for _, payload in rows]
@@ -125,7 +125,7 @@ class Tables:
         assert [key for key, _ in rows] == [str(message.intent_uuid) for message in events]
         return events
 
-    def parked(self) -> list[UUID]:
+    def set_aside(self) -> list[UUID]:
         return [
             row[0]
             for row in self.run(

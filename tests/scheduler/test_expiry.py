@@ -88,12 +88,12 @@ def test_it_rests_between_batches_while_others_are_at_work(
     job = IntentExpiry(steady)
     with psycopg.connect(database_settings.url) as other, ThreadPoolExecutor(1) as pool:
         working = pool.submit(other.execute, "select pg_sleep(60)")
-        eventually(lambda: job._rest() > 0)
+        eventually(lambda: job._pause_share() > 0)
         assert job.run_once() > 0
         other.cancel_safe()
         with pytest.raises(psycopg.errors.QueryCanceled):
             working.result()
-    eventually(lambda: job._rest() == 0)
+    eventually(lambda: job._pause_share() == 0)
     assert job.run_once() == 0
 
 

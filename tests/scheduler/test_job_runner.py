@@ -67,7 +67,7 @@ def test_a_job_that_hangs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     slow.go_on.clear()
     with running_jobs(slow) as (runner,):
         eventually(lambda: error_text(runner.check, JobFailingError))
-        with pytest.raises(JobFailingError, match="at one turn for"):
+        with pytest.raises(JobFailingError, match="has been running for"):
             runner.check()
         slow.go_on.set()
         eventually(lambda: not error_text(runner.check, JobFailingError))

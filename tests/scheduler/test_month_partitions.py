@@ -83,7 +83,7 @@ def test_a_month_that_cannot_be_made_yet_is_tolerated_until_it_comes_next(
     history.take_away(-1)
     with psycopg.connect(database_settings.url) as reader:
         reader.execute("select from webhook_deliveries")
-        with pytest.raises(MonthMissingError, match="webhook_deliveries lacks the month that is 1 ahead"):
+        with pytest.raises(MonthMissingError, match="webhook_deliveries has no partition for 1 months ahead"):
             partitions_job.run_once()
         assert partition_metric("months_ahead") == 0
     _until_idle(partitions_job)
@@ -96,7 +96,7 @@ def test_a_clock_that_is_far_behind_makes_no_months(
 ) -> None:
     """They would be dropped as old, with new rows in them, as soon as the clock is right again."""
     history.take_away(0)
-    with pytest.raises(MonthMissingError, match=r"by the server's clock even .* is still to come"):
+    with pytest.raises(MonthMissingError, match=r"the server's clock is behind: even .* is in the future"):
         partitions_job.run_once()
     assert not history.exists("intent_events", 0)
     kept = history.add(0)
@@ -174,7 +174,9 @@ def test_a_month_with_a_pending_delivery_stays(history: History, partitions_job:
         assert history.ids(parent) == [pending]
         assert not history.exists(parent, 5)
         assert partition_metric("not_dropped", table=parent) == 1
-        warning = f"{history.name(parent, 4)} is older than kept, but stays: work in it is unfinished"
+        warning = (
+            f"{history.name(parent, 4)} is past its retention but is not dropped: it has unfinished work"
+        )
         assert log.getvalue().count(f'"message": "{warning}"') == 1
     history.run("update webhook_deliveries set status = 'failed', next_due_at = null")
     _until_idle(partitions_job)

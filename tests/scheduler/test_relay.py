@@ -238,7 +238,7 @@ def test_more_refused_rows_than_fit_into_a_batch(
 def test_its_statements_use_the_key_whatever_the_statistics_say(database: Database, relays: Relays) -> None:
     """On an empty table that nobody analyzed, on a full one, and on one whose statistics say it is empty."""
     relay = relays.make()
-    connection = relay._connected()
+    connection = relay._open_connection()
 
     def plans() -> list[str]:
         return [

@@ -1,4 +1,4 @@
-"""Re-drive: a pending delivery whose record is lost goes on its way again, and a parked one once it may (§2)."""
+"""Re-drive: a pending delivery whose record is lost goes on its way again, and a set_aside one once it may (§2)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -70,40 +70,40 @@ class TestOverdue:
         tables.deliveries(overdue_s=14 * MINUTE)
         overdue = tables.deliveries(2, overdue_s=16 * MINUTE, step=4)
         job.run_once()
-        assert ids(tables.put_back()) == overdue
+        assert ids(tables.requeued()) == overdue
 
     def test_to_the_second(self, job: DeliveryRequeue, tables: Tables, clock: Clock) -> None:
         """By the database's clock."""
         clock.stop_at(datetime(2031, 5, 17, 12, tzinfo=UTC))
         (made,) = tables.deliveries(overdue_s=15 * MINUTE)
         job.run_once()
-        assert tables.put_back() == []
+        assert tables.requeued() == []
         clock.stop_at(datetime(2031, 5, 17, 12, 0, 1, tzinfo=UTC))
         job.run_once()
-        assert ids(tables.put_back()) == [made]
+        assert ids(tables.requeued()) == [made]
 
     @pytest.mark.parametrize("status", ["succeeded", "failed"])
     def test_what_has_ended_never_goes_back(self, job: DeliveryRequeue, tables: Tables, status: str) -> None:
         """Succeeded is final, and so is failed."""
         tables.deliveries(overdue_s=LONG_OVERDUE_S, status=status)
-        tables.deliveries(overdue_s=LONG_OVERDUE_S, status=status, parked=True)
+        tables.deliveries(overdue_s=LONG_OVERDUE_S, status=status, set_aside=True)
         job.run_once()
         job.run_once()
-        assert tables.put_back() == []
+        assert tables.requeued() == []
 
     def test_at_most_once_an_hour(self, job: DeliveryRequeue, tables: Tables, clock: Clock) -> None:
         """Counted from when it was put back."""
         (made,) = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         for _ in range(3):
             job.run_once()
-        assert ids(tables.put_back()) == [made]
+        assert ids(tables.requeued()) == [made]
         clock.advance(timedelta(minutes=59))
         job.run_once()
-        assert ids(tables.put_back()) == [made]
+        assert ids(tables.requeued()) == [made]
         clock.advance(timedelta(minutes=2))
         job.run_once()
         job.run_once()
-        assert ids(tables.put_back()) == [made, made]
+        assert ids(tables.requeued()) == [made, made]
 
     def test_not_that_of_a_paused_application_until_it_is_resumed(
         self, job: DeliveryRequeue, tables: Tables
@@ -114,10 +114,10 @@ class TestOverdue:
         going = tables.deliveries(overdue_s=LONG_OVERDUE_S, application=other)
         tables.pause()
         job.run_once()
-        assert ids(tables.put_back()) == going
+        assert ids(tables.requeued()) == going
         tables.resume()
         job.run_once()
-        assert ids(tables.put_back()) == paused + going
+        assert ids(tables.requeued()) == paused + going
 
     def test_what_it_put_back_and_how_overdue_they_are_shows_in_the_metrics(
         self, job: DeliveryRequeue, tables: Tables, clock: Clock
@@ -162,17 +162,19 @@ class TestInLine:
         tables.deliveries(overdue_s=20 * MINUTE)
         lost = tables.deliveries(overdue_s=30 * MINUTE)
         job.run_once()
-        assert ids(tables.put_back()) == lost
+        assert ids(tables.requeued()) == lost
 
     def test_while_all_may_be_in_line_it_does_not_go_through_them(
         self, line: Line, steady: Database, tables: Tables
     ) -> None:
         """The first is the most overdue: when that is in line, so are the thousands behind it."""
-        job = DeliveryRequeue(steady, line.settings, RequeueThresholds(round_every_s=600, look_every_s=600))
+        job = DeliveryRequeue(
+            steady, line.settings, RequeueThresholds(sweep_interval_s=600, poll_interval_s=600)
+        )
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=3600)
         tables.deliveries(BATCH + 1, overdue_s=LONG_OVERDUE_S)
         assert job.run_once() > 500
-        assert tables.put_back() == []
+        assert tables.requeued() == []
 
     def test_in_whichever_topic_deliveries_wait(
         self, line: Line, job: DeliveryRequeue, tables: Tables
@@ -182,10 +184,10 @@ class TestInLine:
         for topic in TOPICS:
             line.put(topic, delayed(due_in_s=-10 * MINUTE), age_s=10 * MINUTE)
             job.run_once()
-            assert tables.put_back() == [], topic.name
+            assert tables.requeued() == [], topic.name
             line.commit(topic, 1)
         job.run_once()
-        assert ids(tables.put_back()) == made
+        assert ids(tables.requeued()) == made
 
     def test_it_goes_back_once_the_backlog_is_consumed(
         self, line: Line, job: DeliveryRequeue, tables: Tables
@@ -194,10 +196,10 @@ class TestInLine:
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=2 * 3600)
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         job.run_once()
-        assert tables.put_back() == []
+        assert tables.requeued() == []
         line.commit(WEBHOOKS_DELIVER, 1)
         job.run_once()
-        assert ids(tables.put_back()) == made
+        assert ids(tables.requeued()) == made
 
     def test_a_delayed_record_defers_it_only_when_it_is_overdue(
         self, line: Line, job: DeliveryRequeue, tables: Tables
@@ -206,11 +208,11 @@ class TestInLine:
         line.put(WEBHOOKS_DELAY[5], delayed(due_in_s=60), age_s=2 * 3600)
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         job.run_once()
-        assert ids(tables.put_back()) == made
+        assert ids(tables.requeued()) == made
         line.put(WEBHOOKS_DELAY[5], delayed(due_in_s=-10 * MINUTE), age_s=0, partition=1)
         tables.deliveries(overdue_s=LONG_OVERDUE_S)
         job.run_once()
-        assert ids(tables.put_back()) == made
+        assert ids(tables.requeued()) == made
 
     def test_in_a_topic_deleted_and_made_again_old_offsets_hide_nothing(
         self, line: Line, job: DeliveryRequeue, tables: Tables, make_topics: MakeTopics
@@ -225,10 +227,10 @@ class TestInLine:
         in_line = tables.deliveries(overdue_s=20 * MINUTE)
         lost = tables.deliveries(overdue_s=30 * MINUTE)
         job.run_once()
-        assert ids(tables.put_back()) == lost
+        assert ids(tables.requeued()) == lost
         line.commit(WEBHOOKS_DELIVER, 1)
         job.run_once()
-        assert ids(tables.put_back()) == in_line + lost
+        assert ids(tables.requeued()) == in_line + lost
 
     def test_kafka_is_not_asked_unless_something_might_go_back(
         self, steady: Database, without_kafka: KafkaSettings, tables: Tables
@@ -238,7 +240,7 @@ class TestInLine:
         job.run_once()
         tables.deliveries(3, overdue_s=-MINUTE)
         tables.deliveries(3, overdue_s=10 * MINUTE)
-        tables.deliveries(3, overdue_s=LONG_OVERDUE_S, redriven_s_ago=30 * MINUTE)
+        tables.deliveries(3, overdue_s=LONG_OVERDUE_S, requeued_s_ago=30 * MINUTE)
         job.run_once()
         paused = tables.make_application()
         tables.pause(paused)
@@ -247,18 +249,18 @@ class TestInLine:
         tables.deliveries(overdue_s=LONG_OVERDUE_S)
         with pytest.raises(KafkaUnavailableError):
             job.run_once()
-        assert tables.put_back() == []
+        assert tables.requeued() == []
 
     def test_what_was_measured_counts_for_some_seconds(
         self, line: Line, steady: Database, tables: Tables
     ) -> None:
         """It is not asked for each batch anew."""
-        patient = DeliveryRequeue(steady, line.settings, replace(IMPATIENT, look_every_s=600))
+        patient = DeliveryRequeue(steady, line.settings, replace(IMPATIENT, poll_interval_s=600))
         tables.deliveries(2 * BATCH, overdue_s=LONG_OVERDUE_S)
         patient.run_once()
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=3600)
         patient.run_once()
-        assert len(tables.put_back()) == 2 * BATCH
+        assert len(tables.requeued()) == 2 * BATCH
 
     def test_how_overdue_they_are_is_told_while_kafka_is_away(
         self, steady: Database, without_kafka: KafkaSettings, tables: Tables, clock: Clock
@@ -283,9 +285,9 @@ class TestInLine:
         killable_engines.kafka.kill()
         with running_jobs(job) as (runner,):
             eventually(lambda: "the backlog is not known" in error_text(runner.check, Exception))
-            assert tables.put_back() == []
+            assert tables.requeued() == []
             killable_engines.kafka.start()
-            eventually(lambda: ids(tables.put_back()) == made)
+            eventually(lambda: ids(tables.requeued()) == made)
             eventually(lambda: not error_text(runner.check, Exception))
 
 
@@ -298,48 +300,52 @@ class TestPace:
         first = tables.deliveries(BATCH, overdue_s=LONG_OVERDUE_S + 60)
         last = tables.deliveries(3, overdue_s=LONG_OVERDUE_S - 60)
         assert job.run_once() >= PAUSE_AFTER_BATCH_S == 1
-        assert ids(tables.put_back()) == first
+        assert ids(tables.requeued()) == first
         assert job.run_once() >= PAUSE_AFTER_BATCH_S
-        assert ids(tables.put_back()) == later + first
+        assert ids(tables.requeued()) == later + first
         assert job.run_once() >= PAUSE_AFTER_BATCH_S
-        assert ids(tables.put_back()) == sorted(first + later + last)
+        assert ids(tables.requeued()) == sorted(first + later + last)
         late = tables.deliveries(overdue_s=LONG_OVERDUE_S + 120)
         job.run_once()  # the next round begins at the front again
-        assert ids(tables.put_back()) == sorted(first + later + last + late)
+        assert ids(tables.requeued()) == sorted(first + later + last + late)
 
     def test_no_look_passes_twice_over_what_was_put_back_within_the_hour(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """It reads some thousand at a time and keeps its place, and soon comes to the one behind them."""
-        job = DeliveryRequeue(steady, kafka_settings, RequeueThresholds(round_every_s=600, look_every_s=600))
-        tables.deliveries(2 * WINDOW, overdue_s=3 * LONG_OVERDUE_S, redriven_s_ago=60)
+        job = DeliveryRequeue(
+            steady, kafka_settings, RequeueThresholds(sweep_interval_s=600, poll_interval_s=600)
+        )
+        tables.deliveries(2 * WINDOW, overdue_s=3 * LONG_OVERDUE_S, requeued_s_ago=60)
         (behind,) = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         assert 0 < job.run_once() < PAUSE_AFTER_BATCH_S
         assert 0 < job.run_once() < PAUSE_AFTER_BATCH_S
-        assert tables.put_back() == []
+        assert tables.requeued() == []
         assert job.run_once() == PAUSE_AFTER_BATCH_S
-        assert ids(tables.put_back()) == [behind]
+        assert ids(tables.requeued()) == [behind]
         assert metric("mizan_webhook_overdue_seconds") == pytest.approx(3 * LONG_OVERDUE_S, abs=30)
 
     def test_how_overdue_they_are_is_told_anew_during_a_long_round(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """A million take half an hour."""
-        job = DeliveryRequeue(steady, kafka_settings, RequeueThresholds(round_every_s=0.2))
+        job = DeliveryRequeue(steady, kafka_settings, RequeueThresholds(sweep_interval_s=0.2))
         tables.deliveries(2 * BATCH, overdue_s=LONG_OVERDUE_S)
         job.run_once()
-        tables.deliveries(overdue_s=3 * LONG_OVERDUE_S, redriven_s_ago=60)
+        tables.deliveries(overdue_s=3 * LONG_OVERDUE_S, requeued_s_ago=60)
         told_at_first = metric("mizan_webhook_overdue_seconds")
         tables.deliveries(100 * BATCH, overdue_s=LONG_OVERDUE_S - 60)
         eventually(lambda: job.run_once() and metric("mizan_webhook_overdue_seconds") > 2 * told_at_first)
-        assert len(tables.put_back()) < 50 * BATCH
+        assert len(tables.requeued()) < 50 * BATCH
 
     def test_it_looks_past_all_that_a_paused_application_has_waiting(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """Though nothing is overdue enough to go back, the gauge tells of those that count."""
-        job = DeliveryRequeue(steady, kafka_settings, RequeueThresholds(round_every_s=600, look_every_s=600))
-        tables.deliveries(WINDOW, overdue_s=10 * MINUTE, parked=True)
+        job = DeliveryRequeue(
+            steady, kafka_settings, RequeueThresholds(sweep_interval_s=600, poll_interval_s=600)
+        )
+        tables.deliveries(WINDOW, overdue_s=10 * MINUTE, set_aside=True)
         tables.pause()
         tables.deliveries(overdue_s=5 * MINUTE, application=tables.make_application())
         assert 0 < job.run_once() < PAUSE_AFTER_BATCH_S
@@ -351,27 +357,27 @@ class TestPace:
     ) -> None:
         """More than a batch, more than a window, all due at one instant."""
         clock.stop_at(clock.now())
-        redriven = tables.deliveries(WINDOW, overdue_s=LONG_OVERDUE_S, redriven_s_ago=60)
+        requeued = tables.deliveries(WINDOW, overdue_s=LONG_OVERDUE_S, requeued_s_ago=60)
         made = tables.deliveries(BATCH + 1, overdue_s=LONG_OVERDUE_S)
-        assert redriven[-1] < made[0]
+        assert requeued[-1] < made[0]
         for _ in range(3):
             job.run_once()
-        assert ids(tables.put_back()) == made
+        assert ids(tables.requeued()) == made
 
     def test_a_round_begins_a_while_after_the_last_one(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """What falls behind its place meanwhile waits for the next."""
-        patient = DeliveryRequeue(steady, kafka_settings, replace(RequeueThresholds(), look_every_s=30))
+        patient = DeliveryRequeue(steady, kafka_settings, replace(RequeueThresholds(), poll_interval_s=30))
         assert 29 < patient.run_once() <= 30
         tables.deliveries(overdue_s=LONG_OVERDUE_S)
         patient.run_once()
-        assert tables.put_back() == []
-        soon = DeliveryRequeue(steady, kafka_settings, RequeueThresholds(round_every_s=0.2))
+        assert tables.requeued() == []
+        soon = DeliveryRequeue(steady, kafka_settings, RequeueThresholds(sweep_interval_s=0.2))
         soon.run_once()
-        assert len(tables.put_back()) == 1
+        assert len(tables.requeued()) == 1
         tables.deliveries(overdue_s=LONG_OVERDUE_S + 60)
-        eventually(lambda: soon.run_once() and len(tables.put_back()) == 2)
+        eventually(lambda: soon.run_once() and len(tables.requeued()) == 2)
 
     def test_what_somebody_holds_is_left_to_the_next_round(
         self, job: DeliveryRequeue, tables: Tables, database_settings: DatabaseSettings
@@ -385,17 +391,17 @@ class TestPace:
                 (ending,),
             )
             job.run_once()
-            assert ids(tables.put_back()) == [going]
+            assert ids(tables.requeued()) == [going]
         job.run_once()
-        assert ids(tables.put_back()) == [held, going]
+        assert ids(tables.requeued()) == [held, going]
 
     def test_what_changed_since_it_was_found_does_not_go_back(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
-        """Measuring takes a moment: meanwhile one succeeds, one is tried, one is parked, one goes by another."""
+        """Measuring takes a moment: meanwhile one succeeds, one is tried, one is set_aside, one goes by another."""
         overdue = _OverdueDeliveries(steady, kafka_settings, IMPATIENT)
         found = tables.deliveries(5, overdue_s=LONG_OVERDUE_S)
-        window = overdue.look(None)
+        window = overdue.read_window(None)
         assert window.ids == found
         for delivery, change in zip(
             found,
@@ -408,8 +414,8 @@ class TestPace:
             strict=False,
         ):
             tables.run(f"update webhook_deliveries set {change} where id = %s", (delivery,))
-        assert overdue.put_back(window.ids, 900) == 1
-        assert ids(tables.put_back()) == found[4:]
+        assert overdue.requeue(window.ids, 900) == 1
+        assert ids(tables.requeued()) == found[4:]
 
     def test_several_schedulers_put_each_back_once(
         self, database_settings: DatabaseSettings, kafka_settings: KafkaSettings, tables: Tables
@@ -417,42 +423,42 @@ class TestPace:
         """They find the same ones at the same time, and share them."""
         other = tables.make_application()
         overdue = tables.deliveries(3 * BATCH, overdue_s=LONG_OVERDUE_S)
-        parked = tables.deliveries(3 * BATCH, overdue_s=LONG_OVERDUE_S, application=other, parked=True)
+        set_aside = tables.deliveries(3 * BATCH, overdue_s=LONG_OVERDUE_S, application=other, set_aside=True)
         databases = [Database(database_settings, "scheduler", **STABLE_PLANS) for _ in range(3)]
         with running_jobs(*(DeliveryRequeue(database, kafka_settings, IMPATIENT) for database in databases)):
-            eventually(lambda: len(tables.put_back()) >= len(overdue + parked))
-            eventually(lambda: not tables.parked())
+            eventually(lambda: len(tables.requeued()) >= len(overdue + set_aside))
+            eventually(lambda: not tables.set_aside())
         for database in databases:
             database.close()
-        assert ids(tables.put_back()) == sorted(overdue + parked)
+        assert ids(tables.requeued()) == sorted(overdue + set_aside)
 
 
 class TestParked:
     def test_what_is_parked_goes_back_at_once_when_its_application_is_resumed(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """However short its time is over, and not before; then it is parked no longer."""
+        """However short its time is over, and not before; then it is set_aside no longer."""
         before = metric("mizan_webhook_resumed_total")
-        made = tables.deliveries(3, overdue_s=1, step=3, parked=True)
+        made = tables.deliveries(3, overdue_s=1, step=3, set_aside=True)
         tables.pause()
         job.run_once()
-        assert (tables.put_back(), tables.parked()) == ([], made)
+        assert (tables.requeued(), tables.set_aside()) == ([], made)
         tables.resume()
         job.run_once()
-        assert (ids(tables.put_back()), tables.parked()) == (made, [])
-        assert {message.step for message in tables.put_back()} == {3}
+        assert (ids(tables.requeued()), tables.set_aside()) == (made, [])
+        assert {message.step for message in tables.requeued()} == {3}
         assert metric("mizan_webhook_resumed_total") == before + 3
         job.run_once()
-        assert len(tables.put_back()) == 3
+        assert len(tables.requeued()) == 3
 
     def test_it_needs_no_word_from_kafka(
         self, steady: Database, without_kafka: KafkaSettings, tables: Tables
     ) -> None:
-        """Its record was consumed when it was parked, so none is in line."""
-        made = tables.deliveries(overdue_s=LONG_OVERDUE_S, parked=True)
+        """Its record was consumed when it was set_aside, so none is in line."""
+        made = tables.deliveries(overdue_s=LONG_OVERDUE_S, set_aside=True)
         job = DeliveryRequeue(steady, without_kafka, IMPATIENT)
         job.run_once()
-        assert ids(tables.put_back()) == made
+        assert ids(tables.requeued()) == made
         job.run_once()
 
     def test_overdue_ones_do_not_keep_parked_ones_waiting_nor_the_other_way_round(
@@ -461,21 +467,21 @@ class TestParked:
         """They take turns."""
         other = tables.make_application()
         tables.deliveries(10 * BATCH, overdue_s=LONG_OVERDUE_S)
-        tables.deliveries(10 * BATCH, overdue_s=1, application=other, parked=True)
+        tables.deliveries(10 * BATCH, overdue_s=1, application=other, set_aside=True)
         for _ in range(4):
             assert job.run_once() == PAUSE_AFTER_BATCH_S
-        told = [message.application_id for message in tables.put_back()]
+        told = [message.application_id for message in tables.requeued()]
         assert sorted(map(told.count, (tables.application, other))) == [2 * BATCH, 2 * BATCH]
 
     def test_parked_again_it_goes_back_again_within_the_hour(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """Paused, resumed, paused, resumed: a pause is no loss, and has no hour to keep."""
-        (made,) = tables.deliveries(overdue_s=1, parked=True)
+        (made,) = tables.deliveries(overdue_s=1, set_aside=True)
         job.run_once()
         tables.run("update webhook_deliveries set set_aside_at = mizan_now()")
         job.run_once()
-        assert ids(tables.put_back()) == [made, made]
+        assert ids(tables.requeued()) == [made, made]
 
     def test_many_of_one_application_keep_no_other_waiting(
         self, job: DeliveryRequeue, tables: Tables
@@ -483,38 +489,38 @@ class TestParked:
         """A batch at a time, each beginning with the next application, and full while there is enough."""
         small, great = tables.make_application(), tables.application
         assert great < small
-        tables.deliveries(3 * BATCH, overdue_s=1, application=great, parked=True)
-        tables.deliveries(3, overdue_s=1, application=small, parked=True)
+        tables.deliveries(3 * BATCH, overdue_s=1, application=great, set_aside=True)
+        tables.deliveries(3, overdue_s=1, application=small, set_aside=True)
         for turn, expected in enumerate((BATCH, 2 * BATCH, 3 * BATCH, 3 * BATCH + 3), start=1):
             job.run_once()
-            assert len(tables.put_back()) == expected
-            told = [message.application_id for message in tables.put_back()]
+            assert len(tables.requeued()) == expected
+            told = [message.application_id for message in tables.requeued()]
             assert told.count(small) == (0 if turn == 1 else 3)
-        assert tables.parked() == []
-        assert len(set(ids(tables.put_back()))) == 3 * BATCH + 3
+        assert tables.set_aside() == []
+        assert len(set(ids(tables.requeued()))) == 3 * BATCH + 3
 
     def test_one_that_has_ended_or_moved_on_meanwhile_only_stops_being_parked(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """Somebody resent it, or a repeat of its record was tried after the application was resumed."""
-        tables.deliveries(overdue_s=60, parked=True, status="succeeded")
-        tables.deliveries(overdue_s=60, parked=True, status="failed")
-        tables.deliveries(overdue_s=-60, parked=True, step=2)
+        tables.deliveries(overdue_s=60, set_aside=True, status="succeeded")
+        tables.deliveries(overdue_s=60, set_aside=True, status="failed")
+        tables.deliveries(overdue_s=-60, set_aside=True, step=2)
         job.run_once()
-        assert (tables.put_back(), tables.parked()) == ([], [])
+        assert (tables.requeued(), tables.set_aside()) == ([], [])
         assert tables.run("select from webhook_deliveries where requeued_at is not null") == []
 
     def test_one_that_somebody_holds_is_left_to_the_next_look(
         self, job: DeliveryRequeue, tables: Tables, database_settings: DatabaseSettings
     ) -> None:
         """Nobody waits for it."""
-        held, going = tables.deliveries(2, overdue_s=1, parked=True)
+        held, going = tables.deliveries(2, overdue_s=1, set_aside=True)
         with psycopg.connect(database_settings.url) as somebody:
             somebody.execute("select from webhook_deliveries where id = %s for no key update", (held,))
             job.run_once()
-            assert ids(tables.put_back()) == [going]
+            assert ids(tables.requeued()) == [going]
         job.run_once()
-        assert ids(tables.put_back()) == [held, going]
+        assert ids(tables.requeued()) == [held, going]
 
 
 @pytest.fixture
@@ -529,9 +535,12 @@ def test_the_scheduler_does_it(scheduler: ServiceProcess, tables: Tables, reader
     """With its usual thresholds, as the process it is."""
     tables.deliveries(overdue_s=10 * MINUTE)
     (overdue,) = tables.deliveries(overdue_s=LONG_OVERDUE_S)
-    (parked,) = tables.deliveries(overdue_s=1, parked=True)
+    (set_aside,) = tables.deliveries(overdue_s=1, set_aside=True)
     with scheduler.running():
         messages = reader.read(2)
         eventually(lambda: scheduler.status() == 200)
         assert "mizan_webhook_requeued_total 1.0" in scheduler.page("metrics")
-    assert sorted(message.id for message in messages if isinstance(message, DeliveryDue)) == [overdue, parked]
+    assert sorted(message.id for message in messages if isinstance(message, DeliveryDue)) == [
+        overdue,
+        set_aside,
+    ]

@@ -57,7 +57,7 @@ class TestOld:
         tables.events(age_s=OLD_S, kind=kind, taken_in=True)
         old = tables.events(2, age_s=16 * MINUTE, kind=kind)
         job.run_once()
-        assert ids(tables.republished()) == old
+        assert ids(tables.requeued_events()) == old
 
     @pytest.mark.parametrize("kind", sorted(set(EventType) - {EventType.SUCCEEDED, EventType.CANCELED}))
     def test_never_what_merchants_are_not_told_of(
@@ -66,7 +66,7 @@ class TestOld:
         """Nobody takes these in."""
         tables.events(age_s=OLD_S, kind=kind)
         job.run_once()
-        assert tables.republished() == []
+        assert tables.requeued_events() == []
 
     def test_the_databases_clock_decides(
         self, job: EventRequeue, tables: Tables, outbox: Outbox, clock: Clock
@@ -76,10 +76,10 @@ class TestOld:
         outbox.pay(intent)
         tables.run("delete from outbox")
         job.run_once()
-        assert tables.republished() == []
+        assert tables.requeued_events() == []
         clock.advance(timedelta(minutes=15, seconds=1))
         job.run_once()
-        (event,) = tables.republished()
+        (event,) = tables.requeued_events()
         assert (event.intent_uuid, event.seq, event.type) == (intent, 2, EventType.SUCCEEDED)
 
     def test_at_most_once_an_hour(self, job: EventRequeue, tables: Tables, clock: Clock) -> None:
@@ -89,14 +89,14 @@ class TestOld:
         tables.run("update outbox set created_at = created_at + interval '10 hours'")
         for _ in range(3):
             job.run_once()
-        assert ids(tables.republished()) == [made]
+        assert ids(tables.requeued_events()) == [made]
         clock.advance(timedelta(minutes=59))
         job.run_once()
-        assert ids(tables.republished()) == [made]
+        assert ids(tables.requeued_events()) == [made]
         clock.advance(timedelta(minutes=2))
         job.run_once()
         job.run_once()
-        assert ids(tables.republished()) == [made, made]
+        assert ids(tables.requeued_events()) == [made, made]
 
     def test_what_arrives_is_the_event_as_it_was(
         self, job: EventRequeue, tables: Tables, relays: Relays, reader: TopicReader
@@ -136,10 +136,10 @@ class TestInLine:
         in_line = tables.events(age_s=20 * MINUTE)
         lost = tables.events(age_s=30 * MINUTE)
         job.run_once()
-        assert ids(tables.republished()) == lost
+        assert ids(tables.requeued_events()) == lost
         line.commit(PAYMENT_INTENT_EVENTS, 1, partition=4)
         job.run_once()
-        assert ids(tables.republished()) == lost + in_line
+        assert ids(tables.requeued_events()) == lost + in_line
 
     def test_the_age_of_the_oldest_row_in_the_outbox_defers_it(
         self, job: EventRequeue, tables: Tables
@@ -152,10 +152,10 @@ class TestInLine:
         waiting = tables.events(age_s=20 * MINUTE)
         lost = tables.events(age_s=30 * MINUTE)
         job.run_once()
-        assert ids(tables.republished()) == lost
+        assert ids(tables.requeued_events()) == lost
         tables.run("delete from outbox where topic = 'any'")
         job.run_once()
-        assert ids(tables.republished()) == lost + waiting
+        assert ids(tables.requeued_events()) == lost + waiting
 
     def test_after_the_topic_was_deleted_and_made_again(
         self, line: Line, job: EventRequeue, tables: Tables, make_topics: MakeTopics
@@ -164,13 +164,13 @@ class TestInLine:
         line.put(PAYMENT_INTENT_EVENTS, *[b"gone"] * 5, age_s=3600)
         made = tables.events(5, age_s=30 * MINUTE)
         job.run_once()
-        assert tables.republished() == []
+        assert tables.requeued_events() == []
         line.delete(PAYMENT_INTENT_EVENTS)
         eventually(lambda: not line.exists(PAYMENT_INTENT_EVENTS))
         make_topics([PAYMENT_INTENT_EVENTS])
         line.commit(PAYMENT_INTENT_EVENTS, 3)
         job.run_once()
-        assert ids(tables.republished()) == made
+        assert ids(tables.requeued_events()) == made
 
     def test_kafka_is_not_asked_unless_something_might_be_published_again(
         self,
@@ -185,12 +185,12 @@ class TestInLine:
         job.run_once()
         tables.events(3, age_s=10 * MINUTE)
         tables.events(3, age_s=OLD_S, taken_in=True)
-        tables.events(3, age_s=OLD_S, republished_s_ago=30 * MINUTE)
+        tables.events(3, age_s=OLD_S, requeued_s_ago=30 * MINUTE)
         job.run_once()
         tables.events(age_s=OLD_S)
         with pytest.raises(KafkaUnavailableError):
             job.run_once()
-        assert tables.republished() == []
+        assert tables.requeued_events() == []
 
     @pytest.mark.kills
     def test_kafka_away_and_back(
@@ -202,9 +202,9 @@ class TestInLine:
         killable_engines.kafka.kill()
         with running_jobs(job) as (runner,):
             eventually(lambda: "the backlog is not known" in error_text(runner.check, Exception))
-            assert tables.republished() == []
+            assert tables.requeued_events() == []
             killable_engines.kafka.start()
-            eventually(lambda: ids(tables.republished()) == made)
+            eventually(lambda: ids(tables.requeued_events()) == made)
             eventually(lambda: not error_text(runner.check, Exception))
 
 
@@ -215,20 +215,20 @@ class TestPace:
         first = tables.events(BATCH, age_s=OLD_S + 60)
         for expected in (first, first + later[:BATCH], first + later):
             assert job.run_once() >= PAUSE_AFTER_BATCH_S == 1
-            assert [event.id for event in tables.republished()] == expected
+            assert [event.id for event in tables.requeued_events()] == expected
 
     def test_no_look_passes_twice_over_what_was_published_within_the_hour(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """It reads some thousand at a time and keeps its place, and soon comes to the one behind them."""
-        job = EventRequeue(steady, kafka_settings, RequeueThresholds(round_every_s=600))
-        tables.events(2 * WINDOW, age_s=OLD_S + 60, republished_s_ago=60)
+        job = EventRequeue(steady, kafka_settings, RequeueThresholds(sweep_interval_s=600))
+        tables.events(2 * WINDOW, age_s=OLD_S + 60, requeued_s_ago=60)
         (behind,) = tables.events(age_s=OLD_S)
         assert 0 < job.run_once() < PAUSE_AFTER_BATCH_S
         assert 0 < job.run_once() < PAUSE_AFTER_BATCH_S
-        assert tables.republished() == []
+        assert tables.requeued_events() == []
         assert job.run_once() == PAUSE_AFTER_BATCH_S
-        assert ids(tables.republished()) == [behind]
+        assert ids(tables.requeued_events()) == [behind]
         assert 590 < job.run_once() <= 600
 
     def test_what_somebody_holds_is_left_to_the_next_round(
@@ -240,9 +240,9 @@ class TestPace:
             somebody.execute("select from intent_events where id = %s for no key update", (held,))
             somebody.execute("update intent_events set taken_in_at = mizan_now() where id = %s", (ending,))
             job.run_once()
-            assert ids(tables.republished()) == [going]
+            assert ids(tables.requeued_events()) == [going]
         job.run_once()
-        assert ids(tables.republished()) == [held, going]
+        assert ids(tables.requeued_events()) == [held, going]
 
     def test_what_changed_since_it_was_found_is_not_published_again(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
@@ -250,12 +250,12 @@ class TestPace:
         """Measuring takes a moment: meanwhile one is taken in, and one published by another scheduler."""
         not_taken_in = _PendingEvents(steady, kafka_settings, IMPATIENT)
         taken_in, republished, still = tables.events(3, age_s=OLD_S)
-        window = not_taken_in.look(None)
+        window = not_taken_in.read_window(None)
         assert window.ids == [taken_in, republished, still]
         tables.run("update intent_events set taken_in_at = mizan_now() where id = %s", (taken_in,))
         tables.run("update intent_events set republished_at = mizan_now() where id = %s", (republished,))
-        assert not_taken_in.put_back(window.ids, 900) == 1
-        assert ids(tables.republished()) == [still]
+        assert not_taken_in.requeue(window.ids, 900) == 1
+        assert ids(tables.requeued_events()) == [still]
 
     def test_several_schedulers_publish_each_once(
         self, database_settings: DatabaseSettings, kafka_settings: KafkaSettings, tables: Tables
@@ -264,10 +264,10 @@ class TestPace:
         made = tables.events(4 * BATCH, age_s=OLD_S)
         databases = [Database(database_settings, "scheduler", **STABLE_PLANS) for _ in range(3)]
         with running_jobs(*(EventRequeue(database, kafka_settings, IMPATIENT) for database in databases)):
-            eventually(lambda: len(tables.republished()) >= len(made))
+            eventually(lambda: len(tables.requeued_events()) >= len(made))
         for database in databases:
             database.close()
-        assert ids(tables.republished()) == made
+        assert ids(tables.requeued_events()) == made
 
 
 @pytest.mark.stack

@@ -38,7 +38,7 @@ select uuidv7(), uuidv7(), (%(applications)s)[1 + n %% 200], 'payment_intent.suc
        %(status)s,
        case when %(status)s = 'pending'
             then mizan_now() - make_interval(secs => %(overdue_s)s - (n / 500)::float8 / 1000) end,
-       case when %(redriven)s then mizan_now() end, case when %(parked)s then mizan_now() end
+       case when %(requeued)s then mizan_now() end, case when %(set_aside)s then mizan_now() end
 from generate_series(1, %(count)s) as n"""
 _EVENTS = """
 insert into intent_events (id, intent_uuid, seq, type, at, taken_in_at, republished_at)
@@ -50,7 +50,7 @@ insert into payment_intents (uuid, application_id, merchant_reference, reference
 select intent_uuid, id, id, id, 25000, 'LYD', mizan_now() from intent_events
 where taken_in_at is null and republished_at is null and type <> 'payment_intent.created'"""
 
-BEGINNING: dict[str, object] = {"patience_s": 900.0, "again_s": 3600.0}
+BEGINNING: dict[str, object] = {"min_overdue_s": 900.0, "requeue_interval_s": 3600.0}
 FIRST_DELIVERY: dict[str, object] = {"due": datetime(1, 1, 1, tzinfo=UTC), "id": UUID(int=0), **BEGINNING}
 FIRST_EVENT: dict[str, object] = {"id": UUID(int=0), **BEGINNING}
 
@@ -84,7 +84,7 @@ def test_redriving_reads_a_window_and_its_batch(cursor: Cursor[Any], rows: int, 
         shops = applications(cursor)
         deliveries(cursor, rows // 2, shops, status="succeeded", overdue_s=7200)
         deliveries(cursor, rows // 4, shops, overdue_s=-7200)
-        deliveries(cursor, rows // 4, shops, overdue_s=3600, redriven=True)
+        deliveries(cursor, rows // 4, shops, overdue_s=3600, requeued=True)
         deliveries(cursor, BATCH, shops, overdue_s=1800)
     plan = explain(cursor, requeue_deliveries.FIND_OVERDUE_SQL, FIRST_DELIVERY)
     assert indexes(plan, "webhook_deliveries") == {"next_due_at_id_idx"}
@@ -92,7 +92,7 @@ def test_redriving_reads_a_window_and_its_batch(cursor: Cursor[Any], rows: int, 
     assert plan_buffers(plan) <= 4 * WINDOW
     chosen = ids(cursor, "webhook_deliveries", "next_due_at < mizan_now() and requeued_at is null")
     plan = explain(cursor, requeue_deliveries.REQUEUE_SQL, {**bounded(chosen), **BEGINNING})
-    check_put_back(plan, "webhook_deliveries")
+    check_requeue(plan, "webhook_deliveries")
 
 
 @statistics
@@ -125,16 +125,16 @@ def test_what_is_parked_is_found_past_all_that_stays_parked(
     """Of 200 paused applications one row each is read, however many they have; of the others a batch."""
     with planner_knowing(cursor, statistics):
         paused, resumed = applications(cursor, paused=True), applications(cursor)
-        deliveries(cursor, rows // 2, paused, overdue_s=7200, parked=True)
+        deliveries(cursor, rows // 2, paused, overdue_s=7200, set_aside=True)
         deliveries(cursor, rows // 2, resumed, status="succeeded", overdue_s=7200)
-        deliveries(cursor, 2 * BATCH, resumed, overdue_s=60, parked=True)
+        deliveries(cursor, 2 * BATCH, resumed, overdue_s=60, set_aside=True)
     plan = explain(cursor, requeue_deliveries.FIND_RESUMED_SQL, {"after": UUID(int=0)})
     assert indexes(plan, "webhook_deliveries") == {"application_id_id_idx1"}
     assert most_rows(plan) <= BATCH
     assert plan_buffers(plan) <= 200 * 100
     chosen = ids(cursor, "webhook_deliveries", "next_due_at > mizan_now() - interval '1 hour'")
     plan = explain(cursor, requeue_deliveries.REQUEUE_RESUMED_SQL, bounded(chosen))
-    check_put_back(plan, "webhook_deliveries")
+    check_requeue(plan, "webhook_deliveries")
 
 
 @statistics
@@ -157,7 +157,7 @@ def test_republishing_reads_a_window_and_its_batch(cursor: Cursor[Any], rows: in
         "id > uuid7_floor(mizan_now() - interval '50 minutes') and taken_in_at is null",
     )
     plan = explain(cursor, requeue_events.REQUEUE_SQL, {**bounded(chosen), **BEGINNING})
-    check_put_back(plan, "intent_events", "id_idx")
+    check_requeue(plan, "intent_events", "id_idx")
     assert {node["Index Name"] for node in scans(plan, "payment_intents")} == {"payment_intents_pkey"}
 
 
@@ -175,7 +175,7 @@ def test_the_oldest_row_of_the_outbox_is_found_at_once(
     assert plan_buffers(explain(cursor, requeue_events.OLDEST_IN_OUTBOX_SQL, {})) <= 10
 
 
-def check_put_back(plan: dict[str, Any], table: str, *others: str) -> None:
+def check_requeue(plan: dict[str, Any], table: str, *others: str) -> None:
     assert indexes(plan, table) <= {"pkey", *others}
     months = {
         node["Relation Name"] for node in plan_nodes(plan) if node.get("Relation Name", "").startswith(table)
@@ -213,16 +213,16 @@ def deliveries(
     *,
     overdue_s: float,
     status: str = "pending",
-    redriven: bool = False,
-    parked: bool = False,
+    requeued: bool = False,
+    set_aside: bool = False,
 ) -> None:
     values = {
         "count": count,
         "applications": shops,
         "status": status,
         "overdue_s": overdue_s,
-        "redriven": redriven,
-        "parked": parked,
+        "requeued": requeued,
+        "set_aside": set_aside,
     }
     cursor.execute(_DELIVERIES, values)
 

@@ -34,7 +34,7 @@ def line(kafka_settings: KafkaSettings, make_topics: MakeTopics) -> Line:
 
 
 def oldest_s(line: Line, *topics: Topic) -> float:
-    return TopicBacklog(line.settings, topics or TOPICS).oldest_s(time())
+    return TopicBacklog(line.settings, topics or TOPICS).oldest_age_s(time())
 
 
 def about(seconds: float) -> object:
@@ -117,9 +117,9 @@ def test_by_the_time_that_is_asked_for(line: Line) -> None:
     line.put(DELAYED, due(in_s=3600))
     line.put(WEBHOOKS_DELIVER, b"x", age_s=100)
     backlog = TopicBacklog(line.settings, TOPICS)
-    assert backlog.oldest_s(time() + 7200) == about(7300)
-    assert TopicBacklog(line.settings, [DELAYED]).oldest_s(time() + 7200) == about(3600)
-    assert backlog.oldest_s(time() - 7200) == 0
+    assert backlog.oldest_age_s(time() + 7200) == about(7300)
+    assert TopicBacklog(line.settings, [DELAYED]).oldest_age_s(time() + 7200) == about(3600)
+    assert backlog.oldest_age_s(time() - 7200) == 0
 
 
 def test_a_delayed_record_that_cannot_be_read_counts_by_its_age(line: Line) -> None:

@@ -1,7 +1,7 @@
-"""Bulk resends: puts the failed deliveries of a period on webhooks.resend, a few each second, the oldest first.
+"""Bulk resends: requests resends of the failed deliveries of a period, a few each second, the oldest first.
 
-What goes into the outbox, and how far it has come, is one transaction: after a crash it goes on where it was, and of
-two schedulers one does it.
+One transaction writes a batch into the outbox and moves the number forward. So after a crash the resend continues
+where it was, and two schedulers do not send anything twice.
 """
 
 from collections.abc import Sequence
@@ -24,26 +24,26 @@ RESENT = Counter("mizan_webhook_bulk_resent", "Failed deliveries queued again by
 
 BATCH = 20
 BATCH_EVERY_S = 1.0
-"""Together: so many go each second, for each application."""
+"""Together they limit each application to 20 resends a second."""
 PAUSE_S = 0.5
 
 _CLAIM = """
 select id, application_id, last_delivery_id, until, created_at from bulk_resends
 where finished_at is null and next_batch_at <= mizan_now()
 order by next_batch_at limit 1 for update skip locked"""
-# Whatever happened to a delivery after it was asked for, it is no longer what the person wanted resent: it was resent
-# by somebody, or has failed only now. The limit is written out for the planner's sake.
+# A delivery that has changed since the bulk resend was requested is left out: it was resent already, or failed only
+# later. The limit is a literal for the planner's sake.
 BATCH_SQL = f"""
-select failed.id from unnest(%(facets)s::smallint[]) as wanted (facet)
+select failed.id from unnest(%(facets)s::smallint[]) as chosen (facet)
 cross join lateral ({FAILED_OF_FACET_SQL} limit {BATCH}) as failed
 order by id limit {BATCH}"""
 _UNTIL_ID = "select uuid7_floor(%s)"
-# What somebody has asked for, and what is in line from an earlier bulk, is on its way: it goes once. After an hour
-# the wish is taken for lost.
+# A delivery whose resend is already queued is left out, so that it is resent once. After an hour without a try that
+# resend counts as lost.
 _REQUEST_RESENDS = f"""
-with wanted as (
-    select wish, delivery, place
-    from unnest(%(wishes)s::uuid[], %(deliveries)s::uuid[]) with ordinality as one (wish, delivery, place)
+with chosen as (
+    select resend, delivery, number
+    from unnest(%(resends)s::uuid[], %(deliveries)s::uuid[]) with ordinality as one (resend, delivery, number)
     where not exists (
         select from resend_requests as asked
         where asked.delivery_id = delivery and asked.created_at > mizan_now() - interval '1 hour'
@@ -51,12 +51,12 @@ with wanted as (
                           where t.delivery_id = delivery and t.resend_id = asked.id offset 0)
         offset 0)
 ),
-noted as (
-    insert into resend_requests (id, delivery_id) select wish, delivery from wanted on conflict (id) do nothing
+requested as (
+    insert into resend_requests (id, delivery_id) select resend, delivery from chosen on conflict (id) do nothing
 )
 insert into outbox (topic, key, payload)
-select '{WEBHOOKS_RESEND.name}', delivery, resend_requested_message(wish, delivery, %(application)s)
-from wanted order by place"""
+select '{WEBHOOKS_RESEND.name}', delivery, resend_requested_message(resend, delivery, %(application)s)
+from chosen order by number"""
 _ADVANCE = """
 update bulk_resends
 set resent = resent + %(count)s, last_delivery_id = coalesce(%(last_delivery)s, last_delivery_id),
@@ -81,18 +81,18 @@ class BulkResends:
         self._database = database
 
     def run_once(self) -> float:
-        """A batch of one application's, and at once of the next one's."""
+        """Request a batch of one bulk resend, and run again at once for the next one."""
         with self._database.transaction() as connection:
             read_in_index_order(connection)
-            under_way = _claim(connection)
-            if under_way is None:
+            bulk = _claim(connection)
+            if bulk is None:
                 return PAUSE_S
-            resent = _advance(connection, under_way)
+            resent = _advance(connection, bulk)
         RESENT.inc(resent)
         return 0.0
 
     def close(self) -> None:
-        """The database belongs to the process."""
+        """The process closes the database."""
 
 
 def _claim(connection: Connection[Any]) -> _BulkResend | None:
@@ -100,15 +100,15 @@ def _claim(connection: Connection[Any]) -> _BulkResend | None:
         return cursor.execute(_CLAIM).fetchone()
 
 
-def _advance(connection: Connection[Any], under_way: _BulkResend) -> int:
-    refusal = find_send_refusal(connection, under_way.application_id)
-    deliveries = [] if refusal else _next_deliveries(connection, under_way)
+def _advance(connection: Connection[Any], bulk: _BulkResend) -> int:
+    refusal = find_send_refusal(connection, bulk.application_id)
+    deliveries = [] if refusal else _next_deliveries(connection, bulk)
     resent = 0
     if deliveries:
         values = {
-            "application": under_way.application_id,
+            "application": bulk.application_id,
             "deliveries": deliveries,
-            "wishes": [resend_id(under_way.id, delivery) for delivery in deliveries],
+            "resends": [resend_id(bulk.id, delivery) for delivery in deliveries],
         }
         resent = connection.execute(_REQUEST_RESENDS, values).rowcount
     outcome = (
@@ -117,7 +117,7 @@ def _advance(connection: Connection[Any], under_way: _BulkResend) -> int:
     connection.execute(
         _ADVANCE,
         {
-            "id": under_way.id,
+            "id": bulk.id,
             "count": resent,
             "last_delivery": max(deliveries, default=None),
             "pause_s": BATCH_EVERY_S,
@@ -127,18 +127,18 @@ def _advance(connection: Connection[Any], under_way: _BulkResend) -> int:
     return resent
 
 
-def _next_deliveries(connection: Connection[Any], under_way: _BulkResend) -> Sequence[UUID]:
-    (behind,) = connection.execute(_UNTIL_ID, (under_way.until,)).fetchone() or (None,)
+def _next_deliveries(connection: Connection[Any], bulk: _BulkResend) -> Sequence[UUID]:
+    (until,) = connection.execute(_UNTIL_ID, (bulk.until,)).fetchone() or (None,)
     values = {
-        "application": under_way.application_id,
+        "application": bulk.application_id,
         "facets": FAILED_FACETS,
-        "after_id": under_way.last_delivery_id,
-        "before_id": behind,
-        "requested_at": under_way.created_at,
+        "after_id": bulk.last_delivery_id,
+        "before_id": until,
+        "requested_at": bulk.created_at,
     }
     return [row[0] for row in connection.execute(BATCH_SQL, values)]
 
 
 def resend_id(bulk_id: UUID, delivery_id: UUID) -> UUID:
-    """Always the same for the same two, so that a repeat is met once."""
+    """Return the resend's id, always the same for the same pair, so that a repeated batch requests it once."""
     return uuid5(bulk_id, str(delivery_id))

@@ -1,4 +1,4 @@
-"""Expiry: cancels every unpaid intent when its time is over, by the database's clock, whatever happens to others."""
+"""Cancels unpaid intents when they expire, by the database's clock."""
 
 import logging
 from collections.abc import Sequence
@@ -23,13 +23,12 @@ EXPIRED = Counter("mizan_intents_expired", "Intents canceled because they expire
 LATENESS = Gauge("mizan_expiry_late_seconds", "How overdue the most overdue expiry is")
 QUARANTINED = Gauge("mizan_expiry_quarantined_intents", "Expired intents that PostgreSQL refuses to cancel")
 
-# Somebody may change expires_at in the database, which nobody tells us.
+# Polling also finds an expires_at that was changed in the database.
 POLL_INTERVAL_S = 0.5
 _LONGEST_PAUSE_S = 1.0
 _SHORTEST_PAUSE_S = 0.01
-# After a full batch, of the time it took, for each session that is at work for somebody who waits: a great wave of
-# expiries leaves the API room for its creates, and is quick where nobody needs the machine but those who carry the
-# wave on.
+# The pause after a full batch, as a share of the time the batch took: so much for each busy database session of the API
+# and the pages. A large wave of expiries leaves them room, and goes fast when nobody else needs the machine.
 _PAUSE_PER_BUSY_SESSION = 0.25
 _LONGEST_PAUSE_SHARE = 1.0
 _COUNT_BUSY = """
@@ -46,78 +45,78 @@ class IntentExpiry:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._batch = EXPIRY_BATCH
-        self._went_well = 0
-        self._held_pause_s = _SHORTEST_PAUSE_S
-        self._parked: Quarantine[UUID] = Quarantine("intents cannot be canceled", QUARANTINED)
+        self._successes = 0
+        self._locked_pause_s = _SHORTEST_PAUSE_S
+        self._quarantine: Quarantine[UUID] = Quarantine("intents cannot be canceled", QUARANTINED)
 
     def run_once(self) -> float:
-        """A batch of what is due. Wakes for the next due moment, and looks at least every second."""
-        began, waiting = monotonic(), self._parked.waiting()
-        due_in_s = self._look(waiting)
-        # Entries that vacuum may not remove yet can make a look slow: then look less often.
+        """Cancel one batch of due intents. Return the pause until the next one is due, half a second at most."""
+        began, quarantined = monotonic(), self._quarantine.held()
+        due_in_s = self._seconds_to_next(quarantined)
+        # Dead index entries that vacuum may not remove yet make polling slow: then poll less often.
         shortest_s = min(max(_SHORTEST_PAUSE_S, 5 * (monotonic() - began)), _LONGEST_PAUSE_S)
         if due_in_s > 0:
-            self._parked.release_all_but(waiting)
+            self._quarantine.release_all_except(quarantined)
             return max(min(due_in_s, POLL_INTERVAL_S), shortest_s)
         began, batch = monotonic(), self._batch
         expired = self._expire()
         EXPIRED.inc(expired)
         if expired == batch:
-            return self._rest() * (monotonic() - began)
+            return self._pause_share() * (monotonic() - began)
         if expired:
-            self._held_pause_s = _SHORTEST_PAUSE_S
+            self._locked_pause_s = _SHORTEST_PAUSE_S
             return shortest_s
-        # What is due and was not taken is held by somebody else: another scheduler, or a payment being made.
-        self._held_pause_s = min(2 * self._held_pause_s, POLL_INTERVAL_S)
-        return max(self._held_pause_s, shortest_s)
+        # Due intents that were not taken are locked: by another scheduler, or by a payment.
+        self._locked_pause_s = min(2 * self._locked_pause_s, POLL_INTERVAL_S)
+        return max(self._locked_pause_s, shortest_s)
 
     def check(self) -> None:
         """For /readyz: raises while there are intents that cannot be canceled."""
-        self._parked.check()
+        self._quarantine.check()
 
     def close(self) -> None:
-        """The database belongs to the process."""
+        """The process closes the database."""
 
-    def _look(self, waiting: Sequence[UUID]) -> float:
-        """In how many seconds the next one is due, besides those that wait."""
+    def _seconds_to_next(self, quarantined: Sequence[UUID]) -> float:
+        """Return the seconds until the next intent is due, without the quarantined ones."""
         with self._database.cursor() as cursor:
-            due_in_s = seconds_to_next_due(cursor, waiting)
+            due_in_s = seconds_to_next_due(cursor, quarantined)
         LATENESS.set(max(0, -due_in_s) if due_in_s is not None else 0)
         return POLL_INTERVAL_S if due_in_s is None else due_in_s
 
-    def _rest(self) -> float:
-        """Of the time that the batch took."""
+    def _pause_share(self) -> float:
+        """Return how long to pause before the next batch, as a share of the time the last one took."""
         with self._database.cursor() as cursor:
             busy = int(fetch_scalar(cursor, _COUNT_BUSY))
         return min(_PAUSE_PER_BUSY_SESSION * busy, _LONGEST_PAUSE_SHARE)
 
     def _expire(self) -> int:
-        """A batch that fails is tried in smaller steps, down to the one intent that is to blame."""
+        """Cancel a batch. After a failure the next batches are smaller, down to the single intent that fails."""
         try:
             expired = self._expire_one() if self._batch == 1 else self._expire_batch()
         except (psycopg.Error, DatabaseUnavailableError):
-            self._batch, self._went_well = max(1, self._batch // 10), 0
+            self._batch, self._successes = max(1, self._batch // 10), 0
             raise
-        self._went_well += 1
-        if self._went_well >= 10:
-            self._batch, self._went_well = min(EXPIRY_BATCH, 10 * self._batch), 0
+        self._successes += 1
+        if self._successes >= 10:
+            self._batch, self._successes = min(EXPIRY_BATCH, 10 * self._batch), 0
         return expired
 
     def _expire_batch(self) -> int:
         with self._database.cursor() as cursor:
-            return expire_due(cursor, self._batch, self._parked.waiting())
+            return expire_due(cursor, self._batch, self._quarantine.held())
 
     def _expire_one(self) -> int:
         intent = None
         try:
             with self._database.transaction() as connection:
-                intent = lock_first_due(connection, self._parked.waiting())
+                intent = lock_first_due(connection, self._quarantine.held())
                 if intent is not None:
                     apply_trigger(connection, intent, IntentTrigger.EXPIRE)
         except psycopg.Error as error:
             if intent is None:
                 raise
             _log.error("intent %s cannot be canceled: %s", intent, error)
-            self._parked.park(intent, str(error).strip())
+            self._quarantine.add(intent, str(error).strip())
             return 0
         return int(intent is not None)

@@ -1,4 +1,4 @@
-"""Partitions: makes the months that are coming, and detaches and drops those that are older than what is kept."""
+"""Creates the partitions of the coming months, and detaches and drops those past their retention."""
 
 import logging
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class MonthMissingError(Exception):
-    """Rows go into the default partition, or soon will; somebody has to look."""
+    """Rows go into the default partition, or soon will; an operator has to look at it."""
 
 
 class MonthPartitions:
@@ -63,27 +63,27 @@ class MonthPartitions:
         self._held: set[str] = set()
 
     def run_once(self) -> float:
-        """The coming months, and at most one old month of one table."""
+        """Create the missing months, and drop at most one old month of one table."""
         try:
-            made = [self._make(parent, ahead) for ahead, parent in self._missing()]
+            made = [self._create(parent, ahead) for ahead, parent in self._missing_months()]
             self._count_strays()
-            dropped = self._drop_a_detached_month()
-            if not dropped and self._detach_an_old_month():
-                dropped = self._drop_a_detached_month()
+            dropped = self._drop_detached_month()
+            if not dropped and self._detach_old_month():
+                dropped = self._drop_detached_month()
         except (PartitionInUseError, PartitionsLockedError) as not_now:
-            _log.info("%s; the next turn tries again", not_now)
+            _log.info("%s; retrying at the next run", not_now)
             return _INTERVAL_S
         return _BUSY_INTERVAL_S if dropped or any(made) else _INTERVAL_S
 
     def close(self) -> None:
-        """The database belongs to the process."""
+        """The process closes the database."""
 
-    def _missing(self) -> list[tuple[int, str]]:
-        """Which month of which table, the most urgent first."""
+    def _missing_months(self) -> list[tuple[int, str]]:
+        """Return the months to create and their tables, the most urgent first."""
         with partition_transaction(self._database) as connection:
             months = list_month_partitions(connection, self._kept)
         for parent in self._kept:
-            self._refuse_a_clock_that_is_behind([month for month in months if month.parent == parent])
+            self._check_clock_not_behind([month for month in months if month.parent == parent])
         attached = {parent: attached_month_ages(months, parent) for parent in self._kept}
         AHEAD.set(min(next(n for n in count() if -n - 1 not in have) for have in attached.values()))
         return [
@@ -91,21 +91,24 @@ class MonthPartitions:
         ]
 
     @staticmethod
-    def _refuse_a_clock_that_is_behind(months: Sequence[MonthPartition]) -> None:
-        """Made now, a month so early would be taken for an old one, with new rows in it, once the clock is right."""
-        if months and all(month.months_ago < 0 for month in months):
-            raise MonthMissingError(f"by the server's clock even {months[0].name} is still to come")
+    def _check_clock_not_behind(months: Sequence[MonthPartition]) -> None:
+        """Raise MonthMissingError if all months are in the future: the clock is wrong.
 
-    def _make(self, parent: str, ahead: int) -> bool:
+        A month created by such a clock would count as an old one, with new rows in it, once the clock is right.
+        """
+        if months and all(month.months_ago < 0 for month in months):
+            raise MonthMissingError(f"the server's clock is behind: even {months[0].name} is in the future")
+
+    def _create(self, parent: str, ahead: int) -> bool:
         try:
             with partition_transaction(self._database) as connection:
                 create_month(connection, parent, ahead)
         except PartitionInUseError as in_use:
             if ahead <= 1:
                 raise MonthMissingError(
-                    f"{parent} lacks the month that is {ahead} ahead: {in_use}"
+                    f"{parent} has no partition for {ahead} months ahead: {in_use}"
                 ) from in_use
-            _log.info("%s; the month that is %d ahead is made later", in_use, ahead)
+            _log.info("%s; the partition for %d months ahead is created later", in_use, ahead)
             return False
         return True
 
@@ -115,21 +118,21 @@ class MonthPartitions:
                 statement = sql.SQL(_COUNT_STRAYS).format(sql.Identifier(f"{parent}_default"))
                 STRAY_ROWS.labels(parent).set(fetch_scalar(connection, statement))
 
-    def _detach_an_old_month(self) -> bool:
+    def _detach_old_month(self) -> bool:
         with partition_transaction(self._database) as connection:
-            month = self._oldest_to_go(connection, attached=True)
+            month = self._oldest_to_remove(connection, attached=True)
             if month is None:
                 return False
             detach_month(connection, month)
-            # Once more, now that nobody else can write into it.
+            # Checked again, now that nobody else can write into it.
             if has_unfinished_work(connection, month):
-                raise PartitionInUseError(f"{month.name} has work in it again")
+                raise PartitionInUseError(f"{month.name} has unfinished work again")
         return True
 
-    def _drop_a_detached_month(self) -> bool:
-        """One just detached, or left by a turn that did not come this far."""
+    def _drop_detached_month(self) -> bool:
+        """Drop a month that was just detached, or that an interrupted run left detached."""
         with partition_transaction(self._database) as connection:
-            month = self._oldest_to_go(connection, attached=False)
+            month = self._oldest_to_remove(connection, attached=False)
             if month is None:
                 return False
             drop_month(connection, month)
@@ -137,21 +140,21 @@ class MonthPartitions:
         DROPPED.labels(month.parent).inc()
         return True
 
-    def _oldest_to_go(self, connection: Connection[Any], *, attached: bool) -> MonthPartition | None:
+    def _oldest_to_remove(self, connection: Connection[Any], *, attached: bool) -> MonthPartition | None:
         months = list_month_partitions(connection, self._kept)
         old = [month for month in months if month.months_ago > self._kept[month.parent]]
-        held = {month.name: why for month in old if (why := self._why_it_stays(connection, month, months))}
+        held = {month.name: why for month in old if (why := self._reason_to_keep(connection, month, months))}
         for name in held.keys() - self._held:
-            _log.warning("%s is older than kept, but stays: %s", name, held[name])
+            _log.warning("%s is past its retention but is not dropped: %s", name, held[name])
         self._held = set(held)
         for parent in self._kept:
             RETAINED.labels(parent).set(sum(month.parent == parent for month in old if month.name in held))
         return next((month for month in old if month.attached is attached and month.name not in held), None)
 
-    def _why_it_stays(
+    def _reason_to_keep(
         self, connection: Connection[Any], month: MonthPartition, months: Sequence[MonthPartition]
     ) -> str | None:
-        # By a clock that has leapt ahead everything is old; but then months are missing between then and now.
+        # To a clock that has jumped ahead everything is old, but then months are missing in between.
         if not attached_month_ages(months, month.parent).issuperset(range(self._kept[month.parent] + 1)):
-            return "a later month, of those that are kept, is missing"
-        return "work in it is unfinished" if has_unfinished_work(connection, month) else None
+            return "a later month within the retention is missing"
+        return "it has unfinished work" if has_unfinished_work(connection, month) else None

@@ -1,4 +1,4 @@
-"""Measures the outbox for operators: how many rows wait, and how old the oldest is."""
+"""Watches over the outbox and the topics: measures the outbox for operators, and creates missing topics."""
 
 import logging
 
@@ -34,7 +34,7 @@ class OutboxWatch:
         return _OUTBOX_INTERVAL_S
 
     def close(self) -> None:
-        """The database belongs to the process."""
+        """The process closes the database."""
 
 
 _log = logging.getLogger(__name__)
@@ -49,8 +49,8 @@ class TopicWatch:
 
     def run_once(self) -> float:
         for name in ensure_topics(self._settings, ALL_TOPICS):
-            _log.warning("topic %s was missing and has been made", name)
+            _log.warning("created the missing topic %s", name)
         return _TOPICS_INTERVAL_S
 
     def close(self) -> None:
-        """Holds nothing between two turns."""
+        """There is nothing to close."""

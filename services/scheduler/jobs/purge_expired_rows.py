@@ -1,4 +1,4 @@
-"""Lapsed rows: removes sessions, codes, throttles and wishes that have been over for longer than they are kept."""
+"""Deletes sessions, codes, throttles and resend requests some days after they expired."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from shared.platform.settings import RetentionSettings
 PURGED = Counter("mizan_expired_rows_purged", "Rows deleted some time after they expired", ["table"])
 
 BATCH = 1000
-# Between two batches others get their turn: at most 5,000 rows a second go from one table.
+# Limits the purge to 5,000 rows a second from each table.
 BUSY_PAUSE_S = 0.2
 IDLE_PAUSE_S = 300.0
 
@@ -34,8 +34,8 @@ EXPIRING_TABLES = (
     ExpiringTable("resend_requests", lambda kept: kept.codes_days),
 )
 
-# Found by place (ctid), so that there is no join to plan badly. The batch is written out for the planner's sake: of
-# an unknown limit it assumes a tenth of the table. Rows that somebody else holds are left to the next turn.
+# Rows are found by ctid, so there is no join to plan badly. The limit is a literal because the planner assumes a tenth
+# of the table for an unknown one. Rows locked by others are left to the next run.
 _PURGE = """
 delete from {table} where ctid = any(array(
     select ctid from {table} where expires_at < mizan_now() - make_interval(days => %s)
@@ -54,23 +54,23 @@ class ExpiredRowPurge:
         self._kept = kept
 
     def run_once(self) -> float:
-        """A batch from each table. Soon again while one was full, otherwise in some minutes."""
+        """Delete one batch from each table. Run again soon after a full batch, otherwise in five minutes."""
         fullest, errors = 0, []
-        for lapsing in EXPIRING_TABLES:
+        for expiring in EXPIRING_TABLES:
             try:
-                fullest = max(fullest, self._remove_batch(lapsing))
-            except psycopg.Error as error:  # the others still get their turn
+                fullest = max(fullest, self._purge_batch(expiring))
+            except psycopg.Error as error:  # the other tables are still purged
                 errors.append(error)
         if errors:
             raise errors[0]
         return BUSY_PAUSE_S if fullest == BATCH else IDLE_PAUSE_S
 
     def close(self) -> None:
-        """The database belongs to the process."""
+        """The process closes the database."""
 
-    def _remove_batch(self, lapsing: ExpiringTable) -> int:
+    def _purge_batch(self, expiring: ExpiringTable) -> int:
         with self._database.cursor() as cursor:
-            cursor.execute(purge_statement(lapsing.table), (lapsing.kept_days(self._kept),))
+            cursor.execute(purge_statement(expiring.table), (expiring.kept_days(self._kept),))
             removed = cursor.rowcount
-        PURGED.labels(lapsing.table).inc(removed)
+        PURGED.labels(expiring.table).inc(removed)
         return removed

@@ -1,7 +1,8 @@
 """The outbox relay: publishes committed rows in order, and deletes them once Kafka has confirmed them.
 
-Select, produce, await the reports and delete happen in one transaction under an advisory lock: one relay is active,
-the others stand by, and one that lost its session can delete nothing. A crash in between repeats rows, loses none.
+One transaction under an advisory lock selects the rows, produces them, waits for the delivery reports and deletes
+them. So one relay is active, the others stand by, and a relay that lost its session deletes nothing. A crash can
+publish rows twice; it never loses one.
 """
 
 import logging
@@ -30,7 +31,7 @@ QUARANTINED = Gauge(
 )
 
 BATCH = 4000
-# Any fixed number; whoever holds this lock is the active relay.
+# Any fixed number; the relay that holds this lock is the active one.
 _RELAY_LOCK = 0x6D697A616E_01
 # Well within IDLE_IN_TRANSACTION_S: a relay that stalls longer than that loses its session, and another takes over.
 _KEEP_ALIVE_EVERY_S = 5
@@ -43,8 +44,8 @@ _LOCK = "select pg_try_advisory_xact_lock(%s)"
 _SELECT_OLDEST = "select id, topic, key, payload, trace from outbox order by id limit %s"
 _SELECT_OLDEST_NOT_QUARANTINED = """
 select id, topic, key, payload, trace from outbox
-where not exists (select from unnest(%s::text[], %s::text[]) as parked (topic, key)
-                  where parked.topic = outbox.topic and parked.key = outbox.key)
+where not exists (select from unnest(%s::text[], %s::text[]) as quarantined (topic, key)
+                  where quarantined.topic = outbox.topic and quarantined.key = outbox.key)
 order by id limit %s"""
 _DELETE = "delete from outbox where id = any(%s::bigint[])"
 
@@ -59,7 +60,7 @@ class OutboxRow:
 
 
 class RelayStoppedError(Exception):
-    """The process is stopping; what was not confirmed stays in the outbox."""
+    """The process is stopping; rows that Kafka did not confirm stay in the outbox."""
 
 
 class OutboxRelay:
@@ -71,15 +72,15 @@ class OutboxRelay:
         self._stop = stop
         self._connection: psycopg.Connection[Any] | None = None
         self._pause_s = _SHORTEST_PAUSE_S
-        self._parked: Quarantine[tuple[str, str]] = Quarantine(
+        self._quarantine: Quarantine[tuple[str, str]] = Quarantine(
             "keys have rows that Kafka refuses", QUARANTINED
         )
 
     def run_once(self) -> float:
-        """Publishes a batch. Soon again while there is work; when idle, pauses grow to 40 ms."""
+        """Publish a batch. Run again at once after a full one; when the outbox is empty, pauses grow to 40 ms."""
         self._producer.poll()
         with translate_outage():
-            connection = self._connected()
+            connection = self._open_connection()
             started = monotonic()
             published = self._publish(connection) if connection.execute(_PEEK).rowcount else 0
         if published is None:
@@ -87,13 +88,13 @@ class OutboxRelay:
         if published:
             self._pause_s = _SHORTEST_PAUSE_S
             return 0 if published == BATCH else self._pause_s
-        # Dead rows that vacuum may not remove yet can make an empty look slow: then look less often.
+        # Dead rows that vacuum may not remove yet make polling an empty table slow: then poll less often.
         self._pause_s = min(_LONGEST_PAUSE_S, self._pause_s * 1.5)
         return max(self._pause_s, 5 * (monotonic() - started))
 
     def check(self) -> None:
-        """For /readyz: raises while Kafka refuses rows."""
-        self._parked.check()
+        """Raise QuarantineNotEmptyError while Kafka refuses rows. For /readyz."""
+        self._quarantine.check()
 
     def close(self) -> None:
         self._producer.close()
@@ -101,44 +102,42 @@ class OutboxRelay:
             self._connection.close()
 
     def _publish(self, connection: psycopg.Connection[Any]) -> int | None:
-        """How many rows went out; None when another relay is the active one."""
+        """Return how many rows were published; None if another relay is the active one."""
         with connection.transaction():
             if not fetch_scalar(connection, _LOCK, (_RELAY_LOCK,)):
                 return None
-            rows = self._oldest(connection)
-            confirmed = self._confirmed(rows, connection)
+            rows = self._select_oldest(connection)
+            confirmed = self._send(rows, connection)
             connection.execute(_DELETE, ([row.id for row in confirmed],))
-        self._parked.release({(row.topic, row.key) for row in confirmed})
+        self._quarantine.release({(row.topic, row.key) for row in confirmed})
         ROWS.inc(len(confirmed))
         return len(confirmed)
 
-    def _oldest(self, connection: psycopg.Connection[Any]) -> list[OutboxRow]:
+    def _select_oldest(self, connection: psycopg.Connection[Any]) -> list[OutboxRow]:
         cursor = connection.cursor(row_factory=class_row(OutboxRow))
-        parked = self._parked.waiting()
-        if not parked:
+        quarantined = self._quarantine.held()
+        if not quarantined:
             return cursor.execute(_SELECT_OLDEST, (BATCH,)).fetchall()
-        topics, keys = zip(*parked, strict=True)
+        topics, keys = zip(*quarantined, strict=True)
         return cursor.execute(_SELECT_OLDEST_NOT_QUARANTINED, (list(topics), list(keys), BATCH)).fetchall()
 
-    def _confirmed(
-        self, rows: Sequence[OutboxRow], connection: psycopg.Connection[Any]
-    ) -> Sequence[OutboxRow]:
+    def _send(self, rows: Sequence[OutboxRow], connection: psycopg.Connection[Any]) -> Sequence[OutboxRow]:
         try:
             with trace_publishing(self._producer, [_outgoing(row) for row in rows]) as records:
                 self._producer.send(records, on_wait=_WaitGuard(connection, self._stop))
         except NotConfirmedError as error:
-            for place, refusal in error.refused.items():
-                self._parked.park((rows[place].topic, rows[place].key), refusal.str())
-            _log.error("%s; these rows wait in the outbox", error)
+            for index, refusal in error.refused.items():
+                self._quarantine.add((rows[index].topic, rows[index].key), refusal.str())
+            _log.error("%s; these rows stay in the outbox and are retried", error)
             return _confirmed_in_order(rows, error)
         return rows
 
-    def _connected(self) -> psycopg.Connection[Any]:
+    def _open_connection(self) -> psycopg.Connection[Any]:
         if self._connection is None or self._connection.closed:
             arguments = connection_arguments(
                 self._settings,
                 self.name,
-                # The table is empty one moment and full the next: whatever the statistics say, use the key.
+                # The table is empty one moment and full the next, so statistics mislead: always use the key.
                 enable_seqscan="off",
             )
             self._connection = psycopg.connect(self._settings.url, autocommit=True, **arguments)
@@ -146,7 +145,7 @@ class OutboxRelay:
 
 
 class _WaitGuard:
-    """Waits for Kafka as long as it takes, while the session lives and nobody asks the process to stop."""
+    """Called while the producer waits for Kafka: keeps the session alive, raises RelayStoppedError at a stop."""
 
     def __init__(self, connection: psycopg.Connection[Any], stop: Event) -> None:
         self._connection = connection
@@ -166,11 +165,11 @@ def _outgoing(row: OutboxRow) -> OutgoingRecord:
 
 
 def _confirmed_in_order(rows: Sequence[OutboxRow], error: NotConfirmedError) -> list[OutboxRow]:
-    """The confirmed rows, less those that overtook a refused one of their key: they go again, behind it."""
+    """Return the confirmed rows without those that follow a refused row of their key: these are sent again after it."""
     refused_keys = set()
     confirmed = []
-    for place, row in enumerate(rows):
-        if place in error.refused:
+    for index, row in enumerate(rows):
+        if index in error.refused:
             refused_keys.add((row.topic, row.key))
         elif (row.topic, row.key) not in refused_keys:
             confirmed.append(row)

@@ -1,5 +1,5 @@
-"""Re-drive: puts deliveries back on webhooks.deliver that are overdue for so long that their record must be lost, and
-those that were parked, once their application is no longer paused."""
+"""Requeues deliveries on webhooks.deliver: those so long overdue that their record must be lost, and those that were
+set aside while their application was paused, once it is resumed."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -39,10 +39,10 @@ _NO_APPLICATION = UUID(int=0)
 _IS_NOT_PAUSED = """
 (select webhooks_paused_at from applications where applications.id = {0}.application_id) is null"""
 _NOT_REQUEUED_RECENTLY = (
-    "(requeued_at is null or requeued_at <= mizan_now() - make_interval(secs => %(again_s)s))"
+    "(requeued_at is null or requeued_at <= mizan_now() - make_interval(secs => %(requeue_interval_s)s))"
 )
 _MAY_BE_REQUEUED = f"status = 'pending' and set_aside_at is null and {_NOT_REQUEUED_RECENTLY}"
-_IS_OVERDUE = "next_due_at < mizan_now() - make_interval(secs => %(patience_s)s)"
+_IS_OVERDUE = "next_due_at < mizan_now() - make_interval(secs => %(min_overdue_s)s)"
 
 FIND_OVERDUE_SQL = f"""
 with ahead as materialized (
@@ -68,8 +68,8 @@ select mizan_now(), (select min(next_due_at) from going), array(select id from c
        (select min(next_due_at) from chosen), (select max(next_due_at) from ahead),
        (select next_due_at from reached), (select id from reached)"""
 
-# Ids are looked up between the first and the last of them, so that only the months that they are of are searched. What
-# somebody else holds, such as the webhook service, which records a try at this moment, is left to the next round.
+# The range from the first to the last id limits the search to the monthly partitions that hold them. Rows locked by
+# others, such as the webhook service while it records a try, are left to the next sweep.
 _LOCKED = """
 id between %(first)s and %(last)s and id = any(array(
     select id from webhook_deliveries
@@ -80,47 +80,47 @@ queued as (
     insert into outbox (topic, key, payload)
     select '{WEBHOOKS_DELIVER.name}', application_id,
            delivery_due_message(id, application_id, step, next_due_at)
-    from put_back where goes
+    from requeued where is_due
 )"""
 
 REQUEUE_SQL = f"""
-with put_back as (
+with requeued as (
     update webhook_deliveries set requeued_at = mizan_now()
     where {_LOCKED.format(f"{_MAY_BE_REQUEUED} and {_IS_OVERDUE}")}
-    returning id, application_id, step, next_due_at, true as goes
+    returning id, application_id, step, next_due_at, true as is_due
 ),
 {_QUEUE}
-select count(*) from put_back"""
+select count(*) from requeued"""
 
-# The index has few applications and perhaps many deliveries of each: it goes from one application to the next.
+# A loose index scan: it jumps from one application to the next, however many deliveries each has set aside.
 _NEXT_APPLICATION = """
 (select application_id from webhook_deliveries
  where set_aside_at is not null and application_id > {0} order by application_id limit 1)"""
 FIND_RESUMED_SQL = f"""
-with recursive parking (application_id) as (
+with recursive holding (application_id) as (
     select {_NEXT_APPLICATION.format("%(after)s")}
     union all
-    select {_NEXT_APPLICATION.format("parking.application_id")} from parking where application_id is not null
+    select {_NEXT_APPLICATION.format("holding.application_id")} from holding where application_id is not null
 )
-select parking.application_id, parked.id
-from parking
+select holding.application_id, set_aside.id
+from holding
 cross join lateral (select id from webhook_deliveries
-                    where application_id = parking.application_id and set_aside_at is not null
-                    order by id limit {BATCH}) as parked
-where parking.application_id is not null and {_IS_NOT_PAUSED.format("parking")}
+                    where application_id = holding.application_id and set_aside_at is not null
+                    order by id limit {BATCH}) as set_aside
+where holding.application_id is not null and {_IS_NOT_PAUSED.format("holding")}
 limit {BATCH}"""
 
-# Somebody may have resent it meanwhile, or a repeat of its record moved it on: then it only stops being parked.
+# A delivery that was resent or moved on meanwhile is no longer due: it is only no longer set aside.
 _STILL_DUE = "status = 'pending' and next_due_at <= mizan_now()"
 REQUEUE_RESUMED_SQL = f"""
-with put_back as (
+with requeued as (
     update webhook_deliveries
     set set_aside_at = null, requeued_at = case when {_STILL_DUE} then mizan_now() else requeued_at end
     where {_LOCKED.format("set_aside_at is not null")}
-    returning id, application_id, step, next_due_at, {_STILL_DUE} as goes
+    returning id, application_id, step, next_due_at, {_STILL_DUE} as is_due
 ),
 {_QUEUE}
-select count(*), count(*) filter (where goes) from put_back"""
+select count(*), count(*) filter (where is_due) from requeued"""
 
 
 class DeliveryRequeue:
@@ -131,39 +131,39 @@ class DeliveryRequeue:
     ) -> None:
         thresholds = thresholds or RequeueThresholds()
         overdue = RequeueSweep(_OverdueDeliveries(database, kafka, thresholds), thresholds, OVERDUE)
-        parked = _ResumedDeliveries(database, thresholds)
-        self._steps: deque[Callable[[], tuple[int, float]]] = deque([overdue.step, parked.step])
+        resumed = _ResumedDeliveries(database, thresholds)
+        self._steps: deque[Callable[[], tuple[int, float]]] = deque([overdue.step, resumed.step])
 
     def run_once(self) -> float:
-        """A batch at most: of what was parked or of what is overdue, each first every other time."""
+        """Requeue one batch at most. Overdue and resumed deliveries take turns at being first."""
         self._steps.rotate()
         pauses = []
         for step in self._steps:
-            put_back, pause_s = step()
-            if put_back:
+            requeued, pause_s = step()
+            if requeued:
                 return PAUSE_AFTER_BATCH_S
             pauses.append(pause_s)
         return min(pauses)
 
     def close(self) -> None:
-        """The database belongs to the process."""
+        """The process closes the database."""
 
 
 class _OverdueDeliveries:
-    """Deliveries whose time has come, the most overdue first."""
+    """The due deliveries, the most overdue first, as a source for the requeue sweep."""
 
     def __init__(self, database: Database, kafka: KafkaSettings, thresholds: RequeueThresholds) -> None:
         self._database = database
         self._backlog = TopicBacklog(kafka, (WEBHOOKS_DELIVER, WEBHOOKS_SLOW, *WEBHOOKS_DELAY))
         self._thresholds = thresholds
 
-    def look(self, place: SweepPosition | None) -> SweepWindow[SweepPosition]:
-        due, delivery_id = place or _FIRST_POSITION
+    def read_window(self, position: SweepPosition | None) -> SweepWindow[SweepPosition]:
+        due, delivery_id = position or _FIRST_POSITION
         values = {
             "due": due,
             "id": delivery_id,
-            "patience_s": self._thresholds.patience_s,
-            "again_s": self._thresholds.again_s,
+            "min_overdue_s": self._thresholds.min_overdue_s,
+            "requeue_interval_s": self._thresholds.requeue_interval_s,
         }
         with in_index_order(self._database) as cursor:
             row = cursor.execute(FIND_OVERDUE_SQL, values).fetchone()
@@ -175,44 +175,48 @@ class _OverdueDeliveries:
             ids=ids,
             oldest_id=_timestamp(oldest_id),
             newest=_timestamp(newest),
-            next_place=None if last_id is None else (last_due, last_id),
+            next_position=None if last_id is None else (last_due, last_id),
         )
 
-    def in_line_s(self, now: float) -> float:
-        return self._backlog.oldest_s(now)
+    def backlog_age_s(self, now: float) -> float:
+        return self._backlog.oldest_age_s(now)
 
-    def put_back(self, ids: Sequence[UUID], patience_s: float) -> int:
-        values = {**_id_range(ids), "patience_s": patience_s, "again_s": self._thresholds.again_s}
+    def requeue(self, ids: Sequence[UUID], min_overdue_s: float) -> int:
+        values = {
+            **_id_range(ids),
+            "min_overdue_s": min_overdue_s,
+            "requeue_interval_s": self._thresholds.requeue_interval_s,
+        }
         with in_index_order(self._database) as cursor:
-            put_back = int(fetch_scalar(cursor, REQUEUE_SQL, values))
-        REQUEUED.inc(put_back)
-        return put_back
+            requeued = int(fetch_scalar(cursor, REQUEUE_SQL, values))
+        REQUEUED.inc(requeued)
+        return requeued
 
 
 class _ResumedDeliveries:
-    """Deliveries that fell due while their application was paused. Many of one do not keep others waiting."""
+    """Deliveries set aside while their application was paused, taken from all resumed applications in turn."""
 
     def __init__(self, database: Database, thresholds: RequeueThresholds) -> None:
         self._database = database
-        self._look_every_s = thresholds.look_every_s
+        self._poll_interval_s = thresholds.poll_interval_s
         self._next_at = float("-inf")
         self._after = _NO_APPLICATION
 
     def step(self) -> tuple[int, float]:
-        """How many are no longer parked, and in how many seconds to look again."""
+        """Requeue one batch. Return how many are no longer set aside, and the seconds until the next call."""
         pause_s = self._next_at - monotonic()
         if pause_s > 0:
             return 0, pause_s
-        found = self._look()
+        found = self._find()
         self._after = found[-1][0] if len(found) == BATCH else _NO_APPLICATION
-        unparked = self._unpark([delivery_id for _, delivery_id in found]) if found else 0
+        requeued = self._requeue([delivery_id for _, delivery_id in found]) if found else 0
         if found:
-            return unparked, PAUSE_AFTER_BATCH_S
-        self._next_at = monotonic() + self._look_every_s
-        return 0, self._look_every_s
+            return requeued, PAUSE_AFTER_BATCH_S
+        self._next_at = monotonic() + self._poll_interval_s
+        return 0, self._poll_interval_s
 
-    def _look(self) -> list[tuple[UUID, UUID]]:
-        """Application and delivery of each, from the application behind the last one on, and around."""
+    def _find(self) -> list[tuple[UUID, UUID]]:
+        """Return (application, delivery) pairs, from the application after the last batch on, wrapping around."""
         with in_index_order(self._database) as cursor:
             found = cursor.execute(FIND_RESUMED_SQL, {"after": self._after}).fetchall()
             if len(found) < BATCH and self._after != _NO_APPLICATION:
@@ -220,7 +224,7 @@ class _ResumedDeliveries:
                 found += [row for row in others if row[0] <= self._after]
         return found[:BATCH]
 
-    def _unpark(self, ids: Sequence[UUID]) -> int:
+    def _requeue(self, ids: Sequence[UUID]) -> int:
         with in_index_order(self._database) as cursor:
             row = cursor.execute(REQUEUE_RESUMED_SQL, _id_range(ids)).fetchone()
         assert row is not None

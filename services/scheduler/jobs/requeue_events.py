@@ -1,6 +1,6 @@
-"""Republish: events that the webhooks have not taken in for so long that their record must be lost are published again.
+"""Requeues events that the webhook intake has not processed for so long that their record must be lost.
 
-So a lost topic, even all of Kafka, loses nothing.
+A lost topic, or even a lost Kafka cluster, therefore loses no event.
 """
 
 from collections.abc import Sequence
@@ -23,10 +23,9 @@ OLDEST_PENDING = Gauge(
 )
 
 _NOT_TAKEN_IN = "taken_in_at is null and type in ('payment_intent.succeeded', 'payment_intent.canceled')"
-_NOT_REQUEUED_RECENTLY = (
-    "(republished_at is null or republished_at <= mizan_now() - make_interval(secs => %(again_s)s))"
-)
-_IS_OLD = "id < uuid7_floor(mizan_now() - make_interval(secs => %(patience_s)s))"
+_NOT_REQUEUED_RECENTLY = """
+(republished_at is null or republished_at <= mizan_now() - make_interval(secs => %(requeue_interval_s)s))"""
+_IS_OLD = "id < uuid7_floor(mizan_now() - make_interval(secs => %(min_overdue_s)s))"
 
 FIND_PENDING_SQL = f"""
 with ahead as materialized (
@@ -40,8 +39,8 @@ select mizan_now(), (select id from ahead order by id limit 1), array(select id 
        (select id from ahead order by id desc limit 1),
        (select count(*) from ahead) = {WINDOW}"""
 
-# Ids are looked up between the first and the last of them, so that only the months that they are of are searched. What
-# the webhook service takes in at this moment is left to it.
+# The range from the first to the last id limits the search to the monthly partitions that hold them. Events that the
+# webhook service is processing at this moment are locked, and skipped.
 REQUEUE_SQL = f"""
 with republished as (
     update intent_events set republished_at = mizan_now()
@@ -73,29 +72,29 @@ class EventRequeue:
         self, database: Database, kafka: KafkaSettings, thresholds: RequeueThresholds | None = None
     ) -> None:
         thresholds = thresholds or RequeueThresholds()
-        self._rounds = RequeueSweep(_PendingEvents(database, kafka, thresholds), thresholds, OLDEST_PENDING)
+        self._sweep = RequeueSweep(_PendingEvents(database, kafka, thresholds), thresholds, OLDEST_PENDING)
 
     def run_once(self) -> float:
-        """A batch at most."""
-        return self._rounds.step()[1]
+        """Requeue one batch at most."""
+        return self._sweep.step()[1]
 
     def close(self) -> None:
-        """The database belongs to the process."""
+        """The process closes the database."""
 
 
 class _PendingEvents:
-    """Events that merchants are to be told of, the oldest first. Their ids tell their age."""
+    """Events that become webhooks and are not processed yet, the oldest first; the time is read from their ids."""
 
     def __init__(self, database: Database, kafka: KafkaSettings, thresholds: RequeueThresholds) -> None:
         self._database = database
         self._backlog = TopicBacklog(kafka, (PAYMENT_INTENT_EVENTS,))
         self._thresholds = thresholds
 
-    def look(self, place: UUID | None) -> SweepWindow[UUID]:
+    def read_window(self, position: UUID | None) -> SweepWindow[UUID]:
         values = {
-            "id": place or UUID(int=0),
-            "patience_s": self._thresholds.patience_s,
-            "again_s": self._thresholds.again_s,
+            "id": position or UUID(int=0),
+            "min_overdue_s": self._thresholds.min_overdue_s,
+            "requeue_interval_s": self._thresholds.requeue_interval_s,
         }
         with in_index_order(self._database) as cursor:
             row = cursor.execute(FIND_PENDING_SQL, values).fetchone()
@@ -107,22 +106,22 @@ class _PendingEvents:
             ids=ids,
             oldest_id=_created_at(ids[0] if ids else None),
             newest=_created_at(newest),
-            next_place=ids[-1] if len(ids) == BATCH else newest if is_full else None,
+            next_position=ids[-1] if len(ids) == BATCH else newest if is_full else None,
         )
 
-    def in_line_s(self, now: float) -> float:
-        """In the outbox, or on its way behind it. In this order, for rows move from the one to the other."""
+    def backlog_age_s(self, now: float) -> float:
+        """Measure the outbox first, then the topic: a record moves from the one to the other."""
         with self._database.cursor() as cursor:
             in_outbox_s = float(fetch_scalar(cursor, OLDEST_IN_OUTBOX_SQL))
-        return max(in_outbox_s, self._backlog.oldest_s(now))
+        return max(in_outbox_s, self._backlog.oldest_age_s(now))
 
-    def put_back(self, ids: Sequence[UUID], patience_s: float) -> int:
+    def requeue(self, ids: Sequence[UUID], min_overdue_s: float) -> int:
         values = {
             "ids": list(ids),
             "first": min(ids),
             "last": max(ids),
-            "patience_s": patience_s,
-            "again_s": self._thresholds.again_s,
+            "min_overdue_s": min_overdue_s,
+            "requeue_interval_s": self._thresholds.requeue_interval_s,
         }
         with in_index_order(self._database) as cursor:
             republished = int(fetch_scalar(cursor, REQUEUE_SQL, values))

@@ -1,6 +1,6 @@
-"""Verification requests: attempts whose outcome nobody knows are put on checkout.verify when it is time to ask.
+"""Requests status inquiries on checkout.verify for attempts whose outcome is unknown.
 
-Their next time is set in the same transaction, so a request that gets lost is followed by another one.
+The same transaction sets the time of the next request, so a lost request is followed by another one.
 """
 
 from typing import Any
@@ -31,15 +31,15 @@ where state in ('sent', 'unknown') and next_verify_at is not null"""
 
 
 def claim_verifications(cursor: Cursor[Any], limit: int) -> list[StatusInquiry]:
-    """Requests that it is time to ask the provider about; their next time is set, with growing pauses."""
+    """Return the status inquiries that are due, and set the time of the next ones, at growing intervals."""
     values = {"pauses": list(INQUIRY_INTERVALS_S), "limit": limit, "arrives_after": IN_FLIGHT_WINDOW}
     return [StatusInquiry(UUID(str(attempt)), *rest) for attempt, *rest in cursor.execute(_CLAIM, values)]
 
 
 def oldest_unsettled_age_s(cursor: Cursor[Any]) -> float:
-    """For how long the provider of the longest waiting attempt has owed us an answer; 0 when none does.
+    """Return how long the oldest attempt has been without an outcome; 0 if there is none.
 
-    Without those that only an operator can decide: they are counted elsewhere, and wait as long as people do.
+    Attempts that only an operator can decide do not count.
     """
     return float(fetch_scalar(cursor, _OLDEST_UNSETTLED))
 
@@ -66,7 +66,7 @@ class VerificationRequests:
         self._database = database
 
     def run_once(self) -> float:
-        """A batch at most."""
+        """Request one batch of status inquiries at most."""
         with self._database.transaction() as connection:
             cursor = connection.cursor()
             inquiries = claim_verifications(cursor, BATCH)
@@ -86,7 +86,7 @@ class VerificationRequests:
         return 0.0 if len(inquiries) == BATCH else PAUSE_S
 
     def close(self) -> None:
-        """The database belongs to the process."""
+        """The process closes the database."""
 
 
 def _message(inquiry: StatusInquiry) -> str:
