@@ -34,7 +34,7 @@ order by next_batch_at limit 1 for update skip locked"""
 # A delivery that has changed since the bulk resend was requested is left out: it was resent already, or failed only
 # later. The limit is a literal for the planner's sake.
 BATCH_SQL = f"""
-select failed.id from unnest(%(facets)s::smallint[]) as chosen (facet)
+select failed.id from unnest(%(facets)s::smallint[]) as wanted (facet)
 cross join lateral ({FAILED_OF_FACET_SQL} limit {BATCH}) as failed
 order by id limit {BATCH}"""
 _UNTIL_ID = "select uuid7_floor(%s)"
