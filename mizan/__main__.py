@@ -1,4 +1,4 @@
-"""`mizan`: finds the installation through the environment or a running stack, and hands over to a command."""
+"""`mizan`: the group of all commands, and `mizan migrate`."""
 
 import click
 
@@ -19,7 +19,7 @@ from shared.platform.migrations.runner import migrate
 
 @click.command("migrate")
 def migrate_command() -> None:
-    """Bring the database's schema up to date. Safe to run again, and by several at once."""
+    """Bring the database's schema up to date. Safe to run again, and several times at once."""
     with startup_settings() as settings:
         click.echo(f"schema is at revision {migrate(settings.database.url)}")
 

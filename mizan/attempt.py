@@ -1,4 +1,4 @@
-"""`mizan attempt`: payment attempts whose outcome nobody knows, and payments that were made twice."""
+"""`mizan attempt`: payment attempts of unknown outcome, and duplicate payments."""
 
 from uuid import UUID
 
@@ -31,7 +31,7 @@ def attempt_group() -> None:
 @attempt_group.command("undecided")
 @json_option
 def undecided_command(as_json: bool) -> None:
-    """List attempts of unknown outcome, oldest first. Without a next question, an operator has to decide."""
+    """List attempts of unknown outcome, oldest first. One without a next inquiry needs an operator's decision."""
     with command_settings() as settings, open_transaction(settings) as connection:
         undecided = list_undecided(connection)
     show_table(
@@ -58,10 +58,10 @@ def undecided_command(as_json: bool) -> None:
 @attempt_group.command("decide")
 @attempt_argument
 @click.argument("outcome", type=click.Choice([ProviderAnswer.PAID.value, ProviderAnswer.DECLINED.value]))
-@click.option("--reason", required=True, help="How you know, for whoever looks at it later.")
-@click.option("--reference", help="The provider's own name for the payment, if it was paid.")
+@click.option("--reason", required=True, help="How you know it; recorded with the decision.")
+@click.option("--reference", help="The provider's reference of the payment, if it was paid.")
 def decide_command(attempt: UUID, outcome: str, reason: str, reference: str | None) -> None:
-    """Say what became of an attempt, once you know it from the provider. A payment can never be taken back here."""
+    """Record the outcome of an attempt, once you know it from the provider. A payment cannot be undone here."""
     decision = OperatorDecision(outcome == ProviderAnswer.PAID, reason, reference or "")
     with command_settings() as settings, open_transaction(settings) as connection:
         settled = apply_decision(connection, attempt, decision, acting_operator())
@@ -71,7 +71,7 @@ def decide_command(attempt: UUID, outcome: str, reason: str, reference: str | No
 @attempt_group.command("duplicates")
 @json_option
 def duplicates_command(as_json: bool) -> None:
-    """List second payments on intents that were paid already and that nobody has handled, oldest first."""
+    """List duplicate payments that nobody has handled, oldest first."""
     with command_settings() as settings, open_transaction(settings) as connection:
         duplicates = list_open_duplicates(connection)
     show_table(
@@ -97,9 +97,9 @@ def duplicates_command(as_json: bool) -> None:
 
 @attempt_group.command("handled")
 @attempt_argument
-@click.option("--note", required=True, help="What was done, such as under which reference it was paid back.")
+@click.option("--note", required=True, help="What was done, for example the reference of the refund.")
 def handled_command(attempt: UUID, note: str) -> None:
-    """Say that a second payment was seen to, for instance paid back. Nothing is paid back by this."""
+    """Mark a duplicate payment as handled, for example refunded. This command refunds nothing."""
     with command_settings() as settings, open_transaction(settings) as connection:
         is_new = mark_handled(connection, attempt, note, acting_operator())
-    click.echo("handled" if is_new else "it had been handled before; nothing was changed")
+    click.echo("handled" if is_new else "it was handled before; nothing changed")

@@ -1,4 +1,4 @@
-"""Who works at the command line, for the audit log."""
+"""What every command needs: settings, a transaction, the acting operator for the audit log, and readable errors."""
 
 import getpass
 from collections.abc import Iterator
@@ -24,6 +24,7 @@ from shared.platform.settings import Settings, SettingsError, read_operator_envi
 
 
 def acting_operator() -> Actor:
+    """Return the operating system's user who runs the command, as the actor for the audit log."""
     try:
         account = getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name
@@ -32,16 +33,17 @@ def acting_operator() -> Actor:
 
 
 class StartRefused(click.ClickException):
-    """A job ends as a service does that is not started with these settings."""
+    """The settings are refused, with the same exit code as a service that refuses to start."""
 
     exit_code = EX_CONFIG
 
 
 @contextmanager
 def command_settings() -> Iterator[Settings]:
-    """The settings; what goes wrong with them or the servers becomes one clear line and exit code 1.
+    """Yield the settings. Errors of the settings, the database and Kafka end the command with one line and exit code 1.
 
-    In production only what would be written wrongly is refused here, for this is how everything else is put right."""
+    In production only development settings are refused: operators need the command line to repair everything else.
+    """
     with _report_errors():
         reading = read_operator_environment()
         problems = {**find_development_settings(reading.settings), **reading.problems}
@@ -52,7 +54,7 @@ def command_settings() -> Iterator[Settings]:
 
 @contextmanager
 def startup_settings() -> Iterator[Settings]:
-    """For jobs that run before the services: what these would refuse to start with, they refuse."""
+    """Yield settings for commands that run before the services. Raises StartRefused if no service would start."""
     with _report_errors():
         reading = read_operator_environment()
         problems = find_start_problems(reading)
@@ -66,7 +68,7 @@ def _report_errors() -> Iterator[None]:
     try:
         yield
     except (RefusedError, NoSecretKeysError, UnsupportedRevisionError, WebhookUrlError) as error:
-        # Written for the person who asked, and without secrets; a credential's prefix must stay readable.
+        # Not redacted: these texts hold no secrets, and a credential's prefix must stay readable.
         raise click.ClickException(str(error)) from error
     except SchemaOutdatedError as error:
         raise click.ClickException(f"{error}; run `mizan migrate` first") from error
@@ -78,7 +80,7 @@ def _report_errors() -> Iterator[None]:
 
 @contextmanager
 def open_transaction(settings: Settings) -> Iterator[Connection[Any]]:
-    """A transaction on the installation's database, whose schema must be up to date."""
+    """Open a transaction on the database. Raises SchemaOutdatedError if its schema is not up to date."""
     database = Database(settings.database, "operator")
     try:
         check_schema(database)
@@ -98,5 +100,5 @@ def record_application_action(
     application_id: UUID,
     **details: str | int | list[str] | None,
 ) -> None:
-    """In the transaction that does what is noted; never with a secret."""
+    """Add an action of the acting operator to the audit log of the application's merchant. Details hold no secrets."""
     add_audit_entry(connection, acting_operator(), action, application_id=application_id, details=details)

@@ -1,4 +1,7 @@
-"""`mizan demo`: a merchant, an application and two people to try it all with, and a file that knows their secrets."""
+"""`mizan demo` and `mizan remove-demo`: a merchant, an application and two accounts to try Mizan with.
+
+Their credentials and passwords are in a private file.
+"""
 
 import json
 from collections.abc import Mapping
@@ -42,14 +45,14 @@ from shared.platform.settings import Environment
 from shared.platform.tokens import token_prefix
 from shared.platform.uuids import parse_uuid
 
-_WEBHOOK_URL_CHANGED = (
-    "The demo application's webhooks go to an address that somebody else has set; it is left alone."
-)
+_WEBHOOK_URL_CHANGED = "Somebody has changed the webhook URL of the demo application; it is left as it is."
 
 
 class NoDemoInProductionError(RefusedError):
     def __init__(self) -> None:
-        super().__init__("MIZAN_ENV is production, where there must be no demo: its passwords lie in a file")
+        super().__init__(
+            "MIZAN_ENV is production: a demo is refused there, because its passwords are in a file"
+        )
 
 
 @click.command("demo")
@@ -58,25 +61,25 @@ class NoDemoInProductionError(RefusedError):
     "path",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Private JSON with what was made; read first, so that a second call finds it.",
+    help="Private JSON file for the credentials; a second call reads it and creates nothing again.",
 )
 @click.option("--webhook-url", help="Where the demo application's webhooks go, unless its owner set another.")
 def demo_command(path: Path, webhook_url: str | None) -> None:
-    """Make or find the demo merchant, its application, its owner and an operator. Refused in production."""
+    """Create or find the demo merchant, its application, its owner and an operator. Refused in production."""
     with command_settings() as settings:
         if settings.environment is Environment.PRODUCTION:
             raise NoDemoInProductionError
         url = parse_webhook_url(webhook_url, settings)
         box = SecretBox(settings.secret_keys)
         with open_transaction(settings) as connection:
-            # Holds up a second call until this one is over, so the file is read and written by one at a time.
+            # Locks the merchant: a second call waits, so only one reads and writes the file.
             merchant = find_or_create_merchant(connection, demo_data.MERCHANT)
             known = _read_file(path)
             kept = _find_or_create(connection, box, merchant, known)
             if url is not None:
                 kept |= _set_webhook_url(connection, url, kept)
             if kept != known:
-                # Before the commit: of what is lost between the two, the next call finds nothing, and makes it anew.
+                # Before the commit: if the commit fails, the next call does not find these rows and creates them again.
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_private_file(path, json.dumps(kept, indent=2) + "\n")
     click.echo(f"the demo is ready; its credentials and passwords are in {path}")
@@ -85,7 +88,7 @@ def demo_command(path: Path, webhook_url: str | None) -> None:
 def _find_or_create(
     connection: Connection[Any], box: SecretBox, merchant: UUID, known: Mapping[str, str]
 ) -> dict[str, str]:
-    """What is kept but no longer there, or revoked, is made anew: what the file says has to work."""
+    """Return the content of the file, with everything that is missing or revoked created again."""
     there = {
         str(application.id): application for application in list_merchant_applications(connection, merchant)
     }
@@ -103,7 +106,7 @@ def _find_or_create(
 
 
 def _credentials_work(connection: Connection[Any], kept: Mapping[str, str]) -> bool:
-    """Whether neither key nor token was revoked."""
+    """Return whether neither the key nor the token is revoked."""
     credentials = list_credentials(connection, UUID(kept["application_id"]))
     valid = [credential.prefix for credential in credentials if credential.revoked_at is None]
     return all(token_prefix(kept.get(kind, "")) in valid for kind in CredentialKind)
@@ -112,7 +115,7 @@ def _credentials_work(connection: Connection[Any], kept: Mapping[str, str]) -> b
 def _find_or_create_application(
     connection: Connection[Any], box: SecretBox, merchant: UUID, found: UUID | None
 ) -> dict[str, str]:
-    """Where the file was lost the application is there, and gets new credentials, for nobody knows the old ones."""
+    """Create the application, or give an existing one new credentials because nobody knows the old ones."""
     if found is None:
         made = create_application(connection, box, NewApplication(demo_data.APPLICATION, merchant))
         record_application_action(connection, Action.APPLICATION_CREATED, made.id, name=demo_data.APPLICATION)
@@ -131,7 +134,7 @@ def _find_or_create_application(
         )
     secret = roll_webhook_secret(connection, box, found)
     record_application_action(connection, Action.WEBHOOK_SECRET_ROLLED, found, version=secret.version)
-    # Ours to set again: whoever received its webhooks cannot read them any more.
+    # Removed so that it is set again: the old receiver cannot verify the new signatures.
     set_webhook_url(connection, found, None)
     return {"application_id": str(found), **issued, "webhook_secret": secret.text}
 
@@ -139,7 +142,7 @@ def _find_or_create_application(
 def _find_or_create_account(
     connection: Connection[Any], merchant: UUID | None, kept: Mapping[str, str]
 ) -> dict[str, str]:
-    """The merchant's owner; without a merchant, the operator."""
+    """Create the merchant's owner or, without a merchant, the operator; reset the password of an existing one."""
     name, email = ("operator", demo_data.OPERATOR) if merchant is None else ("owner", demo_data.OWNER)
     people = list_operators(connection) if merchant is None else list_members(connection, merchant)
     there = next((one.id for one in people if one.email == email), None)
@@ -165,7 +168,7 @@ def _find_or_create_account(
 def _set_webhook_url(
     connection: Connection[Any], wanted: WebhookUrl, kept: Mapping[str, str]
 ) -> dict[str, str]:
-    """The address follows the shop, unless it is no longer the one that we set last: then it is its owner's."""
+    """Set the webhook URL, unless somebody has changed it since this command set it."""
     application_id = UUID(kept["application_id"])
     current = get_application(connection, application_id).webhook_url
     if current not in (wanted, kept.get("webhook_url")):
@@ -178,7 +181,7 @@ def _set_webhook_url(
 
 
 def _read_file(path: Path) -> dict[str, str]:
-    """Empty where there is none, or nothing that could be used."""
+    """Return the content of the file; empty if it is missing or unusable."""
     try:
         known = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
@@ -203,16 +206,15 @@ returning id, old.webhook_url"""
 
 @click.command("remove-demo")
 def remove_demo_command() -> None:
-    """Shut the demo off: its operator and members are removed, its API keys and tokens revoked, its webhooks ended.
-    Its payments stay in the books. Again is fine."""
+    """Disable the demo: remove its operator and members, revoke its API keys and tokens, remove its webhook URLs.
+    Its payments stay. Safe to run again."""
     with command_settings() as settings, open_transaction(settings) as connection:
         removed = _disable_demo(connection, acting_operator())
-    click.echo("the demo is shut off" if removed else "there is no demo here")
+    click.echo("the demo is disabled" if removed else "there is no demo here")
 
 
 def _disable_demo(connection: Connection[Any], actor: Actor) -> int:
-    """Shuts the demo off: nobody signs in any more, no credential is taken, no webhook goes out. What it paid stays in
-    the books. Returns how many things that was."""
+    """Disable the demo's accounts, credentials and webhooks; its payments stay. Return how many were disabled."""
     operators = connection.execute(_REMOVE_OPERATOR, DEMO_NAMES).fetchall()
     for (email,) in operators:
         add_audit_entry(connection, actor, Action.OPERATOR_REMOVED, details={"email": email})

@@ -1,4 +1,4 @@
-"""`mizan keys`: the keys of MIZAN_SECRET_KEYS, and what is encrypted with which of them."""
+"""`mizan keys`: the keys of MIZAN_SECRET_KEYS, what each encrypts, and re-encryption with the first key."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ BATCH = 500
 class EncryptedColumn:
     table: str
     key: str
-    """The table's key, as one value that can be compared."""
+    """The table's key as one SQL expression that can be compared."""
     column: str
 
 
@@ -34,13 +34,13 @@ ENCRYPTED_COLUMNS = (
 
 _SELECT_PAGE = """
 select {key}, {column} from {table} where {column} is not null and {key} > %s order by {key} limit %s"""
-# Only what is as it was read: somebody may have rolled or removed it meanwhile.
+# Only if unchanged: the secret may have been rolled or removed since it was read.
 _UPDATE = "update {table} set {column} = %s where {key} = %s and {column} = %s"
 
 
 @dataclass(frozen=True, slots=True)
 class EncryptedCounts:
-    """How many secrets of a table each key opens; the place of None counts those that no key opens."""
+    """How many secrets of a table each key decrypts; None counts those that no key decrypts."""
 
     table: str
     by_key: Counter[int | None]
@@ -56,7 +56,10 @@ def count_by_key(connection: Connection[Any], box: SecretBox) -> list[EncryptedC
 
 
 def reencrypt_all(database: Database, box: SecretBox) -> dict[str, int]:
-    """How many of each table were sealed again. Each batch is a transaction; again is fine."""
+    """Encrypt with the first key what other keys have encrypted. Return how many changed in each table.
+
+    Each batch is a transaction, so it can be interrupted and run again.
+    """
     return {column.table: sum(_reencrypt_column(database, box, column)) for column in ENCRYPTED_COLUMNS}
 
 
@@ -93,7 +96,7 @@ def _read_page(connection: Connection[Any], column: EncryptedColumn, after: str)
 
 
 def _statement(text: str, column: EncryptedColumn) -> sql.Composed:
-    """`key` is an expression of this file."""
+    """Fill in the names. `key` is a constant SQL expression from ENCRYPTED_COLUMNS."""
     return sql.SQL(text).format(
         table=sql.Identifier(column.table),
         column=sql.Identifier(column.column),
@@ -108,14 +111,14 @@ def keys_group() -> None:
 
 @keys_group.command("new")
 def new_command() -> None:
-    """Print a fresh key, made by chance. It is kept nowhere: put it into your secret store."""
+    """Print a new random key. It is not stored: put it into your secret store."""
     click.echo(Fernet.generate_key().decode())
 
 
 @keys_group.command("status")
 @json_option
 def status_command(as_json: bool) -> None:
-    """How many secrets each key opens. Exit code 1 when there is one that none opens."""
+    """Show how many secrets each key decrypts. Exit code 1 if there is one that no key decrypts."""
     with command_settings() as settings:
         is_whole = _show(settings, as_json=as_json)
     raise SystemExit(0 if is_whole else 1)
@@ -124,7 +127,7 @@ def status_command(as_json: bool) -> None:
 @keys_group.command("reseal")
 @json_option
 def reseal_command(as_json: bool) -> None:
-    """Encrypt everything with the first key, so that the others can be taken out. Again is fine."""
+    """Encrypt everything with the first key, so that the others can be removed. Safe to run again."""
     with command_settings() as settings:
         box = SecretBox(settings.secret_keys)
         database = Database(settings.database, "operator")
@@ -144,7 +147,7 @@ def reseal_command(as_json: bool) -> None:
 
 
 def _show(settings: Settings, *, as_json: bool) -> bool:
-    """Whether every secret can be opened."""
+    """Print the table. Return whether every secret can be decrypted."""
     with open_transaction(settings) as connection:
         counted = count_by_key(connection, SecretBox(settings.secret_keys))
     rows = [

@@ -27,9 +27,9 @@ EXIT_TOO_FAR_BEHIND = 3
     help="Exit with 3 when a group is further behind than this, or has records waiting and no members.",
 )
 def lag_command(*, as_json: bool, partitions: bool, max_seconds: float | None) -> None:
-    """How far each consumer group is behind. In a delay topic only what is due counts as late.
+    """Show how far each consumer group is behind. In a delay topic only due records count as late.
 
-    Exit codes: 0; 1 when Kafka cannot be inspected; 3 see --max-seconds.
+    Exit codes: 0; 1 if Kafka is not available; 3 see --max-seconds.
     """
     with command_settings() as settings, closing(KafkaInspector(settings.kafka, ALL_TOPICS)) as inspector:
         view = inspector.inspect()
@@ -48,7 +48,7 @@ def _check_limits(view: KafkaSnapshot, max_seconds: float) -> None:
     if behind:
         click.echo(f"more than {max_seconds:g} s behind: {', '.join(behind)}", err=True)
     if alone:
-        click.echo(f"records wait and nobody consumes: {', '.join(alone)}", err=True)
+        click.echo(f"records are waiting and no member consumes them: {', '.join(alone)}", err=True)
     if behind or alone:
         raise click.exceptions.Exit(EXIT_TOO_FAR_BEHIND)
 
@@ -84,7 +84,7 @@ def _partition_rows(view: KafkaSnapshot) -> Iterator[dict[str, Any]]:
 
 
 def _as_json(settings: KafkaSettings, group: GroupSnapshot) -> dict[str, Any]:
-    """Names as Kafka knows them. `waiting` and `next_due` are there for delay topics."""
+    """Use the names as in Kafka. Only delay topics have `waiting` and `next_due`."""
     delay = {"waiting": group.waiting, "next_due": timestamp(group.next_due_at)} if group.is_delay else {}
     return {
         "group": group_name(settings, group.name),

@@ -1,4 +1,4 @@
-"""`mizan operator`: those who sign in to the monitor."""
+"""`mizan operator`: the people who sign in to the monitor."""
 
 import click
 
@@ -21,7 +21,7 @@ _email_option = click.option("--email", required=True)
 
 @click.group("operator")
 def operator_group() -> None:
-    """Create and administrate operators, who sign in to the monitor."""
+    """Create and manage operators, who sign in to the monitor."""
 
 
 @operator_group.command("create")
@@ -45,7 +45,7 @@ def list_command(as_json: bool) -> None:
     with command_settings() as settings, open_transaction(settings) as connection:
         found = list_operators(connection)
     rows = [{"email": one.email, "created": timestamp(one.created_at)} for one in found]
-    show_table(rows, as_json=as_json, empty="there are no operators: make one with `mizan operator create`")
+    show_table(rows, as_json=as_json, empty="there are no operators; create one with `mizan operator create`")
 
 
 @operator_group.command("remove")

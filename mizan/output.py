@@ -11,7 +11,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def show_values(values: Mapping[str, Any], *, as_json: bool, note: str) -> None:
-    """One thing: a line for each of its values, and a note for people."""
+    """Print one object: as JSON, or one line for each value and then the note."""
     if as_json:
         click.echo(json.dumps(values, default=_plain))
         return
@@ -20,7 +20,7 @@ def show_values(values: Mapping[str, Any], *, as_json: bool, note: str) -> None:
 
 
 def show_table(rows: Sequence[Mapping[str, Any]], *, as_json: bool, empty: str) -> None:
-    """Several things of one kind; for people a column for each value, with its name on top."""
+    """Print several objects: as JSON, or as a table with a header."""
     if as_json:
         click.echo(json.dumps(rows, default=_plain))
     elif rows:

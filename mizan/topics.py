@@ -1,4 +1,4 @@
-"""`mizan topics`: makes the topics that are missing, reports those that differ, and tells what is in them."""
+"""`mizan topics`: creates missing topics, reports those that differ from their definition, and lists all."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from shared.platform.kafka.topic_setup import TopicsDifferError, ensure_topics
 @click.command("topics")
 @json_option
 def topics_command(*, as_json: bool) -> None:
-    """Make the topics that are missing, and list all. Exit code 1 when one differs from its definition."""
+    """Create missing topics, and list all. Exit code 1 if one differs from its definition."""
     with startup_settings() as settings:
         try:
             made = ensure_topics(settings.kafka, ALL_TOPICS)

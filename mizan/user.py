@@ -20,7 +20,7 @@ from shared.domain.applications.merchants import find_merchant, find_or_create_m
 from shared.domain.audit_log import Action, add_audit_entry
 from shared.platform.uuids import parse_uuid
 
-SHOWN_ONCE = "The password is shown once: hand it over in a safe way. It can be changed after signing in."
+SHOWN_ONCE = "The password is shown once: pass it on safely. It can be changed after signing in."
 
 
 def generate_password() -> str:
@@ -33,7 +33,7 @@ _email_option = click.option("--email", required=True)
 
 @click.group("user")
 def user_group() -> None:
-    """Create and administrate members of merchants, who sign in to the dashboard."""
+    """Create and manage members of merchants, who sign in to the dashboard."""
 
 
 @user_group.command("create")
@@ -42,7 +42,7 @@ def user_group() -> None:
 @_merchant_option
 @json_option
 def create_command(email: str, role: str, merchant: str, as_json: bool) -> None:
-    """Create a member and print a password for them. A merchant's name is made if it is new."""
+    """Create a member and print a password for them. A merchant with a new name is created."""
     password = generate_password()
     with command_settings() as settings, open_transaction(settings) as connection:
         merchant_id = find_or_create_merchant(connection, parse_uuid(merchant) or merchant)

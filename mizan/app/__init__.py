@@ -15,7 +15,7 @@ from mizan.app.webhooks import (
 
 @click.group("app")
 def app_group() -> None:
-    """Create and administrate merchants' applications. APP is an application's id, as `mizan app list` shows."""
+    """Create and manage merchants' applications. APP is an application's id, as `mizan app list` shows."""
 
 
 for _command in (

@@ -1,4 +1,4 @@
-"""Arguments that several commands of `mizan app` take."""
+"""`mizan app create` and `mizan app list`, and the arguments that the other commands of `mizan app` share."""
 
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from shared.platform.uuids import parse_uuid
 
 
 def parse_webhook_url(text: str | None, settings: Settings) -> WebhookUrl | None:
-    """Inside `installation()`, which tells what is wrong with a URL."""
+    """Return the checked URL. Raises WebhookUrlError, which `command_settings` reports."""
     return None if text is None else check_webhook_url(text, allow_private=settings.webhooks.allow_private)
 
 
@@ -50,7 +50,7 @@ def list_command(as_json: bool) -> None:
             for application in applications
         ],
         as_json=as_json,
-        empty="There are no applications yet; `mizan app create` makes one.",
+        empty="There are no applications yet; `mizan app create` creates one.",
     )
 
 
@@ -75,7 +75,7 @@ def _parse_methods(
 )
 @click.option(
     "--merchant",
-    help="An existing merchant's id, or a name, made if it is new. [default: a new one, named like the application]",
+    help="A merchant's id or name; a new name creates a merchant. [default: a new one, named like the application]",
 )
 @json_option
 def create_command(
@@ -108,5 +108,5 @@ def create_command(
             "webhook_secret": created.webhook_secret,
         },
         as_json=as_json,
-        note="The last three are shown once: keep them now, on the merchant's server only.",
+        note="The last three are shown once: store them now, on the merchant's server only.",
     )

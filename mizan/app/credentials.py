@@ -37,7 +37,7 @@ def credentials_command(application_id: UUID, as_json: bool) -> None:
             for credential in credentials
         ],
         as_json=as_json,
-        empty="The application has no credentials; `issue-key` and `issue-token` make them.",
+        empty="The application has no credentials; `issue-key` and `issue-token` create them.",
     )
 
 
@@ -61,7 +61,7 @@ def issue_token_command(application_id: UUID, as_json: bool) -> None:
 @application_argument
 @click.argument("credential")
 def revoke_command(application_id: UUID, credential: str) -> None:
-    """Revoke an API key or access token. CREDENTIAL is its id, or as much of its beginning as tells it apart."""
+    """Revoke an API key or access token. CREDENTIAL is its id, or enough of its beginning to identify it."""
     with command_settings() as settings, open_transaction(settings) as connection:
         found = find_credential(connection, application_id, credential)
         revoked_now = revoke_credential(connection, application_id, found.id)

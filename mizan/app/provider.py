@@ -35,13 +35,13 @@ from shared.platform.encryption import SecretBox
     "--credentials",
     "file",
     type=click.File(),
-    help="A file with a JSON object, - for standard input. Without it they are asked for, unseen.",
+    help="A file with a JSON object, - for standard input. Without it you are asked for them, without echo.",
 )
 @json_option
 def set_provider_command(
     application_id: UUID, method_name: str, adapter_name: str, file: TextIO | None, as_json: bool
 ) -> None:
-    """Choose through whom an application's customers pay by a method. Attempts begun earlier keep their account."""
+    """Set the provider account for a payment method of an application. Started attempts keep their account."""
     method, adapter = PaymentMethod(method_name), ProviderName(adapter_name)
     credentials = _prompt_credentials(adapter) if file is None else _read_credentials(file)
     with command_settings() as settings:

@@ -1,4 +1,4 @@
-"""`mizan app set-webhook`, `roll-secret`, `pause-webhooks` and `resume-webhooks`."""
+"""`mizan app set-webhook`, `roll-secret`, `pause-webhooks` and `resume-webhooks`, and `mizan resend`."""
 
 from uuid import UUID, uuid4
 
@@ -21,7 +21,7 @@ from shared.platform.uuids import parse_uuid
 @click.argument("url", required=False)
 @click.option("--none", "remove", is_flag=True, help="Remove the URL: no webhooks are sent any more.")
 def set_webhook_command(application_id: UUID, url: str | None, remove: bool) -> None:
-    """Set the URL that an application's webhooks go to. Retries queued earlier stay on the old one."""
+    """Set the URL for an application's webhooks. Retries queued earlier keep the old one."""
     if (url is None) != remove:
         raise click.UsageError("Give either a URL or --none.")
     with command_settings() as settings:
@@ -57,17 +57,17 @@ def roll_secret_command(application_id: UUID, as_json: bool) -> None:
 @click.command("pause-webhooks")
 @application_argument
 def pause_webhooks_command(application_id: UUID) -> None:
-    """Send an application no webhooks for now. What falls due meanwhile is kept."""
+    """Stop sending webhooks to an application. Deliveries that fall due are kept."""
     with command_settings() as settings, open_transaction(settings) as connection:
         if pause_webhooks(connection, application_id):
             record_application_action(connection, Action.WEBHOOKS_PAUSED, application_id)
-    click.echo("paused: what falls due is parked until `mizan app resume-webhooks`")
+    click.echo("paused: deliveries that fall due are set aside until `mizan app resume-webhooks`")
 
 
 @click.command("resume-webhooks")
 @application_argument
 def resume_webhooks_command(application_id: UUID) -> None:
-    """Send an application its webhooks again, beginning with what fell due meanwhile."""
+    """Send webhooks to an application again, starting with those that fell due meanwhile."""
     with command_settings() as settings, open_transaction(settings) as connection:
         if resume_webhooks(connection, application_id):
             record_application_action(connection, Action.WEBHOOKS_RESUMED, application_id)
@@ -77,7 +77,7 @@ def resume_webhooks_command(application_id: UUID) -> None:
 @click.command("resend")
 @click.argument("delivery", metavar="DELIVERY")
 def resend_command(delivery: str) -> None:
-    """Send a webhook delivery once more, at once, to the application's URL and with its secret as they are now."""
+    """Resend a webhook delivery at once, to the application's current URL and with its current secret."""
     delivery_id = parse_uuid(delivery)
     if delivery_id is None:
         raise click.ClickException("DELIVERY must be a delivery's id, a uuid")
@@ -89,4 +89,4 @@ def resend_command(delivery: str) -> None:
             get_application_id(connection, delivery_id),
             delivery=str(delivery_id),
         )
-    click.echo("asked for; its tries tell how it went")
+    click.echo("requested; the delivery's tries show the result")

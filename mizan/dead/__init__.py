@@ -1,4 +1,4 @@
-"""`mizan dead`: records that nobody could process, and deliveries that used up their tries."""
+"""`mizan dead`: dead letters, and deliveries that have used up their tries."""
 
 import click
 
@@ -8,8 +8,8 @@ from mizan.dead.replay import replay_command
 
 @click.group("dead")
 def dead_group() -> None:
-    """See and replay what ended badly. ID is a dead letter's id or its offset, or a delivery's id, as
-    `mizan dead list` shows them."""
+    """List, show and replay dead letters and exhausted deliveries. ID is a dead letter's id or offset, or a
+    delivery's id, as `mizan dead list` shows them."""
 
 
 dead_group.add_command(list_command)

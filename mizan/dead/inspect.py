@@ -1,4 +1,4 @@
-"""`mizan dead list`."""
+"""`mizan dead list` and `mizan dead show`, and how both find a dead letter or a delivery by its ID."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -30,15 +30,15 @@ _MAX_REASON_WIDTH = 100
     type=click.Choice([_DEAD_LETTERS, _DELIVERIES]),
     default=_DEAD_LETTERS,
     show_default=True,
-    help="Records that nobody could process, or webhook deliveries that used up their tries.",
+    help="Dead letters, or webhook deliveries that have used up their tries.",
 )
 @click.option("--origin", metavar="TOPIC", help="Only letters that came from this topic.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
 @json_option
 def list_command(kind: str, origin: str | None, limit: int, as_json: bool) -> None:
-    """List what ended badly, newest first."""
+    """List dead letters or exhausted deliveries, newest first."""
     if origin is not None and kind != _DEAD_LETTERS:
-        raise click.UsageError("--origin is for letters")
+        raise click.UsageError("--origin applies to dead letters only")
     rows: Iterator[Mapping[str, Any]]
     with command_settings() as settings, open_transaction(settings) as connection:
         if kind == _DEAD_LETTERS:
@@ -106,11 +106,11 @@ def _delivery_row(delivery: ExhaustedDelivery) -> Mapping[str, Any]:
 
 
 _DEAD_LETTER_ID_VERSION, _DELIVERY_ID_VERSION = 5, 7
-"""The versions of their uuids."""
+"""The UUID versions by which the two kinds of ids are told apart."""
 
 
 def parse_delivery_id(text: str) -> UUID | None:
-    """None: it names no delivery, but perhaps a letter."""
+    """Return None if the text is not a delivery's id; it may still name a dead letter."""
     named = parse_uuid(text)
     return named if named is not None and named.version == _DELIVERY_ID_VERSION else None
 
@@ -128,7 +128,7 @@ def find_by_id_or_offset(connection: Connection[Any], settings: KafkaSettings, t
 @click.argument("name", metavar="ID")
 @json_option
 def show_command(name: str, as_json: bool) -> None:
-    """Show a dead letter with its record, or a delivery with its last answer; never a secret."""
+    """Show a dead letter with its record, or a delivery with its last response; secrets are removed."""
     with command_settings() as settings, open_transaction(settings) as connection:
         delivery_id = parse_delivery_id(name)
         if delivery_id is None:
@@ -140,7 +140,7 @@ def show_command(name: str, as_json: bool) -> None:
 
 
 def _show_details(values: Mapping[str, Any], text_name: str, text: str | None, as_json: bool) -> None:
-    """For people the text stands below the rest, as it may have many lines."""
+    """Print the values; for people, the long text comes last."""
     if as_json:
         show_values({**values, text_name: text}, as_json=True, note="")
     else:

@@ -31,7 +31,7 @@ from shared.platform.settings import Settings
 @click.option("--origin", metavar="TOPIC", help="With --all: only letters that came from this topic.")
 @click.option("--yes", is_flag=True, help="With --all: do not ask.")
 def replay_command(names: Sequence[str], everything: bool, origin: str | None, yes: bool) -> None:
-    """Put dead letters back where they came from, once each; resend deliveries. Exit code 1 when one could not be."""
+    """Republish dead letters to their topic, once each; resend deliveries. Exit code 1 if one fails."""
     if everything == bool(names):
         raise click.UsageError("give IDs, or --all")
     if not everything and (origin is not None or yes):
@@ -43,7 +43,7 @@ def replay_command(names: Sequence[str], everything: bool, origin: str | None, y
 
 
 def _replay_named(settings: Settings, names: Sequence[str]) -> bool:
-    """Each by itself: what cannot be replayed holds up no other."""
+    """Replay one after the other; a failure does not stop the rest. Return whether all succeeded."""
     refused = 0
     for name in names:
         try:
@@ -59,10 +59,10 @@ def _replay_one(settings: Settings, name: str) -> str:
     with open_transaction(settings) as connection:
         if delivery_id is not None:
             resend_exhausted(connection, delivery_id, uuid4(), acting_operator())
-            return "asked for; its tries tell how it went"
+            return "requested; the delivery's tries show the result"
         letter = find_by_id_or_offset(connection, settings.kafka, name)
         is_new = replay_dead_letter(connection, settings.kafka, letter, acting_operator())
-    return f"put back into {letter.topic}" if is_new else "had been replayed before"
+    return f"republished to {letter.topic}" if is_new else "was replayed before"
 
 
 def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:
@@ -72,7 +72,7 @@ def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:
         click.echo("There is nothing to replay.")
         return True
     if not yes:
-        click.confirm(f"Put {count} dead letters back where they came from?", abort=True)
+        click.confirm(f"Republish {count} dead letters to their topics?", abort=True)
     try:
         with open_transaction(settings) as connection:
             run = start_replay_run(connection, settings.kafka, uuid4(), origin, acting_operator())
@@ -80,7 +80,7 @@ def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:
     except ReplayInProgressError as error:
         with open_transaction(settings) as connection:
             run = get_replay_run(connection, error.active_run_id)
-        click.echo(f"{run.actor} is replaying already; this goes on with that.", err=True)
+        click.echo(f"{run.actor} is already replaying; this command continues that replay.", err=True)
         is_ours = False
     with closing(Database(settings.database, "operator")) as database:
         try:
@@ -91,13 +91,13 @@ def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:
                     stop_replay_run(connection, run.id, acting_operator())
             raise
     click.echo(
-        f"{run.replayed} of {run.found} dead letters were put back, {run.refused} could not be: {run.outcome}"
+        f"{run.replayed} of {run.found} dead letters were republished, {run.refused} could not be: {run.outcome}"
     )
     return run.outcome == "done" and run.refused == 0
 
 
 def _finish_run(database: Database, settings: Settings, run_id: UUID) -> ReplayRun:
-    """Also where the monitor is not running, or does it at the same time."""
+    """Replay batches until the run has ended. Works without the monitor, and beside it."""
     with database.transaction() as connection:
         run = get_replay_run(connection, run_id)
     with click.progressbar(

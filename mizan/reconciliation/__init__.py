@@ -1,4 +1,4 @@
-"""`mizan audit`: cross-checks all books, and finds what is lost, doubled or stuck."""
+"""`mizan audit`: reconciles all tables and the sandbox's ledger, and finds what is lost, doubled or stuck."""
 
 import sys
 from dataclasses import replace
@@ -17,8 +17,8 @@ from shared.platform.settings import Settings
 _EXIT_FAULTS = 1
 _EXIT_INCOMPLETE = 2
 _STATEMENT_TIMEOUT_S = 900
-# Each statement goes once over whole tables, month by month where two of them are divided alike. Row by row would be
-# faster only where the planner is right about a table being short.
+# Each statement reads whole tables once, month by month where two are partitioned alike. Nested loops would be faster
+# only if the planner were right about a table being short.
 _PLANNER_SETTINGS = {
     "work_mem": "64MB",
     "jit": "off",
@@ -38,7 +38,7 @@ class AuditIncompleteError(click.ClickException):
 def audit_command(context: click.Context, as_json: bool) -> None:
     """Cross-check intents, attempts, events, outbox, deliveries, tries and, where there is one, the sandbox's ledger.
 
-    Exit code 0: nothing is lost, doubled or stuck. 1: something is. 2: it could not be looked.
+    Exit code 0: nothing is lost, doubled or stuck. 1: something is. 2: the audit could not be completed.
     """
     try:
         with command_settings() as settings:
@@ -61,8 +61,8 @@ def _reconcile(settings: Settings, report_progress: ReportProgress) -> Reconcili
 
 
 def _print_progress(what: str) -> None:
-    click.echo(f"looking at {what} …", err=True)
+    click.echo(f"checking {what} …", err=True)
 
 
 def _ignore_progress(_what: str) -> None:
-    """Nobody watches."""
+    """The output is not a terminal."""

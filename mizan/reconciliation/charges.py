@@ -1,4 +1,4 @@
-"""Our attempts beside the charges of the sandbox's ledger. Pure."""
+"""Compares the payment attempts with the charges in the sandbox's ledger, which is read over HTTP."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ from shared.platform.database.pool import Database, fetch_scalar
 
 _PAID = "paid"
 _OWN_ID_VERSION = 7
-"""The version of the uuids that are ours; whoever tries the sandbox by hand has others."""
+"""The UUID version of our attempts; charges made at the sandbox by hand have other versions."""
 
 
 class SandboxCharge(msgspec.Struct, frozen=True):
-    """As the ledger tells it."""
+    """A charge as the ledger returns it."""
 
     id: str
     attempt: UUID
@@ -46,7 +46,7 @@ class RecordedAttempt:
     state: AttemptState
     method: str
     amount: int
-    """Of its intent."""
+    """The amount of its intent."""
     currency: str
 
 
@@ -56,7 +56,7 @@ AttemptCharges = tuple[UUID, RecordedAttempt | None, Sequence[SandboxCharge]]
 def pair_by_attempt(
     attempts: Iterable[RecordedAttempt], charges: Iterable[SandboxCharge]
 ) -> Iterator[AttemptCharges]:
-    """Both come in the order of the attempts' ids, and as they come they go: there may be millions."""
+    """Yield each attempt with its charges. Both inputs are ordered by the attempt's id; neither is held in memory."""
     grouped = groupby(charges, lambda charge: charge.attempt)
     of_charges: Iterator[tuple[UUID, list[SandboxCharge]]] = ((id_, list(group)) for id_, group in grouped)
     ours = iter(attempts)
@@ -75,7 +75,7 @@ def pair_by_attempt(
 
 
 def check_attempt(pair: AttemptCharges) -> Finding | None:
-    """What is wrong with it, if anything is."""
+    """Return the fault of an attempt and its charges, if there is one."""
     id_, attempt, charges = pair
     paid = [charge for charge in charges if charge.status == _PAID]
     if len(paid) > 1:
@@ -92,7 +92,7 @@ def check_attempt(pair: AttemptCharges) -> Finding | None:
 def _check_known_attempt(
     attempt: RecordedAttempt, paid: Sequence[SandboxCharge], charges: Sequence[SandboxCharge]
 ) -> Finding | None:
-    """While an attempt is under way nothing is wrong: somebody will ask."""
+    """An attempt in progress has no fault: its status will be inquired."""
     is_paid = attempt.state in CHARGED
     stands = f"{attempt.state} on intent {attempt.intent}"
     if is_paid and not paid:
@@ -123,7 +123,7 @@ _TIMEOUT_S = 15
 
 
 class LedgerUnavailableError(Exception):
-    """The sandbox does not answer, or says something that is no ledger."""
+    """The sandbox does not respond, or its response is not a ledger."""
 
 
 class _LedgerPage(msgspec.Struct, frozen=True):
@@ -137,7 +137,7 @@ class SandboxLedger:
         self._session.trust_env = False  # neither a proxy nor credentials out of somebody's home directory
 
     def charges(self, until: UUID) -> Iterator[SandboxCharge]:
-        """In the order of their attempts."""
+        """Yield all charges up to that attempt, ordered by attempt. Raises LedgerUnavailableError."""
         after = FIRST_ID
         while page := self._ask(after=after):
             for charge in page:
@@ -167,7 +167,7 @@ class SandboxLedger:
 _PAGE_SIZE = 1000
 _PROGRESS_EVERY = 10_000
 
-# Where a provider has charged one attempt twice, the second charge is kept as an attempt that it does not know of.
+# If a provider charges one attempt twice, the second charge is stored as an attempt that the provider does not know.
 _OURS = """
 from payment_attempts as t join payment_intents as i on i.uuid = t.intent_uuid
 where t.provider = 'sandbox' and not (t.state = 'duplicate' and t.reason is not distinct from 'charged again')"""
@@ -181,10 +181,10 @@ _NOW = "select uuidv7()"
 def reconcile_charges(
     database: Database, ledger: SandboxLedger, report_progress: ReportProgress
 ) -> tuple[Findings, int]:
-    """What does not fit, and how many charges there are."""
+    """Return what does not match, and the number of charges. Raises LedgerUnavailableError."""
     charges = 0
 
-    def judged() -> Iterator[Finding]:
+    def find_mismatches() -> Iterator[Finding]:
         nonlocal charges
         for number, pair in enumerate(_all_pairs(database, ledger), 1):
             charges += len(pair[2])
@@ -195,7 +195,7 @@ def reconcile_charges(
                 yield finding
 
     def recheck(before: Findings) -> Findings:
-        """At those that are known; where there are more than that, as many are taken to be wrong still."""
+        """Check the kept findings again. A check with more findings than were kept keeps its total if any remains."""
         ids = [UUID(finding.id) for finding in before.findings]
         again = collect_findings(filter(None, map(check_attempt, _pairs_of(database, ledger, ids))))
         cut = {name: total for name, total in before.totals.items() if total > MAX_FINDINGS}
@@ -203,18 +203,18 @@ def reconcile_charges(
             again.findings, {**again.totals, **{name: cut[name] for name in cut if name in again.totals}}
         )
 
-    return recheck_until_settled(collect_findings(judged()), recheck, report_progress), charges
+    return recheck_until_settled(collect_findings(find_mismatches()), recheck, report_progress), charges
 
 
 def _all_pairs(database: Database, ledger: SandboxLedger) -> Iterator[AttemptCharges]:
-    """All until now. Both sides move on meanwhile: what does not fit has to be looked at again."""
+    """Pair everything up to now. Both sides change meanwhile, so mismatches have to be re-checked."""
     with database.cursor() as cursor:
         until: UUID = fetch_scalar(cursor, _NOW)
     return pair_by_attempt(_attempts(database, until), ledger.charges(until))
 
 
 def _pairs_of(database: Database, ledger: SandboxLedger, ids: Sequence[UUID]) -> Iterator[AttemptCharges]:
-    """The ledger is asked first: what is paid there is known here a moment later."""
+    """Read the ledger before the database: a payment is known there a moment earlier than here."""
     charges = {id_: ledger.of_attempt(id_) for id_ in ids}
     with database.cursor() as cursor:
         attempts = {attempt.id: attempt for attempt in _read(cursor, ATTEMPTS_BY_ID_SQL, {"ids": list(ids)})}

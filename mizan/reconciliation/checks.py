@@ -1,4 +1,4 @@
-"""Runs a statement that looks for faults, and brings home the first few of each check."""
+"""The checks of `mizan audit` by name, the findings where one fails, and how they are found and re-checked."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import Connection
 
 MAX_FINDINGS = 1000
-"""Of one check; how many there are in all is counted."""
+"""The most findings kept of one check; the total is counted as well."""
 
 
 class FaultKind(StrEnum):
@@ -19,7 +19,7 @@ class FaultKind(StrEnum):
 
 
 class RowKind(StrEnum):
-    """What there is to look at."""
+    """What a check goes through."""
 
     INTENTS = "intents"
     ATTEMPTS = "attempts"
@@ -34,15 +34,16 @@ class RowKind(StrEnum):
 class Check:
     name: str
     kind: FaultKind
-    """What it is called when it does not hold."""
+    """What a finding of this check is."""
     row_kind: RowKind
     statement: str
+    """What holds if the check passes."""
 
 
 _ALL = (
     Check("events_complete", FaultKind.LOST, RowKind.EVENTS, "every change of an intent has its event"),
     Check("events_once", FaultKind.DOUBLED, RowKind.EVENTS, "no change of an intent has two events"),
-    Check("events_of_intents", FaultKind.LOST, RowKind.EVENTS, "every event is of an intent that is there"),
+    Check("events_of_intents", FaultKind.LOST, RowKind.EVENTS, "every event belongs to an existing intent"),
     Check("events_fit_status", FaultKind.LOST, RowKind.INTENTS, "an intent's last event tells its status"),
     Check("events_in_order", FaultKind.LOST, RowKind.EVENTS, "events follow each other as the states allow"),
     Check("succeeded_is_paid", FaultKind.LOST, RowKind.INTENTS, "a succeeded intent has a paid attempt"),
@@ -118,24 +119,24 @@ CHECKS = {check.name: check for check in _ALL}
 class Finding:
     check: Check
     id: str
-    """Of the intent, the attempt, the event, which is its delivery too, or the outbox row that it is about."""
+    """The id of the intent, attempt, event or outbox row. A delivery has the id of its event."""
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a look has found: the first few of each check, and how many there are."""
+    """The first findings of each check, and the total of each."""
 
     findings: Sequence[Finding] = ()
     totals: dict[str, int] = field(default_factory=dict)
 
     def merge(self, other: "Findings") -> "Findings":
-        """Of other checks."""
+        """Return both; `other` has other checks."""
         return Findings([*self.findings, *other.findings], {**self.totals, **other.totals})
 
 
 def collect_findings(findings: Iterable[Finding]) -> Findings:
-    """All there is: as many as are kept, and their number."""
+    """Count all findings, and keep the first MAX_FINDINGS of each check."""
     kept: list[Finding] = []
     totals: dict[str, int] = {}
     for finding in findings:
@@ -149,16 +150,16 @@ def collect_findings(findings: Iterable[Finding]) -> Findings:
 _LIMIT_FAULTS = """
 select name, id, detail, total
 from (select name, id, detail, count(*) over (partition by name) as total,
-             row_number() over (partition by name order by id) as place
+             row_number() over (partition by name order by id) as number
       from ({0}) as faults where name is not null) as counted
-where place <= {1}
-order by name, place"""
+where number <= {1}
+order by name, number"""
 
 
 def find_faults(
     connection: Connection[Any], faults: str, values: Mapping[str, object] | None = None
 ) -> Findings:
-    """`faults` returns name (of the check, null where all is well), id and detail, all as text."""
+    """Run the query `faults`, which returns the name of the failed check (or null), an id and a detail, all as text."""
     statement = _LIMIT_FAULTS.format(faults, MAX_FINDINGS)
     rows = connection.execute(statement.encode(), values).fetchall()
     return Findings(
@@ -170,24 +171,27 @@ def find_faults(
 RECHECK_DELAYS_S = (1.0, 2.0, 4.0)
 
 ReportProgress = Callable[[str], None]
-"""Tells a person how far it is."""
+"""Called with what is checked next, to be shown to a person."""
 
 
 def recheck_until_settled(
     suspected: Findings, recheck: Callable[[Findings], Findings], report_progress: ReportProgress
 ) -> Findings:
-    """What is wrong still, after some seconds."""
+    """Re-check findings that may only have been in progress. Return those that remain after some seconds."""
     for pause_s in RECHECK_DELAYS_S:
         if not suspected.findings:
             break
-        report_progress("once more, what may only be under way")
+        report_progress("what may only be in progress, again")
         sleep(pause_s)
         suspected = recheck(suspected)
     return suspected
 
 
 def keep_persistent(before: Findings, now: Findings) -> Findings:
-    """What was found before and is found again. Where not all of it is known, all that is found now counts."""
+    """Return the findings of `now` that were also found before.
+
+    Of a check that had more findings than were kept, all findings of `now` count.
+    """
     known = {(finding.check.name, finding.id) for finding in before.findings}
     cut = {name for name, total in before.totals.items() if total > MAX_FINDINGS}
     kept = [

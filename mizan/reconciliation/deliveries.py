@@ -1,4 +1,4 @@
-"""Events, deliveries and tries: what merchants are to be told of is on its way once, and its books add up."""
+"""Checks events against deliveries, and deliveries against tries: each event is delivered once, and counts match."""
 
 from typing import Any
 

@@ -1,4 +1,8 @@
-"""Intents and their attempts: paid and succeeded, under way and processing go together, and nothing is paid twice."""
+"""Checks intents against their attempts and against their event history.
+
+A succeeded intent has exactly one paid attempt, a processing one an attempt in progress. Every change of an intent has
+one event, and the events lead to its status.
+"""
 
 from typing import Any
 
@@ -35,8 +39,8 @@ def check_attempts(connection: Connection[Any]) -> Findings:
     return find_faults(connection, ATTEMPT_FAULTS_SQL)
 
 
-# An intent whose first months are dropped is told of from some event on. One that has changed since, a day of grace
-# for clocks that differ, has at least the last.
+# The history of an intent whose first months are dropped starts at a later event. An intent that changed since then
+# (with a day of grace for clocks that differ) has at least its last event.
 EVENT_FAULTS_SQL = """
 with told as (
     select intent_uuid, seq, type, lag(seq) over story as seq_before, lag(type) over story as type_before,
@@ -80,7 +84,7 @@ def check_event_history(connection: Connection[Any], retained: RetainedHistory) 
 
 
 def allowed_successions() -> set[str]:
-    """Which event may follow which."""
+    """Return which event may follow which, as `first then second`."""
     return {
         f"{told_before} then {event_type_for(before, after)}"
         for (before, _), after in TRANSITIONS.items()
@@ -90,12 +94,12 @@ def allowed_successions() -> set[str]:
 
 
 def allowed_last_events() -> set[str]:
-    """Which event may be the last of an intent in which status."""
+    """Return which event may be the last one of an intent in each status, as `status: event`."""
     return {f"{state}: {told}" for state in IntentStatus for told in _events_of(state)}
 
 
 def _events_of(state: IntentStatus) -> set[str]:
-    """By which an intent comes to stand so."""
+    """Return the events by which an intent gets into this state."""
     return {
         str(event)
         for (before, _), after in TRANSITIONS.items()

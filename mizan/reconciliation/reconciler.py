@@ -40,7 +40,7 @@ class ReconciliationResult:
     """How many rows there are of each kind."""
     waiting: dict[str, int]
     not_checked: str | None = None
-    """Why there was no look at the ledger, where there is one."""
+    """Why the sandbox's ledger could not be checked; None if it was, or if there is none."""
 
     @property
     def ok(self) -> bool:
@@ -50,6 +50,7 @@ class ReconciliationResult:
 def reconcile(
     database: Database, sandbox_url: str | None, report_progress: ReportProgress
 ) -> ReconciliationResult:
+    """Check the database and, with a URL, the sandbox's ledger."""
     seen, checked, waiting = _check_database(database, report_progress)
     if sandbox_url is None:
         return ReconciliationResult(seen, checked, waiting)
@@ -68,11 +69,11 @@ def _check_database(
     database: Database, report_progress: ReportProgress
 ) -> tuple[Findings, dict[str, int], dict[str, int]]:
     with _snapshot(database) as connection:
-        # First, for the clock goes on while the snapshot stands still.
+        # First, because the clock goes on while the snapshot does not change.
         stuck = find_stuck(connection)
         waiting = count_waiting(connection)
         retained = find_retained_history(connection)
-        report_progress("how many rows there are")
+        report_progress("the number of rows")
         checked = dict(connection.execute(_COUNT).fetchall())
         report_progress("intents and their attempts")
         seen = check_attempts(connection)
@@ -92,7 +93,7 @@ def _check_database(
 
 @contextmanager
 def _snapshot(database: Database) -> Iterator[Connection[Any]]:
-    """The database as it is at one moment, for all that is asked in it."""
+    """Open a read-only transaction in which all queries see the same moment."""
     with database.transaction() as connection:
         connection.execute(_SET_SNAPSHOT)
         connection.execute(_LOCK_PARTITIONS)

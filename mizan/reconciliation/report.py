@@ -1,4 +1,4 @@
-"""What the audit says: a table of the checks with examples for people, all of it as JSON for programs."""
+"""The report of `mizan audit`: a table of the checks with examples for people, or JSON for programs."""
 
 import json
 from collections import Counter
@@ -37,7 +37,7 @@ def show_text(result: ReconciliationResult) -> None:
 
 
 def _performed_checks(result: ReconciliationResult) -> Iterator[Check]:
-    """Those that could be made."""
+    """Return the checks that were performed."""
     return (check for check in CHECKS.values() if check.row_kind in result.checked)
 
 

@@ -1,4 +1,4 @@
-"""How far back the history goes: old months are dropped, and nothing can be said of what was in them."""
+"""How far back the history goes: old months are dropped, so nothing in them can be checked."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +17,11 @@ select uuid7_floor((date_trunc('month', uuid_extract_timestamp(uuidv7()) at time
 
 @dataclass(frozen=True, slots=True)
 class RetainedHistory:
-    """The smallest id of which each table has everything since."""
+    """The smallest id from which on each table is complete."""
 
     events: UUID
     deliveries: UUID
-    """And their tries."""
+    """Of the deliveries and their tries."""
 
     @property
     def both(self) -> UUID:
@@ -38,7 +38,7 @@ def find_retained_history(connection: Connection[Any]) -> RetainedHistory:
 
 
 def _months_back(attached: set[int]) -> int:
-    """Until the first gap: behind it somebody may have taken a month away."""
+    """Return the months before the first gap: before it a month may have been moved elsewhere."""
     past = sorted(month for month in attached if month >= 0)
     if not past:
         return 0

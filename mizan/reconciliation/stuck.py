@@ -1,4 +1,4 @@
-"""What should have happened by now, by the database's clock, and what waits as it may."""
+"""Finds what is overdue by the database's clock, and counts what waits within its time."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from psycopg import Connection
 from mizan.reconciliation.checks import Findings, find_faults
 from shared.domain.audit_log import Action
 
-# What fell due while its application was paused is due since that was resumed.
+# Deliveries that fell due while their application was paused are due from the time it was resumed.
 STUCK_SQL = f"""
 select 'intents_expire' as name, uuid::text as id, format('expired at %s', expires_at) as detail
 from payment_intents
@@ -61,5 +61,5 @@ def find_stuck(connection: Connection[Any]) -> Findings:
 
 
 def count_waiting(connection: Connection[Any]) -> dict[str, int]:
-    """What others have to do, people included, and may still take its time."""
+    """Count what still waits for a service, a merchant or an operator and is not overdue."""
     return dict(connection.execute(WAITING_SQL).fetchall())

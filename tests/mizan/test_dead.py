@@ -125,10 +125,10 @@ def test_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -
     dead_letter_topic.bury_many(1)
     answer = dead("replay", str(dead_letter_topic.look(0).id), "1", "2")
     assert answer.exit_code == 1
-    assert answer.stdout.count("put back into webhooks.deliver") == 2
+    assert answer.stdout.count("republished to webhooks.deliver") == 2
     assert answer.stderr.startswith("Error: 1: nobody here consumes nowhere")
     again = dead("replay", "0")
-    assert (again.exit_code, again.stdout) == (0, "0: had been replayed before\n")
+    assert (again.exit_code, again.stdout) == (0, "0: was replayed before\n")
     assert len(dead_letter_topic.records()) == 2
     shown = rows(dead("show", "0", "--json"))
     assert shown["replayed_by"] == acting_operator().name
@@ -147,7 +147,7 @@ def test_all_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopi
     dead_letter_topic.bury_many(12)
     answer = dead("replay", "--all", "--origin", "webhooks.deliver", "--yes")
     assert answer.exit_code == 0, answer.stderr
-    assert answer.stdout == "12 of 12 dead letters were put back, 0 could not be: done\n"
+    assert answer.stdout == "12 of 12 dead letters were republished, 0 could not be: done\n"
     assert dead_letter_topic.numbers() == list(range(12))
 
 
@@ -166,7 +166,7 @@ def test_one_that_could_not_go_back_is_told(dead: Mizan, dead_letter_topic: Dead
     dead_letter_topic.bury_many(1)
     answer = dead("replay", "--all", "--yes")
     assert answer.exit_code == 1
-    assert answer.stdout.endswith("1 of 2 dead letters were put back, 1 could not be: done\n")
+    assert answer.stdout.endswith("1 of 2 dead letters were republished, 1 could not be: done\n")
 
 
 def test_it_goes_on_with_what_somebody_began(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:

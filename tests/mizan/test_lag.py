@@ -135,7 +135,7 @@ def test_records_that_nobody_consumes_are_exit_code_3(run: Mizan, line: Line) ->
     assert run("lag").exit_code == 0
     answer = run("lag", "--max-seconds", "9999")
     assert answer.exit_code == 3
-    assert "records wait and nobody consumes: webhooks.delay.8" in answer.stderr
+    assert "records are waiting and no member consumes them: webhooks.delay.8" in answer.stderr
 
 
 def test_kafka_that_does_not_answer_is_exit_code_1(run: Mizan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_demo_data_is_found_and_can_be_removed(demo: dict[str, str], database: D
     production = {**demo, "WEBHOOK_ALLOW_PRIVATE": "false", "MIZAN_ENV": "production"}
     assert CliRunner().invoke(main, ["migrate"], env=production).exit_code == 78
     removed = CliRunner().invoke(main, ["remove-demo"], env=production, catch_exceptions=False)
-    assert (removed.exit_code, removed.stdout) == (0, "the demo is shut off\n")
+    assert (removed.exit_code, removed.stdout) == (0, "the demo is disabled\n")
     assert _found(database) is None
     with database.cursor() as cursor:
         left = cursor.execute(
