@@ -42,43 +42,43 @@ def check_attempts(connection: Connection[Any]) -> Findings:
 # The history of an intent whose first months are dropped starts at a later event. An intent that changed since then
 # (with a day of grace for clocks that differ) has at least its last event.
 EVENT_FAULTS_SQL = """
-with told as (
-    select intent_uuid, seq, type, lag(seq) over story as seq_before, lag(type) over story as type_before,
-           lead(seq) over story is null as is_last
-    from intent_events window story as (partition by intent_uuid order by seq)
+with ordered as (
+    select intent_uuid, seq, type, lag(seq) over history as seq_before, lag(type) over history as type_before,
+           lead(seq) over history is null as is_last
+    from intent_events window history as (partition by intent_uuid order by seq)
 ),
-stories as (
+histories as (
     select intent_uuid, count(*) filter (where seq is distinct from seq_before) as changes,
            count(*) filter (where seq = seq_before) as repeats, min(seq) as first, max(seq) as last,
            count(*) filter (where type = 'payment_intent.succeeded') as succeeded,
            count(*) filter (where type = 'payment_intent.canceled') as canceled,
            max(type) filter (where is_last) as last_type,
            max(type_before || ' then ' || type)
-               filter (where seq = seq_before + 1 and type_before || ' then ' || type <> all(%(steps)s)) as misstep
-    from told group by intent_uuid
+               filter (where seq = seq_before + 1 and type_before || ' then ' || type <> all(%(successions)s)) as wrong_succession
+    from ordered group by intent_uuid
 )
 select case when i.uuid is null then 'events_of_intents'
             when s.repeats > 0 or s.succeeded > 1 or s.canceled > 1 then 'events_once'
             when s.intent_uuid is null then
-                case when i.uuid >= %(since)s or i.updated_at >= %(begun)s + interval '1 day'
+                case when i.uuid >= %(since)s or i.updated_at >= %(retained_since)s + interval '1 day'
                      then 'events_complete' end
             when s.last <> i.event_seq or s.changes <> s.last - s.first + 1 or i.uuid >= %(since)s and s.first <> 1
                 then 'events_complete'
-            when i.status || ': ' || s.last_type <> all(%(endings)s) then 'events_fit_status'
-            when s.misstep is not null then 'events_in_order' end as name,
+            when i.status || ': ' || s.last_type <> all(%(last_events)s) then 'events_fit_status'
+            when s.wrong_succession is not null then 'events_in_order' end as name,
        coalesce(i.uuid, s.intent_uuid)::text as id,
-       format('intent %%s after %%s changes; %%s events told, %%s of them repeats, the last: %%s%%s',
+       format('intent %%s after %%s changes; %%s events stored, %%s of them repeats, the last: %%s%%s',
               coalesce(i.status, 'unknown'), coalesce(i.event_seq, 0), coalesce(s.changes + s.repeats, 0),
-              coalesce(s.repeats, 0), coalesce(s.last_type, 'none'), '; ' || s.misstep) as detail
-from payment_intents as i full join stories as s on s.intent_uuid = i.uuid"""
+              coalesce(s.repeats, 0), coalesce(s.last_type, 'none'), '; ' || s.wrong_succession) as detail
+from payment_intents as i full join histories as s on s.intent_uuid = i.uuid"""
 
 
 def check_event_history(connection: Connection[Any], retained: RetainedHistory) -> Findings:
     values = {
         "since": retained.events,
-        "begun": uuid7_datetime(retained.events),
-        "steps": list(allowed_successions()),
-        "endings": list(allowed_last_events()),
+        "retained_since": uuid7_datetime(retained.events),
+        "successions": list(allowed_successions()),
+        "last_events": list(allowed_last_events()),
     }
     return find_faults(connection, EVENT_FAULTS_SQL, values)
 
@@ -86,16 +86,16 @@ def check_event_history(connection: Connection[Any], retained: RetainedHistory) 
 def allowed_successions() -> set[str]:
     """Return which event may follow which, as `first then second`."""
     return {
-        f"{told_before} then {event_type_for(before, after)}"
+        f"{event_before} then {event_type_for(before, after)}"
         for (before, _), after in TRANSITIONS.items()
         if before is not None and before is not after
-        for told_before in _events_of(before)
+        for event_before in _events_of(before)
     }
 
 
 def allowed_last_events() -> set[str]:
     """Return which event may be the last one of an intent in each status, as `status: event`."""
-    return {f"{state}: {told}" for state in IntentStatus for told in _events_of(state)}
+    return {f"{state}: {event}" for state in IntentStatus for event in _events_of(state)}
 
 
 def _events_of(state: IntentStatus) -> set[str]:

@@ -14,7 +14,7 @@ _EXAMPLES = 10
 
 
 def show_json(result: ReconciliationResult) -> None:
-    said = {
+    report = {
         "ok": result.ok,
         "checked": result.checked,
         "findings": [_as_json(finding) for finding in result.found.findings],
@@ -22,7 +22,7 @@ def show_json(result: ReconciliationResult) -> None:
         "waiting": result.waiting,
         "not_checked": result.not_checked,
     }
-    click.echo(json.dumps(said))
+    click.echo(json.dumps(report))
 
 
 def show_text(result: ReconciliationResult) -> None:
@@ -31,8 +31,8 @@ def show_text(result: ReconciliationResult) -> None:
         _show_examples(CHECKS[name], total, result)
     waiting = {what: number for what, number in result.waiting.items() if number}
     if waiting:
-        told = ", ".join(f"{number} {what.replace('_', ' ')}" for what, number in waiting.items())
-        click.echo(f"\nWaiting, as they may: {told}.")
+        listed = ", ".join(f"{number} {what.replace('_', ' ')}" for what, number in waiting.items())
+        click.echo(f"\nWaiting, but not overdue: {listed}.")
     click.echo(f"\n{_verdict(result)}")
 
 
@@ -45,14 +45,14 @@ def _row(check: Check, result: ReconciliationResult) -> dict[str, object]:
     rows = "outbox rows" if check.row_kind is RowKind.OUTBOX else check.row_kind
     return {
         "check": check.name,
-        "says that": check.statement,
-        "looked at": f"{result.checked[check.row_kind]} {rows}",
-        "wrong": result.found.totals.get(check.name, 0),
+        "statement": check.statement,
+        "checked": f"{result.checked[check.row_kind]} {rows}",
+        "faults": result.found.totals.get(check.name, 0),
     }
 
 
 def _show_examples(check: Check, total: int, result: ReconciliationResult) -> None:
-    click.echo(f"\n{check.kind}: not true that {check.statement} ({total}):")
+    click.echo(f"\n{check.kind}: it does not hold that {check.statement} ({total}):")
     of_check = [finding for finding in result.found.findings if finding.check is check]
     for finding in of_check[:_EXAMPLES]:
         click.echo(f"  {finding.id}  {finding.detail}")
@@ -67,7 +67,7 @@ def _verdict(result: ReconciliationResult) -> str:
     if totals.total():
         return "Found: " + ", ".join(f"{number} {kind}" for kind, number in totals.items() if number) + "."
     if result.not_checked is not None:
-        return f"Nothing found, but not all was looked at: {result.not_checked}."
+        return f"Nothing found, but not everything was checked: {result.not_checked}."
     return "Nothing is lost, doubled or stuck."
 
 

@@ -1,4 +1,5 @@
-"""The audit log: who did what, when, from where. Written in the transaction that does it, and never changed."""
+"""The audit log: who did what, when and from where. An entry is written in the transaction of its action and never
+changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 AuditDetails = Mapping[str, str | int | list[str] | None]
-"""Never a secret: what somebody needs to understand what was done."""
+"""What is needed to understand the action; never a secret."""
 
 
 class Action(StrEnum):
@@ -53,7 +54,7 @@ class Action(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Actor:
     name: str
-    """As people know them: an email address, or an operator's account."""
+    """An email address, or an operator's account name."""
     member_id: UUID | None = None
     address: str | None = None
     """Where the request came from."""
@@ -75,7 +76,7 @@ _RECORD = """
 insert into audit_log (merchant_id, application_id, member_id, operator_id, actor, address, action, details)
 select coalesce(%(merchant)s, (select merchant_id from applications where id = %(application)s)),
        %(application)s, %(member)s, %(operator)s, %(actor)s, %(address)s, %(action)s, %(details)s"""
-# Where an operator sits is no merchant's business.
+# Merchants do not see the address of an operator.
 _LIST = """
 select id, at, application_id, actor, case when operator_id is null then address end, action, details from audit_log
 where merchant_id = %(merchant)s and id < coalesce(%(before)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
@@ -95,7 +96,7 @@ def add_audit_entry(
     application_id: UUID | None = None,
     details: AuditDetails | None = None,
 ) -> None:
-    """Merchant or application says whose log it is in; with neither, only operators see it."""
+    """Add an entry to the log of the merchant or of the application's merchant; without both, only operators see it."""
     connection.execute(
         _RECORD,
         {
@@ -114,7 +115,7 @@ def add_audit_entry(
 def list_entries(
     connection: Connection[Any], merchant_id: UUID, *, before: UUID | None, limit: int
 ) -> list[AuditEntry]:
-    """Newest first, those before `before`."""
+    """Return the entries of a merchant before `before`, newest first."""
     rows = connection.execute(_LIST, {"merchant": merchant_id, "before": before, "limit": limit})
     return [AuditEntry(*row) for row in rows]
 
@@ -122,6 +123,6 @@ def list_entries(
 def list_operator_entries(
     connection: Connection[Any], *, before: UUID | None, limit: int
 ) -> list[AuditEntry]:
-    """What operators did, at the monitor and at the command line; newest first, those before `before`."""
+    """Return what operators did, at the monitor and on the command line, before `before`, newest first."""
     rows = connection.execute(_LIST_OF_OPERATORS, {"before": before, "limit": limit})
     return [AuditEntry(*row) for row in rows]

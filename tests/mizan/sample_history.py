@@ -1,4 +1,4 @@
-"""A small, healthy life of intents, written by our own code, for tests of the audit to hurt."""
+"""A small, correct history of intents, written by our own code, which tests of `mizan audit` then damage."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -26,7 +26,7 @@ _DELAYS = WebhookSettings().retry_delays
 
 
 class SampleApplication:
-    """Everything of one application: what happens to its intents, and what is told of it."""
+    """One application with its intents, attempts, events and deliveries."""
 
     def __init__(self, database: Database, url: WebhookUrl | None = URL) -> None:
         self.database = database
@@ -40,7 +40,7 @@ class SampleApplication:
             return create_or_find(cursor, new)[0].uuid
 
     def attempt(self, intent: UUID, *said: ProviderAnswer, can_be_asked: bool = True) -> UUID:
-        """Sent, and answered so, if at all."""
+        """Start an attempt, with these responses of the provider, if any."""
         with self.database.transaction() as connection:
             request = start_attempt(connection, intent, "card", "sandbox", AttemptState.SENT)
         for answer in said:
@@ -48,8 +48,8 @@ class SampleApplication:
                 settle_response(connection, request, AttemptOutcome(answer, can_inquire=can_be_asked))
         return request.attempt
 
-    def hear(self, attempt: UUID, answer: ProviderAnswer) -> None:
-        """The provider says it by itself."""
+    def notify(self, attempt: UUID, answer: ProviderAnswer) -> None:
+        """The provider sends a notification."""
         with self.database.transaction() as connection:
             settle_notification(connection, attempt, AttemptOutcome(answer))
 
@@ -64,7 +64,7 @@ class SampleApplication:
             expire_due(cursor)
 
     def publish(self) -> None:
-        """The relay, Kafka and intake in one."""
+        """Do the work of the relay, Kafka and the intake."""
         rows = self.run("delete from outbox returning payload")
         messages = [decode(payload.encode()) for (payload,) in rows]
         told = [m for m in messages if isinstance(m, IntentEvent) and m.type in WEBHOOK_EVENT_TYPES]
@@ -76,7 +76,7 @@ class SampleApplication:
         return UUID(str(found))
 
     def try_to_deliver(self, delivery: UUID, *codes: int, first: int = 1) -> None:
-        """Step by step, each answered so."""
+        """Try step by step, each with this status code."""
         for step, code in enumerate(codes, first):
             decision = decide_after_try(step, is_success=code < 300, retry_delays=_DELAYS)
             with self.database.cursor() as cursor:
@@ -93,7 +93,7 @@ class SampleApplication:
 
 
 class SampleHistory(SampleApplication):
-    """One of each."""
+    """Intents, attempts and deliveries in every state."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -108,11 +108,11 @@ class SampleHistory(SampleApplication):
         self.paid_late = self.create()
         late = self.attempt(self.paid_late, ProviderAnswer.DECLINED)
         self.expire(self.paid_late)
-        self.hear(late, ProviderAnswer.PAID)
+        self.notify(late, ProviderAnswer.PAID)
         self.paid_twice = self.create()
         first = self.attempt(self.paid_twice, ProviderAnswer.DECLINED)
         self.attempt(self.paid_twice, ProviderAnswer.PAID)
-        self.hear(first, ProviderAnswer.PAID)
+        self.notify(first, ProviderAnswer.PAID)
         self.publish()
         self.try_to_deliver(self.delivery(self.paid), 500, 200)
         self.try_to_deliver(self.delivery(self.failed), *[503] * LAST_STEP)

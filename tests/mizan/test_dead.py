@@ -126,7 +126,7 @@ def test_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -
     answer = dead("replay", str(dead_letter_topic.look(0).id), "1", "2")
     assert answer.exit_code == 1
     assert answer.stdout.count("republished to webhooks.deliver") == 2
-    assert answer.stderr.startswith("Error: 1: nobody here consumes nowhere")
+    assert answer.stderr.startswith("Error: 1: no consumer reads nowhere")
     again = dead("replay", "0")
     assert (again.exit_code, again.stdout) == (0, "0: was replayed before\n")
     assert len(dead_letter_topic.records()) == 2
@@ -156,7 +156,7 @@ def test_all_is_asked_for_first(dead: Mizan, dead_letter_topic: DeadLetterTopic)
     dead_letter_topic.bury_many(2)
     answer = dead("replay", "--all")
     assert answer.exit_code == 1
-    assert "Put 2 dead letters back where they came from?" in answer.stdout
+    assert "Republish 2 dead letters to their topics?" in answer.stdout
     assert not dead_letter_topic.records()
 
 
@@ -176,7 +176,7 @@ def test_it_goes_on_with_what_somebody_began(dead: Mizan, dead_letter_topic: Dea
         start_replay_run(connection, dead_letter_topic.kafka, uuid4(), None, AMAL)
     answer = dead("replay", "--all", "--yes")
     assert answer.exit_code == 0
-    assert f"{AMAL.name} is replaying already" in answer.stderr
+    assert f"{AMAL.name} is already replaying" in answer.stderr
     with dead_letter_topic.database.transaction() as connection:
         ended = latest_replay_run(connection)
     assert ended is not None

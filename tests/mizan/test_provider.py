@@ -61,10 +61,10 @@ def test_the_sandbox_needs_no_credentials(mizan: Mizan, application: str) -> Non
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"api_key": "a"}, "none missing"),
-        ({**CREDENTIALS, "more": "x"}, "none besides"),
+        ({"api_key": "a"}, "needs exactly these credentials"),
+        ({**CREDENTIALS, "more": "x"}, "exactly these credentials: api_key, access_token, secret_key"),
         ({**CREDENTIALS, "api_key": ""}, "api_key is empty"),
-        ({**CREDENTIALS, "access_token": "token\n"}, "access_token is empty, or has spaces"),
+        ({**CREDENTIALS, "access_token": "token\n"}, "access_token is empty, too long, or has spaces"),
         ({**CREDENTIALS, "api_key": 7}, "object of strings"),
         (["a"], "object of strings"),
     ],

@@ -95,7 +95,7 @@ def test_paid_by_another_attempt_while_one_is_under_way(run: Mizan, database: Da
     intent = life.create()
     first = life.attempt(intent, ProviderAnswer.DECLINED)
     life.attempt(intent)
-    life.hear(first, ProviderAnswer.PAID)
+    life.notify(first, ProviderAnswer.PAID)
     assert audited(run)["waiting"]["attempts_under_way"] == 1
 
 

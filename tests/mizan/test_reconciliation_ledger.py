@@ -276,7 +276,7 @@ def test_the_bank_is_away(run: Mizan, world: CheckoutWorld) -> None:
     said = json.loads(answer.stdout)
     assert (answer.exit_code, said["ok"], said["findings"]) == (2, False, [])
     assert "ledger cannot be read" in said["not_checked"]
-    assert "not all was looked at: the sandbox's ledger" in run("audit", **away).stdout.splitlines()[-1]
+    assert "not everything was checked: the sandbox's ledger" in run("audit", **away).stdout.splitlines()[-1]
     world.rows("delete from payment_attempts where id = %s returning 1", attempt)
     assert run("audit", **away).exit_code == 1
     assert run("audit").exit_code == 1

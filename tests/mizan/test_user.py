@@ -38,8 +38,8 @@ def test_a_merchant_of_a_known_name_is_found(run: Mizan, database: Database) -> 
 
 def test_what_cannot_be_done_is_told_in_a_line(run: Mizan) -> None:
     _create(run, "a@example.ly")
-    assert "has a member with this email address already" in _create(run, "A@example.ly").output
-    assert "this is no email address" in _create(run, "nobody").output
+    assert "already has a member with this email address" in _create(run, "A@example.ly").output
+    assert "this is not an email address" in _create(run, "nobody").output
     assert "there is no merchant Nobody" in run("user", "list", "--merchant", "Nobody").output
     unknown = run("user", "reset-password", "--email", "x@example.ly", *_COFFEE)
     assert (unknown.exit_code, "the merchant has no such member" in unknown.output) == (1, True)

@@ -1,1 +1,1 @@
-"""People who sign in: members of merchants, their passwords, sessions and invitations."""
+"""Accounts of people who sign in: members of merchants and operators, their passwords, sessions and throttling."""

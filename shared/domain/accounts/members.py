@@ -1,4 +1,4 @@
-"""The members of a merchant, and their roles. At least one of those who can sign in is an owner."""
+"""The members of a merchant and their roles. At least one member who has joined is an owner."""
 
 import re
 from dataclasses import dataclass, field
@@ -14,19 +14,19 @@ from shared.domain.accounts.roles import Role
 from shared.platform.errors import RefusedError
 
 _MAX_MEMBERSHIPS = 20
-# Not what the standard allows but what is in use; mail servers have the last word. Equals and question mark would be
-# read as an encoding in a mail's header.
+# Addresses in common use, not all that the standard allows. Equals sign and question mark are left out because a mail's
+# header could read them as an encoding.
 _EMAIL = re.compile(r"[^\s@<>()\[\]\\,;:\"=?\x00-\x1f\x7f]{1,64}@[^\s@<>()\[\]\\,;:\"=?\x00-\x1f\x7f]{1,189}")
 
 
 class InvalidEmailError(RefusedError):
     def __init__(self) -> None:
-        super().__init__("this is no email address")
+        super().__init__("this is not an email address")
 
 
 class MemberExistsError(RefusedError):
     def __init__(self) -> None:
-        super().__init__("the merchant has a member with this email address already")
+        super().__init__("the merchant already has a member with this email address")
 
 
 class MemberNotFoundError(RefusedError):
@@ -71,7 +71,7 @@ select from members where merchant_id = %s and id <> %s and role = 'owner' and r
   and joined_at is not null limit 1"""
 _SET_ROLE = "update members set role = %s where id = %s and removed_at is null"
 _REMOVE = "update members set removed_at = mizan_now() where id = %s and removed_at is null"
-# Those of one person have one salt, so that all can be tried at once.
+# All hashes of one person share a salt, so that one hash verifies all.
 _FIND_SALT = """
 select password_hash from members where email = %s and removed_at is null and password_hash is not null
 order by id limit 1"""
@@ -87,7 +87,7 @@ select from members where id = %s and removed_at is null and password_hash = %s 
 
 
 def check_email(text: str) -> str:
-    """The address in small letters, as we keep it."""
+    """Return the address in lower case, as it is stored. Raises InvalidEmailError."""
     email = text.strip().lower()
     if not _EMAIL.fullmatch(email) or not email.isprintable():
         raise InvalidEmailError
@@ -97,7 +97,10 @@ def check_email(text: str) -> str:
 def add_member(
     connection: Connection[Any], merchant_id: UUID, email: str, role: Role, password: str | None
 ) -> UUID:
-    """Without a password they are invited, and cannot sign in before they have chosen one."""
+    """Add a member. Without a password they are invited, and cannot sign in until they choose one.
+
+    Raises InvalidEmailError and MemberExistsError.
+    """
     email = check_email(email)
     values = {
         "merchant": merchant_id,
@@ -115,12 +118,12 @@ def add_member(
 
 
 def find_members_by_email(cursor: Cursor[Any], email: str) -> list[Member]:
-    """All memberships of whoever has this address, as `check_email` gives it; who has not joined cannot sign in."""
+    """Return the memberships with this address (as `check_email` returns it), without open invitations."""
     return [member_from_row(row) for row in cursor.execute(_BY_EMAIL, (email,))]
 
 
 def list_members(connection: Connection[Any], merchant_id: UUID) -> list[Member]:
-    """Those who joined first, first; with those who are invited."""
+    """Return the members and the invited, oldest first."""
     return [member_from_row(row) for row in connection.execute(_LIST, (merchant_id,))]
 
 
@@ -130,7 +133,7 @@ def find_member(connection: Connection[Any], member_id: UUID) -> Member | None:
 
 
 def get_member(connection: Connection[Any], merchant_id: UUID, member_id: UUID) -> Member:
-    """Of this merchant: another's members do not exist."""
+    """Return a member of this merchant. Raises MemberNotFoundError, also for another merchant's member."""
     found = find_member(connection, member_id)
     if found is None or found.merchant_id != merchant_id:
         raise MemberNotFoundError
@@ -144,23 +147,23 @@ def change_role(connection: Connection[Any], member: Member, role: Role) -> None
 
 
 def remove_member(connection: Connection[Any], member: Member) -> None:
-    """Their sessions end with it: a session counts while its member is there."""
+    """Remove a member; their sessions end with it. Raises LastOwnerError."""
     _check_other_owner(connection, member)
     connection.execute(_REMOVE, (member.id,))
 
 
 def set_password(connection: Connection[Any], member_id: UUID, password: str) -> None:
-    """Of somebody who has joined."""
+    """Set the password of a member who has joined."""
     connection.execute(_CHANGE, (_hash_for(connection, member_id, password), member_id))
 
 
 def accept_invitation(connection: Connection[Any], member_id: UUID, password: str) -> bool:
-    """Whether they were invited, and are in from now on."""
+    """Set the password of an invited member, who joins. Return False if there is no open invitation."""
     return connection.execute(_JOIN, (_hash_for(connection, member_id, password), member_id)).rowcount > 0
 
 
 def lock_unchanged_password(connection: Connection[Any], member: Member) -> bool:
-    """Whether the password that was tried is theirs still; and it stays so until the transaction ends."""
+    """Lock the member, and return whether the password has not changed since it was verified."""
     return connection.execute(_UNCHANGED, (member.id, member.password_hash)).rowcount > 0
 
 
@@ -175,13 +178,13 @@ def _hash(connection: Connection[Any], email: str, password: str) -> str:
 
 
 def _check_other_owner(connection: Connection[Any], member: Member) -> None:
-    """Under the merchant's lock: two owners cannot remove each other."""
+    """Raise LastOwnerError if there is no other owner. Locks the merchant, so two owners cannot remove each other."""
     connection.execute(_LOCK_MERCHANT, (member.merchant_id,))
     if connection.execute(_OTHER_OWNERS, (member.merchant_id, member.id)).fetchone() is None:
         raise LastOwnerError
 
 
 def member_from_row(row: tuple[Any, ...]) -> Member:
-    """Reads a row of MEMBER_COLUMNS."""
+    """Read a row of MEMBER_COLUMNS."""
     member_id, merchant_id, merchant_name, email, role, hashed, created_at, joined_at = row
     return Member(member_id, merchant_id, merchant_name, email, Role(role), hashed, created_at, joined_at)

@@ -1,5 +1,7 @@
-"""Operators: those who run Mizan and sign in to the monitor. They belong to no merchant, and are made at the command
-line only."""
+"""Operators: the people who run Mizan and sign in to the monitor.
+
+They belong to no merchant, and are created on the command line only.
+"""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -30,7 +32,7 @@ where found.hash = %(hash)s and found.expires_at > mizan_now()"""
 
 class OperatorExistsError(RefusedError):
     def __init__(self) -> None:
-        super().__init__("there is an operator with this email address already")
+        super().__init__("there is already an operator with this email address")
 
 
 class OperatorNotFoundError(RefusedError):
@@ -63,7 +65,7 @@ def add_operator(connection: Connection[Any], email: str, password: str) -> UUID
 
 
 def find_operator_by_email(cursor: Cursor[Any], email: str) -> Operator | None:
-    """By the address as `check_email` gives it."""
+    """Find an operator by the address as `check_email` returns it."""
     row = cursor.execute(_BY_EMAIL, (email,)).fetchone()
     return None if row is None else Operator(*row)
 
@@ -81,7 +83,7 @@ def list_operators(connection: Connection[Any]) -> list[Operator]:
 
 
 def remove_operator(connection: Connection[Any], operator_id: UUID) -> None:
-    """Their sessions end with it: a session counts while its operator is there."""
+    """Remove an operator; their sessions end with it."""
     connection.execute(_REMOVE, (operator_id,))
 
 
@@ -90,11 +92,11 @@ def set_operator_password(connection: Connection[Any], operator_id: UUID, passwo
 
 
 def lock_unchanged_operator_password(connection: Connection[Any], operator: Operator) -> bool:
-    """Whether the password that was tried is theirs still; and it stays so until the transaction ends."""
+    """Lock the operator, and return whether the password has not changed since it was verified."""
     return connection.execute(_UNCHANGED, (operator.id, operator.password_hash)).rowcount > 0
 
 
 def find_operator_session(cursor: Cursor[Any], token: str, *, is_use: bool = True) -> OperatorSession | None:
-    """As shared.domain.accounts.sessions.find_session, of an operator. A member's session is none."""
+    """Find an operator's session, like shared.domain.accounts.sessions.find_session finds a member's."""
     row = cursor.execute(_FIND_SESSION, touch_values(token, is_use=is_use)).fetchone() if token else None
     return None if row is None else OperatorSession(hash_token(token), Operator(*row))

@@ -1,4 +1,4 @@
-"""Passwords: kept as argon2id hashes, which take time and memory to try."""
+"""Passwords: stored as argon2id hashes, which take time and memory to compute, and verified with throttling."""
 
 import hmac
 from base64 import b64decode
@@ -22,7 +22,7 @@ _MIN_FORBIDDEN_NAME_LENGTH = 5
 
 _PARAMETERS = profiles.RFC_9106_LOW_MEMORY
 _hasher = PasswordHasher.from_parameters(_PARAMETERS)
-# Each takes 64 MiB while it is made or tried. Who would have to wait long is sent away, for who waits holds a thread.
+# Each hash takes 64 MiB while it is computed. A long queue is refused, because each waiting request holds a thread.
 _hashing_slots = BoundedSemaphore(4)
 _queue_slots = BoundedSemaphore(8)
 
@@ -32,11 +32,11 @@ class PasswordNotAllowedError(Exception):
 
 
 class TooManyPasswordChecksError(Exception):
-    """So many are being tried at this moment that this one was not; the same call may work in a second."""
+    """Too many passwords are being hashed at this moment; the same call may work in a second."""
 
 
 def check_password(text: str, email: str) -> str:
-    """The password, if one may choose it: its length is what counts."""
+    """Return the password if it may be chosen. Raises PasswordNotAllowedError."""
     name = email.partition("@")[0]
     own = name if len(name) >= _MIN_FORBIDDEN_NAME_LENGTH else email
     is_guessable = len(set(text)) < _MIN_DISTINCT_CHARACTERS or own in text.lower()
@@ -46,14 +46,20 @@ def check_password(text: str, email: str) -> str:
 
 
 def hash_password(text: str, like: str | None = None) -> str:
-    """With the salt of `like`, where there is one: several hashes of one salt are tried at once."""
+    """Hash a password, with the salt of the hash `like` if given: hashes of one salt are verified together.
+
+    Raises TooManyPasswordChecksError.
+    """
     with _hashing_slot():
         return _hasher.hash(_bytes(text), salt=_salt(like) if like else urandom(_PARAMETERS.salt_len))
 
 
 def matching_hashes(hashes: Sequence[str], text: str) -> list[str]:
-    """Those whose password this is. It takes as long for none and for several as for one, where they have one salt, so
-    that the time does not tell how many there are."""
+    """Return the hashes of this password.
+
+    With one salt it takes as long for none and for several as for one, so the time does not tell how many there are.
+    Raises TooManyPasswordChecksError.
+    """
     kinds = {hashed.rpartition("$")[0]: hashed for hashed in hashes}
     tried = [_rehash(hashed, text) for hashed in kinds.values()]
     if not tried:
@@ -62,7 +68,7 @@ def matching_hashes(hashes: Sequence[str], text: str) -> list[str]:
 
 
 def needs_rehash(hashed: str) -> bool:
-    """It was made with less effort than we ask for now."""
+    """Return whether the hash was made with weaker parameters than those in use now."""
     return _hasher.check_needs_rehash(hashed)
 
 
@@ -89,7 +95,7 @@ def _salt(hashed: str) -> bytes:
 
 
 def _bytes(text: str) -> bytes:
-    """Whatever a browser sent, lone surrogates too."""
+    """Encode whatever a browser sent, lone surrogates too."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -105,7 +111,7 @@ P = TypeVar("P", bound=HasPassword)
 class PasswordVerification(Generic[P]):
     candidates: Sequence[P]
     verified: Sequence[P]
-    """Those of them whose password it is."""
+    """The candidates whose password it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +120,17 @@ class PasswordVerifier:
     throttle: SignInThrottle
 
     def count_attempt(self, account: str, address: str) -> None:
-        """Raises SlowDownError: nothing is looked at."""
+        """Count an attempt. Raises SignInThrottledError if there were too many."""
         with self.database.transaction() as connection:
             self.throttle.count_attempt(connection, account, address)
 
     def verify(
         self, account: str, address: str, find: Callable[[Cursor[Any]], Sequence[P]], password: str
     ) -> PasswordVerification[P]:
-        """Takes as long for nobody as for somebody. Raises SlowDownError and TooManyPasswordsError."""
+        """Count an attempt, find the candidates and check the password against their hashes.
+
+        Takes as long without a candidate as with one. Raises SignInThrottledError and TooManyPasswordChecksError.
+        """
         self.count_attempt(account, address)
         with self.database.cursor() as cursor:
             candidates = find(cursor)

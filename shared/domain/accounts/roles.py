@@ -1,4 +1,4 @@
-"""What each member of a merchant may do. Pure."""
+"""Roles of members and the permissions of each role."""
 
 from collections.abc import Mapping
 from enum import StrEnum, auto
@@ -12,7 +12,7 @@ class Role(StrEnum):
 
 class Permission(StrEnum):
     READ = auto()
-    """Whatever belongs to the merchant, and one's own account."""
+    """Everything that belongs to the merchant, and one's own account."""
     RESEND = auto()
     CREDENTIALS = auto()
     """Issue and revoke API keys and access tokens."""

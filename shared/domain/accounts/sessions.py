@@ -1,4 +1,4 @@
-"""Who is signed in, member or operator: the browser holds a random token, the database its hash, until it lapses or
+"""Sessions of members and operators: the browser holds a random token, the database its hash, until it expires or
 is ended."""
 
 import secrets
@@ -13,9 +13,9 @@ from shared.domain.accounts.members import MEMBER_COLUMNS, Member, member_from_r
 from shared.platform.tokens import hash_token
 
 IDLE_TIMEOUT_S = 12 * 3600
-"""A session ends when nothing is asked for so long,"""
+"""A session ends after this time without a request,"""
 MAX_AGE_S = 7 * 24 * 3600
-"""and after this time at the latest."""
+"""and at the latest after this time."""
 _MAX_BROWSER_LENGTH = 300
 NO_SESSION = b""
 """The hash of no session."""
@@ -39,7 +39,7 @@ class ActiveSession:
 _INSERT = """
 insert into sessions (hash, person_id, expires_at, address, browser)
 values (%s, %s, mizan_now() + make_interval(secs => %s), %s, %s)"""
-# Written at most once a minute; and only if nobody has ended it, perhaps while this waited for the row.
+# Written at most once a minute, and only if the session was not ended while this statement waited for the row.
 TOUCH_SQL = """
 with seen as (
     update sessions set last_seen_at = mizan_now(),
@@ -62,7 +62,7 @@ update sessions set expires_at = mizan_now() where person_id = %s and hash <> %s
 
 
 def start_session(connection: Connection[Any], person_id: UUID, address: str, browser: str) -> str:
-    """Returns what the browser is to hold."""
+    """Start a session. Return the token for the browser."""
     token = secrets.token_urlsafe(32)
     values = (hash_token(token), person_id, IDLE_TIMEOUT_S, address, browser[:_MAX_BROWSER_LENGTH])
     connection.execute(_INSERT, values)
@@ -70,25 +70,26 @@ def start_session(connection: Connection[Any], person_id: UUID, address: str, br
 
 
 def find_session(cursor: Cursor[Any], token: str, *, is_use: bool = True) -> MemberSession | None:
-    """Whose it is, if it counts still: it has not lapsed, was not ended, and its member is there.
+    """Return the session of this token if it has not expired or ended and its member is not removed.
 
-    What no person did is no use (`is_use`), and does not keep it open."""
+    Background requests pass `is_use=False`: they do not extend the session.
+    """
     row = cursor.execute(_FIND, touch_values(token, is_use=is_use)).fetchone() if token else None
     return None if row is None else MemberSession(hash_token(token), member_from_row(row))
 
 
 def touch_values(token: str, *, is_use: bool) -> dict[str, object]:
-    """What SEEN_SQL asks for."""
+    """Return the parameters of TOUCH_SQL."""
     return {"hash": hash_token(token), "idle": IDLE_TIMEOUT_S, "longest": MAX_AGE_S, "is_use": is_use}
 
 
 def list_sessions(connection: Connection[Any], person_id: UUID) -> list[ActiveSession]:
-    """Those that count, the one used last first."""
+    """Return the active sessions, the most recently used first."""
     return [ActiveSession(*row) for row in connection.execute(_LIST, (person_id,))]
 
 
 def end_session(connection: Connection[Any], person_id: UUID, hashed: bytes) -> bool:
-    """Whether there was one of theirs to end."""
+    """End a session. Return whether this person had it."""
     return connection.execute(_END, (person_id, hashed)).rowcount > 0
 
 

@@ -1,1 +1,1 @@
-"""Merchants' applications: their registry, their credentials and their webhook secrets."""
+"""Merchants' applications: the registry, credentials, webhook secrets and provider accounts."""

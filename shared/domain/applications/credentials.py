@@ -42,7 +42,7 @@ class Credential:
     prefix: str
     created_at: datetime
     last_used_at: datetime | None
-    """To the minute."""
+    """Accurate to the minute."""
     revoked_at: datetime | None
 
     def __post_init__(self) -> None:
@@ -77,7 +77,10 @@ def issue_credential(
     *,
     credential_id: UUID | None = None,
 ) -> IssuedCredential:
-    """`credential_id` names the wish: asking twice with one id issues once."""
+    """Issue a credential. `credential_id` makes it idempotent: a second call with it raises CredentialExistsError.
+
+    Raises ApplicationNotFoundError.
+    """
     text = _NEW[kind]()
     values = (credential_id, kind, token_prefix(text), hash_token(text), application_id)
     row = connection.execute(_ISSUE, values).fetchone()
@@ -89,14 +92,17 @@ def issue_credential(
 
 
 def list_credentials(connection: Connection[Any], application_id: UUID) -> list[Credential]:
-    """All that were ever issued, oldest first."""
+    """Return all credentials, revoked ones too, oldest first. Raises ApplicationNotFoundError."""
     _check_application_exists(connection, application_id)
     with connection.cursor(row_factory=class_row(Credential)) as cursor:
         return cursor.execute(_LIST, (application_id,)).fetchall()
 
 
 def find_credential(connection: Connection[Any], application_id: UUID, start: str) -> Credential:
-    """The only credential whose id or prefix begins so; a whole key or token, as it was pasted, is found exactly."""
+    """Return the only credential whose id or prefix starts like this, or the one whose whole key or token this is.
+
+    Raises CredentialNotFoundError and CredentialAmbiguousError.
+    """
     listed = list_credentials(connection, application_id)
     if start.isascii():
         whole = connection.execute(_BY_HASH, (hash_token(start), application_id)).fetchone()
@@ -111,12 +117,12 @@ def find_credential(connection: Connection[Any], application_id: UUID, start: st
         raise CredentialNotFoundError
     if len(found) > 1:
         candidates = ", ".join(f"{credential.prefix} ({credential.id})" for credential in found)
-        raise CredentialAmbiguousError(f"several credentials begin so: {candidates}")
+        raise CredentialAmbiguousError(f"several credentials start like this: {candidates}")
     return found[0]
 
 
 def revoke_credential(connection: Connection[Any], application_id: UUID, credential_id: UUID) -> bool:
-    """Whether this call revoked it; False when that was done before, at which time it stays."""
+    """Revoke a credential. Return False if it was revoked before. Raises CredentialNotFoundError."""
     if connection.execute(_REVOKE, (application_id, credential_id)).fetchone() is not None:
         return True
     find_credential(connection, application_id, str(credential_id))

@@ -1,4 +1,4 @@
-"""What can be wrong with a request about applications."""
+"""Errors of requests about applications, merchants and their credentials."""
 
 from uuid import UUID
 
@@ -11,10 +11,10 @@ class ApplicationNotFoundError(RefusedError):
 
 
 class ApplicationExistsError(RefusedError):
-    """What was to be made with this id has been made already."""
+    """An application with this id was created before."""
 
     def __init__(self, application_id: UUID) -> None:
-        super().__init__(f"there is an application {application_id} already")
+        super().__init__(f"there is already an application {application_id}")
 
 
 class NoMethodsError(RefusedError):
@@ -35,7 +35,7 @@ class MerchantAmbiguousError(RefusedError):
 
 
 class InvalidNameError(RefusedError):
-    """Empty, too long, or with characters that no name has."""
+    """The name is empty, too long, or has forbidden characters."""
 
 
 class CredentialNotFoundError(RefusedError):
@@ -44,10 +44,10 @@ class CredentialNotFoundError(RefusedError):
 
 
 class CredentialExistsError(RefusedError):
-    """What was to be issued with this id has been issued already, and cannot be shown again."""
+    """A credential with this id was issued before, and cannot be shown again."""
 
     def __init__(self, credential_id: UUID) -> None:
-        super().__init__(f"there is a credential {credential_id} already")
+        super().__init__(f"there is already a credential {credential_id}")
 
 
 class CredentialAmbiguousError(RefusedError):
@@ -55,10 +55,10 @@ class CredentialAmbiguousError(RefusedError):
 
 
 class WebhookSecretRolledError(RefusedError):
-    """Somebody was faster: the version that was to be replaced is not the current one any more."""
+    """The version to be replaced is no longer the current one: somebody else has rolled the secret."""
 
     def __init__(self, version: int) -> None:
-        super().__init__(f"the webhook secret was rolled already; its version is {version} now")
+        super().__init__(f"the webhook secret was already rolled; its version is now {version}")
 
 
 class WebhookSecretNotFoundError(RefusedError):

@@ -1,4 +1,4 @@
-"""Which merchant an application belongs to."""
+"""Merchants: found by id or name, created, and how names are checked."""
 
 import unicodedata
 from typing import Any
@@ -13,13 +13,13 @@ from shared.domain.applications.errors import (
 )
 
 MAX_NAME_LENGTH = 200
-# Control characters, lone surrogates, line and paragraph separators. Joiners and direction marks, which Arabic
-# names need, are in none of these.
+# Control characters, lone surrogates, line and paragraph separators. Joiners and direction marks, which Arabic names
+# need, are in none of these categories.
 _NOT_IN_A_NAME = {"Cc", "Cs", "Zl", "Zp"}
 
 
 def check_name(text: str, of: str) -> str:
-    """The name without spaces around it, or a word on what is wrong with it; `of` says whose it is."""
+    """Return the name without surrounding spaces. Raises InvalidNameError, whose text names what `of` is."""
     name = text.strip()
     if not 1 <= len(name) <= MAX_NAME_LENGTH:
         raise InvalidNameError(
@@ -34,12 +34,15 @@ def check_name(text: str, of: str) -> str:
 _BY_ID = "select id from merchants where id = %s"
 _BY_NAME = "select id from merchants where name = %s order by id"
 _CREATE = "insert into merchants (name) values (%s) returning id"
-# Names are not unique, people's never are; so nothing but this lock keeps two callers from making one name twice.
+# Names are not unique, so only this lock keeps two callers from creating one name twice.
 _LOCK_NAME = "select pg_advisory_xact_lock('merchants'::regclass::oid::integer, hashtext(%s))"
 
 
 def find_or_create_merchant(connection: Connection[Any], wanted: UUID | str) -> UUID:
-    """The merchant with this id, or the only one with this name, which is made if there is none."""
+    """Return the merchant with this id, or the only one with this name, which is created if there is none.
+
+    Raises MerchantNotFoundError, MerchantAmbiguousError and InvalidNameError.
+    """
     if isinstance(wanted, UUID):
         if connection.execute(_BY_ID, (wanted,)).fetchone() is None:
             raise MerchantNotFoundError(wanted)
@@ -50,7 +53,10 @@ def find_or_create_merchant(connection: Connection[Any], wanted: UUID | str) -> 
 
 
 def find_merchant(connection: Connection[Any], wanted: UUID | str) -> UUID:
-    """The merchant with this id, or the only one with this name."""
+    """Return the merchant with this id, or the only one with this name.
+
+    Raises MerchantNotFoundError, MerchantAmbiguousError and InvalidNameError.
+    """
     if isinstance(wanted, UUID):
         return find_or_create_merchant(connection, wanted)
     found = _find_only_one(connection, check_name(wanted, of="merchant"))

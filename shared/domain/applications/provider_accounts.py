@@ -1,6 +1,6 @@
-"""With whom, and with which credentials, an application's customers pay by each method.
+"""Provider accounts: which provider, with which credentials, handles each payment method of an application.
 
-An account is replaced, never changed: what began with one is settled with it.
+An account is replaced, never changed: an attempt is settled with the account it started with.
 """
 
 import json
@@ -25,27 +25,25 @@ class ProviderName(StrEnum):
     PLUTU = "plutu"
 
 
-# What a header can carry: a line break that was pasted along would make every call fail.
+# What an HTTP header can carry: a pasted line break would make every request fail.
 _VALID_CREDENTIAL = re.compile(r"[!-~]{1,2000}")
 
 REQUIRED_CREDENTIALS: Mapping[ProviderName, tuple[str, ...]] = {
     ProviderName.SANDBOX: (),
     ProviderName.PLUTU: ("api_key", "access_token", "secret_key"),
 }
-"""What each of them wants to see."""
+"""The credentials that each provider requires."""
 
 
 class CredentialsIncompleteError(RefusedError):
     def __init__(self, provider: ProviderName) -> None:
         wanted = ", ".join(REQUIRED_CREDENTIALS[provider]) or "no credentials"
-        super().__init__(f"an account of {provider} has {wanted}: none missing, and none besides")
+        super().__init__(f"an account of {provider} needs exactly these credentials: {wanted}")
 
 
 class InvalidCredentialError(RefusedError):
     def __init__(self, name: str) -> None:
-        super().__init__(
-            f"{name} is empty, or has spaces or characters that no such credential has, or too many"
-        )
+        super().__init__(f"{name} is empty, too long, or has spaces or other characters that are not allowed")
         self.name = name
 
 
@@ -59,7 +57,7 @@ class ProviderAccount:
     created_at: datetime
 
     def decrypt_credentials(self, box: SecretBox) -> Mapping[str, str]:
-        """Its credentials."""
+        """Return its credentials."""
         if self.sealed is None:
             return {}
         credentials: dict[str, str] = json.loads(box.decrypt(self.sealed, _purpose(self.id)))
@@ -90,7 +88,10 @@ def set_provider_account(
     provider: ProviderName,
     credentials: Mapping[str, str],
 ) -> UUID:
-    """From now on, customers who choose this method pay through this account."""
+    """Use this account for all new attempts with this method. Return its id.
+
+    Raises CredentialsIncompleteError, InvalidCredentialError and ApplicationNotFoundError.
+    """
     if set(credentials) != set(REQUIRED_CREDENTIALS[provider]):
         raise CredentialsIncompleteError(provider)
     for name, value in credentials.items():
@@ -108,13 +109,13 @@ def set_provider_account(
 def current_provider_accounts(
     cursor: Cursor[Any], application_id: UUID
 ) -> dict[PaymentMethod, ProviderAccount]:
-    """Those that new attempts begin with."""
+    """Return the accounts for new attempts."""
     found = [_account(row) for row in cursor.execute(_CURRENT, (application_id,))]
     return {account.method: account for account in found}
 
 
 def find_provider_account(cursor: Cursor[Any], account_id: UUID) -> ProviderAccount | None:
-    """Also one that was replaced."""
+    """Find an account, also one that was replaced."""
     row = cursor.execute(_GET, (account_id,)).fetchone()
     return None if row is None else _account(row)
 
@@ -126,7 +127,7 @@ def get_provider_account(cursor: Cursor[Any], account_id: UUID) -> ProviderAccou
 
 
 def plutu_callback_url(checkout_url: str, account_id: UUID) -> str:
-    """What Plutu is to be told as the address for its callbacks."""
+    """Return the callback URL to configure at Plutu."""
     return f"{checkout_url}/providers/plutu/callbacks/{account_id}"
 
 

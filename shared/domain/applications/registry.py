@@ -1,4 +1,4 @@
-"""The applications: made with all they need to be talked to, and what may be changed of them afterwards."""
+"""The registry of applications: created with their credentials, listed, and changed."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -22,16 +22,16 @@ from shared.platform.outbound_url import WebhookUrl
 class NewApplication:
     name: str
     merchant: UUID | str | None = None
-    """An existing merchant's id, or a name; None makes a new one, named like the application."""
+    """An existing merchant's id, or a name; None creates a merchant named like the application."""
     methods: frozenset[PaymentMethod] = frozenset(PaymentMethod)
     webhook_url: WebhookUrl | None = None
     id: UUID | None = None
-    """Names the wish: asking twice with one id makes one."""
+    """Makes the creation idempotent: a second one with the same id raises ApplicationExistsError."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedApplication:
-    """All that its developer needs; nobody can be shown the three again."""
+    """What the developer needs. The key, the token and the secret cannot be shown again."""
 
     id: UUID
     merchant_id: UUID
@@ -76,10 +76,13 @@ _NAMES = "select id, name from applications where id = any(%s::uuid[])"
 def create_application(
     connection: Connection[Any], box: SecretBox, new: NewApplication
 ) -> CreatedApplication:
-    """The application with its merchant, methods, first credentials and webhook secret, in one transaction."""
+    """Create an application with its merchant, methods, first credentials and webhook secret, in one transaction.
+
+    Raises ApplicationExistsError, InvalidNameError, MerchantNotFoundError and MerchantAmbiguousError.
+    """
     name = check_name(new.name, of="application")
     if new.merchant is None:
-        # Never found by name: a merchant would see whatever belongs to a namesake.
+        # Never looked up by name: it could be the merchant of somebody else with the same name.
         merchant_id = create_merchant(connection, name)
     else:
         merchant_id = find_or_create_merchant(connection, new.merchant)
@@ -99,14 +102,17 @@ def create_application(
 
 
 def rename_application(connection: Connection[Any], application_id: UUID, name: str) -> str | None:
-    """The name before, if it was another one."""
+    """Return the previous name, or None if it was the same."""
     name = check_name(name, of="application")
     row = connection.execute(_RENAME, (name, application_id, name)).fetchone()
     return None if row is None else str(row[0])
 
 
 def set_webhook_url(connection: Connection[Any], application_id: UUID, url: WebhookUrl | None) -> str | None:
-    """None removes it: no webhooks are sent (§6.1). Returns the one before."""
+    """Set the webhook URL and return the previous one. None removes it: no webhooks are sent (§6.1).
+
+    Raises ApplicationNotFoundError.
+    """
     row = connection.execute(_SET_WEBHOOK_URL, (url, application_id)).fetchone()
     if row is None:
         raise ApplicationNotFoundError(application_id)
@@ -114,13 +120,13 @@ def set_webhook_url(connection: Connection[Any], application_id: UUID, url: Webh
 
 
 def list_applications(connection: Connection[Any]) -> list[Application]:
-    """Oldest first."""
+    """Return all applications, oldest first."""
     with connection.cursor(row_factory=class_row(Application)) as cursor:
         return cursor.execute(_LIST).fetchall()
 
 
 def list_merchant_applications(connection: Connection[Any], merchant_id: UUID) -> list[Application]:
-    """Of one merchant, oldest first."""
+    """Return the applications of one merchant, oldest first."""
     with connection.cursor(row_factory=class_row(Application)) as cursor:
         return cursor.execute(_OF_MERCHANT, (merchant_id,)).fetchall()
 

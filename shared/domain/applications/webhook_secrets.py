@@ -1,4 +1,4 @@
-"""Webhook secrets (§6.1, §6.6): one is current, and earlier versions stay for the retries that began with them."""
+"""Webhook secrets (§6.1, §6.6): one is current; previous versions stay for the retries that started with them."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,7 +24,7 @@ class WebhookSecret:
 
 @dataclass(frozen=True, slots=True)
 class SecretVersion:
-    """What may be known of a secret by those who may not see it."""
+    """What may be shown of a secret."""
 
     number: int
     since: datetime
@@ -43,7 +43,10 @@ _GET = "select encrypted_secret from webhook_secrets where application_id = %s a
 def roll_webhook_secret(
     connection: Connection[Any], box: SecretBox, application_id: UUID, *, replacing: int | None = None
 ) -> WebhookSecret:
-    """A new secret for all deliveries made from now on; with `replacing`, only if that version is the current one."""
+    """Create a secret for all new deliveries; with `replacing`, only if that version is the current one.
+
+    Raises ApplicationNotFoundError and WebhookSecretRolledError.
+    """
     row = connection.execute(_LOCK, (application_id,)).fetchone()
     if row is None:
         raise ApplicationNotFoundError(application_id)
@@ -57,7 +60,7 @@ def roll_webhook_secret(
 
 
 def current_secret_version(cursor: Cursor[Any], application_id: UUID) -> SecretVersion | None:
-    """None where there was never a secret."""
+    """Return the current version; None if there was never a secret."""
     row = cursor.execute(_CURRENT, (application_id,)).fetchone()
     return None if row is None else SecretVersion(*row)
 

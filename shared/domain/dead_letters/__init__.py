@@ -1,1 +1,1 @@
-"""What ended badly: records that nobody could process and deliveries that used up their tries; seen, and replayed."""
+"""Dead letters: records that no consumer could process, stored, listed and replayed."""

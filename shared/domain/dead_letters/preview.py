@@ -1,4 +1,4 @@
-"""Bytes of others as text for people: laid out if it is JSON, without secrets, harmless to look at, not too long."""
+"""Turns bytes of unknown origin into text for people: JSON is indented, secrets are removed, long text is cut."""
 
 import json
 
@@ -7,18 +7,18 @@ from shared.platform.sanitize import sanitize_text
 
 TEXT_LIMIT = 16 * 1024
 _READ_LIMIT = 4 * TEXT_LIMIT
-"""Of what is longer only the beginning is looked at: searching megabytes for secrets takes seconds."""
+"""Only so much of a longer value is read: searching megabytes for secrets takes seconds."""
 _LONGEST_SECRET = 2 * 1024
 _CUT = "\n… cut here"
 
 
 def preview_text(value: bytes, limit: int = TEXT_LIMIT) -> str:
-    """Whether it was cut, its last line tells."""
+    """Return the text; if it was cut, its last line says so."""
     if len(value) <= _READ_LIMIT:
         shown = _json(value) or redact_text(value.decode("utf-8", "replace"))
         is_cut = False
     else:
-        # A secret that the end cuts in two is not recognised: what could be one goes.
+        # A secret that is cut in two is not recognised, so the end that may hold one is removed.
         shown = redact_text(value[:_READ_LIMIT].decode("utf-8", "replace"))[:-_LONGEST_SECRET]
         is_cut = True
     shown = sanitize_text(shown)
@@ -26,7 +26,7 @@ def preview_text(value: bytes, limit: int = TEXT_LIMIT) -> str:
 
 
 def preview_line(text: str | bytes, limit: int) -> str:
-    """The same in one line."""
+    """Return the text in one line."""
     whole = text if isinstance(text, str) else text[:_READ_LIMIT].decode("utf-8", "replace")
     shown = " ".join(sanitize_text(redact_text(whole[:_READ_LIMIT])).split())
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"

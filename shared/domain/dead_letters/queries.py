@@ -1,4 +1,4 @@
-"""Dead letters: records that nobody could process, as operators see them, with what became of them."""
+"""Dead letters as operators see them: listed, looked up, and with their replays."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _ID_NAMESPACE = UUID("6e1f6a54-1f2b-5c0e-9d7b-6d697a616e00")
 _LONGEST_LINE = 2000
 _SEARCH_S = 4.0
 _PAGE_SIZE = 1000
-# As shared.domain.dead_letters.producer says it of a record that is larger than a letter can be.
+# The text that shared.domain.dead_letters.producer adds for a record that is too large for a dead letter.
 _TOO_LARGE = re.compile(r"\(its value of (\d{1,12}) bytes is too large for this topic; see its origin\)$")
 
 
@@ -32,29 +32,29 @@ class DeadLetterReplay:
     at: datetime
     actor: str
     run_id: UUID | None
-    """The replay of many that it was part of."""
+    """The bulk replay that it was part of."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterView:
     id: UUID
     offset: int
-    """Its place in the dead letters."""
+    """Its offset on the dead letters topic."""
     at: datetime
     topic: str
-    """Where its record came from, as shared.domain.topics names it."""
+    """The record's origin, named as in shared.domain.topics."""
     partition: int
     origin_offset: int
     group: str
-    """Whose consumer gave up on it."""
+    """The consumer group that gave up on it."""
     reason: str
     key: str
     value: str
-    """For people: laid out, without secrets, cut."""
+    """A preview: indented, without secrets, cut."""
     size: int
-    """Of the record's value, in bytes."""
+    """The size of the record's value in bytes."""
     is_whole: bool
-    """False: it was too large for a letter; its record is at its origin, if anywhere."""
+    """False if the record was too large for a dead letter; then only its origin may still have it."""
     replayed: DeadLetterReplay | None
 
 
@@ -62,22 +62,22 @@ class DeadLetterView:
 class DeadLetterPage:
     dead_letters: Sequence[DeadLetterView]
     next_before: int | None
-    """Where the next page begins; None: there is nothing older."""
+    """The offset before which the next page starts; None if there is nothing older."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDeadLetter:
-    """A letter as it lies there, byte for byte."""
+    """A dead letter as stored on the topic."""
 
     id: UUID
     offset: int
     message: DeadLetter
     is_readable: bool
-    """False: what lies there is no letter, and `message` only says so."""
+    """False if the record is not a dead letter; then `message` only says so."""
 
     @property
     def omitted_size(self) -> int | None:
-        """How many bytes its value had, where it was too large to be held."""
+        """Return the size of the value if it was too large and was left out."""
         said = _TOO_LARGE.search(self.message.reason) if self.message.value is None else None
         return int(said[1]) if said else None
 
@@ -86,7 +86,7 @@ class DeadLetterNotFoundError(RefusedError):
     def __init__(self, what: UUID | int) -> None:
         name = f"{what}" if isinstance(what, UUID) else f"at offset {what}"
         super().__init__(
-            f"there is no dead letter {name}; they are kept for {DEAD_LETTERS.retention.days} days"
+            f"there is no dead letter {name}; dead letters are kept for {DEAD_LETTERS.retention.days} days"
         )
 
 
@@ -98,14 +98,17 @@ where dead_letter_id = any(%s)"""
 def list_dead_letters(
     connection: Connection[Any], settings: KafkaSettings, before: int | None, limit: int, origin: str | None
 ) -> DeadLetterPage:
-    """Newest first; with `origin` only those of that topic, of which a page may hold fewer though there are more."""
+    """Return a page, newest first; with `origin` only of that topic. Such a page may be short though more follow.
+
+    Raises KafkaUnavailableError.
+    """
     found: list[DeadLetterView] = []
     reached = -1
     with open_topic_reader(settings, DEAD_LETTERS) as reader:
         for letter in _newest_first(reader, before, limit if origin is None else _PAGE_SIZE):
             reached = letter.offset
             if origin in (None, _unprefixed(settings, letter.message.topic)):
-                found.append(_view(settings, letter))  # not the letter itself, which may be large
+                found.append(_view(settings, letter))  # the view, because the dead letter itself may be large
             if len(found) == limit:
                 break
         next_before = reached if reached > reader.first_offset else None
@@ -117,7 +120,7 @@ def get_dead_letter(connection: Connection[Any], settings: KafkaSettings, offset
 
 
 def find_dead_letter(connection: Connection[Any], settings: KafkaSettings, letter_id: UUID) -> DeadLetterView:
-    """By its id, which takes a search."""
+    """Search for a dead letter by its id. Raises DeadLetterNotFoundError."""
     with open_topic_reader(settings, DEAD_LETTERS) as reader:
         before: int | None = None
         while records := reader.read_newest(before, _PAGE_SIZE):
@@ -143,12 +146,12 @@ def find_replays(connection: Connection[Any], ids: Sequence[UUID]) -> dict[UUID,
 
 
 def parse_dead_letter(record: Record) -> StoredDeadLetter:
-    """Whatever lies there."""
+    """Parse a record; one that is not a dead letter is described as such."""
     try:
         message = decode(record.value)
         if isinstance(message, DeadLetter):
             return StoredDeadLetter(_id(message), record.offset, message, is_readable=True)
-        why = "it is a message of another kind"
+        why = "it is another kind of message"
     except UnreadableMessageError as error:
         why = str(error)
     message = DeadLetter(
@@ -156,7 +159,7 @@ def parse_dead_letter(record: Record) -> StoredDeadLetter:
         partition=record.partition,
         offset=record.offset,
         group="",
-        reason=f"this is no dead letter: {why}",
+        reason=f"this is not a dead letter: {why}",
         at=datetime.fromtimestamp(max(0.0, record.timestamp), UTC),
         key=record.key,
         value=record.value,
@@ -165,7 +168,7 @@ def parse_dead_letter(record: Record) -> StoredDeadLetter:
 
 
 def _newest_first(reader: TopicReader, before: int | None, at_a_time: int) -> Iterator[StoredDeadLetter]:
-    """Until the beginning, or until it has taken long enough for one page."""
+    """Yield dead letters until the first one, or until the time for one page is over."""
     deadline = monotonic() + _SEARCH_S
     while monotonic() < deadline and (records := reader.read_newest(before, at_a_time)):
         before = records[-1].offset
@@ -198,7 +201,7 @@ def _view(settings: KafkaSettings, found: StoredDeadLetter) -> DeadLetterView:
 
 
 def to_utc(at: datetime) -> datetime:
-    """Whatever somebody wrote; the first and the last day of all time cannot be converted."""
+    """Return the time in UTC; one that is out of range keeps its digits."""
     try:
         return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     except OverflowError:
@@ -206,7 +209,7 @@ def to_utc(at: datetime) -> datetime:
 
 
 def _unprefixed(settings: KafkaSettings, name: str) -> str:
-    """Without what this installation puts before its names."""
+    """Return the name without the topic prefix."""
     return name.removeprefix(settings.topic_prefix)
 
 

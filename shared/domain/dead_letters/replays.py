@@ -1,7 +1,7 @@
-"""Replays of many dead letters: somebody asks for it, and it is done a few at a time, the oldest first.
+"""Bulk replays: many dead letters are replayed batch by batch, the oldest first.
 
-How far a run has come is written with the letters that it put back: after a crash it goes on there, and of two workers
-one does it. Letters that come while it goes on are not part of it.
+The position of a run is stored together with the replays. So after a crash the run continues there, and of two
+workers one does it. Dead letters that arrive meanwhile are not part of the run.
 """
 
 import logging
@@ -35,9 +35,9 @@ from shared.platform.settings import KafkaSettings
 _log = logging.getLogger(__name__)
 BATCH = 100
 BATCH_EVERY_S = 1.0
-"""Together: about so many go each second."""
+"""Together they limit a run to about 100 a second."""
 _BATCH_LIMIT_S = 5.0
-"""Where Kafka is slow: PostgreSQL waits for nobody for long."""
+"""Limits the transaction if Kafka is slow."""
 IDLE_S = 1.0
 
 
@@ -46,15 +46,15 @@ class ReplayRun:
     id: UUID
     actor: str
     origin: str | None
-    """Only letters of this topic; None: of all."""
+    """Only dead letters from this topic; None for all."""
     found: int
     replayed: int
     refused: int
-    """Letters that could not be put back."""
+    """How many could not be replayed."""
     created_at: datetime
     finished_at: datetime | None
     outcome: str | None
-    """`done` or `stopped`; None while it goes on."""
+    """`done` or `stopped`; None while it is running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +71,19 @@ class _BatchProgress:
     processed_offset: int
     replayed: int = 0
     refused: int = 0
-    trouble: KafkaUnavailableError | None = None
+    error: KafkaUnavailableError | None = None
 
 
 class NothingToReplayError(RefusedError):
     def __init__(self) -> None:
-        super().__init__("there is no dead letter that could be replayed and has not been")
+        super().__init__("there are no dead letters left to replay")
 
 
 class ReplayInProgressError(RefusedError):
-    """One at a time."""
+    """Another bulk replay is running."""
 
     def __init__(self, active_run_id: UUID) -> None:
-        super().__init__("dead letters are being replayed already; wait until that has ended, or stop it")
+        super().__init__("dead letters are already being replayed; wait until that has ended, or stop it")
         self.active_run_id = active_run_id
 
 
@@ -118,8 +118,11 @@ where id = %(id)s"""
 def start_replay_run(
     connection: Connection[Any], settings: KafkaSettings, run_id: UUID, origin: str | None, actor: Actor
 ) -> ReplayRun:
-    """`run_id` names the wish: who asks twice with one id gets the first. It counts first, which takes a while where
-    there are many; of very many a run takes the oldest."""
+    """Start a run; repeating the call with the same `run_id` returns the first one.
+
+    Counts the dead letters first, which can take seconds. Of more than MAX_RUN_SIZE a run takes the oldest. Raises
+    OriginNotConsumedError, NothingToReplayError, ReplayInProgressError and KafkaUnavailableError.
+    """
     if origin is not None and origin not in replayable_topics():
         raise OriginNotConsumedError(origin)
     known = _find_run(connection, run_id)
@@ -154,7 +157,7 @@ def latest_replay_run(connection: Connection[Any]) -> ReplayRun | None:
 
 
 def stop_replay_run(connection: Connection[Any], run_id: UUID, actor: Actor) -> bool:
-    """False: it had ended before."""
+    """Stop a run. Return False if it had already ended."""
     if connection.execute(_STOP, (run_id,)).rowcount == 0:
         get_replay_run(connection, run_id)
         return False
@@ -164,8 +167,10 @@ def stop_replay_run(connection: Connection[Any], run_id: UUID, actor: Actor) -> 
 
 
 def replay_batch(database: Database, settings: KafkaSettings) -> float:
-    """A few letters of the run that is under way; returns in how many seconds it wants to be called again. When Kafka
-    goes away in the middle, what was put back is written down, and KafkaUnavailableError raised."""
+    """Replay a batch of the running run, if there is one. Return the seconds until the next call.
+
+    If Kafka fails in the middle, the replays so far are stored and KafkaUnavailableError is raised.
+    """
     began = monotonic()
     with database.transaction() as connection:
         with connection.cursor(row_factory=class_row(_ActiveRun)) as cursor:
@@ -181,8 +186,8 @@ def replay_batch(database: Database, settings: KafkaSettings) -> float:
             "is_done": progress.processed_offset >= run.final_offset,
         }
         connection.execute(_ADVANCE, values)
-    if progress.trouble is not None:
-        raise progress.trouble
+    if progress.error is not None:
+        raise progress.error
     return max(0.0, BATCH_EVERY_S - (monotonic() - began))
 
 
@@ -191,33 +196,33 @@ def _replay_next(connection: Connection[Any], settings: KafkaSettings, run: _Act
     progress = _BatchProgress(run.processed_offset)
     with open_topic_reader(settings, DEAD_LETTERS) as reader:
         records = reader.read_from(run.processed_offset + 1, run.final_offset + 1, BATCH)
-    still_open = select_replayable(
+    replayable = select_replayable(
         connection, settings, [parse_dead_letter(one) for one in records], run.origin
     )
-    with open_publisher(settings) as one:
-        for letter in still_open:
+    with open_publisher(settings) as publisher:
+        for letter in replayable:
             try:
-                _replay_one(connection, one, letter, run, progress)
+                _replay_one(connection, publisher, letter, run, progress)
             except KafkaUnavailableError as error:
-                progress.trouble = error
+                progress.error = error
                 return progress
             progress.processed_offset = letter.offset
             if monotonic() > deadline:
                 return progress
-    # Fewer than asked for may still mean that they are large: only nothing means the end.
+    # A short batch may only mean large records; only an empty one means the end.
     progress.processed_offset = records[-1].offset if records else run.final_offset
     return progress
 
 
 def _replay_one(
     connection: Connection[Any],
-    one: DeadLetterPublisher,
+    publisher: DeadLetterPublisher,
     letter: StoredDeadLetter,
     run: _ActiveRun,
     progress: _BatchProgress,
 ) -> None:
     try:
-        progress.replayed += replay_stored(connection, one, letter, Actor(run.actor), run.id)
+        progress.replayed += replay_stored(connection, publisher, letter, Actor(run.actor), run.id)
     except RefusedError as error:
         _log.warning("dead letter %s could not be replayed: %s", letter.id, error)
         progress.refused += 1

@@ -1,7 +1,7 @@
-"""Puts a dead letter's record back where it came from, byte for byte, once.
+"""Republishes the record of a dead letter to its origin, byte for byte, once.
 
-The note of it is written first and stands only if Kafka has confirmed, so of two operators one replays. A crash in
-between can put a record back twice, which every consumer of ours takes.
+The replay is written to the database first and committed only after Kafka has confirmed, so of two operators one
+replays. A crash in between can republish a record twice, which all our consumers tolerate.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ on conflict (dead_letter_id) do nothing"""
 
 
 class DeadLetterRecordLostError(RefusedError):
-    """The record was too large for a letter, and its origin has it no longer."""
+    """The record was too large for a dead letter, and its origin no longer has it."""
 
     def __init__(self, origin: str) -> None:
         super().__init__(
@@ -54,23 +54,26 @@ class DeadLetterRecordLostError(RefusedError):
 class OriginNotConsumedError(RefusedError):
     def __init__(self, origin: str) -> None:
         name = preview_line(origin, 200) or "its origin"
-        super().__init__(f"nobody here consumes {name}, so the record cannot be put back there")
+        super().__init__(f"no consumer reads {name}, so the record cannot be republished there")
 
 
 class RecordRejectedError(RefusedError):
     def __init__(self, origin: str, why: str) -> None:
-        super().__init__(f"Kafka does not take the record back into {origin}: {why}")
+        super().__init__(f"Kafka rejects the record for {origin}: {why}")
 
 
 class DeadLetterPublisher:
-    """Brings records back; for one thread."""
+    """Republishes records to their origin; used by one thread."""
 
     def __init__(self, settings: KafkaSettings, producer: ConfirmingProducer) -> None:
         self._settings = settings
         self._producer = producer
 
     def republish(self, found: StoredDeadLetter) -> OutgoingRecord:
-        """Returns once Kafka has it."""
+        """Republish a record and wait for Kafka's confirmation.
+
+        Raises RecordRejectedError, OriginNotConsumedError, DeadLetterRecordLostError and KafkaUnavailableError.
+        """
         origin = origin_topic(self._settings, found)
         outgoing = self._record_of(found, origin)
         try:
@@ -86,13 +89,13 @@ class DeadLetterPublisher:
         size = found.omitted_size
         if size is None:
             return OutgoingRecord(origin.name, message.key, message.value)
-        place = f"{origin.name}/{message.partition}/{message.offset}"
+        location = f"{origin.name}/{message.partition}/{message.offset}"
         if not 0 <= message.partition < origin.partitions:
-            raise DeadLetterRecordLostError(place)
+            raise DeadLetterRecordLostError(location)
         whole = read_record(self._settings, origin, message.offset, message.partition)
-        # In a topic that was made again, another record has its place.
+        # In a recreated topic another record may have its offset.
         if whole is None or len(whole.value or b"") != size or message.key not in (None, whole.key):
-            raise DeadLetterRecordLostError(place)
+            raise DeadLetterRecordLostError(location)
         return OutgoingRecord(origin.name, whole.key, whole.value)
 
 
@@ -110,28 +113,30 @@ def open_publisher(settings: KafkaSettings) -> Iterator[DeadLetterPublisher]:
 def replay_dead_letter(
     connection: Connection[Any], settings: KafkaSettings, letter: DeadLetterView, actor: Actor
 ) -> bool:
-    """False: it has been replayed before. Raises a RefusedError where it cannot be, KafkaUnavailableError where not
-    now; then nothing is written."""
+    """Replay a dead letter. Return False if it was replayed before.
+
+    Raises a RefusedError if it cannot be replayed, KafkaUnavailableError if not now. Then nothing is written.
+    """
     found = read_dead_letter(settings, letter.offset)
     if found.id != letter.id:
         raise DeadLetterNotFoundError(letter.id)
-    with open_publisher(settings) as one:
-        return replay_stored(connection, one, found, actor)
+    with open_publisher(settings) as publisher:
+        return replay_stored(connection, publisher, found, actor)
 
 
 def replay_stored(
     connection: Connection[Any],
-    one: DeadLetterPublisher,
+    publisher: DeadLetterPublisher,
     found: StoredDeadLetter,
     actor: Actor,
     run_id: UUID | None = None,
 ) -> bool:
-    """As `replay`. What a run replays is told in the audit log once, where the run begins."""
+    """Replay like `replay_dead_letter`. The audit log has one entry for a bulk replay, written when it starts."""
     with connection.transaction():
         noted = connection.execute(_RECORD_REPLAY, {"letter": found.id, "run": run_id, "actor": actor.name})
         if noted.rowcount == 0:
             return False
-        outgoing = one.republish(found)
+        outgoing = publisher.republish(found)
         if run_id is None:
             details: AuditDetails = {
                 "letter": str(found.id),
@@ -144,7 +149,7 @@ def replay_stored(
 
 
 def origin_topic(settings: KafkaSettings, found: StoredDeadLetter) -> Topic:
-    """The topic that it goes back to; raises where nobody would read it there."""
+    """Return the topic to republish to. Raises OriginNotConsumedError if no consumer reads it."""
     name = found.message.topic
     plain = name.removeprefix(settings.topic_prefix)
     if not found.is_readable or not name.startswith(settings.topic_prefix) or plain not in _CONSUMED_TOPICS:
@@ -153,7 +158,7 @@ def origin_topic(settings: KafkaSettings, found: StoredDeadLetter) -> Topic:
 
 
 def replayable_topics() -> list[str]:
-    """The topics whose records can be put back."""
+    """Return the topics whose records can be replayed."""
     return list(_CONSUMED_TOPICS)
 
 
@@ -161,13 +166,13 @@ def replayable_topics() -> list[str]:
 class ReplayableCount:
     count: int
     last: int
-    """The offset up to which they were looked for; -1 where there is nothing."""
+    """The offset up to which they were counted; -1 if there are none."""
 
 
 def count_replayable(
     connection: Connection[Any], settings: KafkaSettings, origin: str | None
 ) -> ReplayableCount:
-    """From the oldest on: of very many, only so many as one run takes. With `origin` only those of that topic."""
+    """Count dead letters not replayed yet, oldest first, up to MAX_RUN_SIZE; with `origin` only of that topic."""
     deadline = monotonic() + _COUNT_LIMIT_S
     count, last = 0, -1
     with open_topic_reader(settings, DEAD_LETTERS) as reader:
@@ -185,7 +190,7 @@ def select_replayable(
     letters: Sequence[StoredDeadLetter],
     origin: str | None,
 ) -> list[StoredDeadLetter]:
-    """Those of them."""
+    """Return those that can be replayed and have not been."""
     wanted = [letter for letter in letters if _is_replayable(settings, letter, origin)]
     replayed = find_replays(connection, [letter.id for letter in wanted])
     return [letter for letter in wanted if letter.id not in replayed]

@@ -1,6 +1,6 @@
-"""Looks into a topic that nobody consumes: the newest records first, a few at a time.
+"""Reads a topic that has no consumer group: a few records at a time, newest or oldest first.
 
-It is no member of a group and commits nothing. What it reads is bounded in number, bytes and time.
+It joins no group and commits nothing. What it reads is limited in number, bytes and time.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ from shared.platform.settings import KafkaSettings
 _T = TypeVar("_T")
 _TIMEOUT_S = 4.0
 _STEP = 25
-"""So many offsets at first: reading goes forwards only, and each record may have two megabytes."""
+"""How many offsets to go back at first: Kafka reads forwards only, and a record may have two megabytes."""
 _SMALL_STEP = 512 * 1024
 _MAX_BYTES = 16 * 1024 * 1024
 _READ_AHEAD_KIB = 1024
@@ -33,21 +33,21 @@ _LEADER_CHANGES = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AV
 class RecordCount:
     total: int
     since: int
-    """How many of them came since then."""
+    """How many of them arrived since the given time."""
 
 
 class TopicReader:
-    """One partition, for as long as somebody looks into it."""
+    """Reads one partition; made by `open_topic_reader`. Its methods raise KafkaUnavailableError."""
 
     def __init__(self, consumer: Consumer, topic: str, partition: int) -> None:
         self._consumer = consumer
         self._topic = topic
         self._partition = partition
         self.first_offset, self.end_offset = self._bounds()
-        """The first offset that is still there, and the one that comes next."""
+        """The first offset that still exists, and the offset after the last one."""
 
     def read_newest(self, before: int | None, limit: int) -> list[Record]:
-        """Newest first, those before that offset. Fewer than `limit` only at the beginning, or where they are large."""
+        """Return records before that offset, newest first; fewer than `limit` at the start or if they are large."""
         deadline = monotonic() + _TIMEOUT_S
         end = self.end_offset if before is None else min(before, self.end_offset)
         found: list[Record] = []
@@ -69,7 +69,7 @@ class TopicReader:
         return found
 
     def read_from(self, start: int, end: int, limit: int) -> list[Record]:
-        """Oldest first, from `start` to before `end`. Fewer than `limit` only at the end, or where they are large."""
+        """Return records from `start` to before `end`, oldest first; fewer than `limit` at the end or if large."""
         deadline = monotonic() + _TIMEOUT_S
         found: list[Record] = []
         size = 0
@@ -87,38 +87,38 @@ class TopicReader:
         return next(records, None)
 
     def offset_at_time(self, moment: datetime) -> int:
-        """Of the first record that came then or later."""
+        """Return the offset of the first record that arrived then or later."""
         wanted = TopicPartition(self._topic, self._partition, int(moment.timestamp() * 1000))
 
-        def ask(seconds: float) -> TopicPartition:
+        def request(seconds: float) -> TopicPartition:
             (answer,) = self._consumer.offsets_for_times([wanted], timeout=seconds)
             if answer.error is not None:
                 raise KafkaException(answer.error)
             return answer
 
-        offset = self._answer(ask).offset
+        offset = self._request(request).offset
         return offset if offset >= 0 else self.end_offset
 
     def _bounds(self) -> tuple[int, int]:
         place = TopicPartition(self._topic, self._partition)
-        bounds = self._answer(lambda seconds: self._consumer.get_watermark_offsets(place, timeout=seconds))
+        bounds = self._request(lambda seconds: self._consumer.get_watermark_offsets(place, timeout=seconds))
         if bounds is None:
-            raise KafkaUnavailableError(f"{self._topic}: Kafka does not answer")
+            raise KafkaUnavailableError(f"{self._topic}: Kafka does not respond")
         return bounds
 
-    def _answer(self, ask: Callable[[float], _T]) -> _T:
-        """Asks again for a while where a partition is just changing its leader."""
+    def _request(self, request: Callable[[float], _T]) -> _T:
+        """Send a request, and retry it for some seconds while the partition changes its leader."""
         deadline = monotonic() + _TIMEOUT_S
         while True:
             try:
-                return ask(max(0.1, deadline - monotonic()))
+                return request(max(0.1, deadline - monotonic()))
             except KafkaException as error:
                 if error.args[0].code() not in _LEADER_CHANGES or monotonic() > deadline:
                     raise _unavailable(self._topic, error.args[0]) from error
                 sleep(0.1)
 
     def _between(self, start: int, end: int, max_bytes: int, deadline: float) -> deque[Record]:
-        """Oldest first; where they are too large together, the newest of them."""
+        """Return records oldest first; if they are too large together, only the newest of them."""
         kept: deque[Record] = deque()
         size = 0
         for record in self._read(start, end, deadline):
@@ -135,7 +135,7 @@ class TopicReader:
         while True:
             message = self._consumer.poll(max(0.0, deadline - monotonic()))
             if message is None:
-                raise KafkaUnavailableError(f"{self._topic}: Kafka did not answer in time")
+                raise KafkaUnavailableError(f"{self._topic}: Kafka did not respond in time")
             error = message.error()
             if error is not None:
                 if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
@@ -151,7 +151,7 @@ class TopicReader:
 
 @contextmanager
 def open_topic_reader(settings: KafkaSettings, topic: Topic, partition: int = 0) -> Iterator[TopicReader]:
-    """A Tail; raises KafkaUnavailableError within seconds where Kafka or the topic is away."""
+    """Open a reader. Raises KafkaUnavailableError within seconds if Kafka or the topic is missing."""
     consumer = clients.consumer(
         settings,
         "dead-reader",
@@ -167,13 +167,13 @@ def open_topic_reader(settings: KafkaSettings, topic: Topic, partition: int = 0)
 
 
 def read_newest(settings: KafkaSettings, topic: Topic, before: int | None, limit: int) -> list[Record]:
-    """The newest records before that offset, newest first."""
+    """Return the newest records before that offset, newest first."""
     with open_topic_reader(settings, topic) as reader:
         return reader.read_newest(before, limit)
 
 
 def read_record(settings: KafkaSettings, topic: Topic, offset: int, partition: int = 0) -> Record | None:
-    """None where it is no longer there, or never was."""
+    """Return the record at this offset; None if it does not exist."""
     with open_topic_reader(settings, topic, partition) as reader:
         return reader.read_at(offset)
 

@@ -162,7 +162,7 @@ def test_what_is_no_letter_is_shown_as_such(dead_letter_topic: DeadLetterTopic, 
     dead_letter_topic.bury_many(1)
     newest, odd, oldest = dead_letter_topic.page().dead_letters
     assert (newest.topic, oldest.topic) == ("webhooks.deliver", "webhooks.deliver")
-    assert odd.reason.startswith("this is no dead letter: ")
+    assert odd.reason.startswith("this is not a dead letter: ")
     assert (odd.topic, odd.origin_offset, odd.key, odd.group) == ("dead_letters", 1, "key", "")
     assert isinstance(odd.id, UUID)
 
