@@ -54,7 +54,7 @@ histories as (
            count(*) filter (where type = 'payment_intent.canceled') as canceled,
            max(type) filter (where is_last) as last_type,
            max(type_before || ' then ' || type)
-               filter (where seq = seq_before + 1 and type_before || ' then ' || type <> all(%(successions)s)) as wrong_succession
+               filter (where seq = seq_before + 1 and type_before || ' then ' || type <> all(%(allowed)s)) as bad_order
     from ordered group by intent_uuid
 )
 select case when i.uuid is null then 'events_of_intents'
@@ -65,11 +65,11 @@ select case when i.uuid is null then 'events_of_intents'
             when s.last <> i.event_seq or s.changes <> s.last - s.first + 1 or i.uuid >= %(since)s and s.first <> 1
                 then 'events_complete'
             when i.status || ': ' || s.last_type <> all(%(last_events)s) then 'events_fit_status'
-            when s.wrong_succession is not null then 'events_in_order' end as name,
+            when s.bad_order is not null then 'events_in_order' end as name,
        coalesce(i.uuid, s.intent_uuid)::text as id,
        format('intent %%s after %%s changes; %%s events stored, %%s of them repeats, the last: %%s%%s',
               coalesce(i.status, 'unknown'), coalesce(i.event_seq, 0), coalesce(s.changes + s.repeats, 0),
-              coalesce(s.repeats, 0), coalesce(s.last_type, 'none'), '; ' || s.wrong_succession) as detail
+              coalesce(s.repeats, 0), coalesce(s.last_type, 'none'), '; ' || s.bad_order) as detail
 from payment_intents as i full join histories as s on s.intent_uuid = i.uuid"""
 
 
@@ -77,7 +77,7 @@ def check_event_history(connection: Connection[Any], retained: RetainedHistory) 
     values = {
         "since": retained.events,
         "retained_since": uuid7_datetime(retained.events),
-        "successions": list(allowed_successions()),
+        "allowed": list(allowed_successions()),
         "last_events": list(allowed_last_events()),
     }
     return find_faults(connection, EVENT_FAULTS_SQL, values)

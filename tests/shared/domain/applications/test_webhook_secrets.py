@@ -72,7 +72,7 @@ def test_a_version_is_replaced_once(database: Database, box: SecretBox, create: 
             with database.transaction() as connection:
                 roll_webhook_secret(connection, box, made.id, replacing=1)
         except WebhookSecretRolledError as error:
-            assert "its version is 2 now" in str(error)  # noqa: PT017  one of eight
+            assert "its version is now 2" in str(error)  # noqa: PT017  one of eight
             return False
         return True
 
