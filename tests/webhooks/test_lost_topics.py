@@ -21,7 +21,9 @@ from tests.webhooks.merchants import Merchant, ids_in
 from tests.webhooks.receivers import Receiver, Reply
 
 # As in the scheduler, only sooner.
-SOON = RequeueThresholds(patience_s=2.0, again_s=10.0, round_every_s=0.5, look_every_s=0.5)
+SOON = RequeueThresholds(
+    min_overdue_s=2.0, requeue_interval_s=10.0, sweep_interval_s=0.5, poll_interval_s=0.5
+)
 
 
 @contextmanager
