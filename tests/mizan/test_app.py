@@ -246,7 +246,7 @@ def test_without_keys_no_secret_is_made(mizan: Mizan, command: str) -> None:
     assert len(json.loads(mizan("list", "--json").stdout)) == 1
 
 
-def test_trouble_with_the_database_is_one_clear_line(mizan: Mizan, database: Database) -> None:
+def test_a_database_error_is_one_clear_line(mizan: Mizan, database: Database) -> None:
     """It is away, it is older than this code, or it refuses: exit code 1, no password."""
     nobody = find_free_ports(1)[0]
     away = mizan("list", DATABASE_URL=f"postgresql://mizan:hush@127.0.0.1:{nobody}/x")

@@ -92,7 +92,7 @@ def test_a_resend_is_noted(run: Mizan, database: Database) -> None:
     assert log_of(database) == [("delivery_resent", {"delivery": str(delivery_id)})]
 
 
-def test_an_operator_without_a_name_is_no_trouble(
+def test_an_operator_without_a_name_is_recorded_as_unknown(
     mizan: Mizan, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A container's user may stand in no list of users."""

@@ -55,7 +55,7 @@ def test_a_database_that_is_too_old_to_migrate_is_refused(run: Mizan, database: 
         ("postgresql://mizan:hush@127.0.0.1:{nobody}/x", 1, "Connection refused"),
     ],
 )
-def test_trouble_is_one_clear_message(run: Mizan, url: str | None, code: int, told: str) -> None:
+def test_an_error_is_one_clear_message(run: Mizan, url: str | None, code: int, told: str) -> None:
     """No traceback, no password; wrong settings have the exit code that services give them."""
     nobody = str(find_free_ports(1)[0])
     answer = run("migrate", DATABASE_URL=url and url.format(nobody=nobody))

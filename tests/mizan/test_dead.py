@@ -61,8 +61,8 @@ def test_nothing_is_dead(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> Non
 
 def test_letters_are_listed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     """Newest first; as many as asked for; of one origin, if that is asked for."""
-    dead_letter_topic.bury_many(3)
-    dead_letter_topic.bury_many(1, topic=f"{dead_letter_topic.kafka.topic_prefix}checkout.verify")
+    dead_letter_topic.add_many(3)
+    dead_letter_topic.add_many(1, topic=f"{dead_letter_topic.kafka.topic_prefix}checkout.verify")
     listed = rows(dead("list", "--json"))
     assert [row["offset"] for row in listed] == [3, 2, 1, 0]
     assert listed[1]["letter_id"] == str(dead_letter_topic.look(2).id)
@@ -81,7 +81,7 @@ def test_deliveries_are_listed(dead: Mizan, failed: UUID) -> None:
 
 def test_a_letter_is_shown_by_id_and_by_offset(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     """Without secrets, and without anything that a terminal would obey."""
-    dead_letter_topic.bury(
+    dead_letter_topic.add(
         dead_letter_topic.letter(b'{"token": "hushhush", "x": "\\u001b[2J"}', reason="bad \x1b]0;x\x07")
     )
     letter = dead_letter_topic.look()
@@ -120,9 +120,9 @@ def test_what_is_not_there_is_one_clear_line(
 
 def test_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     """One that cannot be holds up no other, and makes it exit with 1; twice is as good as once."""
-    dead_letter_topic.bury_many(1)
-    dead_letter_topic.bury(dead_letter_topic.letter(topic="nowhere"))
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
+    dead_letter_topic.add(dead_letter_topic.letter(topic="nowhere"))
+    dead_letter_topic.add_many(1)
     answer = dead("replay", str(dead_letter_topic.look(0).id), "1", "2")
     assert answer.exit_code == 1
     assert answer.stdout.count("republished to webhooks.deliver") == 2
@@ -144,7 +144,7 @@ def test_a_delivery_is_resent(dead: Mizan, dead_letter_topic: DeadLetterTopic, f
 
 
 def test_all_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
-    dead_letter_topic.bury_many(12)
+    dead_letter_topic.add_many(12)
     answer = dead("replay", "--all", "--origin", "webhooks.deliver", "--yes")
     assert answer.exit_code == 0, answer.stderr
     assert answer.stdout == "12 of 12 dead letters were republished, 0 could not be: done\n"
@@ -153,7 +153,7 @@ def test_all_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopi
 
 def test_all_is_asked_for_first(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     """Whoever gives no answer has not said yes."""
-    dead_letter_topic.bury_many(2)
+    dead_letter_topic.add_many(2)
     answer = dead("replay", "--all")
     assert answer.exit_code == 1
     assert "Republish 2 dead letters to their topics?" in answer.stdout
@@ -162,8 +162,8 @@ def test_all_is_asked_for_first(dead: Mizan, dead_letter_topic: DeadLetterTopic)
 
 def test_one_that_could_not_go_back_is_told(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     reason = "failed (its value of 7 bytes is too large for this topic; see its origin)"
-    dead_letter_topic.bury(dead_letter_topic.letter(None, reason=reason))
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add(dead_letter_topic.letter(None, reason=reason))
+    dead_letter_topic.add_many(1)
     answer = dead("replay", "--all", "--yes")
     assert answer.exit_code == 1
     assert answer.stdout.endswith("1 of 2 dead letters were republished, 1 could not be: done\n")
@@ -171,7 +171,7 @@ def test_one_that_could_not_go_back_is_told(dead: Mizan, dead_letter_topic: Dead
 
 def test_it_goes_on_with_what_somebody_began(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     """At the monitor, say, which is down now."""
-    dead_letter_topic.bury_many(3)
+    dead_letter_topic.add_many(3)
     with dead_letter_topic.database.transaction() as connection:
         start_replay_run(connection, dead_letter_topic.kafka, uuid4(), None, AMAL)
     answer = dead("replay", "--all", "--yes")

@@ -226,7 +226,7 @@ class TestDamage:
         assert findings(audit) == {("charges_fit", str(attempt))}
 
     def test_an_attempt_that_we_have_lost(self, audit: Mizan, world: CheckoutWorld) -> None:
-        """As after an old backup was put back."""
+        """As after an old backup was restored."""
         intent, attempt = paid(world)
         world.rows("delete from payment_attempts where id = %s returning 1", attempt)
         assert findings(audit) == {("charges_known", str(attempt)), ("succeeded_is_paid", str(intent.uuid))}

@@ -39,11 +39,17 @@ def test_a_delivery_is_asked_for_again(run: Mizan, database: Database, merchant:
     delivery_id = _delivered(database, merchant)
     assert run("resend", str(delivery_id)).exit_code == 0
     with database.cursor() as cursor:
-        wishes = cursor.execute("select key, payload from outbox where topic = 'webhooks.resend'").fetchall()
-    ((key, payload),) = wishes
-    wish = decode(payload.encode())
-    assert isinstance(wish, ResendRequested)
-    assert (key, wish.delivery_id, wish.application_id) == (str(delivery_id), delivery_id, merchant.id)
+        requests = cursor.execute(
+            "select key, payload from outbox where topic = 'webhooks.resend'"
+        ).fetchall()
+    ((key, payload),) = requests
+    request_id = decode(payload.encode())
+    assert isinstance(request_id, ResendRequested)
+    assert (key, request_id.delivery_id, request_id.application_id) == (
+        str(delivery_id),
+        delivery_id,
+        merchant.id,
+    )
 
 
 def test_why_a_delivery_cannot_be_resent_is_one_clear_line(

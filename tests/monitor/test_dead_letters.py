@@ -23,7 +23,7 @@ def test_that_there_are_none_is_said_so(dead_letter_topic: DeadLetterTopic, oper
 def test_they_are_listed_newest_first_page_by_page(
     dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    dead_letter_topic.bury_many(60)
+    dead_letter_topic.add_many(60)
     seen: list[int] = []
     path = "/dead-letters"
     while path:
@@ -38,7 +38,7 @@ def test_they_are_listed_newest_first_page_by_page(
 def test_they_are_filtered_by_where_they_came_from(
     dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    dead_letter_topic.bury(
+    dead_letter_topic.add(
         dead_letter_topic.letter(reason="of deliver"),
         dead_letter_topic.letter(topic=dead_letter_topic.topic_name(CHECKOUT_VERIFY), reason="of verify"),
     )
@@ -49,7 +49,7 @@ def test_they_are_filtered_by_where_they_came_from(
 
 
 def test_a_strange_address_shows_the_newest(dead_letter_topic: DeadLetterTopic, operator: PageClient) -> None:
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     for before in ("x", "-1", "9" * 30, "٣", "%00"):
         assert operator.open(f"/dead-letters?before={before}").status_code == 200, before
         assert "Not yet" in operator.text, before
@@ -59,7 +59,7 @@ def test_one_is_looked_into_without_its_secrets(
     dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     value = b'{"api_key": "sk_live_abcdef123456", "card": "4242424242424242", "html": "<script>alert(1)</script>"}'
-    dead_letter_topic.bury(
+    dead_letter_topic.add(
         dead_letter_topic.letter(value, key=b"<b>key</b>", reason="<img src=x onerror=alert(2)>")
     )
     html = operator.open("/dead-letters/0").text
@@ -89,7 +89,7 @@ def test_one_is_put_back_once(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     """A second click finds it done; the log tells who it was."""
-    dead_letter_topic.bury(dead_letter_topic.letter(b"\x00 byte for byte"))
+    dead_letter_topic.add(dead_letter_topic.letter(b"\x00 byte for byte"))
     form = operator.open("/dead-letters/0")
     assert replay(operator) == 303
     assert "written back to its topic" in operator.text
@@ -109,7 +109,7 @@ def test_one_is_put_back_once(
 def test_two_operators_at_once_put_it_back_once(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic
 ) -> None:
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     people = [pages.person() for _ in range(3)]
     for person in people:
         person.open("/dead-letters/0")
@@ -123,7 +123,7 @@ def test_two_operators_at_once_put_it_back_once(
 def test_a_form_that_is_none_of_ours_is_refused(
     dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     for letter in ("", "x", "0' or 1=1"):
         operator.open("/dead-letters/0")
         assert replay(operator, dead_letter=letter) == 422, letter
@@ -134,7 +134,7 @@ def test_another_letter_in_its_place_is_not_replayed(
     dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     """The topic was made anew while the page was open."""
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     operator.open("/dead-letters/0")
     assert replay(operator, dead_letter="6e1f6a54-1f2b-5c0e-9d7b-6d697a616e00") == 404
     assert dead_letter_topic.numbers() == []
@@ -143,7 +143,7 @@ def test_another_letter_in_its_place_is_not_replayed(
 def test_what_nobody_consumes_is_not_put_back(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    dead_letter_topic.bury(dead_letter_topic.letter(topic=dead_letter_topic.topic_name(DEAD_LETTERS)))
+    dead_letter_topic.add(dead_letter_topic.letter(topic=dead_letter_topic.topic_name(DEAD_LETTERS)))
     letter = dead_letter_topic.look()
     operator.open("/dead-letters/0")
     assert "cannot be replayed" in operator.text
@@ -155,7 +155,7 @@ def test_what_nobody_consumes_is_not_put_back(
 def test_it_needs_a_sign_in_and_a_token(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     letter = str(dead_letter_topic.look().id)
     guest = pages.person(is_operator=False)
     assert replay(guest, dead_letter=letter) in (400, 401)

@@ -49,7 +49,7 @@ def run_of(person: PageClient) -> UUID:
 def test_all_are_replayed_with_progress(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, replayer: Replayer
 ) -> None:
-    dead_letter_topic.bury_many(130)
+    dead_letter_topic.add_many(130)
     operator.open("/dead-letters/replay-all")
     assert "130 dead letters are not replayed yet" in operator.text
     run = begin(operator)
@@ -71,7 +71,7 @@ def test_all_are_replayed_with_progress(
 def test_only_those_of_one_origin(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, replayer: Replayer
 ) -> None:
-    dead_letter_topic.bury(
+    dead_letter_topic.add(
         dead_letter_topic.letter(),
         dead_letter_topic.letter(topic=dead_letter_topic.topic_name(CHECKOUT_VERIFY)),
     )
@@ -85,7 +85,7 @@ def test_only_those_of_one_origin(
 def test_a_second_click_leads_to_the_same_run(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    dead_letter_topic.bury_many(3)
+    dead_letter_topic.add_many(3)
     form = operator.open("/dead-letters/replay-all")
     runs = []
     for _ in range(2):
@@ -98,7 +98,7 @@ def test_a_second_click_leads_to_the_same_run(
 
 def test_two_operators_at_once_begin_one(pages: MonitorWorld, dead_letter_topic: DeadLetterTopic) -> None:
     """Whoever is second is led to the first one's."""
-    dead_letter_topic.bury_many(3)
+    dead_letter_topic.add_many(3)
     people = [pages.person() for _ in range(3)]
     for person in people:
         person.open("/dead-letters/replay-all")
@@ -112,7 +112,7 @@ def test_two_operators_at_once_begin_one(pages: MonitorWorld, dead_letter_topic:
 def test_it_can_be_stopped_once(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    dead_letter_topic.bury_many(3)
+    dead_letter_topic.add_many(3)
     run = begin(operator)
     form = operator.response
     for said in ("Stopped. Records that were already replayed stay replayed.", "It had already ended."):
@@ -135,7 +135,7 @@ def test_nothing_to_replay_is_said_so(
 def test_nonsense_is_refused(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     for fields in ({"run": "x"}, {"run": ""}, {"origin": "no.such"}, {"origin": "dead_letters"}):
         operator.open("/dead-letters/replay-all")
         assert operator.post("/dead-letters/replays", **fields).status_code == 422, fields
@@ -145,7 +145,7 @@ def test_nonsense_is_refused(
 def test_it_needs_a_sign_in_and_a_token(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     guest = pages.person(is_operator=False)
     assert guest.post("/dead-letters/replays", run=str(uuid4())).status_code in (400, 401)
     operator.open("/dead-letters/replay-all")
@@ -163,7 +163,7 @@ def test_there_is_no_such_run(dead_letter_topic: DeadLetterTopic, operator: Page
 def test_two_monitors_replay_each_letter_once(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, replayer: Replayer
 ) -> None:
-    dead_letter_topic.bury_many(250)
+    dead_letter_topic.add_many(250)
     begin(operator)
     other = Replayer(pages.database, pages.settings.kafka)
     replayer.start()
@@ -180,7 +180,7 @@ def test_without_kafka_it_waits_and_changes_nothing(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    dead_letter_topic.bury_many(5)
+    dead_letter_topic.add_many(5)
     begin(operator)
     monkeypatch.setattr(topic_reader, "_TIMEOUT_S", 0.2)
     lost = Replayer(pages.database, replace(pages.settings.kafka, bootstrap_servers="127.0.0.1:9"))
@@ -206,7 +206,7 @@ def test_it_goes_on_after_the_database_was_away(
     killable_engines: Engines,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    dead_letter_topic.bury_many(5)
+    dead_letter_topic.add_many(5)
     begin(operator)
     replayer = Replayer(pages.database, pages.settings.kafka)
     killable_engines.postgres.kill()

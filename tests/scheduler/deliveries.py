@@ -1,4 +1,4 @@
-"""What waits for the webhooks, for tests of what puts it back: deliveries and events, and what is in line in Kafka."""
+"""Deliveries and events that wait, and records in Kafka, for tests of the requeue jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

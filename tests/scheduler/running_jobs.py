@@ -1,4 +1,4 @@
-"""Duties at work in their threads, until the test has seen enough."""
+"""Runs jobs in their threads until the test ends."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

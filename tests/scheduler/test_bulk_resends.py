@@ -43,11 +43,11 @@ class Resending:
         self.deliveries = Deliveries(database, application)
         self.job = BulkResends(database)
 
-    def begin(self, wish: UUID | None = None, days: int = 7) -> BulkResend:
+    def begin(self, request_id: UUID | None = None, days: int = 7) -> BulkResend:
         now = datetime.now(UTC)
         with self.database.transaction() as connection:
             begun, _ = start_bulk_resend(
-                connection, self.application, wish or uuid4(), now - days * A_DAY, now + A_DAY
+                connection, self.application, request_id or uuid4(), now - days * A_DAY, now + A_DAY
             )
         return begun
 
@@ -72,8 +72,8 @@ class Resending:
                 return self.now(bulk)
         raise AssertionError("it does not end")
 
-    def wishes(self) -> list[tuple[UUID, UUID]]:
-        """Delivery and wish, as they are in the outbox."""
+    def requests(self) -> list[tuple[UUID, UUID]]:
+        """Return delivery and resend id, as they are in the outbox."""
         rows = self.deliveries.run(
             "select key, payload from outbox where topic = 'webhooks.resend' order by id"
         )
@@ -84,7 +84,7 @@ class Resending:
         return [(message.delivery_id, message.id) for message in wanted]
 
     def resent(self) -> list[UUID]:
-        return [delivery for delivery, _ in self.wishes()]
+        return [delivery for delivery, _ in self.requests()]
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_exactly_the_failed_ones_of_the_period_the_oldest_first(
     ended = resending.finish(begun)
     assert resending.resent() == expected
     assert (ended.outcome, ended.resent) == ("done", len(expected))
-    assert resending.wishes() == [(delivery, resend_id(begun.id, delivery)) for delivery in expected]
+    assert resending.requests() == [(delivery, resend_id(begun.id, delivery)) for delivery in expected]
 
 
 def test_a_few_each_second(resending: Resending) -> None:
@@ -229,14 +229,14 @@ def test_what_changed_since_it_was_asked_for_is_left_alone(resending: Resending,
     assert (ended.resent, ended.found) == (1, 3)
 
 
-def test_the_same_wish_twice_begins_one(resending: Resending) -> None:
+def test_repeating_a_request_starts_one(resending: Resending) -> None:
     """Also once it has ended."""
     resending.deliveries.make("failed", 500)
-    wish = uuid4()
-    first = resending.begin(wish)
-    assert resending.begin(wish).id == first.id
+    request_id = uuid4()
+    first = resending.begin(request_id)
+    assert resending.begin(request_id).id == first.id
     resending.finish(first)
-    assert resending.begin(wish).outcome == "done"
+    assert resending.begin(request_id).outcome == "done"
     resending.run_once()
     assert len(resending.resent()) == 1
 
@@ -251,7 +251,7 @@ def test_one_at_a_time(resending: Resending) -> None:
     resending.begin()
 
 
-def test_another_applications_wish_is_not_found(
+def test_another_applications_bulk_resend_is_not_found(
     resending: Resending, make_resending: Callable[[], Resending]
 ) -> None:
     resending.deliveries.make("failed", 500)

@@ -1,4 +1,4 @@
-"""Duties of the scheduler: each on its own, seen when it fails, tried again by itself."""
+"""The job runner: each job runs alone, shows when it fails, and is retried."""
 
 from threading import Event
 

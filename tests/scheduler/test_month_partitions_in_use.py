@@ -105,13 +105,13 @@ def test_two_schedulers_at_once_do_everything_once(
     start = Barrier(2)
     databases = [Database(database_settings, "test", **STABLE_PLANS) for _ in range(2)]
 
-    def keep_house(database: Database) -> None:
+    def run_until_dropped(database: Database) -> None:
         job = MonthPartitions(database, KEPT)
         start.wait()
         eventually(lambda: job.run_once() and not history.exists("webhook_tries", 3), every=0)
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(keep_house, databases))
+        list(pool.map(run_until_dropped, databases))
     for database in databases:
         database.close()
     for parent, kept in (("intent_events", 3), ("webhook_deliveries", 2), ("webhook_tries", 2)):

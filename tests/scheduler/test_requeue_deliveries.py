@@ -1,4 +1,4 @@
-"""Re-drive: a pending delivery whose record is lost goes on its way again, and a set_aside one once it may (§2)."""
+"""Requeues a pending delivery whose record is lost, and one that was set aside once it may (§2)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ def tables(database: Database) -> Tables:
 
 @pytest.fixture
 def job(steady: Database, kafka_settings: KafkaSettings) -> DeliveryRequeue:
-    """No topic exists, so nothing is in line."""
+    """No topic exists, so the backlog is empty."""
     return DeliveryRequeue(steady, kafka_settings, IMPATIENT)
 
 
@@ -65,7 +65,7 @@ class TestOverdue:
     def test_only_what_is_overdue_by_more_than_15_minutes_goes_back(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """Nothing is in line. What is due later, or not for so long, may be on its way."""
+        """The backlog is empty. What is due later, or not for so long, may be on its way."""
         tables.deliveries(overdue_s=-3600)
         tables.deliveries(overdue_s=14 * MINUTE)
         overdue = tables.deliveries(2, overdue_s=16 * MINUTE, step=4)
@@ -92,7 +92,7 @@ class TestOverdue:
         assert tables.requeued() == []
 
     def test_at_most_once_an_hour(self, job: DeliveryRequeue, tables: Tables, clock: Clock) -> None:
-        """Counted from when it was put back."""
+        """Counted from when it was requeued."""
         (made,) = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         for _ in range(3):
             job.run_once()
@@ -153,7 +153,7 @@ class TestOverdue:
         reader.close()
 
 
-class TestInLine:
+class TestBacklog:
     def test_the_age_of_the_oldest_unconsumed_record_defers_it(
         self, line: Line, job: DeliveryRequeue, tables: Tables
     ) -> None:
@@ -167,7 +167,7 @@ class TestInLine:
     def test_while_all_may_be_in_line_it_does_not_go_through_them(
         self, line: Line, steady: Database, tables: Tables
     ) -> None:
-        """The first is the most overdue: when that is in line, so are the thousands behind it."""
+        """The first is the most overdue: if that may be in the backlog, so may the thousands after it."""
         job = DeliveryRequeue(
             steady, line.settings, RequeueThresholds(sweep_interval_s=600, poll_interval_s=600)
         )
@@ -235,7 +235,7 @@ class TestInLine:
     def test_kafka_is_not_asked_unless_something_might_go_back(
         self, steady: Database, without_kafka: KafkaSettings, tables: Tables
     ) -> None:
-        """With nothing pending, or nothing overdue for long, or all of it put back within the hour."""
+        """With nothing pending, or nothing overdue for long, or all of it requeued within the hour."""
         job = DeliveryRequeue(steady, without_kafka, IMPATIENT)
         job.run_once()
         tables.deliveries(3, overdue_s=-MINUTE)
@@ -279,7 +279,7 @@ class TestInLine:
     def test_kafka_away_and_back(
         self, killable_engines: Engines, line: Line, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """Nothing goes back while nobody knows what is in line; the job fails, is seen failing, and goes on."""
+        """Nothing goes back while the backlog is unknown; the job fails, is seen failing, and goes on."""
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=60)
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         killable_engines.kafka.kill()
@@ -306,7 +306,7 @@ class TestPace:
         assert job.run_once() >= PAUSE_AFTER_BATCH_S
         assert ids(tables.requeued()) == sorted(first + later + last)
         late = tables.deliveries(overdue_s=LONG_OVERDUE_S + 120)
-        job.run_once()  # the next round begins at the front again
+        job.run_once()  # the next sweep starts from the beginning
         assert ids(tables.requeued()) == sorted(first + later + last + late)
 
     def test_no_look_passes_twice_over_what_was_put_back_within_the_hour(
@@ -398,7 +398,7 @@ class TestPace:
     def test_what_changed_since_it_was_found_does_not_go_back(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
-        """Measuring takes a moment: meanwhile one succeeds, one is tried, one is set_aside, one goes by another."""
+        """Measuring takes a moment: meanwhile one succeeds, one is tried, one is set aside, one goes by another."""
         overdue = _OverdueDeliveries(steady, kafka_settings, IMPATIENT)
         found = tables.deliveries(5, overdue_s=LONG_OVERDUE_S)
         window = overdue.read_window(None)
@@ -433,11 +433,11 @@ class TestPace:
         assert ids(tables.requeued()) == sorted(overdue + set_aside)
 
 
-class TestParked:
-    def test_what_is_parked_goes_back_at_once_when_its_application_is_resumed(
+class TestSetAside:
+    def test_deliveries_set_aside_are_requeued_as_soon_as_their_application_is_resumed(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """However short its time is over, and not before; then it is set_aside no longer."""
+        """However short its time is over, and not before; then it is no longer set aside."""
         before = metric("mizan_webhook_resumed_total")
         made = tables.deliveries(3, overdue_s=1, step=3, set_aside=True)
         tables.pause()
@@ -454,14 +454,14 @@ class TestParked:
     def test_it_needs_no_word_from_kafka(
         self, steady: Database, without_kafka: KafkaSettings, tables: Tables
     ) -> None:
-        """Its record was consumed when it was set_aside, so none is in line."""
+        """Its record was consumed when it was set aside, so none is on the topic."""
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S, set_aside=True)
         job = DeliveryRequeue(steady, without_kafka, IMPATIENT)
         job.run_once()
         assert ids(tables.requeued()) == made
         job.run_once()
 
-    def test_overdue_ones_do_not_keep_parked_ones_waiting_nor_the_other_way_round(
+    def test_overdue_ones_do_not_delay_resumed_ones_nor_the_other_way_round(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """They take turns."""
@@ -473,7 +473,7 @@ class TestParked:
         told = [message.application_id for message in tables.requeued()]
         assert sorted(map(told.count, (tables.application, other))) == [2 * BATCH, 2 * BATCH]
 
-    def test_parked_again_it_goes_back_again_within_the_hour(
+    def test_set_aside_again_it_is_requeued_again_within_the_hour(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """Paused, resumed, paused, resumed: a pause is no loss, and has no hour to keep."""
@@ -499,7 +499,7 @@ class TestParked:
         assert tables.set_aside() == []
         assert len(set(ids(tables.requeued()))) == 3 * BATCH + 3
 
-    def test_one_that_has_ended_or_moved_on_meanwhile_only_stops_being_parked(
+    def test_one_that_has_ended_or_moved_on_meanwhile_is_only_no_longer_set_aside(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
         """Somebody resent it, or a repeat of its record was tried after the application was resumed."""

@@ -38,7 +38,7 @@ def tables(database: Database) -> Tables:
 
 @pytest.fixture
 def job(steady: Database, kafka_settings: KafkaSettings) -> EventRequeue:
-    """The topic does not exist, so nothing is in line."""
+    """The topic does not exist, so the backlog is empty."""
     return EventRequeue(steady, kafka_settings, IMPATIENT)
 
 
@@ -52,7 +52,7 @@ class TestOld:
     def test_only_what_was_not_taken_in_for_more_than_15_minutes_is_published_again(
         self, job: EventRequeue, tables: Tables, kind: EventType
     ) -> None:
-        """Nothing is in line. Younger ones may be on their way."""
+        """The backlog is empty. Younger ones may be on their way."""
         tables.events(age_s=14 * MINUTE, kind=kind)
         tables.events(age_s=OLD_S, kind=kind, taken_in=True)
         old = tables.events(2, age_s=16 * MINUTE, kind=kind)
@@ -127,7 +127,7 @@ class TestOld:
         assert metric("mizan_webhook_intake_oldest_event_age_seconds") == 0
 
 
-class TestInLine:
+class TestBacklog:
     def test_the_age_of_the_oldest_unconsumed_record_defers_it(
         self, line: Line, job: EventRequeue, tables: Tables
     ) -> None:
@@ -196,7 +196,7 @@ class TestInLine:
     def test_kafka_away_and_back(
         self, killable_engines: Engines, line: Line, job: EventRequeue, tables: Tables
     ) -> None:
-        """Nothing is published again while nobody knows what is in line; the job fails, is seen, and goes on."""
+        """Nothing is published again while the backlog is unknown; the job fails, is seen, and goes on."""
         line.put(PAYMENT_INTENT_EVENTS, b"waits", age_s=60)
         made = tables.events(age_s=OLD_S)
         killable_engines.kafka.kill()

@@ -75,8 +75,10 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
 
 @statistics
 @rows
-def test_redriving_reads_a_window_and_its_batch(cursor: Cursor[Any], rows: int, statistics: str) -> None:
-    """Neither what has ended nor what is due later, and no more of what was put back than a window.
+def test_requeueing_deliveries_reads_a_window_and_its_batch(
+    cursor: Cursor[Any], rows: int, statistics: str
+) -> None:
+    """Neither what has ended nor what is due later, and no more of what was requeued than a window.
 
     The batch is found by its ids, in the months that they are of; no sort and no join.
     """
@@ -119,7 +121,7 @@ def test_a_look_finds_next_to_nothing_where_nothing_is_overdue(
 
 @statistics
 @rows
-def test_what_is_parked_is_found_past_all_that_stays_parked(
+def test_resumed_deliveries_are_found_past_all_that_stay_set_aside(
     cursor: Cursor[Any], rows: int, statistics: str
 ) -> None:
     """Of 200 paused applications one row each is read, however many they have; of the others a batch."""
@@ -139,7 +141,9 @@ def test_what_is_parked_is_found_past_all_that_stays_parked(
 
 @statistics
 @rows
-def test_republishing_reads_a_window_and_its_batch(cursor: Cursor[Any], rows: int, statistics: str) -> None:
+def test_requeueing_events_reads_a_window_and_its_batch(
+    cursor: Cursor[Any], rows: int, statistics: str
+) -> None:
     """Not what was taken in, nor what merchants are not told of."""
     with planner_knowing(cursor, statistics):
         events(cursor, rows // 2, age_s=7200, taken_in=True)

@@ -34,7 +34,7 @@ class TroubledHouse:
         self.undecided = self.payments.unknown()
         self.duplicate = self.payments.duplicate("r" * 200)
         self.exhausted = self._exhaust()
-        self._bury()
+        self._add()
         make_event(world, "succeeded")
         self._look()
 
@@ -94,10 +94,10 @@ class TroubledHouse:
         self.dead_letter_topic.put(WEBHOOKS_DEAD, [(str(one.id).encode(), encode(one)) for one in told])
         return made
 
-    def _bury(self) -> None:
+    def _add(self) -> None:
         reason = f"failed 3 times: KeyError('{'x' * 200}')"
         hostile = b'{"note": "<script>alert(1)</script>", "long": "%s"}' % (b"v" * 500)
-        self.dead_letter_topic.bury(
+        self.dead_letter_topic.add(
             self.dead_letter_topic.letter(hostile, reason=reason, key=b"k" * 200),
             self.dead_letter_topic.letter(b"\xff"),
         )

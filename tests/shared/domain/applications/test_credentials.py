@@ -53,15 +53,17 @@ def test_an_application_may_have_several(
 
 def test_one_id_is_issued_once(database: Database, create: Create, rows: Rows) -> None:
     """Whose ever it is: what was issued before stays as it is."""
-    mine, other, wish = create("a"), create("b"), uuid4()
+    mine, other, request_id = create("a"), create("b"), uuid4()
     with database.transaction() as connection:
-        issued = issue_credential(connection, mine.id, CredentialKind.API_KEY, credential_id=wish)
-    assert issued.id == wish
+        issued = issue_credential(connection, mine.id, CredentialKind.API_KEY, credential_id=request_id)
+    assert issued.id == request_id
     assert issued.prefix == issued.text[:9]
     before = rows("select * from credentials order by id")
     for application_id in (mine.id, other.id):
         with pytest.raises(CredentialExistsError), database.transaction() as connection:
-            issue_credential(connection, application_id, CredentialKind.ACCESS_TOKEN, credential_id=wish)
+            issue_credential(
+                connection, application_id, CredentialKind.ACCESS_TOKEN, credential_id=request_id
+            )
     assert rows("select * from credentials order by id") == before
 
 

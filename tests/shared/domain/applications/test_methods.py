@@ -44,15 +44,15 @@ def test_an_unknown_application_is_named(database: Database) -> None:
 def test_what_two_people_set_at_one_moment_is_never_mixed(
     database: Database, create: Create, rows: Rows
 ) -> None:
-    """One of the two wishes stands in the end, whole."""
+    """In the end one of the two requests is stored as a whole."""
     made = create()
-    wishes = [{CARD}, {SADAD, ADFALI}]
+    requests = [{CARD}, {SADAD, ADFALI}]
 
     def choose(number: int) -> None:
         with database.transaction() as connection:
-            set_methods(connection, made.id, wishes[number % 2])
+            set_methods(connection, made.id, requests[number % 2])
 
     for _ in range(5):
         with ThreadPoolExecutor(6) as pool:
             list(pool.map(choose, range(12)))
-        assert {row[0] for row in rows("select method from application_methods")} in wishes
+        assert {row[0] for row in rows("select method from application_methods")} in requests

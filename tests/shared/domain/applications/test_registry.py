@@ -119,10 +119,10 @@ def test_a_name_keeps_what_arabic_needs(create: Create, rows: Rows) -> None:
 
 def test_one_id_makes_one_application(create: Create, rows: Rows) -> None:
     """The second time nothing is made: no merchant, no credentials."""
-    wish = uuid4()
-    assert create("shop", id=wish).id == wish
-    with pytest.raises(ApplicationExistsError, match=str(wish)):
-        create("another", id=wish)
+    request_id = uuid4()
+    assert create("shop", id=request_id).id == request_id
+    with pytest.raises(ApplicationExistsError, match=str(request_id)):
+        create("another", id=request_id)
     assert rows("select name from applications") == [("shop",)]
     assert rows("select name from merchants") == [("shop",)]
     assert len(rows("select from credentials")) == 2

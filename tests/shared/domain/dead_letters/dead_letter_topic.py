@@ -42,28 +42,28 @@ class DeadLetterTopic:
     def __init__(self, database: Database, kafka: KafkaSettings) -> None:
         self.database = database
         self.kafka = kafka
-        self.buried = 0
+        self.added = 0
 
     def letter(self, value: bytes | None = b"{}", **changes: Any) -> DeadLetter:
         """Each at a place and a time of its own."""
-        self.buried += 1
+        self.added += 1
         given: dict[str, Any] = {
             "topic": self.topic_name(WEBHOOKS_DELIVER),
             "partition": 1,
-            "offset": self.buried,
+            "offset": self.added,
             "group": f"{self.kafka.topic_prefix}webhooks.deliver",
             "reason": "failed 3 times: KeyError('x')",
-            "at": BEGINNING + timedelta(seconds=self.buried),
+            "at": BEGINNING + timedelta(seconds=self.added),
             "key": b"application",
             "value": value,
         }
         return DeadLetter(**(given | changes))
 
-    def bury(self, *letters: DeadLetter) -> None:
+    def add(self, *letters: DeadLetter) -> None:
         self.put(DEAD_LETTERS, [(letter.topic.encode(), encode(letter)) for letter in letters])
 
-    def bury_many(self, count: int, **changes: Any) -> None:
-        self.bury(*(self.letter(b'{"number": %d}' % number, **changes) for number in range(count)))
+    def add_many(self, count: int, **changes: Any) -> None:
+        self.add(*(self.letter(b'{"number": %d}' % number, **changes) for number in range(count)))
 
     def put(self, topic: Topic, records: Sequence[tuple[bytes | None, bytes | None]]) -> None:
         producer = ConfirmingProducer(self.kafka, "test", message_max_bytes=4 * 1024 * 1024)
@@ -81,7 +81,7 @@ class DeadLetterTopic:
         return found
 
     def numbers(self) -> list[int]:
-        """Of the letters of `bury_many` that are back at their origin; they have one key, so they are in order."""
+        """Of the letters of `add_many` that are back at their origin; they have one key, so they are in order."""
         return [int((record.value or b"").split()[1].rstrip(b"}")) for record in self.records()]
 
     def forget_until(self, topic: Topic, partition: int, offset: int) -> None:

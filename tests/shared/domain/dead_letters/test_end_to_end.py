@@ -1,4 +1,4 @@
-"""From the trouble to its end: a real consumer gives up, the cause is mended, somebody replays, and it is delivered."""
+"""End to end: a real consumer gives up, the cause is mended, somebody replays, and it is delivered."""
 
 from shared.domain.deliveries.exhausted import list_exhausted
 from shared.domain.deliveries.resend import resend_exhausted
@@ -27,7 +27,7 @@ MEND = "drop trigger broken on webhook_deliveries"
 def test_an_event_that_could_not_be_taken_in(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, dead_letter_topic: DeadLetterTopic
 ) -> None:
-    """The intake gives up on it; put back after the cause is mended, its webhook is delivered."""
+    """The intake gives up on it; replayed after the cause is fixed, its webhook is delivered."""
     merchant.execute(BREAK)
     delivery_id = merchant.create_event()
     with webhooks.running_with_relay():

@@ -124,12 +124,12 @@ def test_none(dead_letter_topic: DeadLetterTopic) -> None:
         get_exhausted(connection, uuid4())
 
 
-def test_one_wish_is_met_once(dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
+def test_a_repeated_request_resends_once(dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
     """And is in the audit log of its merchant, once."""
-    failed, wish = deliveries.make("failed", 500, tries=9), uuid4()
+    failed, request_id = deliveries.make("failed", 500, tries=9), uuid4()
     for is_new in (True, False):
         with dead_letter_topic.database.transaction() as connection:
-            assert resend_exhausted(connection, failed, wish, AMAL) is is_new
+            assert resend_exhausted(connection, failed, request_id, AMAL) is is_new
     assert deliveries.in_line() == [str(failed)]
     log = dead_letter_topic.rows("select action, actor, details, merchant_id is not null from audit_log")
     assert log == [("delivery_resent", AMAL.name, {"delivery": str(failed)}, True)]
@@ -170,13 +170,13 @@ class TestResendingAll:
         ]
         assert [action for action, _ in dead_letter_topic.actions()] == ["failed_deliveries_resent"]
 
-    def test_the_same_wish_twice(self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
-        """Begins once; another wish is told that it is under way."""
+    def test_repeating_a_request(self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
+        """Starts once; another request is told that it is running."""
         deliveries.make("failed", 500, tries=9)
-        wish = uuid4()
+        request_id = uuid4()
         assert (
-            self._resend(dead_letter_topic, wish)
-            == self._resend(dead_letter_topic, wish)
+            self._resend(dead_letter_topic, request_id)
+            == self._resend(dead_letter_topic, request_id)
             == ([(1, "shop")], [])
         )
         begun, ((name, why),) = self._resend(dead_letter_topic)
@@ -206,11 +206,11 @@ class TestResendingAll:
         assert self._resend(dead_letter_topic) == ([], [])
 
     def _resend(
-        self, dead_letter_topic: DeadLetterTopic, wish: UUID | None = None
+        self, dead_letter_topic: DeadLetterTopic, request_id: UUID | None = None
     ) -> tuple[list[tuple[int, str]], list[tuple[str, str]]]:
         now = datetime.now(UTC)
         with dead_letter_topic.database.transaction() as connection:
-            answer = resend_all_exhausted(connection, now - HOUR, now + HOUR, AMAL, wish)
+            answer = resend_all_exhausted(connection, now - HOUR, now + HOUR, AMAL, request_id)
         return (
             [(one.bulk.found, one.application) for one in answer.started],
             [(one.application, one.why) for one in answer.refused],

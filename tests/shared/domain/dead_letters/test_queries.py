@@ -15,8 +15,8 @@ from tests.shared.platform.kafka.harness import event
 
 
 def test_what_a_letter_tells(dead_letter_topic: DeadLetterTopic) -> None:
-    """Names are those of this house, without what the installation puts before them."""
-    dead_letter_topic.bury(dead_letter_topic.letter(b'{"step":1,"due":null}', at=BEGINNING))
+    """Topics and groups are named without the prefix of the installation."""
+    dead_letter_topic.add(dead_letter_topic.letter(b'{"step":1,"due":null}', at=BEGINNING))
     letter = dead_letter_topic.look()
     assert (letter.offset, letter.at) == (0, BEGINNING)
     assert (letter.topic, letter.partition, letter.origin_offset) == ("webhooks.deliver", 1, 1)
@@ -28,7 +28,7 @@ def test_what_a_letter_tells(dead_letter_topic: DeadLetterTopic) -> None:
 def test_a_letter_keeps_its_id(dead_letter_topic: DeadLetterTopic) -> None:
     """The id is of its origin, its group and its time: another letter has another, the same one the same."""
     first = dead_letter_topic.letter()
-    dead_letter_topic.bury(
+    dead_letter_topic.add(
         first,
         dead_letter_topic.letter(),
         dead_letter_topic.letter(offset=first.offset, at=first.at, group="other"),
@@ -42,8 +42,8 @@ def test_a_letter_keeps_its_id(dead_letter_topic: DeadLetterTopic) -> None:
 def test_pages_and_origins(dead_letter_topic: DeadLetterTopic) -> None:
     """With an origin, a page is filled from as far back as it takes."""
     for _ in range(4):
-        dead_letter_topic.bury_many(1, topic=dead_letter_topic.topic_name(CHECKOUT_VERIFY))
-        dead_letter_topic.bury_many(9)
+        dead_letter_topic.add_many(1, topic=dead_letter_topic.topic_name(CHECKOUT_VERIFY))
+        dead_letter_topic.add_many(9)
     page = dead_letter_topic.page(most=15)
     assert [letter.offset for letter in page.dead_letters] == list(range(39, 24, -1))
     rest = dead_letter_topic.page(before=page.next_before, most=50)
@@ -57,7 +57,7 @@ def test_pages_and_origins(dead_letter_topic: DeadLetterTopic) -> None:
 
 
 def test_one_is_found_by_its_id(dead_letter_topic: DeadLetterTopic) -> None:
-    dead_letter_topic.bury_many(60)
+    dead_letter_topic.add_many(60)
     wanted = dead_letter_topic.look(7)
     with dead_letter_topic.database.transaction() as connection:
         assert find_dead_letter(connection, dead_letter_topic.kafka, wanted.id) == wanted
@@ -68,7 +68,7 @@ def test_one_is_found_by_its_id(dead_letter_topic: DeadLetterTopic) -> None:
 @pytest.mark.parametrize("offset", [-1, 0, 1, 2**62])
 def test_there_is_no_such_letter(dead_letter_topic: DeadLetterTopic, offset: int) -> None:
     """Taken by retention, not there yet, or nonsense."""
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     dead_letter_topic.forget_until(DEAD_LETTERS, 0, 1)
     with pytest.raises(DeadLetterNotFoundError, match="kept for 30 days"):
         dead_letter_topic.look(offset)
@@ -87,7 +87,7 @@ def test_there_is_no_such_letter(dead_letter_topic: DeadLetterTopic, offset: int
 )
 def test_no_secret_is_shown(dead_letter_topic: DeadLetterTopic, value: bytes) -> None:
     """Neither in the value nor in the key or the reason."""
-    dead_letter_topic.bury(dead_letter_topic.letter(value, key=value, reason=f"unreadable: {value.decode()}"))
+    dead_letter_topic.add(dead_letter_topic.letter(value, key=value, reason=f"unreadable: {value.decode()}"))
     letter = dead_letter_topic.look()
     for shown in (letter.value, letter.key, letter.reason):
         plain = "".join(character for character in shown if character.isalnum())
@@ -101,7 +101,7 @@ def test_what_would_act_on_a_terminal_is_made_visible(dead_letter_topic: DeadLet
     """In bytes, and in JSON where it is spelt out; and what turns the direction of writing."""
     evil = "\x1b]0;owned\x07\x1b[2J\u202e\u0085 \x00 \x7f"
     for value in (evil.encode(), b'{"x": "\\u001b[2J\\u202e\\u009b"}'):
-        dead_letter_topic.bury(
+        dead_letter_topic.add(
             dead_letter_topic.letter(value, key=value, reason=evil, topic=f"x{evil}", group=f"y{evil}")
         )
     for letter in dead_letter_topic.page().dead_letters:
@@ -114,7 +114,7 @@ def test_what_is_no_text_is_shown_all_the_same(dead_letter_topic: DeadLetterTopi
     """Invalid UTF-8; HTML, which stays as it is for the page to escape; JSON that cannot be laid out."""
     deep = b"[" * 50_000
     for value in (b"\xff\xfe<b>", b"<script>alert(1)</script>", deep, b"9" * 5_000, b"", None):
-        dead_letter_topic.bury(dead_letter_topic.letter(value))
+        dead_letter_topic.add(dead_letter_topic.letter(value))
     shown = [letter.value for letter in reversed(dead_letter_topic.page().dead_letters)]
     assert shown[0] == "\ufffd\ufffd<b>"
     assert shown[1] == "<script>alert(1)</script>"
@@ -126,7 +126,7 @@ def test_what_is_no_text_is_shown_all_the_same(dead_letter_topic: DeadLetterTopi
 def test_a_mebibyte_is_cut(dead_letter_topic: DeadLetterTopic, filling: bytes) -> None:
     """It says so, tells the whole size, and takes no time worth speaking of."""
     value = (filling * (1024 * 1024 // len(filling) + 1))[: 1024 * 1024]
-    dead_letter_topic.bury(dead_letter_topic.letter(value))
+    dead_letter_topic.add(dead_letter_topic.letter(value))
     began = monotonic()
     letter = dead_letter_topic.look()
     assert monotonic() - began < 10
@@ -149,7 +149,7 @@ def test_a_secret_is_not_shown_by_halves() -> None:
 def test_too_large_for_a_letter(dead_letter_topic: DeadLetterTopic) -> None:
     """Only its size is known."""
     reason = "failed (its value of 3000000 bytes is too large for this topic; see its origin)"
-    dead_letter_topic.bury(dead_letter_topic.letter(None, reason=reason))
+    dead_letter_topic.add(dead_letter_topic.letter(None, reason=reason))
     letter = dead_letter_topic.look()
     assert (letter.size, letter.is_whole, letter.value) == (3_000_000, False, "")
 
@@ -157,9 +157,9 @@ def test_too_large_for_a_letter(dead_letter_topic: DeadLetterTopic) -> None:
 @pytest.mark.parametrize("value", [b"\xff\xff", None, b"[1", b'{"kind": "dead_letter.v9"}', encode(event(1))])
 def test_what_is_no_letter_is_shown_as_such(dead_letter_topic: DeadLetterTopic, value: bytes | None) -> None:
     """Between two that are, and neither is disturbed."""
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     dead_letter_topic.put(DEAD_LETTERS, [(b"key", value)])
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     newest, odd, oldest = dead_letter_topic.page().dead_letters
     assert (newest.topic, oldest.topic) == ("webhooks.deliver", "webhooks.deliver")
     assert odd.reason.startswith("this is not a dead letter: ")
@@ -168,9 +168,9 @@ def test_what_is_no_letter_is_shown_as_such(dead_letter_topic: DeadLetterTopic, 
 
 
 def test_odd_times(dead_letter_topic: DeadLetterTopic) -> None:
-    """Without a zone, it is taken for UTC; the first day of all time is no trouble."""
+    """Without a zone, it is taken for UTC; the first possible day works too."""
     first_day = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
-    dead_letter_topic.bury(
+    dead_letter_topic.add(
         dead_letter_topic.letter(at=BEGINNING.replace(tzinfo=None)), dead_letter_topic.letter(at=first_day)
     )
     first, second = dead_letter_topic.look(0), dead_letter_topic.look(1)

@@ -62,13 +62,13 @@ def finish(dead_letter_topic: DeadLetterTopic, run: ReplayRun) -> ReplayRun:
 @pytest.mark.usefixtures("small_batches")
 def test_all_that_is_open_goes_back(dead_letter_topic: DeadLetterTopic) -> None:
     """Not what was replayed before, nor what nobody reads, nor what came only later."""
-    dead_letter_topic.bury_many(12)
+    dead_letter_topic.add_many(12)
     dead_letter_topic.replay(dead_letter_topic.look(3))
-    dead_letter_topic.bury(dead_letter_topic.letter(topic="nowhere"))
+    dead_letter_topic.add(dead_letter_topic.letter(topic="nowhere"))
     dead_letter_topic.put(DEAD_LETTERS, [(None, b"\xff")])
     run = begin(dead_letter_topic)
     assert (run.found, run.replayed, run.outcome, run.actor) == (11, 0, None, AMAL.name)
-    dead_letter_topic.bury_many(3)
+    dead_letter_topic.add_many(3)
     ended = finish(dead_letter_topic, run)
     assert (ended.found, ended.replayed, ended.refused, ended.outcome) == (11, 11, 0, "done")
     assert ended.finished_at is not None
@@ -80,7 +80,7 @@ def test_all_that_is_open_goes_back(dead_letter_topic: DeadLetterTopic) -> None:
 
 
 def test_it_is_told_in_the_audit_log_once(dead_letter_topic: DeadLetterTopic) -> None:
-    dead_letter_topic.bury_many(3)
+    dead_letter_topic.add_many(3)
     run = begin(dead_letter_topic)
     finish(dead_letter_topic, run)
     assert dead_letter_topic.actions() == [
@@ -89,8 +89,8 @@ def test_it_is_told_in_the_audit_log_once(dead_letter_topic: DeadLetterTopic) ->
 
 
 def test_only_of_one_origin(dead_letter_topic: DeadLetterTopic) -> None:
-    dead_letter_topic.bury_many(2)
-    dead_letter_topic.bury_many(3, topic=dead_letter_topic.topic_name(CHECKOUT_VERIFY))
+    dead_letter_topic.add_many(2)
+    dead_letter_topic.add_many(3, topic=dead_letter_topic.topic_name(CHECKOUT_VERIFY))
     run = begin(dead_letter_topic, "checkout.verify")
     assert finish(dead_letter_topic, run).replayed == run.found == 3
     assert len(dead_letter_topic.records(CHECKOUT_VERIFY)) == 3
@@ -99,20 +99,20 @@ def test_only_of_one_origin(dead_letter_topic: DeadLetterTopic) -> None:
         assert count_replayable(connection, dead_letter_topic.kafka, None).count == 2
 
 
-def test_the_same_wish_twice(dead_letter_topic: DeadLetterTopic) -> None:
+def test_repeating_a_request(dead_letter_topic: DeadLetterTopic) -> None:
     """Also after it has ended: a second click leads to what the first one began."""
-    dead_letter_topic.bury_many(2)
-    wish = uuid4()
-    first = begin(dead_letter_topic, run_id=wish)
-    assert begin(dead_letter_topic, run_id=wish) == first
+    dead_letter_topic.add_many(2)
+    request_id = uuid4()
+    first = begin(dead_letter_topic, run_id=request_id)
+    assert begin(dead_letter_topic, run_id=request_id) == first
     ended = finish(dead_letter_topic, first)
-    dead_letter_topic.bury_many(1)
-    assert begin(dead_letter_topic, run_id=wish) == ended
+    dead_letter_topic.add_many(1)
+    assert begin(dead_letter_topic, run_id=request_id) == ended
     assert len(dead_letter_topic.actions()) == 1
 
 
 def test_one_at_a_time(dead_letter_topic: DeadLetterTopic) -> None:
-    dead_letter_topic.bury_many(2)
+    dead_letter_topic.add_many(2)
     run = begin(dead_letter_topic)
     with pytest.raises(ReplayInProgressError) as refused:
         begin(dead_letter_topic)
@@ -124,7 +124,7 @@ def test_one_at_a_time(dead_letter_topic: DeadLetterTopic) -> None:
 
 def test_begun_by_two_at_once(dead_letter_topic: DeadLetterTopic) -> None:
     """One begins, the other is refused."""
-    dead_letter_topic.bury_many(2)
+    dead_letter_topic.add_many(2)
     outcomes: list[object] = []
 
     def ask() -> None:
@@ -159,8 +159,8 @@ def test_there_is_no_such_run(dead_letter_topic: DeadLetterTopic) -> None:
 
 def test_what_cannot_go_back_is_counted(dead_letter_topic: DeadLetterTopic) -> None:
     """And holds up no other; it stays open, for whoever asks again."""
-    dead_letter_topic.bury(dead_letter_topic.letter(None, reason=LOST))
-    dead_letter_topic.bury_many(2)
+    dead_letter_topic.add(dead_letter_topic.letter(None, reason=LOST))
+    dead_letter_topic.add_many(2)
     ended = finish(dead_letter_topic, begin(dead_letter_topic))
     assert (ended.found, ended.replayed, ended.refused, ended.outcome) == (3, 2, 1, "done")
     assert dead_letter_topic.look(0).replayed is None
@@ -168,8 +168,8 @@ def test_what_cannot_go_back_is_counted(dead_letter_topic: DeadLetterTopic) -> N
 
 @pytest.mark.usefixtures("small_batches")
 def test_it_is_stopped(dead_letter_topic: DeadLetterTopic) -> None:
-    """What was put back stays so; the rest stays open."""
-    dead_letter_topic.bury_many(12)
+    """What was replayed stays replayed; the rest can be replayed later."""
+    dead_letter_topic.add_many(12)
     run = begin(dead_letter_topic)
     work(dead_letter_topic)
     with dead_letter_topic.database.transaction() as connection:
@@ -187,7 +187,7 @@ def test_it_is_stopped(dead_letter_topic: DeadLetterTopic) -> None:
 
 def test_while_one_worker_is_at_it_another_does_nothing(dead_letter_topic: DeadLetterTopic) -> None:
     """Nor does it wait for it."""
-    dead_letter_topic.bury_many(2)
+    dead_letter_topic.add_many(2)
     begin(dead_letter_topic)
     with dead_letter_topic.database.transaction() as connection:
         connection.execute("select from dead_letter_bulk_replays for update")
@@ -198,7 +198,7 @@ def test_while_one_worker_is_at_it_another_does_nothing(dead_letter_topic: DeadL
 @pytest.mark.usefixtures("small_batches")
 def test_two_workers_share_nothing(dead_letter_topic: DeadLetterTopic) -> None:
     """Each letter goes once."""
-    dead_letter_topic.bury_many(30)
+    dead_letter_topic.add_many(30)
     run = begin(dead_letter_topic)
     threads = [Thread(target=finish, args=(dead_letter_topic, run)) for _ in range(2)]
     for thread in threads:
@@ -211,7 +211,7 @@ def test_two_workers_share_nothing(dead_letter_topic: DeadLetterTopic) -> None:
 @pytest.mark.usefixtures("small_batches")
 def test_an_operator_is_faster(dead_letter_topic: DeadLetterTopic) -> None:
     """With some letters of a run that is under way: they go once, and are not counted as the run's."""
-    dead_letter_topic.bury_many(8)
+    dead_letter_topic.add_many(8)
     run = begin(dead_letter_topic)
     work(dead_letter_topic)
     dead_letter_topic.replay(dead_letter_topic.look(6))
@@ -222,7 +222,7 @@ def test_an_operator_is_faster(dead_letter_topic: DeadLetterTopic) -> None:
 @pytest.mark.usefixtures("small_batches")
 def test_a_crash_in_the_middle(dead_letter_topic: DeadLetterTopic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a batch: it goes on where the last whole batch ended, and nothing is left out."""
-    dead_letter_topic.bury_many(12)
+    dead_letter_topic.add_many(12)
     run = begin(dead_letter_topic)
     work(dead_letter_topic)
     _fail_at(monkeypatch, 3, RuntimeError("the process ends here"))
@@ -239,7 +239,7 @@ def test_kafka_away_within_a_batch(
     dead_letter_topic: DeadLetterTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What went is written down, so that it does not go twice."""
-    dead_letter_topic.bury_many(12)
+    dead_letter_topic.add_many(12)
     run = begin(dead_letter_topic)
     _fail_at(monkeypatch, 3, KafkaUnavailableError("away"))
     with pytest.raises(KafkaUnavailableError):
@@ -253,7 +253,7 @@ def test_kafka_away_within_a_batch(
 @pytest.mark.kills
 @pytest.mark.usefixtures("small_batches")
 def test_kafka_killed_between_batches(dead_letter_topic: DeadLetterTopic, killable_engines: Engines) -> None:
-    dead_letter_topic.bury_many(12)
+    dead_letter_topic.add_many(12)
     run = begin(dead_letter_topic)
     work(dead_letter_topic)
     killable_engines.kafka.kill()
@@ -269,7 +269,7 @@ def test_a_slow_kafka_does_not_hold_up_the_database(
     dead_letter_topic: DeadLetterTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch ends after a few seconds, with what it has done."""
-    dead_letter_topic.bury_many(4)
+    dead_letter_topic.add_many(4)
     run = begin(dead_letter_topic)
     monkeypatch.setattr(replays, "_BATCH_LIMIT_S", 0.0)
     work(dead_letter_topic)

@@ -40,7 +40,7 @@ TOO_LARGE = "failed (its value of {} bytes is too large for this topic; see its 
 def test_it_comes_back_byte_for_byte(
     dead_letter_topic: DeadLetterTopic, key: bytes | None, value: bytes | None
 ) -> None:
-    dead_letter_topic.bury(dead_letter_topic.letter(value, key=key))
+    dead_letter_topic.add(dead_letter_topic.letter(value, key=key))
     assert dead_letter_topic.replay(dead_letter_topic.look())
     (back,) = dead_letter_topic.records()
     assert (back.key, back.value) == (key, value)
@@ -48,7 +48,7 @@ def test_it_comes_back_byte_for_byte(
 
 def test_who_did_it_is_known(dead_letter_topic: DeadLetterTopic) -> None:
     """In the letter, and in the audit log of operators."""
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     letter = dead_letter_topic.look()
     dead_letter_topic.replay(letter)
     replayed = dead_letter_topic.look().replayed
@@ -63,7 +63,7 @@ def test_who_did_it_is_known(dead_letter_topic: DeadLetterTopic) -> None:
 
 
 def test_a_second_click_replays_nothing(dead_letter_topic: DeadLetterTopic) -> None:
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     letter = dead_letter_topic.look()
     assert [dead_letter_topic.replay(letter) for _ in range(3)] == [True, False, False]
     assert len(dead_letter_topic.records()) == len(dead_letter_topic.actions()) == 1
@@ -71,7 +71,7 @@ def test_a_second_click_replays_nothing(dead_letter_topic: DeadLetterTopic) -> N
 
 def test_two_operators_at_once(dead_letter_topic: DeadLetterTopic) -> None:
     """One replays, the other is told that it was done."""
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     letter, answers, ready = dead_letter_topic.look(), list[bool](), Barrier(4)
 
     def click() -> None:
@@ -92,7 +92,7 @@ def test_two_operators_at_once(dead_letter_topic: DeadLetterTopic) -> None:
 )
 def test_where_nobody_reads_nothing_is_put(dead_letter_topic: DeadLetterTopic, topic: str) -> None:
     """Also not into the topic of another installation on the same servers."""
-    dead_letter_topic.bury(dead_letter_topic.letter(topic=topic.format(dead_letter_topic.kafka.topic_prefix)))
+    dead_letter_topic.add(dead_letter_topic.letter(topic=topic.format(dead_letter_topic.kafka.topic_prefix)))
     with pytest.raises(OriginNotConsumedError, match="no consumer reads") as refused:
         dead_letter_topic.replay(dead_letter_topic.look())
     assert str(refused.value).isprintable()
@@ -110,7 +110,7 @@ def test_what_is_no_letter_goes_nowhere(dead_letter_topic: DeadLetterTopic) -> N
 
 def test_a_letter_that_is_gone(dead_letter_topic: DeadLetterTopic) -> None:
     """Since it was listed, retention has taken it; or the topic was made again, and another is in its place."""
-    dead_letter_topic.bury_many(2)
+    dead_letter_topic.add_many(2)
     first, second = dead_letter_topic.look(0), dead_letter_topic.look(1)
     dead_letter_topic.forget_until(DEAD_LETTERS, 0, 1)
     with pytest.raises(DeadLetterNotFoundError):
@@ -126,14 +126,14 @@ class TestTooLargeForALetter:
     def test_it_is(self, dead_letter_topic: DeadLetterTopic) -> None:
         dead_letter_topic.put(WEBHOOKS_DELIVER, [(b"key", b"x" * 5_000)])
         (there,) = dead_letter_topic.records()
-        self._bury(dead_letter_topic, there.partition, there.offset, 5_000)
+        self._add(dead_letter_topic, there.partition, there.offset, 5_000)
         assert dead_letter_topic.replay(dead_letter_topic.look())
         assert [(one.key, one.value) for one in dead_letter_topic.records()] == [(b"key", b"x" * 5_000)] * 2
 
     def test_retention_has_taken_it(self, dead_letter_topic: DeadLetterTopic) -> None:
         dead_letter_topic.put(WEBHOOKS_DELIVER, [(b"key", b"x" * 5_000)])
         (there,) = dead_letter_topic.records()
-        self._bury(dead_letter_topic, there.partition, there.offset, 5_000)
+        self._add(dead_letter_topic, there.partition, there.offset, 5_000)
         dead_letter_topic.forget_until(WEBHOOKS_DELIVER, there.partition, there.offset + 1)
         self._is_lost(dead_letter_topic)
 
@@ -152,10 +152,10 @@ class TestTooLargeForALetter:
     ) -> None:
         dead_letter_topic.put(WEBHOOKS_DELIVER, [(b"key", b"x" * 5_000)])
         (there,) = dead_letter_topic.records()
-        self._bury(dead_letter_topic, there.partition if partition is None else partition, offset, size, key)
+        self._add(dead_letter_topic, there.partition if partition is None else partition, offset, size, key)
         self._is_lost(dead_letter_topic)
 
-    def _bury(
+    def _add(
         self,
         dead_letter_topic: DeadLetterTopic,
         partition: int,
@@ -164,7 +164,7 @@ class TestTooLargeForALetter:
         key: bytes | None = None,
     ) -> None:
         reason = TOO_LARGE.format(size)
-        dead_letter_topic.bury(
+        dead_letter_topic.add(
             dead_letter_topic.letter(None, partition=partition, offset=offset, reason=reason, key=key)
         )
 
@@ -178,7 +178,7 @@ class TestTooLargeForALetter:
 
 def test_what_its_origin_does_not_take(dead_letter_topic: DeadLetterTopic) -> None:
     """Larger than that topic allows today."""
-    dead_letter_topic.bury(dead_letter_topic.letter(randbytes(1100 * 1024)))
+    dead_letter_topic.add(dead_letter_topic.letter(randbytes(1100 * 1024)))
     with pytest.raises(RecordRejectedError, match="rejects the record for webhooks"):
         dead_letter_topic.replay(dead_letter_topic.look())
     assert not dead_letter_topic.noted()
@@ -187,7 +187,7 @@ def test_what_its_origin_does_not_take(dead_letter_topic: DeadLetterTopic) -> No
 def test_an_origin_that_is_missing(dead_letter_topic: DeadLetterTopic) -> None:
     """Lost, until the scheduler has made it again: not now, says the answer."""
     name = dead_letter_topic.topic_name(WEBHOOKS_RESEND)
-    dead_letter_topic.bury_many(1, topic=name)
+    dead_letter_topic.add_many(1, topic=name)
     delete_topic(dead_letter_topic.kafka, WEBHOOKS_RESEND)
     with pytest.raises(KafkaUnavailableError):
         dead_letter_topic.replay(dead_letter_topic.look())
@@ -199,7 +199,7 @@ def test_kafka_goes_away(
     dead_letter_topic: DeadLetterTopic, killable_engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the letter was read: nothing is written, even where the caller goes on; later it works."""
-    dead_letter_topic.bury_many(1)
+    dead_letter_topic.add_many(1)
     letter = dead_letter_topic.look()
 
     def read_and_lose_kafka(settings: KafkaSettings, offset: int) -> StoredDeadLetter:

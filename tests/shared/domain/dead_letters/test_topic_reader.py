@@ -46,7 +46,7 @@ def ends_at(dead_letter_topic: DeadLetterTopic, offset: int) -> bool:
 
 def test_pages_go_back_to_the_beginning(dead_letter_topic: DeadLetterTopic) -> None:
     """Newest first, each record once, and full pages until the last."""
-    dead_letter_topic.bury_many(120)
+    dead_letter_topic.add_many(120)
     assert offsets(dead_letter_topic) == list(range(119, 69, -1))
     assert all_pages(dead_letter_topic, 50) == list(range(119, -1, -1))
 
@@ -58,7 +58,7 @@ def test_an_empty_topic(dead_letter_topic: DeadLetterTopic) -> None:
 
 
 def test_what_retention_has_taken_is_gone(dead_letter_topic: DeadLetterTopic) -> None:
-    dead_letter_topic.bury_many(10)
+    dead_letter_topic.add_many(10)
     dead_letter_topic.forget_until(DEAD_LETTERS, 0, 6)
     assert offsets(dead_letter_topic) == [9, 8, 7, 6]
     assert offsets(dead_letter_topic, before=6) == []
@@ -70,7 +70,7 @@ def test_what_retention_has_taken_is_gone(dead_letter_topic: DeadLetterTopic) ->
 
 def test_an_offset_behind_the_end(dead_letter_topic: DeadLetterTopic) -> None:
     """From an old address, of a topic that was made again."""
-    dead_letter_topic.bury_many(3)
+    dead_letter_topic.add_many(3)
     assert offsets(dead_letter_topic, before=1_000) == [2, 1, 0]
     assert read_record(dead_letter_topic.kafka, DEAD_LETTERS, 1_000) is None
 
@@ -84,7 +84,7 @@ def test_gaps_are_passed_over(dead_letter_topic: DeadLetterTopic) -> None:
         }
     )
     producer.init_transactions(30)
-    dead_letter_topic.bury_many(5)
+    dead_letter_topic.add_many(5)
     for end_of_transaction in (106, 209):
         producer.begin_transaction()
         for _ in range(100):
@@ -93,7 +93,7 @@ def test_gaps_are_passed_over(dead_letter_topic: DeadLetterTopic) -> None:
         producer.abort_transaction(30)
         # The broker has yet to write the mark that it was aborted.
         eventually(partial(ends_at, dead_letter_topic, end_of_transaction))
-        dead_letter_topic.bury_many(2)
+        dead_letter_topic.add_many(2)
     assert all_pages(dead_letter_topic, 4) == [210, 209, 107, 106, 4, 3, 2, 1, 0]
     assert read_record(dead_letter_topic.kafka, DEAD_LETTERS, 50) is None
     producer.begin_transaction()
@@ -111,7 +111,7 @@ def test_large_records_come_a_few_at_a_time(dead_letter_topic: DeadLetterTopic) 
 
 
 def test_how_many_came_since(dead_letter_topic: DeadLetterTopic) -> None:
-    dead_letter_topic.bury_many(4)
+    dead_letter_topic.add_many(4)
     dead_letter_topic.forget_until(DEAD_LETTERS, 0, 1)
     now = datetime.now(UTC)
     assert count_records(dead_letter_topic.kafka, DEAD_LETTERS, now - timedelta(hours=1)) == RecordCount(3, 3)
@@ -119,7 +119,7 @@ def test_how_many_came_since(dead_letter_topic: DeadLetterTopic) -> None:
 
 
 def test_no_consumer_group_comes_of_it(dead_letter_topic: DeadLetterTopic) -> None:
-    dead_letter_topic.bury_many(3)
+    dead_letter_topic.add_many(3)
     assert offsets(dead_letter_topic) == [2, 1, 0]
     groups = clients.admin(dead_letter_topic.kafka, "test").list_consumer_groups().result(30)
     names = [group.group_id for group in groups.valid]
@@ -134,7 +134,7 @@ def test_a_missing_topic_is_told(dead_letter_topic: DeadLetterTopic) -> None:
 @pytest.mark.kills
 def test_kafka_away_is_told_soon(dead_letter_topic: DeadLetterTopic, killable_engines: Engines) -> None:
     """And when it is back, everything is as it was."""
-    dead_letter_topic.bury_many(3)
+    dead_letter_topic.add_many(3)
     killable_engines.kafka.kill()
     for look in (
         lambda: offsets(dead_letter_topic),
