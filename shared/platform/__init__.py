@@ -1,1 +1,1 @@
-"""What every process runs on and what knows nothing of payments: settings, database, Kafka, web, logs, tracing."""
+"""The technical base of every process, without payments: settings, database, Kafka, web, logs, tracing, start-up."""

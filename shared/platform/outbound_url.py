@@ -1,4 +1,4 @@
-"""Which URLs a webhook may go to (§6.1): public https. Pure; DNS is asked, and judged again, at every try."""
+"""Checks webhook URLs (§6.1): they must be public https. Pure; the addresses behind a name are checked at every try."""
 
 import re
 from enum import StrEnum, auto
@@ -10,14 +10,14 @@ WebhookUrl = NewType("WebhookUrl", str)
 """A URL that passed `check_webhook_url`."""
 
 MAX_LENGTH = 2048
-# RFC 3986 has no others. Readers disagree on what to make of a backslash, a space or a wide dot.
+# RFC 3986 allows no others. Parsers disagree about a backslash, a space or a wide dot.
 _NOT_IN_A_URL = re.compile(r"[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]")
 _HOST_AND_PORT = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{0,5}))?")
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
 _LOCAL_NAME = re.compile(r"[^.]*|(?:.*\.)?(?:localhost|localdomain|local|internal|home\.arpa)", re.IGNORECASE)
 
-# IANA's special-purpose registries, less the few entries that are reachable. Not ipaddress.is_global: it is true
-# for multicast, and what it says of translated addresses changed between patch releases of Python 3.11.
+# IANA's special-purpose registries without the few reachable entries. Not ipaddress.is_global: it is true for
+# multicast, and its result for translated addresses changed between patch releases of Python 3.11.
 _NOT_PUBLIC_IPV4 = [
     IPv4Network(network)
     for network in (
@@ -49,7 +49,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 class UrlFault(StrEnum):
-    """What can be wrong with it, for those who say it in other words or another language."""
+    """What can be wrong with a URL, for callers that word or translate it themselves."""
 
     TOO_LONG = auto()
     STRAY_CHARACTER = auto()
@@ -64,7 +64,7 @@ class UrlFault(StrEnum):
 
 
 class WebhookUrlError(Exception):
-    """The URL cannot be a webhook's; the text says what to change, and does not repeat the URL."""
+    """The URL cannot be used for webhooks. The text says what to change, and does not repeat the URL."""
 
     def __init__(self, fault: UrlFault, text: str) -> None:
         super().__init__(f"the webhook URL {text}")
@@ -73,8 +73,10 @@ class WebhookUrlError(Exception):
 
 
 def check_webhook_url(url: str, *, allow_private: bool) -> WebhookUrl:
-    """The URL as it was given, if a webhook may go there. `allow_private`, for development, also lets plain
-    http and addresses of one's own network pass."""
+    """Return the URL unchanged; raises WebhookUrlError if a webhook may not go there.
+
+    `allow_private`, for development, also allows plain http and private addresses.
+    """
     if len(url) > MAX_LENGTH:
         raise WebhookUrlError(UrlFault.TOO_LONG, f"has {len(url)} characters; {MAX_LENGTH} is the most")
     stray = _NOT_IN_A_URL.search(url)
@@ -90,7 +92,7 @@ def check_webhook_url(url: str, *, allow_private: bool) -> WebhookUrl:
 
 
 def is_public_address(ip: IPv4Address | IPv6Address) -> bool:
-    """Whether this address is somewhere on the internet, rather than here, nearby, or nowhere."""
+    """Whether the address is on the public internet: not local, private or reserved."""
     if isinstance(ip, IPv4Address):
         return not any(ip in network for network in _NOT_PUBLIC_IPV4)
     carried = _carried_ipv4(ip)
@@ -100,7 +102,7 @@ def is_public_address(ip: IPv4Address | IPv6Address) -> bool:
 
 
 def _carried_ipv4(ip: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address where packets for a mapped, 6to4 or NAT64 address end up."""
+    """Return the IPv4 address inside a mapped, 6to4 or NAT64 address."""
     if ip in _NAT64:
         return IPv4Address(int(ip) & 0xFFFF_FFFF)
     return ip.ipv4_mapped or ip.sixtofour
@@ -151,7 +153,7 @@ def _check_host_is_public(host: str) -> None:
 
 
 def _address_in(host: str) -> IPv4Address | IPv6Address | None:
-    """No top-level domain is a number, so a host that ends in one is an address, in whatever spelling."""
+    """Return the address, or None for a name. No top-level domain is a number, so a host that ends in one is an address."""
     try:
         if host.startswith("["):
             return IPv6Address(host[1:-1])
