@@ -153,7 +153,7 @@ def _check_host_is_public(host: str) -> None:
 
 
 def _address_in(host: str) -> IPv4Address | IPv6Address | None:
-    """Return the address, or None for a name. No top-level domain is a number, so a host that ends in one is an address."""
+    """Return the address, or None for a name. A host whose last label is a number is an address: no domain ends so."""
     try:
         if host.startswith("["):
             return IPv6Address(host[1:-1])
