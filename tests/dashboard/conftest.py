@@ -1,4 +1,4 @@
-"""The dashboard's world: pages on a database of their own for each test."""
+"""Fixtures: the dashboard on a database of its own for each test."""
 
 from collections.abc import Iterator
 

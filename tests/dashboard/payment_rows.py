@@ -125,7 +125,7 @@ def make_many(
     statuses: Sequence[IntentStatus] = MOSTLY_PAID,
     one_duplicate_in: int = 50,
 ) -> None:
-    """Evenly of these applications and statuses, paid ones with their attempts and some of them twice."""
+    """Spread evenly over these applications and statuses. Paid ones have attempts, and some are paid twice."""
     there = world.rows("select count(*) from payment_intents")[0][0]
     values = {
         "count": count,
@@ -176,5 +176,5 @@ def make_delivery(
 
 
 def deliver_all(world: DashboardWorld) -> None:
-    """What the services would have sent for the intents there are."""
+    """The deliveries that the services would have created for the existing intents."""
     world.run(_DELIVERED)

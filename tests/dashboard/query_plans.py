@@ -1,4 +1,4 @@
-"""What a statement of the dashboard costs, by PostgreSQL's own account, with the plan that its sessions would use."""
+"""Measures a statement of the dashboard with EXPLAIN, with the plan that its sessions would use."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _NAMED = re.compile(rb"%\((\w+)\)s")
 
 
 def explain(cursor: Cursor[Any], statement: bytes, values: Mapping[str, object]) -> dict[str, Any]:
-    """Prepared first: only so is the plan made without a look at the values, as plan_cache_mode asks for."""
+    """Prepare it first: only then is the plan generic, as plan_cache_mode requires."""
     names = list(dict.fromkeys(_NAMED.findall(statement)))
     numbered = _NAMED.sub(lambda found: b"$%d" % (names.index(found[1]) + 1), statement)
     cursor.execute(b"prepare looked_at as " + numbered.replace(b"%%", b"%"))

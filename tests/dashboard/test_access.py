@@ -1,4 +1,4 @@
-"""Every route, as the application has it: whom it answers, and whom not."""
+"""Every route of the application: whom it answers, and whom it refuses."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -31,7 +31,7 @@ _OTHERS = {
 
 
 def test_each_route_states_what_it_requires(world: DashboardWorld) -> None:
-    """Only these few are for anybody."""
+    """Only these few are public."""
     app = make_app(world.settings, world.database)
     needs = {name: requirement_of(view) for name, view in app.view_functions.items()}
     assert {name for name, need in needs.items() if need is None} == _OTHERS
@@ -92,7 +92,7 @@ def test_an_invalid_application_id_is_not_found(pages: DashboardWorld) -> None:
 
 
 def test_a_part_of_a_page_without_a_session_is_401(pages: DashboardWorld) -> None:
-    """The page's script is told, and does not put a sign-in page into a table."""
+    """The page's script gets a 401, and does not put a sign-in page into a table."""
     person = PageClient(pages.url)
     path = f"/applications/{pages.application.id}/deliveries"
     assert person.open(path, **{"X-Part": "list"}).status_code == 401

@@ -64,7 +64,7 @@ def filled_in(world: DashboardWorld, path: str) -> str:
 def test_a_missing_permission_is_refused_and_changes_nothing(
     pages: DashboardWorld, role: Role, forbidden: dict[str, str]
 ) -> None:
-    """With what an owner's form holds, so that nothing but the role is in the way."""
+    """With the values of an owner's form, so that only the role can be the reason."""
     owner, person = pages.person(Role.OWNER), pages.person(role)
     token = csrf_token(person)
     before = state(pages)

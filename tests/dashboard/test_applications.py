@@ -1,4 +1,4 @@
-"""A merchant's applications: the list, and how another one is made, once, with credentials that are shown once."""
+"""A merchant's applications: the list, and creating one, once, with credentials that are shown once."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -107,7 +107,7 @@ def test_its_secrets_are_found_nowhere_else(pages: DashboardWorld) -> None:
 
 
 def test_a_form_sent_twice_makes_one_application(pages: DashboardWorld) -> None:
-    """And the second answer says where to go on."""
+    """The second response says where to continue."""
     owner = pages.person(Role.OWNER)
     owner.open("/applications/new")
     form = owner.response
@@ -138,7 +138,7 @@ def test_a_form_sent_twice_at_one_moment_makes_one_application(pages: DashboardW
 
 
 def test_another_merchants_form_makes_nothing(pages: DashboardWorld) -> None:
-    """The id that it holds is theirs, used or not."""
+    """The id in it belongs to the other merchant, used or not."""
     other = pages.make_merchant("Misrata Books")
     them, us = pages.person(Role.OWNER, other), pages.person(Role.OWNER)
     them.open("/applications/new")
@@ -150,7 +150,7 @@ def test_another_merchants_form_makes_nothing(pages: DashboardWorld) -> None:
 
 
 def test_an_id_that_we_did_not_make_is_refused(pages: DashboardWorld) -> None:
-    """What was filled in stays, and the form that comes back has an id that can be used."""
+    """The input stays, and the new form has a usable token."""
     owner = pages.person(Role.OWNER)
     for form_token in ("", "x", "ÿ\x00", "gAAAAABm", "018f0000-0000-7000-8000-000000000000"):
         answer = create(owner, form_token=form_token, name="متجر")
@@ -163,7 +163,7 @@ def test_an_id_that_we_did_not_make_is_refused(pages: DashboardWorld) -> None:
 def test_a_form_that_was_open_for_hours_is_not_taken(
     pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its id tells a time that is over."""
+    """The time in its id has passed."""
     owner = pages.person(Role.OWNER)
     owner.open("/applications/new")
     monkeypatch.setattr("services.dashboard.applications.form_tokens._VALID_FOR_S", -1)

@@ -35,7 +35,7 @@ def test_every_action_has_a_label() -> None:
 
 
 def test_it_goes_back_page_by_page(pages: DashboardWorld) -> None:
-    """None is left out, none comes twice, and what is added meanwhile changes nothing."""
+    """No entry is missing or repeated, and new entries do not shift the pages."""
     person = pages.person(Role.VIEWER)
     _write(pages, 120)
     seen: list[str] = []

@@ -1,4 +1,4 @@
-"""What a page of the list costs does not depend on how many deliveries there are, nor on what the planner believes."""
+"""The cost of a page does not depend on the number of deliveries, nor on the planner's statistics."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -95,7 +95,7 @@ def test_a_page_costs_at_most_twice_what_it_costs_with_a_thousand(
 
 @pytest.mark.plans
 def test_a_page_reads_no_more_than_it_may_need(cursor: Cursor[Any]) -> None:
-    """Of each facet one page at most; nothing is filtered away after it was read."""
+    """At most one page for each facet; no row is read and then discarded."""
     _fill(cursor, 30_000, "none")
     for name, given in CASES.items():
         filters = read_delivery_filters(given)
@@ -152,7 +152,7 @@ def _fill(cursor: Cursor[Any], count: int, statistics: str) -> None:
 
 
 def _costs(cursor: Cursor[Any]) -> dict[str, tuple[int, int]]:
-    """Of each case the pages that are looked at, and the rows that are found."""
+    """For each case, the database pages that are read and the rows that are found."""
     middle = first_uuid_at(datetime.now(UTC) - timedelta(days=DAYS / 4))
     a_day = (datetime.now(UTC) - timedelta(days=20)).date()
     cases: dict[tuple[str, UUID | None], DeliveryFilters] = {

@@ -82,7 +82,7 @@ def test_a_full_last_page_has_no_next_page(
 def test_filters_find_what_they_name_and_nothing_else(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
-    """Every combination, against the same done by hand."""
+    """Every combination of filters, compared with filtering in the test."""
     made: dict[UUID, dict[str, str]] = {}
     answers = {None: "nothing", 204: "2xx", 301: "3xx", 410: "4xx", 503: "5xx", 700: ""}
     for status, event, (code, answer) in product(STATUSES, EVENTS, answers.items()):
@@ -196,7 +196,7 @@ def test_another_applications_deliveries_do_not_exist(
 def test_the_script_gets_the_list_alone(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
-    """The same for the same, so that nothing is replaced where nothing is new."""
+    """The response is identical if nothing has changed, so nothing is replaced on the page."""
     made = deliveries.make()
     assert listed(viewer, pages.application.id, **{"X-Part": "list"}) == [made]
     first = viewer.response.text

@@ -23,7 +23,7 @@ _RAW = re.compile(r"<pre[^>]*aria-labelledby=\"([\w-]+)\"[^>]*>(.*?)</pre>", re.
 
 
 def show(person: PageClient, pages: DashboardWorld, delivery: UUID) -> dict[str, str]:
-    """Opens its page; returns the raw texts on it by their titles' ids."""
+    """Open its page and return the preformatted texts by the ids of their titles."""
     answer = person.open(f"/applications/{pages.application.id}/deliveries/{delivery}")
     assert answer.status_code == 200
     return {name: unescape(text) for name, text in _RAW.findall(answer.text)}
@@ -199,7 +199,7 @@ class TestSignature:
 def test_the_request_is_shown_as_it_is_sent(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
-    """Against what the webhook service's sender really puts on the line."""
+    """Compared with what the webhook service really sends."""
     with Receiver() as receiver, open_client() as sending:
         pages.run("update applications set webhook_url = %s", receiver.url)
         delivery = deliveries.make("pending", None, tries=0)

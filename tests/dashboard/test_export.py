@@ -1,4 +1,4 @@
-"""The export of payments: whole, harmless, in short steps, and visibly broken where it breaks."""
+"""The CSV export: complete, free of formulas, in short transactions, and visibly broken if it fails."""
 
 import codecs
 import csv
@@ -207,7 +207,7 @@ def process(
     database_settings: DatabaseSettings,
     kafka_settings: KafkaSettings,
 ) -> Iterator[ServiceProcess]:
-    """The dashboard as it runs in production, under gunicorn, with more payments than the buffers of a line hold."""
+    """The dashboard under gunicorn as in production, with more payments than fit into the socket buffers."""
     make_many(world, MANY, apart=timedelta(milliseconds=100))
     service = ServiceProcess(
         "services.dashboard",
@@ -224,7 +224,7 @@ def process(
 
 
 class SlowReader:
-    """Somebody whose line is so slow that the server has to wait for them."""
+    """A reader so slow that the server has to wait."""
 
     def __init__(self, person: PageClient, port: int, address: str) -> None:
         self.socket = socket.socket()
@@ -252,7 +252,7 @@ class SlowReader:
 
 
 def export_once_there_is_room(person: PageClient, address: str) -> requests.Response:
-    """The place of the export before is given back a moment after its end."""
+    """The slot of the previous export is released a moment after its end."""
 
     def export() -> requests.Response | None:
         answer = person.session.get(f"{person.url}{address}", stream=True, timeout=30)
@@ -291,7 +291,7 @@ def test_no_transaction_stays_open_while_somebody_reads_slowly(
 def test_an_export_that_fails_midway_breaks_the_connection(
     world: DashboardWorld, process: ServiceProcess
 ) -> None:
-    """No file that looks whole: the last chunk never comes, which clients notice, and the last line says so too."""
+    """The file does not look complete: the last chunk never comes, which clients notice, and the last line says so."""
     person = signed_in(world, process)
     with SlowReader(person, process.port, path(world)) as reader:
         world.run("alter table payment_intents rename column description to gone")
@@ -312,7 +312,7 @@ def test_an_export_that_fails_midway_breaks_the_connection(
 
 @pytest.mark.stack
 def test_exports_leave_threads_for_pages(world: DashboardWorld, process: ServiceProcess) -> None:
-    """One for each merchant; who comes then is asked to wait, and gets a place once the other has gone."""
+    """One slot for each merchant. The next one gets a 503, and a slot once the other has finished."""
     person = signed_in(world, process)
     with SlowReader(person, process.port, path(world)):
         refused = person.open(path(world))

@@ -1,4 +1,4 @@
-"""The language of a person: what they chose, or what their browser prefers, or Arabic; and it stays."""
+"""The language of pages: the person's choice, else the browser's preference, else Arabic; and the choice stays."""
 
 import re
 from html import unescape
@@ -48,7 +48,7 @@ def test_the_other_language_keeps_the_page_and_its_filters(pages: DashboardWorld
 
 @pytest.mark.parametrize("lang", ["ar", "en"])
 def test_the_choice_stays_from_sign_in_to_sign_out_and_after(pages: DashboardWorld, lang: str) -> None:
-    """Without a word of it in any address."""
+    """Without a language in any URL."""
     person = pages.person(lang="en" if lang == "ar" else "ar")
     _switch(person, lang)
     person.sign_in(pages.make_member(Role.OWNER), PASSWORD)

@@ -1,4 +1,4 @@
-"""What every page has around it."""
+"""The frame of every page."""
 
 import gzip
 import re

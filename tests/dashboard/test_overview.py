@@ -98,7 +98,7 @@ def test_time_to_delivery_is_from_the_event_to_the_first_success(pages: Dashboar
 
 
 def test_a_failing_endpoint_is_reported_until_it_recovers(pages: DashboardWorld) -> None:
-    """Since when, with what, and where to look; a test that arrives is enough to end it."""
+    """It says since when, with which response, and where to look. One successful test delivery ends it."""
     intent = make_intent(pages, "a", IntentStatus.SUCCEEDED)
     now = datetime.now(UTC)
     make_delivery(pages, intent, at=now - timedelta(minutes=9))
@@ -127,7 +127,7 @@ def test_failures_of_a_previous_url_do_not_count(pages: DashboardWorld) -> None:
 
 
 def test_many_untried_deliveries_do_not_hide_a_failing_endpoint(pages: DashboardWorld) -> None:
-    """As when a great many fall due at once."""
+    """As when very many fall due at once."""
     make_many(pages, 3_000, apart=timedelta(milliseconds=10), statuses=[IntentStatus.SUCCEEDED])
     deliver_all(pages)
     pages.run(

@@ -1,4 +1,4 @@
-"""Where bars and squares stand, and what is told of times; and for how long figures are kept."""
+"""The layout of charts, the summary of delivery times, and the cache of figures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the overview reads is bounded, and by indexes, whatever the planner believes."""
+"""The overview reads a bounded number of rows through indexes, whatever the planner's statistics say."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -36,7 +36,7 @@ def patient(settings: Settings) -> Iterator[DashboardWorld]:
 
 
 def fill(world: DashboardWorld, count: int) -> None:
-    """Half of them of neighbours, and all of them delivered."""
+    """Half of them belong to other applications, and all are delivered."""
     world.run("truncate payment_intents, payment_attempts, webhook_deliveries, webhook_tries")
     make_many(world, count, apart=SPAN / count, applications=[world.application.id, uuid4()])
     deliver_all(world)
@@ -79,7 +79,7 @@ def test_reading_the_newest_costs_at_most_twice_as_much_with_many(
 
 
 def test_payments_are_counted_with_the_index_alone(patient: DashboardWorld) -> None:
-    """All is in the index, the amount too; and of each day and status no more is read than is shown."""
+    """The index covers everything, including the amount, and no more is read than is shown."""
     fill(patient, 20_000)
     analyze(patient)
     days = [local_day(datetime.now(UTC)) - timedelta(days=back) for back in range(14)]

@@ -1,4 +1,4 @@
-"""What a page of payments costs does not depend on how many there are, nor on what the planner believes."""
+"""The cost of a page does not depend on the number of payments, nor on the planner's statistics."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -62,7 +62,7 @@ def filters_of(world: DashboardWorld) -> dict[str, PaymentFilters]:
 
 
 def costs(cursor: Cursor[Any], application: UUID, filters: dict[str, PaymentFilters]) -> dict[str, int]:
-    """Pages of PostgreSQL's that are read for the first page of each filter, and one in the middle."""
+    """The database pages that are read for the first page of each filter, and for one in the middle."""
     middle = cursor.execute(
         "select uuid from payment_intents where application_id = %s order by uuid desc offset 400 limit 1",
         (application,),
@@ -84,7 +84,7 @@ def costs(cursor: Cursor[Any], application: UUID, filters: dict[str, PaymentFilt
 def test_a_page_costs_at_most_twice_as_much_with_many(
     unattended: DashboardWorld, many: int, statistics: str
 ) -> None:
-    """One application has as many as that, beside neighbours with as many."""
+    """One application has that many, beside other applications with as many."""
     mine, neighbours = unattended.application.id, [uuid4() for _ in range(3)]
     if statistics == "of an empty table":
         analyze(unattended)

@@ -1,4 +1,4 @@
-"""One payment: facts, attempts, what happened when; and nothing that is secret."""
+"""The page of one payment: details, attempts and timeline; and no secrets."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -31,7 +31,7 @@ def new_intent(world: DashboardWorld, **given: object) -> UUID:
 
 
 def in_order(text: str, *parts: str) -> None:
-    """Each part stands behind the one before."""
+    """Each text comes after the previous one."""
     place = text.index("Timeline")
     for part in parts:
         place = text.find(part, place)

@@ -1,4 +1,4 @@
-"""The order in which a payment's timeline tells what happened."""
+"""The order of the entries of a payment's timeline."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4

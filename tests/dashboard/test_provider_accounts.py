@@ -1,4 +1,4 @@
-"""Through whom an application's customers pay: set by owners, with credentials that nobody is shown again."""
+"""Provider accounts: set by owners, with credentials that are never shown again."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -111,7 +111,7 @@ def test_with_a_sandbox_a_method_without_an_account_is_paid_there(with_sandbox: 
 
 
 def test_a_sandbox_account_left_over_where_there_is_no_sandbox_is_not_offered(pages: DashboardWorld) -> None:
-    """The checkout's own rule."""
+    """The same rule as in the checkout."""
     pages.run(
         "insert into provider_accounts (application_id, method, adapter) select id, 'card', 'sandbox' from applications"
     )

@@ -1,4 +1,4 @@
-"""Resending all failed deliveries of a period: a count, a confirmation, a bar, a way to stop."""
+"""Resending all failed deliveries of a period: count, confirmation, progress bar, and stop."""
 
 import re
 from datetime import timedelta
@@ -25,12 +25,12 @@ def address_of(pages: DashboardWorld, tail: str = "/resend-failed") -> str:
 
 
 def resends_path(pages: DashboardWorld) -> str:
-    """Where the confirming form goes."""
+    """The path that the confirmation form posts to."""
     return address_of(pages, "/resends")
 
 
 def begin(pages: DashboardWorld, person: PageClient, query: str = "") -> str:
-    """Confirms what the page counted; returns where that leads."""
+    """Confirm what the page counted, and return the path it redirects to."""
     person.open(address_of(pages) + query)
     person.post(resends_path(pages))
     assert person.title == "Resending failed deliveries", person.text
@@ -107,7 +107,7 @@ def test_the_audit_log_has_count_and_period(
 def test_a_double_click_starts_one_bulk_resend(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient, clock: Clock
 ) -> None:
-    """And leads both to it, also when it has ended."""
+    """Both clicks lead to it, also after it has ended."""
     deliveries.make_many(2, "failed", 500)
     developer.open(address_of(pages))
     hidden = developer.hidden(resends_path(pages))
@@ -182,7 +182,7 @@ def test_the_page_says_why_it_ended(
 def test_more_than_can_be_counted(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
-    """The bar then shows how much of the period is behind it."""
+    """The progress bar then shows the share of the period that is done."""
     deliveries.run(
         """insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, step)
            select uuidv7(make_interval(hours => -1)), uuidv7(), %s, 'payment_intent.succeeded', 'https://s.example', 1,

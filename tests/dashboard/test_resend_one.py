@@ -39,7 +39,7 @@ def test_a_resend_is_requested_and_recorded_in_the_audit_log(
 def test_a_second_click_is_the_same_resend(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
-    """Also two at one moment; a page that is opened again makes another resend."""
+    """Also two at the same time. A page that is opened again makes another resend."""
     delivery = deliveries.make("failed", 500)
     address = address_of(pages, delivery)
     developer.open(address)

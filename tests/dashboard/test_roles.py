@@ -1,4 +1,4 @@
-"""What owners, developers and viewers find on each page, by its name; and that others find nothing."""
+"""What owners, developers and viewers find on each page; and that other merchants find nothing."""
 
 import re
 
@@ -63,7 +63,7 @@ def _names(main: str) -> list[str]:
 
 @pytest.mark.parametrize("role", Role)
 def test_pages_show_what_the_role_may_do(pages: DashboardWorld, shop: BusyShop, role: Role) -> None:
-    """And no secret, not even hidden: of keys and tokens only how they begin."""
+    """No secret is in the page, not even hidden: only the prefixes of keys and tokens."""
     person = pages.person(role)
     for page, actions in _ACTIONS.items():
         html = person.open(_path(shop, page)).text

@@ -1,4 +1,4 @@
-"""Signing in, out, and what keeps others from it."""
+"""Signing in and out, and the protection against guessing."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -53,7 +53,7 @@ def test_signing_in_leads_to_no_other_site(pages: DashboardWorld) -> None:
 
 
 def test_texts_do_not_reveal_which_emails_exist(pages: DashboardWorld) -> None:
-    """The same words and status for a wrong password, an unknown address, and somebody who has not joined yet."""
+    """The same text and status for a wrong password, an unknown email address, and an invited member."""
     known = pages.make_member(Role.OWNER)
     answers = {
         email: _try(pages.person(), email, WRONG) for email in (known, "nobody@example.ly", "a\0b@x.ly", "")

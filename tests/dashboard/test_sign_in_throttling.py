@@ -1,4 +1,4 @@
-"""Ways around the throttles and the sessions that once worked, and must not again."""
+"""Regression tests: ways around the sign-in throttle and sessions that once worked."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -113,7 +113,7 @@ def test_two_who_sign_in_at_one_moment_do_not_wait_for_each_other(world: Dashboa
 
 
 def test_a_session_that_is_being_ended_does_not_come_back(world: DashboardWorld, clock: Clock) -> None:
-    """A request that waits for the row while it is ended must not make it good again."""
+    """A request that waits for the row lock while the session is ended must not revive it."""
     email = world.make_member(Role.OWNER)
     with world.database.cursor() as cursor:
         (member,) = find_members_by_email(cursor, email)
@@ -169,7 +169,7 @@ def test_a_choice_of_merchants_is_void_once_the_password_was_changed(pages: Dash
 
 
 def test_one_query_finds_all_memberships(pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the time does not tell how many there are."""
+    """So that timing does not reveal how many there are."""
     email = pages.make_member(Role.OWNER)
     for name in ("a", "b", "c"):
         pages.make_member(Role.VIEWER, pages.make_merchant(name), email)
@@ -199,7 +199,7 @@ def test_hashes_of_one_salt_are_told_apart() -> None:
 
 
 def test_too_many_concurrent_passwords_are_refused(pages: DashboardWorld) -> None:
-    """And holds no thread that others need for pages."""
+    """It occupies no thread that others need for pages."""
     person = pages.person()
     email = pages.make_member(Role.OWNER)
     with ExitStack() as line:

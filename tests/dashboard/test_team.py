@@ -108,7 +108,7 @@ def test_an_invalid_email_address_cannot_be_invited(pages: DashboardWorld) -> No
 
 
 def test_nobody_is_invited_twice_into_one_team_but_into_two_teams(pages: DashboardWorld) -> None:
-    """That another merchant has somebody with this address, nobody learns."""
+    """Nobody learns that another merchant has a member with this email address."""
     other = pages.person(Role.OWNER, pages.make_merchant("Benghazi Books"))
     owner = pages.person(Role.OWNER)
     assert _invite(other, "dev@example.ly")

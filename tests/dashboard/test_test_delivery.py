@@ -1,4 +1,4 @@
-"""A test delivery: through the real path, marked as a test, and sent once by one press."""
+"""Test deliveries take the real path, are marked as tests, and are sent once for each click."""
 
 import json
 from dataclasses import replace
@@ -42,7 +42,7 @@ def count(world: DashboardWorld) -> tuple[int, int]:
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.DEVELOPER])
 def test_it_is_a_delivery_like_any_other_but_marked(pages: DashboardWorld, role: Role, clock: Clock) -> None:
-    """In one transaction: the row with URL and secret frozen, and the record that has it tried."""
+    """In one transaction: the row with its URL and secret version, and the outbox record that starts the first try."""
     clock.stop_at(datetime.fromisoformat("2026-11-15T12:00:00+00:00"))
     person = pages.person(role)
     answer = send(pages, person)
@@ -145,7 +145,7 @@ def test_another_applications_form_sends_nothing(pages: DashboardWorld) -> None:
 
 
 def test_an_old_form_sends_nothing(pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its id would tell of another hour."""
+    """Its id would contain a wrong time."""
     person = pages.person(Role.OWNER)
     person.open(page_of(pages))
     monkeypatch.setattr("services.dashboard.applications.form_tokens._VALID_FOR_S", -1)
@@ -155,7 +155,7 @@ def test_an_old_form_sends_nothing(pages: DashboardWorld, monkeypatch: pytest.Mo
 
 
 def test_it_never_takes_the_place_of_a_delivery(world: DashboardWorld, database: Database) -> None:
-    """Whatever id it is asked to have, another application's included."""
+    """Whatever id is requested, even another application's."""
     other = world.make_merchant("Misrata Books").application.id
     taken = UUID("019a8000-0000-7000-8000-000000000000")
     with database.transaction() as connection:

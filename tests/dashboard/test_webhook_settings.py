@@ -125,7 +125,7 @@ def test_the_secret_is_rolled_and_shown_once(pages: DashboardWorld, role: Role) 
 
 
 def test_rolling_twice_with_one_form_rolls_once(pages: DashboardWorld) -> None:
-    """A double click, or the answer loaded again."""
+    """A double click, or a reload of the response."""
     person = pages.person(Role.OWNER)
     form = person.open(page_of(pages))
     person.post(f"{page_of(pages)}/secret")

@@ -1,4 +1,4 @@
-"""Through every page that the dashboard can show, in one tab."""
+"""Opens every page that the dashboard can show, in one tab."""
 
 from collections.abc import Iterator
 from uuid import UUID, uuid4
@@ -19,7 +19,7 @@ MERCHANT = "Sahara Books"
 
 
 def every_page(world: DashboardWorld, tab: Colleague) -> Iterator[str]:
-    """The name of each, while the tab shows it. The tab has to expect what is EXPECTED."""
+    """Yield the name of each page while the tab shows it. The tab has to expect the statuses in EXPECTED."""
     with world.database.transaction() as connection:
         merchant_id = create_merchant(connection, MERCHANT)
     yield from _before_signing_in(world, tab, merchant_id)

@@ -21,7 +21,7 @@ LOOKS = {"ar": Appearance("dark", SMALL_PHONE), "en": Appearance("light", DESKTO
 def test_every_page_is_for_everybody_on_every_screen(
     pages: DashboardWorld, colleagues: Colleagues, lang: str
 ) -> None:
-    """In one tour, which takes long. `sees`, on the way, looks at the language and the direction of each page."""
+    """All pages in one test, which takes long. `sees` checks the language and direction of each page on the way."""
     tab = colleagues.come(lang=lang, expected_statuses=EXPECTED)
     preload_axe(tab.visitor.context)
     found = [problem for name in every_page(pages, tab) for problem in _problems(tab, name)]
@@ -29,7 +29,7 @@ def test_every_page_is_for_everybody_on_every_screen(
 
 
 def _problems(tab: Colleague, name: str) -> list[str]:
-    """The page is left wide."""
+    """The page is left in a wide window."""
     found = page_problems(tab.page, name, LOOKS[tab.lang], SCREENS)
     left = english_left_in_arabic(tab.page) if tab.lang == "ar" else set()
     return found + ([f"{name}: English is left in Arabic: {left}"] if left else [])

@@ -1,4 +1,4 @@
-"""The list, a delivery and the progress of a resending show what is new by themselves, and hold still when told to."""
+"""The list, a delivery and the progress of a bulk resend update by themselves, and can be paused."""
 
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from tests.dashboard.world import DashboardWorld
 pytestmark = pytest.mark.browser
 
 _A_PAUSE_MS = 4_000
-"""Of the page's own clock, which needs not be waited for: an update is due by then."""
+"""Time on the page's fake clock after which an update is due."""
 _HAS_RUN = "window.hasRun"
 _HOSTILE = b"<script>window.hasRun = true</script><img src=x onerror='window.hasRun = true'>"
 
@@ -88,7 +88,7 @@ def test_when_the_session_ends_it_says_so(
 def test_a_try_appears_and_what_was_opened_stays_open(
     pages: DashboardWorld, deliveries: Deliveries, owner: Colleague
 ) -> None:
-    """Nothing in a response runs, neither at first nor when it comes in later."""
+    """Nothing in a response body runs, neither at first nor after an update."""
     delivery = deliveries.make("failed", 500, tries=2)
     deliveries.add_try(delivery, 1, 500, answer=_HOSTILE)
     deliveries.add_try(delivery, 2, 500, answer=_HOSTILE)

@@ -1,4 +1,4 @@
-"""A double click does it once; what was shown once is not shown again by going back, and forms work after it."""
+"""A double click acts once; going back shows no secret again, and forms work afterwards."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,7 +32,7 @@ def _made(pages: DashboardWorld) -> dict[str, int]:
 
 @with_and_without_script
 def test_a_double_click_does_it_once(pages: DashboardWorld, colleagues: Colleagues, javascript: bool) -> None:
-    """With script the form is sent once; without it, it arrives twice, and once is enough."""
+    """With the script, the form is sent once. Without it, the form arrives twice and takes effect once."""
     deliveries = Deliveries(pages.database, pages.application.id)
     failed = deliveries.make("failed", 500)
     who = colleagues.come_in(pages, javascript=javascript)
@@ -69,7 +69,7 @@ def test_a_double_click_does_it_once(pages: DashboardWorld, colleagues: Colleagu
 
 
 def _double_click(pages: DashboardWorld, who: Colleague, button: str) -> None:
-    """Until it has done something, and the page that came of it is there."""
+    """Wait until it has taken effect and the resulting page is shown."""
     before = _made(pages)
     with who.page.expect_request(lambda request: request.method == "POST"):  # or it may be noted only later
         who.button(button).dblclick(no_wait_after=True)
@@ -78,7 +78,7 @@ def _double_click(pages: DashboardWorld, who: Colleague, button: str) -> None:
 
 
 def test_back_shows_no_secret_again(pages: DashboardWorld, owner: Colleague) -> None:
-    """Neither back nor forth; nothing more is made on the way; and no browser may keep it."""
+    """Neither going back nor forward shows it; nothing more is created; and no browser may cache it."""
     owner.open(_here(pages, "credentials"))
     with owner.page.expect_response("**/credentials/access_token") as answer:
         owner.button("Issue an access token").click()
@@ -98,7 +98,7 @@ def test_back_shows_no_secret_again(pages: DashboardWorld, owner: Colleague) -> 
 
 
 def _walk(go: Callable[[], object]) -> None:
-    """Browsers do not show again what was answered to a form, and say so instead."""
+    """Browsers do not show the response to a form again, and say so instead."""
     with suppress(Error):
         go()
 

@@ -1,4 +1,4 @@
-"""The whole life, in a real browser, on a real stack: every service is the process that it is in `make run`."""
+"""End to end in a real browser and on a real stack: every service is a process as in `make run`."""
 
 import hmac
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Whatever others write is text: nothing in it runs, and nothing of it leaves its place on the page."""
+"""Text that others wrote is shown as text: nothing in it runs, and it does not affect the rest of the page."""
 
 import json
 from urllib.parse import quote
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 MARKUP = "</title></code></pre></bdi>'\"><script>hasRun=1</script><img src=x onerror=hasRun=1><b id=hostile>{{7*7}}"
 TURNED = "\u202eReversed\u2066 \u202boverride"
-"""Turns the direction of whatever follows, where nothing keeps it apart."""
+"""Reverses the direction of the text that follows, unless it is isolated."""
 HOSTILE = f"{MARKUP} {TURNED}"
 
 _TURNING = r"[\u202a\u202b\u202d\u202e\u2066-\u2068]"
@@ -43,7 +43,7 @@ _INTRUDERS = "#hostile, main script, main img, body > img, iframe, object, embed
 
 
 def _poison(pages: DashboardWorld) -> tuple[Merchant, BusyShop, list[str]]:
-    """Everything that somebody else has a say in. Returns the paths of the pages that show it."""
+    """Put hostile text into everything that others can write. Return the paths of the pages that show it."""
     merchant = pages.make_merchant("to be renamed")
     pages.run("update merchants set name = %s where id = %s", HOSTILE, merchant.id)
     shop = open_busy_shop(pages, merchant.id, "to be renamed")

@@ -1,4 +1,4 @@
-"""A day at the dashboard with a keyboard alone."""
+"""Everything can be done with a keyboard alone."""
 
 import pytest
 from playwright.sync_api import expect
@@ -61,7 +61,7 @@ def test_the_first_stop_skips_what_is_on_every_page(owner: Colleague) -> None:
 
 
 def test_a_question_is_answered_with_keys(pages: DashboardWorld, owner: Colleague) -> None:
-    """Tab stays in it. Escape leaves everything as it is, and the focus where it was; Enter on its `Revoke` does it."""
+    """Tab stays in the dialog. Escape changes nothing and returns the focus; Enter on its `Revoke` revokes."""
     owner.open(f"/applications/{pages.application.id}/credentials")
     revoke = owner.main.get_by_role("button", name="Revoke").first
     question = owner.page.get_by_role("alertdialog")

@@ -1,4 +1,4 @@
-"""Pages that update by themselves: what is asked for, while it makes sense, never under somebody's hands."""
+"""Live pages: they update while visible, and never what somebody is using."""
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 
 _LONG_MS = 120_000
 _A_PAUSE_MS = 4_000
-"""Of the page's own clock, which needs not be waited for: an update is due by then."""
+"""Time on the page's fake clock after which an update is due."""
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_what_is_filtered_out_does_not_appear(owner: Colleague, shop: BusyShop) 
 
 
 def test_older_pages_do_not_update(owner: Colleague, shop: BusyShop) -> None:
-    """What somebody pages through does not move away under them."""
+    """Older pages do not change while somebody reads them."""
     shop.deliveries.make_many(60)
     owner.page.clock.install()
     owner.open(shop.path("deliveries"))
@@ -77,7 +77,7 @@ def test_selected_text_stays_selected(owner: Colleague, shop: BusyShop) -> None:
 
 
 def test_it_reports_an_unreachable_server_and_catches_up(owner: Colleague, shop: BusyShop) -> None:
-    """It asks less and less often meanwhile."""
+    """It polls less and less often meanwhile."""
     told = owner.page.locator("[data-live-status]")
     tried: list[str] = []
 
@@ -122,6 +122,6 @@ def test_the_progress_bar_advances(pages: DashboardWorld, owner: Colleague, shop
 
 
 def _go_on(pages: DashboardWorld, resends: BulkResends) -> None:
-    """The next batch, which is not due before a second has passed."""
+    """Run the next batch, which is due after one second."""
     pages.run("update bulk_resends set next_batch_at = mizan_now()")
     resends.run_once()

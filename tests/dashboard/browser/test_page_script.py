@@ -1,4 +1,4 @@
-"""What the script adds to pages that work without it, and that they do."""
+"""What the script adds to pages that also work without it."""
 
 import pytest
 from playwright.sync_api import expect

@@ -17,7 +17,7 @@ _NO_PAGES = {"payments.export"}
 
 
 def test_every_page_opens(pages: DashboardWorld, colleagues: Colleagues) -> None:
-    """In Arabic, which is what people see who choose nothing. The visitors' fixture fails on errors of a page."""
+    """In Arabic, the default language. The visitors' fixture fails on errors of a page."""
     shop = open_busy_shop(pages, pages.merchant.id)
     who = colleagues.come(_invitation(pages, pages.merchant.id), lang="ar")
     who.sees("Join the team")

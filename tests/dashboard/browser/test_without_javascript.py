@@ -1,4 +1,4 @@
-"""A whole day of work without JavaScript: nothing is asked first then, and nothing is missing."""
+"""Everything works without JavaScript, only without confirmation dialogs."""
 
 import re
 

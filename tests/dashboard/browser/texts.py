@@ -1,4 +1,4 @@
-"""What the dashboard says in each language, from the catalogues that it has it from itself."""
+"""The texts of the dashboard in each language, from its own catalogues."""
 
 from tests.catalogue import DIRECTIONS, LANGUAGES, Catalogue
 

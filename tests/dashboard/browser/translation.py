@@ -1,4 +1,4 @@
-"""Whether a page in Arabic is wholly in Arabic."""
+"""Checks that an Arabic page has no untranslated text."""
 
 import re
 
