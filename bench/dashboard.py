@@ -1,4 +1,4 @@
-"""The dashboard's lists: what a page costs with a million rows, beside what it costs with a thousand."""
+"""Measures the dashboard's lists: the time of a page with a million rows, compared with a thousand."""
 
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -23,10 +23,9 @@ from shared.platform.settings import DatabaseSettings
 FEW, MANY = 1_000, 1_000_000
 ROUNDS = 5
 _KEY = Fernet.generate_key().decode()
-_PASSWORD = "only for this measurement"  # noqa: S105  of nobody
+_PASSWORD = "only for this measurement"  # noqa: S105  a throw-away account
 
-# As many have failed here and there, so that the same is shown: 100, evenly spread over 20 days. The oldest of all had
-# no answer.
+# In both cases 100 have failed, evenly spread over 20 days, so that the pages show the same. The oldest had no response.
 _FILL = """
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries, step,
                                 last_status_code, last_failure)
@@ -55,7 +54,7 @@ _PAGES = {
 
 @dataclass(frozen=True, slots=True)
 class _Merchant:
-    """With so many of each."""
+    """A merchant whose application has the same number of deliveries and payments."""
 
     database: DatabaseSettings
     application: UUID
@@ -63,8 +62,8 @@ class _Merchant:
     def p50_ms(self, port: int, cookie: str, path: str) -> float:
         head = f"GET /applications/{self.application}/{path} HTTP/1.1\r\nHost: dashboard\r\nCookie: {cookie}"
         for seconds in (WARM_UP_S, ROUND_S):
-            outcome = run_plan(LoadPlan(port, head, "", ["x"], 1, seconds, 200))
-        return outcome.p50_ms
+            load = run_plan(LoadPlan(port, head, "", ["x"], 1, seconds, 200))
+        return load.p50_ms
 
 
 def measure(world: World) -> Iterable[Figure]:
@@ -102,7 +101,7 @@ def _merchant(world: World, count: int) -> _Merchant:
 
 
 def _sign_in(port: int) -> str:
-    """The cookie of somebody who is signed in."""
+    """Sign in and return the Cookie header."""
     with requests.Session() as browser:
         url = f"http://127.0.0.1:{port}/sign-in"
         token = browser.get(url, timeout=10).text.partition('name="csrf_token" value="')[2].partition('"')[0]
