@@ -25,7 +25,7 @@ ROUNDS = 5
 _KEY = Fernet.generate_key().decode()
 _PASSWORD = "only for this measurement"  # noqa: S105  a throw-away account
 
-# In both cases 100 have failed, evenly spread over 20 days, so that the pages show the same. The oldest had no response.
+# In both cases 100 have failed, evenly spread over 20 days, so the pages show the same. The oldest had no response.
 _FILL = """
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries, step,
                                 last_status_code, last_failure)
