@@ -1,11 +1,11 @@
-# One image for everything of ours; the command says what it is: python -m services.api, python -m mizan migrate, …
+# One image for all our services and commands: python -m services.api, python -m mizan migrate, …
 ARG PYTHON_IMAGE=python:3.13-slim
 
 FROM ${PYTHON_IMAGE} AS packages
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
 COPY requirements/service.lock /build/service.lock
-# Compiled by content, not by time: a copy to the next stage may change times, and nothing is compiled at run time.
+# Compiled files are checked by hash, not by time: a copy to the next stage may change times.
 RUN python3 -m venv /opt/mizan \
     && /opt/mizan/bin/python -m pip install --no-cache-dir --no-input --disable-pip-version-check --no-compile \
         --require-hashes --only-binary :all: -r /build/service.lock \
@@ -15,7 +15,7 @@ RUN python3 -m venv /opt/mizan \
         > /opt/mizan/bin/mizan \
     && chmod 755 /opt/mizan/bin/mizan
 COPY . /app
-# Whatever the modes of the checkout are, the account below can read it.
+# Readable for the account below, whatever the modes of the checkout are.
 RUN rm -r /app/requirements \
     && chmod -R a+rX /app \
     && /opt/mizan/bin/python -m compileall -q --invalidation-mode unchecked-hash /app
@@ -23,7 +23,7 @@ RUN rm -r /app/requirements \
 FROM ${PYTHON_IMAGE}
 LABEL org.opencontainers.image.title="Mizan" \
     org.opencontainers.image.description="Payments in Libyan dinar: payment intents, hosted checkout, signed webhooks."
-# A volume that is mounted here for the first time belongs to this account, too.
+# A volume that is mounted here for the first time gets this owner, too.
 RUN groupadd --system --gid 10001 mizan \
     && useradd --system --uid 10001 --gid mizan --home-dir /tmp --no-create-home --shell /usr/sbin/nologin mizan \
     && for place in secrets sandbox shop demo proxy; do \

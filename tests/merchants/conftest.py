@@ -1,4 +1,4 @@
-"""Shops as docs/merchants.md has them, in each of its languages."""
+"""Fixtures: the example shops of docs/merchants.md, in each language."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +16,9 @@ NEW, OLD = "whsec_new", "whsec_old"
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Before the first test, whose time limit has no room for it."""
-    is_wanted = any(Path(__file__).parent in item.path.parents for item in session.items)
-    if is_wanted and not session.config.option.collectonly:
+    """Install missing languages before the first test, because the time limit of a test is too short for it."""
+    is_needed = any(Path(__file__).parent in item.path.parents for item in session.items)
+    if is_needed and not session.config.option.collectonly:
         capture = session.config.pluginmanager.getplugin("capturemanager")
         with capture.global_and_fixture_disabled():
             install_missing()
@@ -54,6 +54,6 @@ def api(stand_in: StandInApi) -> StandInApi:
 
 @pytest.fixture
 def shop(open_shop: ExampleShop, api: StandInApi) -> ExampleShop:
-    """One for all tests of a language, with nothing left of the last one."""
+    """The shop of a language, emptied for each test."""
     open_shop.reset()
     return open_shop

@@ -1,4 +1,4 @@
-"""docs/merchants.md as what it is for a reader: files to copy, commands to type, a signature to compare with."""
+"""Reads docs/merchants.md: files to copy, commands to run, and the test signature."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _COMMANDS = re.compile(r"^\| (\w+) \| `([^`]*shop[^`]*)` \| `([^`]*recheck)` \|$
 _VECTOR = re.compile(r"^secret +(\S+)\nbody +(\S+)\nsignature +(\S+)$", re.MULTILINE)
 
 FILES = {found["file"]: found["code"] for found in _BLOCK.finditer(_TEXT)}
-"""The code blocks that begin with the name of a file."""
+"""The code blocks that start with the name of a file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,10 +118,10 @@ def test_the_status_decides_not_the_event(shop: ExampleShop, api: StandInApi) ->
     eventually(lambda: shop.files("paid") == {ORDER})
 
 
-@pytest.mark.parametrize("trouble", [DROP_CONNECTION, 503])
-def test_create_without_a_response_is_repeated(shop: ExampleShop, api: StandInApi, trouble: int) -> None:
+@pytest.mark.parametrize("failure", [DROP_CONNECTION, 503])
+def test_create_without_a_response_is_repeated(shop: ExampleShop, api: StandInApi, failure: int) -> None:
     """With the same reference. Without a webhook, the return of the customer or a recheck settles the order."""
-    api.failures.append(trouble)
+    api.failures.append(failure)
     answer = shop.pay(ORDER)
     ((uuid, intent),) = api.intents.items()
     assert (answer.status_code, answer.headers["Location"]) == (303, f"{intent['checkout_url']}?lang=en")
@@ -137,6 +137,6 @@ def test_create_without_a_response_is_repeated(shop: ExampleShop, api: StandInAp
     assert (shop.directory / "intents" / ORDER).read_text() == uuid
     assert shop.page(ORDER) == "requires_payment_method"
     intent["status"] = "succeeded"
-    told = shop.page(ORDER) if trouble == DROP_CONNECTION else shop.recheck()
-    assert told == "succeeded" if trouble == DROP_CONNECTION else f"fulfil {ORDER}" in told
+    output = shop.page(ORDER) if failure == DROP_CONNECTION else shop.recheck()
+    assert output == "succeeded" if failure == DROP_CONNECTION else f"fulfil {ORDER}" in output
     assert shop.files("paid") == {ORDER}

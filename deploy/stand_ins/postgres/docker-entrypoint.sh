@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the official image's entry point does with the variables that we use: data made once, then the server.
+# Handles the variables that we use as the official entry point does: creates the data once, then runs the server.
 set -Eeuo pipefail
 
 given() {
@@ -28,7 +28,7 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
     mkdir -p "$PGDATA"
     chmod 700 "$PGDATA"
     arguments=()
-    # As words, not quoted again: initdb's options are written with spaces between them.
+    # Unquoted on purpose: the variable contains several options of initdb.
     read -ra arguments <<<"$(given POSTGRES_INITDB_ARGS)"
     initdb -D "$PGDATA" --username="$user" --pwfile=<(printf '%s\n' "$password") --encoding=UTF8 --locale=C.UTF-8 \
         ${arguments[@]+"${arguments[@]}"}

@@ -1,4 +1,4 @@
-"""One project for all tests of the development file: it takes a minute to come up."""
+"""One project for all tests of the development file, because it takes a minute to start."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""`docker compose up`, as a newcomer runs it: everything is there, works, and is closed to whom it does not concern."""
+"""`docker compose up` as a newcomer runs it: everything works and is closed to the outside."""
 
 import socket
 from dataclasses import replace
@@ -17,19 +17,19 @@ ONE_SHOTS = {"secrets", "migrate", "topics", "demo"}
 ENGINES = {"postgres", "kafka"}
 OPERATIONS = ("/metrics", "/readyz", "/healthz", "//metrics", "/metrics/", "/%6detrics", "/x/../metrics")
 MONITORS = "mizan operator create"
-"""What only its sign-in page says."""
+"""A text that only its sign-in page contains."""
 PUBLIC = ("API_PORT", "CHECKOUT_PORT", "DASHBOARD_PORT", "SHOP_PORT")
 
 
-def test_everything_is_well(project: Project) -> None:
-    """Every service of the stack, the engines, the shop and the proxy are healthy; the one-shots ended with 0."""
+def test_everything_is_healthy(project: Project) -> None:
+    """All services, engines, the shop and the proxy are healthy, and the jobs exited with 0."""
     statuses = {container.service: container.status for container in project.containers()}
     running = {service.name for service in SERVICES} | ENGINES | {"shop", "proxy"}
     assert statuses == dict.fromkeys(running, "healthy") | dict.fromkeys(ONE_SHOTS, "exited 0")
 
 
 def test_payment_and_its_webhook(mizan: Installation) -> None:
-    """§1: created by API, paid on the hosted checkout, told by a signed webhook that the shop accepts."""
+    """§1: created by API, paid on the hosted checkout, reported by a signed webhook that the shop accepts."""
     intent = mizan.create_intent()
     assert intent["checkout_url"].startswith(mizan.project.url("CHECKOUT_PORT"))
     customer = mizan.pay(intent)
@@ -39,7 +39,7 @@ def test_payment_and_its_webhook(mizan: Installation) -> None:
 
 
 def test_expiry(mizan: Installation) -> None:
-    """§3: an unpaid intent whose time is over is canceled, and the shop hears of it."""
+    """§3: an expired unpaid intent is canceled, and the shop is notified."""
     intent = mizan.create_intent()
     mizan.let_expire(intent)
     eventually(lambda: mizan.status(intent) == "canceled", every=0.5)
@@ -58,14 +58,14 @@ def test_signing_in(mizan: Installation, port: str, who: str) -> None:
 
 @pytest.mark.parametrize("port", PUBLIC)
 def test_operations_are_not_behind_the_proxy(project: Project, port: str) -> None:
-    """However they are spelled; what is there answers."""
+    """In any spelling; public paths respond."""
     assert status_of(int(project.ports[port]), "/") != 503
     answers = {path: status_of(int(project.ports[port]), path) for path in OPERATIONS}
     assert {path for path, status in answers.items() if status in {200, 503}} == set()
 
 
 def test_monitor_is_not_behind_the_proxy(project: Project) -> None:
-    """Not by asking the proxy for it by name, at any of its ports."""
+    """Not even by its host name, on any port of the proxy."""
     monitor = int(project.ports["MONITOR_PORT"])
     assert MONITORS in ask(monitor, "/sign-in?lang=en", f"127.0.0.1:{monitor}")
     for port in PUBLIC:
@@ -74,7 +74,7 @@ def test_monitor_is_not_behind_the_proxy(project: Project) -> None:
 
 
 def test_only_loopback_is_published(project: Project) -> None:
-    """The proxy's doors and the monitor's, on this machine only; no engine."""
+    """The ports of the proxy and the monitor are on this machine only, and no engine has one."""
     published = {
         (container.service, binding["HostIp"], binding["HostPort"])
         for container in project.containers()
@@ -85,8 +85,8 @@ def test_only_loopback_is_published(project: Project) -> None:
     assert published == doors | {("monitor", "127.0.0.1", project.ports["MONITOR_PORT"])}
 
 
-def test_nobody_is_root(project: Project) -> None:
-    """No process of any container, engines included."""
+def test_no_process_is_root(project: Project) -> None:
+    """In any container, engines included."""
     running = [container for container in project.containers() if container.status == "healthy"]
     accounts = {
         container.service: {
@@ -98,8 +98,8 @@ def test_nobody_is_root(project: Project) -> None:
     assert {name for name, uids in accounts.items() if 0 in uids} == set()
 
 
-def test_nothing_can_be_written_or_gained(project: Project) -> None:
-    """What runs our code, and the proxy, cannot change a file of its image and has no capability to lose."""
+def test_containers_are_read_only_and_unprivileged(project: Project) -> None:
+    """Our containers and the proxy cannot change files of their image, and have no capabilities."""
     for container in project.containers():
         if container.status != "healthy" or container.service in ENGINES:
             continue
@@ -113,7 +113,7 @@ def test_nothing_can_be_written_or_gained(project: Project) -> None:
 
 
 def test_production_is_refused(project: Project) -> None:
-    """MIZAN_ENV=production with the development file: refused, with a list of everything that is wrong."""
+    """MIZAN_ENV=production with the development file is refused, with a list of all problems."""
     production = replace(project, settings={**project.settings, "MIZAN_ENV": "production"})
     with pytest.raises(ProgramFailedError) as refused:
         production.run("run", "--rm", "--no-deps", "-T", "api")
@@ -133,7 +133,7 @@ def status_of(port: int, path: str) -> int:
 
 
 def ask(port: int, path: str, host: str) -> str:
-    """The path goes as it is written: a client would put it in order first. Nothing, where the other side hangs up."""
+    """Send the path unchanged, which an HTTP client would normalise. Return nothing if the connection is dropped."""
     request = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(request.encode())

@@ -1,4 +1,4 @@
-"""The profile `observability`, as far as it can be had: Prometheus sees every service and has our rules."""
+"""The profile `observability`: Prometheus scrapes every service and has our rules."""
 
 import requests
 

@@ -1,10 +1,10 @@
-"""What happens in containers when something is killed, or everything is stopped and started again: nothing is lost."""
+"""Nothing is lost if a container is killed, or if everything is stopped and started again."""
 
 from tests.compose.installation import Installation
 
 
-def test_killed_worker_comes_back(mizan: Installation) -> None:
-    """kill -9 of the webhooks and of the scheduler: payments go on, and every webhook arrives."""
+def test_killed_worker_recovers(mizan: Installation) -> None:
+    """After kill -9 of webhooks and scheduler, payments still work and every webhook arrives."""
     before = [mizan.project.kill(name) for name in ("webhooks", "scheduler")]
     intents = [mizan.create_paid_intent() for _ in range(3)]
     for container in before:
@@ -14,8 +14,8 @@ def test_killed_worker_comes_back(mizan: Installation) -> None:
     mizan.audit()
 
 
-def test_killed_kafka_comes_back(mizan: Installation) -> None:
-    """While it is away payments go on; what they tell waits in PostgreSQL."""
+def test_killed_kafka_recovers(mizan: Installation) -> None:
+    """Without Kafka payments still work, and their events wait in PostgreSQL."""
     before = mizan.project.kill("kafka")
     intents = [mizan.create_paid_intent() for _ in range(3)]
     mizan.project.wait_restarted(before)
@@ -24,7 +24,7 @@ def test_killed_kafka_comes_back(mizan: Installation) -> None:
     mizan.audit()
 
 
-def test_killed_postgres_comes_back(mizan: Installation) -> None:
+def test_killed_postgres_recovers(mizan: Installation) -> None:
     intent = mizan.create_paid_intent()
     mizan.project.wait_restarted(mizan.project.kill("postgres"))
     assert mizan.status(intent) == "succeeded"
@@ -33,7 +33,7 @@ def test_killed_postgres_comes_back(mizan: Installation) -> None:
 
 
 def test_down_and_up_again(mizan: Installation) -> None:
-    """Containers are nothing, volumes are all: payments, credentials and the bank's ledger are still there."""
+    """Volumes keep payments, credentials and the ledger of the sandbox."""
     demo = mizan.demo()
     intent = mizan.create_paid_intent()
     mizan.project.down()
