@@ -13,64 +13,6 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from stack.errors import StackError
 
-OnDownloaded = Callable[[int], None]
-"""Called with the size of each jar that was downloaded."""
-_SILENCE_SECONDS = 10
-
-
-@contextmanager
-def show_progress(sizes: list[int]) -> Iterator[OnDownloaded]:
-    """Show the progress of downloading jars of these sizes. Yields the function to call after each of them."""
-    console = RichConsole(stderr=True)
-    if not console.is_terminal:
-        yield ProgressLines(len(sizes), sum(sizes)).downloaded
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[jars]} jars"),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-    )
-    with Progress(*columns, console=console) as bar:
-        title = "Downloading Kafka (once per user)"
-        task = bar.add_task(title, total=sum(sizes), jars=f"0/{len(sizes)}")
-        done: list[int] = []
-
-        def on_downloaded(size: int) -> None:
-            done.append(size)
-            bar.update(task, advance=size, jars=f"{len(done)}/{len(sizes)}")
-
-        yield on_downloaded
-
-
-@dataclass(slots=True)
-class ProgressLines:
-    """Prints a line after each quarter of the bytes, and after ten seconds without a line."""
-
-    jars: int
-    size: int
-    clock: Callable[[], float] = time.monotonic
-    write: Callable[[str], None] = field(default=lambda line: print(line, flush=True))
-    _jars: int = 0
-    _size: int = 0
-    _reported_size: int = 0
-    _reported_at: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._reported_at = self.clock()
-        self.write(f"Downloading Kafka, {self.jars} jars, {self.size / 1e6:.0f} MB (once per user)")
-
-    def downloaded(self, size: int) -> None:
-        self._jars += 1
-        self._size += size
-        is_last = self._jars == self.jars
-        is_quarter = (self._size - self._reported_size) * 4 >= self.size
-        if is_last or is_quarter or self.clock() - self._reported_at >= _SILENCE_SECONDS:
-            self._reported_size, self._reported_at = self._size, self.clock()
-            self.write(f"  {self._jars} of {self.jars} jars, {self._size / 1e6:.0f} MB")
-
-
 COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 BOLD, RED = 1, 31
 
@@ -145,3 +87,61 @@ def _first_steps(addresses: Mapping[str, str], demo: Mapping[str, str]) -> list[
         """      -d '{"merchant_reference": "order-1", "amount": 25000, "currency": "LYD"}'""",
         "",
     ]
+
+
+OnDownloaded = Callable[[int], None]
+"""Called with the size of each jar that was downloaded."""
+_SILENCE_SECONDS = 10
+
+
+@contextmanager
+def show_progress(sizes: list[int]) -> Iterator[OnDownloaded]:
+    """Show the progress of downloading jars of these sizes. Yields the function to call after each of them."""
+    console = RichConsole(stderr=True)
+    if not console.is_terminal:
+        yield ProgressLines(len(sizes), sum(sizes)).downloaded
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[jars]} jars"),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        title = "Downloading Kafka (once per user)"
+        task = bar.add_task(title, total=sum(sizes), jars=f"0/{len(sizes)}")
+        done: list[int] = []
+
+        def on_downloaded(size: int) -> None:
+            done.append(size)
+            bar.update(task, advance=size, jars=f"{len(done)}/{len(sizes)}")
+
+        yield on_downloaded
+
+
+@dataclass(slots=True)
+class ProgressLines:
+    """Prints a line after each quarter of the bytes, and after ten seconds without a line."""
+
+    jars: int
+    size: int
+    clock: Callable[[], float] = time.monotonic
+    write: Callable[[str], None] = field(default=lambda line: print(line, flush=True))
+    _jars: int = 0
+    _size: int = 0
+    _reported_size: int = 0
+    _reported_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._reported_at = self.clock()
+        self.write(f"Downloading Kafka, {self.jars} jars, {self.size / 1e6:.0f} MB (once per user)")
+
+    def downloaded(self, size: int) -> None:
+        self._jars += 1
+        self._size += size
+        is_last = self._jars == self.jars
+        is_quarter = (self._size - self._reported_size) * 4 >= self.size
+        if is_last or is_quarter or self.clock() - self._reported_at >= _SILENCE_SECONDS:
+            self._reported_size, self._reported_at = self._size, self.clock()
+            self.write(f"  {self._jars} of {self.jars} jars, {self._size / 1e6:.0f} MB")

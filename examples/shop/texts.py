@@ -93,7 +93,7 @@ _TEXTS = {
     "journal_more": ("كما كتبه المتجر في دفتره، بتوقيت طرابلس.", "From the shop's journal, in Tripoli time."),
     "live": ("تتحدّث هذه الصفحة وحدها.", "This page updates itself."),
     "reload": ("بلا جافاسكربت: أعد تحميل الصفحة لترى الجديد.", "Without JavaScript: reload the page to see what is new."),
-    "step_cart": ("كُتب الطلب", "Order stored"),
+    "step_cart": ("حُفظ الطلب", "Order stored"),
     "step_intent_created": ("أُنشئت عملية الدفع", "Payment intent created"),
     "step_at_checkout": ("في صفحة الدفع", "At the checkout"),
     "step_paid": ("دُفع", "Paid"),

@@ -10,8 +10,8 @@ from typing import NoReturn
 
 import pytest
 
-from stack.launcher import StopRequested
 from stack.programs import Program
+from stack.stop_signals import StopRequested
 from stack.supervisor import Supervisor
 
 pytestmark = pytest.mark.stack
