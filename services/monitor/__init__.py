@@ -1,1 +1,1 @@
-"""The monitor: operators see every topic and consumer, and can act."""
+"""The monitor: shows operators the health of the system and lets them act."""

@@ -44,7 +44,7 @@ def dead_letter_topic(world: MonitorWorld, all_topics: KafkaSettings) -> DeadLet
 
 @pytest.fixture
 def without_kafka(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[MonitorWorld]:
-    """Pages that find no Kafka, and soon give up looking for it."""
+    """Pages without a Kafka, and with short timeouts."""
     monkeypatch.setattr(topic_reader, "_TIMEOUT_S", 0.2)
     away = replace(settings, kafka=replace(settings.kafka, bootstrap_servers="127.0.0.1:9"))
     database = Database(away.database, "monitor")

@@ -10,7 +10,7 @@ from services.monitor.applications.queries import PAGE
 from shared.domain.audit_log import list_entries
 from tests.constants import UNKNOWN_ID
 from tests.dashboard.delivery_rows import Deliveries
-from tests.monitor.racing import act_at_once
+from tests.monitor.concurrency import act_at_once
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
 

@@ -1,4 +1,4 @@
-"""Dead letters at the monitor: looked into without secrets, and put back where they came from, once each."""
+"""Dead letters in the monitor: shown without secrets, and replayed once each."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -55,9 +55,7 @@ def test_a_strange_address_shows_the_newest(dead_letter_topic: DeadLetterTopic, 
         assert "Not yet" in operator.text, before
 
 
-def test_one_is_looked_into_without_its_secrets(
-    dead_letter_topic: DeadLetterTopic, operator: PageClient
-) -> None:
+def test_one_is_shown_without_its_secrets(dead_letter_topic: DeadLetterTopic, operator: PageClient) -> None:
     value = b'{"api_key": "sk_live_abcdef123456", "card": "4242424242424242", "html": "<script>alert(1)</script>"}'
     dead_letter_topic.add(
         dead_letter_topic.letter(value, key=b"<b>key</b>", reason="<img src=x onerror=alert(2)>")
@@ -69,7 +67,7 @@ def test_one_is_looked_into_without_its_secrets(
     assert "webhooks.deliver" in operator.text
 
 
-def test_what_is_no_letter_is_shown_as_such(dead_letter_topic: DeadLetterTopic, operator: PageClient) -> None:
+def test_a_malformed_dead_letter_is_shown(dead_letter_topic: DeadLetterTopic, operator: PageClient) -> None:
     dead_letter_topic.put(DEAD_LETTERS, [(None, b"\xff\x00<script>alert(1)</script>"), (None, None)])
     for offset in (0, 1):
         html = operator.open(f"/dead-letters/{offset}").text
@@ -85,10 +83,10 @@ def test_what_is_not_there(operator: PageClient) -> None:
         assert operator.open(path).status_code == 404, path
 
 
-def test_one_is_put_back_once(
+def test_one_is_replayed_once(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    """A second click finds it done; the log tells who it was."""
+    """A second click changes nothing, and the audit log names the operator."""
     dead_letter_topic.add(dead_letter_topic.letter(b"\x00 byte for byte"))
     form = operator.open("/dead-letters/0")
     assert replay(operator) == 303
@@ -106,7 +104,7 @@ def test_one_is_put_back_once(
     assert "Replayed" in operator.open("/dead-letters").text
 
 
-def test_two_operators_at_once_put_it_back_once(
+def test_two_operators_at_once_replay_it_once(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic
 ) -> None:
     dead_letter_topic.add_many(1)
@@ -130,17 +128,17 @@ def test_a_form_that_is_none_of_ours_is_refused(
     assert dead_letter_topic.numbers() == []
 
 
-def test_another_letter_in_its_place_is_not_replayed(
+def test_another_dead_letter_at_the_same_offset_is_not_replayed(
     dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    """The topic was made anew while the page was open."""
+    """The topic was recreated while the page was open."""
     dead_letter_topic.add_many(1)
     operator.open("/dead-letters/0")
     assert replay(operator, dead_letter="6e1f6a54-1f2b-5c0e-9d7b-6d697a616e00") == 404
     assert dead_letter_topic.numbers() == []
 
 
-def test_what_nobody_consumes_is_not_put_back(
+def test_a_record_of_an_unconsumed_topic_is_not_replayed(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     dead_letter_topic.add(dead_letter_topic.letter(topic=dead_letter_topic.topic_name(DEAD_LETTERS)))

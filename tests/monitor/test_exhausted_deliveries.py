@@ -1,4 +1,4 @@
-"""Deliveries that used up their tries: looked into without secrets, and resent, one or all of a period."""
+"""Deliveries that used up their tries: shown without secrets, and resent one by one or in bulk."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -70,7 +70,7 @@ def test_what_postgresql_has_dropped_is_said_to_be_gone(
     assert "The data of that month was deleted" in operator.text
 
 
-def test_one_is_looked_into_without_secrets(
+def test_one_is_shown_without_secrets(
     pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
     """Kafka is not needed for it: its topics were never made here."""

@@ -1,4 +1,4 @@
-"""What was seen, as metrics: with the names that rules and panels use, and gone when what it was of is gone."""
+"""The exported metrics: they have the names that rules and panels use, and series of removed things disappear."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +16,7 @@ from shared.domain.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from shared.platform.kafka.inspection import inspector as kafka_inspector
 from shared.platform.settings import MonitorSettings
 from tests.monitor.rows import make_attempt, make_delivery
-from tests.monitor.sights import group, kafka, lag
+from tests.monitor.snapshot_builders import group, kafka, lag
 from tests.monitor.topic_records import Records
 from tests.monitor.world import MonitorWorld
 
@@ -66,12 +66,12 @@ def scrape(inspector: SystemInspector) -> tuple[set[str], Samples]:
     return {family.name for family in families}, samples
 
 
-def test_before_anything_was_seen_there_are_families_without_samples(inspector: SystemInspector) -> None:
+def test_before_the_first_poll_there_are_families_without_samples(inspector: SystemInspector) -> None:
     assert scrape(inspector) == (NAMES, {})
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_everything_that_was_seen(world: MonitorWorld, inspector: SystemInspector) -> None:
+def test_every_polled_value_is_exported(world: MonitorWorld, inspector: SystemInspector) -> None:
     records = Records(world.settings.kafka)
     records.put(WEBHOOKS_DELIVER, 3, ago=timedelta(minutes=2), partition=1)
     records.put(WEBHOOKS_DELAY[0], 2, due_in=timedelta(minutes=-1))
@@ -108,7 +108,7 @@ def test_everything_that_was_seen(world: MonitorWorld, inspector: SystemInspecto
     assert all(0 <= age < 30 for age in ages.values())
 
 
-def test_partitions_that_are_gone_and_what_is_old_vanish(inspector: SystemInspector) -> None:
+def test_series_of_removed_partitions_and_old_results_disappear(inspector: SystemInspector) -> None:
     def note(*partitions: int) -> None:
         found = kafka(group("webhooks.deliver", *(lag(number) for number in partitions)))
         inspector.kafka._result = PollResult(found, datetime.now(UTC))
@@ -121,7 +121,9 @@ def test_partitions_that_are_gone_and_what_is_old_vanish(inspector: SystemInspec
     assert _lags(inspector) == []
 
 
-def test_a_look_that_never_worked_grows_old_too(world: MonitorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_never_succeeded_has_a_growing_age(
+    world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kafka_inspector, "_TIMEOUT_S", 0.2)
     nowhere = replace(world.settings, kafka=replace(world.settings.kafka, bootstrap_servers="127.0.0.1:1"))
     inspector = SystemInspector(nowhere, world.database)

@@ -1,4 +1,4 @@
-"""The first page: three answers at a glance, whatever is away."""
+"""The overview page: three answers at a glance, whichever source is unavailable."""
 
 import json
 from dataclasses import replace
@@ -22,8 +22,8 @@ from shared.platform.kafka.inspection.health import Health
 from shared.platform.settings import MonitorSettings
 from stack.engines import Engines
 from tests.monitor.rows import make_attempt, make_delivery, make_event
-from tests.monitor.sights import figures, group, kafka, lag, service
-from tests.monitor.test_watch_services import answering, http
+from tests.monitor.snapshot_builders import figures, group, kafka, lag, service
+from tests.monitor.test_inspection_services import answering, http
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
 
@@ -37,7 +37,7 @@ HOSTILE = "<script>alert(1)</script>\u202e"
 
 
 def shows(world: MonitorWorld, *, at: datetime | None = None, **found: object) -> None:
-    """What the watch has seen, just now unless `at` is given."""
+    """Set the results of the pollers, as of now unless `at` is given."""
     for name, value in found.items():
         looker: Poller[object] = getattr(world.inspector, name)
         looker._result = (
@@ -45,7 +45,7 @@ def shows(world: MonitorWorld, *, at: datetime | None = None, **found: object) -
         )
 
 
-def test_all_is_well(pages: MonitorWorld, operator: PageClient) -> None:
+def test_a_healthy_system(pages: MonitorWorld, operator: PageClient) -> None:
     shows(pages, database=BUSY, kafka=kafka(), services=(service(),))
     operator.open("/")
     assert operator.title == "Overview"
@@ -55,7 +55,7 @@ def test_all_is_well(pages: MonitorWorld, operator: PageClient) -> None:
     assert "What is wrong" not in operator.text
 
 
-def test_a_quiet_night_is_no_trouble(pages: MonitorWorld, operator: PageClient) -> None:
+def test_an_idle_system_has_no_problems(pages: MonitorWorld, operator: PageClient) -> None:
     shows(pages, database=figures(), kafka=kafka(), services=())
     operator.open("/")
     assert "Is money being taken? Quiet" in operator.text
@@ -63,7 +63,7 @@ def test_a_quiet_night_is_no_trouble(pages: MonitorWorld, operator: PageClient) 
     assert "What is wrong" not in operator.text
 
 
-def test_what_is_wrong_is_said_with_where_to_look(pages: MonitorWorld, operator: PageClient) -> None:
+def test_problems_are_listed_with_links(pages: MonitorWorld, operator: PageClient) -> None:
     stuck = kafka(
         group("payment_intents.events", lag(records=7, seconds=99), name="webhooks.intake"),
         standing=Health.STALLED,
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_said_with_where_to_look(pages: MonitorWorld, operator:
     assert operator.text.count("Check soon") == 1
 
 
-def test_the_script_gets_the_part_only(pages: MonitorWorld, operator: PageClient) -> None:
+def test_the_script_gets_only_the_partial(pages: MonitorWorld, operator: PageClient) -> None:
     shows(pages, database=BUSY)
     part = operator.open("/", **{"X-Part": "overview"})
     assert part.status_code == 200
@@ -97,14 +97,14 @@ def test_the_script_gets_the_part_only(pages: MonitorWorld, operator: PageClient
     assert "Is money being taken?" in part.text
 
 
-def test_nothing_was_seen_yet(pages: MonitorWorld, operator: PageClient) -> None:
+def test_before_the_first_poll(pages: MonitorWorld, operator: PageClient) -> None:
     operator.open("/")
     assert operator.text.count("Not known yet") == 3
     assert "The database was not checked yet." in operator.text
 
 
 @pytest.mark.parametrize("lang", ["en", "ar"])
-def test_kafka_away_is_said_and_since_when(pages: MonitorWorld, lang: str) -> None:
+def test_unavailable_kafka_is_shown_with_the_time_of_the_last_poll(pages: MonitorWorld, lang: str) -> None:
     person = pages.person(lang)
     old = PollResult(
         kafka(), datetime.now(UTC) - timedelta(minutes=7), "no answer within 5 s", datetime.now(UTC)

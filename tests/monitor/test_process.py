@@ -1,4 +1,4 @@
-"""The monitor as the process it is: one, which looks by itself, tells what it sees, and ends when it is told to."""
+"""The monitor as a real process: it polls by itself, exports metrics, and stops on a signal."""
 
 from pathlib import Path
 

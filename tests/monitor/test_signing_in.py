@@ -64,7 +64,7 @@ def test_a_removed_operator_is_out_at_once(pages: MonitorWorld, operator: PageCl
 def test_while_postgresql_is_away_who_was_known_looks_and_who_signed_out_does_not(
     pages: MonitorWorld, killable_engines: Engines
 ) -> None:
-    """What a browser held before it signed out counts no more, whoever has kept it; and nobody changes anything."""
+    """A session token is invalid after signing out, and nobody can change anything."""
     email = pages.make_operator()
     stays, leaves, ended = (pages.person(is_operator=False) for _ in range(3))
     for person in (leaves, ended):

@@ -10,7 +10,7 @@ from shared.platform.kafka.inspection.health import Health
 from shared.platform.kafka.inspection.snapshot import GroupMember
 from shared.platform.settings import KafkaSettings
 from stack.engines import Engines
-from tests.monitor.sights import group, kafka, lag
+from tests.monitor.snapshot_builders import group, kafka, lag
 from tests.monitor.test_overview import HOSTILE, shows
 from tests.monitor.topic_records import Records
 from tests.monitor.world import MonitorWorld
@@ -50,7 +50,7 @@ def test_one_topic_with_its_partitions(pages: MonitorWorld, operator: PageClient
     assert operator.text.count("No consumers") == 1
 
 
-def test_a_group_in_trouble_is_red_with_the_word(pages: MonitorWorld, operator: PageClient) -> None:
+def test_an_unhealthy_group_is_red_with_its_label(pages: MonitorWorld, operator: PageClient) -> None:
     groups = [group(topic.name, lag(records=5, seconds=99), name=topic.group) for topic in CONSUMED]
     words = {Health.STALLED: "Stalled", Health.NO_MEMBERS: "No consumers", Health.BEHIND: "Behind"}
     for standing, word in words.items():
@@ -59,7 +59,7 @@ def test_a_group_in_trouble_is_red_with_the_word(pages: MonitorWorld, operator: 
             assert f'<span class="badge bad">{word}</span>' in operator.open(path).text
 
 
-def test_what_is_old_says_so_and_is_not_red(pages: MonitorWorld, operator: PageClient) -> None:
+def test_old_results_are_marked_and_not_red(pages: MonitorWorld, operator: PageClient) -> None:
     groups = [group(topic.name, name=topic.group) for topic in CONSUMED]
     seen_at = datetime.now(UTC) - timedelta(minutes=9)
     shows(pages, kafka=PollResult(kafka(*groups), seen_at, "no answer", datetime.now(UTC)))
@@ -98,7 +98,7 @@ def test_an_unknown_topic_and_one_that_is_missing(pages: MonitorWorld, operator:
         assert "Does not exist" in operator.open(path).text
 
 
-def test_the_script_gets_the_part_only(pages: MonitorWorld, operator: PageClient) -> None:
+def test_the_script_gets_only_the_partial(pages: MonitorWorld, operator: PageClient) -> None:
     shows(pages, kafka=kafka(*(group(topic.name, name=topic.group) for topic in CONSUMED)))
     for path in ("/topics", "/topics/webhooks.deliver"):
         part = operator.open(path, **{"X-Part": "topics"})

@@ -34,7 +34,7 @@ class MonitorWorld:
             webhooks=WebhookSettings(allow_private=True),
         )
         self.inspector = SystemInspector(self.settings, database)
-        """Not started: it looks when the test says so."""
+        """Not started: the test polls explicitly."""
         self.merchant_id, self.application = self.make_application("Tripoli Coffee")
 
     def make_application(self, name: str) -> tuple[UUID, CreatedApplication]:

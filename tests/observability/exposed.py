@@ -16,12 +16,12 @@ OF_EVERY_TARGET = frozenset({"job", "instance"})
 @dataclass(frozen=True, slots=True)
 class Exposed:
     labels: dict[str, frozenset[str]] = field(default_factory=dict)
-    """By the name of a sample that was seen, all of its labels."""
+    """The labels of each sample, by name."""
     known: set[str] = field(default_factory=set)
     """Names of samples, also of metrics that have none yet."""
 
     def lacks(self, named: Named) -> str | None:
-        """What an expression asks for and nobody shows; None when all is there."""
+        """Return what an expression needs and no service exports, or None if nothing is missing."""
         if named.metric in OF_PROMETHEUS:
             return None
         if named.metric not in self.known:

@@ -52,13 +52,13 @@ class TestEachAlert:
         assert all(alert.annotations.values())
 
     def test_runbook_is_a_section_of_its_own(self, alert: Alert) -> None:
-        """Whoever is woken by it follows this link."""
+        """The person who is paged follows this link."""
         page, _, section = alert.annotations["runbook"].partition("#")
         assert section == alert.name.lower()
         assert section in Document(ROOT / page).anchors()
 
     def test_is_tested_both_ways(self, alert: Alert) -> None:
-        """Once it fires and once it does not; one that waits is looked at before its time is over, too."""
+        """Each alert has a test in which it fires and one in which it does not."""
         seen = Counter(check.fires for check in checks() if check.alert == alert.name)
         assert seen[True]
         assert seen[False]

@@ -20,7 +20,7 @@ ADDED_BY_PROMETHEUS = ("_total", "_count", "_sum", "_bucket", "_created")
 
 @pytest.mark.parametrize("name", sorted(declared()))
 def test_name(name: str) -> None:
-    """Ours by its first word, small letters, base units; what the kind of metric adds is not part of the name."""
+    """Names start with mizan, are lower case, use base units, and lack the suffixes that Prometheus adds."""
     metric = declared()[name]
     assert re.fullmatch(r"mizan(_[a-z0-9]+)+", name)
     assert not SHORT_UNITS.search(name.removesuffix("_months_ahead"))

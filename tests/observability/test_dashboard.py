@@ -1,4 +1,4 @@
-"""The Grafana dashboard: every panel can be read, asks for what Prometheus understands, and agrees with the alerts."""
+"""The Grafana dashboard: every panel is complete, has valid queries, and agrees with the alerts."""
 
 import re
 import subprocess

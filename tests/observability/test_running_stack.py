@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 def stack(
     engines: TestEngines, databases: Databases, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningStack]:
-    """In which a customer has paid, and the merchant has been told."""
+    """A stack in which a customer has paid and the merchant was notified."""
     database = databases.take()
     directory = tmp_path_factory.mktemp("observed") / "stack"
     places = databases.url(database), engines.kafka_bootstrap_servers, f"t{uuid4().hex[:8]}."
@@ -47,7 +47,7 @@ def ports(stack: RunningStack) -> list[int]:
 
 
 def test_every_metric_of_rules_and_panels_is_shown_with_its_labels(stack: RunningStack) -> None:
-    """The monitor looks every few seconds, so not all is there at once."""
+    """The monitor polls every few seconds, so not everything is there at once."""
     wanted = {(place, named) for place, expression in all_expressions() for named in named_in(expression)}
     assert len(wanted) > 50
 

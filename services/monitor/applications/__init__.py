@@ -1,1 +1,1 @@
-"""Applications: found, looked at, their webhooks paused and resumed."""
+"""Applications: searched, shown, and their webhooks paused and resumed."""

@@ -1,6 +1,6 @@
-"""Works off replays of many dead letters, a few at a time, in a thread of the monitor's process.
+"""Processes bulk replays of dead letters in batches, in a thread of the monitor's process.
 
-Of several monitors one does it. While Kafka or the database is away it waits, and goes on where it was.
+Of several monitors only one does it. While Kafka or the database is unavailable, it waits and then continues.
 """
 
 import logging
@@ -21,30 +21,30 @@ class Replayer:
         self._settings = settings
         self._stop = Event()
         self._failures = 0
-        self._thread = Thread(target=self._work, name="replayer", daemon=True)
+        self._thread = Thread(target=self._run, name="replayer", daemon=True)
 
     def start(self) -> None:
-        """In the process that serves the pages, after fork."""
+        """Start the thread. Call it after fork, in the process that serves the pages."""
         self._thread.start()
 
     def stop(self) -> None:
-        """The batch that is under way is finished first."""
+        """Stop after the current batch."""
         self._stop.set()
         self._thread.join()
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         pause = 0.0
         while not self._stop.wait(pause):
-            pause = self._turn()
+            pause = self._run_batch()
 
-    def _turn(self) -> float:
+    def _run_batch(self) -> float:
         try:
             pause = replay_batch(self._database, self._settings)
         except (KafkaUnavailableError, DatabaseUnavailableError) as error:
-            _log.warning("dead letters are not replayed at the moment: %s", error)
+            _log.warning("dead letters cannot be replayed now: %s", error)
             return self._pause()
-        except Exception:  # noqa: BLE001  the edge of the loop: nobody else would go on
-            _log.exception("dead letters could not be replayed; trying again")
+        except Exception:  # noqa: BLE001  the edge of the loop: the thread must go on
+            _log.exception("replaying dead letters failed; retrying")
             return self._pause()
         self._failures = 0
         return pause

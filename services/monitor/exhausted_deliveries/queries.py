@@ -32,7 +32,7 @@ class BulkResend:
     until: datetime
     found: int
     is_count_exact: bool
-    """False: there were more than were counted."""
+    """False if there were more than were counted."""
     resent: int
     created_at: datetime
     finished_at: datetime | None
@@ -40,12 +40,12 @@ class BulkResend:
 
     @property
     def share(self) -> float:
-        """How much of it is done, of 1."""
+        """Return the progress, from 0 to 1."""
         return 1.0 if self.outcome == "done" else min(1.0, self.resent / self.found)
 
 
 def list_bulk_resends(connection: Connection[Any], most: int) -> list[BulkResend]:
-    """Those under way first, then the latest."""
+    """Return those in progress first, then the latest."""
     with connection.cursor(row_factory=class_row(BulkResend)) as cursor:
         return cursor.execute(_LIST, (most,)).fetchall()
 
@@ -55,11 +55,11 @@ def find_bulk_resend(connection: Connection[Any], resend_id: UUID) -> BulkResend
         return cursor.execute(_GET, (resend_id,)).fetchone()
 
 
-_LONGEST_URL = 500
-_MOST = 50
+_MAX_URL_LENGTH = 500
+_MAX_TRIES = 50
 _TRIES = f"""
 select number, step, at, duration_ms, url, status_code, failure, coalesce(response_body, '') as answer
-from webhook_tries where delivery_id = %s order by number desc limit {_MOST}"""
+from webhook_tries where delivery_id = %s order by number desc limit {_MAX_TRIES}"""
 _INTENT = "select intent_uuid from webhook_deliveries where id = %s"
 
 
@@ -67,18 +67,18 @@ _INTENT = "select intent_uuid from webhook_deliveries where id = %s"
 class DeliveryTry:
     number: int
     step: int | None
-    """None: a resend."""
+    """None for a resend."""
     at: datetime
     duration_ms: int
     url: str
-    """Without its query string, which may hold a token."""
+    """Without the query string, which can contain a token."""
     status_code: int | None
     failure: str | None
     answer: str
 
 
 def list_tries(connection: Connection[Any], delivery_id: UUID) -> list[DeliveryTry]:
-    """The latest first."""
+    """Return the tries, latest first. URLs and response bodies are shortened and free of secrets."""
     with connection.cursor(row_factory=dict_row) as cursor:
         return [_try(row) for row in cursor.execute(_TRIES, (delivery_id,))]
 
@@ -89,5 +89,5 @@ def find_intent(connection: Connection[Any], delivery_id: UUID) -> UUID | None:
 
 
 def _try(row: dict[str, Any]) -> DeliveryTry:
-    url = preview_line(without_query(row["url"]), _LONGEST_URL)
+    url = preview_line(without_query(row["url"]), _MAX_URL_LENGTH)
     return DeliveryTry(**{**row, "url": url, "answer": preview_text(bytes(row["answer"]))})

@@ -1,1 +1,1 @@
-"""One look: is money being taken, are webhooks going out, is anything stuck?"""
+"""The overview: are payments succeeding, are webhooks delivered, is anything stuck?"""

@@ -1,1 +1,1 @@
-"""Operators: signing in and out, one's own account, and what operators did."""
+"""Operators: signing in and out, their account, and the audit log."""

@@ -53,12 +53,12 @@ class SignInViews:
             )
         except SignInThrottledError:
             return entered.show_throttled()
-        if tried.verified and self._let_in(tried.verified[0], entered.password):
+        if tried.verified and self._start_session(tried.verified[0], entered.password):
             return redirect(next_path() or url_for("overview.show"), _SEE_OTHER)
         return entered.show_wrong_password()
 
-    def _let_in(self, operator: Operator, password: str) -> bool:
-        """Whether the password is theirs still."""
+    def _start_session(self, operator: Operator, password: str) -> bool:
+        """Sign the operator in. Return False if the password was changed in the meantime."""
         with self.dependencies.database.transaction() as connection:
             account = throttle_key(operator.email)
             self.dependencies.throttles.record_success(

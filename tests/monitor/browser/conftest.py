@@ -7,8 +7,8 @@ import pytest
 from services.monitor.app import make_app
 from shared.platform.web.operations_server import serve_operations
 from tests.browser import Visitors
-from tests.monitor.browser.troubled_house import TroubledHouse
-from tests.monitor.browser.watcher import Watchers
+from tests.monitor.browser.failing_system import FailingSystem
+from tests.monitor.browser.operator_browser import OperatorBrowsers
 from tests.monitor.world import MonitorWorld
 from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 
@@ -23,10 +23,10 @@ def pages(world: MonitorWorld) -> Iterator[MonitorWorld]:
 
 
 @pytest.fixture
-def house(pages: MonitorWorld, dead_letter_topic: DeadLetterTopic) -> TroubledHouse:
-    return TroubledHouse(pages, dead_letter_topic)
+def system(pages: MonitorWorld, dead_letter_topic: DeadLetterTopic) -> FailingSystem:
+    return FailingSystem(pages, dead_letter_topic)
 
 
 @pytest.fixture
-def watchers(pages: MonitorWorld, visitors: Visitors) -> Watchers:
-    return Watchers(pages.url, visitors)
+def operators(pages: MonitorWorld, visitors: Visitors) -> OperatorBrowsers:
+    return OperatorBrowsers(pages.url, visitors)

@@ -7,8 +7,8 @@ from tests.accessibility import Appearance, page_problems, preload_axe
 from tests.browser import DESKTOP, SMALL_PHONE
 from tests.browser_user import press, tab_to, type_into
 from tests.catalogue import DIRECTIONS, LANGUAGES
-from tests.monitor.browser.troubled_house import TroubledHouse
-from tests.monitor.browser.watcher import Watcher, Watchers
+from tests.monitor.browser.failing_system import FailingSystem
+from tests.monitor.browser.operator_browser import OperatorBrowser, OperatorBrowsers
 from tests.monitor.world import PASSWORD
 
 pytestmark = pytest.mark.browser
@@ -19,43 +19,45 @@ REASON = "Seen in the provider's list"
 
 
 @pytest.fixture
-def operator(house: TroubledHouse, watchers: Watchers) -> Watcher:
-    return _come_in(house, watchers)
+def operator(system: FailingSystem, operators: OperatorBrowsers) -> OperatorBrowser:
+    return _come_in(system, operators)
 
 
-def _come_in(house: TroubledHouse, watchers: Watchers, *, javascript: bool = True) -> Watcher:
-    who = watchers.come(javascript=javascript, expected_statuses=frozenset({404, 422}))
-    who.sign_in(house.world.make_operator(), PASSWORD)
+def _come_in(
+    system: FailingSystem, operators: OperatorBrowsers, *, javascript: bool = True
+) -> OperatorBrowser:
+    who = operators.come(javascript=javascript, expected_statuses=frozenset({404, 422}))
+    who.sign_in(system.world.make_operator(), PASSWORD)
     return who
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_every_page_is_for_everybody_on_every_screen(
-    house: TroubledHouse, watchers: Watchers, lang: str
+    system: FailingSystem, operators: OperatorBrowsers, lang: str
 ) -> None:
     """axe-core finds nothing, light or dark, wide or narrow; nothing is cut off or beside the screen."""
-    who = watchers.come(lang, expected_statuses=frozenset({404}))
+    who = operators.come(lang, expected_statuses=frozenset({404}))
     preload_axe(who.visitor.context)
-    found = _troubles(who, "sign-in")
-    who.sign_in(house.world.make_operator(), PASSWORD)
-    for name, path, heading in house.pages(who.says):
+    found = _violations(who, "sign-in")
+    who.sign_in(system.world.make_operator(), PASSWORD)
+    for name, path, heading in system.pages(who.says):
         who.open(path)
         expect(who.page.locator("h1")).to_have_text(heading)
         html = who.page.locator("html")
         expect(html).to_have_attribute("lang", lang)
         expect(html).to_have_attribute("dir", DIRECTIONS[lang])
-        found += _troubles(who, name)
+        found += _violations(who, name)
     assert not found, "\n".join(found)
 
 
-def _troubles(who: Watcher, name: str) -> list[str]:
+def _violations(who: OperatorBrowser, name: str) -> list[str]:
     """The page is left wide."""
     who.page.evaluate("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
     return page_problems(who.page, name, LOOKS[who.lang], (SMALL_PHONE, DESKTOP))
 
 
-def test_with_a_keyboard_alone(house: TroubledHouse, operator: Watcher) -> None:
+def test_with_a_keyboard_alone(system: FailingSystem, operator: OperatorBrowser) -> None:
     """From the overview to a dead letter that is replayed, and to an attempt that is decided."""
     press(operator, operator.problem("could not be processed"))
     operator.sees("Dead letters")
@@ -73,16 +75,16 @@ def test_with_a_keyboard_alone(house: TroubledHouse, operator: Watcher) -> None:
     expect(operator.question.get_by_role("button", name=operator.says("Cancel"))).to_be_focused()
     operator.page.keyboard.press("Escape")
     expect(operator.button("Decide")).to_be_focused()
-    assert house.payments.state(house.undecided) == "unknown"
+    assert system.payments.state(system.undecided) == "unknown"
     operator.page.keyboard.press("Enter")
     press(operator, operator.question.get_by_role("button", name=operator.says("Decide")))
     operator.reads("Decided: it was paid. The merchant is notified by webhook.")
-    assert house.payments.state(house.undecided) == "paid"
+    assert system.payments.state(system.undecided) == "paid"
 
 
-def test_without_javascript(house: TroubledHouse, watchers: Watchers) -> None:
+def test_without_javascript(system: FailingSystem, operators: OperatorBrowsers) -> None:
     """Nothing is asked first then, and nothing is missing."""
-    who = _come_in(house, watchers, javascript=False)
+    who = _come_in(system, operators, javascript=False)
     who.open("/dead-letters/0")
     who.button("Replay").click()
     who.reads("The record was written back to its topic and will be processed again.")
@@ -91,28 +93,28 @@ def test_without_javascript(house: TroubledHouse, watchers: Watchers) -> None:
     who.sees("Replaying dead letters")
     who.button("Stop").click()
     who.reads("Stopped. Records that were already replayed stay replayed.")
-    who.open(f"/exhausted/{house.exhausted}")
+    who.open(f"/exhausted/{system.exhausted}")
     who.button("Resend").click()
     who.open("/exhausted/resend-all")
     who.button("Resend all of them").click()
     who.sees("Resends of failed deliveries")
 
-    who.open(f"/attempts/{house.undecided}")
+    who.open(f"/attempts/{system.undecided}")
     who.page.get_by_role("radio", name=who.says("It was not paid")).check()
     who.field("How do you know?").fill(REASON)
     who.button("Decide").click()
     who.reads("Decided: it was not paid.")
-    who.open(f"/attempts/{house.duplicate}")
+    who.open(f"/attempts/{system.duplicate}")
     who.field("What was done?").fill("     .")
     who.button("Mark as handled").click()
     expect(who.field("What was done?")).to_have_attribute("aria-invalid", "true")
     who.field("What was done?").fill(REASON)
     who.button("Mark as handled").click()
     who.reads("Marked as handled. The merchant sees it too.")
-    who.open(f"/applications/{house.application}")
+    who.open(f"/applications/{system.application}")
     for action in ("Pause webhooks", "Resume webhooks"):
         who.field("Why?").fill(REASON)
         who.button(action).click()
         who.reads("Not paused" if action == "Resume webhooks" else "Paused")
-    done = set(house.world.audit())
+    done = set(system.world.audit())
     assert {"letter_replayed", "letters_replayed", "attempt_decided", "duplicate_handled"} <= done

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 from playwright.sync_api import expect
 
 from services.monitor.app import make_app
-from tests.monitor.browser.troubled_house import TroubledHouse
-from tests.monitor.browser.watcher import Watchers
+from tests.monitor.browser.failing_system import FailingSystem
+from tests.monitor.browser.operator_browser import OperatorBrowsers
 from tests.monitor.world import PASSWORD, MonitorWorld
 
 _NO_PAGES = {
@@ -19,19 +19,19 @@ _NO_PAGES = {
 }
 
 
-def test_every_page_opens(house: TroubledHouse, watchers: Watchers) -> None:
+def test_every_page_opens(system: FailingSystem, operators: OperatorBrowsers) -> None:
     """In Arabic, which is what people see who choose nothing. The visitors' fixture fails on errors of a page."""
-    who = watchers.come("ar", expected_statuses=frozenset({404}))
+    who = operators.come("ar", expected_statuses=frozenset({404}))
     who.sees("Sign in")
-    who.sign_in(house.world.make_operator(), PASSWORD)
+    who.sign_in(system.world.make_operator(), PASSWORD)
     expect(who.button("Live")).to_be_visible()  # the page's script runs
     opened = ["/sign-in"]
-    for name, path, heading in house.pages(who.says):
+    for name, path, heading in system.pages(who.says):
         who.open(path)
         expect(who.page.locator("h1")).to_have_text(heading)
         if name != "unknown page":
             opened.append(urlsplit(path).path)
-    assert _endpoints(house.world, opened) == _endpoints(house.world), "a page that no smoke test opens"
+    assert _endpoints(system.world, opened) == _endpoints(system.world), "a page that no smoke test opens"
 
 
 def _endpoints(world: MonitorWorld, opened: list[str] | None = None) -> set[str]:

@@ -1,4 +1,4 @@
-"""What the monitor says in each language, from the catalogues that it has it from itself."""
+"""The texts of the monitor in each language, from its own catalogues."""
 
 from tests.catalogue import Catalogue
 

@@ -1,4 +1,4 @@
-"""Rates, curves and histories from one look to the next."""
+"""Rates between two snapshots, sparklines, and the recorded history."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -7,7 +7,7 @@ from services.monitor.inspection.history import HistoryRecorder, Point
 from services.monitor.inspection.kafka import rates_between
 from services.monitor.inspection.snapshots import TopicRate
 from services.monitor.sparklines import HEIGHT, SPAN, WIDTH, build_sparkline
-from tests.monitor.sights import NOW, group, lag, view
+from tests.monitor.snapshot_builders import NOW, group, lag, view
 
 LATER = NOW + timedelta(seconds=5)
 
@@ -20,7 +20,7 @@ def test_rates_in_and_out() -> None:
     assert rates["dead_letters"] == TopicRate(into=0.0, out=None)
 
 
-def test_a_topic_made_again_and_offsets_that_go_back_are_no_negative_rates() -> None:
+def test_a_recreated_topic_has_no_negative_rates() -> None:
     earlier = view(group("webhooks.deliver", lag(committed=500, records=5), lag(1, committed=10)))
     now = view(group("webhooks.deliver", lag(committed=3, records=4), lag(1, committed=20)), at=LATER)
     assert rates_between(earlier, now)["webhooks.deliver"] == TopicRate(into=10 / 5, out=10 / 5)
@@ -32,7 +32,7 @@ def test_new_partitions_and_a_first_commit_do_not_count_from_nothing() -> None:
     assert rates_between(earlier, now)["webhooks.deliver"].out == 0
 
 
-def test_the_first_look_and_a_clock_that_goes_back_tell_no_rates() -> None:
+def test_the_first_snapshot_and_a_clock_that_goes_back_give_no_rates() -> None:
     assert rates_between(None, view()) == {}
     assert rates_between(view(at=LATER), view(at=NOW)) == {}
 

@@ -1,4 +1,4 @@
-"""An operator decides what became of an attempt whose outcome nobody knows: once, with a reason, noted in the logs."""
+"""An operator decides the outcome of an undecided attempt: once, with a reason, recorded in the audit logs."""
 
 from uuid import UUID
 
@@ -7,8 +7,8 @@ import pytest
 from shared.domain.attempts.states import AttemptState
 from shared.domain.audit_log import list_entries
 from tests.constants import UNKNOWN_ID
-from tests.monitor.needy_payments import NeedyPayments
-from tests.monitor.racing import act_at_once
+from tests.monitor.concurrency import act_at_once
+from tests.monitor.operator_payments import OperatorPayments
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
 
@@ -17,8 +17,8 @@ DECISIONS = "select action, actor, address, details from audit_log where action 
 
 
 @pytest.fixture
-def payments(pages: MonitorWorld) -> NeedyPayments:
-    return NeedyPayments(pages)
+def payments(pages: MonitorWorld) -> OperatorPayments:
+    return OperatorPayments(pages)
 
 
 def decide(
@@ -35,7 +35,7 @@ def answer_to(person: PageClient, attempt: UUID, **fields: str) -> int:
 
 
 def test_undecided_attempts_and_second_payments_are_listed(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     undecided, duplicate = payments.unknown(), payments.duplicate()
     settled = payments.unknown()
@@ -60,7 +60,7 @@ AFTER = {"paid": ("paid", "succeeded"), "not_paid": ("declined", "requires_payme
 
 @pytest.mark.parametrize("outcome", AFTER)
 def test_an_operator_decides(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments, outcome: str
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments, outcome: str
 ) -> None:
     state, status = AFTER[outcome]
     attempt = payments.unknown()
@@ -74,7 +74,7 @@ def test_an_operator_decides(
 
 
 def test_paid_leads_to_the_webhook(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.unknown()
     decide(operator, attempt)
@@ -83,7 +83,7 @@ def test_paid_leads_to_the_webhook(
 
 
 def test_a_second_click_decides_nothing_more(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.unknown()
     form = operator.open(f"/attempts/{attempt}")
@@ -94,8 +94,8 @@ def test_a_second_click_decides_nothing_more(
     assert len(pages.rows(DECISIONS)) == 1
 
 
-def test_two_operators_at_once_decide_once(pages: MonitorWorld, payments: NeedyPayments) -> None:
-    """Whoever is second is told what happened instead."""
+def test_two_operators_at_once_decide_once(pages: MonitorWorld, payments: OperatorPayments) -> None:
+    """The second operator is shown the outcome that the first one decided."""
     attempt = payments.unknown()
     people = [pages.person() for _ in range(4)]
     outcomes = dict(zip(people, ("paid", "not_paid", "paid", "not_paid"), strict=True))
@@ -115,7 +115,7 @@ def test_two_operators_at_once_decide_once(pages: MonitorWorld, payments: NeedyP
 
 @pytest.mark.parametrize("outcome", ["paid", "not_paid"])
 def test_what_was_settled_meanwhile_stays(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments, outcome: str
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments, outcome: str
 ) -> None:
     """By a notification, while the form was open."""
     attempt = payments.unknown()
@@ -129,7 +129,7 @@ def test_what_was_settled_meanwhile_stays(
 
 
 def test_a_customer_who_goes_on_is_not_cut_off(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     """The form was made for an attempt that awaited a code; by now the code is with the provider."""
     sending = payments.begin(payments.intent(), AttemptState.AWAITING_CODE)
@@ -146,7 +146,7 @@ def test_a_customer_who_goes_on_is_not_cut_off(
 
 @pytest.mark.parametrize("state", ["sent", "unknown"])
 def test_not_paid_is_not_taken_while_the_request_may_be_on_its_way(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments, state: str
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments, state: str
 ) -> None:
     """Nor where somebody else has asked meanwhile and heard nothing of it: it would charge beside the next attempt."""
     sending = payments.begin(payments.intent())
@@ -160,7 +160,7 @@ def test_not_paid_is_not_taken_while_the_request_may_be_on_its_way(
 
 
 def test_paid_on_what_was_paid_already_is_a_second_payment(
-    operator: PageClient, payments: NeedyPayments
+    operator: PageClient, payments: OperatorPayments
 ) -> None:
     """It counted as declined, and the customer paid in another way."""
     declined = payments.declined_then_paid()
@@ -169,7 +169,9 @@ def test_paid_on_what_was_paid_already_is_a_second_payment(
     assert payments.state(declined) == "duplicate"
 
 
-def test_that_what_has_ended_was_not_paid_is_no_news(operator: PageClient, payments: NeedyPayments) -> None:
+def test_deciding_not_paid_on_an_ended_attempt_changes_nothing(
+    operator: PageClient, payments: OperatorPayments
+) -> None:
     declined = payments.declined_then_paid()
     assert 'value="not_paid"' not in operator.open(f"/attempts/{declined}").text
     decide(operator, declined, "not_paid")
@@ -189,7 +191,7 @@ NONSENSE: tuple[tuple[dict[str, str], str], ...] = (
 
 
 def test_nonsense_is_refused_with_clear_words(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.unknown()
     for fields, complaint in NONSENSE:
@@ -200,7 +202,7 @@ def test_nonsense_is_refused_with_clear_words(
     assert pages.rows(DECISIONS) == []
 
 
-def test_a_form_that_is_none_of_ours_is_refused(operator: PageClient, payments: NeedyPayments) -> None:
+def test_a_form_that_is_none_of_ours_is_refused(operator: PageClient, payments: OperatorPayments) -> None:
     attempt = payments.unknown()
     for fields in (
         {"state": "x"},
@@ -213,7 +215,7 @@ def test_a_form_that_is_none_of_ours_is_refused(operator: PageClient, payments: 
 
 
 def test_card_and_phone_numbers_are_taken_out_of_the_reason(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.unknown()
     decide(operator, attempt, reason="card 4242 4242 4242 4242 of 0912345678\0 was charged")
@@ -225,7 +227,7 @@ def test_card_and_phone_numbers_are_taken_out_of_the_reason(
 
 
 def test_hostile_text_is_only_text(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     intent = payments.intent(reference="<script>alert(1)</script>")
     attempt = payments.unknown(intent)
@@ -239,7 +241,7 @@ def test_hostile_text_is_only_text(
     assert "<b>bold" not in operator.response.text
 
 
-def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: NeedyPayments) -> None:
+def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: OperatorPayments) -> None:
     attempt = payments.unknown()
     guest, person = pages.person(is_operator=False), pages.person()
     assert answer_to(guest, attempt, outcome="paid", reason=REASON) in (400, 401)
@@ -254,7 +256,7 @@ def test_what_is_no_attempt(operator: PageClient) -> None:
 
 
 def test_the_merchant_reads_who_decided_and_why_but_not_from_where(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     decide(operator, payments.unknown())
     with pages.database.transaction() as connection:

@@ -1,4 +1,4 @@
-"""Services are asked whether they are ready; whatever they answer, or not, is told within seconds."""
+"""Readiness checks of services: any response, or none, gives a status within seconds."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""The watch as a whole: each look in a thread of its own, none of which stops another."""
+"""The inspector: each source is polled in a thread of its own, and none stops another."""
 
 from dataclasses import replace
 from threading import Event
@@ -15,7 +15,7 @@ from tests.monitor.world import MonitorWorld
 from tests.waiting import error_text, eventually
 
 
-def test_everything_is_looked_at_again_and_again(world: MonitorWorld) -> None:
+def test_every_source_is_polled_repeatedly(world: MonitorWorld) -> None:
     inspector = SystemInspector(world.settings, world.database)
     assert inspector.state().database.attempted_at is None
     inspector.start()
@@ -32,7 +32,9 @@ def test_everything_is_looked_at_again_and_again(world: MonitorWorld) -> None:
         inspector.stop()
 
 
-def test_a_look_that_hangs_stops_no_other(world: MonitorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_poll_does_not_stop_the_others(
+    world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And /readyz says so after a while."""
     monkeypatch.setattr(poller_module, "_HANG_LIMIT_S", 0.5)
     goes_on = Event()
@@ -49,7 +51,7 @@ def test_a_look_that_hangs_stops_no_other(world: MonitorWorld, monkeypatch: pyte
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_thread_that_died_is_told() -> None:
+def test_a_dead_thread_is_reported() -> None:
     def die() -> None:
         raise SystemExit
 
@@ -61,7 +63,7 @@ def test_a_thread_that_died_is_told() -> None:
     )
 
 
-def test_whatever_a_look_raises_is_told_without_secrets_and_the_next_one_is_made() -> None:
+def test_poll_errors_are_reported_without_secrets_and_polling_continues() -> None:
     problems: list[Exception] = [ValueError("password=hunter2hunter2\nsecond line"), KeyError()]
 
     def look() -> int:
@@ -82,7 +84,7 @@ def test_whatever_a_look_raises_is_told_without_secrets_and_the_next_one_is_made
     assert (now.value, now.error) == (5, None)
 
 
-def test_an_engine_that_is_away_is_no_reason_to_be_unready(
+def test_an_unavailable_source_does_not_make_the_monitor_unready(
     world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafka_inspector, "_TIMEOUT_S", 0.2)

@@ -1,4 +1,4 @@
-"""The watch on the real Kafka: groups that nobody attends, that stand still, topics that are late, Kafka away."""
+"""Polling a real Kafka: groups without members, stalled groups, late delay topics, and an unavailable Kafka."""
 
 import signal
 import subprocess
@@ -150,7 +150,7 @@ def test_topics_that_do_not_exist_are_missing(world: MonitorWorld) -> None:
 @pytest.mark.kills
 @pytest.mark.timeout(300)
 def test_kafka_killed_and_back(world: MonitorWorld, records: Records, killable_engines: Engines) -> None:
-    """What was seen stays, with its time and the problem; the first looks after its return work by themselves."""
+    """The last result is kept with its time and the error, and polling recovers by itself."""
     records.put(WEBHOOKS_DELIVER, 2)
     seen = look(world)
     killable_engines.kafka.kill()

@@ -6,8 +6,8 @@ import pytest
 
 from services.dashboard.payments.queries import find_payment
 from shared.domain.audit_log import list_entries
-from tests.monitor.needy_payments import NeedyPayments
-from tests.monitor.racing import act_at_once
+from tests.monitor.concurrency import act_at_once
+from tests.monitor.operator_payments import OperatorPayments
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
 
@@ -16,8 +16,8 @@ HANDLED = "select handled_note from payment_attempts where handled_at is not nul
 
 
 @pytest.fixture
-def payments(pages: MonitorWorld) -> NeedyPayments:
-    return NeedyPayments(pages)
+def payments(pages: MonitorWorld) -> OperatorPayments:
+    return OperatorPayments(pages)
 
 
 def handle(person: PageClient, attempt: UUID, note: str = NOTE, **more: str) -> int:
@@ -26,7 +26,7 @@ def handle(person: PageClient, attempt: UUID, note: str = NOTE, **more: str) -> 
 
 
 def test_it_is_marked_once_and_leaves_the_list(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.duplicate()
     form = operator.open(f"/attempts/{attempt}")
@@ -40,7 +40,7 @@ def test_it_is_marked_once_and_leaves_the_list(
     assert f"/attempts/{attempt}" not in operator.open("/attempts").text
 
 
-def test_two_operators_at_once_mark_it_once(pages: MonitorWorld, payments: NeedyPayments) -> None:
+def test_two_operators_at_once_mark_it_once(pages: MonitorWorld, payments: OperatorPayments) -> None:
     attempt = payments.duplicate()
     people = [pages.person() for _ in range(4)]
     for person in people:
@@ -51,7 +51,7 @@ def test_two_operators_at_once_mark_it_once(pages: MonitorWorld, payments: Needy
     assert sum("Marked as handled" in person.text for person in people) == 1
 
 
-def test_it_needs_a_note(pages: MonitorWorld, operator: PageClient, payments: NeedyPayments) -> None:
+def test_it_needs_a_note(pages: MonitorWorld, operator: PageClient, payments: OperatorPayments) -> None:
     attempt = payments.duplicate()
     for note in ("", "four", " \n \t ", "x" * 501):
         operator.open(f"/attempts/{attempt}")
@@ -61,7 +61,7 @@ def test_it_needs_a_note(pages: MonitorWorld, operator: PageClient, payments: Ne
 
 
 def test_what_is_no_second_payment_cannot_be_handled(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.unknown()
     operator.open(f"/attempts/{attempt}")
@@ -70,7 +70,7 @@ def test_what_is_no_second_payment_cannot_be_handled(
     assert pages.rows(HANDLED) == []
 
 
-def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: NeedyPayments) -> None:
+def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: OperatorPayments) -> None:
     attempt = payments.duplicate()
     guest, person = pages.person(is_operator=False), pages.person()
     assert handle(guest, attempt) in (400, 401)
@@ -80,7 +80,7 @@ def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: NeedyPaym
 
 
 def test_the_merchant_sees_that_it_was_handled(
-    pages: MonitorWorld, operator: PageClient, payments: NeedyPayments
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.duplicate()
     intent = pages.rows("select intent_uuid from payment_attempts where id = %s", attempt)[0][0]

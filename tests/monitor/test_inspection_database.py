@@ -1,4 +1,4 @@
-"""One look into the database tells what operators ask, and stays cheap however much there is."""
+"""One read of the database gives all figures, and stays cheap on huge tables."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -203,7 +203,7 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("statistics", ["none", "fresh"])
 @pytest.mark.parametrize("many", [30_000, 1_000_000])
-def test_a_look_costs_no_more_with_many_rows(cursor: Cursor[Any], many: int, statistics: str) -> None:
+def test_a_read_costs_no_more_with_many_rows(cursor: Cursor[Any], many: int, statistics: str) -> None:
     """BoundedCount in pages of the database; nothing more happened in the last hour."""
     _fill(cursor, 1_000, 0, statistics)
     few = _costs(cursor)

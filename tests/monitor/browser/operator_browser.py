@@ -11,7 +11,7 @@ from tests.monitor.browser.words import CATALOGUE
 
 
 @dataclass(frozen=True)
-class Watcher(BrowserUser):
+class OperatorBrowser(BrowserUser):
     catalogue = CATALOGUE
 
     def sign_in(self, email: str, password: str) -> None:
@@ -46,10 +46,10 @@ class Watcher(BrowserUser):
 
 
 @dataclass(frozen=True)
-class Watchers:
+class OperatorBrowsers:
     url: str
     visitors: Visitors
 
-    def come(self, lang: str = "en", **browser: Any) -> Watcher:
+    def come(self, lang: str = "en", **browser: Any) -> OperatorBrowser:
         visitor = self.visitors.make(self.url, **browser)
-        return Watcher(visitor.open(f"{self.url}/sign-in?lang={lang}"), visitor, self.url, lang)
+        return OperatorBrowser(visitor.open(f"{self.url}/sign-in?lang={lang}"), visitor, self.url, lang)

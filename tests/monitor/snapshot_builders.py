@@ -1,4 +1,4 @@
-"""What a look could have found, made by hand."""
+"""Builders of poll results, for tests without Kafka and database."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Replays of many dead letters: asked for once, worked off by the monitor with progress, and stopped."""
+"""Bulk replays of dead letters: requested once, processed by the monitor with progress, and stopped."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 from tests.waiting import eventually
 
 RUNS = "select replayed, refused, outcome from dead_letter_bulk_replays order by created_at"
-AWAY = "dead letters are not replayed at the moment"
+UNAVAILABLE = "dead letters cannot be replayed now"
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def replayer(pages: MonitorWorld, quick_batches: None) -> Iterator[Replayer]:
 
 
 def begin(person: PageClient, origin: str = "") -> UUID:
-    """Chooses all of that origin and starts it, as a person does; the run that it led to."""
+    """Start a replay of all dead letters of an origin through the pages, and return the run."""
     person.open(f"/dead-letters/replay-all?origin={origin}")
     person.post("/dead-letters/replays")
     return run_of(person)
@@ -97,7 +97,7 @@ def test_a_second_click_leads_to_the_same_run(
 
 
 def test_two_operators_at_once_begin_one(pages: MonitorWorld, dead_letter_topic: DeadLetterTopic) -> None:
-    """Whoever is second is led to the first one's."""
+    """The second operator is redirected to the run of the first."""
     dead_letter_topic.add_many(3)
     people = [pages.person() for _ in range(3)]
     for person in people:
@@ -160,7 +160,7 @@ def test_there_is_no_such_run(dead_letter_topic: DeadLetterTopic, operator: Page
     assert operator.post(f"{path}/stop").status_code == 404
 
 
-def test_two_monitors_replay_each_letter_once(
+def test_two_monitors_replay_each_dead_letter_once(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, replayer: Replayer
 ) -> None:
     dead_letter_topic.add_many(250)
@@ -185,13 +185,13 @@ def test_without_kafka_it_waits_and_changes_nothing(
     monkeypatch.setattr(topic_reader, "_TIMEOUT_S", 0.2)
     lost = Replayer(pages.database, replace(pages.settings.kafka, bootstrap_servers="127.0.0.1:9"))
     lost.start()
-    eventually(lambda: AWAY in caplog.text)
+    eventually(lambda: UNAVAILABLE in caplog.text)
     assert pages.rows(RUNS) == [(0, 0, None)]
     lost.stop()
 
 
 def _runs_once_it_is_back(pages: MonitorWorld) -> list[Any]:
-    """The pool asks for a database that was away only now and then."""
+    """The pool reconnects to the database only from time to time."""
     try:
         return pages.rows(RUNS)
     except DatabaseUnavailableError:
@@ -211,7 +211,7 @@ def test_it_goes_on_after_the_database_was_away(
     replayer = Replayer(pages.database, pages.settings.kafka)
     killable_engines.postgres.kill()
     replayer.start()
-    eventually(lambda: AWAY in caplog.text)
+    eventually(lambda: UNAVAILABLE in caplog.text)
     killable_engines.postgres.start()
     eventually(lambda: _runs_once_it_is_back(pages) == [(5, 0, "done")])
     replayer.stop()

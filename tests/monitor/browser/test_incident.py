@@ -17,7 +17,7 @@ from shared.domain.topics import WEBHOOKS_DELIVER
 from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, raise_after
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.browser import Visitors
-from tests.monitor.browser.watcher import Watcher, Watchers
+from tests.monitor.browser.operator_browser import OperatorBrowser, OperatorBrowsers
 from tests.stack.running_stack import RunningStack, whole_stack
 from tests.stack_payments import BEING_CONFIRMED, SILENT_CARD, StackPayments
 from tests.waiting import eventually
@@ -31,7 +31,7 @@ READ_SEAL = "select encrypted_secret from webhook_secrets where application_id =
 CONSUMED = "payment_intents.events"
 RED = re.compile(r"\bbad\b")
 SOON_MS = 45_000
-"""A member that is silent is put out of its group after 15 s, and each look is 5 s after the last."""
+"""A silent member leaves its group after 15 s, and polls are 5 s apart."""
 LATE_MS = 90_000
 """Lag is late after a minute."""
 
@@ -47,7 +47,7 @@ def stack(
 
 @dataclass(frozen=True)
 class Shop:
-    """An application, its customers, and what it is told."""
+    """An application, its customers, and the webhooks that it receives."""
 
     payments: StackPayments
     receiver: Receiver
@@ -86,7 +86,7 @@ def test_a_bad_day(
     kafka_settings: KafkaSettings,
 ) -> None:
     facts = stack.read()
-    operator = Watchers(facts["monitor_url"], visitors).come()
+    operator = OperatorBrowsers(facts["monitor_url"], visitors).come()
     operator.sign_in(facts["demo"]["operator_email"], facts["demo"]["operator_password"])
     with Receiver() as receiver:
         payments = StackPayments(facts["api_base_url"], visitors)
@@ -121,7 +121,7 @@ def _make(stack: RunningStack, name: str, receiver: Receiver) -> dict[str, str]:
     )
 
 
-def _all_is_well(operator: Watcher) -> None:
+def _all_is_well(operator: OperatorBrowser) -> None:
     """Without a reload: the page is live."""
     operator.link("Overview").click()
     operator.sees("Overview")
@@ -130,7 +130,7 @@ def _all_is_well(operator: Watcher) -> None:
     expect(operator.main).not_to_contain_text("What is wrong", timeout=SOON_MS)
 
 
-def _sell_while_nobody_consumes(operator: Watcher, shop: Shop) -> list[str]:
+def _sell_while_nobody_consumes(operator: OperatorBrowser, shop: Shop) -> list[str]:
     """The lag grows and turns red, on an open page."""
     operator.link("Topics and consumers").click()
     row = operator.consumer(CONSUMED)
@@ -153,8 +153,8 @@ def _lag(row: Locator) -> int:
     return int(row.get_by_role("cell").nth(2).inner_text())
 
 
-def _decide_what_is_stuck(operator: Watcher, stack: RunningStack, shop: Shop) -> str:
-    """The provider gave no answer, and nobody asks it: an operator decides."""
+def _decide_what_is_stuck(operator: OperatorBrowser, stack: RunningStack, shop: Shop) -> str:
+    """The provider did not respond and does not support status inquiries: an operator decides."""
     with frozen(stack, "checkout-verifier"):
         sold = shop.sell(card=SILENT_CARD, outcome=BEING_CONFIRMED)
         operator.link("Overview").click()
@@ -172,7 +172,7 @@ def _decide_what_is_stuck(operator: Watcher, stack: RunningStack, shop: Shop) ->
 
 
 def _records_nobody_can_process(
-    operator: Watcher, shop: Shop, kafka: KafkaSettings, database_url: str
+    operator: OperatorBrowser, shop: Shop, kafka: KafkaSettings, database_url: str
 ) -> None:
     """One is nonsense, the other a delivery whose secret cannot be opened; once it can, a replay delivers it."""
     with psycopg.connect(database_url, autocommit=True) as connection:

@@ -11,7 +11,7 @@ from shared.domain.intents.store import create_or_find
 from tests.monitor.world import MonitorWorld
 
 
-class NeedyPayments:
+class OperatorPayments:
     def __init__(self, world: MonitorWorld) -> None:
         self._world = world
         self._database = world.database

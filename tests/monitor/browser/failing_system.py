@@ -1,4 +1,4 @@
-"""A house in which everything is in trouble that an operator can be shown."""
+"""A system with every problem that the monitor can show."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,7 +13,7 @@ from shared.domain.messages import DeliveryExhausted, encode
 from shared.domain.topics import WEBHOOKS_DEAD, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from shared.platform.settings import MonitorSettings
 from tests.dashboard.delivery_rows import Deliveries
-from tests.monitor.needy_payments import NeedyPayments
+from tests.monitor.operator_payments import OperatorPayments
 from tests.monitor.rows import make_event
 from tests.monitor.topic_records import Records
 from tests.monitor.world import MonitorWorld
@@ -23,20 +23,20 @@ LONG = "مكتبة بنغازي " + "W" * 120
 _SOMEBODY = Actor("operator somebody@example.ly")
 
 
-class TroubledHouse:
+class FailingSystem:
     def __init__(self, world: MonitorWorld, dead_letter_topic: DeadLetterTopic) -> None:
         self.world = world
         self.dead_letter_topic = dead_letter_topic
         _, application = world.make_application(LONG)
         self.application = application.id
         self.deliveries = Deliveries(world.database, self.application)
-        self.payments = NeedyPayments(world)
+        self.payments = OperatorPayments(world)
         self.undecided = self.payments.unknown()
         self.duplicate = self.payments.duplicate("r" * 200)
         self.exhausted = self._exhaust()
-        self._add()
+        self._add_dead_letters()
         make_event(world, "succeeded")
-        self._look()
+        self._poll()
 
     def pages(self, say: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
         """The name, the path and the heading of every page that can be opened; each as it is when it is its turn.
@@ -94,7 +94,7 @@ class TroubledHouse:
         self.dead_letter_topic.put(WEBHOOKS_DEAD, [(str(one.id).encode(), encode(one)) for one in told])
         return made
 
-    def _add(self) -> None:
+    def _add_dead_letters(self) -> None:
         reason = f"failed 3 times: KeyError('{'x' * 200}')"
         hostile = b'{"note": "<script>alert(1)</script>", "long": "%s"}' % (b"v" * 500)
         self.dead_letter_topic.add(
@@ -102,7 +102,7 @@ class TroubledHouse:
             self.dead_letter_topic.letter(b"\xff"),
         )
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Twice, so that curves are drawn; a service is down, records wait for long, and others for their time."""
         records = Records(self.world.settings.kafka)
         records.put(WEBHOOKS_DELIVER, 3, ago=timedelta(minutes=5))
@@ -113,12 +113,12 @@ class TroubledHouse:
             self.world.inspector.poll_once()
 
     def _replay_many(self) -> UUID:
-        """Nobody works it off."""
+        """No replayer runs, so it stays in progress."""
         with self.world.database.transaction() as connection:
             return start_replay_run(connection, self.world.settings.kafka, uuid4(), None, _SOMEBODY).id
 
     def _resend_many(self) -> UUID:
-        """Nobody works it off either."""
+        """No scheduler runs, so it stays in progress."""
         now = datetime.now(UTC)
         with self.world.database.transaction() as connection:
             resend_all_exhausted(connection, now - timedelta(days=3), now, _SOMEBODY, uuid4())

@@ -1,4 +1,4 @@
-"""From what was seen to three answers and a list of problems."""
+"""The rules that turn the state of the system into three answers and a list of problems."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -18,7 +18,7 @@ from services.monitor.inspection.snapshots import (
     SystemState,
 )
 from shared.platform.kafka.inspection.health import Health
-from tests.monitor.sights import NOW, figures, group, kafka, lag, seen, service
+from tests.monitor.snapshot_builders import NOW, figures, group, kafka, lag, seen, service
 
 PAYMENTS, WEBHOOKS, STUCK = HealthQuestion
 QUIET, GOOD, WORRYING, BAD = HealthLevel
@@ -69,7 +69,7 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("fine", "late", "kind", "questions"), LIMITS, ids=[str(row[2]) for row in LIMITS])
-def test_what_is_late_beyond_its_limit_is_bad(fine, late, kind, questions) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_late_beyond_its_threshold_is_critical(fine, late, kind, questions) -> None:  # type: ignore[no-untyped-def]
     assert kinds(seen(fine)) == []
     [problem] = find_problems(seen(late), NOW)
     assert (problem.kind, problem.level, set(problem.questions)) == (kind, BAD, questions)
@@ -87,7 +87,7 @@ WAITING_FOR_PEOPLE = [
 @pytest.mark.parametrize(
     ("found", "kind", "question"), WAITING_FOR_PEOPLE, ids=[str(row[1]) for row in WAITING_FOR_PEOPLE]
 )
-def test_what_waits_for_people_is_worrying(found, kind, question) -> None:  # type: ignore[no-untyped-def]
+def test_what_waits_for_people_is_a_warning(found, kind, question) -> None:  # type: ignore[no-untyped-def]
     [problem] = find_problems(seen(found), NOW)
     assert (problem.kind, problem.level, set(problem.questions)) == (kind, WORRYING, {question})
 
@@ -96,7 +96,7 @@ def test_what_waits_for_people_is_worrying(found, kind, question) -> None:  # ty
     ("paid", "declined", "is_told"),
     [(4, 15, False), (5, 15, False), (4, 16, True), (0, 19, False), (0, 0, False)],
 )
-def test_few_payments_that_succeed_are_worrying_once_there_are_enough_to_tell(
+def test_a_low_success_rate_is_a_warning_once_enough_attempts_were_decided(
     paid: int, declined: int, is_told: bool
 ) -> None:
     payments = PaymentFigures(attempts=BoundedCount(50), attempts_paid=paid, attempts_declined=declined)
@@ -161,12 +161,12 @@ def test_all_well() -> None:
     assert kinds(seen(BUSY)) == []
 
 
-def test_no_payment_at_night_is_no_trouble() -> None:
+def test_no_payments_is_no_problem() -> None:
     assert levels(seen()) == (QUIET, QUIET, GOOD)
     assert all(answer.is_known for answer in answer_health_questions(seen(), NOW))
 
 
-def test_before_anything_was_seen_nothing_is_known() -> None:
+def test_before_the_first_poll_nothing_is_known() -> None:
     answers = answer_health_questions(SystemState(), NOW)
     assert [(answer.level, answer.is_known) for answer in answers] == [(QUIET, False)] * 3
 
@@ -177,7 +177,7 @@ def test_worst_first() -> None:
 
 
 def test_kafka_away_lets_money_be_taken() -> None:
-    """And what was seen of it before is not judged any more."""
+    """The last result is no longer judged."""
     late = kafka(group("webhooks.deliver", lag(records=9, seconds=99.0)))
     away = PollResult(late, NOW - timedelta(seconds=60), "no answer", NOW)
     sight = replace(seen(BUSY), kafka=away)
@@ -199,13 +199,13 @@ def test_a_database_that_is_away_is_bad_for_all_and_nothing_else_is_said_of_it()
     assert kinds(never) == [ProblemKind.DATABASE_UNAVAILABLE]
 
 
-def test_one_look_that_failed_is_nothing_yet() -> None:
+def test_one_failed_poll_is_no_problem() -> None:
     shaky = PollResult(BUSY, NOW - timedelta(seconds=9), "slow", NOW)
     assert levels(replace(seen(BUSY), database=shaky)) == (GOOD, GOOD, GOOD)
 
 
-def test_a_look_that_hangs_is_not_taken_for_what_is_now() -> None:
-    """No problem was told, and yet nothing was seen for long."""
+def test_an_old_result_is_not_judged() -> None:
+    """No poll failed, but the last result is old."""
     long_ago = NOW - timedelta(minutes=5)
     late = kafka(group("webhooks.deliver", lag(records=9, seconds=99.0)))
     silent = SystemState(
