@@ -71,7 +71,7 @@ def test_a_malformed_dead_letter_is_shown(dead_letter_topic: DeadLetterTopic, op
     dead_letter_topic.put(DEAD_LETTERS, [(None, b"\xff\x00<script>alert(1)</script>"), (None, None)])
     for offset in (0, 1):
         html = operator.open(f"/dead-letters/{offset}").text
-        assert "this is no dead letter" in operator.text
+        assert "this is not a dead letter" in operator.text
         assert "cannot be replayed" in operator.text
         assert "<script>alert" not in html
     assert operator.open("/dead-letters").status_code == 200
