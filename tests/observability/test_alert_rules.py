@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.monitor.inspection.problems import Thresholds
+from services.monitor.inspection.rules import Thresholds
 from stack.services import SERVICES
 from tests.observability.files import (
     ALERTS_FILE,

@@ -47,23 +47,6 @@ class ProblemKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholds:
-    """The limits, in seconds unless noted. The alert rules of observability/ use the same numbers."""
-
-    lag_s: float = 60.0
-    outbox_s: float = 30.0
-    retry_late_s: float = 30.0
-    attempt_s: float = 300.0
-    expiry_late_s: float = 60.0
-    intake_age_s: float = 300.0
-    overdue_s: float = 900.0
-    min_decided: int = 20
-    """Attempts decided in an hour. With fewer, the success rate says nothing."""
-    min_share_paid: float = 0.25
-    """Share of decided attempts that are paid."""
-
-
-@dataclass(frozen=True, slots=True)
 class Problem:
     kind: ProblemKind
     level: HealthLevel

@@ -1,6 +1,7 @@
 """The rules that find problems in the state of the system, and answer the questions of the overview. No I/O."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
 from services.monitor.inspection.problems import (
@@ -9,7 +10,6 @@ from services.monitor.inspection.problems import (
     HealthQuestion,
     Problem,
     ProblemKind,
-    Thresholds,
 )
 from services.monitor.inspection.snapshots import DatabaseSnapshot, KafkaState, ServiceStatus, SystemState
 from shared.domain.topics import CHECKOUT_VERIFY, DEAD_LETTERS, WEBHOOKS_DEAD
@@ -27,6 +27,23 @@ _SERVICES = {
     "scheduler": frozenset({_WEBHOOKS, _STUCK}),
     "webhooks": frozenset({_WEBHOOKS, _STUCK}),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """The limits, in seconds unless noted. The alert rules of observability/ use the same numbers."""
+
+    lag_s: float = 60.0
+    outbox_s: float = 30.0
+    retry_late_s: float = 30.0
+    attempt_s: float = 300.0
+    expiry_late_s: float = 60.0
+    intake_age_s: float = 300.0
+    overdue_s: float = 900.0
+    min_decided: int = 20
+    """Attempts decided in an hour. With fewer, the success rate says nothing."""
+    min_share_paid: float = 0.25
+    """Share of decided attempts that are paid."""
 
 
 def find_problems(

@@ -9,8 +9,7 @@ from flask.typing import ResponseReturnValue
 from services.monitor.access import add_route
 from services.monitor.dependencies import Dependencies
 from services.monitor.inspection import history
-from services.monitor.inspection.problems import Thresholds
-from services.monitor.inspection.rules import answer_health_questions, find_problems
+from services.monitor.inspection.rules import Thresholds, answer_health_questions, find_problems
 from services.monitor.overview import labels
 from services.monitor.sparklines import SparklineRenderer
 from shared.console.requests import wants_part

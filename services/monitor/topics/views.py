@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from services.monitor.access import add_route
 from services.monitor.dependencies import Dependencies
 from services.monitor.inspection import history
-from services.monitor.inspection.problems import Thresholds
+from services.monitor.inspection.rules import Thresholds
 from services.monitor.sparklines import SparklineRenderer
 from services.monitor.topics import labels
 from shared.console.requests import wants_part
