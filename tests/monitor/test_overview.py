@@ -131,7 +131,7 @@ def test_postgresql_away_still_shows_the_page_to_who_was_known(
     assert operator.open("/").status_code == 200
     assert "The database does not answer." in operator.text
     assert "This information is old" in operator.text
-    assert "Is money being taken? In problem" in operator.text
+    assert "Is money being taken? In trouble" in operator.text
     assert operator.open("/topics").status_code == 200
 
 

@@ -125,7 +125,7 @@ def _all_is_well(operator: OperatorBrowser) -> None:
     """Without a reload: the page is live."""
     operator.link("Overview").click()
     operator.sees("Overview")
-    for question, answer in (("money", "Yes"), ("webhooks", "Yes"), ("stuck", "No")):
+    for question, answer in (("payments", "Yes"), ("webhooks", "Yes"), ("stuck", "No")):
         expect(operator.answer(question).get_by_role("strong")).to_have_text(answer, timeout=SOON_MS)
     expect(operator.main).not_to_contain_text("What is wrong", timeout=SOON_MS)
 
@@ -159,7 +159,7 @@ def _decide_what_is_stuck(operator: OperatorBrowser, stack: RunningStack, shop: 
         sold = shop.sell(card=SILENT_CARD, outcome=BEING_CONFIRMED)
         operator.link("Overview").click()
         figure = operator.main.locator(".figure", has_text="Attempts in progress")
-        expect(figure).to_contain_text("the oldest for", timeout=SOON_MS)
+        expect(figure).to_contain_text("oldest:", timeout=SOON_MS)
         operator.link("Attempts in progress").click()
         operator.sees("Payment attempts")
         operator.main.get_by_role("rowheader").get_by_role("link").click()
@@ -181,7 +181,7 @@ def _records_nobody_can_process(
         sold = shop.sell()
         operator.problem("2 records could not be processed").click(timeout=SOON_MS)
         operator.sees("Dead letters")
-        delivery = operator.main.get_by_role("row", name="CannotOpenSeal")
+        delivery = operator.main.get_by_role("row", name="DecryptionError")
         operator.main.get_by_role("rowheader").get_by_role("link").last.click()
         operator.sees("Dead letter")
         operator.link("All dead letters").click()
