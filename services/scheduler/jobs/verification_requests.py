@@ -10,10 +10,13 @@ from prometheus_client import Counter, Gauge
 from psycopg import Cursor
 
 from shared.domain.attempts.provider_exchange import StatusInquiry
-from shared.domain.attempts.states import IN_FLIGHT_WINDOW, INQUIRY_INTERVALS_S
+from shared.domain.attempts.states import IN_FLIGHT_WINDOW
 from shared.domain.messages import VerificationDue, encode
 from shared.domain.topics import CHECKOUT_VERIFY
 from shared.platform.database.pool import Database, fetch_scalar
+
+INQUIRY_INTERVALS_S = (10, 20, 60, 300, 900, 3600)
+"""Pauses after the first inquiry, the second and so on. The last pause repeats without end."""
 
 _CLAIM = """
 update payment_attempts

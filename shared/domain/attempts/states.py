@@ -118,9 +118,6 @@ IN_FLIGHT_WINDOW = 2 * ANSWER_TIMEOUT
 FIRST_INQUIRY_AFTER = ANSWER_TIMEOUT + timedelta(seconds=5)
 """When to inquire first, counted from sending, if the process that waited for the answer is gone."""
 
-INQUIRY_INTERVALS_S = (10, 20, 60, 300, 900, 3600)
-"""Pauses after the first inquiry, the second and so on. The last pause repeats without end."""
-
 _NOT_CHARGED_SO_FAR = frozenset(
     {ProviderAnswer.NOT_FOUND, ProviderAnswer.NEEDS_CODE, ProviderAnswer.NEEDS_REDIRECT}
 )

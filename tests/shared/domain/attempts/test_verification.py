@@ -4,14 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from services.scheduler.jobs.verification_requests import INQUIRY_INTERVALS_S
 from shared.domain.attempts.provider_exchange import SettlementResult, StatusInquiry
-from shared.domain.attempts.states import (
-    FIRST_INQUIRY_AFTER,
-    IN_FLIGHT_WINDOW,
-    INQUIRY_INTERVALS_S,
-    AttemptState,
-    ProviderAnswer,
-)
+from shared.domain.attempts.states import FIRST_INQUIRY_AFTER, IN_FLIGHT_WINDOW, AttemptState, ProviderAnswer
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from tests.postgres_statistics import rows_read_sequentially
