@@ -23,7 +23,7 @@ insert into webhook_deliveries (id, intent_uuid, application_id, event, url, sec
 values (uuidv7(%(ago)s::interval * -1), uuidv7(), %(application)s, 'payment_intent.succeeded',
         'https://shop.example.ly/hooks', 1, %(status)s, %(tries)s, %(step)s,
         case when %(status)s = 'pending' then mizan_now() - %(overdue)s::interval end,
-        case when %(parked)s then mizan_now() end, mizan_now())
+        case when %(set_aside)s then mizan_now() end, mizan_now())
 returning id"""
 _ZERO = timedelta()
 
@@ -76,7 +76,7 @@ def make_delivery(
         "tries": tries,
         "step": step,
         "overdue": overdue,
-        "parked": is_set_aside,
+        "set_aside": is_set_aside,
     }
     return _made(world, _DELIVERY, values)
 

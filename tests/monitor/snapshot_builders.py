@@ -95,12 +95,12 @@ def view(*groups: GroupSnapshot, at: datetime = NOW, missing: Sequence[str] = ()
 
 def kafka(
     *groups: GroupSnapshot,
-    standing: Health = Health.HEALTHY,
+    health: Health = Health.HEALTHY,
     dead: Mapping[str, DeadLetterCounts] | None = None,
     missing: Sequence[str] = (),
 ) -> KafkaState:
-    judgement = GroupHealth(standing, {0: standing})
-    return KafkaState(view(*groups, missing=missing), {one.name: judgement for one in groups}, {}, dead or {})
+    group_health = GroupHealth(health, {0: health})
+    return KafkaState(view(*groups, missing=missing), {one.name: group_health for one in groups}, {}, dead or {})
 
 
 def service(name: str = "api", *, is_up: bool = True, is_ready: bool = True) -> ServiceStatus:

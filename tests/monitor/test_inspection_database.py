@@ -110,7 +110,7 @@ def test_what_is_late(world: MonitorWorld) -> None:
 
 
 def test_deliveries_by_step_and_how_overdue(world: MonitorWorld) -> None:
-    """Those of paused applications wait for a reason, parked or not."""
+    """Those of paused applications wait for a reason, set aside or not."""
     _, paused = world.make_application("Paused")
     world.run("update applications set webhooks_paused_at = now() where id = %s", paused.id)
     make_delivery(world, step=1, overdue=-5 * MINUTES)

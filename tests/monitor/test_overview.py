@@ -66,7 +66,7 @@ def test_an_idle_system_has_no_problems(pages: MonitorWorld, operator: PageClien
 def test_problems_are_listed_with_links(pages: MonitorWorld, operator: PageClient) -> None:
     stuck = kafka(
         group("payment_intents.events", lag(records=7, seconds=99), name="webhooks.intake"),
-        standing=Health.STALLED,
+        health=Health.STALLED,
         dead={"dead_letters": DeadLetterCounts(3, 2, 3)},
     )
     waiting = figures(attempts=AttemptFigures({"sent": 1, "unknown": 0}, 400.0, Backlog(1, 9.0)))

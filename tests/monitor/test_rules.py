@@ -35,12 +35,12 @@ def attempts(oldest_age_s: float = 0.0, undecided: int = 0, duplicates: int = 0)
     )
 
 
-def levels(sight: SystemState) -> tuple[HealthLevel, ...]:
-    return tuple(answer.level for answer in answer_health_questions(sight, NOW))
+def levels(state: SystemState) -> tuple[HealthLevel, ...]:
+    return tuple(answer.level for answer in answer_health_questions(state, NOW))
 
 
-def kinds(sight: SystemState) -> list[ProblemKind]:
-    return [problem.kind for problem in find_problems(sight, NOW)]
+def kinds(state: SystemState) -> list[ProblemKind]:
+    return [problem.kind for problem in find_problems(state, NOW)]
 
 
 # Each on the good side of its limit, and beyond it.
@@ -117,10 +117,10 @@ GROUPS = [
 ]
 
 
-@pytest.mark.parametrize(("topic", "at", "standing", "kind"), GROUPS)
-def test_groups(topic, at, standing, kind) -> None:  # type: ignore[no-untyped-def]
-    sight = seen(None, kafka(group(topic, at), standing=standing))
-    assert kinds(sight) == ([kind] if kind else [])
+@pytest.mark.parametrize(("topic", "at", "health", "kind"), GROUPS)
+def test_groups(topic, at, health, kind) -> None:  # type: ignore[no-untyped-def]
+    state = seen(None, kafka(group(topic, at), health=health))
+    assert kinds(state) == ([kind] if kind else [])
 
 
 def test_verification_is_of_money_and_the_rest_of_webhooks() -> None:
@@ -172,17 +172,17 @@ def test_before_the_first_poll_nothing_is_known() -> None:
 
 
 def test_worst_first() -> None:
-    sight = seen(figures(attempts=attempts(oldest_age_s=400.0, undecided=1), failing=1))
-    assert [problem.level for problem in find_problems(sight, NOW)] == [BAD, WORRYING, WORRYING]
+    state = seen(figures(attempts=attempts(oldest_age_s=400.0, undecided=1), failing=1))
+    assert [problem.level for problem in find_problems(state, NOW)] == [BAD, WORRYING, WORRYING]
 
 
 def test_kafka_away_lets_money_be_taken() -> None:
     """The last result is no longer judged."""
     late = kafka(group("webhooks.deliver", lag(records=9, seconds=99.0)))
     away = PollResult(late, NOW - timedelta(seconds=60), "no answer", NOW)
-    sight = replace(seen(BUSY), kafka=away)
-    assert levels(sight) == (GOOD, BAD, BAD)
-    [problem] = find_problems(sight, NOW)
+    state = replace(seen(BUSY), kafka=away)
+    assert levels(state) == (GOOD, BAD, BAD)
+    [problem] = find_problems(state, NOW)
     assert (problem.kind, problem.seconds, problem.reasons) == (
         ProblemKind.KAFKA_UNAVAILABLE,
         60.0,
@@ -192,9 +192,9 @@ def test_kafka_away_lets_money_be_taken() -> None:
 
 def test_a_database_that_is_away_is_bad_for_all_and_nothing_else_is_said_of_it() -> None:
     away = PollResult(figures(failing=3), NOW - timedelta(seconds=11), "refused", NOW)
-    sight = replace(seen(), database=away)
-    assert kinds(sight) == [ProblemKind.DATABASE_UNAVAILABLE]
-    assert levels(sight)[:2] == (BAD, BAD)
+    state = replace(seen(), database=away)
+    assert kinds(state) == [ProblemKind.DATABASE_UNAVAILABLE]
+    assert levels(state)[:2] == (BAD, BAD)
     never = replace(seen(), database=PollResult(None, None, "refused", NOW))
     assert kinds(never) == [ProblemKind.DATABASE_UNAVAILABLE]
 

@@ -53,8 +53,8 @@ def test_one_topic_with_its_partitions(pages: MonitorWorld, operator: PageClient
 def test_an_unhealthy_group_is_red_with_its_label(pages: MonitorWorld, operator: PageClient) -> None:
     groups = [group(topic.name, lag(records=5, seconds=99), name=topic.group) for topic in CONSUMED]
     words = {Health.STALLED: "Stalled", Health.NO_MEMBERS: "No consumers", Health.BEHIND: "Behind"}
-    for standing, word in words.items():
-        shows(pages, kafka=kafka(*groups, standing=standing))
+    for health, word in words.items():
+        shows(pages, kafka=kafka(*groups, health=health))
         for path in ("/topics", "/topics/webhooks.deliver"):
             assert f'<span class="badge bad">{word}</span>' in operator.open(path).text
 
