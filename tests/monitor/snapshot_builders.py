@@ -100,7 +100,9 @@ def kafka(
     missing: Sequence[str] = (),
 ) -> KafkaState:
     group_health = GroupHealth(health, {0: health})
-    return KafkaState(view(*groups, missing=missing), {one.name: group_health for one in groups}, {}, dead or {})
+    return KafkaState(
+        view(*groups, missing=missing), {one.name: group_health for one in groups}, {}, dead or {}
+    )
 
 
 def service(name: str = "api", *, is_up: bool = True, is_ready: bool = True) -> ServiceStatus:
