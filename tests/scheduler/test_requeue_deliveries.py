@@ -284,7 +284,7 @@ class TestBacklog:
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         killable_engines.kafka.kill()
         with running_jobs(job) as (runner,):
-            eventually(lambda: "the backlog is not known" in error_text(runner.check, Exception))
+            eventually(lambda: "the backlog cannot be measured" in error_text(runner.check, Exception))
             assert tables.requeued() == []
             killable_engines.kafka.start()
             eventually(lambda: ids(tables.requeued()) == made)

@@ -102,7 +102,7 @@ def test_the_stack_shows_the_list_of_its_first_job(tmp_path: Path) -> None:
     with pytest.raises(StackError) as refused:
         run_job(JOBS[0], environment, tmp_path / "log")
     assert [name for name in NAMED if f"\n  {name}" not in refused.value.problem] == []
-    assert "Put these right" in refused.value.remedy
+    assert "Correct them" in refused.value.remedy
 
 
 @pytest.mark.stack
