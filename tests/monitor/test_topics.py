@@ -1,5 +1,6 @@
 """Topics and consumers: all of them, and each with its partitions and members."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -34,8 +35,9 @@ def test_every_topic_and_group_of_the_real_kafka(
     operator.open("/topics")
     for topic in ALL_TOPICS:
         assert f'href="/topics/{topic.name}"' in operator.response.text
-    assert "webhooks.deliver No consumers 0 3 2 min" in operator.text
-    assert "in 30 min" in operator.text
+    # On a busy machine some seconds have passed.
+    assert re.search(r"webhooks\.deliver No consumers 0 3 2(\.\d)? min", operator.text)
+    assert re.search(r"in (30|29) min", operator.text)
     assert '<svg class="spark"' in operator.response.text
     for topic in ALL_TOPICS:
         assert operator.open(f"/topics/{topic.name}").status_code == 200
@@ -46,7 +48,7 @@ def test_one_topic_with_its_partitions(pages: MonitorWorld, operator: PageClient
     records.put(WEBHOOKS_DELIVER, 3, partition=4, ago=timedelta(minutes=3))
     pages.inspector.poll_once()
     operator.open("/topics/webhooks.deliver")
-    assert "4 0 3 – 3 3 min" in operator.text
+    assert re.search(r"4 0 3 – 3 3(\.\d)? min", operator.text)
     assert operator.text.count("No consumers") == 1
 
 
