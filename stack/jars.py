@@ -17,6 +17,9 @@ from jgo.maven import MavenContext, PythonResolver
 from stack.errors import StackError
 from stack.output import show_progress
 
+REQUEST_SECONDS = 60
+PARALLEL_FETCHES = 6
+
 LOCK_FILE = Path(__file__).with_name("kafka_jars.lock")
 HEADER = "# Written by `python -m stack.jars`: group:artifact:version  sha256  size"
 
@@ -50,8 +53,6 @@ def write_lock(jars: Iterable[LockedJar], path: Path = LOCK_FILE) -> None:
     ]
     path.write_text("\n".join([HEADER, *lines]) + "\n")
 
-
-REQUEST_SECONDS = 60
 
 # jgo warns if it cannot compare checksums. We compare them with the lock file instead.
 logging.getLogger("jgo").setLevel(logging.ERROR)
@@ -102,7 +103,6 @@ if __name__ == "__main__":
 
 
 Fetch = Callable[[str, Path], Path]
-PARALLEL_FETCHES = 6
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO})
 
 

@@ -20,6 +20,8 @@ from stack.jars import ensure_jars
 from stack.ports import find_free_ports
 from stack.processes import wait_until
 
+CACHE_WRITE_SECONDS = 60
+
 START_SECONDS = 120
 
 
@@ -80,9 +82,6 @@ def count_brokers(bootstrap_servers: str) -> int:
         return len(AdminClient(settings).list_topics(timeout=2).brokers)
     except KafkaException:
         return 0
-
-
-CACHE_WRITE_SECONDS = 60
 
 
 def install_kafka(cache: Path) -> list[Path]:

@@ -13,6 +13,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from stack.errors import StackError
 
+_SILENCE_SECONDS = 10
+
 COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 BOLD, RED = 1, 31
 
@@ -91,7 +93,6 @@ def _first_steps(addresses: Mapping[str, str], demo: Mapping[str, str]) -> list[
 
 OnDownloaded = Callable[[int], None]
 """Called with the size of each jar that was downloaded."""
-_SILENCE_SECONDS = 10
 
 
 @contextmanager

@@ -12,6 +12,9 @@ from stack.broker import BrokerPorts
 from stack.errors import StackError
 from stack.services import Service
 
+# More than the number of services: these ports are free now, but the services will need them.
+SERVICE_PORTS = 20
+
 # Below the range for outgoing connections of every system. Any client could take a port of that range while its server
 # restarts, and a client that retries on it could even connect to itself.
 CANDIDATES = range(15_000, 32_000)
@@ -81,10 +84,6 @@ def _process_name(pid: int | None) -> str:
 
 def _other_port_base(port_base: int) -> int:
     return port_base + 1000 if port_base <= 64_000 else 9000
-
-
-# More than the number of services: these ports are free now, but the services will need them.
-SERVICE_PORTS = 20
 
 
 class EnginePorts:

@@ -12,6 +12,9 @@ from stack.errors import StackError
 from stack.postgres_data import DATABASE, USER, DataDirectory, choose_account
 from stack.processes import wait_until
 
+VERSION = 18
+START_SECONDS = 60
+
 
 def find_postmaster(data: Path) -> psutil.Process | None:
     """Return the running server of this data directory, or None."""
@@ -35,9 +38,6 @@ def remove_stale_pid_file(data: Path) -> bool:
 def _pid_file(data: Path) -> Path:
     return data / "postmaster.pid"
 
-
-VERSION = 18
-START_SECONDS = 60
 
 SETTINGS = {
     "listen_addresses": "127.0.0.1",

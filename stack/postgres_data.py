@@ -15,6 +15,9 @@ from pathlib import Path
 
 from stack.errors import StackError
 
+# PostgreSQL cuts paths at 1024 bytes and appends its own file names.
+MAX_PATH_LENGTH = 900
+
 CANDIDATES = ("postgres", "nobody")
 CURRENT_DIRECTORY = Path("/proc/self/cwd")
 
@@ -84,8 +87,6 @@ def allow_traversal(path: Path) -> list[Path]:
 
 USER = "mizan"
 DATABASE = "mizan"
-# PostgreSQL cuts paths at 1024 bytes and appends its own file names.
-MAX_PATH_LENGTH = 900
 INITDB_OPTIONS = (
     f"--username={USER}",
     "--pwfile=../password",

@@ -12,6 +12,8 @@ from stack.processes import last_lines
 from stack.programs import Program
 from stack.supervisor import ProcessState, Supervisor
 
+POLL_INTERVAL_SECONDS = 0.2
+
 MAX_READ_BYTES = 256 * 1024
 
 
@@ -70,9 +72,6 @@ def format_log_line(line: str) -> str:
     exception = fields.pop("exception", None)
     words += [f"{name}={value}" for name, value in fields.items()]
     return " ".join(words) + (f"\n{exception}" if exception else "")
-
-
-POLL_INTERVAL_SECONDS = 0.2
 
 
 class ProcessFollower:

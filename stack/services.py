@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+SANDBOX_PORT = 7
+
 
 @dataclass(frozen=True)
 class Service:
@@ -41,7 +43,6 @@ JOBS = (
 PUBLIC_URLS = MappingProxyType(
     {"API_PUBLIC_URL": 1, "CHECKOUT_PUBLIC_URL": 2, "DASHBOARD_PUBLIC_URL": 3, "MONITOR_PUBLIC_URL": 4}
 )
-SANDBOX_PORT = 7
 
 SERVICES = (
     Service(

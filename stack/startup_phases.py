@@ -23,6 +23,8 @@ from stack.processes import process_tree, send_signal, wait_until
 from stack.programs import DEMO_FILE, PROJECT, Program, broker_program, postgres_program, service_program
 from stack.services import Job, Service
 
+SERVICE_SECONDS = 60
+
 CONNECT_SECONDS = 5
 
 
@@ -79,7 +81,6 @@ def _without_password(url: str, error: psycopg.Error) -> str:
     return text.replace(password, "***")
 
 
-SERVICE_SECONDS = 60
 Running = Callable[[], bool]
 
 

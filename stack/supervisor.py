@@ -25,6 +25,10 @@ from stack.errors import StackError
 from stack.processes import POLL_SECONDS, wait_until
 from stack.programs import Program
 
+SUPERVISOR_START_SECONDS = 30
+# The path of a unix socket may have about 100 bytes, on some systems fewer.
+MAX_SOCKET_DIRECTORY_LENGTH = 60
+
 
 def supervisord_conf(programs: Sequence[Program], *, directory: Path, logs: Path, socket: Path) -> str:
     """Return the configuration file. `programs` are in start order; supervisord stops their groups in reverse order."""
@@ -81,11 +85,6 @@ def _section(name: str, settings: dict[str, str]) -> str:
     # supervisord expands %(name)s in values.
     lines: Iterable[str] = (f"{key}={value.replace('%', '%%')}\n" for key, value in settings.items() if value)
     return f"[{name}]\n{''.join(lines)}"
-
-
-SUPERVISOR_START_SECONDS = 30
-# The path of a unix socket may have about 100 bytes, on some systems fewer.
-MAX_SOCKET_DIRECTORY_LENGTH = 60
 
 
 class SupervisorGoneError(Exception):

@@ -22,6 +22,10 @@ from mizan.reconciliation.checks import (
 from shared.domain.attempts.states import CHARGED, IN_FLIGHT, AttemptState
 from shared.platform.database.pool import Database, fetch_scalar
 
+_TIMEOUT_S = 15
+_PAGE_SIZE = 1000
+_PROGRESS_EVERY = 10_000
+
 _PAID = "paid"
 _OWN_ID_VERSION = 7
 """The UUID version of our attempts; charges made at the sandbox by hand have other versions."""
@@ -119,7 +123,6 @@ def _describe_attempt(attempt: RecordedAttempt) -> str:
 
 
 FIRST_ID = UUID(int=0)
-_TIMEOUT_S = 15
 
 
 class LedgerUnavailableError(Exception):
@@ -163,9 +166,6 @@ class SandboxLedger:
                 f"the sandbox's ledger cannot be read: {type(error).__name__}"
             ) from error
 
-
-_PAGE_SIZE = 1000
-_PROGRESS_EVERY = 10_000
 
 # If a provider charges one attempt twice, the second charge is stored as an attempt that the provider does not know.
 _OURS = """

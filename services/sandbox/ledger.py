@@ -12,6 +12,8 @@ from services.sandbox.charges import Charge, ChargeNotification
 from services.sandbox.scripted_outcomes import ChargeResult, ChargeStatus, DeclineReason, ScriptedOutcome
 from shared.domain.payment_methods import PaymentMethod
 
+_BUSY_TIMEOUT_S = 5.0
+
 TABLES = """
 create table if not exists charges (
     number integer primary key,
@@ -147,9 +149,6 @@ def _parse_charge(row: Row) -> Charge:
 
 def _parse_result(row: Row) -> ChargeResult:
     return ChargeResult(ChargeStatus(row["status"]), DeclineReason(row["reason"]) if row["reason"] else None)
-
-
-_BUSY_TIMEOUT_S = 5.0
 
 
 class LedgerUnavailableError(Exception):

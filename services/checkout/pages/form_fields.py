@@ -12,6 +12,10 @@ from enum import StrEnum
 from services.checkout.providers.interface import Card, Wallet
 from shared.domain.payment_methods import PaymentMethod, is_card_number
 
+_OLDEST_BIRTH_YEAR = 1940
+_YOUNGEST_AGE = 12
+_FURTHEST_EXPIRY_YEARS = 20
+
 _SEPARATORS = frozenset("-‐‑‒–—−./\u00ad")  # noqa: RUF001  dashes that look alike
 
 
@@ -60,9 +64,6 @@ CODE_LENGTHS = {PaymentMethod.CARD: 6, PaymentMethod.SADAD: 6, PaymentMethod.ADF
 
 # The mobile networks that each wallet supports: the third digit of the phone number.
 _NETWORKS = {PaymentMethod.SADAD: "13", PaymentMethod.ADFALI: "123456"}
-_OLDEST_BIRTH_YEAR = 1940
-_YOUNGEST_AGE = 12
-_FURTHEST_EXPIRY_YEARS = 20
 _EXPIRY_LENGTHS = [(1, 2), (2, 2), (1, 4), (2, 4)]
 
 

@@ -20,6 +20,8 @@ from shared.domain.deliveries.try_results import FACET_SQL, matching_facets
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.settings import Settings
 
+_MAX_COUNTED = 5000
+
 _LOCK_APPLICATION = "select from applications where id = %s for no key update"
 _ENABLED_METHODS = "select method from application_methods where application_id = %s order by method"
 _DISABLE_METHODS = "delete from application_methods where application_id = %s and method <> all(%s)"
@@ -45,7 +47,6 @@ def set_methods(
     return before if before != sorted(methods) else None
 
 
-_MAX_COUNTED = 5000
 # By facet and not by status, because the facet has an index.
 _COUNT_PREVIOUS_SECRET = f"""
 select count(*) filter (where secret_version < %(version)s), count(*)

@@ -36,6 +36,9 @@ from shared.domain.audit_log import Action, AuditDetails
 from shared.domain.payment_methods import PaymentMethod
 
 _SEE_OTHER = 303
+_UNPROCESSABLE = 422
+
+_SEE_OTHER = 303
 _HERE = "/applications/<application>"
 _POST = ("POST",)
 _UNPROCESSABLE = 422
@@ -97,10 +100,6 @@ class ApplicationPages:
                     cursor, FormPurpose.APPLICATION, current_session().member.merchant_id
                 )
         return render_template("applications/new.html", form=form, form_token=form_token)
-
-
-_SEE_OTHER = 303
-_UNPROCESSABLE = 422
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +216,6 @@ def _parse_method(text: str) -> PaymentMethod:
     if text not in set(PaymentMethod):
         abort(404)
     return PaymentMethod(text)
-
-
-_SEE_OTHER = 303
-_UNPROCESSABLE = 422
 
 
 def applications_blueprint(dependencies: Dependencies) -> Blueprint:

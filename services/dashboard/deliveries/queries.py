@@ -19,6 +19,8 @@ from shared.platform.database.stable_plans import in_index_order
 from shared.platform.sanitize import sanitize_text
 from shared.platform.uuids import uuid7_datetime
 
+PAGE_SIZE = 50
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
@@ -142,7 +144,6 @@ cross join lateral (select * from webhook_deliveries
 where {condition} order by id desc limit {limit}"""
 
 
-PAGE_SIZE = 50
 _LIMIT = PAGE_SIZE + 1  # one more than a page, to know whether there is another
 
 _COLUMNS = """

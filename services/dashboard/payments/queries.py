@@ -18,6 +18,11 @@ from shared.domain.attempts.states import AttemptState
 from shared.domain.intents.states import IntentStatus
 from shared.platform.uuids import parse_uuid
 
+MAX_ROWS = 200
+"""The most rows of each kind. A bot at the checkout must not make the page endless."""
+_CLOCK_TOLERANCE_MS = 3_600_000
+"""Events are newer than their intent, up to this clock difference. Older partitions need not be read."""
+
 PAGE_SIZE = 50
 _LAST = UUID(int=(1 << 128) - 1)
 
@@ -130,12 +135,6 @@ def page_statement(
     }
     return _SELECT.format(found=found.format(most=int(size) + 1)).encode(), values
 
-
-MAX_ROWS = 200
-"""The most rows of each kind. A bot at the checkout must not make the page endless."""
-
-_CLOCK_TOLERANCE_MS = 3_600_000
-"""Events are newer than their intent, up to this clock difference. Older partitions need not be read."""
 
 _INTENT = """
 select uuid, merchant_reference, reference, amount, currency, status, description, customer_external_id, return_url,

@@ -13,6 +13,8 @@ from shared.domain.deliveries.try_results import FACET_SQL, ResponseClass, match
 from shared.platform.database.stable_plans import read_in_index_order
 from shared.platform.uuids import parse_uuid
 
+MAX_COUNTED = 10_000
+
 PAGE = 25
 MAX_COUNTED_PER_ROW = 100
 MAX_SEARCH_LENGTH = 200
@@ -92,8 +94,6 @@ def host_of(url: str | None) -> str | None:
     """Return the host of a URL. The rest of the URL can contain a token."""
     return urlsplit(url).hostname if url else None
 
-
-MAX_COUNTED = 10_000
 
 _GET = f"""
 select a.id, a.name, a.merchant_id, m.name as merchant, a.webhook_url, a.webhooks_paused_at as paused_at, a.created_at,

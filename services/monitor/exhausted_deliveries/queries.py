@@ -11,6 +11,9 @@ from psycopg.rows import class_row, dict_row
 from shared.domain.dead_letters.preview import preview_line, preview_text
 from shared.domain.deliveries.exhausted import without_query
 
+_MAX_URL_LENGTH = 500
+_MAX_TRIES = 50
+
 _COLUMNS = """
 select b.id, b.application_id, a.name as application, m.name as merchant, b.since, b.until, b.found,
        b.is_count_exact, b.resent,
@@ -55,8 +58,6 @@ def find_bulk_resend(connection: Connection[Any], resend_id: UUID) -> BulkResend
         return cursor.execute(_GET, (resend_id,)).fetchone()
 
 
-_MAX_URL_LENGTH = 500
-_MAX_TRIES = 50
 _TRIES = f"""
 select number, step, at, duration_ms, url, status_code, failure, coalesce(response_body, '') as answer
 from webhook_tries where delivery_id = %s order by number desc limit {_MAX_TRIES}"""

@@ -34,6 +34,9 @@ from shared.platform.database.pool import fetch_scalar
 from shared.platform.settings import RETRY_STEPS
 from shared.platform.uuids import parse_uuid
 
+_MAX_LISTED = 100
+_MAX_NAMED = 5
+
 _PAGE = 25
 _SCAN_SIZE = 100
 _MAX_SCANS = 10
@@ -127,8 +130,6 @@ def _get_exhausted_or_404(connection: Connection[Any], delivery_id: UUID) -> Exh
         abort(404)
 
 
-_MAX_LISTED = 100
-_MAX_NAMED = 5
 _PERIODS = {name: timedelta(days=int(name.removesuffix("d"))) for name in labels.PERIODS}
 _DEFAULT_PERIOD = "3d"
 

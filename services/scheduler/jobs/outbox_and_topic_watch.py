@@ -9,6 +9,8 @@ from shared.platform.database.pool import Database
 from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.settings import KafkaSettings
 
+_TOPICS_INTERVAL_S = 60.0
+
 WAITING = Gauge("mizan_outbox_rows", "Rows in the outbox (counted up to 100,000)")
 AGE = Gauge("mizan_outbox_oldest_age_seconds", "Age of the oldest row in the outbox")
 
@@ -38,7 +40,6 @@ class OutboxWatch:
 
 
 _log = logging.getLogger(__name__)
-_TOPICS_INTERVAL_S = 60.0
 
 
 class TopicWatch:

@@ -15,6 +15,9 @@ from shared.domain.messages import VerificationDue, encode
 from shared.domain.topics import CHECKOUT_VERIFY
 from shared.platform.database.pool import Database, fetch_scalar
 
+BATCH = 500
+PAUSE_S = 0.5
+
 INQUIRY_INTERVALS_S = (10, 20, 60, 300, 900, 3600)
 """Pauses after the first inquiry, the second and so on. The last pause repeats without end."""
 
@@ -52,8 +55,6 @@ OLDEST_UNSETTLED = Gauge(
     "mizan_attempts_in_progress_oldest_age_seconds", "Age of the oldest payment attempt without an outcome"
 )
 
-BATCH = 500
-PAUSE_S = 0.5
 
 _QUEUE = """
 insert into outbox (topic, key, payload, trace)

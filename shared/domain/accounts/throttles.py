@@ -12,6 +12,8 @@ from typing import Any
 
 from psycopg import Connection
 
+_RESET_AFTER_S = 3600
+
 
 @dataclass(frozen=True, slots=True)
 class ThrottleLimit:
@@ -24,7 +26,6 @@ class ThrottleLimit:
 
 ACCOUNT = ThrottleLimit(free=5, longest_wait_s=60)
 ADDRESS = ThrottleLimit(free=30, longest_wait_s=300)
-_RESET_AFTER_S = 3600
 
 # One statement counts and tells how long it had to wait; who has to wait is not counted again.
 _COUNT = """

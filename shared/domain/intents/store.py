@@ -15,6 +15,8 @@ from shared.platform.database.pool import fetch_scalar
 from shared.platform.database.prepared_statements import PreparedStatement
 from shared.platform.tracing.spans import current_trace
 
+EXPIRY_BATCH = 1000
+
 
 class IntentNotFoundError(Exception):
     """No intent has this uuid."""
@@ -88,8 +90,6 @@ with changed as (
 ),
 {_RECORD_CHANGES}
 select from changed"""
-
-EXPIRY_BATCH = 1000
 
 
 def expire_sql(which: str) -> str:
