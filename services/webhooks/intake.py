@@ -1,5 +1,8 @@
 """Intake: creates one delivery for each event that merchants receive, and publishes it for its first try.
 
+A record only says which event to look at. Its application, intent and type are read from the database, and a record
+that says something else goes to the dead letters: whoever can write to Kafka must not choose who receives an event.
+
 One statement writes the delivery and `taken_in_at`. After a crash before the delivery is published, the event is read
 again. Its delivery is still at the first step then, and is published again.
 """
@@ -24,6 +27,13 @@ from shared.platform.kafka.records import Record, Task
 from shared.platform.kafka.spans import trace_processing
 
 WEBHOOK_EVENT_TYPES = frozenset({EventType.SUCCEEDED, EventType.CANCELED})
+
+FETCH_EVENTS_SQL = """
+select e.id, e.intent_uuid, i.application_id, e.seq, e.type
+from intent_events as e
+cross join lateral (select application_id from payment_intents where uuid = e.intent_uuid offset 0) as i
+where e.id = any($1::uuid[])"""
+_FETCH_EVENTS = PreparedStatement(FETCH_EVENTS_SQL, REPLAN_AFTER_S)
 
 # Only for events that were not taken in before. If the application had no URL then, a URL that is set later does not
 # count (§6.1).
@@ -58,7 +68,7 @@ class Intake:
         self._producer = producer
 
     def handle(self, tasks: Sequence[Task]) -> None:
-        events = _webhook_events(tasks)
+        events = self._verified_events(tasks)
         if not events:
             return
         with trace_processing([record for _, record in events]) as traces:
@@ -68,9 +78,31 @@ class Intake:
             publish(self._producer, [to_deliver(delivery, trace_of[delivery.id]) for delivery in due])
         QUEUED.inc(len(due))
 
+    def _verified_events(self, tasks: Sequence[Task]) -> list[tuple[IntentEvent, Record]]:
+        """Return the events that merchants receive, each once, sorted by id. Rejects records that are not true."""
+        claimed = [
+            (task.message, task)
+            for task in tasks
+            if isinstance(task.message, IntentEvent) and task.message.type in WEBHOOK_EVENT_TYPES
+        ]
+        if not claimed:
+            return []
+        with self._database.cursor() as cursor:
+            rows = _FETCH_EVENTS.fetch_all(cursor, [text_array({str(event.id) for event, _ in claimed})])
+        stored = {tuple(str(value, "ascii") for value in row if value is not None) for row in rows}
+        events: dict[UUID, tuple[IntentEvent, Record]] = {}
+        for event, task in claimed:
+            if _columns(event) in stored:
+                events[event.id] = event, task.record
+            else:
+                task.reject(
+                    f"the database has no event {event.id} with this application, intent, seq and type"
+                )
+        return [events[event_id] for event_id in sorted(events)]
+
 
 def create_deliveries(cursor: Cursor[Any], events: Sequence[IntentEvent]) -> list[DeliveryDue]:
-    """Create the deliveries of these events, which must be sorted by id.
+    """Create the deliveries of these events, which must be as the database has them, and sorted by id.
 
     Returns all deliveries of these events that wait for their first try, also those that were created before.
     """
@@ -83,14 +115,15 @@ def create_deliveries(cursor: Cursor[Any], events: Sequence[IntentEvent]) -> lis
     return [_due(row) for row in rows]
 
 
-def _webhook_events(tasks: Sequence[Task]) -> list[tuple[IntentEvent, Record]]:
-    """Return the events that merchants receive, each once, sorted by id."""
-    events: dict[UUID, tuple[IntentEvent, Record]] = {}
-    for task in tasks:
-        event = task.message
-        if isinstance(event, IntentEvent) and event.type in WEBHOOK_EVENT_TYPES:
-            events[event.id] = event, task.record
-    return [events[event_id] for event_id in sorted(events)]
+def _columns(event: IntentEvent) -> tuple[str, ...]:
+    """Return the event as a row of FETCH_EVENTS_SQL."""
+    return (
+        str(event.id),
+        str(event.intent_uuid),
+        str(event.application_id),
+        str(event.seq),
+        str(event.type),
+    )
 
 
 def _due(row: Row) -> DeliveryDue:

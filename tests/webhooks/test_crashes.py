@@ -6,6 +6,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
@@ -13,6 +14,7 @@ from pathlib import Path
 from random import Random
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 
 from services.webhooks.http.client import TryResult
@@ -31,7 +33,9 @@ from shared.domain.topics import (
     WEBHOOKS_DELIVER,
 )
 from shared.platform.database.pool import Database
+from shared.platform.kafka import consumer_loop
 from shared.platform.kafka.producer import OutgoingRecord
+from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.servers import ServiceProcess
 from tests.topics import TopicReader, delete_topic
@@ -299,6 +303,50 @@ class TestEnginesBreak:
             killable_engines.kafka.start()
             eventually(lambda: merchant.statuses() == {"succeeded": 40}, 90)
         assert set(ids_in(receiver)) == set(delivery_ids)
+
+
+class TestStatementTimeouts:
+    def test_an_event_that_cannot_be_taken_in_holds_up_no_other(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database_settings: DatabaseSettings
+    ) -> None:
+        """Its row is locked for longer than a statement may take: it becomes a dead letter, the others are sent."""
+        locked, *others = [merchant.create_event() for _ in range(30)]
+        with psycopg.connect(database_settings.url) as somebody:
+            somebody.execute("select from intent_events where id = %s for update", (locked,))
+            with impatient(webhooks).running_with_relay(*FIRST_TRY):
+                eventually(lambda: merchant.statuses() == {"succeeded": len(others)}, 60)
+                reader = TopicReader(webhooks.settings.kafka, DEAD_LETTERS.name)
+                (letter,) = reader.read(1)
+                reader.close()
+        assert isinstance(letter, DeadLetter)
+        assert "statement timeout" in letter.reason
+        assert sorted(ids_in(receiver)) == sorted(others)
+
+    def test_a_try_that_cannot_be_recorded_holds_up_no_other(
+        self,
+        webhooks: Webhooks,
+        merchant: Merchant,
+        receiver: Receiver,
+        database_settings: DatabaseSettings,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Its delivery is locked while the request is in flight. It is recorded once the lock is gone."""
+        monkeypatch.setattr(consumer_loop, "FAILURES_BEFORE_DEAD", 100)
+        receiver.answer = Reply(200, delay_s=1)
+        delivery_ids = [merchant.create_event() for _ in range(30)]
+        with impatient(webhooks).running_with_relay(*FIRST_TRY):
+            eventually(lambda: len(receiver.requests) == 30)
+            with psycopg.connect(database_settings.url) as somebody:
+                somebody.execute("select from webhook_deliveries where id = %s for update", delivery_ids[:1])
+                eventually(lambda: merchant.statuses() == {"succeeded": 29, "pending": 1}, 60)
+            eventually(lambda: merchant.statuses() == {"succeeded": 30}, 60)
+        assert set(ids_in(receiver)) == set(delivery_ids)
+
+
+def impatient(webhooks: Webhooks) -> Webhooks:
+    """The same service, whose statements may take one second."""
+    settings = webhooks.settings
+    return Webhooks(replace(settings, database=replace(settings.database, statement_timeout_s=1)))
 
 
 class TestPoisonMessages:

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Cursor
 
-from services.webhooks.intake import CREATE_DELIVERIES_SQL
+from services.webhooks.intake import CREATE_DELIVERIES_SQL, FETCH_EVENTS_SQL
 from services.webhooks.pipeline.queries import FETCH_DELIVERIES_SQL, RECORD_RESENDS_SQL, RECORD_TRIES_SQL
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
@@ -95,6 +95,7 @@ def _executions(application: str, chosen: Sequence[str]) -> dict[str, str]:
     resends = f"'{{{','.join(str(uuid4()) for _ in range(BATCH))}}}'::uuid[]"
     decisions = [filled("'pending'::text"), filled("2::smallint"), filled("10.0::float8")]
     values = {
+        "fetch_events": [ids],
         "fetch_deliveries": [ids],
         "create_deliveries": [ids, filled(f"'{application}'::uuid")],
         "record_tries": [ids, filled("1::smallint"), *results, *decisions],
@@ -105,6 +106,7 @@ def _executions(application: str, chosen: Sequence[str]) -> dict[str, str]:
 
 def _prepare_all(cursor: Cursor[Any]) -> None:
     statements = {
+        "fetch_events": FETCH_EVENTS_SQL,
         "fetch_deliveries": FETCH_DELIVERIES_SQL,
         "create_deliveries": CREATE_DELIVERIES_SQL,
         "record_tries": RECORD_TRIES_SQL,

@@ -17,6 +17,7 @@ from shared.domain.intents.store import (
     lock_first_due,
     seconds_to_next_due,
 )
+from shared.platform.batch_size import BatchSize
 from shared.platform.database.pool import Database, DatabaseUnavailableError, fetch_scalar
 
 EXPIRED = Counter("mizan_intents_expired", "Intents canceled because they expired")
@@ -44,8 +45,7 @@ class IntentExpiry:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._batch = EXPIRY_BATCH
-        self._successes = 0
+        self._batch_size = BatchSize(EXPIRY_BATCH)
         self._locked_pause_s = _SHORTEST_PAUSE_S
         self._quarantine: Quarantine[UUID] = Quarantine("intents cannot be canceled", QUARANTINED)
 
@@ -58,7 +58,7 @@ class IntentExpiry:
         if due_in_s > 0:
             self._quarantine.release_all_except(quarantined)
             return max(min(due_in_s, POLL_INTERVAL_S), shortest_s)
-        began, batch = monotonic(), self._batch
+        began, batch = monotonic(), self._batch_size.current
         expired = self._expire()
         EXPIRED.inc(expired)
         if expired == batch:
@@ -92,19 +92,18 @@ class IntentExpiry:
 
     def _expire(self) -> int:
         """Cancel a batch. After a failure the next batches are smaller, down to the single intent that fails."""
+        batch = self._batch_size.current
         try:
-            expired = self._expire_one() if self._batch == 1 else self._expire_batch()
+            expired = self._expire_one() if batch == 1 else self._expire_batch(batch)
         except (psycopg.Error, DatabaseUnavailableError):
-            self._batch, self._successes = max(1, self._batch // 10), 0
+            self._batch_size.shrink(batch)
             raise
-        self._successes += 1
-        if self._successes >= 10:
-            self._batch, self._successes = min(EXPIRY_BATCH, 10 * self._batch), 0
+        self._batch_size.count_success()
         return expired
 
-    def _expire_batch(self) -> int:
+    def _expire_batch(self, size: int) -> int:
         with self._database.cursor() as cursor:
-            return expire_due(cursor, self._batch, self._quarantine.held())
+            return expire_due(cursor, size, self._quarantine.held())
 
     def _expire_one(self) -> int:
         intent = None

@@ -10,7 +10,8 @@ from typing import Generic, Protocol, TypeVar
 from services.webhooks.pipeline.recording import Completed, RecordAction
 from services.webhooks.pipeline.tries import TryInProgress
 from shared.platform.backoff import backoff_delay
-from shared.platform.kafka.consumer_loop import TRANSIENT
+from shared.platform.batch_size import BatchSize
+from shared.platform.kafka.consumer_loop import is_transient
 
 I = TypeVar("I")  # noqa: E741  an item of a batch
 O = TypeVar("O")  # noqa: E741  the output of a batch
@@ -33,8 +34,8 @@ class BatchQueue(Protocol[I]):
 class BatchStage(Generic[I, O]):
     """Works on one batch at a time in another thread, so that the pipeline's own thread never waits.
 
-    Transient errors are retried with the same batch, after a growing pause. A batch that fails for another reason is
-    split: its items are processed one at a time, and only an item that fails alone is reported as failed.
+    Transient errors are retried with the same batch, after a growing pause. After any other failure, also after a
+    statement that took too long, batches are smaller, and only an item that fails alone is reported as failed.
     """
 
     def __init__(
@@ -56,13 +57,11 @@ class BatchStage(Generic[I, O]):
         self._prepare = prepare
         self._threads = threads
         self._wake = wake
-        self._batch = batch
+        self._batch_size = BatchSize(batch)
         self.items: Sequence[I] = ()
         """The items of the batch in progress."""
         self._work: Callable[[], O] | None = None
         self._running: Future[O] | None = None
-        self._single_items = 0
-        """How many items are still to be processed one at a time."""
         self._failures = 0
         self._not_before = 0.0
 
@@ -71,10 +70,9 @@ class BatchStage(Generic[I, O]):
         if self._running is not None or monotonic() < self._not_before:
             return
         if self._work is None:
-            items = self._queue.next_batch(1 if self._single_items else self._batch)
+            items = self._queue.next_batch(self._batch_size.current)
             if not items:
                 return
-            self._single_items = max(0, self._single_items - 1)
             self.items = items
             self._work = self._prepare(items)
         self._running = self._threads.submit(self._work)
@@ -89,7 +87,7 @@ class BatchStage(Generic[I, O]):
             return None
         finished, self._running = self._running, None
         error = finished.exception()
-        if isinstance(error, TRANSIENT):
+        if error is not None and is_transient(error):
             self._failures += 1
             pause = backoff_delay(self._failures)
             self._not_before = monotonic() + pause
@@ -97,11 +95,18 @@ class BatchStage(Generic[I, O]):
             return None
         items, self.items, self._work, self._failures = self.items, (), None, 0
         if error is None:
+            self._batch_size.count_success()
             return items, finished.result()
         if len(items) == 1 and isinstance(error, Exception):
             return items, error
-        _log.warning("%s: batch failed, processing its items one at a time", self._name, exc_info=error)
-        self._single_items = len(items)
+        self._batch_size.shrink(len(items))
+        _log.warning(
+            "%s: a batch of %d failed, continuing with batches of %d",
+            self._name,
+            len(items),
+            self._batch_size.current,
+            exc_info=error,
+        )
         self._queue.requeue(items)
         return None
 

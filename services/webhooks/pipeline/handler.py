@@ -14,7 +14,7 @@ from services.webhooks.metrics import IN_FLIGHT, WAITING
 from services.webhooks.pipeline.application_queues import ApplicationQueues
 from services.webhooks.pipeline.batches import BatchStage, LookupQueue, RecordQueue
 from services.webhooks.pipeline.lookup import DeliveryLookup, SecretError
-from services.webhooks.pipeline.next_action import Drop, NextAction, Send
+from services.webhooks.pipeline.next_action import Drop, NextAction, Reject, Send
 from services.webhooks.pipeline.recording import Completed, MoveToSlow, RecordAction, Recorder
 from services.webhooks.pipeline.tries import (
     TryInProgress,
@@ -177,6 +177,10 @@ class DeliveryPipeline:
                 _log.warning("delivery %s is not resent: %s", one.delivery_id, action.why)
             self._forget(one)
             one.done()
+        elif isinstance(action, Reject):
+            for task in one.tasks:
+                task.reject(action.reason)
+            self._requeue([one])
         elif isinstance(action, Exception):
             self._requeue([one], action)
         else:
@@ -207,7 +211,7 @@ class DeliveryPipeline:
             self._forget(one)
             one.done()
 
-    def _requeue(self, tries: Sequence[TryInProgress], error: Exception) -> None:
+    def _requeue(self, tries: Sequence[TryInProgress], error: Exception | None = None) -> None:
         for one in tries:
             self._forget(one)
             for task in one.tasks:

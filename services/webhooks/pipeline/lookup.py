@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from services.webhooks.http.client import WebhookRequest
-from services.webhooks.pipeline.next_action import NextAction, Send, decide, decide_resend
+from services.webhooks.pipeline.next_action import NextAction, Reject, Send, decide, decide_resend
 from services.webhooks.pipeline.queries import (
     DeliveryState,
     DeliveryTarget,
@@ -76,11 +76,13 @@ class DeliveryLookup:
             decided: list[tuple[TryInProgress, NextAction | SecretError]] = []
             for one in tries:
                 one.delivery = deliveries.get(one.delivery_id)
-                action: NextAction | SecretError = (
-                    decide(one.message, one.delivery)
-                    if isinstance(one.message, DeliveryDue)
-                    else decide_resend(one.delivery, is_recorded=one.key in recorded)
-                )
+                action: NextAction | SecretError
+                if one.delivery is not None and one.delivery.application_id != one.application_id:
+                    action = Reject(f"delivery {one.delivery_id} belongs to another application")
+                elif isinstance(one.message, DeliveryDue):
+                    action = decide(one.message, one.delivery)
+                else:
+                    action = decide_resend(one.delivery, is_recorded=one.key[:2] in recorded)
                 if isinstance(action, Send) and one.delivery is not None:
                     try:
                         one.request = self._request(cursor.connection, one.delivery, action.target)

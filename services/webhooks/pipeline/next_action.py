@@ -24,6 +24,13 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
+class Reject:
+    """Send the record to the dead letters: it contradicts the database."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Requeue:
     """Publish the delivery again for its current step: it is at a later step, or it is not due yet.
 
@@ -46,7 +53,7 @@ class SetAside:
     """Keep the delivery pending until its application is resumed."""
 
 
-NextAction = Send | Drop | Requeue | PublishExhausted | FailWithoutUrl | SetAside
+NextAction = Send | Drop | Reject | Requeue | PublishExhausted | FailWithoutUrl | SetAside
 
 
 def decide(due: DeliveryDue, delivery: DeliveryState | None) -> NextAction:

@@ -9,17 +9,21 @@ from shared.platform.kafka.records import AssignedPartition, Task
 from shared.platform.tracing.spans import Attributes, Kind, Span, is_tracing, start_span
 
 TryMessage = DeliveryDue | ResendRequested
-TryKey = tuple[str, int | str]
+TryKey = tuple[str, int | str, str]
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ABANDONED = "abandoned"
 
 
 def try_key(message: TryMessage) -> TryKey:
-    """Return what identifies the try: the delivery id, with the step or the resend id."""
+    """Return what identifies the try: the delivery id, with the step or the resend id, and the application.
+
+    The application is part of it so that a record with a wrong one is not taken for a duplicate of the true record.
+    """
+    application = str(message.application_id)
     if isinstance(message, DeliveryDue):
-        return str(message.id), message.step
-    return str(message.delivery_id), str(message.id)
+        return str(message.id), message.step, application
+    return str(message.delivery_id), str(message.id), application
 
 
 class TryInProgress:

@@ -36,6 +36,10 @@ class DatabaseUnavailableError(Exception):
     """PostgreSQL cannot be reached, or ended the call; the same call may work later."""
 
 
+class StatementTimeoutError(DatabaseUnavailableError):
+    """A statement took too long. If it was that of a batch, a smaller batch may work."""
+
+
 def connection_arguments(
     settings: DatabaseSettings, service: str, **server_settings: str | int
 ) -> dict[str, Any]:
@@ -113,7 +117,9 @@ def translate_outage() -> Iterator[None]:
 def raise_outage(error: BaseException) -> None:
     """Raise DatabaseUnavailableError if that is what `error` means."""
     if isinstance(error, _OUTAGES) and not _is_program_limit(error):
-        raise DatabaseUnavailableError(str(error).strip() or type(error).__name__) from error
+        timed_out = isinstance(error, psycopg.errors.QueryCanceled)
+        kind = StatementTimeoutError if timed_out else DatabaseUnavailableError
+        raise kind(str(error).strip() or type(error).__name__) from error
 
 
 def _is_program_limit(error: psycopg.Error) -> bool:

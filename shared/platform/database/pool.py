@@ -21,6 +21,7 @@ from psycopg.rows import scalar_row
 from shared.platform.database.connections import (
     DatabaseUnavailableError,
     PooledConnection,
+    StatementTimeoutError,
     connection_arguments,
     raise_outage,
     translate_outage,
@@ -28,7 +29,7 @@ from shared.platform.database.connections import (
 from shared.platform.database.statement_watchdog import StatementWatchdog
 from shared.platform.settings import DatabaseSettings
 
-__all__ = ["Database", "DatabaseUnavailableError", "fetch_scalar"]
+__all__ = ["Database", "DatabaseUnavailableError", "StatementTimeoutError", "fetch_scalar"]
 
 _RECONNECT_PAUSE_S = 0.1
 _ALIVE_FOR_S = 0.02

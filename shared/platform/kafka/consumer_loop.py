@@ -12,7 +12,8 @@ from time import monotonic, sleep, time
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from shared.platform.backoff import backoff_delay
-from shared.platform.database.pool import DatabaseUnavailableError
+from shared.platform.batch_size import BatchSize
+from shared.platform.database.pool import DatabaseUnavailableError, StatementTimeoutError
 from shared.platform.kafka import clients
 from shared.platform.kafka.admin import ReconnectingAdmin
 from shared.platform.kafka.assignment import Assignment, OffsetCommitter, topic_partitions
@@ -24,8 +25,6 @@ from shared.platform.kafka.recreated_topics import RecreatedTopicDetector
 from shared.platform.logs import log_context
 from shared.platform.settings import KafkaSettings
 
-TRANSIENT = (DatabaseUnavailableError, KafkaUnavailableError)
-"""Errors that every record would meet now, and that pass."""
 FAILURES_BEFORE_DEAD = 3
 _TOPIC_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 _POLL_S = 0.25
@@ -35,6 +34,16 @@ _LEAVE_COMMIT_LIMIT_S = 8.0
 _REVOKE_COMMIT_LIMIT_S = 3.0
 
 _log = logging.getLogger(__name__)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Tell whether every record would meet this error now, and it will pass.
+
+    A statement that took too long does not count: a batch of fewer records may work.
+    """
+    return isinstance(error, DatabaseUnavailableError | KafkaUnavailableError) and not isinstance(
+        error, StatementTimeoutError
+    )
 
 
 class ConsumerLoop:
@@ -66,8 +75,7 @@ class ConsumerLoop:
         self._not_before = 0.0
         self._handler_poll_not_before = 0.0
         self._failed_dead_letters = 0
-        # After a batch failed, this many records are handled one by one, to find the one that fails.
-        self._one_by_one = 0
+        self._batch_size = BatchSize(_MAX_READY)
 
     def run(self) -> None:
         """Consume until `stop` is called; raises KafkaException on a fatal error of the client."""
@@ -111,12 +119,12 @@ class ConsumerLoop:
         if monotonic() >= self._handler_poll_not_before:
             try:
                 busy = self._handler.poll(wait_s)
-            except TRANSIENT as error:
+            except (DatabaseUnavailableError, KafkaUnavailableError) as error:
                 self._pause_after(error)
                 self._handler_poll_not_before = self._not_before
         transient: Exception | None = None
         for task, failure in self._assignment.take_requeued():
-            if isinstance(failure, TRANSIENT):
+            if failure is not None and is_transient(failure):
                 transient = failure
             elif failure is not None:
                 self._record_failed(task, failure)
@@ -153,7 +161,7 @@ class ConsumerLoop:
     def _handle_batch(self) -> None:
         if monotonic() < self._not_before:
             return
-        batch = self._assignment.next_batch(1 if self._one_by_one else self._handler.capacity())
+        batch = self._assignment.next_batch(min(self._batch_size.current, self._handler.capacity()))
         if not batch:
             return
         for task in batch:
@@ -164,16 +172,18 @@ class ConsumerLoop:
             return
         try:
             self._handler.handle(batch)
-        except TRANSIENT as error:
-            self._pause_after(error)
-            self._assignment.requeue(task for task in batch if not task.finished)
         except Exception as error:  # noqa: BLE001  the loop's edge: every error of a handler is handled here
-            self._batch_failed(batch, error)
+            if is_transient(error):
+                self._pause_after(error)
+            else:
+                self._batch_failed(batch, error)
             self._assignment.requeue(task for task in batch if not task.finished)
         else:
             self._transient_failures = 0
-            self._one_by_one = max(0, self._one_by_one - 1)
-            self._assignment.requeue(task for task in batch if task.held_until)
+            self._batch_size.count_success()
+            self._assignment.requeue(
+                task for task in batch if task.held_until or task.poison_reason is not None
+            )
 
     def _dead_letter(self, poison: Sequence[Task]) -> None:
         """Send poison messages to the dead letters. While that fails, their partitions wait and the others do not."""
@@ -200,9 +210,15 @@ class ConsumerLoop:
 
     def _batch_failed(self, batch: Sequence[Task], error: Exception) -> None:
         if len(batch) > 1:
-            self._one_by_one = len(batch)
+            self._batch_size.shrink(len(batch))
             self.progress.count_retry("batch")
-            _log.warning("%s: a batch failed, handling its records one by one", self._group, exc_info=error)
+            _log.warning(
+                "%s: a batch of %d records failed, continuing with batches of %d",
+                self._group,
+                len(batch),
+                self._batch_size.current,
+                exc_info=error,
+            )
         else:
             self._record_failed(batch[0], error)
 

@@ -7,7 +7,7 @@ from shared.platform.kafka.records import AssignedPartition, Record, Task
 
 
 class Handler(Protocol):
-    """Processes tasks. It finishes a task in `handle`, holds it, or keeps it to finish or requeue it later."""
+    """Processes tasks. It finishes, holds or rejects a task in `handle`, or keeps it to finish or requeue it later."""
 
     def capacity(self) -> int:
         """Return how many more tasks it can take now."""
@@ -37,7 +37,7 @@ class DeadLetterProducer(Protocol):
 
 
 class BatchHandler:
-    """The plain case: a function that handles a batch. When it returns, the batch is done."""
+    """The plain case: a function that handles a batch. When it returns, all it has not held or rejected is done."""
 
     def __init__(self, handle: Callable[[Sequence[Task]], None], size: int = 500) -> None:
         self._handle = handle
@@ -49,7 +49,7 @@ class BatchHandler:
     def handle(self, tasks: Sequence[Task]) -> None:
         self._handle(tasks)
         for task in tasks:
-            if not task.held_until:
+            if not task.held_until and task.poison_reason is None:
                 task.done()
 
     def poll(self, wait_s: float) -> bool:  # noqa: ARG002  it keeps nothing

@@ -141,6 +141,10 @@ class Task:
         """Inside `Handler.handle`: get it again at `when` (seconds since 1970). Its partition waits behind it."""
         self.held_until = when
 
+    def reject(self, reason: str) -> None:
+        """Inside `Handler.handle`, or before `requeue`: send it to the dead letters, because of what it contains."""
+        self.poison_reason = reason
+
     def requeue(self, error: Exception | None = None) -> None:
         """After `Handler.handle`, for a task that was kept: ask to get it again. `error` counts as a failure of it."""
         self.partition.requeued.append((self, error))

@@ -8,7 +8,7 @@ from time import monotonic
 import psycopg
 import pytest
 
-from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.database.pool import Database, DatabaseUnavailableError, StatementTimeoutError
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from stack.ports import find_free_ports
@@ -79,10 +79,10 @@ def test_waiting_for_a_free_connection_has_a_time_limit(database_settings: Datab
 
 
 def test_a_statement_has_a_time_limit(database_settings: DatabaseSettings) -> None:
-    """The server cancels it; the caller gets an outage and may try again."""
+    """The server cancels it; the caller may try again, with less to do."""
     database = Database(replace(database_settings, statement_timeout_s=1), "test")
     with (
-        pytest.raises(DatabaseUnavailableError, match="statement timeout"),
+        pytest.raises(StatementTimeoutError, match="statement timeout"),
         database.transaction() as connection,
     ):
         connection.execute("select pg_sleep(20)")

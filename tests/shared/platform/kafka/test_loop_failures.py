@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
-from shared.platform.database.pool import DatabaseUnavailableError
+from shared.platform.database.pool import DatabaseUnavailableError, StatementTimeoutError
 from shared.platform.kafka.handlers import BatchHandler
 from shared.platform.kafka.records import Record, Task
 from tests.shared.platform.kafka.harness import Collector, Kafka, event, running, seq
@@ -112,6 +112,64 @@ def test_records_are_retried_in_place_during_an_outage(kafka: Kafka) -> None:
         eventually(lambda: kafka.committed() == 50)
     assert sorted(collector.seen) == list(range(50))
     assert kafka.dead_letters() == []
+
+
+def test_a_batch_that_times_out_is_split(kafka: Kafka) -> None:
+    """The statement of a large batch takes too long: smaller ones work, and nothing is dead-lettered."""
+    collector = Collector()
+    sizes: list[int] = []
+
+    def handle(tasks: Sequence[Task]) -> None:
+        sizes.append(len(tasks))
+        if len(tasks) > 5:
+            raise StatementTimeoutError("canceling statement due to statement timeout")
+        collector(tasks)
+
+    kafka.put([event(n) for n in range(50)], key="same-partition")
+    with running(kafka.loop(BatchHandler(handle))):
+        eventually(lambda: kafka.committed() == 50)
+    assert sorted(collector.seen) == list(range(50))
+    assert max(sizes) > 5
+    assert kafka.dead_letters() == []
+
+
+def test_a_record_that_times_out_alone_goes_to_the_dead_letters(kafka: Kafka) -> None:
+    """It is treated like any failing record."""
+    alone = 0
+    collector = Collector()
+
+    def handle(tasks: Sequence[Task]) -> None:
+        nonlocal alone
+        if any(seq(task) == 5 for task in tasks):
+            alone += len(tasks) == 1
+            raise StatementTimeoutError("canceling statement due to statement timeout")
+        collector(tasks)
+
+    kafka.put([event(n) for n in range(10)], key="same-partition")
+    with running(kafka.loop(BatchHandler(handle))):
+        eventually(lambda: kafka.committed() == 10)
+    assert collector.seen == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+    assert alone == 3
+    (letter,) = kafka.dead_letters()
+    assert "statement timeout" in letter.reason
+
+
+def test_a_rejected_record_goes_to_the_dead_letters(kafka: Kafka) -> None:
+    """The handler does not fail: it says what is wrong with the record, which is not retried."""
+    collector = Collector()
+
+    def handle(tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            if seq(task) == 1:
+                task.reject("one is too few")
+        collector([task for task in tasks if task.poison_reason is None])
+
+    kafka.put([event(n) for n in range(3)], key="same-partition")
+    with running(kafka.loop(BatchHandler(handle))):
+        eventually(lambda: kafka.committed() == 3)
+    assert collector.seen == [0, 2]
+    (letter,) = kafka.dead_letters()
+    assert (letter.offset, letter.reason) == (1, "one is too few")
 
 
 def test_the_end_of_a_pause_is_never_missed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
