@@ -60,12 +60,9 @@ class DeliveryExhausted(Message, frozen=True, tag="delivery_exhausted.v1"):
 
 
 class VerificationDue(Message, frozen=True, tag="verification_due.v1"):
-    """It is time to ask the provider for the status of an attempt's request of this number."""
+    """It is time to ask the provider for the status of an attempt."""
 
     attempt_id: UUID
-    number: int
-    surely_arrived: bool
-    """Whether the payment request could no longer be in flight when the inquiry came due."""
 
 
 class DeadLetter(Message, frozen=True, tag="dead_letter.v1"):

@@ -11,7 +11,7 @@ from services.checkout.payments.limits import CODES_PER_INTENT
 from services.checkout.payments.one_time_codes import MAX_TRIES, RESEND_AFTER_S, VALID_S
 from services.checkout.providers.http_client import HttpReply, ProviderClient
 from services.checkout.verification.verifier import Verifier
-from shared.domain.attempts.provider_exchange import StatusInquiry
+from shared.domain.attempts.states import IN_FLIGHT_WINDOW
 from shared.platform.encryption import SecretBox
 from shared.platform.settings import SandboxSettings
 from tests.checkout.test_payments import CODE, FORM, PAID
@@ -274,6 +274,6 @@ def test_the_answer_to_the_fifth_code_is_lost(pages: CheckoutWorld) -> None:
         )
         connection.execute("update payment_intents set status = 'processing'")
     verifier = Verifier(pages.database, pages.dependencies.providers, pages.dependencies.side_effects)
-    verifier._verify(StatusInquiry(attempt, 5, past_in_flight_window=True))
-    verifier.close()
+    Clock(pages.database).advance(IN_FLIGHT_WINDOW)
+    verifier.verify(attempt)
     assert pages.attempts(intent) == [("declined", "too_many_codes")]

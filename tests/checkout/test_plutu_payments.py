@@ -22,7 +22,6 @@ from shared.domain.attempts.provider_exchange import (
     AttemptOutcome,
     ProviderRequest,
     SettlementResult,
-    StatusInquiry,
 )
 from shared.domain.attempts.settlement import settle_decision, settle_response
 from shared.domain.attempts.states import ProviderAnswer
@@ -258,7 +257,7 @@ def test_a_crash_after_the_code_was_sent_to_the_provider(shop: CheckoutWorld) ->
     Clock(shop.database).advance(timedelta(seconds=26))
     VerificationRequests(shop.database).run_once()
     verifier = Verifier(shop.database, shop.dependencies.providers, shop.dependencies.side_effects)
-    verifier._verify(StatusInquiry(attempt, 1, past_in_flight_window=True))
+    verifier.verify(attempt)
     assert shop.rows("select state, next_verify_at from payment_attempts") == [("unknown", None)]
     assert shop.status(intent) == "processing"
 

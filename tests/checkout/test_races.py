@@ -13,7 +13,6 @@ import pytest
 
 from services.checkout.verification.verifier import Verifier
 from services.scheduler.jobs.expiry import IntentExpiry
-from shared.domain.attempts.provider_exchange import StatusInquiry
 from shared.domain.intents.intent import Intent
 from shared.platform.database.pool import Database
 from shared.platform.settings import CheckoutSettings, Settings
@@ -114,18 +113,15 @@ def test_notification_against_verification_against_the_customers_own_request(pag
         tabs = [pages.customer(intent) for intent in intents]
         paying = [pool.submit(tab.pay_by_card, "4000000000000077") for tab in tabs]
         charges = [eventually(partial(pages.charges, intent))[0] for intent in intents]
-        inquiries = [
-            StatusInquiry(pages.attempt_ids(intent)[0], 1, past_in_flight_window=True) for intent in intents
-        ]
+        attempts = [pages.attempt_ids(intent)[0] for intent in intents]
         at_once(
             [
                 *[partial(pages.bank.settle, charge, "paid") for charge in charges],
-                *[partial(verifier._verify, inquiry) for inquiry in inquiries],
+                *[partial(verifier.verify, attempt) for attempt in attempts],
             ]
         )
         for one in paying:
             one.result()
-    verifier.close()
     for intent in intents:
         assert_paid_once(pages, intent)
 

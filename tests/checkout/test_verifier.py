@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from threading import Event
+from uuid import UUID
 
 import pytest
 
+from services.checkout.payments.settlement import AttemptContext
+from services.checkout.providers.interface import ProviderResponse
 from services.checkout.verification.verifier import Verifier
 from services.scheduler.jobs.verification_requests import VerificationRequests
-from shared.domain.attempts.provider_exchange import StatusInquiry
 from shared.domain.attempts.start import start_attempt
-from shared.domain.attempts.states import AttemptState
+from shared.domain.attempts.states import IN_FLIGHT_WINDOW, AttemptState
 from shared.domain.intents.intent import Intent
 from shared.domain.messages import DeliveryDue, VerificationDue, decode, encode
 from shared.domain.payment_methods import PaymentMethod
@@ -25,11 +28,11 @@ from tests.waiting import eventually
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
 
-def _sent(world: CheckoutWorld, intent: Intent) -> StatusInquiry:
-    """Start an attempt whose request was lost, and return its inquiry."""
+def _sent(world: CheckoutWorld, intent: Intent) -> UUID:
+    """Start an attempt whose request was lost."""
     with world.database.transaction() as connection:
         request = start_attempt(connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT)
-    return StatusInquiry(request.attempt, request.number, past_in_flight_window=False)
+    return request.attempt
 
 
 def _queued(world: CheckoutWorld) -> list[VerificationDue]:
@@ -43,17 +46,17 @@ class TestScheduler:
     def test_an_attempt_is_queued_when_its_inquiry_is_due(self, world: CheckoutWorld) -> None:
         clock = Clock(world.database)
         clock.stop_at(NOW)
-        inquiry = _sent(world, world.make_intent())
+        attempt = _sent(world, world.make_intent())
         job = VerificationRequests(world.database)
         assert job.run_once() > 0
         assert _queued(world) == []
         clock.stop_at(NOW + timedelta(seconds=25))
         job.run_once()
         job.run_once()
-        assert _queued(world) == [VerificationDue(inquiry.attempt, 1, surely_arrived=False)]
+        assert _queued(world) == [VerificationDue(attempt)]
         clock.stop_at(NOW + timedelta(seconds=45))
         job.run_once()
-        assert _queued(world)[1:] == [VerificationDue(inquiry.attempt, 1, surely_arrived=True)]
+        assert _queued(world) == [VerificationDue(attempt)] * 2
 
     def test_pauses_grow(self, world: CheckoutWorld) -> None:
         clock = Clock(world.database)
@@ -95,11 +98,12 @@ class TestVerifier:
         self, world: CheckoutWorld, verifier: Verifier
     ) -> None:
         intent = world.make_intent()
-        inquiry = _sent(world, intent)
-        verifier._verify(inquiry)
+        attempt = _sent(world, intent)
+        verifier.verify(attempt)
         assert world.attempts(intent) == [("unknown", None)]
         assert world.status(intent) == "processing"
-        verifier._verify(StatusInquiry(inquiry.attempt, 1, past_in_flight_window=True))
+        Clock(world.database).advance(IN_FLIGHT_WINDOW)
+        verifier.verify(attempt)
         assert world.attempts(intent) == [("declined", None)]
         assert world.status(intent) == "requires_payment_method"
 
@@ -107,29 +111,41 @@ class TestVerifier:
         world.settings = _with_bank_away(world)
         verifier = Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
         intent = world.make_intent()
-        inquiry = _sent(world, intent)
-        verifier._verify(StatusInquiry(inquiry.attempt, 1, past_in_flight_window=True))
+        attempt = _sent(world, intent)
+        Clock(world.database).advance(IN_FLIGHT_WINDOW)
+        verifier.verify(attempt)
         assert world.attempts(intent) == [("unknown", None)]
         assert world.rows("select next_verify_at is not null from payment_attempts") == [(True,)]
 
     def test_without_a_sandbox_no_inquiry_is_sent_and_nothing_is_decided(self, world: CheckoutWorld) -> None:
         intent = world.make_intent()
-        inquiry = _sent(world, intent)
+        attempt = _sent(world, intent)
         world.settings = replace(world.settings, sandbox=None)
         verifier = Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
-        verifier._verify(StatusInquiry(inquiry.attempt, 1, past_in_flight_window=True))
+        Clock(world.database).advance(IN_FLIGHT_WINDOW)
+        verifier.verify(attempt)
         assert world.attempts(intent) == [("unknown", None)]
 
-    def test_an_inquiry_about_an_earlier_code_is_ignored(
-        self, world: CheckoutWorld, verifier: Verifier
+    def test_an_answer_about_an_earlier_code_is_ignored(
+        self, world: CheckoutWorld, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """The customer sends another code while the provider is being asked."""
         intent = world.make_intent()
-        inquiry = _sent(world, intent)
-        verifier._verify(StatusInquiry(inquiry.attempt, 7, past_in_flight_window=True))
+        attempt = _sent(world, intent)
+        Clock(world.database).advance(IN_FLIGHT_WINDOW)
+        inquire = verifier._inquire
+
+        def inquire_slowly(context: AttemptContext) -> ProviderResponse:
+            response = inquire(context)
+            world.rows("update payment_attempts set provider_requests = 2 where id = %s returning 1", attempt)
+            return response
+
+        monkeypatch.setattr(verifier, "_inquire", inquire_slowly)
+        verifier.verify(attempt)
         assert world.attempts(intent) == [("sent", None)]
 
     def test_an_unknown_attempt_is_ignored(self, world: CheckoutWorld, verifier: Verifier) -> None:
-        verifier._verify(StatusInquiry(world.make_intent().uuid, 1, past_in_flight_window=True))
+        verifier.verify(world.make_intent().uuid)
 
     def test_a_code_that_was_asked_for_is_asked_for_again(self, pages: CheckoutWorld) -> None:
         """The bank's request for a code was lost: after the inquiry, the customer sees the code form."""
@@ -145,7 +161,8 @@ class TestVerifier:
             )
             connection.execute("update payment_intents set status = 'processing'")
         verifier = Verifier(pages.database, pages.dependencies.providers, pages.dependencies.side_effects)
-        verifier._verify(StatusInquiry(attempt, 1, past_in_flight_window=True))
+        Clock(pages.database).advance(IN_FLIGHT_WINDOW)
+        verifier.verify(attempt)
         customer.open()
         customer.enter_code("111111")
         assert pages.status(intent) == "succeeded"
@@ -171,12 +188,11 @@ def test_the_bank_is_unreachable_during_a_payment(world: CheckoutWorld) -> None:
 def test_unreadable_messages_become_dead_letters(world: CheckoutWorld) -> None:
     """And what stands behind it in line is not held up."""
     intent = world.make_intent()
-    inquiry = _sent(world, intent)
+    attempt = _sent(world, intent)
     ensure_topics(world.settings.kafka, ALL_TOPICS)
     producer = ConfirmingProducer(world.settings.kafka, "test")
-    stray = DeliveryDue(inquiry.attempt, inquiry.attempt, 1, NOW)
-    due = VerificationDue(inquiry.attempt, 1, surely_arrived=True)
-    key = str(inquiry.attempt)
+    Clock(world.database).advance(IN_FLIGHT_WINDOW)
+    stray, due, key = DeliveryDue(attempt, attempt, 1, NOW), VerificationDue(attempt), str(attempt)
     records = [b"not json", encode(stray), encode(due)]
     producer.send(
         [OutgoingRecord(CHECKOUT_VERIFY.name, key, record.decode()) for record in records],
@@ -188,3 +204,28 @@ def test_unreadable_messages_become_dead_letters(world: CheckoutWorld) -> None:
         reader = TopicReader(world.settings.kafka, DEAD_LETTERS.name)
         assert len(reader.read(2)) == 2
         reader.close()
+
+
+def test_a_provider_that_hangs_holds_up_no_other_attempt(
+    world: CheckoutWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It responds to one inquiry only when the test ends; all others are settled meanwhile."""
+    hanging, *others = [world.make_intent() for _ in range(30)]
+    hangs_on = _sent(world, hanging)
+    for intent in others:
+        _sent(world, intent)
+    Clock(world.database).advance(IN_FLIGHT_WINDOW)
+    responds = Event()
+    inquire = Verifier._inquire
+
+    def inquire_or_hang(verifier: Verifier, context: AttemptContext) -> ProviderResponse:
+        if context.attempt == hangs_on:
+            assert responds.wait(60)
+        return inquire(verifier, context)
+
+    monkeypatch.setattr(Verifier, "_inquire", inquire_or_hang)
+    with world.verifying():
+        eventually(lambda: all(world.attempts(intent) == [("declined", None)] for intent in others))
+        assert world.attempts(hanging) == [("sent", None)]
+        responds.set()
+        eventually(lambda: world.attempts(hanging) == [("declined", None)])

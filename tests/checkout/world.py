@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 from services.checkout.app import make_app
 from services.checkout.dependencies import Dependencies, build_dependencies
-from services.checkout.verification.verifier import Verifier, verifier_loop
+from services.checkout.verification.verifier import MAX_CONCURRENT_INQUIRIES, Verifier, verifier_loop
 from services.scheduler.jobs.relay import OutboxRelay
 from services.scheduler.jobs.verification_requests import VerificationRequests
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
@@ -18,6 +18,7 @@ from shared.domain.intents.intent import Intent, NewIntent
 from shared.domain.topics import CHECKOUT_VERIFY, DEAD_LETTERS, PAYMENT_INTENT_EVENTS
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
+from shared.platform.kafka.handlers import ThreadPoolHandler
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.settings import CheckoutSettings, PublicUrls, SandboxSettings, Settings
@@ -126,7 +127,8 @@ class CheckoutWorld:
         database = Database(self.settings.database, "verifier")
         dependencies = build_dependencies(self.settings, database)
         verifier = Verifier(database, dependencies.providers, dependencies.side_effects)
-        loop = verifier_loop(self.settings, verifier)
+        handler = ThreadPoolHandler(verifier.handle, MAX_CONCURRENT_INQUIRIES)
+        loop = verifier_loop(self.settings, handler)
         thread = Thread(target=loop.run, daemon=True)
         thread.start()
         stop = Event()
@@ -137,5 +139,5 @@ class CheckoutWorld:
         finally:
             loop.stop()
             thread.join(30)
-            verifier.close()
+            handler.close()
             database.close()

@@ -4,10 +4,11 @@ import logging
 import sys
 
 from services.checkout.dependencies import build_dependencies
-from services.checkout.verification.verifier import Verifier, verifier_loop
+from services.checkout.verification.verifier import MAX_CONCURRENT_INQUIRIES, Verifier, verifier_loop
 from shared.platform.database.pool import Database
 from shared.platform.encryption import NoSecretKeysError
 from shared.platform.kafka.consumer_loop import ConsumerThread
+from shared.platform.kafka.handlers import ThreadPoolHandler
 from shared.platform.process import exit_with_error, start_process, start_tracing, stop_on_signal
 from shared.platform.web.operations_server import serve_worker_operations
 
@@ -27,7 +28,8 @@ def main() -> None:
     except NoSecretKeysError as error:
         exit_with_error(SERVICE, error)
     verifier = Verifier(database, dependencies.providers, dependencies.side_effects)
-    thread = ConsumerThread("verify", verifier_loop(settings, verifier), stop)
+    handler = ThreadPoolHandler(verifier.handle, MAX_CONCURRENT_INQUIRIES)
+    thread = ConsumerThread("verify", verifier_loop(settings, handler), stop)
     server = serve_worker_operations(SERVICE, settings, database, {"verify": thread.loop.progress.check})
     thread.start()
     _log.info("started on port %d", server.port)
@@ -35,7 +37,7 @@ def main() -> None:
     _log.info("stopping")
     thread.loop.stop()
     thread.join(_STOP_PATIENCE_S)
-    verifier.close()
+    handler.close()
     server.close()
     database.close()
     sys.exit(thread.failed)

@@ -1,8 +1,7 @@
 """The verifier: sends status inquiries for the attempts on checkout.verify and settles the answers."""
 
 import logging
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
 
 from prometheus_client import Counter
 
@@ -16,15 +15,15 @@ from services.checkout.payments.settlement import (
 from services.checkout.providers.interface import PaymentRequest, ProviderResponse, build_response
 from services.checkout.providers.registry import ProviderNotConfiguredError, ProviderRegistry
 from shared.domain.attempts.provider_exchange import StatusInquiry
-from shared.domain.attempts.settlement import settle_inquiry
+from shared.domain.attempts.settlement import make_inquiry, settle_inquiry
 from shared.domain.attempts.states import ProviderAnswer, UnexpectedAnswerError
 from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
 from shared.domain.messages import VerificationDue, decode
 from shared.domain.topics import CHECKOUT_VERIFY
 from shared.platform.database.pool import Database
 from shared.platform.kafka.consumer_loop import ConsumerLoop
-from shared.platform.kafka.handlers import BatchHandler
-from shared.platform.kafka.records import Record, Task
+from shared.platform.kafka.handlers import ThreadPoolHandler
+from shared.platform.kafka.records import Task
 from shared.platform.kafka.spans import trace_current_record
 from shared.platform.logs import log_context
 from shared.platform.settings import Settings
@@ -40,8 +39,15 @@ MAX_CONCURRENT_INQUIRIES = 16
 _log = logging.getLogger(__name__)
 
 
+class UnexpectedVerificationMessageError(Exception):
+    """A record on checkout.verify has a message that names no attempt to verify."""
+
+
 class Verifier:
-    """Sends several inquiries at once, so that a slow provider delays few others."""
+    """Asks the provider of one attempt at a time; called from several threads at once.
+
+    A record only says which attempt to look at. What was sent, and when, is read from the database.
+    """
 
     def __init__(
         self, database: Database, providers: ProviderRegistry, side_effects: SettlementSideEffects
@@ -49,28 +55,22 @@ class Verifier:
         self._database = database
         self._providers = providers
         self._side_effects = side_effects
-        self._pool = ThreadPoolExecutor(MAX_CONCURRENT_INQUIRIES, thread_name_prefix="inquiry")
 
-    def verify(self, tasks: Sequence[Task]) -> None:
-        """Verify a batch, as a BatchHandler calls it. Raises the first error of the batch."""
-        inquiries = [(_parse_inquiry(task), task.record) for task in tasks]
-        for future in [self._pool.submit(self._verify_traced, *one) for one in inquiries]:
-            future.result()
-
-    def close(self) -> None:
-        self._pool.shutdown()
-
-    def _verify_traced(self, inquiry: StatusInquiry, record: Record) -> None:
+    def handle(self, task: Task) -> None:
+        """Verify the attempt that a record names. Raises UnexpectedVerificationMessageError if it names none."""
+        message, record = task.message, task.record
+        if not isinstance(message, VerificationDue):
+            raise UnexpectedVerificationMessageError(f"{type(message).__name__} names no attempt to verify")
         if record.trace is None:
-            self._verify(inquiry)
+            self.verify(message.attempt_id)
         else:
             with log_context(trace_id=trace_id_of(record.trace)), trace_current_record(record):
-                self._verify(inquiry)
+                self.verify(message.attempt_id)
 
-    def _verify(self, inquiry: StatusInquiry) -> None:
+    def verify(self, attempt: UUID) -> None:
         with self._database.cursor() as cursor:
-            context = find_attempt_context(cursor, inquiry.attempt)
-        if context is None:
+            inquiry, context = make_inquiry(cursor, attempt), find_attempt_context(cursor, attempt)
+        if inquiry is None or context is None:
             return
         with log_context(attempt=str(context.attempt)):
             response = self._inquire(context)
@@ -113,16 +113,8 @@ class Verifier:
         )
 
 
-def _parse_inquiry(task: Task) -> StatusInquiry:
-    message = task.message
-    if not isinstance(message, VerificationDue):
-        raise TypeError(f"{type(message).__name__} is not expected on this topic")
-    return StatusInquiry(message.attempt_id, message.number, message.surely_arrived)
-
-
-def verifier_loop(settings: Settings, verifier: Verifier) -> ConsumerLoop:
+def verifier_loop(settings: Settings, handler: ThreadPoolHandler) -> ConsumerLoop:
     assert CHECKOUT_VERIFY.group is not None
-    handler = BatchHandler(verifier.verify, MAX_CONCURRENT_INQUIRIES)
     dead_letters = KafkaDeadLetterProducer(settings.kafka)
     return ConsumerLoop(
         settings.kafka, CHECKOUT_VERIFY.group, [CHECKOUT_VERIFY.name], handler, dead_letters, decode=decode

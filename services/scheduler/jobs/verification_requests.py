@@ -9,8 +9,6 @@ from uuid import UUID
 from prometheus_client import Counter, Gauge
 from psycopg import Cursor
 
-from shared.domain.attempts.provider_exchange import StatusInquiry
-from shared.domain.attempts.states import IN_FLIGHT_WINDOW
 from shared.domain.messages import VerificationDue, encode
 from shared.domain.topics import CHECKOUT_VERIFY
 from shared.platform.database.pool import Database, fetch_scalar
@@ -29,17 +27,17 @@ set verifications = verifications + 1,
 where ctid = any(array(
     select ctid from payment_attempts where state in ('sent', 'unknown') and next_verify_at <= mizan_now()
     order by next_verify_at limit %(limit)s for no key update skip locked))
-returning id, provider_requests, sent_at + %(arrives_after)s <= mizan_now()"""
+returning id"""
 
 _OLDEST_UNSETTLED = """
 select coalesce(extract(epoch from mizan_now() - min(sent_at))::float8, 0) from payment_attempts
 where state in ('sent', 'unknown') and next_verify_at is not null"""
 
 
-def claim_verifications(cursor: Cursor[Any], limit: int) -> list[StatusInquiry]:
-    """Return the status inquiries that are due, and set the time of the next ones, at growing intervals."""
-    values = {"pauses": list(INQUIRY_INTERVALS_S), "limit": limit, "arrives_after": IN_FLIGHT_WINDOW}
-    return [StatusInquiry(UUID(str(attempt)), *rest) for attempt, *rest in cursor.execute(_CLAIM, values)]
+def claim_verifications(cursor: Cursor[Any], limit: int) -> list[UUID]:
+    """Return the attempts whose status inquiry is due, and set the time of the next one, at growing intervals."""
+    values = {"pauses": list(INQUIRY_INTERVALS_S), "limit": limit}
+    return [UUID(str(attempt)) for (attempt,) in cursor.execute(_CLAIM, values)]
 
 
 def oldest_unsettled_age_s(cursor: Cursor[Any]) -> float:
@@ -73,25 +71,21 @@ class VerificationRequests:
         """Request one batch of status inquiries at most."""
         with self._database.transaction() as connection:
             cursor = connection.cursor()
-            inquiries = claim_verifications(cursor, BATCH)
+            attempts = claim_verifications(cursor, BATCH)
             cursor.executemany(
                 _QUEUE,
                 [
                     {
                         "topic": CHECKOUT_VERIFY.name,
-                        "attempt": inquiry.attempt,
-                        "payload": _message(inquiry),
+                        "attempt": attempt,
+                        "payload": encode(VerificationDue(attempt)).decode(),
                     }
-                    for inquiry in inquiries
+                    for attempt in attempts
                 ],
             )
             OLDEST_UNSETTLED.set(oldest_unsettled_age_s(cursor))
-        REQUESTED.inc(len(inquiries))
-        return 0.0 if len(inquiries) == BATCH else PAUSE_S
+        REQUESTED.inc(len(attempts))
+        return 0.0 if len(attempts) == BATCH else PAUSE_S
 
     def close(self) -> None:
         """The process closes the database."""
-
-
-def _message(inquiry: StatusInquiry) -> str:
-    return encode(VerificationDue(inquiry.attempt, inquiry.number, inquiry.past_in_flight_window)).decode()

@@ -25,12 +25,12 @@ class ProviderRequest:
 
 @dataclass(frozen=True, slots=True)
 class StatusInquiry:
-    """A request to the provider for the status of an earlier request."""
+    """A request to the provider for the status of the attempt's last request."""
 
     attempt: UUID
     number: int
     past_in_flight_window: bool
-    """Whether, when the inquiry was claimed, the request could no longer be in flight."""
+    """Whether the request could no longer be in flight when the inquiry was made."""
 
 
 @dataclass(frozen=True, slots=True)

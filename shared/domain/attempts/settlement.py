@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection
+from psycopg import Connection, Cursor
 
 from shared.domain.attempts.provider_exchange import (
     AttemptOutcome,
@@ -18,6 +18,7 @@ from shared.domain.attempts.provider_exchange import (
 from shared.domain.attempts.states import (
     CHARGED,
     IN_FLIGHT,
+    IN_FLIGHT_WINDOW,
     AttemptState,
     ProviderAnswer,
     abandon_if_unpayable,
@@ -32,6 +33,9 @@ from shared.platform.errors import RefusedError
 
 _FIND_INTENT = "select intent_uuid from payment_attempts where id = %s"
 _FIND = "select state, provider_requests from payment_attempts where id = %s"
+_MAKE_INQUIRY = """
+select provider_requests, coalesce(sent_at + %(window)s <= mizan_now(), false)
+from payment_attempts where id = %(attempt)s"""
 
 
 class AttemptNotFoundError(RefusedError):
@@ -94,6 +98,12 @@ def settle_response(
     if _is_superseded(found, request.number, outcome):
         return SettlementResult(found.state, found.intent_status)
     return _apply_outcome(connection, found, outcome)
+
+
+def make_inquiry(cursor: Cursor[Any], attempt: UUID) -> StatusInquiry | None:
+    """Return a status inquiry, to be sent now and settled with its answer; None if there is no such attempt."""
+    row = cursor.execute(_MAKE_INQUIRY, {"attempt": attempt, "window": IN_FLIGHT_WINDOW}).fetchone()
+    return None if row is None else StatusInquiry(attempt, *row)
 
 
 def settle_inquiry(

@@ -1,9 +1,13 @@
 """What a consumer does with its records. The loop does everything else: reading, retries, dead letters, commits."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from time import monotonic
 from typing import Protocol
 
 from shared.platform.kafka.records import AssignedPartition, Record, Task
+
+_DRAIN_S = 5.0
 
 
 class Handler(Protocol):
@@ -60,3 +64,53 @@ class BatchHandler:
 
     def discard(self, partitions: Sequence[AssignedPartition]) -> None:
         """Do nothing: no task is kept between two calls."""
+
+
+class ThreadPoolHandler:
+    """Calls a function for each record, in a thread of its own: a slow call holds up no other record.
+
+    A call whose partition is revoked goes on, and its result is ignored: the function must bear a repetition.
+    """
+
+    def __init__(self, handle: Callable[[Task], None], threads: int) -> None:
+        self._handle = handle
+        self._size = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="handler")
+        self._running: dict[Future[None], Task | None] = {}
+        """The calls in progress; without their task if its partition was revoked."""
+
+    def capacity(self) -> int:
+        return self._size - len(self._running)
+
+    def handle(self, tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            self._running[self._pool.submit(self._handle, task)] = task
+
+    def poll(self, wait_s: float) -> bool:
+        if not self._running:
+            return False
+        for call in wait(self._running, wait_s, FIRST_COMPLETED).done:
+            task, error = self._running.pop(call), call.exception()
+            if task is None:
+                continue
+            if error is None:
+                task.done()
+            else:
+                task.requeue(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+        return bool(self._running)
+
+    def drain(self, partitions: Sequence[AssignedPartition]) -> None:
+        deadline = monotonic() + _DRAIN_S
+        while self._calls_of(partitions) and (left := deadline - monotonic()) > 0:
+            self.poll(left)
+        self.discard(partitions)
+
+    def discard(self, partitions: Sequence[AssignedPartition]) -> None:
+        for call in self._calls_of(partitions):
+            self._running[call] = None
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+    def _calls_of(self, partitions: Sequence[AssignedPartition]) -> list[Future[None]]:
+        return [call for call, task in self._running.items() if task and task.partition in partitions]

@@ -29,7 +29,7 @@ LETTER = DeadLetter(
 )
 
 
-VERIFICATION = VerificationDue(uuid4(), 2, surely_arrived=True)
+VERIFICATION = VerificationDue(uuid4())
 
 
 @pytest.mark.parametrize("message", [EVENT, LETTER, VERIFICATION])

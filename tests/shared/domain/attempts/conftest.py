@@ -17,6 +17,7 @@ from shared.domain.attempts.provider_exchange import (
     StatusInquiry,
 )
 from shared.domain.attempts.settlement import (
+    make_inquiry,
     settle_decision,
     settle_inquiry,
     settle_notification,
@@ -77,7 +78,8 @@ class Checkout:
 
     def claim(self) -> list[StatusInquiry]:
         with self._database.cursor() as cursor:
-            return claim_verifications(cursor, 100)
+            inquiries = [make_inquiry(cursor, attempt) for attempt in claim_verifications(cursor, 100)]
+        return [inquiry for inquiry in inquiries if inquiry is not None]
 
     def answer_inquiry(
         self, inquiry: StatusInquiry, answer: ProviderAnswer, *, can_inquire: bool = True

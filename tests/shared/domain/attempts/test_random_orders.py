@@ -21,6 +21,7 @@ from services.scheduler.jobs.expiry import IntentExpiry
 from services.scheduler.jobs.verification_requests import claim_verifications
 from shared.domain.attempts.provider_exchange import AttemptOutcome, ProviderRequest, StatusInquiry
 from shared.domain.attempts.settlement import (
+    make_inquiry,
     settle_decision,
     settle_inquiry,
     settle_notification,
@@ -315,8 +316,12 @@ class Payments(RuleBasedStateMachine):
 
     def _ask(self) -> list[PendingReport]:
         with self.database.cursor() as cursor:
-            claimed = claim_verifications(cursor, 100)
-        return [PendingReport(inquiry, self.provider.status(inquiry.attempt)) for inquiry in claimed]
+            inquiries = [make_inquiry(cursor, attempt) for attempt in claim_verifications(cursor, 100)]
+        return [
+            PendingReport(inquiry, self.provider.status(inquiry.attempt))
+            for inquiry in inquiries
+            if inquiry is not None
+        ]
 
     def _tell(self, all_news: list[PendingReport]) -> None:
         for report in all_news:
