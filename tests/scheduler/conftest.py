@@ -100,7 +100,7 @@ def scheduler(make_scheduler: MakeScheduler) -> ServiceProcess:
 
 @pytest.fixture
 def steady(database_settings: DatabaseSettings) -> Iterator[Database]:
-    """As the scheduler connects."""
+    """Return a database that connects as the scheduler does."""
     made = Database(database_settings, "scheduler", **STABLE_PLANS)
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""Deliveries and events that wait, and records in Kafka, for tests of the requeue jobs."""
+"""Pending deliveries and events, and records in Kafka, for tests of the requeue jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 
 MINUTE = 60.0
-# The usual ones, but every turn looks, and measures anew.
+# The default thresholds, but every run sweeps and measures the backlog again.
 IMPATIENT = RequeueThresholds(sweep_interval_s=0, poll_interval_s=0)
 
 _APPLICATION = """
@@ -49,7 +49,7 @@ def metric(name: str) -> float:
 
 
 class Tables:
-    """What is in the database, for one application and more."""
+    """Rows in the database, of one application or more."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -98,7 +98,7 @@ class Tables:
         taken_in: bool = False,
         requeued_s_ago: float | None = None,
     ) -> list[UUID]:
-        """Each of an intent of its own."""
+        """Insert events, each of its own intent."""
         values = {
             "count": count,
             "age_s": age_s,
@@ -110,7 +110,7 @@ class Tables:
         return [made for (made,) in self.run(_EVENTS, values)]
 
     def requeued(self) -> list[DeliveryDue]:
-        """What waits in the outbox for webhooks.deliver, in its order."""
+        """Return what is in the outbox for webhooks.deliver, in its order."""
         rows = self.run("select key, payload from outbox where topic = 'webhooks.deliver' order by id")
         messages = [decode(payload.encode()) for _, payload in rows]
         due = [message for message in messages if isinstance(message, DeliveryDue)]
@@ -118,7 +118,7 @@ class Tables:
         return due
 
     def requeued_events(self) -> list[IntentEvent]:
-        """What waits in the outbox for payment_intents.events, in its order."""
+        """Return what is in the outbox for payment_intents.events, in its order."""
         rows = self.run("select key, payload from outbox where topic = 'payment_intents.events' order by id")
         messages = [decode(payload.encode()) for _, payload in rows]
         events = [message for message in messages if isinstance(message, IntentEvent)]
@@ -141,12 +141,12 @@ class Tables:
 
 @dataclass(frozen=True)
 class Line:
-    """What is in Kafka, and how far it is consumed. Topics must have been made."""
+    """Writes records to topics and commits offsets of their groups. The topics must exist."""
 
     settings: KafkaSettings
 
     def put(self, topic: Topic, *messages: AnyMessage | bytes, age_s: float = 0, partition: int = 0) -> None:
-        """Records that were written so long ago."""
+        """Produce records with a timestamp of so long ago."""
         producer = clients.producer(self.settings, "line")
         for message in messages:
             producer.produce(
@@ -158,7 +158,7 @@ class Line:
         assert producer.flush(30) == 0
 
     def commit(self, topic: Topic, offset: int, partition: int = 0) -> None:
-        """As its consumers do who are done with everything before."""
+        """Commit the offset for the group of the topic."""
         assert topic.group is not None
         consumer = clients.consumer(self.settings, topic.group)
         place = TopicPartition(clients.topic_name(self.settings, topic.name), partition, offset)
@@ -177,7 +177,7 @@ class Line:
         return int(answer.offset)
 
     def lose_records(self, topic: Topic, before: int, partition: int = 0) -> None:
-        """As retention does."""
+        """Delete the records before the offset, as retention does."""
         place = TopicPartition(clients.topic_name(self.settings, topic.name), partition, before)
         admin = clients.admin(self.settings, "line")
         for answer in admin.delete_records([place]).values():
@@ -197,5 +197,5 @@ class Line:
 
 
 def ids(messages: Sequence[DeliveryDue | IntentEvent]) -> list[UUID]:
-    """In the order of time, for they come in any."""
+    """Return the ids in order of time; messages come in any order."""
     return sorted(message.id for message in messages)

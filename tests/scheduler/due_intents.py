@@ -1,4 +1,4 @@
-"""Intents that fall due, for tests of expiry: made, changed, and counted when they are canceled."""
+"""Intents that become due, for tests of expiry: created, changed, and counted when they are canceled."""
 
 from typing import Any
 from uuid import UUID
@@ -20,7 +20,7 @@ _LOGGED = "select id, intent_uuid, seq, at from intent_events where type = 'paym
 
 
 class Intents:
-    """Of one merchant, written straight into the table, without their first event."""
+    """Intents of one merchant, inserted straight into the table, without their first event."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -38,7 +38,7 @@ class Intents:
     def count_events(
         self, uuid: UUID, event_seq: int, status: IntentStatus = IntentStatus.REQUIRES_PAYMENT_METHOD
     ) -> None:
-        """As nobody should: by hand. No event can follow the greatest number there is."""
+        """Set the event number by hand. After the greatest possible number no event can follow."""
         self._query(
             "update payment_intents set event_seq = %s, status = %s where uuid = %s", event_seq, status, uuid
         )
@@ -52,7 +52,7 @@ class Intents:
         return IntentStatus(status)
 
     def cancellations(self) -> list[UUID]:
-        """Of which intents, as the event log and the outbox tell it alike; nothing may have been published yet."""
+        """Return the canceled intents; event log and outbox must agree, so nothing may be published yet."""
         sent = [decode(payload.encode()) for (payload,) in self._query("select payload from outbox")]
         told = [m for m in sent if isinstance(m, IntentEvent) and m.type == "payment_intent.canceled"]
         assert sorted(self._query(_LOGGED)) == sorted((m.id, m.intent_uuid, m.seq, m.at) for m in told)

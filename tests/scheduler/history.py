@@ -1,4 +1,4 @@
-"""Months of history for tests: made, filled, taken away and looked at, counted back from the month ids are in now."""
+"""Monthly partitions for tests: created, filled, dropped and inspected. Months count back from the current one."""
 
 from typing import Any
 from uuid import UUID
@@ -22,7 +22,7 @@ class History:
         self.database = database
 
     def run(self, statement: str, *values: object, **names: str) -> list[Any]:
-        """What it returns; `names` are put in for {these}."""
+        """Return the rows of the statement, if it has any; `names` fill its {identifiers}."""
         named = sql.SQL(statement).format(**{key: sql.Identifier(name) for key, name in names.items()})
         with self.database.transaction() as connection:
             cursor = connection.execute(named, values)
@@ -49,7 +49,7 @@ class History:
                 self.run("drop table {month}", month=self.name(parent, ago))
 
     def add(self, months_ago: int, milliseconds: int = 0, **columns: str) -> UUID:
-        """An event and its delivery with a try, so long after the month began; finished unless `columns` says else."""
+        """Add an event, its delivery and a try, so long after the month starts; finished unless `columns` differ."""
         (row,) = self.run(f"select uuid7_floor({MONTH} + %s * interval '1 ms')", months_ago, milliseconds)
         id_ = UUID(str(row[0]))
         finished = {"type": "payment_intent.succeeded", "taken_in_at": "2020-01-01", "status": "succeeded"}
@@ -79,13 +79,13 @@ class History:
         return [row[0] for row in rows]
 
     def place(self, parent: str, id_: UUID) -> str:
-        """The partition that a row is in."""
+        """Return the partition that a row is in."""
         statement = "select tableoid::regclass::text from {parent} where {key} = %s"
         ((name,),) = self.run(statement, id_, key=KEYS[parent], parent=parent)
         return str(name)
 
     def attached(self, parent: str) -> set[str]:
-        """The names of its months."""
+        """Return the names of the attached months."""
         rows = self.run(
             "select inhrelid::regclass::text from pg_inherits where inhparent = %s::regclass", parent
         )
@@ -95,11 +95,11 @@ class History:
         return self.name(parent, months_ago) in self.attached(parent)
 
     def exists(self, parent: str, months_ago: int) -> bool:
-        """Attached or not."""
+        """Return whether the table of the month exists, attached or not."""
         return self.run("select to_regclass(%s) is not null", self.name(parent, months_ago)) == [(True,)]
 
     def shape(self, parent: str, months_ago: int) -> list[Any]:
-        """Columns, constraints and indexes of a month, without the month in their names."""
+        """Return columns, constraints and indexes of a month, without the month in their names."""
         name = self.name(parent, months_ago)
         rows = self.run(
             """select attname, format_type(atttypid, atttypmod), attnotnull::text, pg_get_expr(adbin, adrelid)

@@ -9,7 +9,7 @@ from services.scheduler.job_runner import Job, JobRunner, start_jobs, wait_for_j
 
 @contextmanager
 def running_jobs(*jobs: Job, stop: Event | None = None) -> Iterator[list[JobRunner]]:
-    """`stop` is for jobs that know it too."""
+    """Run the jobs; pass `stop` if a job itself needs the event that stops it."""
     stop = stop or Event()
     runners = start_jobs(jobs, stop)
     try:

@@ -1,4 +1,4 @@
-"""Bulk resends: exactly the failed deliveries of a period, each once, the oldest first, and not too fast."""
+"""Bulk resends: exactly the failed deliveries of a period, each once, oldest first, at a limited rate."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ A_DAY = timedelta(days=1)
 
 
 class Resending:
-    """One application's, and the scheduler that does it by hand."""
+    """Bulk resends of one application, and the job that the test runs by hand."""
 
     def __init__(self, database: Database, clock: Clock, application: UUID) -> None:
         self.database = database
@@ -60,7 +60,7 @@ class Resending:
             return get_bulk_resend(connection, self.application, bulk.id)
 
     def run_once(self) -> None:
-        """As far as it goes at one moment, and a second later."""
+        """Run the job until it pauses, then advance the clock by a second."""
         while self.job.run_once() == 0:
             pass
         self.clock.advance(timedelta(seconds=1))
@@ -73,7 +73,7 @@ class Resending:
         raise AssertionError("it does not end")
 
     def requests(self) -> list[tuple[UUID, UUID]]:
-        """Return delivery and resend id, as they are in the outbox."""
+        """Return delivery id and resend id of the requests in the outbox, in order."""
         rows = self.deliveries.run(
             "select key, payload from outbox where topic = 'webhooks.resend' order by id"
         )
@@ -107,7 +107,7 @@ def resending(make_resending: Callable[[], Resending]) -> Resending:
     return make_resending()
 
 
-def test_exactly_the_failed_ones_of_the_period_the_oldest_first(
+def test_failed_deliveries_of_the_period_are_resent_oldest_first(
     resending: Resending, make_resending: Callable[[], Resending]
 ) -> None:
     make = resending.deliveries.make
@@ -119,7 +119,7 @@ def test_exactly_the_failed_ones_of_the_period_the_oldest_first(
         make("failed", 301, ago=4 * A_DAY),
         make("failed", None, failure="dns", ago=3 * A_DAY),
         make("failed", 700, ago=2 * A_DAY),
-        make("failed", 200),  # a resend was answered well but the books were closed
+        make("failed", 200),  # a resend got a 200 after the delivery had failed for good
     ]
     make("pending", 500)
     make("succeeded", 200)
@@ -133,8 +133,8 @@ def test_exactly_the_failed_ones_of_the_period_the_oldest_first(
     assert resending.requests() == [(delivery, resend_id(begun.id, delivery)) for delivery in expected]
 
 
-def test_a_few_each_second(resending: Resending) -> None:
-    """By the database's clock, whoever takes turns and however often."""
+def test_one_batch_is_resent_each_second(resending: Resending) -> None:
+    """By the database's clock, however often the job runs."""
     made = resending.deliveries.make_many(2 * BATCH + 3, "failed", 500)
     begun = resending.begin()
     seen = []
@@ -146,7 +146,9 @@ def test_a_few_each_second(resending: Resending) -> None:
     assert resending.resent() == made
 
 
-def test_applications_do_not_wait_for_each_other(make_resending: Callable[[], Resending]) -> None:
+def test_bulk_resends_of_applications_do_not_wait_for_each_other(
+    make_resending: Callable[[], Resending],
+) -> None:
     shops = [make_resending() for _ in range(3)]
     for shop in shops:
         shop.deliveries.make_many(BATCH + 1, "failed", 500)
@@ -158,10 +160,10 @@ def test_applications_do_not_wait_for_each_other(make_resending: Callable[[], Re
     assert counted == [(BATCH,)] * 3
 
 
-def test_a_crash_in_the_middle_of_a_batch_leaves_no_trace(
+def test_crash_in_the_middle_of_a_batch_is_rolled_back(
     resending: Resending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was put into the outbox goes with it, and is put there again: once."""
+    """The outbox rows are rolled back too, and the batch is resent once."""
     made = resending.deliveries.make_many(BATCH + 2, "failed", 500)
     begun = resending.begin()
     advance = bulk_resends._advance
@@ -180,7 +182,7 @@ def test_a_crash_in_the_middle_of_a_batch_leaves_no_trace(
     assert resending.resent() == made
 
 
-def test_two_schedulers_resend_nothing_twice(
+def test_concurrent_schedulers_resend_nothing_twice(
     steady: Database, resending: Resending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk_resends, "BATCH_EVERY_S", 0.0)
@@ -193,7 +195,7 @@ def test_two_schedulers_resend_nothing_twice(
     assert resending.now(begun).resent == len(made)
 
 
-def test_while_one_holds_it_another_passes_by(steady: Database, resending: Resending) -> None:
+def test_bulk_resend_locked_by_another_scheduler_is_skipped(steady: Database, resending: Resending) -> None:
     resending.deliveries.make("failed", 500)
     begun = resending.begin()
     with steady.transaction() as connection:
@@ -202,8 +204,10 @@ def test_while_one_holds_it_another_passes_by(steady: Database, resending: Resen
     assert resending.resent() == []
 
 
-def test_what_changed_since_it_was_asked_for_is_left_alone(resending: Resending, clock: Clock) -> None:
-    """It has succeeded, or somebody resent it and it failed again, or it failed only later."""
+def test_deliveries_changed_since_the_bulk_resend_started_are_skipped(
+    resending: Resending, clock: Clock
+) -> None:
+    """One succeeded, one was resent and failed again, one failed only later."""
     kept, succeeded, resent, later = (
         resending.deliveries.make("failed", 500),
         resending.deliveries.make("failed", 500),
@@ -229,8 +233,8 @@ def test_what_changed_since_it_was_asked_for_is_left_alone(resending: Resending,
     assert (ended.resent, ended.found) == (1, 3)
 
 
-def test_repeating_a_request_starts_one(resending: Resending) -> None:
-    """Also once it has ended."""
+def test_repeated_request_starts_one_bulk_resend(resending: Resending) -> None:
+    """Also after it has ended."""
     resending.deliveries.make("failed", 500)
     request_id = uuid4()
     first = resending.begin(request_id)
@@ -241,7 +245,7 @@ def test_repeating_a_request_starts_one(resending: Resending) -> None:
     assert len(resending.resent()) == 1
 
 
-def test_one_at_a_time(resending: Resending) -> None:
+def test_one_bulk_resend_per_application_at_a_time(resending: Resending) -> None:
     resending.deliveries.make("failed", 500)
     first = resending.begin()
     with pytest.raises(BulkResendInProgressError) as refused:
@@ -266,13 +270,13 @@ def test_another_applications_bulk_resend_is_not_found(
     assert other.now(theirs).outcome is None
 
 
-def test_nothing_to_resend(resending: Resending) -> None:
+def test_bulk_resend_without_failed_deliveries_is_refused(resending: Resending) -> None:
     resending.deliveries.make("succeeded", 200)
     with pytest.raises(NothingFailedError):
         resending.begin()
 
 
-def test_stopped_it_resends_no_more(resending: Resending) -> None:
+def test_stopped_bulk_resend_resends_no_more(resending: Resending) -> None:
     resending.deliveries.make_many(BATCH + 5, "failed", 500)
     begun = resending.begin()
     resending.run_once()
@@ -284,7 +288,7 @@ def test_stopped_it_resends_no_more(resending: Resending) -> None:
     assert len(resending.resent()) == BATCH
 
 
-def test_a_url_that_is_removed_ends_it(resending: Resending) -> None:
+def test_removing_the_webhook_url_ends_the_bulk_resend(resending: Resending) -> None:
     resending.deliveries.make_many(BATCH + 5, "failed", 500)
     begun = resending.begin()
     resending.run_once()
@@ -295,7 +299,7 @@ def test_a_url_that_is_removed_ends_it(resending: Resending) -> None:
         resending.begin()
 
 
-def test_a_pause_ends_it(steady: Database, resending: Resending) -> None:
+def test_pausing_webhooks_ends_the_bulk_resend(steady: Database, resending: Resending) -> None:
     resending.deliveries.make_many(BATCH + 5, "failed", 500)
     begun = resending.begin()
     resending.run_once()
@@ -306,7 +310,7 @@ def test_a_pause_ends_it(steady: Database, resending: Resending) -> None:
         resending.begin()
 
 
-def test_the_count_stops_where_nobody_reads_on(
+def test_failed_deliveries_are_counted_up_to_10000(
     steady: Database, resending: Resending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resending.deliveries.run(
@@ -321,8 +325,8 @@ def test_the_count_stops_where_nobody_reads_on(
     assert (found.count, found.is_exact) == (10_000, False)
 
 
-def test_what_is_on_its_way_already_is_not_put_in_line_again(resending: Resending) -> None:
-    """Asked for by somebody, or by the bulk before, and not sent yet; after an hour it is taken for lost."""
+def test_deliveries_with_a_recent_resend_request_are_skipped(resending: Resending) -> None:
+    """Requested by a member or the bulk resend before, and not sent yet; after an hour it counts as lost."""
     first, second = resending.deliveries.make_many(2, "failed", 500)
     with resending.database.transaction() as connection:
         request_resend(connection, first, uuid4())

@@ -1,4 +1,4 @@
-"""Expiry: every unpaid intent is canceled when its time is over, once, whoever else is at work (§3)."""
+"""Expiry: every unpaid intent is canceled exactly once when it expires, also with concurrent writers (§3)."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,8 +23,8 @@ from tests.scheduler.running_jobs import running_jobs
 from tests.waiting import error_text, eventually
 
 
-def test_what_is_due_is_canceled_with_its_event_and_nothing_else(steady: Database, intents: Intents) -> None:
-    """§3: requires_payment_method and expires_at reached. Processing waits for its attempt; what is final is final."""
+def test_only_due_intents_are_canceled_with_their_event(steady: Database, intents: Intents) -> None:
+    """§3: requires_payment_method and expires_at reached. Processing waits for its attempt; final states stay."""
     due, later, processing, succeeded = intents.make(4, due_in_s=60)
     intents.move(processing, IntentTrigger.ATTEMPT_SENT)
     intents.move(succeeded, IntentTrigger.PAYMENT_CONFIRMED)
@@ -42,10 +42,10 @@ def test_what_is_due_is_canceled_with_its_event_and_nothing_else(steady: Databas
     ]
 
 
-def test_it_wakes_for_the_next_due_moment_and_looks_at_least_every_second(
+def test_job_wakes_at_the_next_due_time_and_at_least_every_second(
     steady: Database, intents: Intents, clock: Clock
 ) -> None:
-    """An hour away or nothing at all: it looks again soon, for somebody may have changed expires_at."""
+    """It polls even if nothing is due for an hour, because expires_at may be changed."""
     clock.stop_at(clock.now())
     job = IntentExpiry(steady)
     assert job.run_once() <= 1
@@ -58,8 +58,8 @@ def test_it_wakes_for_the_next_due_moment_and_looks_at_least_every_second(
     assert intents.status(intent) is IntentStatus.CANCELED
 
 
-def test_the_databases_clock_decides(steady: Database, intents: Intents, clock: Clock) -> None:
-    """Not the process's: a day passes there in a moment."""
+def test_expiry_follows_the_databases_clock(steady: Database, intents: Intents, clock: Clock) -> None:
+    """Only the database's clock advances by a day; the clock of the process does not."""
     intents.make(due_in_s=24 * 3600)
     IntentExpiry(steady).run_once()
     assert intents.cancellations() == []
@@ -68,8 +68,10 @@ def test_the_databases_clock_decides(steady: Database, intents: Intents, clock: 
     assert len(intents.cancellations()) == 1
 
 
-def test_many_go_in_batches_the_longest_overdue_first(steady: Database, intents: Intents) -> None:
-    """No statement is long, however many are due."""
+def test_intents_are_canceled_in_batches_with_the_longest_overdue_first(
+    steady: Database, intents: Intents
+) -> None:
+    """No statement runs long, even if many intents are due."""
     late = intents.make(EXPIRY_BATCH + 500, due_in_s=-10)
     later = intents.make(1, due_in_s=-5)
     job = IntentExpiry(steady)
@@ -80,10 +82,10 @@ def test_many_go_in_batches_the_longest_overdue_first(steady: Database, intents:
     assert sorted(intents.cancellations()) == sorted(late + later)
 
 
-def test_it_rests_between_batches_while_others_are_at_work(
+def test_job_pauses_between_batches_while_other_sessions_are_active(
     steady: Database, intents: Intents, database_settings: DatabaseSettings
 ) -> None:
-    """As long as a batch takes, at most; nobody waits for it where nobody else is there."""
+    """On an idle database there is no pause."""
     intents.make(3 * EXPIRY_BATCH, due_in_s=-1)
     job = IntentExpiry(steady)
     with psycopg.connect(database_settings.url) as other, ThreadPoolExecutor(1) as pool:
@@ -97,10 +99,10 @@ def test_it_rests_between_batches_while_others_are_at_work(
     assert job.run_once() == 0
 
 
-def test_an_intent_that_somebody_holds_holds_up_no_other(
+def test_locked_intent_does_not_delay_other_intents(
     steady: Database, intents: Intents, database: Database
 ) -> None:
-    """A payment is being made on it: it is looked at again soon, and canceled when that came to nothing."""
+    """A payment locks it: the job retries it soon, and cancels it if the payment comes to nothing."""
     held, *others = intents.make(5, due_in_s=-1)
     job = IntentExpiry(steady)
     with database.transaction() as connection:
@@ -115,10 +117,10 @@ def test_an_intent_that_somebody_holds_holds_up_no_other(
     assert REGISTRY.get_sample_value("mizan_expiry_late_seconds") == 0
 
 
-def test_several_schedulers_share_the_work_without_doubling_it(
+def test_several_schedulers_cancel_each_intent_once(
     database_settings: DatabaseSettings, intents: Intents
 ) -> None:
-    """Each intent has one cancellation, whoever made it; and more than one of them worked."""
+    """Each intent has exactly one cancellation event."""
     uuids = intents.make(8 * EXPIRY_BATCH, due_in_s=-1)
     databases = [Database(database_settings, "scheduler", **STABLE_PLANS) for _ in range(4)]
     with running_jobs(*(IntentExpiry(database) for database in databases)):
@@ -128,8 +130,8 @@ def test_several_schedulers_share_the_work_without_doubling_it(
     assert sorted(intents.cancellations()) == sorted(uuids)
 
 
-def test_a_time_that_is_changed_in_the_database_is_noticed(steady: Database, intents: Intents) -> None:
-    """Nobody tells the scheduler; it looks."""
+def test_job_notices_an_expiry_changed_in_the_database(steady: Database, intents: Intents) -> None:
+    """It polls; nothing notifies the scheduler."""
     (intent,) = intents.make(due_in_s=3600)
     with running_jobs(IntentExpiry(steady)):
         intents.change_expiry(intent, -1)
@@ -137,8 +139,10 @@ def test_a_time_that_is_changed_in_the_database_is_noticed(steady: Database, int
 
 
 @pytest.mark.kills
-def test_postgres_killed_and_back(killable_engines: Engines, steady: Database, intents: Intents) -> None:
-    """It fails, is seen failing, and goes on by itself; nothing is canceled twice."""
+def test_expiry_recovers_after_postgres_is_killed(
+    killable_engines: Engines, steady: Database, intents: Intents
+) -> None:
+    """The job fails, reports it, and recovers by itself; nothing is canceled twice."""
     uuids = intents.make(3 * EXPIRY_BATCH, due_in_s=2)
     with running_jobs(IntentExpiry(steady)) as (runner,):
         killable_engines.postgres.kill()
@@ -150,8 +154,10 @@ def test_postgres_killed_and_back(killable_engines: Engines, steady: Database, i
     assert sorted(intents.cancellations()) == sorted(uuids)
 
 
-def test_one_that_cannot_be_canceled_holds_up_no_other(steady: Database, intents: Intents) -> None:
-    """It is found, set aside, told of in /readyz, and tried again later; everything else expires."""
+def test_intent_that_cannot_be_canceled_does_not_delay_other_intents(
+    steady: Database, intents: Intents
+) -> None:
+    """It is quarantined, reported in /readyz and retried later; everything else expires."""
     uuids = intents.make(EXPIRY_BATCH + 500, due_in_s=-1)
     bad = uuids[700]
     intents.count_events(bad, 2**31 - 1)
@@ -159,7 +165,7 @@ def test_one_that_cannot_be_canceled_holds_up_no_other(steady: Database, intents
     with running_jobs(job) as (runner,):
         eventually(lambda: intents.count(IntentStatus.CANCELED) == len(uuids) - 1)
         eventually(lambda: not error_text(runner.check, JobFailingError))
-        # The last of all to be looked at, perhaps.
+        # It may be the last one to be tried alone.
         told = eventually(lambda: error_text(job.check, QuarantineNotEmptyError))
         assert told == f"1 intents cannot be canceled, such as {bad}: integer out of range"
         intents.count_events(bad, 1)
@@ -168,8 +174,7 @@ def test_one_that_cannot_be_canceled_holds_up_no_other(steady: Database, intents
     assert sorted(intents.cancellations()) == sorted(uuids)
 
 
-def test_one_that_cannot_be_canceled_and_is_paid_is_forgotten(steady: Database, intents: Intents) -> None:
-    """Nobody is told of what is settled."""
+def test_quarantined_intent_that_is_paid_is_no_longer_reported(steady: Database, intents: Intents) -> None:
     (bad,) = intents.make(due_in_s=-1)
     intents.count_events(bad, 2**31 - 1)
     job = IntentExpiry(steady)
@@ -179,10 +184,10 @@ def test_one_that_cannot_be_canceled_and_is_paid_is_forgotten(steady: Database, 
         eventually(lambda: not error_text(job.check, QuarantineNotEmptyError))
 
 
-def test_a_batch_that_takes_too_long_is_tried_in_smaller_steps(
+def test_batch_that_exceeds_the_statement_timeout_is_split(
     database_settings: DatabaseSettings, intents: Intents, database: Database
 ) -> None:
-    """Otherwise the same thousand would be tried, and rolled back, for ever."""
+    """Otherwise the same batch would be tried and rolled back forever."""
     uuids = intents.make(EXPIRY_BATCH, due_in_s=-1)
     with database.cursor() as cursor:
         cursor.execute(

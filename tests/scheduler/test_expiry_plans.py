@@ -1,4 +1,4 @@
-"""What expiry costs does not depend on how many intents are not due, nor on what the planner believes."""
+"""The cost of expiry depends neither on how many intents are not due, nor on the planner's statistics."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ rows = pytest.mark.parametrize(
 
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
-    """A session as the scheduler has it, on a table that nobody vacuums or analyzes."""
+    """Return a session like the scheduler's, on a table that is never vacuumed or analyzed."""
     database = Database(replace(database_settings, statement_timeout_s=110), "scheduler", **STABLE_PLANS)
     with database.cursor() as cursor:
         cursor.execute("alter table payment_intents set (autovacuum_enabled = off)")
@@ -39,8 +39,8 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
 
 @statistics
 @rows
-def test_an_idle_look_reads_next_to_nothing(cursor: Cursor[Any], rows: int, statistics: str) -> None:
-    """A handful of pages, with none or a million that are not due, and as many that are over."""
+def test_idle_poll_reads_at_most_ten_pages(cursor: Cursor[Any], rows: int, statistics: str) -> None:
+    """With none or a million intents that are not due, and as many that have ended."""
     with planner_knowing(cursor, statistics):
         fill(cursor, rows, "waiting-", OPEN, due_in_s=86_400)
         fill(cursor, rows, "paid-", "succeeded", due_in_s=-86_400)
@@ -51,8 +51,8 @@ def test_an_idle_look_reads_next_to_nothing(cursor: Cursor[Any], rows: int, stat
 
 @statistics
 @rows
-def test_a_batch_reads_only_what_is_due(cursor: Cursor[Any], rows: int, statistics: str) -> None:
-    """Found by the index, changed by place: no scan, no sort and no join, whatever the statistics say."""
+def test_batch_reads_only_due_intents(cursor: Cursor[Any], rows: int, statistics: str) -> None:
+    """By index, then by tuple id: no scan, no sort and no join, whatever the statistics say."""
     with planner_knowing(cursor, statistics):
         fill(cursor, rows, "waiting-", OPEN, due_in_s=86_400)
         fill(cursor, 3 * EXPIRY_BATCH, "due-", OPEN, due_in_s=-1)
@@ -69,7 +69,7 @@ def test_a_batch_reads_only_what_is_due(cursor: Cursor[Any], rows: int, statisti
 
 @contextmanager
 def planner_knowing(cursor: Cursor[Any], statistics: str) -> Iterator[None]:
-    """While the table is filled: nothing of it, how it was before, or how it is afterwards."""
+    """Fill the table inside this block: the planner has no statistics, those from before, or those from after."""
     if statistics == "of an empty table":
         cursor.execute("vacuum analyze payment_intents")
     yield
@@ -87,7 +87,7 @@ def explain(cursor: Cursor[Any], statement: str) -> dict[str, Any]:
 
 
 def scans(plan: dict[str, Any]) -> set[tuple[str, str | None]]:
-    """How the table of intents is read: by which kind of scan, of which index."""
+    """Return how the table of intents is read: type of scan and index."""
     return {
         (node["Node Type"], node.get("Index Name"))
         for node in plan_nodes(plan)

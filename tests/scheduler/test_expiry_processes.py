@@ -1,4 +1,4 @@
-"""A wave of expiries, with schedulers as the processes they are: killed in the middle, failing, taking over."""
+"""Many intents expire at once, with schedulers as processes: one is killed, one fails and recovers."""
 
 import pytest
 import requests
@@ -17,10 +17,10 @@ pytestmark = pytest.mark.stack
 @pytest.mark.kills
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.long)])
-def test_one_of_two_schedulers_killed_in_the_middle_of_a_wave(
+def test_expiry_continues_when_one_of_two_schedulers_is_killed(
     make_scheduler: MakeScheduler, intents: Intents, outbox: Outbox, reader: TopicReader, count: int
 ) -> None:
-    """kill -9: the other finishes. Each intent is canceled once, and its one event comes out of the topic."""
+    """After kill -9 the other finishes. Each intent is canceled once, and its one event is published."""
     uuids = intents.make(count, due_in_s=-1)
     first, second = make_scheduler(), make_scheduler()
     with first.running() as doomed:
@@ -34,10 +34,10 @@ def test_one_of_two_schedulers_killed_in_the_middle_of_a_wave(
     assert sorted(event.intent_uuid for event in events.values()) == sorted(uuids)
 
 
-def test_a_failing_expiry_is_seen_and_stops_nothing_else(
+def test_failing_expiry_is_reported_and_stops_no_other_job(
     scheduler: ServiceProcess, intents: Intents, outbox: Outbox, database: Database
 ) -> None:
-    """/readyz and the metrics name it, the relay goes on, and so does expiry once the cause is gone."""
+    """/readyz and the metrics name it, the relay continues, and expiry recovers once the cause is gone."""
     intents.make(due_in_s=-1)
     _rename(database, "intent_event_message", "intent_event_message_gone")
     with scheduler.running() as process:

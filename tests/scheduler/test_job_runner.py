@@ -1,4 +1,4 @@
-"""The job runner: each job runs alone, shows when it fails, and is retried."""
+"""The job runner: each job runs in its own thread, reports when it fails, and is retried."""
 
 from threading import Event
 
@@ -12,7 +12,7 @@ from tests.waiting import error_text, eventually
 
 
 class Fake:
-    """A job that counts its turns, and fails or hangs while told to."""
+    """A job that counts its runs, and fails or hangs on request."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -33,8 +33,8 @@ class Fake:
         self.closed = True
 
 
-def test_a_failing_job_is_seen_and_tried_again() -> None:
-    """/readyz and the metrics tell of it, while the process and the other jobs live."""
+def test_failing_job_is_reported_and_retried() -> None:
+    """By the check of /readyz and by the metrics, while the process and other jobs continue."""
     bad, good = Fake("bad"), Fake("good")
     bad.failing = True
     with running_jobs(bad, good) as (bad_runner, good_runner):
@@ -50,8 +50,8 @@ def test_a_failing_job_is_seen_and_tried_again() -> None:
     assert good.closed
 
 
-def test_a_slow_job_holds_up_no_other() -> None:
-    """Each has a thread of its own."""
+def test_slow_job_does_not_delay_other_jobs() -> None:
+    """Each job has its own thread."""
     slow, quick = Fake("slow"), Fake("quick")
     slow.go_on.clear()
     with running_jobs(slow, quick):
@@ -60,8 +60,8 @@ def test_a_slow_job_holds_up_no_other() -> None:
         slow.go_on.set()
 
 
-def test_a_job_that_hangs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its thread lives and nothing failed, but nothing gets done either."""
+def test_hanging_job_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread is alive and nothing failed, but it makes no progress."""
     monkeypatch.setattr(job_runner, "HANG_LIMIT_S", 0.2)
     slow = Fake("hanging")
     slow.go_on.clear()

@@ -1,4 +1,4 @@
-"""What takes minutes to show: a long outage of Kafka, and the loss of a broker out of three."""
+"""Slow tests: an outage of Kafka for minutes, and the loss of one broker out of three."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +22,10 @@ OUTAGE_S = 150
 @pytest.mark.kills
 @pytest.mark.long
 @pytest.mark.timeout(400)
-def test_kafka_down_for_minutes(
+def test_relay_recovers_after_kafka_was_down_for_minutes(
     killable_engines: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
-    """Far beyond every time-out of ours: the relay keeps its session, waits, and goes on by itself."""
+    """Longer than every timeout of ours: the relay keeps its session, waits, and recovers by itself."""
     intents = [outbox.create() for _ in range(100)]
     with relays.running() as runner:
         eventually(lambda: outbox.waiting() == 0)
@@ -48,10 +48,10 @@ def test_kafka_down_for_minutes(
 @pytest.mark.kills
 @pytest.mark.cluster
 @pytest.mark.timeout(300)
-def test_one_broker_of_three_lost(
+def test_publishing_continues_with_one_of_three_brokers_lost(
     kafka_settings: KafkaSettings, database_settings: DatabaseSettings, outbox: Outbox
 ) -> None:
-    """Each record is on three brokers and two confirm it: with any one killed everything goes on."""
+    """Each record is on three brokers and two confirm it, so any one of them may be killed."""
     with (
         TemporaryDirectory(prefix="mizan-three-") as directory,
         embedded_engines(Path(directory), brokers=3) as three,

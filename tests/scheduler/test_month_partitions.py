@@ -1,4 +1,4 @@
-"""Months of history: made ahead, kept as long as they should be, dropped without anybody noticing."""
+"""Monthly partitions: created ahead, kept for their retention, dropped without blocking other sessions."""
 
 from datetime import timedelta
 
@@ -21,8 +21,10 @@ def _until_idle(job: MonthPartitions) -> None:
     raise AssertionError("there is no end to it")
 
 
-def test_this_month_and_the_next_three_are_made(history: History, partitions_job: MonthPartitions) -> None:
-    """Whatever was missing of them; and no more than that."""
+def test_partitions_of_this_month_and_the_next_three_are_created(
+    history: History, partitions_job: MonthPartitions
+) -> None:
+    """Those that are missing, and no more."""
     history.make(1)
     history.take_away(*range(-12, 1))
     _until_idle(partitions_job)
@@ -31,20 +33,20 @@ def test_this_month_and_the_next_three_are_made(history: History, partitions_job
     assert partition_metric("months_ahead") == 3
 
 
-def test_a_month_made_later_is_like_one_made_by_the_first_migration(
+def test_created_month_equals_one_of_the_first_migration(
     history: History, partitions_job: MonthPartitions
 ) -> None:
-    """The same columns, constraints and indexes, all of them inherited."""
+    """It has the same columns, constraints and indexes, all of them inherited."""
     history.take_away(-3)
     _until_idle(partitions_job)
     for parent in PARENTS:
         assert history.shape(parent, -3) == history.shape(parent, -4)
 
 
-def test_rows_that_came_before_their_month_move_into_it(
+def test_rows_in_the_default_partition_move_into_their_month(
     history: History, partitions_job: MonthPartitions
 ) -> None:
-    """A clock was wrong for a minute: with its rows in the default partition the month could not be attached."""
+    """A clock was wrong for a minute. While its rows are in the default partition, the month cannot be attached."""
     history.take_away(-3, -12)
     early = [history.add(-3), history.add(-3, 1), history.add(-4, -1), history.add(-12)]
     assert history.place("intent_events", early[0]) == "intent_events_default"
@@ -56,10 +58,8 @@ def test_rows_that_came_before_their_month_move_into_it(
         assert partition_metric("default_rows", table=parent) == 1
 
 
-def test_a_coming_month_that_somebody_detached_is_attached_again(
-    history: History, partitions_job: MonthPartitions
-) -> None:
-    """With what is in it, and with what came meanwhile."""
+def test_detached_future_month_is_attached_again(history: History, partitions_job: MonthPartitions) -> None:
+    """With its rows, and with those inserted since it was detached."""
     before = history.add(-2, 1)
     for parent in PARENTS:
         history.detach(parent, -2)
@@ -70,10 +70,10 @@ def test_a_coming_month_that_somebody_detached_is_attached_again(
         assert history.has(parent, -2)
 
 
-def test_a_month_that_cannot_be_made_yet_is_tolerated_until_it_comes_next(
+def test_month_that_cannot_be_created_is_an_error_only_if_it_is_the_next(
     history: History, partitions_job: MonthPartitions, database_settings: DatabaseSettings
 ) -> None:
-    """A reader of the default partition is in the way; nobody need know while there is time."""
+    """A reader locks the default partition. The job retries silently while there is time."""
     history.take_away(-2)
     with psycopg.connect(database_settings.url) as reader:
         reader.execute("select from webhook_deliveries")
@@ -91,10 +91,10 @@ def test_a_month_that_cannot_be_made_yet_is_tolerated_until_it_comes_next(
     assert history.has("webhook_deliveries", -2)
 
 
-def test_a_clock_that_is_far_behind_makes_no_months(
+def test_no_month_is_created_while_the_servers_clock_is_far_behind(
     history: History, partitions_job: MonthPartitions
 ) -> None:
-    """They would be dropped as old, with new rows in them, as soon as the clock is right again."""
+    """Such months would be dropped as old, with new rows in them, as soon as the clock is right again."""
     history.take_away(0)
     with pytest.raises(MonthMissingError, match=r"the server's clock is behind: even .* is in the future"):
         partitions_job.run_once()
@@ -103,10 +103,10 @@ def test_a_clock_that_is_far_behind_makes_no_months(
     assert history.place("intent_events", kept) == "intent_events_default"
 
 
-def test_a_table_whose_months_all_lie_ahead_makes_none_whatever_others_have(
+def test_table_with_only_future_months_is_an_error_despite_older_months_of_other_tables(
     history: History, partitions_job: MonthPartitions
 ) -> None:
-    """They are kept for different times, so that one may reach further back than the other."""
+    """Each table has its own retention, so one may reach further back than another."""
     history.make(1)
     history.take_away(0)
     history.run("drop table {month}", month=history.name("webhook_tries", 1))
@@ -114,8 +114,8 @@ def test_a_table_whose_months_all_lie_ahead_makes_none_whatever_others_have(
         partitions_job.run_once()
 
 
-def test_too_many_rows_to_move_are_left_to_an_operator(history: History) -> None:
-    """All writers would wait while they are moved; nothing is locked before they are counted."""
+def test_too_many_rows_in_the_default_partition_are_left_to_an_operator(history: History) -> None:
+    """Moving them would block all writers; they are counted before anything is locked."""
     history.take_away(-3)
     rows = [history.add(-3, n) for n in range(3)]
     make = f"select make_month_partition('intent_events', ({MONTH})::date, %s)"
@@ -126,10 +126,10 @@ def test_too_many_rows_to_move_are_left_to_an_operator(history: History) -> None
     assert {history.place("intent_events", row) for row in rows} == {history.name("intent_events", -3)}
 
 
-def test_a_month_goes_when_all_of_it_is_older_than_kept(
+def test_month_is_dropped_once_all_of_it_is_past_its_retention(
     history: History, partitions_job: MonthPartitions
 ) -> None:
-    """To the millisecond: the last row of the month before goes, the first of the month that is kept stays."""
+    """To the millisecond: the last row of the month before is dropped, the first of the kept month stays."""
     history.make(1, 2, 3, 4, 5, 6)
     rows = {ago: (history.add(ago, -1), history.add(ago)) for ago in (2, 3)}
     dropped = {parent: partition_metric("dropped_total", table=parent) for parent in PARENTS}
@@ -141,10 +141,10 @@ def test_a_month_goes_when_all_of_it_is_older_than_kept(
         assert partition_metric("dropped_total", table=parent) - dropped[parent] == 6 - kept
 
 
-def test_the_clock_of_the_ids_decides_not_the_one_that_tests_turn(
+def test_retention_follows_the_clock_of_the_ids_not_the_test_clock(
     history: History, partitions_job: MonthPartitions, clock: Clock
 ) -> None:
-    """mizan_now() may say what it likes: rows go to the month of their id."""
+    """Rows belong to the month of their id, whatever mizan_now() returns."""
     history.make(1, 2, 3)
     clock.advance(timedelta(days=3650))
     _until_idle(partitions_job)
@@ -152,8 +152,8 @@ def test_the_clock_of_the_ids_decides_not_the_one_that_tests_turn(
     assert not history.exists("intent_events", -120)
 
 
-def test_one_month_of_one_table_goes_in_a_turn(history: History, partitions_job: MonthPartitions) -> None:
-    """The oldest first: a turn is short, however much there is to do."""
+def test_each_run_drops_one_month_of_one_table(history: History, partitions_job: MonthPartitions) -> None:
+    """The oldest first: a run is short, however many months there are."""
     history.make(1, 2, 3, 4, 5)
     left = sum(len(history.attached(parent)) for parent in PARENTS)
     for turn in range(1, 9):
@@ -163,8 +163,8 @@ def test_one_month_of_one_table_goes_in_a_turn(history: History, partitions_job:
     assert partitions_job.run_once() == month_partitions._INTERVAL_S
 
 
-def test_a_month_with_a_pending_delivery_stays(history: History, partitions_job: MonthPartitions) -> None:
-    """So do its events and tries, which are needed to finish it; others go, and it is told once and measured."""
+def test_month_with_a_pending_delivery_is_kept(history: History, partitions_job: MonthPartitions) -> None:
+    """So are its events and tries, needed to finish it. Other months are dropped; one warning and a gauge report it."""
     history.make(1, 2, 3, 4, 5)
     pending = history.add(4, status="pending")
     with capture_logs() as log:
@@ -190,13 +190,13 @@ def test_a_month_with_a_pending_delivery_stays(history: History, partitions_job:
     [
         ("payment_intent.succeeded", True),
         ("payment_intent.canceled", True),
-        ("payment_intent.created", False),  # nobody is told of it
+        ("payment_intent.created", False),  # it has no webhook
     ],
 )
-def test_a_month_with_an_event_that_was_not_taken_in_stays(
+def test_month_with_an_event_not_taken_in_is_kept(
     history: History, partitions_job: MonthPartitions, type_: str, stays: bool
 ) -> None:
-    """Its webhook has not even begun."""
+    """Intake has not yet created its delivery."""
     history.make(1, 2, 3, 4)
     history.add(4, type=type_, taken_in_at="never")
     _until_idle(partitions_job)
@@ -207,10 +207,10 @@ def test_a_month_with_an_event_that_was_not_taken_in_stays(
     assert not history.exists("intent_events", 4)
 
 
-def test_nothing_goes_while_a_month_that_is_kept_is_missing(
+def test_nothing_is_dropped_while_a_month_within_the_retention_is_missing(
     history: History, partitions_job: MonthPartitions
 ) -> None:
-    """So it looks when the clock has leapt years ahead: all seems old, and months in between are not there."""
+    """If the clock jumps years ahead, everything seems old, but the months in between are missing."""
     history.make(1, 2, 3, 4)
     history.take_away(1)
     with capture_logs() as log:
@@ -225,10 +225,10 @@ def test_nothing_goes_while_a_month_that_is_kept_is_missing(
     assert not history.exists("webhook_deliveries", 3)
 
 
-def test_a_month_left_between_detaching_and_dropping_is_dropped(
+def test_detached_old_month_is_dropped(
     history: History, steady: Database, database_settings: DatabaseSettings
 ) -> None:
-    """A crash in between; also when somebody still looks at it, which is no failure."""
+    """A crash left it detached. The job does not fail while a session still reads it."""
     job = MonthPartitions(steady, RetentionSettings(events_months=3, deliveries_months=3))
     history.make(1, 2, 3, 4)
     for parent in PARENTS:

@@ -1,4 +1,4 @@
-"""Months come and go while others read and write: nobody waits for long, and nothing is lost."""
+"""Partitions are created and dropped while other sessions read and write: no long waits, no lost rows."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,13 +21,13 @@ from tests.scheduler.running_jobs import running_jobs
 from tests.waiting import eventually
 
 
-def test_a_long_reader_holds_up_neither_the_job_nor_others_behind_it(
+def test_long_reader_blocks_neither_the_job_nor_other_sessions(
     history: History,
     partitions_job: MonthPartitions,
     database_settings: DatabaseSettings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It tries again and again, and each time those who queue behind it wait for a moment only."""
+    """The job retries with a short lock timeout, so sessions queued behind its lock wait only briefly."""
     monkeypatch.setattr(month_partitions, "_INTERVAL_S", 0.01)
     history.make(1, 2, 3, 4)
     old = history.add(4)
@@ -40,7 +40,7 @@ def test_a_long_reader_holds_up_neither_the_job_nor_others_behind_it(
             assert history.has("intent_events", 4)
             reader.rollback()
             eventually(lambda: not history.exists("intent_events", 4))
-    assert slowest < 5  # not as long as the reader reads
+    assert slowest < 5  # less than the reader's transaction
     assert old not in history.ids("intent_events")
 
 
@@ -53,13 +53,13 @@ def _slowest(action: Callable[[], object], for_s: float) -> float:
     return slowest
 
 
-def test_work_that_begins_at_the_last_moment_keeps_its_month(
+def test_month_is_kept_if_a_delivery_becomes_pending_while_the_job_waits_for_its_lock(
     history: History,
     partitions_job: MonthPartitions,
     database_settings: DatabaseSettings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """While the partitions_job, content with what it saw, waits for its lock, a delivery becomes pending again."""
+    """The job had found no unfinished work and waits for its lock when the delivery is resent."""
     monkeypatch.setattr(partition_tables, "_LOCK_TIMEOUT", "10s")
     history.make(1, 2, 3)
     history.add(3, status="failed")
@@ -72,13 +72,13 @@ def test_work_that_begins_at_the_last_moment_keeps_its_month(
     assert history.run("select status from webhook_deliveries") == [("pending",)]
 
 
-def test_a_month_is_made_under_a_row_that_is_just_being_written(
+def test_month_is_created_while_one_of_its_rows_is_being_inserted(
     history: History,
     partitions_job: MonthPartitions,
     database_settings: DatabaseSettings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """This month is missing; nobody sees the row yet, and it is in the default partition already."""
+    """The current month is missing; the uncommitted row is in the default partition already."""
     monkeypatch.setattr(partition_tables, "_LOCK_TIMEOUT", "10s")
     history.make(1)
     history.take_away(0)
@@ -95,10 +95,10 @@ def test_a_month_is_made_under_a_row_that_is_just_being_written(
     assert history.place("intent_events", id_) == history.name("intent_events", 0)
 
 
-def test_two_schedulers_at_once_do_everything_once(
+def test_two_schedulers_create_and_drop_each_month_once(
     history: History, database_settings: DatabaseSettings
 ) -> None:
-    """They get into each other's way in no step, and nothing fails."""
+    """They run at the same time, and no step fails."""
     history.make(1, 2, 3, 4, 5, 6)
     history.take_away(-1, -2)
     dropped = sum(partition_metric("dropped_total", table=parent) for parent in PARENTS)
@@ -119,10 +119,10 @@ def test_two_schedulers_at_once_do_everything_once(
     assert sum(partition_metric("dropped_total", table=parent) for parent in PARENTS) - dropped == 3 + 4 + 4
 
 
-def test_inserts_go_on_while_months_come_and_go(
+def test_inserts_succeed_while_months_are_created_and_dropped(
     history: History, partitions_job: MonthPartitions, database_settings: DatabaseSettings
 ) -> None:
-    """Also those whose month is missing and made under them: none fails, none is lost."""
+    """Also inserts whose month is missing and is created meanwhile: none fails, none is lost."""
     history.make(*range(1, 9))
     history.take_away(0, -1)
     done = Event()
@@ -144,7 +144,7 @@ def test_inserts_go_on_while_months_come_and_go(
                 return partitions_job.run_once() == month_partitions._INTERVAL_S and not history.exists(
                     "webhook_tries", 3
                 )
-            except MonthMissingError:  # a writer held the default partition at that moment
+            except MonthMissingError:  # a writer had locked the default partition
                 return False
 
         eventually(is_idle)

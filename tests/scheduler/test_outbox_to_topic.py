@@ -1,4 +1,4 @@
-"""The path of a change, with the scheduler as the process it is: row and outbox row → payment_intents.events."""
+"""The scheduler as a process publishes outbox rows to payment_intents.events."""
 
 import signal
 import subprocess
@@ -15,10 +15,10 @@ from tests.waiting import eventually
 
 
 @pytest.mark.stack
-def test_an_intent_comes_out_of_the_events_topic(
+def test_created_intent_is_published_to_the_events_topic(
     scheduler: ServiceProcess, outbox: Outbox, reader: TopicReader
 ) -> None:
-    """Intent row and outbox row were written in one transaction; the message names the intent."""
+    """Intent row and outbox row are written in one transaction; the message names the intent."""
     with scheduler.running() as process:
         eventually(lambda: scheduler.status() == 200)
         intent = outbox.create()
@@ -31,10 +31,10 @@ def test_an_intent_comes_out_of_the_events_topic(
 
 @pytest.mark.kills
 @pytest.mark.stack
-def test_with_the_broker_killed_meanwhile_they_come_out_after_its_return_once_each(
+def test_events_of_a_broker_outage_are_published_once_each_after_its_return(
     killable_engines: Engines, scheduler: ServiceProcess, outbox: Outbox, reader: TopicReader
 ) -> None:
-    """Creating and paying do not notice; /readyz does."""
+    """Creating and paying continue; /readyz fails during the outage."""
     with scheduler.running():
         eventually(lambda: scheduler.status() == 200)
         killable_engines.kafka.kill()
@@ -54,10 +54,10 @@ def test_with_the_broker_killed_meanwhile_they_come_out_after_its_return_once_ea
 
 @pytest.mark.kills
 @pytest.mark.stack
-def test_the_scheduler_killed_in_the_middle_loses_nothing(
+def test_scheduler_killed_while_publishing_loses_nothing(
     scheduler: ServiceProcess, outbox: Outbox, reader: TopicReader
 ) -> None:
-    """kill -9 while it publishes: the next one goes on; a repeat has the same id, in order behind the first."""
+    """After kill -9 the next process continues; a repeat has the same id, in order behind the first."""
     intents = [outbox.create() for _ in range(300)]
     with scheduler.running() as process:
         reader.events(1)
@@ -73,8 +73,8 @@ def test_the_scheduler_killed_in_the_middle_loses_nothing(
         assert [event.seq for event in first_seen if event.intent_uuid == intent] == [1, 2]
 
 
-def test_a_process_without_settings_says_what_is_missing(repository_root: Path) -> None:
-    """Exit code 78 and every problem, no traceback."""
+def test_process_without_settings_lists_what_is_missing(repository_root: Path) -> None:
+    """It exits with code 78 and lists every problem, without a traceback."""
     answer = subprocess.run(
         [sys.executable, "-m", "services.scheduler"],
         cwd=repository_root,

@@ -1,4 +1,4 @@
-"""Rows that are over: removed to the instant, a few at a time, in nobody's way."""
+"""Expired rows are purged after their retention, in small batches, without blocking other sessions."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -68,16 +68,16 @@ def _left(database: Database, table: str) -> list[datetime]:
         return [row[0] for row in connection.execute(statement)]
 
 
-def test_every_table_that_lapses_is_tested_here() -> None:
-    """Add a line to LAPSING, and this file has to follow."""
+def test_every_expiring_table_is_covered_by_these_tests() -> None:
+    """A table added to EXPIRING_TABLES must be added to this file."""
     assert {lapsing.table for lapsing in EXPIRING_TABLES} == KEPT_DAYS.keys() == _COLUMNS.keys()
 
 
 @pytest.mark.parametrize("table", KEPT_DAYS)
-def test_a_row_goes_when_it_has_been_over_for_longer_than_kept(
+def test_row_is_purged_once_it_expired_longer_ago_than_its_retention(
     steady: Database, job: ExpiredRowPurge, table: str
 ) -> None:
-    """To the instant, and counted. What is over but kept stays, and what is not over stays anyway."""
+    """To the microsecond, and counted. Rows within the retention and unexpired rows stay."""
     edge = NOW - timedelta(days=KEPT_DAYS[table])
     kept = [edge, edge + timedelta(microseconds=1), NOW, NOW + timedelta(days=1)]
     for expires_at in (edge - timedelta(days=1000), edge - timedelta(microseconds=1), *kept):
@@ -92,10 +92,10 @@ def _removed(table: str) -> float:
     return REGISTRY.get_sample_value("mizan_expired_rows_purged_total", {"table": table}) or 0
 
 
-def test_rows_go_in_small_batches_the_oldest_first(
+def test_rows_are_purged_in_small_batches_oldest_first(
     steady: Database, job: ExpiredRowPurge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a short pause between two batches, and a long one when nothing is left."""
+    """With a short pause between batches, and a long one when nothing is left."""
     monkeypatch.setattr(purge_expired_rows, "BATCH", 10)
     over = NOW - timedelta(days=31)
     _add(steady, "sessions", over, rows=25)
@@ -109,8 +109,8 @@ def test_rows_go_in_small_batches_the_oldest_first(
     assert _left(steady, "sessions") == []
 
 
-def test_a_table_that_fails_keeps_no_other_from_its_turn(steady: Database, job: ExpiredRowPurge) -> None:
-    """And the failure is seen."""
+def test_table_that_fails_does_not_stop_the_purge_of_others(steady: Database, job: ExpiredRowPurge) -> None:
+    """The failure is raised after the other tables."""
     with steady.transaction() as connection:
         connection.execute("alter table sessions rename to sessions_gone")
     _add(steady, "login_throttles", NOW - timedelta(days=31))
@@ -119,10 +119,10 @@ def test_a_table_that_fails_keeps_no_other_from_its_turn(steady: Database, job: 
     assert _left(steady, "login_throttles") == []
 
 
-def test_rows_that_somebody_holds_are_left_to_the_next_turn(
+def test_locked_rows_are_left_to_the_next_run(
     steady: Database, job: ExpiredRowPurge, database_settings: DatabaseSettings
 ) -> None:
-    """It does not wait for them, and it does not undo what was done to them meanwhile."""
+    """The job does not wait for the lock, and does not delete a row that is extended meanwhile."""
     over = NOW - timedelta(days=31)
     _add(steady, "sessions", over, rows=3)
     with psycopg.connect(database_settings.url) as somebody:
@@ -135,8 +135,10 @@ def test_rows_that_somebody_holds_are_left_to_the_next_turn(
 
 @pytest.mark.parametrize("rows", [0, pytest.param(50_000, marks=pytest.mark.plans)])
 @pytest.mark.parametrize("table", KEPT_DAYS)
-def test_it_never_reads_a_whole_table(steady: Database, job: ExpiredRowPurge, table: str, rows: int) -> None:
-    """Planned on a table that was vacuumed while empty; then it grows, and nobody analyzes it."""
+def test_purge_never_scans_a_whole_table(
+    steady: Database, job: ExpiredRowPurge, table: str, rows: int
+) -> None:
+    """Planned on a table that was vacuumed while empty; then it grows without being analyzed."""
     with steady.cursor() as cursor:
         cursor.execute(f"alter table {table} set (autovacuum_enabled = off)".encode())
         cursor.execute(f"vacuum analyze {table}".encode())
@@ -162,7 +164,7 @@ def test_it_never_reads_a_whole_table(steady: Database, job: ExpiredRowPurge, ta
 
 
 def _reads(database: Database, table: str) -> tuple[int, int]:
-    """Rows of a table read so far by scanning all of it, and through the index on expires_at."""
+    """Return the rows read so far by sequential scans, and through the index on expires_at."""
     with database.cursor() as cursor:
         cursor.execute("select pg_stat_force_next_flush()")
         row = cursor.execute(

@@ -1,4 +1,4 @@
-"""The outbox relay on the real engines: everything comes out, in order, whatever breaks meanwhile."""
+"""The outbox relay with real PostgreSQL and Kafka: every row is published, in order, through all failures."""
 
 from collections.abc import Sequence
 from threading import Event, Thread
@@ -20,15 +20,17 @@ from tests.waiting import error_text, eventually
 
 
 def _in_order(events: Sequence[IntentEvent], intents: Sequence[UUID], changes: int) -> bool:
-    """Each change of each intent once, in its order."""
+    """Return whether each change of each intent is there once, in order."""
     return all(
         [event.seq for event in events if event.intent_uuid == intent] == list(range(1, changes + 1))
         for intent in intents
     )
 
 
-def test_every_row_comes_out_once_and_in_order(outbox: Outbox, relays: Relays, reader: TopicReader) -> None:
-    """Then the outbox is empty."""
+def test_every_row_is_published_once_and_in_order(
+    outbox: Outbox, relays: Relays, reader: TopicReader
+) -> None:
+    """Afterwards the outbox is empty."""
     intents = [outbox.create() for _ in range(200)]
     for intent in intents:
         outbox.pay(intent)
@@ -39,10 +41,10 @@ def test_every_row_comes_out_once_and_in_order(outbox: Outbox, relays: Relays, r
     assert _in_order(events, intents, changes=2)
 
 
-def test_a_row_that_commits_late_is_not_missed(
+def test_row_that_commits_late_is_published(
     database: Database, application_id: UUID, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
-    """A sequence is not a commit order: the lower id becomes visible after the higher one was published."""
+    """Ids are not in commit order: the lower id becomes visible after the higher one was published."""
     with relays.running():
         with database.transaction() as slow:
             slow.execute(
@@ -53,10 +55,10 @@ def test_a_row_that_commits_late_is_not_missed(
         eventually(lambda: outbox.waiting() == 0)
 
 
-def test_what_was_rolled_back_never_comes_out(
+def test_rolled_back_rows_are_never_published(
     database: Database, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
-    """No message tells of a change that did not happen."""
+    """No message reports a change that did not happen."""
     intent = outbox.create()
     with pytest.raises(RuntimeError), database.transaction() as connection:
         connection.execute(
@@ -69,10 +71,10 @@ def test_what_was_rolled_back_never_comes_out(
 
 
 @pytest.mark.kills
-def test_kafka_away_rows_wait_and_then_come_out_once_each(
+def test_rows_wait_while_kafka_is_unavailable_and_are_then_published_once_each(
     killable_engines: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
-    """The broker is killed under a busy relay: creating and paying go on; after its return all comes out."""
+    """The broker is killed under load: creating and paying continue; all rows are published after its return."""
     intents = [outbox.create() for _ in range(50)]
     with relays.running():
         eventually(lambda: outbox.waiting() == 0)
@@ -90,10 +92,10 @@ def test_kafka_away_rows_wait_and_then_come_out_once_each(
 
 
 @pytest.mark.kills
-def test_a_database_restart_is_survived(
+def test_relay_recovers_after_a_database_restart(
     killable_engines: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
-    """The relay fails, says so, and goes on by itself."""
+    """It fails, reports it, and recovers by itself."""
     outbox.create()
     with relays.running() as runner:
         eventually(lambda: outbox.waiting() == 0)
@@ -114,7 +116,7 @@ def test_one_relay_is_active_and_a_standby_takes_over(
     relays: Relays,
     reader: TopicReader,
 ) -> None:
-    """While one waits for Kafka the other stands by; when the first loses its session, the second publishes."""
+    """While the first waits for Kafka the second stands by; when the first loses its session, the second publishes."""
     killable_engines.kafka.kill()
     intent = outbox.create()
     stop = Event()
@@ -146,14 +148,14 @@ def test_one_relay_is_active_and_a_standby_takes_over(
 
 
 @pytest.mark.kills
-def test_a_stalled_relay_loses_its_session(
+def test_stalled_relay_loses_its_session(
     killable_engines: Engines,
     monkeypatch: pytest.MonkeyPatch,
     outbox: Outbox,
     relays: Relays,
     reader: TopicReader,
 ) -> None:
-    """One that neither goes on nor shows a sign of life is replaced: PostgreSQL itself ends its transaction."""
+    """PostgreSQL ends the idle transaction of a relay that does not keep it alive, so that another takes over."""
     monkeypatch.setattr("shared.platform.database.connections.IDLE_IN_TRANSACTION_S", 1)
     monkeypatch.setattr(relay_module, "_KEEP_ALIVE_EVERY_S", 3)
     killable_engines.kafka.kill()
@@ -171,10 +173,10 @@ def test_a_stalled_relay_loses_its_session(
 
 
 @pytest.mark.kills
-def test_stopping_while_kafka_is_away_leaves_the_rows(
+def test_stopping_while_kafka_is_unavailable_keeps_the_rows(
     killable_engines: Engines, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
-    """A stop is not held up by Kafka, and nothing is lost by it."""
+    """The relay does not wait for Kafka to stop, and no row is lost."""
     killable_engines.kafka.kill()
     outbox.create()
     with relays.running():
@@ -195,10 +197,10 @@ def _put_huge_row(database: Database, key: str) -> None:
         )
 
 
-def test_a_row_that_kafka_refuses_holds_up_only_its_own_key(
+def test_row_that_kafka_refuses_delays_only_its_own_key(
     database: Database, outbox: Outbox, relays: Relays, reader: TopicReader
 ) -> None:
-    """It stays and is complained about, what is behind it of its key waits, and all else goes out at once."""
+    """It stays in the outbox, later rows of its key wait behind it, and all other keys are published at once."""
     refused = outbox.create()
     with database.transaction() as connection:
         connection.execute("update outbox set payload = repeat('x', 3000000)")
@@ -214,10 +216,10 @@ def test_a_row_that_kafka_refuses_holds_up_only_its_own_key(
     assert sorted(event.intent_uuid for event in events) == sorted(others + more)
 
 
-def test_more_refused_rows_than_fit_into_a_batch(
+def test_more_refused_rows_than_a_batch_do_not_stop_the_relay(
     database: Database, outbox: Outbox, relays: Relays, monkeypatch: pytest.MonkeyPatch, reader: TopicReader
 ) -> None:
-    """They do not stop the relay, and /readyz tells of them until they are gone."""
+    """The check of /readyz fails until they are gone."""
     monkeypatch.setattr(relay_module, "BATCH", 3)
     for number in range(4):
         _put_huge_row(database, f"huge-{number}")
@@ -235,8 +237,10 @@ def test_more_refused_rows_than_fit_into_a_batch(
 
 
 @pytest.mark.plans
-def test_its_statements_use_the_key_whatever_the_statistics_say(database: Database, relays: Relays) -> None:
-    """On an empty table that nobody analyzed, on a full one, and on one whose statistics say it is empty."""
+def test_statements_use_the_primary_key_whatever_the_statistics_say(
+    database: Database, relays: Relays
+) -> None:
+    """On a table never analyzed, on a full one whose statistics say it is empty, and on an analyzed one."""
     relay = relays.make()
     connection = relay._open_connection()
 

@@ -1,4 +1,4 @@
-"""Requeues a pending delivery whose record is lost, and one that was set aside once it may (§2)."""
+"""Pending deliveries are requeued if their record is lost, or once their application is resumed (§2)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -52,7 +52,7 @@ def line(all_topics: KafkaSettings) -> Line:
 
 @pytest.fixture
 def without_kafka(kafka_settings: KafkaSettings, monkeypatch: pytest.MonkeyPatch) -> KafkaSettings:
-    """Nobody listens there: whoever asks fails, and soon."""
+    """Nothing listens at this address, so that every Kafka call fails quickly."""
     monkeypatch.setattr(topic_backlog, "_TIMEOUT_S", 0.5)
     return replace(kafka_settings, bootstrap_servers="127.0.0.1:1")
 
@@ -62,18 +62,19 @@ def delayed(due_in_s: float) -> DeliveryDue:
 
 
 class TestOverdue:
-    def test_only_what_is_overdue_by_more_than_15_minutes_goes_back(
+    def test_only_deliveries_overdue_by_more_than_15_minutes_are_requeued(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """The backlog is empty. What is due later, or not for so long, may be on its way."""
+        """The backlog is empty. A delivery due later, or overdue for less, may still be on the topic."""
         tables.deliveries(overdue_s=-3600)
         tables.deliveries(overdue_s=14 * MINUTE)
         overdue = tables.deliveries(2, overdue_s=16 * MINUTE, step=4)
         job.run_once()
         assert ids(tables.requeued()) == overdue
 
-    def test_to_the_second(self, job: DeliveryRequeue, tables: Tables, clock: Clock) -> None:
-        """By the database's clock."""
+    def test_overdue_time_is_exact_by_the_databases_clock(
+        self, job: DeliveryRequeue, tables: Tables, clock: Clock
+    ) -> None:
         clock.stop_at(datetime(2031, 5, 17, 12, tzinfo=UTC))
         (made,) = tables.deliveries(overdue_s=15 * MINUTE)
         job.run_once()
@@ -83,16 +84,20 @@ class TestOverdue:
         assert ids(tables.requeued()) == [made]
 
     @pytest.mark.parametrize("status", ["succeeded", "failed"])
-    def test_what_has_ended_never_goes_back(self, job: DeliveryRequeue, tables: Tables, status: str) -> None:
-        """Succeeded is final, and so is failed."""
+    def test_succeeded_and_failed_deliveries_are_never_requeued(
+        self, job: DeliveryRequeue, tables: Tables, status: str
+    ) -> None:
+        """Both states are final."""
         tables.deliveries(overdue_s=LONG_OVERDUE_S, status=status)
         tables.deliveries(overdue_s=LONG_OVERDUE_S, status=status, set_aside=True)
         job.run_once()
         job.run_once()
         assert tables.requeued() == []
 
-    def test_at_most_once_an_hour(self, job: DeliveryRequeue, tables: Tables, clock: Clock) -> None:
-        """Counted from when it was requeued."""
+    def test_delivery_is_requeued_at_most_once_an_hour(
+        self, job: DeliveryRequeue, tables: Tables, clock: Clock
+    ) -> None:
+        """The hour counts from the last requeue."""
         (made,) = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         for _ in range(3):
             job.run_once()
@@ -105,10 +110,10 @@ class TestOverdue:
         job.run_once()
         assert ids(tables.requeued()) == [made, made]
 
-    def test_not_that_of_a_paused_application_until_it_is_resumed(
+    def test_deliveries_of_a_paused_application_are_requeued_after_it_is_resumed(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """Others go."""
+        """Deliveries of other applications are requeued meanwhile."""
         other = tables.make_application()
         paused = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         going = tables.deliveries(overdue_s=LONG_OVERDUE_S, application=other)
@@ -119,10 +124,10 @@ class TestOverdue:
         job.run_once()
         assert ids(tables.requeued()) == paused + going
 
-    def test_what_it_put_back_and_how_overdue_they_are_shows_in_the_metrics(
+    def test_metrics_report_requeued_deliveries_and_the_most_overdue_one(
         self, job: DeliveryRequeue, tables: Tables, clock: Clock
     ) -> None:
-        """A paused application's deliveries do not count; when none is overdue it says 0."""
+        """Deliveries of a paused application do not count; the gauge is 0 when none is overdue."""
         before = metric("mizan_webhook_requeued_total")
         tables.deliveries(overdue_s=10 * MINUTE)
         tables.deliveries(overdue_s=-MINUTE)
@@ -140,10 +145,10 @@ class TestOverdue:
         job.run_once()
         assert metric("mizan_webhook_overdue_seconds") == 0
 
-    def test_what_arrives_says_which_delivery_at_which_step(
+    def test_requeued_record_names_the_delivery_and_its_step(
         self, line: Line, job: DeliveryRequeue, tables: Tables, relays: Relays
     ) -> None:
-        """The webhook service reads what intake would have written."""
+        """The webhook service reads the same record that intake would have written."""
         (made,) = tables.deliveries(overdue_s=LONG_OVERDUE_S, step=7)
         ((due_at,),) = tables.run("select next_due_at from webhook_deliveries")
         job.run_once()
@@ -154,20 +159,20 @@ class TestOverdue:
 
 
 class TestBacklog:
-    def test_the_age_of_the_oldest_unconsumed_record_defers_it(
+    def test_age_of_the_oldest_unconsumed_record_defers_requeueing(
         self, line: Line, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """A backlog of 10 minutes: what is overdue by 20 may be in it, what is overdue by 30 is not."""
+        """The backlog is 10 minutes old: a delivery overdue by 20 may be in it, one overdue by 30 is not."""
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=10 * MINUTE, partition=2)
         tables.deliveries(overdue_s=20 * MINUTE)
         lost = tables.deliveries(overdue_s=30 * MINUTE)
         job.run_once()
         assert ids(tables.requeued()) == lost
 
-    def test_while_all_may_be_in_line_it_does_not_go_through_them(
+    def test_sweep_ends_at_the_first_delivery_that_may_be_in_the_backlog(
         self, line: Line, steady: Database, tables: Tables
     ) -> None:
-        """The first is the most overdue: if that may be in the backlog, so may the thousands after it."""
+        """The first is the most overdue: if its record may be in the backlog, so may all after it."""
         job = DeliveryRequeue(
             steady, line.settings, RequeueThresholds(sweep_interval_s=600, poll_interval_s=600)
         )
@@ -176,10 +181,10 @@ class TestBacklog:
         assert job.run_once() > 500
         assert tables.requeued() == []
 
-    def test_in_whichever_topic_deliveries_wait(
+    def test_backlog_of_any_delivery_topic_defers_requeueing(
         self, line: Line, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """Ten of them, and each alone defers."""
+        """There are ten such topics, and each one alone defers."""
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         for topic in TOPICS:
             line.put(topic, delayed(due_in_s=-10 * MINUTE), age_s=10 * MINUTE)
@@ -189,10 +194,10 @@ class TestBacklog:
         job.run_once()
         assert ids(tables.requeued()) == made
 
-    def test_it_goes_back_once_the_backlog_is_consumed(
+    def test_delivery_is_requeued_once_the_backlog_is_consumed(
         self, line: Line, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """Nothing but the group's committed offset tells."""
+        """Only the committed offset of the group changes between the two sweeps."""
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=2 * 3600)
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         job.run_once()
@@ -201,10 +206,10 @@ class TestBacklog:
         job.run_once()
         assert ids(tables.requeued()) == made
 
-    def test_a_delayed_record_defers_it_only_when_it_is_overdue(
+    def test_delayed_record_defers_requeueing_only_when_it_is_overdue(
         self, line: Line, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """Written two hours ago, it may have waited all the time for its due moment."""
+        """A record written two hours ago may have waited on the delay topic for its due time."""
         line.put(WEBHOOKS_DELAY[5], delayed(due_in_s=60), age_s=2 * 3600)
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         job.run_once()
@@ -214,10 +219,10 @@ class TestBacklog:
         job.run_once()
         assert ids(tables.requeued()) == made
 
-    def test_in_a_topic_deleted_and_made_again_old_offsets_hide_nothing(
+    def test_backlog_of_a_recreated_topic_counts_despite_old_offsets(
         self, line: Line, job: DeliveryRequeue, tables: Tables, make_topics: MakeTopics
     ) -> None:
-        """The group's committed offset lies beyond the end: it will read what is there, so that is in line."""
+        """The committed offset is beyond the end, so the group reads from the first record: all of it is backlog."""
         line.put(WEBHOOKS_DELIVER, *[b"gone"] * 5)
         line.delete(WEBHOOKS_DELIVER)
         eventually(lambda: not line.exists(WEBHOOKS_DELIVER))
@@ -232,10 +237,10 @@ class TestBacklog:
         job.run_once()
         assert ids(tables.requeued()) == in_line + lost
 
-    def test_kafka_is_not_asked_unless_something_might_go_back(
+    def test_kafka_is_not_queried_unless_a_delivery_may_be_requeued(
         self, steady: Database, without_kafka: KafkaSettings, tables: Tables
     ) -> None:
-        """With nothing pending, or nothing overdue for long, or all of it requeued within the hour."""
+        """Not if nothing is pending, nothing is overdue for long, or all was requeued within the hour."""
         job = DeliveryRequeue(steady, without_kafka, IMPATIENT)
         job.run_once()
         tables.deliveries(3, overdue_s=-MINUTE)
@@ -251,10 +256,10 @@ class TestBacklog:
             job.run_once()
         assert tables.requeued() == []
 
-    def test_what_was_measured_counts_for_some_seconds(
+    def test_measured_backlog_is_reused_for_some_seconds(
         self, line: Line, steady: Database, tables: Tables
     ) -> None:
-        """It is not asked for each batch anew."""
+        """It is not measured again for each batch."""
         patient = DeliveryRequeue(steady, line.settings, replace(IMPATIENT, poll_interval_s=600))
         tables.deliveries(2 * BATCH, overdue_s=LONG_OVERDUE_S)
         patient.run_once()
@@ -262,10 +267,10 @@ class TestBacklog:
         patient.run_once()
         assert len(tables.requeued()) == 2 * BATCH
 
-    def test_how_overdue_they_are_is_told_while_kafka_is_away(
+    def test_overdue_gauge_is_updated_while_kafka_is_unavailable(
         self, steady: Database, without_kafka: KafkaSettings, tables: Tables, clock: Clock
     ) -> None:
-        """That is when operators look."""
+        """Operators need the gauge most during an outage."""
         job = DeliveryRequeue(steady, without_kafka, RequeueThresholds())
         tables.deliveries(overdue_s=LONG_OVERDUE_S)
         for hours in (0, 1):
@@ -276,10 +281,10 @@ class TestBacklog:
             clock.advance(HOUR)
 
     @pytest.mark.kills
-    def test_kafka_away_and_back(
+    def test_job_fails_while_kafka_is_unavailable_and_recovers(
         self, killable_engines: Engines, line: Line, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """Nothing goes back while the backlog is unknown; the job fails, is seen failing, and goes on."""
+        """Nothing is requeued while the backlog is unknown; the job reports its failure and recovers."""
         line.put(WEBHOOKS_DELIVER, b"waits", age_s=60)
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S)
         killable_engines.kafka.kill()
@@ -292,10 +297,10 @@ class TestBacklog:
 
 
 class TestPace:
-    def test_a_batch_each_second_at_most_the_most_overdue_first(
+    def test_one_batch_a_second_with_the_most_overdue_deliveries_first(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """However many there are."""
+        """The pace does not depend on how many deliveries are overdue."""
         later = tables.deliveries(BATCH, overdue_s=LONG_OVERDUE_S)
         first = tables.deliveries(BATCH, overdue_s=LONG_OVERDUE_S + 60)
         last = tables.deliveries(3, overdue_s=LONG_OVERDUE_S - 60)
@@ -309,10 +314,10 @@ class TestPace:
         job.run_once()  # the next sweep starts from the beginning
         assert ids(tables.requeued()) == sorted(first + later + last + late)
 
-    def test_no_look_passes_twice_over_what_was_put_back_within_the_hour(
+    def test_recently_requeued_deliveries_are_skipped_once_per_sweep(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
-        """It reads some thousand at a time and keeps its place, and soon comes to the one behind them."""
+        """The sweep reads a window at a time and keeps its position, so it soon reaches the delivery behind them."""
         job = DeliveryRequeue(
             steady, kafka_settings, RequeueThresholds(sweep_interval_s=600, poll_interval_s=600)
         )
@@ -325,10 +330,10 @@ class TestPace:
         assert ids(tables.requeued()) == [behind]
         assert metric("mizan_webhook_overdue_seconds") == pytest.approx(3 * LONG_OVERDUE_S, abs=30)
 
-    def test_how_overdue_they_are_is_told_anew_during_a_long_round(
+    def test_overdue_gauge_is_updated_during_a_long_sweep(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
-        """A million take half an hour."""
+        """A sweep over a million deliveries takes half an hour."""
         job = DeliveryRequeue(steady, kafka_settings, RequeueThresholds(sweep_interval_s=0.2))
         tables.deliveries(2 * BATCH, overdue_s=LONG_OVERDUE_S)
         job.run_once()
@@ -338,10 +343,10 @@ class TestPace:
         eventually(lambda: job.run_once() and metric("mizan_webhook_overdue_seconds") > 2 * told_at_first)
         assert len(tables.requeued()) < 50 * BATCH
 
-    def test_it_looks_past_all_that_a_paused_application_has_waiting(
+    def test_sweep_continues_past_the_deliveries_of_a_paused_application(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
-        """Though nothing is overdue enough to go back, the gauge tells of those that count."""
+        """Nothing is overdue enough to be requeued, but the gauge reports the deliveries that count."""
         job = DeliveryRequeue(
             steady, kafka_settings, RequeueThresholds(sweep_interval_s=600, poll_interval_s=600)
         )
@@ -352,10 +357,10 @@ class TestPace:
         assert job.run_once() > PAUSE_AFTER_BATCH_S
         assert metric("mizan_webhook_overdue_seconds") == pytest.approx(5 * MINUTE, abs=30)
 
-    def test_equal_due_times_are_no_obstacle(
+    def test_sweep_passes_many_deliveries_with_equal_due_times(
         self, job: DeliveryRequeue, tables: Tables, clock: Clock
     ) -> None:
-        """More than a batch, more than a window, all due at one instant."""
+        """More than a batch and more than a window are due at one instant."""
         clock.stop_at(clock.now())
         requeued = tables.deliveries(WINDOW, overdue_s=LONG_OVERDUE_S, requeued_s_ago=60)
         made = tables.deliveries(BATCH + 1, overdue_s=LONG_OVERDUE_S)
@@ -364,10 +369,10 @@ class TestPace:
             job.run_once()
         assert ids(tables.requeued()) == made
 
-    def test_a_round_begins_a_while_after_the_last_one(
+    def test_next_sweep_starts_after_the_sweep_interval(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
-        """What falls behind its place meanwhile waits for the next."""
+        """A delivery that becomes overdue behind the current position waits for the next sweep."""
         patient = DeliveryRequeue(steady, kafka_settings, replace(RequeueThresholds(), poll_interval_s=30))
         assert 29 < patient.run_once() <= 30
         tables.deliveries(overdue_s=LONG_OVERDUE_S)
@@ -379,10 +384,10 @@ class TestPace:
         tables.deliveries(overdue_s=LONG_OVERDUE_S + 60)
         eventually(lambda: soon.run_once() and len(tables.requeued()) == 2)
 
-    def test_what_somebody_holds_is_left_to_the_next_round(
+    def test_locked_deliveries_are_left_to_the_next_sweep(
         self, job: DeliveryRequeue, tables: Tables, database_settings: DatabaseSettings
     ) -> None:
-        """The webhook service records a try: nobody waits for it, and if it succeeds nothing goes back."""
+        """The webhook service records a try: the sweep does not wait, and does not requeue if the try succeeds."""
         held, ending, going = tables.deliveries(3, overdue_s=LONG_OVERDUE_S)
         with psycopg.connect(database_settings.url) as somebody:
             somebody.execute("update webhook_deliveries set tries = 1 where id = %s", (held,))
@@ -395,10 +400,10 @@ class TestPace:
         job.run_once()
         assert ids(tables.requeued()) == [held, going]
 
-    def test_what_changed_since_it_was_found_does_not_go_back(
+    def test_deliveries_changed_since_they_were_read_are_not_requeued(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
-        """Measuring takes a moment: meanwhile one succeeds, one is tried, one is set aside, one goes by another."""
+        """During the measurement one succeeds, one is tried, one is set aside, one is requeued by another scheduler."""
         overdue = _OverdueDeliveries(steady, kafka_settings, IMPATIENT)
         found = tables.deliveries(5, overdue_s=LONG_OVERDUE_S)
         window = overdue.read_window(None)
@@ -417,10 +422,10 @@ class TestPace:
         assert overdue.requeue(window.ids, 900) == 1
         assert ids(tables.requeued()) == found[4:]
 
-    def test_several_schedulers_put_each_back_once(
+    def test_several_schedulers_requeue_each_delivery_once(
         self, database_settings: DatabaseSettings, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
-        """They find the same ones at the same time, and share them."""
+        """They read the same deliveries at the same time and share them."""
         other = tables.make_application()
         overdue = tables.deliveries(3 * BATCH, overdue_s=LONG_OVERDUE_S)
         set_aside = tables.deliveries(3 * BATCH, overdue_s=LONG_OVERDUE_S, application=other, set_aside=True)
@@ -437,7 +442,7 @@ class TestSetAside:
     def test_deliveries_set_aside_are_requeued_as_soon_as_their_application_is_resumed(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """However short its time is over, and not before; then it is no longer set aside."""
+        """Not before, and even if overdue by a second only; afterwards they are no longer set aside."""
         before = metric("mizan_webhook_resumed_total")
         made = tables.deliveries(3, overdue_s=1, step=3, set_aside=True)
         tables.pause()
@@ -451,20 +456,20 @@ class TestSetAside:
         job.run_once()
         assert len(tables.requeued()) == 3
 
-    def test_it_needs_no_word_from_kafka(
+    def test_resumed_deliveries_are_requeued_without_kafka(
         self, steady: Database, without_kafka: KafkaSettings, tables: Tables
     ) -> None:
-        """Its record was consumed when it was set aside, so none is on the topic."""
+        """Their records were consumed when they were set aside, so none is on the topic."""
         made = tables.deliveries(overdue_s=LONG_OVERDUE_S, set_aside=True)
         job = DeliveryRequeue(steady, without_kafka, IMPATIENT)
         job.run_once()
         assert ids(tables.requeued()) == made
         job.run_once()
 
-    def test_overdue_ones_do_not_delay_resumed_ones_nor_the_other_way_round(
+    def test_overdue_and_resumed_deliveries_do_not_delay_each_other(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """They take turns."""
+        """Batches of overdue and of resumed deliveries alternate."""
         other = tables.make_application()
         tables.deliveries(10 * BATCH, overdue_s=LONG_OVERDUE_S)
         tables.deliveries(10 * BATCH, overdue_s=1, application=other, set_aside=True)
@@ -473,20 +478,20 @@ class TestSetAside:
         told = [message.application_id for message in tables.requeued()]
         assert sorted(map(told.count, (tables.application, other))) == [2 * BATCH, 2 * BATCH]
 
-    def test_set_aside_again_it_is_requeued_again_within_the_hour(
+    def test_delivery_set_aside_twice_is_requeued_twice_within_the_hour(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """Paused, resumed, paused, resumed: a pause is no loss, and has no hour to keep."""
+        """Paused and resumed twice: the limit of once an hour is for lost records only."""
         (made,) = tables.deliveries(overdue_s=1, set_aside=True)
         job.run_once()
         tables.run("update webhook_deliveries set set_aside_at = mizan_now()")
         job.run_once()
         assert ids(tables.requeued()) == [made, made]
 
-    def test_many_of_one_application_keep_no_other_waiting(
+    def test_applications_take_turns_when_resumed_deliveries_are_requeued(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """A batch at a time, each beginning with the next application, and full while there is enough."""
+        """Each batch starts with the next application, and is full while there are enough deliveries."""
         small, great = tables.make_application(), tables.application
         assert great < small
         tables.deliveries(3 * BATCH, overdue_s=1, application=great, set_aside=True)
@@ -499,10 +504,10 @@ class TestSetAside:
         assert tables.set_aside() == []
         assert len(set(ids(tables.requeued()))) == 3 * BATCH + 3
 
-    def test_one_that_has_ended_or_moved_on_meanwhile_is_only_no_longer_set_aside(
+    def test_delivery_that_ended_or_has_a_later_step_is_only_no_longer_set_aside(
         self, job: DeliveryRequeue, tables: Tables
     ) -> None:
-        """Somebody resent it, or a repeat of its record was tried after the application was resumed."""
+        """It was resent, or a repeat of its record was tried after the application was resumed."""
         tables.deliveries(overdue_s=60, set_aside=True, status="succeeded")
         tables.deliveries(overdue_s=60, set_aside=True, status="failed")
         tables.deliveries(overdue_s=-60, set_aside=True, step=2)
@@ -510,10 +515,10 @@ class TestSetAside:
         assert (tables.requeued(), tables.set_aside()) == ([], [])
         assert tables.run("select from webhook_deliveries where requeued_at is not null") == []
 
-    def test_one_that_somebody_holds_is_left_to_the_next_look(
+    def test_locked_set_aside_deliveries_are_left_to_the_next_run(
         self, job: DeliveryRequeue, tables: Tables, database_settings: DatabaseSettings
     ) -> None:
-        """Nobody waits for it."""
+        """The job does not wait for the lock."""
         held, going = tables.deliveries(2, overdue_s=1, set_aside=True)
         with psycopg.connect(database_settings.url) as somebody:
             somebody.execute("select from webhook_deliveries where id = %s for no key update", (held,))
@@ -531,8 +536,10 @@ def reader(kafka_settings: KafkaSettings, all_topics: KafkaSettings) -> Iterator
 
 
 @pytest.mark.stack
-def test_the_scheduler_does_it(scheduler: ServiceProcess, tables: Tables, reader: TopicReader) -> None:
-    """With its usual thresholds, as the process it is."""
+def test_scheduler_process_requeues_deliveries(
+    scheduler: ServiceProcess, tables: Tables, reader: TopicReader
+) -> None:
+    """With the default thresholds, as a process."""
     tables.deliveries(overdue_s=10 * MINUTE)
     (overdue,) = tables.deliveries(overdue_s=LONG_OVERDUE_S)
     (set_aside,) = tables.deliveries(overdue_s=1, set_aside=True)

@@ -1,4 +1,4 @@
-"""Republish: an event that nobody has taken in for long is published again, so that a lost topic loses nothing (§2)."""
+"""Events that intake has not consumed for long are published again, so that a lost topic loses nothing (§2)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -49,10 +49,10 @@ def line(all_topics: KafkaSettings) -> Line:
 
 class TestOld:
     @pytest.mark.parametrize("kind", [EventType.SUCCEEDED, EventType.CANCELED])
-    def test_only_what_was_not_taken_in_for_more_than_15_minutes_is_published_again(
+    def test_only_events_not_taken_in_for_more_than_15_minutes_are_requeued(
         self, job: EventRequeue, tables: Tables, kind: EventType
     ) -> None:
-        """The backlog is empty. Younger ones may be on their way."""
+        """The backlog is empty. Younger events may still be on the topic."""
         tables.events(age_s=14 * MINUTE, kind=kind)
         tables.events(age_s=OLD_S, kind=kind, taken_in=True)
         old = tables.events(2, age_s=16 * MINUTE, kind=kind)
@@ -60,18 +60,18 @@ class TestOld:
         assert ids(tables.requeued_events()) == old
 
     @pytest.mark.parametrize("kind", sorted(set(EventType) - {EventType.SUCCEEDED, EventType.CANCELED}))
-    def test_never_what_merchants_are_not_told_of(
+    def test_events_without_a_webhook_are_never_requeued(
         self, job: EventRequeue, tables: Tables, kind: EventType
     ) -> None:
-        """Nobody takes these in."""
+        """Intake does not mark these as taken in."""
         tables.events(age_s=OLD_S, kind=kind)
         job.run_once()
         assert tables.requeued_events() == []
 
-    def test_the_databases_clock_decides(
+    def test_age_of_an_event_follows_the_databases_clock(
         self, job: EventRequeue, tables: Tables, outbox: Outbox, clock: Clock
     ) -> None:
-        """An event's id tells when it happened."""
+        """The id of an event contains its time."""
         intent = outbox.create()
         outbox.pay(intent)
         tables.run("delete from outbox")
@@ -82,8 +82,10 @@ class TestOld:
         (event,) = tables.requeued_events()
         assert (event.intent_uuid, event.seq, event.type) == (intent, 2, EventType.SUCCEEDED)
 
-    def test_at_most_once_an_hour(self, job: EventRequeue, tables: Tables, clock: Clock) -> None:
-        """Counted from when it was published again."""
+    def test_event_is_requeued_at_most_once_an_hour(
+        self, job: EventRequeue, tables: Tables, clock: Clock
+    ) -> None:
+        """The hour counts from the last requeue."""
         (made,) = tables.events(age_s=OLD_S)
         job.run_once()
         tables.run("update outbox set created_at = created_at + interval '10 hours'")
@@ -98,10 +100,10 @@ class TestOld:
         job.run_once()
         assert ids(tables.requeued_events()) == [made, made]
 
-    def test_what_arrives_is_the_event_as_it_was(
+    def test_requeued_record_equals_the_original_event(
         self, job: EventRequeue, tables: Tables, relays: Relays, reader: TopicReader
     ) -> None:
-        """The webhook service reads what it would have read before, under the intent's key."""
+        """The webhook service reads the same record as before, with the intent as key."""
         (made,) = tables.events(age_s=OLD_S, kind=EventType.CANCELED)
         ((intent, at),) = tables.run("select intent_uuid, at from intent_events")
         job.run_once()
@@ -110,10 +112,10 @@ class TestOld:
                 IntentEvent(made, intent, tables.application, 2, EventType.CANCELED, at)
             ]
 
-    def test_what_it_published_and_how_old_the_oldest_is_shows_in_the_metrics(
+    def test_metrics_report_requeued_events_and_the_age_of_the_oldest_one(
         self, job: EventRequeue, tables: Tables
     ) -> None:
-        """When all are taken in it says 0."""
+        """The gauge is 0 when all are taken in."""
         before = metric("mizan_events_republished_total")
         tables.events(age_s=5 * MINUTE)
         job.run_once()
@@ -128,10 +130,10 @@ class TestOld:
 
 
 class TestBacklog:
-    def test_the_age_of_the_oldest_unconsumed_record_defers_it(
+    def test_age_of_the_oldest_unconsumed_record_defers_requeueing(
         self, line: Line, job: EventRequeue, tables: Tables
     ) -> None:
-        """A backlog of 10 minutes: what is 20 old may be in it, what is 30 old is not."""
+        """The backlog is 10 minutes old: an event of 20 minutes may be in it, one of 30 is not."""
         line.put(PAYMENT_INTENT_EVENTS, b"waits", age_s=10 * MINUTE, partition=4)
         in_line = tables.events(age_s=20 * MINUTE)
         lost = tables.events(age_s=30 * MINUTE)
@@ -141,10 +143,10 @@ class TestBacklog:
         job.run_once()
         assert ids(tables.requeued_events()) == lost + in_line
 
-    def test_the_age_of_the_oldest_row_in_the_outbox_defers_it(
+    def test_age_of_the_oldest_row_in_the_outbox_defers_requeueing(
         self, job: EventRequeue, tables: Tables
     ) -> None:
-        """What still waits there is not lost, however long Kafka was away."""
+        """An event that is still in the outbox is not lost, however long Kafka was unavailable."""
         tables.run(
             """insert into outbox (topic, key, payload, created_at)
                values ('any', 'k', '{}', statement_timestamp() - interval '10 minutes')"""
@@ -157,10 +159,10 @@ class TestBacklog:
         job.run_once()
         assert ids(tables.requeued_events()) == lost + waiting
 
-    def test_after_the_topic_was_deleted_and_made_again(
+    def test_events_of_a_recreated_topic_are_requeued(
         self, line: Line, job: EventRequeue, tables: Tables, make_topics: MakeTopics
     ) -> None:
-        """Everything that it held is published again, though the group has committed more than there is now."""
+        """Everything on the deleted topic is requeued, though the group committed an offset beyond the end."""
         line.put(PAYMENT_INTENT_EVENTS, *[b"gone"] * 5, age_s=3600)
         made = tables.events(5, age_s=30 * MINUTE)
         job.run_once()
@@ -172,14 +174,14 @@ class TestBacklog:
         job.run_once()
         assert ids(tables.requeued_events()) == made
 
-    def test_kafka_is_not_asked_unless_something_might_be_published_again(
+    def test_kafka_is_not_queried_unless_an_event_may_be_requeued(
         self,
         steady: Database,
         kafka_settings: KafkaSettings,
         tables: Tables,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """With nothing to take in, or nothing old, or all of it published again within the hour."""
+        """Not if nothing is pending, nothing is old, or all was requeued within the hour."""
         monkeypatch.setattr(topic_backlog, "_TIMEOUT_S", 0.5)
         job = EventRequeue(steady, replace(kafka_settings, bootstrap_servers="127.0.0.1:1"), IMPATIENT)
         job.run_once()
@@ -193,10 +195,10 @@ class TestBacklog:
         assert tables.requeued_events() == []
 
     @pytest.mark.kills
-    def test_kafka_away_and_back(
+    def test_job_fails_while_kafka_is_unavailable_and_recovers(
         self, killable_engines: Engines, line: Line, job: EventRequeue, tables: Tables
     ) -> None:
-        """Nothing is published again while the backlog is unknown; the job fails, is seen, and goes on."""
+        """Nothing is requeued while the backlog is unknown; the job reports its failure and recovers."""
         line.put(PAYMENT_INTENT_EVENTS, b"waits", age_s=60)
         made = tables.events(age_s=OLD_S)
         killable_engines.kafka.kill()
@@ -209,18 +211,18 @@ class TestBacklog:
 
 
 class TestPace:
-    def test_a_batch_each_second_at_most_the_oldest_first(self, job: EventRequeue, tables: Tables) -> None:
-        """However many there are."""
+    def test_one_batch_a_second_with_the_oldest_events_first(self, job: EventRequeue, tables: Tables) -> None:
+        """The pace does not depend on how many events are old."""
         later = tables.events(BATCH + 3, age_s=OLD_S)
         first = tables.events(BATCH, age_s=OLD_S + 60)
         for expected in (first, first + later[:BATCH], first + later):
             assert job.run_once() >= PAUSE_AFTER_BATCH_S == 1
             assert [event.id for event in tables.requeued_events()] == expected
 
-    def test_no_look_passes_twice_over_what_was_published_within_the_hour(
+    def test_recently_requeued_events_are_skipped_once_per_sweep(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
-        """It reads some thousand at a time and keeps its place, and soon comes to the one behind them."""
+        """The sweep reads a window at a time and keeps its position, so it soon reaches the event behind them."""
         job = EventRequeue(steady, kafka_settings, RequeueThresholds(sweep_interval_s=600))
         tables.events(2 * WINDOW, age_s=OLD_S + 60, requeued_s_ago=60)
         (behind,) = tables.events(age_s=OLD_S)
@@ -231,10 +233,10 @@ class TestPace:
         assert ids(tables.requeued_events()) == [behind]
         assert 590 < job.run_once() <= 600
 
-    def test_what_somebody_holds_is_left_to_the_next_round(
+    def test_locked_events_are_left_to_the_next_sweep(
         self, job: EventRequeue, tables: Tables, database_settings: DatabaseSettings
     ) -> None:
-        """Intake takes one in at this moment: nobody waits for it, and it is not published again."""
+        """Intake takes one of them in: the sweep does not wait for it, and does not requeue it."""
         held, ending, going = tables.events(3, age_s=OLD_S)
         with psycopg.connect(database_settings.url) as somebody:
             somebody.execute("select from intent_events where id = %s for no key update", (held,))
@@ -244,10 +246,10 @@ class TestPace:
         job.run_once()
         assert ids(tables.requeued_events()) == [held, going]
 
-    def test_what_changed_since_it_was_found_is_not_published_again(
+    def test_events_changed_since_they_were_read_are_not_requeued(
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
-        """Measuring takes a moment: meanwhile one is taken in, and one published by another scheduler."""
+        """While the backlog is measured, one is taken in and one is requeued by another scheduler."""
         not_taken_in = _PendingEvents(steady, kafka_settings, IMPATIENT)
         taken_in, republished, still = tables.events(3, age_s=OLD_S)
         window = not_taken_in.read_window(None)
@@ -257,10 +259,10 @@ class TestPace:
         assert not_taken_in.requeue(window.ids, 900) == 1
         assert ids(tables.requeued_events()) == [still]
 
-    def test_several_schedulers_publish_each_once(
+    def test_several_schedulers_requeue_each_event_once(
         self, database_settings: DatabaseSettings, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
-        """They find the same ones at the same time, and share them."""
+        """They read the same events at the same time and share them."""
         made = tables.events(4 * BATCH, age_s=OLD_S)
         databases = [Database(database_settings, "scheduler", **STABLE_PLANS) for _ in range(3)]
         with running_jobs(*(EventRequeue(database, kafka_settings, IMPATIENT) for database in databases)):
@@ -271,8 +273,10 @@ class TestPace:
 
 
 @pytest.mark.stack
-def test_the_scheduler_does_it(scheduler: ServiceProcess, tables: Tables, reader: TopicReader) -> None:
-    """With its usual thresholds, as the process it is."""
+def test_scheduler_process_requeues_events(
+    scheduler: ServiceProcess, tables: Tables, reader: TopicReader
+) -> None:
+    """With the default thresholds, as a process."""
     tables.events(age_s=10 * MINUTE)
     (old,) = tables.events(age_s=OLD_S)
     with scheduler.running():

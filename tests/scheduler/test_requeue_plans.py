@@ -1,4 +1,4 @@
-"""What re-drive and republish cost does not depend on how much waits, nor on what the planner believes."""
+"""The cost of requeueing depends neither on how many rows are pending, nor on the planner's statistics."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ with merchant as (insert into merchants (name) values ('Tripoli Coffee') returni
 insert into applications (merchant_id, name, webhooks_paused_at)
 select id, 'shop-' || n, case when %s then mizan_now() end from merchant, generate_series(1, 200) as n
 returning id"""
-# Some hundred of one batch are due at one instant.
+# 500 deliveries each share one due time.
 _DELIVERIES = """
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, next_due_at,
                                 requeued_at, set_aside_at)
@@ -58,13 +58,13 @@ statistics = pytest.mark.parametrize("statistics", ["none", "of empty tables", "
 rows = pytest.mark.parametrize(
     "rows", [0, *(pytest.param(rows, marks=pytest.mark.plans) for rows in (20_000, 1_000_000))]
 )
-# A million rows are made first.
+# A million rows are inserted first.
 pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
-    """A session as the scheduler has it, on tables that nobody vacuums or analyzes."""
+    """Return a session like the scheduler's, on tables that are never vacuumed or analyzed."""
     database = Database(replace(database_settings, statement_timeout_s=250), "scheduler", **STABLE_PLANS)
     with database.cursor() as cursor:
         for (statement,) in cursor.execute(_UNATTENDED, (list(TABLES),)).fetchall():
@@ -78,9 +78,9 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
 def test_requeueing_deliveries_reads_a_window_and_its_batch(
     cursor: Cursor[Any], rows: int, statistics: str
 ) -> None:
-    """Neither what has ended nor what is due later, and no more of what was requeued than a window.
+    """No ended deliveries, none due later, and at most a window of those requeued before.
 
-    The batch is found by its ids, in the months that they are of; no sort and no join.
+    The batch is found by its ids, in the partitions of their months, without sort or join.
     """
     with planner_knowing(cursor, statistics):
         shops = applications(cursor)
@@ -99,10 +99,10 @@ def test_requeueing_deliveries_reads_a_window_and_its_batch(
 
 @statistics
 @rows
-def test_a_look_finds_next_to_nothing_where_nothing_is_overdue(
+def test_idle_poll_reads_at_most_100_pages_where_nothing_is_overdue(
     cursor: Cursor[Any], rows: int, statistics: str
 ) -> None:
-    """A few pages of each month: all the idle scheduler costs."""
+    """A few pages of each month are all that an idle scheduler costs."""
     with planner_knowing(cursor, statistics):
         shops = applications(cursor)
         deliveries(cursor, rows // 2, shops, status="succeeded", overdue_s=7200)
@@ -121,10 +121,10 @@ def test_a_look_finds_next_to_nothing_where_nothing_is_overdue(
 
 @statistics
 @rows
-def test_resumed_deliveries_are_found_past_all_that_stay_set_aside(
+def test_finding_resumed_deliveries_does_not_read_all_that_stay_set_aside(
     cursor: Cursor[Any], rows: int, statistics: str
 ) -> None:
-    """Of 200 paused applications one row each is read, however many they have; of the others a batch."""
+    """One row of each of 200 paused applications is read, however many they have; of the others a batch."""
     with planner_knowing(cursor, statistics):
         paused, resumed = applications(cursor, paused=True), applications(cursor)
         deliveries(cursor, rows // 2, paused, overdue_s=7200, set_aside=True)
@@ -144,7 +144,7 @@ def test_resumed_deliveries_are_found_past_all_that_stay_set_aside(
 def test_requeueing_events_reads_a_window_and_its_batch(
     cursor: Cursor[Any], rows: int, statistics: str
 ) -> None:
-    """Not what was taken in, nor what merchants are not told of."""
+    """No events that were taken in, and none without a webhook."""
     with planner_knowing(cursor, statistics):
         events(cursor, rows // 2, age_s=7200, taken_in=True)
         events(cursor, rows // 4, age_s=7200, kind="payment_intent.created")
@@ -167,10 +167,10 @@ def test_requeueing_events_reads_a_window_and_its_batch(
 
 @statistics
 @rows
-def test_the_oldest_row_of_the_outbox_is_found_at_once(
+def test_finding_the_oldest_outbox_row_reads_at_most_ten_pages(
     cursor: Cursor[Any], rows: int, statistics: str
 ) -> None:
-    """However many wait."""
+    """However many rows are in the outbox."""
     with planner_knowing(cursor, statistics):
         cursor.execute(
             "insert into outbox (topic, key, payload) select 'any', n, '{}' from generate_series(1, %s) as n",
@@ -192,13 +192,13 @@ def check_requeue(plan: dict[str, Any], table: str, *others: str) -> None:
 
 
 def _sorts(table: str) -> set[str]:
-    """Events go into the outbox in their order."""
+    """Return the sorts that are allowed: events go into the outbox in order."""
     return {"Sort"} if table == "intent_events" else set()
 
 
 @contextmanager
 def planner_knowing(cursor: Cursor[Any], statistics: str) -> Iterator[None]:
-    """While the tables are filled: nothing of them, how they were before, or how they are afterwards."""
+    """Fill the tables inside this block: the planner has no statistics, those from before, or those from after."""
     if statistics == "of empty tables":
         cursor.execute(f"vacuum analyze {', '.join(TABLES)}".encode())
     yield
@@ -256,7 +256,7 @@ def bounded(chosen: list[UUID]) -> dict[str, object]:
 
 
 def explain(cursor: Cursor[Any], statement: str, values: Mapping[str, object]) -> dict[str, Any]:
-    """As it runs: planned without its values, and without sorting where there is an order; then undone."""
+    """Return the plan as the job gets it: generic, and with sorting disabled; then roll back."""
     names = list(values)
     numbered = re.sub(r"%\((\w+)\)s", lambda name: f"${names.index(name[1]) + 1}", statement)
     types = ", ".join(TYPES[type(value)] for value in values.values())
@@ -272,7 +272,7 @@ def explain(cursor: Cursor[Any], statement: str, values: Mapping[str, object]) -
 
 
 def scans(plan: dict[str, Any], table: str) -> list[dict[str, Any]]:
-    """Those of this table, and of its months, that found something."""
+    """Return the scans of this table and its partitions that found rows."""
     return [
         node
         for node in plan_nodes(plan)
@@ -283,7 +283,7 @@ def scans(plan: dict[str, Any], table: str) -> list[dict[str, Any]]:
 
 
 def indexes(plan: dict[str, Any], table: str) -> set[str]:
-    """By which indexes it is read, without the name of the month; None where it is scanned."""
+    """Return the indexes by which it is read, without the name of the month; "None" for a sequential scan."""
     return {
         re.sub(rf"^{table}_(\d{{4}}_\d\d|default)_", "", str(node.get("Index Name")))
         for node in scans(plan, table)
@@ -291,7 +291,7 @@ def indexes(plan: dict[str, Any], table: str) -> set[str]:
 
 
 def most_rows(plan: dict[str, Any]) -> float:
-    """That any scan of a table came across, those that it did not want included."""
+    """Return the most rows that any scan of a table read, including those it filtered out."""
     return max(
         (
             (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]

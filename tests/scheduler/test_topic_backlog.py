@@ -1,4 +1,4 @@
-"""The age of the oldest record that nobody has consumed, as the group that consumes it would find it."""
+"""The age of the oldest record that its consumer group has not consumed."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +38,7 @@ def oldest_s(line: Line, *topics: Topic) -> float:
 
 
 def about(seconds: float) -> object:
-    """Between the records and the look some seconds may pass."""
+    """Some seconds may pass between producing the records and measuring."""
     return pytest.approx(seconds + 10, abs=10)
 
 
@@ -46,28 +46,28 @@ def due(in_s: float) -> DeliveryDue:
     return DeliveryDue(uuid4(), uuid4(), 2, datetime.fromtimestamp(time() + in_s, UTC))
 
 
-def test_where_nothing_is_there_is_no_backlog(line: Line) -> None:
-    """Every topic is empty, and no group has ever committed."""
+def test_empty_topics_have_no_backlog(line: Line) -> None:
+    """No group has ever committed."""
     assert oldest_s(line) == 0
 
 
-def test_a_topic_that_does_not_exist_has_no_backlog(line: Line) -> None:
-    """The others count all the same."""
+def test_missing_topic_has_no_backlog(line: Line) -> None:
+    """The other topics still count."""
     assert oldest_s(line, PAYMENT_INTENT_EVENTS) == 0
     line.put(WEBHOOKS_SLOW, b"waits", age_s=300)
     assert oldest_s(line, PAYMENT_INTENT_EVENTS, *TOPICS) == about(300)
 
 
-def test_the_oldest_of_all_topics_and_partitions_counts(line: Line) -> None:
-    """Where nothing was committed, from the first record on."""
+def test_oldest_record_of_all_topics_and_partitions_counts(line: Line) -> None:
+    """Without a committed offset the first record counts."""
     line.put(WEBHOOKS_DELIVER, b"a", b"b", age_s=100)
     line.put(WEBHOOKS_DELIVER, b"c", age_s=900, partition=5)
     line.put(WEBHOOKS_SLOW, b"d", age_s=500)
     assert oldest_s(line) == about(900)
 
 
-def test_what_is_consumed_does_not_count(line: Line) -> None:
-    """The record at the committed offset is the first that does; other groups' offsets say nothing."""
+def test_consumed_records_do_not_count(line: Line) -> None:
+    """The record at the committed offset is the first that counts; offsets of other groups do not matter."""
     for age_s in (900, 600, 300):
         line.put(WEBHOOKS_DELIVER, b"x", age_s=age_s)
     line.commit(WEBHOOKS_DELIVER, 1)
@@ -78,8 +78,8 @@ def test_what_is_consumed_does_not_count(line: Line) -> None:
     assert oldest_s(line) == 0
 
 
-def test_a_record_that_retention_took_is_skipped(line: Line) -> None:
-    """The committed offset lies before the first record that is left."""
+def test_records_deleted_by_retention_are_skipped(line: Line) -> None:
+    """The committed offset is before the first record that is left."""
     for age_s in (900, 800, 700, 600):
         line.put(WEBHOOKS_DELIVER, b"x", age_s=age_s)
     line.commit(WEBHOOKS_DELIVER, 1)
@@ -89,10 +89,8 @@ def test_a_record_that_retention_took_is_skipped(line: Line) -> None:
     assert oldest_s(line) == 0
 
 
-def test_in_a_topic_deleted_and_made_again_all_that_is_there_counts(
-    line: Line, make_topics: MakeTopics
-) -> None:
-    """A consumer that had not noticed committed an offset beyond the end: its group will begin anew."""
+def test_every_record_of_a_recreated_topic_counts(line: Line, make_topics: MakeTopics) -> None:
+    """A consumer of the old topic committed an offset beyond the end: its group will start from the beginning."""
     line.put(WEBHOOKS_DELIVER, *[b"old"] * 7, age_s=5000)
     line.delete(WEBHOOKS_DELIVER)
     eventually(lambda: not line.exists(WEBHOOKS_DELIVER))
@@ -104,16 +102,16 @@ def test_in_a_topic_deleted_and_made_again_all_that_is_there_counts(
     assert oldest_s(line) == about(400)
 
 
-def test_a_delayed_record_counts_from_its_time_on(line: Line) -> None:
-    """However long ago it was written: waiting is what it is there for."""
+def test_delayed_record_counts_from_its_due_time_on(line: Line) -> None:
+    """Not from when it was written: it is on the delay topic to wait."""
     line.put(DELAYED, due(in_s=3600), age_s=7000)
     assert oldest_s(line) == 0
     line.put(DELAYED, due(in_s=-200), age_s=7000, partition=1)
     assert oldest_s(line) == about(200)
 
 
-def test_by_the_time_that_is_asked_for(line: Line) -> None:
-    """The database's clock decides, not this machine's."""
+def test_age_is_measured_at_the_given_time(line: Line) -> None:
+    """The caller passes the time of the database's clock, not this machine's."""
     line.put(DELAYED, due(in_s=3600))
     line.put(WEBHOOKS_DELIVER, b"x", age_s=100)
     backlog = TopicBacklog(line.settings, TOPICS)
@@ -122,14 +120,14 @@ def test_by_the_time_that_is_asked_for(line: Line) -> None:
     assert backlog.oldest_age_s(time() - 7200) == 0
 
 
-def test_a_delayed_record_that_cannot_be_read_counts_by_its_age(line: Line) -> None:
-    """It waits for nothing but the dead letters."""
+def test_delayed_record_that_cannot_be_decoded_counts_by_its_age(line: Line) -> None:
+    """It has no due time to wait for; it will become a dead letter."""
     line.put(DELAYED, b"{", age_s=300)
     assert oldest_s(line) == about(300)
 
 
-def test_nobody_is_disturbed(line: Line) -> None:
-    """A group at work keeps its partitions, and what it has committed."""
+def test_measuring_does_not_rebalance_the_group(line: Line) -> None:
+    """A running consumer keeps its partitions and its committed offset."""
     name, rebalanced = clients.topic_name(line.settings, WEBHOOKS_DELIVER.name), []
 
     def note(_consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -153,8 +151,10 @@ def test_nobody_is_disturbed(line: Line) -> None:
 
 @pytest.mark.kills
 @pytest.mark.parametrize("how", ["killed", "frozen"])
-def test_with_kafka_away_it_says_so_within_seconds(killable_engines: Engines, line: Line, how: str) -> None:
-    """Whether connections are refused or nobody answers; and it knows again once Kafka is back."""
+def test_measuring_fails_within_seconds_while_kafka_is_unavailable(
+    killable_engines: Engines, line: Line, how: str
+) -> None:
+    """Whether connections are refused or time out; it works again once Kafka is back."""
     line.put(WEBHOOKS_DELIVER, b"x", age_s=100)
     killable_engines.kafka.kill() if how == "killed" else killable_engines.kafka.suspend()
     began = monotonic()
@@ -164,7 +164,7 @@ def test_with_kafka_away_it_says_so_within_seconds(killable_engines: Engines, li
         assert monotonic() - began < 8
     finally:
         killable_engines.kafka.start() if how == "killed" else killable_engines.kafka.resume()
-    # It grew older while Kafka was away and came back.
+    # It grew older while Kafka was unavailable.
     assert 100 <= eventually(lambda: _known(line)) < 100 + monotonic() - began + 10
 
 
