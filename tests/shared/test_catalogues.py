@@ -1,4 +1,4 @@
-"""Both languages of each service's pages are complete, and what the pages read is what was translated."""
+"""The translations of each service are complete, current and compiled."""
 
 from io import BytesIO
 from pathlib import Path
@@ -33,8 +33,8 @@ def _words(service: str) -> set[str | tuple[str, ...]]:
 
 @pytest.mark.parametrize("lang", ["ar", "en"])
 class TestCatalogue:
-    def test_every_word_is_translated(self, service: str, lang: str) -> None:
-        """And nothing is left that no page says any more."""
+    def test_every_text_is_translated(self, service: str, lang: str) -> None:
+        """And the catalogue has no text that is no longer used."""
         catalogue = _catalogue(service, lang)
         known = {message.id: message for message in catalogue if message.id}
         assert {tuple(word) if isinstance(word, list | tuple) else word for word in known} == _words(service)
@@ -43,25 +43,24 @@ class TestCatalogue:
             assert all(strings), message.id
             assert not message.fuzzy, message.id
 
-    def test_what_is_filled_in_is_there(self, service: str, lang: str) -> None:
+    def test_placeholders_match_the_original(self, service: str, lang: str) -> None:
         for message in _catalogue(service, lang):
             assert not list(message.check()), message.id
 
-    def test_the_compiled_one_is_the_same(self, service: str, lang: str) -> None:
-        """`make catalogues` was not forgotten."""
+    def test_compiled_catalogue_is_current(self, service: str, lang: str) -> None:
+        """Run `make catalogues` otherwise."""
         compiled = BytesIO()
         write_mo(compiled, _catalogue(service, lang))
         assert (_path(service, lang) / "messages.mo").read_bytes() == compiled.getvalue()
 
 
-def test_english_says_what_the_code_says(service: str) -> None:
+def test_english_texts_equal_the_code(service: str) -> None:
     for message in _catalogue(service, "en"):
         if message.id:
             assert message.string == message.id
 
 
-def test_arabic_is_arabic(service: str) -> None:
-    """But for names that are written alike everywhere."""
+def test_arabic_texts_have_arabic_letters(service: str) -> None:
     for message in _catalogue(service, "ar"):
         texts = message.string if isinstance(message.string, list | tuple) else [message.string]
         for text in texts:

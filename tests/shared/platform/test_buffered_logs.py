@@ -6,8 +6,7 @@ from shared.platform.logs import BufferedLogWriter
 from tests.waiting import eventually
 
 
-def test_lines_are_written_together_after_a_moment() -> None:
-    """Without a call to flush."""
+def test_lines_are_written_without_a_call_to_flush() -> None:
     written: list[str] = []
     lines = BufferedLogWriter(written.append)
     lines.add("one")
@@ -18,7 +17,7 @@ def test_lines_are_written_together_after_a_moment() -> None:
 
 
 def test_no_line_is_lost_or_duplicated_between_threads() -> None:
-    """Eight write while the lines go out."""
+    """Eight threads write while lines are flushed."""
     written: list[str] = []
     lines = BufferedLogWriter(written.append)
 

@@ -1,4 +1,4 @@
-"""Encrypted secrets: decrypted by the same installation, for the same purpose, and by nothing else."""
+"""Secrets are encrypted with the keys of the installation and bound to a purpose."""
 
 import shlex
 import subprocess
@@ -21,13 +21,13 @@ PURPOSE = "webhook_secret/shop/1"
 
 @pytest.mark.parametrize("text", ["whsec_hush", "", "سرّ", 'quotes " and \\ and \x00'])
 def test_encrypted_text_can_be_decrypted(text: str) -> None:
-    """Any text comes back unchanged."""
+    """Any text is returned unchanged."""
     box = SecretBox((NEW,))
     assert box.decrypt(box.encrypt(text, PURPOSE), PURPOSE) == text
 
 
 def test_encrypted_text_reveals_nothing() -> None:
-    """Neither the secret nor its purpose, and no two are alike."""
+    """Neither the secret nor its purpose, and no two ciphertexts are equal."""
     box = SecretBox((NEW,))
     first, second = box.encrypt("whsec_hush", PURPOSE), box.encrypt("whsec_hush", PURPOSE)
     assert first != second
@@ -37,15 +37,15 @@ def test_encrypted_text_reveals_nothing() -> None:
 
 
 def test_keys_can_be_rotated() -> None:
-    """A new key goes in front: it encrypts from then on, and what the old one encrypted can still be decrypted."""
+    """A new first key encrypts from then on; texts encrypted with the old key can still be decrypted."""
     encrypted_before = SecretBox((OLD,)).encrypt("before", PURPOSE)
     both = SecretBox((NEW, OLD))
     assert both.decrypt(encrypted_before, PURPOSE) == "before"
     assert SecretBox((NEW,)).decrypt(both.encrypt("after", PURPOSE), PURPOSE) == "after"
 
 
-def test_a_text_moved_to_another_row_is_refused() -> None:
-    """Whoever can write the database cannot make us sign for one application with another's secret."""
+def test_ciphertext_moved_to_another_row_is_refused() -> None:
+    """Write access to the database is not enough to sign for one application with another's secret."""
     box = SecretBox((NEW,))
     encrypted = box.encrypt("whsec_hush", PURPOSE)
     with pytest.raises(WrongPurposeError) as caught:
@@ -57,21 +57,20 @@ def test_a_text_moved_to_another_row_is_refused() -> None:
     "spoil",
     [
         lambda _: SecretBox((OLD,)).encrypt("x", PURPOSE),  # another installation's key
-        lambda sealed: sealed[:-6] + "AAAA==",  # changed
-        lambda sealed: sealed[:20],  # cut short
-        lambda _: "سرّ",  # never sealed
+        lambda sealed: sealed[:-6] + "AAAA==",  # modified
+        lambda sealed: sealed[:20],  # truncated
+        lambda _: "سرّ",  # never encrypted
         lambda _: "",
     ],
 )
-def test_what_no_key_decrypts_is_named(spoil: Callable[[str], str]) -> None:
-    """The text says which secret it is, and where to look."""
+def test_decryption_error_names_the_secret_and_the_setting(spoil: Callable[[str], str]) -> None:
     box = SecretBox((NEW,))
     with pytest.raises(DecryptionError, match=f"{PURPOSE} .* MIZAN_SECRET_KEYS"):
         box.decrypt(spoil(box.encrypt("x", PURPOSE)), PURPOSE)
 
 
-def test_without_a_key_it_says_how_to_make_one() -> None:
-    """The command it names makes a key that works."""
+def test_error_without_a_key_names_the_command_that_creates_one() -> None:
+    """The key that this command prints works."""
     with pytest.raises(NoSecretKeysError, match="MIZAN_SECRET_KEYS") as caught:
         SecretBox(())
     _, _, command = str(caught.value).rpartition("Make one with ")

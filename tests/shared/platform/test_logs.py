@@ -1,4 +1,4 @@
-"""Every log line is one redacted event, in the shape that people or machines want."""
+"""Every log line is one redacted event, as JSON or as text for a terminal."""
 
 import io
 import json
@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def logging_as_it_was(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    # pytest listens too, and raises when it cannot render a line
+    # pytest's handler raises when it cannot render a line
     monkeypatch.setattr(type(caplog.handler), "handleError", lambda _handler, _record: None)
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
@@ -45,8 +45,8 @@ def lines(stream: io.StringIO) -> Lines:
     return lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_json_line_has_the_agreed_fields_in_order(lines: Lines) -> None:
-    """A line tells when, how bad, which service, which logger and what, then the fields."""
+def test_json_line_has_its_fields_in_a_fixed_order(lines: Lines) -> None:
+    """Timestamp, level, service, logger and event, then the fields of the event."""
     structlog.get_logger("shared.outbox").info("row relayed", topic="webhooks.deliver", rows=3)
     (line,) = lines()
     assert list(line) == ["timestamp", "level", "service", "logger", "event", "topic", "rows"]
@@ -61,8 +61,8 @@ def test_json_line_has_the_agreed_fields_in_order(lines: Lines) -> None:
     }
 
 
-def test_standard_library_logging_takes_the_same_way(lines: Lines) -> None:
-    """A library's message is filled in, redacted, and carries the ids of the moment."""
+def test_standard_library_logging_is_formatted_and_redacted_alike(lines: Lines) -> None:
+    """The message of a library is filled in, redacted, and has the ids of the context."""
     with log_context(request_id="r-1"):
         logging.getLogger("alembic.runtime").warning("card %s of %d", CARD, 2, extra={"phone": "x"})
     (line,) = lines()
@@ -78,7 +78,7 @@ def fail_with(message: str) -> None:
 
 @pytest.mark.parametrize("fmt", ["json", "human"])
 def test_traceback_is_redacted_and_shows_no_locals(stream: io.StringIO, fmt: LogFormat) -> None:
-    """A traceback keeps its frames, loses the card number, and never had the local variables."""
+    """A traceback keeps its frames, without the card number and without local variables."""
     configure_logging("api", fmt, "info", stream)
     for report in (structlog.get_logger("a").exception, logging.getLogger("b").exception):
         try:
@@ -92,8 +92,8 @@ def test_traceback_is_redacted_and_shows_no_locals(stream: io.StringIO, fmt: Log
     assert "in a local variable" not in written.replace('local_secret = "in a local variable"', "")
 
 
-def test_context_reaches_every_line_inside_and_none_outside(lines: Lines) -> None:
-    """Ids nest, and are as before when their block ends, however it ends."""
+def test_context_ids_are_on_every_line_inside_the_block_only(lines: Lines) -> None:
+    """Blocks can be nested; the previous ids are restored when a block ends, also by an exception."""
     log = structlog.get_logger("a")
 
     def fail_inside() -> None:
@@ -123,7 +123,7 @@ def test_context_reaches_every_line_inside_and_none_outside(lines: Lines) -> Non
     ],
 )
 def test_one_event_is_one_json_line(stream: io.StringIO, lines: Lines, value: object) -> None:
-    """Nothing that is logged can break a line, as event, as field or as argument."""
+    """No event, field or argument can break a line."""
     structlog.get_logger("a").info(str(value), field=value, beside=1)
     logging.getLogger("b").info("%s", value)
     assert stream.getvalue().count("\n") == 2
@@ -139,7 +139,7 @@ def test_one_event_is_one_json_line(stream: io.StringIO, lines: Lines, value: ob
 def test_wrong_arguments_are_logged_not_raised(
     lines: Lines, log_it: Callable[[], Callable[..., None]]
 ) -> None:
-    """A message that does not fit its arguments is still told, with both."""
+    """A message that does not fit its arguments is still logged, with both."""
     log_it()("%d rows", "many")
     (line,) = lines()
     assert (line["event"], line["arguments"]) == ("%d rows", ["many"])
@@ -150,22 +150,22 @@ class Hostile:
         raise RuntimeError(CARD)
 
 
-def test_a_line_that_cannot_be_rendered_is_reported_without_its_content(lines: Lines) -> None:
-    """The caller goes on, and what is told about the lost line holds no secret."""
+def test_line_that_cannot_be_rendered_is_reported_without_its_content(lines: Lines) -> None:
+    """The caller continues, and the report of the lost line contains no secret."""
     logging.getLogger("a").info(Hostile())
     (line,) = lines()
     assert line["event"] == "log line lost"
     assert CARD not in json.dumps(line)
 
 
-def test_a_closed_stream_does_not_reach_the_caller(stream: io.StringIO, lines: Lines) -> None:
-    """Logging to a pipe nobody reads any more is no reason to fail a payment."""
+def test_closed_stream_does_not_raise_in_the_caller(stream: io.StringIO, lines: Lines) -> None:
+    """A log pipe that is no longer read is no reason to fail a payment."""
     stream.close()
     structlog.get_logger("a").info("into the void")
 
 
-def test_human_line_on_a_terminal_only() -> None:
-    """`auto` is coloured for a terminal and JSON for anything else."""
+def test_auto_format_is_human_on_a_terminal_only() -> None:
+    """It is coloured on a terminal and JSON otherwise."""
     terminal, pipe = Terminal(), io.StringIO()
     configure_logging("api", "auto", "info", terminal)
     structlog.get_logger("a").info("hello \x1b[2J \ud800", phone="x")
@@ -177,22 +177,22 @@ def test_human_line_on_a_terminal_only() -> None:
     assert json.loads(pipe.getvalue())["event"] == "hello"
 
 
-def test_level_holds_for_both_ways(lines: Lines) -> None:
+def test_level_applies_to_structlog_and_standard_logging(lines: Lines) -> None:
     """Below the level nothing is written."""
     structlog.get_logger("a").debug("no")
     logging.getLogger("b").debug("no")
     assert lines() == []
 
 
-def test_setting_up_again_replaces_the_stream(stream: io.StringIO, lines: Lines) -> None:
-    """A second set-up does not make every line appear twice."""
+def test_configuring_again_replaces_the_stream(stream: io.StringIO, lines: Lines) -> None:
+    """Lines are not written twice."""
     configure_logging("api", "json", "info", stream)
     structlog.get_logger("a").info("once")
     assert len(lines()) == 1
 
 
 def test_uncaught_exceptions_are_redacted(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ends a thread or the process is logged like everything else."""
+    """The exception that ends a thread or the process is logged like every other line."""
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     log_uncaught_exceptions()

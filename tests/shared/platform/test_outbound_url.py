@@ -1,4 +1,4 @@
-"""Which URLs a webhook may go to: §6.1 and the design's "only public addresses"."""
+"""Allowed webhook URLs: §6.1 and the design's "only public addresses"."""
 
 from ipaddress import ip_address
 
@@ -21,7 +21,7 @@ ALLOWED = [
     "https://shop.example.ly/" + "a" * 2024,  # 2048 in all
 ]
 
-# What is wrong with it → a word of what the developer is told.
+# URL and a part of the error message.
 REFUSED = [
     # Not an absolute https URL.
     ("", "begin with https://"),
@@ -32,7 +32,7 @@ REFUSED = [
     ("https:shop.example.ly", "and a host"),
     ("https:///hook", "and a host"),
     ("https://:443/hook", "host or port"),
-    # Parts that have no place in it.
+    # Parts that are not allowed.
     ("https://user:hush@shop.example.ly/", "user name or password"),
     ("https://@shop.example.ly/", "user name or password"),
     ("https://shop.example.ly/#top", "fragment"),
@@ -52,7 +52,7 @@ REFUSED = [
     ("https://shop.example.ly:65536/", "port"),
     ("https://shop.example.ly:4a3/", "port"),
     ("https://shop.example.ly:999999999999/", "port"),
-    # Hosts that cannot be.
+    # Invalid hosts.
     ("https://shop..example.ly/", "host"),
     ("https://.example.ly/", "host"),
     ("https://example.ly../", "host"),
@@ -64,7 +64,7 @@ REFUSED = [
     ("https://[fe80::1%25eth0]/", "host"),
     ("https://evil[2606:4700::1111]/", "host"),
     ("https://[2606:4700::1111]evil/", "host"),
-    # Names that mean a machine nearby.
+    # Names of local machines.
     ("https://localhost/", "public host name"),
     ("https://LOCALHOST./", "public host name"),
     ("https://Shop.LocalHost/", "public host name"),
@@ -81,7 +81,7 @@ REFUSED = [
     ("https://[::1]/", "public address"),
     ("https://[::ffff:127.0.0.1]/", "public address"),
     ("https://[::ffff:7f00:1]/", "public address"),
-    # Addresses spelled as only some readers spell them.
+    # Addresses in spellings that only some parsers accept.
     ("https://127.1/", "odd spelling"),
     ("https://0x7f.1/", "odd spelling"),
     ("https://0x7f000001/", "odd spelling"),
@@ -95,20 +95,20 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("url", ALLOWED)
-def test_a_public_https_url_passes_as_it_is(url: str) -> None:
-    """Nothing is rewritten: the developer gets requests at the URL that they gave."""
+def test_public_https_url_is_accepted_unchanged(url: str) -> None:
+    """The developer gets requests at exactly the URL they entered."""
     assert check_webhook_url(url, allow_private=False) == url
 
 
 @pytest.mark.parametrize(("url", "told"), REFUSED)
 def test_any_other_url_is_refused_with_a_reason(url: str, told: str) -> None:
-    """A developer can act on the text, and it repeats no secret of the URL."""
+    """The developer can act on the message, and it repeats no secret of the URL."""
     with pytest.raises(WebhookUrlError, match=told) as caught:
         check_webhook_url(url, allow_private=False)
     assert "hush" not in str(caught.value)
 
 
-# In the order of REFUSED's blocks: what a page in another language goes by.
+# In the order of REFUSED's blocks. Pages translate these codes.
 FAULTS = {
     "https:///hook": UrlFault.NOT_ABSOLUTE,
     "https://@shop.example.ly/": UrlFault.USER_INFO,
@@ -126,13 +126,13 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("url", FAULTS)
-def test_a_program_is_told_what_is_wrong_in_one_word(url: str) -> None:
+def test_error_has_the_code_of_the_fault(url: str) -> None:
     with pytest.raises(WebhookUrlError) as caught:
         check_webhook_url(url, allow_private=False)
     assert caught.value.fault is FAULTS[url]
 
 
-def test_every_fault_is_shown_here() -> None:
+def test_every_fault_is_covered_by_these_tests() -> None:
     assert set(FAULTS.values()) == set(UrlFault)
 
 
@@ -162,13 +162,13 @@ def test_development_may_use_private_addresses_and_http(url: str) -> None:
         "",
     ],
 )
-def test_development_lifts_no_other_rule(url: str) -> None:
-    """What cannot be a URL of ours in production cannot be one on a laptop."""
+def test_all_other_rules_apply_in_development_too(url: str) -> None:
+    """Such URLs are as invalid on a laptop as in production."""
     with pytest.raises(WebhookUrlError):
         check_webhook_url(url, allow_private=True)
 
 
-# Each range by its ends, where it matters.
+# First and last address of each range, where it matters.
 NOT_PUBLIC = {
     "this network": "0.0.0.0 0.255.255.255 ::",
     "loopback": "127.0.0.1 127.255.255.255 ::1",
@@ -197,12 +197,12 @@ PUBLIC = {
 
 
 @pytest.mark.parametrize("kind", NOT_PUBLIC)
-def test_an_address_here_nearby_or_nowhere_is_not_public(kind: str) -> None:
-    """Nor is one in IPv6 that leads there by translation."""
+def test_local_private_and_reserved_addresses_are_not_public(kind: str) -> None:
+    """Nor are IPv6 addresses that are translated to one of them."""
     assert not any(is_public_address(ip_address(text)) for text in NOT_PUBLIC[kind].split())
 
 
 @pytest.mark.parametrize("kind", PUBLIC)
 def test_every_other_address_is_public(kind: str) -> None:
-    """The ranges end where the registries say."""
+    """The ranges end exactly where the registries define it."""
     assert all(is_public_address(ip_address(text)) for text in PUBLIC[kind].split())

@@ -1,4 +1,4 @@
-"""What may be logged and what may not: secrets, cards, codes and phones go; ids, offsets and times stay."""
+"""Redaction: secrets, cards, codes and phone numbers are hidden; ids, offsets and times stay."""
 
 import uuid
 from datetime import UTC, date, datetime
@@ -19,7 +19,7 @@ INTENT = "019a8f3e-1111-7222-8333-446655440000"
     "name",
     [
         "password",  # as is
-        "new_password",  # with a word before it
+        "new_password",  # a prefix
         "sasl.password",  # a librdkafka setting
         "password2",  # a number after it
         "secret",
@@ -77,7 +77,7 @@ def test_sensitive_names_hide_their_value(name: str) -> None:
         "secret_version",  # which one, not what
         "phone_verified",
         "lifespan",  # ends in "pan"
-        "shipping",  # holds "pin"
+        "shipping",  # contains "pin"
         "expires_at",  # of an intent
         "partition",
         "",
@@ -92,11 +92,11 @@ def test_similar_names_stay_readable(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("key pk_live_aB3dE5fG7h refused", "key pk_[redacted] refused"),  # an API key
+        ("key pk_live_aB3dE5fG7h refused", "key pk_[redacted] refused"),  # API key
         ("at_9f8e7d6c5b4a", "at_[redacted]"),  # an access token
         ("whsec_Zm9v+YmFy/YmF6==", "whsec_[redacted]"),  # a webhook secret
-        ("/invitations/inv_aB3dE5fG7h", "/invitations/inv_[redacted]"),  # a link that lets somebody in
-        ("got Bearer abcdef", "got Bearer [redacted]"),  # any bearer, in any shape
+        ("/invitations/inv_aB3dE5fG7h", "/invitations/inv_[redacted]"),  # an invitation link
+        ("got Bearer abcdef", "got Bearer [redacted]"),  # any bearer token
         ("bearer a.b-c_d~e+f/g==", "bearer [redacted]"),  # a JWT-like one
         ("Basic dXNlcjpwYXNz", "Basic [redacted]"),
         ("Authorization: Digest user=a, b=c", "Authorization: [redacted]"),  # a scheme we do not know
@@ -146,7 +146,7 @@ def test_similar_names_stay_readable(name: str) -> None:
     ],
 )
 def test_secrets_in_text_are_hidden(text: str, expected: str) -> None:
-    """Wherever a secret stands in a text, it goes and the rest stays."""
+    """Only the secret is hidden; the text around it stays."""
     assert redact_text(text) == expected
 
 
@@ -186,7 +186,7 @@ def test_secrets_in_text_are_hidden(text: str, expected: str) -> None:
     ],
 )
 def test_ordinary_text_stays_readable(text: str) -> None:
-    """Ids, offsets, times, amounts, dates and prose are what one reads logs for."""
+    """Ids, offsets, times, amounts, dates and prose are needed in logs."""
     assert redact_text(text) == text
 
 
@@ -201,7 +201,7 @@ def test_ordinary_text_stays_readable(text: str) -> None:
         (
             {"password": None, "token": "", "otp": True},
             {"password": None, "token": "", "otp": True},
-        ),  # tell nothing
+        ),  # these reveal nothing
         ({"0912345678": 1}, {REDACTED: 1}),  # in a key
         ({b"authorization": b"x"}, {"b'authorization'": REDACTED}),  # bytes name
         (4242424242424242, REDACTED),  # a card as a number
@@ -220,7 +220,7 @@ def test_ordinary_text_stays_readable(text: str) -> None:
         (datetime(2025, 11, 15, 2, 3, 4, tzinfo=UTC), "2025-11-15 02:03:04+00:00"),
     ],
 )
-def test_every_kind_of_value_comes_out_plain(value: object, expected: object) -> None:
+def test_values_of_every_type_are_redacted(value: object, expected: object) -> None:
     """Nested values, bytes, numbers, errors and objects are searched too."""
     assert redact(value) == expected
 
@@ -230,8 +230,8 @@ class Hostile:
         raise RuntimeError("4242424242424242")
 
 
-def test_a_hostile_value_costs_only_itself() -> None:
-    """What cannot be printed is named so; the fields beside it survive."""
+def test_value_that_cannot_be_printed_does_not_affect_others() -> None:
+    """It is replaced by UNREADABLE; the fields beside it stay."""
     assert redact({"bad": Hostile(), "worse": [Hostile()], "good": 1}) == {
         "bad": UNREADABLE,
         "worse": [UNREADABLE],
@@ -239,8 +239,8 @@ def test_a_hostile_value_costs_only_itself() -> None:
     }
 
 
-def test_a_value_that_holds_itself_ends() -> None:
-    """A cycle is cut off instead of running out of stack."""
+def test_cyclic_value_is_cut_off() -> None:
+    """It does not cause a stack overflow."""
     cycle: dict[str, object] = {}
     cycle["again"] = cycle
     assert TOO_DEEP in repr(redact(cycle))
@@ -252,7 +252,7 @@ LEAVES = ANY_TEXT | st.binary() | st.integers() | st.floats() | st.none()
 
 @given(st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(LEAVES, inner)))
 def test_redaction_never_raises(value: object) -> None:
-    """Whatever comes, lone surrogates and NULs too, goes through."""
+    """Not even for lone surrogates and NULs."""
     redact(value)
 
 
@@ -268,8 +268,8 @@ BETWEEN = st.sampled_from(["", "", "", " ", "-", "\u00a0", "\u200f", "\u200e ", 
 
 
 @given(st.data())
-def test_no_card_number_survives(data: st.DataObject) -> None:
-    """Any Luhn-valid card number goes, in any digits, with anything between them, in any sentence."""
+def test_every_card_number_is_redacted(data: st.DataObject) -> None:
+    """Any Luhn-valid number, in any digits, with any separators, in any sentence."""
     number = data.draw(CARD_NUMBERS).translate(data.draw(st.sampled_from([{}, ARABIC, PERSIAN])))
     spelled = number[0] + "".join(data.draw(BETWEEN) + digit for digit in number[1:])
     before, after = data.draw(

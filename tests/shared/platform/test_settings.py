@@ -1,4 +1,4 @@
-"""Reading the environment: one frozen object, or every problem at once."""
+"""Reading the environment returns one frozen object, or reports every problem at once."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:9092")
 
 
-def test_two_addresses_are_enough() -> None:
+def test_only_the_addresses_of_postgresql_and_kafka_are_required() -> None:
     """Everything else has a default."""
     settings = read_settings()
     assert settings.environment is Environment.DEVELOPMENT
@@ -29,7 +29,7 @@ def test_two_addresses_are_enough() -> None:
 
 
 def test_all_problems_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody should have to start five times to find five mistakes."""
+    """Five mistakes must not need five starts to be found."""
     monkeypatch.delenv("KAFKA_BOOTSTRAP_SERVERS")
     monkeypatch.setenv("DATABASE_URL", "mysql://x")
     monkeypatch.setenv("HTTP_PORT", "many")
@@ -41,7 +41,7 @@ def test_all_problems_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_any_librdkafka_setting_can_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Managed Kafka needs SASL and TLS; we name none of its settings ourselves."""
+    """Managed Kafka needs SASL and TLS; we define none of these settings ourselves."""
     monkeypatch.setenv("KAFKA_CLIENT_SASL_MECHANISM", "SCRAM-SHA-512")
     monkeypatch.setenv("KAFKA_CLIENT_SECURITY_PROTOCOL", "SASL_SSL")
     assert read_settings().kafka.client == {
@@ -51,22 +51,22 @@ def test_any_librdkafka_setting_can_be_given(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_librdkafka_setting_can_come_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A password does not belong in the environment, where many can see it."""
+    """The environment, which other processes may see, is no place for a password."""
     (tmp_path / "password").write_text("hush\n")
     monkeypatch.setenv("KAFKA_CLIENT_SASL_PASSWORD_FILE", str(tmp_path / "password"))
     assert read_settings().kafka.client == {"sasl.password": "hush"}
 
 
 def test_a_setting_can_come_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As container secrets are given."""
+    """As with container secrets."""
     monkeypatch.delenv("DATABASE_URL")
     (tmp_path / "url").write_text("postgresql://from/file")
     monkeypatch.setenv("DATABASE_URL_FILE", str(tmp_path / "url"))
     assert read_settings().database.url == "postgresql://from/file"
 
 
-def test_a_file_ends_with_a_line_break(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As editors and echo write it; it is not part of the setting."""
+def test_line_break_at_the_end_of_a_file_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Editors and echo write one."""
     (tmp_path / "url").write_text("postgresql://from/file\n")
     monkeypatch.setenv("DATABASE_URL_FILE", str(tmp_path / "url"))
     assert read_settings().database.url == "postgresql://from/file"
@@ -75,7 +75,7 @@ def test_a_file_ends_with_a_line_break(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_a_missing_file_is_reported_with_all_other_problems(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Also for a setting that has a default, which must not be taken instead."""
+    """Also for a setting with a default, which must not be used instead."""
     monkeypatch.setenv("DATABASE_URL_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("SMTP_PASSWORD_FILE", str(tmp_path))
     monkeypatch.setenv("HTTP_PORT", "many")
@@ -85,21 +85,21 @@ def test_a_missing_file_is_reported_with_all_other_problems(
     assert "DATABASE_URL_FILE must be the path of a file" in str(caught.value)
 
 
-def test_secrets_do_not_show_when_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings end up in logs and tracebacks sooner or later."""
+def test_secrets_are_not_in_the_repr(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings may end up in logs and tracebacks."""
     monkeypatch.setenv("KAFKA_CLIENT_SASL_PASSWORD", "also-hush")
     assert "hush" not in repr(read_settings())
 
 
 def test_retention_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each on its own; the others keep their defaults."""
+    """Each setting on its own; the others keep their defaults."""
     monkeypatch.setenv("KEEP_EVENTS_MONTHS", "2")
     monkeypatch.setenv("KEEP_SESSIONS_DAYS", "0")
     assert read_settings().retention == RetentionSettings(events_months=2, sessions_days=0)
 
 
-def test_retention_is_at_least_two_months(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A webhook that is still retried may have started in the month before."""
+def test_retention_outside_its_limits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least two months: a webhook that is still retried may have started in the month before."""
     monkeypatch.setenv("KEEP_EVENTS_MONTHS", "1")
     monkeypatch.setenv("KEEP_DELIVERIES_MONTHS", "1201")
     monkeypatch.setenv("KEEP_CODES_DAYS", "-1")
@@ -109,13 +109,13 @@ def test_retention_is_at_least_two_months(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_settings_cannot_be_changed() -> None:
-    """Read once, frozen."""
+    """They are frozen."""
     with pytest.raises(AttributeError):
         read_settings().http_port = 1  # type: ignore[misc]
 
 
 def test_the_retry_delays_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight numbers of seconds; without it, those of §6.6."""
+    """Eight delays in seconds; the default is that of §6.6."""
     assert read_settings().webhooks.retry_delays == (10, 60, 300, 1800, 3600, 10_800, 21_600, 43_200)
     monkeypatch.setenv("WEBHOOK_RETRY_DELAYS", "1,1.5,2,2,2,2,2,3")
     assert read_settings().webhooks.retry_delays == (1, 1.5, 2, 2, 2, 2, 2, 3)
@@ -132,7 +132,7 @@ def test_the_retry_delays_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
         ("WEBHOOK_IN_FLIGHT", "0"),
         ("WEBHOOK_IN_FLIGHT_PER_APPLICATION", "2001"),
         ("SANDBOX_SECRET", "short"),
-        ("PROVIDER_TIMEOUT", "21"),  # longer than others take a request for lost
+        ("PROVIDER_TIMEOUT", "21"),  # longer than the in-flight window of a request
         ("PROVIDER_TIMEOUT", "0"),
         ("CHECKOUT_CODES_PER_PHONE", "0"),
         ("PLUTU_URL", "ftp://x"),
@@ -150,7 +150,7 @@ def test_the_retry_delays_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
         ("MONITOR_TARGETS", "api=file:///etc/passwd"),
     ],
 )
-def test_a_value_that_makes_no_sense_is_refused_by_its_name(
+def test_invalid_value_is_reported_under_its_name(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)
@@ -160,10 +160,10 @@ def test_a_value_that_makes_no_sense_is_refused_by_its_name(
 
 
 class TestCheckout:
-    def test_without_a_secret_there_is_no_sandbox(self) -> None:
+    def test_sandbox_is_off_without_a_secret(self) -> None:
         assert read_settings().sandbox is None
 
-    def test_the_sandbox(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_sandbox_settings_are_read(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / "secret").write_text("hush-hush-hush-hush\n")
         monkeypatch.setenv("SANDBOX_SECRET_FILE", str(tmp_path / "secret"))
         monkeypatch.setenv("SANDBOX_URL", "http://sandbox:8007/")
@@ -174,10 +174,10 @@ class TestCheckout:
 
 
 class TestDashboard:
-    def test_without_a_mail_server_nothing_is_mailed(self) -> None:
+    def test_mail_is_off_without_a_mail_server(self) -> None:
         assert read_settings().dashboard.mail is None
 
-    def test_the_mail_server(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_mail_settings_are_read(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / "password").write_text("hush\n")
         monkeypatch.setenv("SMTP_HOST", "mail.example.ly")
         monkeypatch.setenv("SMTP_USER", "mizan")
@@ -191,7 +191,7 @@ class TestDashboard:
 
 
 class TestMonitor:
-    def test_the_services_to_monitor(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_monitor_targets_are_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert read_settings().monitor.targets == {}
         monkeypatch.setenv("MONITOR_TARGETS", "api=http://api:8001/,checkout-verifier=http://10.0.0.7:8009")
         assert read_settings().monitor.targets == {

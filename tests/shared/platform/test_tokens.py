@@ -14,8 +14,10 @@ KINDS = [(new_api_key, "pk_"), (new_access_token, "at_"), (new_webhook_secret, "
 
 
 @pytest.mark.parametrize(("make", "beginning"), KINDS)
-def test_a_token_shows_its_kind_and_cannot_be_guessed(make: Callable[[], str], beginning: str) -> None:
-    """§1, §5: pk_…, whsec_…; letters and digits, all of them in use, and at least 190 bits."""
+def test_token_has_the_prefix_of_its_kind_and_enough_randomness(
+    make: Callable[[], str], beginning: str
+) -> None:
+    """§1, §5: pk_…, whsec_…; then letters and digits with at least 190 bits."""
     issued = [make() for _ in range(500)]
     random_parts = [text.removeprefix(beginning) for text in issued]
     assert len(set(issued)) == 500
@@ -25,18 +27,18 @@ def test_a_token_shows_its_kind_and_cannot_be_guessed(make: Callable[[], str], b
 
 
 @pytest.mark.parametrize(("make", "_beginning"), KINDS)
-def test_a_token_never_reaches_a_log(make: Callable[[], str], _beginning: str) -> None:
+def test_token_is_redacted_in_logs(make: Callable[[], str], _beginning: str) -> None:
     """Redaction knows these formats, also without a sensitive name before them."""
     text = make()
     assert text not in redact_text(f"refused {text} from a merchant")
 
 
-def test_a_hash_is_the_sha_256_of_the_text() -> None:
-    """So that rows written today are found by every later version; any text has one."""
+def test_hash_is_the_sha_256_of_the_token() -> None:
+    """So that every later version finds the rows stored today; any text can be hashed."""
     assert hash_token("pk_x").hex() == "8af88aab766ac12a33abf1af0006889ceb574e295e16dfd2e78b93ba282baec6"
     assert hash_token("مفتاح") == sha256("مفتاح".encode()).digest()
 
 
-def test_a_prefix_is_short() -> None:
-    """People tell credentials apart by it; nearly all of the random part stays unknown."""
+def test_stored_prefix_is_short() -> None:
+    """People recognise credentials by it; nearly all of the random part stays unknown."""
     assert token_prefix("pk_abcdefghijkl") == "pk_abcdef"

@@ -1,4 +1,4 @@
-"""A database of revision 0011, from before the baseline, moves to the baseline by itself and keeps its rows."""
+"""A database of revision 0011, from before the baseline, is migrated to the baseline and keeps its rows."""
 
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -55,19 +55,19 @@ def dump(database: DatabaseSettings, *options: str) -> list[str]:
     "options",
     [
         ("--schema-only", "--no-comments"),
-        # The comments on a month's partition depend on when it was made.
+        # The comments on a month's partition depend on when it was created.
         ("--schema-only", f"--exclude-table={MONTHS}"),
     ],
 )
-def test_the_schema_is_that_of_a_new_database(
+def test_migrated_schema_equals_that_of_a_new_database(
     database_0011: DatabaseSettings, new_database: DatabaseSettings, options: tuple[str, ...]
 ) -> None:
-    """Names, types, defaults, constraints, indexes, functions, triggers and comments, in pg_dump's words."""
+    """Names, types, defaults, constraints, indexes, functions, triggers and comments, as pg_dump prints them."""
     assert migrate(database_0011.url) == head_revision()
     assert dump(database_0011, *options) == dump(new_database, *options)
 
 
-def test_rows_survive(database_0011: DatabaseSettings) -> None:
+def test_migration_keeps_all_rows(database_0011: DatabaseSettings) -> None:
     """Every value of every table, under its new name."""
     run(database_0011, A_ROW_OF_EACH_TABLE)
     before = all_rows(database_0011)
@@ -92,18 +92,18 @@ def all_rows(database: DatabaseSettings) -> dict[str, list[tuple[Any, ...]]]:
     return {table: rows(database, f"select r::text from {table} as r order by 1") for (table,) in tables}
 
 
-def test_many_migrate_at_the_same_moment(database_0011: DatabaseSettings) -> None:
-    """And again afterwards: the second time nothing is left to do."""
+def test_concurrent_migrations_succeed(database_0011: DatabaseSettings) -> None:
+    """A later migration has nothing left to do."""
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(lambda _: migrate(database_0011.url), range(4))) == {head_revision()}
     assert migrate(database_0011.url) == head_revision()
 
 
 @pytest.mark.parametrize("done", [1, 8, 30, 80])
-def test_a_move_that_was_interrupted_goes_on(
+def test_interrupted_migration_can_be_resumed(
     database_0011: DatabaseSettings, new_database: DatabaseSettings, done: int
 ) -> None:
-    """It is no transaction: what an interruption leaves must not stop the next migration."""
+    """It is not one transaction: what an interruption leaves must not stop the next migration."""
     with psycopg.connect(database_0011.url) as connection:
         interrupted = InterruptedConnection(connection, done)
         with pytest.raises(ConnectionAbortedError):
@@ -140,10 +140,10 @@ class InterruptedConnection:
         ("webhook_deliveries", "bulk_resends"),
     ],
 )
-def test_no_payment_is_aborted_by_a_migration_beside_it(
+def test_concurrent_migration_does_not_abort_a_payment(
     database_0011: DatabaseSettings, first: str, second: str
 ) -> None:
-    """Regression: a migration that held one table and waited for another one deadlocked with a payment."""
+    """Regression: a migration that locked one table and waited for another deadlocked with a payment."""
     with (
         psycopg.connect(database_0011.url) as payment,
         psycopg.connect(database_0011.url, autocommit=True) as observer,
@@ -157,7 +157,7 @@ def test_no_payment_is_aborted_by_a_migration_beside_it(
         assert migrating.result(60) == head_revision()
 
 
-def test_a_month_that_is_detached_can_be_attached_again(database_0011: DatabaseSettings) -> None:
+def test_detached_month_can_be_attached_after_the_migration(database_0011: DatabaseSettings) -> None:
     """The scheduler was stopped between detaching a month and dropping it."""
     run(
         database_0011,
@@ -170,8 +170,7 @@ def test_a_month_that_is_detached_can_be_attached_again(database_0011: DatabaseS
     assert rows(database_0011, attached) == [(True,)]
 
 
-def test_a_service_refuses_revision_0011(database_0011: DatabaseSettings) -> None:
-    """Until it is migrated."""
+def test_service_refuses_revision_0011_until_it_is_migrated(database_0011: DatabaseSettings) -> None:
     database = Database(database_0011, "test")
     with pytest.raises(SchemaOutdatedError, match="at revision 0011, but revision 0012 is needed"):
         check_schema(database)
@@ -180,8 +179,8 @@ def test_a_service_refuses_revision_0011(database_0011: DatabaseSettings) -> Non
     database.close()
 
 
-def test_an_older_database_is_refused(database_0011: DatabaseSettings) -> None:
-    """In a sentence that says what to do, and nothing is changed."""
+def test_older_revision_is_refused(database_0011: DatabaseSettings) -> None:
+    """The error says what to do, and nothing is changed."""
     run(database_0011, b"update alembic_version set version_num = '0010'")
     before = dump(database_0011)
     with pytest.raises(UnsupportedRevisionError, match=r"at revision 0010.*from revision 0011 on"):

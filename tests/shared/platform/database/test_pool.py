@@ -16,7 +16,7 @@ from tests.waiting import error_text, eventually
 
 
 def _open_connections(database: Database, connections: int) -> None:
-    """Use so many connections at the same moment that the pool keeps all of them."""
+    """Use so many connections at once that the pool keeps all of them."""
     barrier = Barrier(connections)
 
     def use(_: int) -> None:
@@ -28,8 +28,8 @@ def _open_connections(database: Database, connections: int) -> None:
         list(pool.map(use, range(connections)))
 
 
-def test_a_block_that_raises_is_rolled_back(database: Database) -> None:
-    """Commit at the end of the block, roll back when it raises."""
+def test_transaction_is_rolled_back_if_its_block_raises(database: Database) -> None:
+    """It is committed at the end of the block otherwise."""
     with pytest.raises(KeyError), database.transaction() as connection:
         connection.execute("insert into merchants (name) values ('ghost')")
         raise KeyError
@@ -40,8 +40,10 @@ def test_a_block_that_raises_is_rolled_back(database: Database) -> None:
 
 
 @pytest.mark.kills
-def test_after_a_restart_dead_connections_are_replaced(killable_engines: Engines, database: Database) -> None:
-    """The next callers do not notice that all connections of the pool died with the server."""
+def test_dead_connections_are_replaced_after_a_server_restart(
+    killable_engines: Engines, database: Database
+) -> None:
+    """The next callers do not notice that all connections of the pool were closed with the server."""
     _open_connections(database, 6)
     killable_engines.postgres.restart()
     for _ in range(12):
@@ -49,8 +51,10 @@ def test_after_a_restart_dead_connections_are_replaced(killable_engines: Engines
 
 
 @pytest.mark.kills
-def test_a_killed_server_is_an_outage_until_it_is_back(killable_engines: Engines, database: Database) -> None:
-    """kill -9: callers soon get DatabaseUnavailableError; once the server is back, calls succeed again."""
+def test_calls_fail_while_the_server_is_killed_and_succeed_after_its_restart(
+    killable_engines: Engines, database: Database
+) -> None:
+    """After kill -9 callers soon get DatabaseUnavailableError."""
     _open_connections(database, 3)
     killable_engines.postgres.kill()
     try:
@@ -63,7 +67,7 @@ def test_a_killed_server_is_an_outage_until_it_is_back(killable_engines: Engines
     eventually(lambda: not error_text(database.check, DatabaseUnavailableError))
 
 
-def test_a_connection_that_breaks_during_a_transaction_is_an_outage(database: Database) -> None:
+def test_connection_lost_during_a_transaction_raises_database_unavailable(database: Database) -> None:
     """Whichever error psycopg raises."""
     with pytest.raises(DatabaseUnavailableError), database.transaction() as connection:
         connection.execute("select pg_terminate_backend(pg_backend_pid())")
@@ -78,7 +82,7 @@ def test_waiting_for_a_free_connection_has_a_time_limit(database_settings: Datab
     database.close()
 
 
-def test_a_statement_has_a_time_limit(database_settings: DatabaseSettings) -> None:
+def test_a_statement_that_takes_too_long_raises_statement_timeout(database_settings: DatabaseSettings) -> None:
     """The server cancels it; the caller may try again, with less to do."""
     database = Database(replace(database_settings, statement_timeout_s=1), "test")
     with (
@@ -101,8 +105,10 @@ def test_starting_without_a_server_does_not_hang(database_settings: DatabaseSett
 
 
 @pytest.mark.kills
-def test_while_it_is_away_callers_fail_at_once(killable_engines: Engines, database: Database) -> None:
-    """They wait for no timeout; soon after the server is back, calls succeed again."""
+def test_callers_fail_at_once_while_the_server_is_unavailable(
+    killable_engines: Engines, database: Database
+) -> None:
+    """They do not wait for a timeout; soon after the server is back, calls succeed again."""
     _open_connections(database, 4)
     killable_engines.postgres.kill()
     try:
@@ -156,7 +162,7 @@ def test_a_transaction_on_a_frozen_server_is_aborted(
 def test_a_client_that_stalls_in_a_transaction_loses_its_locks(
     database_settings: DatabaseSettings, database: Database
 ) -> None:
-    """A frozen process must not block everybody else for ever; its transaction is rolled back."""
+    """A frozen process must not block everybody else forever; its transaction is rolled back."""
     with database.transaction() as connection:
         limit = connection.execute("show idle_in_transaction_session_timeout").fetchone()
     assert limit == ("15s",)
@@ -168,8 +174,8 @@ def test_a_client_that_stalls_in_a_transaction_loses_its_locks(
     stalling.close()
 
 
-def test_a_transaction_reconnects_when_the_server_became_a_standby(database: Database) -> None:
-    """Like a single statement does."""
+def test_transaction_reconnects_when_the_server_became_a_standby(database: Database) -> None:
+    """As a single statement does."""
     with database.transaction() as connection:
         first = connection.info.backend_pid
         connection.execute("set default_transaction_read_only = on")
@@ -188,8 +194,8 @@ def test_a_standby_is_not_ready(database_settings: DatabaseSettings) -> None:
     standby.close()
 
 
-def test_a_statement_reconnects_when_the_server_became_a_standby(database: Database) -> None:
-    """The refused write is an outage, and the next call gets a new connection."""
+def test_statement_reconnects_when_the_server_became_a_standby(database: Database) -> None:
+    """The refused write raises DatabaseUnavailableError, and the next call gets a new connection."""
     with pytest.raises(DatabaseUnavailableError), database.cursor() as cursor:
         first = cursor.connection.info.backend_pid
         cursor.execute("set default_transaction_read_only = on")
@@ -226,8 +232,8 @@ def test_a_single_statement_is_committed_at_once(database: Database) -> None:
             assert other.execute("select name from merchants").fetchall() == [("alone",)]
 
 
-def test_a_connection_left_in_a_transaction_is_not_reused(database: Database) -> None:
-    """The next user must not continue somebody else's transaction."""
+def test_connection_left_in_a_transaction_is_not_reused(database: Database) -> None:
+    """The next caller must not continue a foreign transaction."""
     with database.cursor() as cursor:
         cursor.execute("begin")
         first = cursor.connection.info.backend_pid
@@ -235,8 +241,10 @@ def test_a_connection_left_in_a_transaction_is_not_reused(database: Database) ->
         assert cursor.connection.info.backend_pid != first
 
 
-def test_a_connection_is_reused_until_it_is_old(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server frees its memory then, and a failover is followed."""
+def test_connection_is_reused_until_its_maximum_age(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the server frees its memory, and a failover is followed."""
     pids = []
     for max_age in (1800, 1800, 0, 1800):
         monkeypatch.setattr("shared.platform.database.connections._MAX_AGE_S", max_age)
@@ -245,19 +253,19 @@ def test_a_connection_is_reused_until_it_is_old(database: Database, monkeypatch:
     assert pids[0] == pids[1] == pids[2] != pids[3]
 
 
-def test_a_wrong_statement_is_not_an_outage(database: Database) -> None:
-    """Bugs must not be retried for ever."""
+def test_wrong_statement_is_not_reported_as_an_outage(database: Database) -> None:
+    """Bugs must not be retried forever."""
     with pytest.raises(psycopg.errors.UndefinedTable), database.transaction() as connection:
         connection.execute("select * from nowhere")
 
 
-def test_a_program_limit_is_not_an_outage(database: Database) -> None:
-    """psycopg raises an OperationalError for it; a retry would always fail again."""
+def test_program_limit_is_not_reported_as_an_outage(database: Database) -> None:
+    """psycopg raises an OperationalError for it, but a retry would always fail again."""
     with pytest.raises(psycopg.errors.OperationalError), database.transaction() as connection:
         connection.execute("select repeat('x', 2000000000)")
 
 
-def test_the_url_may_have_options(database_settings: DatabaseSettings) -> None:
+def test_options_of_the_database_url_are_kept(database_settings: DatabaseSettings) -> None:
     """Ours are added to them."""
     url = f"{database_settings.url}?options=-csearch_path%3Delsewhere"
     database = Database(replace(database_settings, url=url), "test")

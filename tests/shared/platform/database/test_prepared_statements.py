@@ -12,15 +12,15 @@ from shared.platform.settings import DatabaseSettings
 ECHO = PreparedStatement("select $1::text, $2::integer + 1")
 
 
-def test_values_go_in_and_come_out_as_text(database: Database) -> None:
-    """Null is None, both ways; no row is None."""
+def test_parameters_and_results_are_text(database: Database) -> None:
+    """Null is None in both directions; no row is None."""
     with database.cursor() as cursor:
         assert ECHO.fetch_one(cursor, ["قهوة".encode(), b"41"]) == ["قهوة".encode(), b"42"]
         assert ECHO.fetch_one(cursor, [None, None]) == [None, None]
         assert PreparedStatement("select 1 where $1").fetch_one(cursor, [b"false"]) is None
 
 
-def test_each_connection_prepares_it_once(database: Database) -> None:
+def test_each_connection_prepares_a_statement_once(database: Database) -> None:
     """Also within a transaction, where an unknown name would abort the transaction."""
     with database.transaction() as first, database.transaction() as second:
         for connection in (first, second, first):
@@ -29,7 +29,7 @@ def test_each_connection_prepares_it_once(database: Database) -> None:
             assert connection.execute(query).fetchone() == (1,)
 
 
-def test_it_is_planned_again_after_a_while(database: Database) -> None:
+def test_statement_is_planned_again_after_the_replan_interval(database: Database) -> None:
     """On the same connection."""
     statement = PreparedStatement("select $1::text, 'planned again'", replan_after_s=0)
     with database.cursor() as cursor:
@@ -42,9 +42,7 @@ def test_it_is_planned_again_after_a_while(database: Database) -> None:
     assert times[0] < times[1] < times[2]
 
 
-def test_planning_again_that_fails_is_repeated_later(
-    database_settings: DatabaseSettings, database: Database
-) -> None:
+def test_failed_replanning_is_retried(database_settings: DatabaseSettings, database: Database) -> None:
     """Regression: the statement was deallocated, but counted as prepared, so all later calls failed."""
     statement = PreparedStatement("select count(*) from outbox where topic = $1", replan_after_s=0)
     impatient = Database(replace(database_settings, statement_timeout_s=1, pool_size=1), "test")
@@ -59,7 +57,7 @@ def test_planning_again_that_fails_is_repeated_later(
     impatient.close()
 
 
-def test_it_survives_a_rollback(database: Database) -> None:
+def test_prepared_statement_survives_a_rollback(database: Database) -> None:
     """psycopg would deallocate all prepared statements of the connection, if it had any of its own."""
     for _ in range(2):
         with pytest.raises(ZeroDivisionError), database.transaction() as connection:
@@ -71,7 +69,7 @@ def test_it_survives_a_rollback(database: Database) -> None:
         assert ECHO.fetch_one(cursor, [b"x", b"1"]) == [b"x", b"2"]
 
 
-def test_errors_are_those_that_psycopg_raises(database: Database) -> None:
+def test_errors_are_psycopg_errors(database: Database) -> None:
     """So that callers handle one kind of errors only."""
     with pytest.raises(psycopg.errors.InvalidTextRepresentation), database.cursor() as cursor:
         ECHO.fetch_one(cursor, [b"x", b"many"])
@@ -79,8 +77,8 @@ def test_errors_are_those_that_psycopg_raises(database: Database) -> None:
         PreparedStatement("select * from nowhere").fetch_one(cursor, [])
 
 
-def test_a_connection_that_breaks_is_an_outage(database: Database) -> None:
-    """And the next one works."""
+def test_lost_connection_raises_database_unavailable(database: Database) -> None:
+    """The next connection works."""
     end = PreparedStatement("select pg_terminate_backend(pg_backend_pid())")
     with pytest.raises(DatabaseUnavailableError), database.cursor() as cursor:
         end.fetch_one(cursor, [])
@@ -88,8 +86,8 @@ def test_a_connection_that_breaks_is_an_outage(database: Database) -> None:
         assert ECHO.fetch_one(cursor, [b"x", b"1"]) == [b"x", b"2"]
 
 
-def test_a_statement_that_takes_too_long_is_an_outage(database: Database) -> None:
-    """PostgreSQL's statement_timeout applies to it too."""
+def test_statement_timeout_raises_database_unavailable(database: Database) -> None:
+    """PostgreSQL's statement_timeout applies to prepared statements too."""
     slow = PreparedStatement("select pg_sleep(20)")
     with pytest.raises(DatabaseUnavailableError, match="statement timeout"), database.cursor() as cursor:
         cursor.execute("set statement_timeout = '0.2s'")

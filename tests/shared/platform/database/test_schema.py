@@ -1,4 +1,4 @@
-"""The schema and its migrations, on the real database."""
+"""The schema and its migrations, on real PostgreSQL."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -22,22 +22,22 @@ def _one(database: Database, query: str, *values: object) -> Any:
     return row[0]
 
 
-def test_many_migrate_at_the_same_moment(empty_database: DatabaseSettings) -> None:
-    """Several services start together: each migration runs once, and everybody ends at the newest revision."""
+def test_concurrent_migrations_run_each_revision_once(empty_database: DatabaseSettings) -> None:
+    """Several services start together, and all end at the newest revision."""
     with ThreadPoolExecutor(6) as pool:
         reached = list(pool.map(lambda _: migrate(empty_database.url), range(6)))
     assert set(reached) == {head_revision()}
 
 
 def test_migrating_again_keeps_all_rows(database: Database, database_settings: DatabaseSettings) -> None:
-    """A second start finds the first one's data."""
+    """A second start finds the data of the first."""
     with database.transaction() as connection:
         connection.execute("insert into merchants (name) values ('old')")
     migrate(database_settings.url)
     assert _one(database, "select name from merchants") == "old"
 
 
-def test_a_schema_that_is_too_old_is_refused(empty_database: DatabaseSettings) -> None:
+def test_outdated_schema_is_refused(empty_database: DatabaseSettings) -> None:
     """A service is not ready on a database that was not migrated; a newer schema is fine."""
     database = Database(empty_database, "test")
     with pytest.raises(SchemaOutdatedError):
@@ -50,7 +50,7 @@ def test_a_schema_that_is_too_old_is_refused(empty_database: DatabaseSettings) -
     database.close()
 
 
-def test_history_goes_into_the_partition_of_its_month(database: Database) -> None:
+def test_events_are_stored_in_the_partition_of_their_month(database: Database) -> None:
     """Also at the last and the first millisecond of a month."""
     first = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     next_month = (first + timedelta(days=32)).replace(day=1)
@@ -65,7 +65,7 @@ def test_history_goes_into_the_partition_of_its_month(database: Database) -> Non
         assert row == (f"intent_events_{month:%Y_%m}",)
 
 
-def test_the_default_partition_takes_months_without_a_partition(database: Database) -> None:
+def test_rows_without_a_month_partition_go_into_the_default_partition(database: Database) -> None:
     """No partition exists ten years ahead."""
     partition = _one(
         database,
@@ -91,7 +91,7 @@ def test_partitions_are_the_same_in_every_time_zone(database: Database) -> None:
 
 
 def test_uuid7_floor_is_a_lower_bound_for_ids_of_its_millisecond(database: Database) -> None:
-    """uuid7_floor() and uuidv7() put the time at the same place of an id."""
+    """uuid7_floor() and uuidv7() store the time in the same bits."""
     before, id_, after = [
         _one(database, query)
         for query in (
@@ -105,8 +105,9 @@ def test_uuid7_floor_is_a_lower_bound_for_ids_of_its_millisecond(database: Datab
 
 
 def test_only_one_attempt_of_an_intent_can_be_in_flight(database: Database, application_id: UUID) -> None:
-    """Nobody is charged twice: the database itself refuses a second attempt in sent or unknown, or a second one
-    that is paid, or a sent one without a time of verification."""
+    """The database itself refuses a second attempt in sent or unknown, a second paid one, and a sent one without a
+    time of verification, so that no customer is charged twice.
+    """
     intent = _one(
         database,
         """insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)
@@ -132,7 +133,7 @@ def test_only_one_attempt_of_an_intent_can_be_in_flight(database: Database, appl
 def test_the_database_checks_the_limits_of_an_amount(
     database: Database, application_id: UUID, amount: int
 ) -> None:
-    """§8, as the last line of defence."""
+    """§8, as a last safeguard."""
     with pytest.raises(psycopg.errors.CheckViolation), database.transaction() as connection:
         connection.execute(
             """insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)

@@ -1,4 +1,4 @@
-"""Planner settings of pools and transactions, and batches by arrays."""
+"""Planner settings of pools and transactions, and array parameters of batches."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -61,7 +61,7 @@ def test_arrays_may_be_empty(database: Database) -> None:
         assert LOOK_UP.fetch_all(cursor, [key_array([]), text_array([]), bytea_array([])]) == []
 
 
-def test_settings_of_a_pool_hold_for_every_statement(database_settings: DatabaseSettings) -> None:
+def test_settings_of_a_pool_apply_to_every_statement(database_settings: DatabaseSettings) -> None:
     database = Database(database_settings, "test", **STABLE_PLANS)
     with database.cursor() as cursor, database.transaction() as connection:
         for source in (cursor, connection.cursor()):

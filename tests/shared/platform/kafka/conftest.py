@@ -1,4 +1,4 @@
-"""A work topic and dead letters of a test's own."""
+"""A work topic and a dead-letter topic for each test."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""A topic full of events, a loop that runs in a thread, and ways to look at what became of them."""
+"""A topic with events, a consumer loop in a thread, and helpers to inspect the results."""
 
 import sys
 import traceback
@@ -45,7 +45,7 @@ def seq(task: Task) -> int:
 
 
 class Collector:
-    """A handler's function that remembers what it saw."""
+    """A handler function that remembers what it handled."""
 
     def __init__(self) -> None:
         self.seen: list[int] = []
@@ -61,7 +61,7 @@ class Collector:
 
 
 class Kafka:
-    """The domain of these tests: a work topic, its group and the dead letters."""
+    """A work topic, its consumer group and the dead-letter topic."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self.settings = settings
@@ -86,9 +86,9 @@ class Kafka:
         )
 
     def committed(self) -> int:
-        """How many records of the work topic are committed, over all partitions."""
+        """Return how many records of the work topic are committed, over all partitions."""
         topic = clients.topic_name(self.settings, WORK.name)
-        # Not AdminClient.list_consumer_group_offsets: while the coordinator moves, librdkafka 2.16 crashes in it.
+        # AdminClient.list_consumer_group_offsets of librdkafka 2.16 crashes while the coordinator moves.
         places = [TopicPartition(topic, n) for n in range(WORK.partitions)]
         try:
             partitions = self._onlooker.committed(places, timeout=10)
@@ -97,7 +97,7 @@ class Kafka:
         return sum(max(0, partition.offset) for partition in partitions)
 
     def members(self) -> int:
-        """How many consumers have partitions in the group, once it is stable; 0 while it is not."""
+        """Return how many consumers have partitions in the group; 0 while the group is not stable."""
         (future,) = self._admin.describe_consumer_groups([clients.group_name(self.settings, GROUP)]).values()
         try:
             group = future.result(10)
@@ -116,7 +116,7 @@ class Kafka:
 
 @contextmanager
 def running(*loops: ConsumerLoop) -> Iterator[None]:
-    """The loops run in threads of their own; whatever one raises fails the test."""
+    """Run each loop in its own thread; whatever one raises fails the test."""
     raised: list[BaseException] = []
 
     def run(loop: ConsumerLoop) -> None:

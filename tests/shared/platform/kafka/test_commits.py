@@ -1,4 +1,4 @@
-"""Commits: the last step, sent again when it fails, with a note of when it was."""
+"""Commits are retried when they fail, and have a timestamp as metadata."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -12,8 +12,8 @@ from shared.platform.kafka.assignment import Assignment, OffsetCommitter, parse_
 from shared.platform.kafka.records import Record, Task
 
 
-def test_one_that_failed_is_sent_again_though_a_new_record_was_read() -> None:
-    """Such as one that is held for hours: nothing else would be committed until then."""
+def test_failed_commit_is_retried_though_a_new_record_was_read() -> None:
+    """The new record may be held for hours: nothing else would be committed until then."""
     assignment = Assignment()
     assignment.add([TopicPartition("t", 0)])
     partition = assignment.get("t", 0)
@@ -37,8 +37,8 @@ def test_one_that_failed_is_sent_again_though_a_new_record_was_read() -> None:
     assert sent == [6, 6]
 
 
-def test_each_says_when_it_was_made() -> None:
-    """Beside the offset, where everybody who asks for it finds it."""
+def test_commit_has_its_time_as_metadata() -> None:
+    """So that every reader of the offset sees the time."""
     assignment = Assignment()
     assignment.add([TopicPartition("t", 0)])
     partition = assignment.get("t", 0)
@@ -61,6 +61,6 @@ def test_each_says_when_it_was_made() -> None:
 @pytest.mark.parametrize(
     "note", [None, "", "by hand", "1760000000", "2026-05-01T12:00:00", "\x00", "9" * 4000]
 )
-def test_what_others_noted_beside_an_offset_tells_no_time(note: str | None) -> None:
-    """Nor does nothing, as older versions left it."""
+def test_other_commit_metadata_has_no_time(note: str | None) -> None:
+    """Nor has missing metadata, as older versions committed it."""
     assert parse_commit_time(note) is None

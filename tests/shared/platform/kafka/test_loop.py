@@ -1,4 +1,4 @@
-"""The consumer loop on the real Kafka: in order, nothing lost, offsets last."""
+"""The consumer loop with real Kafka: in order, nothing lost, offsets committed last."""
 
 import json
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from tests.shared.platform.kafka.harness import Collector, Kafka, event, running
 from tests.waiting import eventually
 
 
-def test_everything_is_handled_once_in_order_and_committed(kafka: Kafka) -> None:
-    """The normal case: each partition in order, every offset committed, nothing handled again by the next consumer."""
+def test_records_are_handled_once_in_order_and_committed(kafka: Kafka) -> None:
+    """Each partition in order; the next consumer handles none of them again."""
     kafka.put([event(n) for n in range(500)])
     collector = Collector()
     with running(kafka.loop(BatchHandler(collector))):
@@ -27,8 +27,8 @@ def test_everything_is_handled_once_in_order_and_committed(kafka: Kafka) -> None
     assert after.seen == [500]
 
 
-def test_a_held_record_comes_when_it_is_due_and_not_before(kafka: Kafka) -> None:
-    """Its partition waits behind it, other partitions do not, and nothing is skipped."""
+def test_held_record_is_handled_when_it_is_due_and_not_before(kafka: Kafka) -> None:
+    """Its partition waits behind it, other partitions do not, and no record is skipped."""
     due_at = 0.0
     moved: dict[int, float] = {}
 
@@ -52,8 +52,8 @@ def test_a_held_record_comes_when_it_is_due_and_not_before(kafka: Kafka) -> None
     assert [n for n in moved if n < 5] == [0, 1, 2, 3, 4]
 
 
-def test_a_held_record_is_handed_out_twice_only(kafka: Kafka) -> None:
-    """A held record is handed out when it comes and when it is due, however many become due before it."""
+def test_held_record_is_passed_to_the_handler_twice_only(kafka: Kafka) -> None:
+    """On arrival and when it is due, however many records become due before it."""
     handed_out = 0
     start = time() + 1
 
@@ -71,7 +71,7 @@ def test_a_held_record_is_handed_out_twice_only(kafka: Kafka) -> None:
 
 
 def test_every_record_is_fetched_once(kafka: Kafka) -> None:
-    """A handler that is slower than Kafka: what it cannot take yet waits, and is not discarded and fetched again."""
+    """With a handler slower than Kafka, fetched records wait; they are not discarded and fetched again."""
     fetched = 0
 
     def count(statistics: str) -> None:

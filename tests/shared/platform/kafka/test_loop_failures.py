@@ -1,4 +1,4 @@
-"""Poison messages, failures and outages: retried in place, or sent whole to the dead letters."""
+"""Poison messages, failures and outages: records are retried in place, or become dead letters."""
 
 from collections.abc import Sequence
 from threading import Event
@@ -13,8 +13,8 @@ from tests.shared.platform.kafka.harness import Collector, Kafka, event, running
 from tests.waiting import eventually
 
 
-def test_an_unreadable_record_goes_to_the_dead_letters(kafka: Kafka) -> None:
-    """A poison message stops nobody, and is kept whole with its origin and the reason."""
+def test_unreadable_record_becomes_a_dead_letter(kafka: Kafka) -> None:
+    """It stops no other record, and the dead letter has its value, its origin and the reason."""
     poison = b"\xff\x00 not ours"
     kafka.put([event(0), poison, event(1)], key="same-partition")
     collector = Collector()
@@ -28,8 +28,8 @@ def test_an_unreadable_record_goes_to_the_dead_letters(kafka: Kafka) -> None:
     assert letter.reason.startswith("unreadable")
 
 
-def test_a_poison_record_may_be_large(kafka: Kafka) -> None:
-    """It grows on its way into a dead letter; it must not grow so large that it blocks everything behind it."""
+def test_large_poison_message_becomes_a_dead_letter(kafka: Kafka) -> None:
+    """A dead letter is larger than its record, and must still fit, or it would block its partition."""
     kafka.put([b"x" * 900_000, event(0), event(1)], key="same-partition")
     collector = Collector()
     with running(kafka.loop(BatchHandler(collector))):
@@ -39,8 +39,8 @@ def test_a_poison_record_may_be_large(kafka: Kafka) -> None:
     assert letter.value == b"x" * 900_000
 
 
-def test_a_dead_letter_that_is_too_large_names_the_origin_of_its_record(kafka: Kafka) -> None:
-    """Without the value, which is still at its origin; the other letters of the batch are whole."""
+def test_dead_letter_that_is_too_large_has_only_the_origin_of_its_record(kafka: Kafka) -> None:
+    """The value is left out, and is still at its origin; other dead letters of the batch have theirs."""
     huge = Record("elsewhere", 2, 7, b"key", b"x" * 3_000_000, 0.0)
     small = Record("elsewhere", 2, 8, b"key", b"bad", 0.0)
     KafkaDeadLetterProducer(kafka.settings).send([(small, "why"), (huge, "why")], "group")
@@ -51,8 +51,8 @@ def test_a_dead_letter_that_is_too_large_names_the_origin_of_its_record(kafka: K
     assert (whole.offset, whole.value, whole.reason) == (8, b"bad", "why")
 
 
-def test_a_record_that_fails_three_times_goes_to_the_dead_letters(kafka: Kafka) -> None:
-    """The others of its batch are handled, before and after it, in their order."""
+def test_record_that_fails_three_times_becomes_a_dead_letter(kafka: Kafka) -> None:
+    """The other records of its batch, before and after it, are handled in order."""
     tries = 0
     handled: list[int] = []
 
@@ -72,8 +72,8 @@ def test_a_record_that_fails_three_times_goes_to_the_dead_letters(kafka: Kafka) 
     assert "five is too much" in letter.reason
 
 
-def test_a_failing_record_holds_up_only_its_own_partition(kafka: Kafka) -> None:
-    """While one is retried, the others continue."""
+def test_failing_record_delays_only_its_own_partition(kafka: Kafka) -> None:
+    """While it is retried, the other partitions continue."""
     handled: list[int] = []
 
     def handle(tasks: Sequence[Task]) -> None:
@@ -90,7 +90,7 @@ def test_a_failing_record_holds_up_only_its_own_partition(kafka: Kafka) -> None:
 
 
 def test_records_are_retried_in_place_during_an_outage(kafka: Kafka) -> None:
-    """The database is down: the same records are retried while polling goes on; none is dead-lettered, none lost."""
+    """The database is down: the loop polls and retries the same records; none is lost or becomes a dead letter."""
     database_is_back = Event()
     tries = 0
     collector = Collector()
@@ -172,8 +172,8 @@ def test_a_rejected_record_goes_to_the_dead_letters(kafka: Kafka) -> None:
     assert (letter.offset, letter.reason) == (1, "one is too few")
 
 
-def test_the_end_of_a_pause_is_never_missed(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pause ends between two readings of the clock: the client takes a negative wait for one without an end."""
+def test_wait_is_never_negative_at_the_end_of_a_pause(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause ends between two readings of the clock. A negative timeout would make librdkafka wait forever."""
     loop = kafka.loop(BatchHandler(Collector()))
     loop._not_before = 10.0
     clock = iter([9.999_999, 10.000_001, 10.000_002])

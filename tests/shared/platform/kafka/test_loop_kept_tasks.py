@@ -1,4 +1,4 @@
-"""Records that a handler keeps and finishes later, in any order: offsets never pass an unfinished one."""
+"""Tasks that a handler keeps and finishes later, in any order: offsets never pass an unfinished one."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from tests.waiting import eventually
 
 
 class InAnyOrder:
-    """Keeps tasks and finishes them later, the latest first; one it never finishes."""
+    """A handler that keeps tasks and finishes them later, the latest first, and one of them never."""
 
     def __init__(self, never: int | None = None) -> None:
         self.taken: list[Task] = []
@@ -43,8 +43,8 @@ class InAnyOrder:
         task.done()
 
 
-def test_records_may_finish_in_any_order_but_offsets_never_pass_an_unfinished_one(kafka: Kafka) -> None:
-    """The 31st of 60 never finishes: exactly 30 are committed, and the next process begins with it."""
+def test_committed_offset_never_passes_an_unfinished_record(kafka: Kafka) -> None:
+    """The 31st of 60 never finishes: exactly 30 are committed, and the next process starts with it."""
     kafka.put([event(n) for n in range(60)], key="same-partition")
     handler = InAnyOrder(never=30)
     with running(kafka.loop(handler)):
@@ -59,8 +59,8 @@ def test_records_may_finish_in_any_order_but_offsets_never_pass_an_unfinished_on
     assert collector.seen == list(range(30, 60))
 
 
-def test_a_graceful_stop_finishes_what_is_in_flight(kafka: Kafka) -> None:
-    """After a stop nothing that was finished is processed again."""
+def test_graceful_stop_finishes_tasks_in_flight(kafka: Kafka) -> None:
+    """After a restart, no finished record is handled again."""
     kafka.put([event(n) for n in range(300)])
     first = InAnyOrder()
     with running(kafka.loop(first)):
@@ -72,8 +72,8 @@ def test_a_graceful_stop_finishes_what_is_in_flight(kafka: Kafka) -> None:
     assert sorted(first.finished + second.seen) == list(range(300))
 
 
-def test_a_handler_without_capacity_gets_no_tasks(kafka: Kafka) -> None:
-    """Backpressure: it never holds more tasks than its capacity."""
+def test_handler_without_capacity_gets_no_tasks(kafka: Kafka) -> None:
+    """Backpressure: it never has more tasks than its capacity."""
 
     class Narrow(InAnyOrder):
         most = 0
@@ -92,8 +92,8 @@ def test_a_handler_without_capacity_gets_no_tasks(kafka: Kafka) -> None:
     assert handler.most == 7
 
 
-def test_a_kept_record_can_be_requeued(kafka: Kafka) -> None:
-    """Its failures count like any other's: retried in place, and after the third it goes to the dead letters."""
+def test_kept_task_can_be_requeued(kafka: Kafka) -> None:
+    """Its failures count as usual: it is retried in place, and becomes a dead letter after the third."""
 
     class Clumsy(InAnyOrder):
         drops = 0
@@ -115,8 +115,8 @@ def test_a_kept_record_can_be_requeued(kafka: Kafka) -> None:
     assert ["slipped" in letter.reason for letter in kafka.dead_letters()] == [True]
 
 
-def test_an_outage_while_kept_work_goes_on(kafka: Kafka) -> None:
-    """`poll` of the handler raises it: it is called again later, and the loop survives."""
+def test_loop_survives_an_outage_in_the_handlers_poll(kafka: Kafka) -> None:
+    """If `poll` of the handler raises, it is called again later."""
 
     class Unlucky(InAnyOrder):
         outages = 3
@@ -134,8 +134,8 @@ def test_an_outage_while_kept_work_goes_on(kafka: Kafka) -> None:
     assert handler.outages == 0
 
 
-def test_a_handler_that_fails_to_drain_still_gives_up_its_partitions(kafka: Kafka) -> None:
-    """What was finished is committed; the rest is for the next owner."""
+def test_handler_that_fails_to_drain_still_gives_up_its_partitions(kafka: Kafka) -> None:
+    """Finished records are committed; the rest is left to the next owner."""
 
     class Stubborn(InAnyOrder):
         def drain(self, partitions: Sequence[AssignedPartition]) -> None:

@@ -1,4 +1,4 @@
-"""The loop is killed, rebalanced or disconnected while it works: nothing is lost."""
+"""The consumer loop is killed, rebalanced or disconnected under load: no record is lost."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ ALL = 2_000
 
 
 class Slow:
-    """Handles a batch in a few milliseconds and counts each event, over several consumers."""
+    """Handles a batch in some milliseconds and counts each event, over several consumers."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
@@ -48,8 +48,10 @@ def _handled(output: Path) -> list[int]:
 
 
 @pytest.mark.kills
-def test_killed_while_it_works(kafka: Kafka, repository_root: Path, tmp_path: Path) -> None:
-    """kill -9: another process continues, every record is handled, and hardly any twice."""
+def test_records_of_a_killed_consumer_are_handled_by_the_next(
+    kafka: Kafka, repository_root: Path, tmp_path: Path
+) -> None:
+    """After kill -9 another process continues: every record is handled, and few of them twice."""
     output = tmp_path / "handled"
     kafka.put([event(n) for n in range(ALL)])
     first = _worker(kafka, repository_root, output)
@@ -67,9 +69,8 @@ def test_killed_while_it_works(kafka: Kafka, repository_root: Path, tmp_path: Pa
     assert len(_handled(output)) < ALL + 1_000
 
 
-def test_rebalanced_while_it_works(kafka: Kafka) -> None:
-    """Consumers come and go while records flow: each is handled, and none twice, for partitions are given
-    back only after what was done is committed."""
+def test_rebalance_under_load_handles_every_record_once(kafka: Kafka) -> None:
+    """Consumers join and leave. Partitions are given up only after finished records are committed."""
     work = Slow()
     kafka.put([event(n) for n in range(ALL)])
     with running(kafka.loop(work.handler())):
@@ -85,21 +86,22 @@ def test_rebalanced_while_it_works(kafka: Kafka) -> None:
 @pytest.mark.parametrize(
     "after", [pytest.param(0.4, marks=pytest.mark.long), pytest.param(1.2, marks=pytest.mark.long), 2.0]
 )
-def test_stopped_while_others_join(kafka: Kafka, after: float) -> None:
-    """As in a rolling upgrade. Commits fail while the group rebalances: they are sent again, so nothing that was
-    finished is done twice."""
+def test_consumers_that_stop_during_a_rebalance_commit_what_they_finished(kafka: Kafka, after: float) -> None:
+    """As in a rolling upgrade. Commits fail during a rebalance and are retried, so that nothing finished is done
+    twice.
+    """
     work = Slow()
     kafka.put([event(n) for n in range(10 * ALL)])
     with running(kafka.loop(work.handler())):
         eventually(lambda: len(work.counts) > 200)
         with running(kafka.loop(work.handler()), kafka.loop(work.handler())):
-            sleep(after)  # somewhere in the rebalance, wherever that is
+            sleep(after)  # stop in the middle of the rebalance
     assert kafka.committed() == len(work.counts)
     assert set(work.counts.values()) == {1}
 
 
-def test_finished_records_are_committed_although_a_rebalance_came_between(kafka: Kafka) -> None:
-    """A commit that failed in it is sent again by itself, also when no further record arrives."""
+def test_finished_records_are_committed_despite_a_rebalance(kafka: Kafka) -> None:
+    """A commit that failed during the rebalance is retried, also when no further record arrives."""
     work = Slow()
     kafka.put([event(n) for n in range(2 * ALL)])
     with running(kafka.loop(work.handler())):
@@ -109,8 +111,8 @@ def test_finished_records_are_committed_although_a_rebalance_came_between(kafka:
             eventually(lambda: kafka.committed() == 2 * ALL)
 
 
-def test_a_held_partition_across_rebalances(kafka: Kafka) -> None:
-    """It is paused here, moves or stays, comes back, and its records still come when due: each once, in order."""
+def test_records_of_a_held_partition_are_handled_once_across_rebalances(kafka: Kafka) -> None:
+    """It is paused, moves to another consumer and back; its records are handled when due, in order."""
     due = Event()
     moved: list[int] = []
 
@@ -121,7 +123,7 @@ def test_a_held_partition_across_rebalances(kafka: Kafka) -> None:
             else:
                 task.hold_until(time() + 1)
 
-    keys = {key: list(range(key * 100, key * 100 + 20)) for key in range(8)}  # some for every partition
+    keys = {key: list(range(key * 100, key * 100 + 20)) for key in range(8)}  # records in every partition
     for key, numbers in keys.items():
         kafka.put([event(n) for n in numbers], key=str(key))
     with running(kafka.loop(BatchHandler(handle))):
@@ -138,8 +140,8 @@ def test_a_held_partition_across_rebalances(kafka: Kafka) -> None:
 
 
 @pytest.mark.kills
-def test_the_broker_is_killed(killable_engines: Engines, kafka: Kafka) -> None:
-    """Consumers wait for its return and go on by themselves."""
+def test_consumers_recover_after_the_broker_is_killed(killable_engines: Engines, kafka: Kafka) -> None:
+    """They wait for its return and continue by themselves."""
     work = Slow()
     kafka.put([event(n) for n in range(ALL)])
     with running(kafka.loop(work.handler())):

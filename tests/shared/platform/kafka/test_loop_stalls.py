@@ -24,7 +24,7 @@ from tests.waiting import error_text, eventually
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes a minute takes two seconds."""
+    """Shorten the limits from a minute to two seconds."""
     monkeypatch.setattr(progress, "STALL_LIMIT_S", 2.0)
     monkeypatch.setattr(progress, "_OBSERVE_EVERY_S", 0.1)
     monkeypatch.setattr(progress, "_STALE_AFTER_S", 0.5)
@@ -42,7 +42,7 @@ def stays_ready(loop: ConsumerLoop, seconds: float = 3.0) -> None:
 
 
 def stop_fetching(loop: ConsumerLoop) -> None:
-    """Inside the client, behind the loop's back: it goes on polling, and gets nothing."""
+    """Pause the client without the loop's knowledge: it continues to poll, but gets no records."""
     loop._consumer.pause(topic_partitions(loop._assignment.all()))
 
 
@@ -50,8 +50,8 @@ def fetch_again(loop: ConsumerLoop) -> None:
     loop._consumer.resume(topic_partitions(loop._assignment.all()))
 
 
-def test_a_consumer_that_stopped_polling_is_reported(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handler that hangs: the process looks healthy, but the heartbeat says it is not."""
+def test_consumer_that_stopped_polling_is_reported(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler hangs: the process is alive, but its loop does not poll."""
     monkeypatch.setattr(progress, "POLL_LIMIT_S", 0.5)
     go_on = Event()
 
@@ -66,8 +66,8 @@ def test_a_consumer_that_stopped_polling_is_reported(kafka: Kafka, monkeypatch: 
         eventually(lambda: not problem_of(loop))
 
 
-def test_a_consumer_that_polls_but_finishes_nothing_is_reported(kafka: Kafka) -> None:
-    """Records wait, none gets done: not ready, until they are."""
+def test_consumer_that_polls_but_finishes_nothing_is_reported(kafka: Kafka) -> None:
+    """Records wait and none is finished: it is not ready until they are."""
     broken = Event()
     broken.set()
 
@@ -113,8 +113,8 @@ def test_one_stuck_partition_is_reported_though_the_others_make_progress(kafka: 
         assert problem_of(loop).endswith(f"finishes none in {stuck}")
 
 
-def test_a_held_partition_is_not_stalled(kafka: Kafka) -> None:
-    """Waiting is what a delay topic is for."""
+def test_held_partition_is_not_stalled(kafka: Kafka) -> None:
+    """Records of a delay topic are held by design."""
 
     def hold(tasks: Sequence[Task]) -> None:
         for task in tasks:
@@ -129,7 +129,7 @@ def test_a_held_partition_is_not_stalled(kafka: Kafka) -> None:
 
 @pytest.mark.long
 def test_an_idle_consumer_is_not_stalled(kafka: Kafka) -> None:
-    """Whether it has read everything, or there never was a record."""
+    """Whether it has consumed everything, or there never was a record."""
     loop = kafka.loop(BatchHandler(Collector()))
     with running(loop):
         eventually(loop._assignment.all)
@@ -139,8 +139,8 @@ def test_an_idle_consumer_is_not_stalled(kafka: Kafka) -> None:
         stays_ready(loop)
 
 
-def test_a_client_that_fetches_no_more_is_reported(kafka: Kafka) -> None:
-    """As far as the client knows, it is still at the end: Kafka has to be asked for the end offset."""
+def test_client_that_stopped_fetching_is_reported(kafka: Kafka) -> None:
+    """The client believes it is at the end: the end offset must come from Kafka."""
     done = Collector()
     loop = kafka.loop(BatchHandler(done))
     kafka.put([event(n) for n in range(8)])
@@ -154,8 +154,8 @@ def test_a_client_that_fetches_no_more_is_reported(kafka: Kafka) -> None:
 
 
 @pytest.mark.long
-def test_a_client_that_never_fetched_is_reported(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has read nothing, so it does not know where it would start; what its group has finished is no lag."""
+def test_client_that_never_fetched_is_reported(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no position yet. Records that its group has already committed are not lag."""
     kafka.put([event(n) for n in range(8)])
     with running(kafka.loop(BatchHandler(Collector()))):
         eventually(lambda: kafka.committed() == 8)
@@ -178,10 +178,10 @@ def test_a_client_that_never_fetched_is_reported(kafka: Kafka, monkeypatch: pyte
         eventually(lambda: kafka.committed() == 16 and not problem_of(loop))
 
 
-def test_a_poison_message_that_cannot_be_dead_lettered_is_reported(
+def test_poison_message_that_cannot_be_dead_lettered_is_reported(
     kafka: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its partition is held for retries again and again, which is not progress."""
+    """Its partition is held for one retry after another, which is not progress."""
     dead_letters = KafkaDeadLetterProducer(kafka.settings)
     send = dead_letters.send
 
@@ -200,10 +200,10 @@ def test_a_poison_message_that_cannot_be_dead_lettered_is_reported(
 
 
 @pytest.mark.kills
-def test_a_consumer_that_cannot_learn_its_lag_is_reported(
+def test_consumer_that_cannot_determine_its_lag_is_reported(
     kafka: Kafka, killable_engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It knows of no lag, but Kafka does not answer: it is not ready until Kafka does."""
+    """It knows of no lag, but Kafka does not respond: it is not ready until Kafka does."""
     monkeypatch.setattr(progress, "STALE_LIMIT_S", 2.0)
     loop = kafka.loop(BatchHandler(Collector()))
     with running(loop):

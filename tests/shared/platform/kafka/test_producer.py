@@ -1,4 +1,4 @@
-"""The confirming producer: all records are confirmed or the refused ones named, and nothing arrives later."""
+"""The confirming producer: all records are confirmed or the refused ones named, and none arrives later."""
 
 import pytest
 
@@ -16,14 +16,14 @@ def _records(count: int) -> list[OutgoingRecord]:
 
 
 def test_send_returns_when_all_records_are_confirmed(kafka: Kafka, kafka_settings: KafkaSettings) -> None:
-    """Then everything is in the topic, in order."""
+    """Then all records are on the topic, in order."""
     ConfirmingProducer(kafka_settings, "test").send(_records(1000), on_wait=raise_after(30))
     sent = TopicReader(kafka_settings, WORK.name).events(1000)
     assert [message.seq for message in sent] == list(range(1000))
 
 
-def test_a_refused_record_is_named(kafka: Kafka, kafka_settings: KafkaSettings) -> None:
-    """So are those behind it of its key, which must not overtake it; the others are confirmed all the same."""
+def test_refused_records_are_named(kafka: Kafka, kafka_settings: KafkaSettings) -> None:
+    """Later records of the same key are refused too, so that none overtakes it; other keys are confirmed."""
     records = [OutgoingRecord(WORK.name, key, encode(event(n))) for n, key in enumerate(["a", "b", "a", "b"])]
     records[1] = OutgoingRecord(WORK.name, "b", b"x" * 3_000_000)
     with pytest.raises(NotConfirmedError) as caught:
@@ -48,8 +48,7 @@ def test_send_gives_up_in_time_and_nothing_arrives_later(
     assert len(TopicReader(kafka_settings, WORK.name).events(3)) == 3
 
 
-def test_more_records_than_fit_into_the_queue(kafka: Kafka, kafka_settings: KafkaSettings) -> None:
-    """A full queue makes it wait, not fail."""
+def test_send_waits_while_the_queue_is_full(kafka: Kafka, kafka_settings: KafkaSettings) -> None:
     narrow = dict(kafka_settings.client) | {"queue.buffering.max.messages": "100"}
     settings = KafkaSettings(kafka_settings.bootstrap_servers, kafka_settings.topic_prefix, 1, narrow)
     ConfirmingProducer(settings, "test").send(_records(1_000), on_wait=raise_after(30))

@@ -1,4 +1,4 @@
-"""Lag and age of a consumer, as operators see them in the metrics."""
+"""Lag and age of a consumer in the metrics."""
 
 from collections.abc import Sequence
 from threading import Event
@@ -12,8 +12,8 @@ from tests.shared.platform.kafka.harness import GROUP, WORK, Kafka, event, runni
 from tests.waiting import eventually
 
 
-def test_lag_and_age_grow_while_records_wait_and_vanish_when_they_are_done(kafka: Kafka) -> None:
-    """Records that this process has not read yet count too."""
+def test_lag_and_age_grow_while_records_wait_and_are_0_when_all_are_finished(kafka: Kafka) -> None:
+    """Records that this process has not fetched yet count too."""
     group = clients.group_name(kafka.settings, GROUP)
     topic = clients.topic_name(kafka.settings, WORK.name)
 

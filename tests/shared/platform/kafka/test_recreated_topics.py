@@ -1,4 +1,4 @@
-"""A topic is deleted and recreated under a running consumer: it reads the new one from its first record on."""
+"""A topic is deleted and recreated under a running consumer, which reads it from the first record on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ KEY = "same-partition"
 
 @pytest.fixture
 def patient(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> Kafka:
-    """Its consumers, having found the topic missing, come back when the new one is full."""
+    """Consumers that find the topic missing retry only after the new one is filled."""
     monkeypatch.setattr(recreated_topics, "_CHECK_EVERY_S", 0.5)
     client = {**kafka.settings.client, "fetch.error.backoff.ms": "1500"}
     kafka.settings = replace(kafka.settings, client=client)
@@ -37,7 +37,7 @@ def replace_topic(kafka: Kafka, make_topics: MakeTopics, count: int) -> list[int
 
 
 @pytest.mark.parametrize("count", [BEFORE - 2, BEFORE, BEFORE + 2])
-def test_the_new_topic_is_shorter_as_long_or_longer(
+def test_recreated_topic_is_read_from_its_first_record(
     patient: Kafka, make_topics: MakeTopics, count: int
 ) -> None:
     """At its old offset the client would find nothing, the end, or all but the first records."""
@@ -50,7 +50,9 @@ def test_the_new_topic_is_shorter_as_long_or_longer(
         eventually(lambda: patient.committed() == count)
 
 
-def test_recreated_before_anything_was_read(patient: Kafka, make_topics: MakeTopics) -> None:
+def test_topic_recreated_before_anything_was_read_is_read_completely(
+    patient: Kafka, make_topics: MakeTopics
+) -> None:
     """A consumer that has just started knows its offsets only from the group, and some not at all."""
     patient.put([event(n) for n in range(BEFORE)], key=KEY)
     with running(patient.loop(BatchHandler(Collector()))):
@@ -68,7 +70,7 @@ def test_recreated_before_anything_was_read(patient: Kafka, make_topics: MakeTop
 
 
 def test_tasks_of_the_deleted_topic_move_no_offset() -> None:
-    """A record that was in flight is finished, and the one of the new topic that has its offset is not."""
+    """Finishing a task of the old topic does not finish the record with the same offset in the new one."""
     partition = AssignedPartition("work", 0)
     old = _read(partition)
     partition.restart("another")

@@ -22,13 +22,13 @@ WORK = Topic("work", 3, timedelta(days=2), key="x")
 
 
 def test_missing_topics_are_created_once(kafka_settings: KafkaSettings) -> None:
-    """The second start creates nothing."""
+    """The second start creates none."""
     assert len(ensure_topics(kafka_settings, ALL_TOPICS)) == len(ALL_TOPICS) == 15
     assert ensure_topics(kafka_settings, ALL_TOPICS) == []
 
 
 def test_new_topics_can_be_used_at_once(kafka_settings: KafkaSettings) -> None:
-    """Each partition has a leader that answers, though metadata name it before it knows."""
+    """Every partition has a leader that responds. Metadata may name a leader before it is ready."""
     admin = clients.admin(kafka_settings, "test")
     for n in range(5):
         settings = replace(kafka_settings, topic_prefix=f"{kafka_settings.topic_prefix}{n}.")
@@ -38,15 +38,14 @@ def test_new_topics_can_be_used_at_once(kafka_settings: KafkaSettings) -> None:
             assert answer.result(10).offset == 0
 
 
-def test_several_services_may_create_them_at_the_same_moment(kafka_settings: KafkaSettings) -> None:
-    """Several services start together: each topic is created by exactly one of them."""
+def test_services_that_start_together_create_each_topic_once(kafka_settings: KafkaSettings) -> None:
     with ThreadPoolExecutor(5) as pool:
         made = list(pool.map(lambda _: ensure_topics(kafka_settings, [WORK]), range(5)))
     assert sum(len(names) for names in made) == 1
 
 
-def test_every_difference_is_reported(kafka_settings: KafkaSettings) -> None:
-    """Partitions, retention and replication, by name, with what is and what should be."""
+def test_every_difference_to_the_definition_is_reported(kafka_settings: KafkaSettings) -> None:
+    """Partitions, retention and replication, with the actual and the expected value."""
     ensure_topics(kafka_settings, [WORK])
     other = replace(WORK, partitions=5, retention=timedelta(days=9))
     with pytest.raises(TopicsDifferError) as caught:
@@ -60,8 +59,8 @@ def test_every_difference_is_reported(kafka_settings: KafkaSettings) -> None:
     )
 
 
-def test_a_changed_topic_is_reported(kafka_settings: KafkaSettings) -> None:
-    """More partitions move keys to other partitions, and with that break their order."""
+def test_topic_with_more_partitions_is_reported(kafka_settings: KafkaSettings) -> None:
+    """More partitions move keys to other partitions, which breaks their order."""
     ensure_topics(kafka_settings, [WORK])
     name = clients.topic_name(kafka_settings, "work")
     admin = clients.admin(kafka_settings, "test")
@@ -72,10 +71,10 @@ def test_a_changed_topic_is_reported(kafka_settings: KafkaSettings) -> None:
         ensure_topics(kafka_settings, [WORK])
 
 
-def test_an_unreachable_kafka_is_reported(
+def test_unreachable_kafka_raises_kafka_unavailable(
     kafka_settings: KafkaSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As an outage, so that the caller may retry."""
+    """So that the caller may retry."""
     monkeypatch.setattr("shared.platform.kafka.topic_setup._TIMEOUT_S", 1.0)
     nobody = f"127.0.0.1:{find_free_ports(1)[0]}"
     with pytest.raises(KafkaUnavailableError):
@@ -83,11 +82,11 @@ def test_an_unreachable_kafka_is_reported(
 
 
 @pytest.mark.parametrize(("brokers", "in_sync"), [(1, "1"), (3, "2"), (5, "3")])
-def test_a_write_counts_once_a_majority_has_it(brokers: int, in_sync: str) -> None:
-    """And with one broker lost of three, writing goes on."""
+def test_min_insync_replicas_is_a_majority_of_the_brokers(brokers: int, in_sync: str) -> None:
+    """With one of three brokers lost, writing continues."""
     assert WORK.config(brokers)["min.insync.replicas"] == in_sync
 
 
-def test_delay_topics_outlive_the_longest_wait_by_far() -> None:
-    """Twelve hours of waiting plus a long outage must fit into their retention."""
+def test_retention_of_delay_topics_is_at_least_seven_days() -> None:
+    """Twelve hours of delay plus a long outage must fit into it."""
     assert all(topic.retention >= timedelta(days=7) for topic in WEBHOOKS_DELAY)

@@ -16,8 +16,8 @@ def offsets_and_finishing_order(draw: st.DrawFn) -> tuple[list[int], list[int]]:
 
 
 @given(offsets_and_finishing_order())
-def test_the_position_never_passes_an_unfinished_record(case: tuple[list[int], list[int]]) -> None:
-    """After every step: the first unfinished offset, or one behind the last when all are finished."""
+def test_position_never_passes_an_unfinished_record(case: tuple[list[int], list[int]]) -> None:
+    """After every step it is the first unfinished offset, or the one after the last when all are finished."""
     offsets, order = case
     watermark = Watermark()
     for offset in offsets:
@@ -36,8 +36,8 @@ def test_the_position_never_passes_an_unfinished_record(case: tuple[list[int], l
         assert watermark.unfinished == len(left)
 
 
-def test_nothing_read_means_nothing_to_commit() -> None:
-    """And an offset that was never started does not invent a position."""
+def test_position_is_none_if_nothing_was_read() -> None:
+    """Finishing an offset that was never started does not create a position."""
     watermark = Watermark()
     watermark.finish(7)
     assert watermark.position is None

@@ -1,4 +1,4 @@
-"""A consumer as a process of its own, to be killed: writes the number of each event it handled to a file."""
+"""A consumer process for tests that kill it: it writes the number of each handled event to a file."""
 
 import sys
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def main(bootstrap_servers: str, topic_prefix: str, output: str) -> None:
         def handle(tasks: Sequence[Task]) -> None:
             file.write("".join(f"{seq(task)}\n" for task in tasks))
             file.flush()
-            sleep(0.02)  # the work itself, so that a kill hits the middle of something
+            sleep(0.02)  # the work itself, so that a kill hits a batch in progress
 
         kafka.loop(BatchHandler(handle, size=20)).run()
 

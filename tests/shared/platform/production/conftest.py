@@ -1,4 +1,4 @@
-"""An environment that production takes."""
+"""An environment that production accepts."""
 
 import secrets
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ GOOD = {
 
 @pytest.fixture
 def good(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """The environment of this test, for it to spoil."""
+    """Set a valid environment; the test changes single settings."""
     for name in (
         "SANDBOX_SECRET",
         "SANDBOX_SECRET_FILE",
@@ -44,7 +44,7 @@ def good(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 @pytest.fixture
 def strong_url(database_settings: DatabaseSettings) -> Iterator[str]:
-    """The test's database, by a role whose password nobody knows, whatever the engine's own is."""
+    """Return a URL of the test's database with a new role and a random password."""
     role, password = f"strong_{uuid4().hex[:8]}", secrets.token_hex(16)
     parts = conninfo_to_dict(database_settings.url)
     with psycopg.connect(database_settings.url, dbname="postgres", autocommit=True) as connection:

@@ -31,7 +31,7 @@ def _found(database: Database) -> str | None:
 
 @pytest.fixture
 def demo(database_settings: DatabaseSettings, tmp_path: Path) -> dict[str, str]:
-    """The environment of a database that was tried out with the demo."""
+    """Return the environment of a database that `mizan demo` has filled."""
     environment = {
         "DATABASE_URL": database_settings.url,
         "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9",
@@ -45,12 +45,12 @@ def demo(database_settings: DatabaseSettings, tmp_path: Path) -> dict[str, str]:
     return environment
 
 
-def test_a_new_database_has_none(database: Database) -> None:
+def test_new_database_has_no_demo_data(database: Database) -> None:
     assert _found(database) is None
 
 
 def test_demo_data_is_found_and_can_be_removed(demo: dict[str, str], database: Database) -> None:
-    """In production itself, with an environment in which no service would start; all of it is in the audit log."""
+    """Also with a production environment in which no service would start; every removal is in the audit log."""
     found = _found(database)
     assert found is not None
     for word in ("an operator", "members", "API keys and tokens", "mizan remove-demo"):
@@ -84,21 +84,23 @@ def test_demo_data_is_found_and_can_be_removed(demo: dict[str, str], database: D
         ("update credentials set revoked_at = now()", "(an operator, members)"),
     ],
 )
-def test_each_part_is_enough(demo: dict[str, str], database: Database, statement: str, left: str) -> None:
+def test_each_kind_of_demo_data_is_found_alone(
+    demo: dict[str, str], database: Database, statement: str, left: str
+) -> None:
     with database.transaction() as connection:
         connection.execute(statement.encode())
     assert left in (_found(database) or "")
 
 
-def test_no_merchant_can_keep_production_from_starting(database: Database) -> None:
-    """Whoever invites somebody under the demo's address; nor is a merchant a demo who is only called so."""
+def test_members_and_merchants_with_demo_names_are_not_demo_data(database: Database) -> None:
+    """Otherwise a merchant could stop production from starting by inviting the demo's email address."""
     with database.transaction() as connection:
         add_member(connection, create_merchant(connection, "Tripoli Coffee"), OWNER, Role.VIEWER, None)
         add_member(connection, create_merchant(connection, MERCHANT), "anna@example.ly", Role.OWNER, None)
     assert _found(database) is None
 
 
-def test_readiness_checks_until_the_database_is_clean_once(demo: dict[str, str], database: Database) -> None:
+def test_readiness_checks_until_the_database_was_clean_once(demo: dict[str, str], database: Database) -> None:
     check = DemoDataCheck(database).check
     with pytest.raises(DemoDataError, match="mizan remove-demo"):
         check()
@@ -109,7 +111,7 @@ def test_readiness_checks_until_the_database_is_clean_once(demo: dict[str, str],
     check()
 
 
-def test_a_database_that_is_down_or_empty_does_not_stop_the_start(
+def test_unavailable_or_empty_database_does_not_stop_the_start(
     database_settings: DatabaseSettings,
 ) -> None:
     away = DatabaseSettings(GOOD["DATABASE_URL"], 1, 1, 1.0, 1)

@@ -40,8 +40,8 @@ def _key(secret: bytes) -> str:
         _key(bytes(range(16)) * 2),
         _key(b"a key that somebody has typed in"),
         _key(hashlib.sha256(b"mizan").digest()),
-        "cw_0x689RpI-jtRR7oE8h_eQsKImvJapLeSbXpwF4e4=",  # Fernet's specification has it
-        "cw/0x689RpI+jtRR7oE8h/eQsKImvJapLeSbXpwF4e4=",  # the same, spelled in another way
+        "cw_0x689RpI-jtRR7oE8h_eQsKImvJapLeSbXpwF4e4=",  # from the specification of Fernet
+        "cw/0x689RpI+jtRR7oE8h/eQsKImvJapLeSbXpwF4e4=",  # the same key in standard base64
     ],
 )
 def test_known_keys_are_refused(key: str) -> None:
@@ -54,14 +54,14 @@ def test_a_random_key_is_accepted() -> None:
 
 
 def test_every_key_in_this_repository_is_known(repository_root: Path) -> None:
-    """Whoever copies one out of a document, a test or an example must not go live with it."""
+    """A key copied from a document, a test or an example must not be used in production."""
     found: dict[str, Path] = {}
     for folder, folders, files in os.walk(repository_root):
         folders[:] = [name for name in folders if name not in _NOT_OURS and not name.startswith(".venv")]
         for path in (Path(folder, name) for name in files):
-            with suppress(FileNotFoundError):  # what another test has just removed
+            with suppress(FileNotFoundError):  # another test may have just removed it
                 found |= dict.fromkeys(_KEY_LIKE.findall(path.read_text(errors="ignore")), path)
-    assert found  # those of this file, at least
+    assert found  # at least those of this file
     unknown = [str(path) for key, path in found.items() if not is_known_key(key)]
     assert unknown == [], "add their hashes to shared/platform/production/known_secrets.py"
 

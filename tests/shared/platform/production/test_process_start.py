@@ -1,4 +1,4 @@
-"""Processes in production: they refuse to start with one list of reasons, or start."""
+"""Processes in production start, or refuse to start and list all reasons."""
 
 import os
 import subprocess
@@ -63,10 +63,10 @@ def _refusal(main: Callable[[], None], capsys: pytest.CaptureFixture[str]) -> st
     return capsys.readouterr().err
 
 
-def test_every_service_and_every_job_refuses_with_one_list(
+def test_every_service_and_every_job_lists_all_reasons_not_to_start(
     good: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], strong_url: str, tmp_path: Path
 ) -> None:
-    """Settings that cannot be read, settings that are refused, and demo data in the database."""
+    """Invalid settings, settings that production refuses, and demo data in the database."""
     _make_demo(strong_url)
     environment = {**BAD, "DATABASE_URL": strong_url, "STACK_DIR": str(tmp_path)}
     for name, value in environment.items():
@@ -82,8 +82,8 @@ def test_every_service_and_every_job_refuses_with_one_list(
 
 
 @pytest.mark.stack
-def test_a_process_prints_the_list_and_ends(repository_root: Path) -> None:
-    """No traceback, no secret; also while PostgreSQL is down."""
+def test_process_prints_the_reasons_and_exits(repository_root: Path) -> None:
+    """Without a traceback or a secret; also while PostgreSQL is down."""
     environment = {**os.environ, **BAD}  # noqa: TID251  a process of its own needs PATH and the like
     command = [sys.executable, "-m", "services.scheduler"]
     ended = subprocess.run(
@@ -96,8 +96,8 @@ def test_a_process_prints_the_list_and_ends(repository_root: Path) -> None:
 
 
 @pytest.mark.stack
-def test_the_stack_shows_the_list_of_its_first_job(tmp_path: Path) -> None:
-    """Instead of starting services that would all end at once."""
+def test_stack_shows_the_reasons_of_its_first_job(tmp_path: Path) -> None:
+    """It does not start services that would all exit at once."""
     environment = {**os.environ, **BAD, "STACK_DIR": str(tmp_path)}  # noqa: TID251  as above
     with pytest.raises(StackError) as refused:
         run_job(JOBS[0], environment, tmp_path / "log")
@@ -106,10 +106,10 @@ def test_the_stack_shows_the_list_of_its_first_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.stack
-def test_a_good_environment_starts_and_the_database_is_checked_later(
+def test_service_starts_without_the_database_and_checks_it_for_demo_data_later(
     database_settings: DatabaseSettings, kafka_settings: KafkaSettings, strong_url: str, repository_root: Path
 ) -> None:
-    """With PostgreSQL down it starts and waits. Demo data found then keeps it from being ready."""
+    """While PostgreSQL is down it starts and waits. Demo data found later keeps it from becoming ready."""
     server_url, _, name = strong_url.rpartition("/")
     later = f"{name}_later"
     url = f"{server_url}/{later}"

@@ -1,4 +1,4 @@
-"""Settings that production refuses: each alone, and all in one list."""
+"""Settings that production refuses: each one alone, and all in one list."""
 
 import base64
 
@@ -14,12 +14,12 @@ from tests.shared.platform.production.conftest import GOOD
 
 _PLAIN_KEY = base64.urlsafe_b64encode(bytes(32)).decode()
 REFUSED = [
-    # name, value, what is said
+    # name, value, part of the message
     ("WEBHOOK_ALLOW_PRIVATE", "true", "development only"),
     ("SANDBOX_SECRET", "ieV3theequ4Ohcheequ5", "development only"),
     ("MIZAN_SECRET_KEYS", "", "mizan keys new"),
     ("MIZAN_SECRET_KEYS", _PLAIN_KEY, "Key 1 of 1"),
-    ("MIZAN_SECRET_KEYS", f"{GOOD['MIZAN_SECRET_KEYS']},{_PLAIN_KEY}", "Key 2 of 2"),  # it opens still
+    ("MIZAN_SECRET_KEYS", f"{GOOD['MIZAN_SECRET_KEYS']},{_PLAIN_KEY}", "Key 2 of 2"),  # it still decrypts
     ("DATABASE_URL", "postgresql://mizan:mizan@db.internal/mizan", "password"),
     ("DATABASE_URL", "postgresql://payments_of_ly:payments_of_ly@db.internal/mizan", "password"),
     ("DATABASE_URL", "postgresql://mizan:Password123@db.internal/mizan", "password"),
@@ -42,7 +42,7 @@ REFUSED = [
     ("KAFKA_CLIENT_SASL_PASSWORD", "kafka-secret", "password"),
 ]
 ALLOWED = [
-    ("DATABASE_URL", "postgresql:///mizan"),  # a socket, where PostgreSQL asks the kernel who it is
+    ("DATABASE_URL", "postgresql:///mizan"),  # a socket with peer authentication
     ("DATABASE_URL", "postgresql://mizan@/mizan?host=/run/postgresql"),
     ("DATABASE_URL", "postgresql://mizan@db.internal/mizan?sslmode=verify-full&sslcert=/run/mizan.pem"),
     ("DATABASE_URL", "postgresql://mizan@db.internal/mizan?passfile=/run/secrets/pgpass"),
@@ -50,8 +50,8 @@ ALLOWED = [
     ("MONITOR_PUBLIC_URL", "http://monitor.internal"),
     ("MONITOR_PUBLIC_URL", "http://10.0.0.7:8004"),
     ("MONITOR_PUBLIC_URL", "https://monitor.mizan.example"),
-    ("SANDBOX_URL", "http://127.0.0.1:8007"),  # without a secret there is no sandbox
-    ("KAFKA_REPLICATION_FACTOR", "1"),  # the log warns of it
+    ("SANDBOX_URL", "http://127.0.0.1:8007"),  # without a secret the sandbox is off
+    ("KAFKA_REPLICATION_FACTOR", "1"),  # logged as a warning
 ]
 
 
@@ -62,15 +62,15 @@ def _problems() -> Problems:
 
 
 @pytest.mark.usefixtures("good")
-def test_a_good_environment_has_no_problems() -> None:
+def test_valid_environment_has_no_problems() -> None:
     assert _problems() == {}
 
 
 @pytest.mark.parametrize(
     ("name", "value", "word"), REFUSED, ids=[f"{name}: {word}" for name, _, word in REFUSED]
 )
-def test_each_is_refused_alone(good: pytest.MonkeyPatch, name: str, value: str, word: str) -> None:
-    """The text says what to do, and does not repeat the value."""
+def test_each_bad_setting_is_refused(good: pytest.MonkeyPatch, name: str, value: str, word: str) -> None:
+    """The message says what to do, and does not repeat the value."""
     good.setenv(name, value)
     problems = _problems()
     assert set(problems) == {name}
@@ -100,7 +100,7 @@ def test_all_problems_are_reported_at_once(good: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_an_unreadable_setting_hides_no_other_problem(good: pytest.MonkeyPatch) -> None:
+def test_invalid_setting_hides_no_other_problem(good: pytest.MonkeyPatch) -> None:
     good.setenv("HTTP_PORT", "many")
     good.setenv("MIZAN_SECRET_KEYS", "no key")
     good.delenv("DATABASE_URL")
@@ -113,7 +113,7 @@ def test_an_unreadable_setting_hides_no_other_problem(good: pytest.MonkeyPatch) 
     }
 
 
-def test_an_unreadable_database_address_is_reported_and_not_used(good: pytest.MonkeyPatch) -> None:
+def test_invalid_database_url_is_reported_and_not_used(good: pytest.MonkeyPatch) -> None:
     good.setenv("DATABASE_URL", "postgresql://mizan:hu%sh@db.internal/mizan")
     assert set(find_start_problems(read_environment())) == {"DATABASE_URL"}
 
@@ -126,8 +126,8 @@ def test_outside_production_nothing_is_refused(good: pytest.MonkeyPatch, environ
     assert _problems() == {}
 
 
-def test_the_command_line_is_refused_only_what_it_would_store(good: pytest.MonkeyPatch) -> None:
-    """The command line is what everything else is repaired with."""
+def test_command_line_refuses_only_settings_that_it_would_store(good: pytest.MonkeyPatch) -> None:
+    """Operators repair everything else with the command line."""
     for name, value, _ in REFUSED:
         good.setenv(name, value)
     assert set(find_development_settings(read_environment().settings)) == {

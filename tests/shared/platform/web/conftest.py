@@ -1,4 +1,4 @@
-"""An application as a service would make it, and the lines it logs."""
+"""A web application as a service creates it, and its log lines."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ def app() -> Flask:
 
 @pytest.fixture
 def log_lines() -> Iterator[LogLines]:
-    """The lines logged so far, without the one that ends every request."""
+    """Return the lines logged so far, without the access log."""
 
     def lines() -> list[dict[str, object]]:
         told = [json.loads(line) for line in stream.getvalue().splitlines()]

@@ -1,6 +1,6 @@
-"""A tiny service for test_gunicorn.py; its arguments are METRICS_DIR and perhaps --slow-boot.
+"""A tiny service for test_gunicorn.py; its arguments are METRICS_DIR and optionally --slow-boot.
 
-With --slow-boot its workers come up only after a signal has reached them.
+With --slow-boot its workers start only after they have received a signal.
 """
 
 import os

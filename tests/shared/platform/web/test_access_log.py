@@ -1,4 +1,4 @@
-"""The access log: one line for each request, which can hold no secret."""
+"""The access log: one line for each request, without secrets."""
 
 import io
 import json
@@ -17,8 +17,8 @@ def stream() -> Iterator[io.StringIO]:
         yield stream
 
 
-def test_fields_of_a_line(app: Flask, stream: io.StringIO) -> None:
-    """Method, path, status, time and id; neither query nor body."""
+def test_access_log_line_has_no_query_and_no_body(app: Flask, stream: io.StringIO) -> None:
+    """It has method, path, status, time and request id."""
     app.test_client().post("/orders?secret=s3cret", data="s3cret", headers={"X-Request-Id": "r-1"})
     line = json.loads(stream.getvalue())
     assert line.pop("ms") >= 0
@@ -40,7 +40,7 @@ def test_fields_of_a_line(app: Flask, stream: io.StringIO) -> None:
     ("path", "told"),
     [
         ("/orders/5", "/orders/5"),
-        # a uuid is no secret, and its digits are no card number
+        # a uuid is not a secret, and its digits are not a card number
         ("/x/01a1dd9f-fab1-7070-93b7-724d61fc3634", "/x/01a1dd9f-fab1-7070-93b7-724d61fc3634"),
         ("/x/pk_HI112aKy5IiL18fUi7EuGvV6Iu0OCwbB", "/x/pk_[redacted]"),
         ("/x/at_vsZmuz9zQ1piENJSDyF9tLxXmNgHmZR3", "/x/at_[redacted]"),
@@ -49,35 +49,35 @@ def test_fields_of_a_line(app: Flask, stream: io.StringIO) -> None:
         ("/x/password=hush", "/x/password=[redacted]"),
     ],
 )
-def test_a_secret_in_the_path_is_not_logged(app: Flask, stream: io.StringIO, path: str, told: str) -> None:
-    """Whatever a caller puts there by mistake."""
+def test_secret_in_the_path_is_not_logged(app: Flask, stream: io.StringIO, path: str, told: str) -> None:
+    """A caller may put one there by mistake."""
     app.test_client().get(path)
     assert json.loads(stream.getvalue().splitlines()[-1])["path"] == told
 
 
 def test_successful_probes_are_not_logged(app: Flask, stream: io.StringIO) -> None:
-    """They come every few seconds and mean nothing."""
+    """They come every few seconds and have no information."""
     app.test_client().get("/healthz")
     assert stream.getvalue() == ""
 
 
 @pytest.mark.parametrize("path", ["/broken", "/nowhere", "/busy"])
-def test_failures_are_logged_too(app: Flask, stream: io.StringIO, path: str) -> None:
-    """With the status that the caller saw."""
+def test_failed_requests_are_logged(app: Flask, stream: io.StringIO, path: str) -> None:
+    """With the status that the caller got."""
     status = app.test_client().get(path).status_code
     assert json.loads(stream.getvalue().splitlines()[-1])["status"] == status
 
 
-def test_people_read_it_in_colour(app: Flask) -> None:
-    """On a terminal the same line looks like all others."""
+def test_access_log_uses_the_human_format_too(app: Flask) -> None:
+    """On a terminal it looks like all other lines."""
     with capture_logs("human") as stream:
         app.test_client().get("/orders/5")
     assert "order read" in stream.getvalue()
     assert "request answered" in stream.getvalue()
 
 
-def test_it_can_be_switched_off_by_level(app: Flask, stream: io.StringIO) -> None:
-    """As every line at info."""
+def test_access_log_can_be_switched_off_by_level(app: Flask, stream: io.StringIO) -> None:
+    """Its lines have level info."""
     logging.getLogger().setLevel("WARNING")
     app.test_client().get("/nowhere")
     assert stream.getvalue() == ""

@@ -1,4 +1,4 @@
-"""Errors are JSON, whatever went wrong (DESIGN §3)."""
+"""All errors have a JSON body (DESIGN §3)."""
 
 import pytest
 from flask import Flask, Response, abort
@@ -17,10 +17,10 @@ from tests.shared.platform.web.conftest import LogLines
         ("/abort/500", 500, "Internal Server Error"),
         ("/abort/503", 503, "Service Unavailable"),
         ("/broken", 500, "Internal Server Error"),
-        ("/explained", 409, "This reference was used before."),  # our own words are kept
+        ("/explained", 409, "This reference was used before."),  # our own message is kept
     ],
 )
-def test_an_error_is_json_with_a_message(app: Flask, path: str, status: int, message: str) -> None:
+def test_error_is_json_with_a_message(app: Flask, path: str, status: int, message: str) -> None:
     """The status is right, and the body is {"message": text} and nothing else."""
     answer = app.test_client().get(path)
     assert answer.status_code == status
@@ -28,7 +28,7 @@ def test_an_error_is_json_with_a_message(app: Flask, path: str, status: int, mes
     assert answer.json == {"message": message}
 
 
-def test_wrong_method_tells_the_allowed_ones(app: Flask) -> None:
+def test_wrong_method_lists_the_allowed_ones(app: Flask) -> None:
     """405 keeps its Allow header."""
     answer = app.test_client().delete("/orders")
     assert answer.status_code == 405
@@ -36,22 +36,22 @@ def test_wrong_method_tells_the_allowed_ones(app: Flask) -> None:
     assert answer.headers["Allow"] == "POST"
 
 
-def test_a_preflight_gets_405(app: Flask) -> None:
-    """Only servers call us: OPTIONS is not answered and there are no CORS headers."""
+def test_cors_preflight_gets_405(app: Flask) -> None:
+    """Only servers call us: OPTIONS is not supported and there are no CORS headers."""
     answer = app.test_client().options("/orders", headers={"Origin": "https://shop.example"})
     assert answer.status_code == 405
     assert not [name for name, _ in answer.headers if name.lower().startswith("access-control")]
 
 
-def test_a_redirect_is_not_an_error(app: Flask) -> None:
-    """What werkzeug raises to redirect goes through untouched."""
+def test_redirect_is_not_an_error(app: Flask) -> None:
+    """The exception that werkzeug raises to redirect is passed through."""
     answer = app.test_client().get("/folder")
     assert answer.status_code == 308
     assert answer.headers["Location"].endswith("/folder/")
     assert answer.content_type.startswith("text/html")
 
 
-def test_a_response_passed_to_abort_is_left_alone(app: Flask) -> None:
+def test_response_passed_to_abort_is_not_changed(app: Flask) -> None:
     """A page that aborts with its own response, such as a form with its errors, keeps it."""
 
     @app.get("/ready-made")
@@ -63,8 +63,8 @@ def test_a_response_passed_to_abort_is_left_alone(app: Flask) -> None:
 
 
 @pytest.mark.parametrize(("size", "status"), [(64 * 1024, 200), (64 * 1024 + 1, 413)])
-def test_bodies_end_at_64_kib(app: Flask, size: int, status: int) -> None:
-    """A body of exactly 64 KiB is read, one byte more is 413."""
+def test_bodies_are_limited_to_64_kib(app: Flask, size: int, status: int) -> None:
+    """A body of exactly 64 KiB is accepted, one byte more gets 413."""
     answer = app.test_client().post("/orders", data=b"x" * size)
     assert answer.status_code == status
     assert answer.json == ({"bytes": size} if status == 200 else {"message": "Request Entity Too Large"})
@@ -79,7 +79,7 @@ def test_unavailable_has_retry_after(app: Flask) -> None:
 
 
 def test_details_of_an_unexpected_error_are_only_logged(app: Flask, log_lines: LogLines) -> None:
-    """The log has traceback, route and request id, redacted; the caller learns nothing."""
+    """The log has traceback, route and request id, redacted; the response has no details."""
     answer = app.test_client().get("/broken", headers={"X-Request-Id": "r-1"})
     assert b"card" not in answer.data
     (line,) = log_lines()
@@ -89,6 +89,6 @@ def test_details_of_an_unexpected_error_are_only_logged(app: Flask, log_lines: L
 
 
 def test_an_expected_error_is_not_logged(app: Flask, log_lines: LogLines) -> None:
-    """A caller's mistake is not our error."""
+    """A mistake of the caller is not our error."""
     app.test_client().get("/nowhere")
     assert log_lines() == []

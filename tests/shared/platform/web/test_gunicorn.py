@@ -1,4 +1,4 @@
-"""A real gunicorn with two workers: metrics add up, whoever answers and whoever dies."""
+"""A real gunicorn with two workers: metrics add up over workers, also if one is killed."""
 
 import http.client
 import json
@@ -27,7 +27,7 @@ MODULE = "tests.shared.platform.web.counting_service"
 
 
 class Service:
-    """The running service, its log read as it comes."""
+    """The running service; a thread reads its log."""
 
     def __init__(self, metrics_dir: Path, *options: str) -> None:
         metrics_dir.mkdir()
@@ -97,8 +97,8 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 @pytest.mark.kills
-def test_counts_add_up_over_workers_and_survive_a_killed_one(service: Service) -> None:
-    """/metrics of any worker reports what all have counted, including those that died."""
+def test_metrics_add_up_over_workers_and_survive_a_killed_one(service: Service) -> None:
+    """/metrics of any worker reports the counts of all, including killed ones."""
     with ThreadPoolExecutor(8) as callers:
         pids = list(callers.map(service.get_pid, range(300)))
         while len(set(pids)) < 2:
@@ -114,7 +114,7 @@ def test_counts_add_up_over_workers_and_survive_a_killed_one(service: Service) -
 
 
 def test_access_log_has_the_request_id_and_no_query(service: Service) -> None:
-    """Gunicorn's lines come through our logging, one event per request, probes left out."""
+    """Gunicorn's lines go through our logging: one line per request, none for probes."""
     with service.get("/pid?secret=in-the-query", **{"X-Request-Id": "r-1"}):
         pass
     with service.get("/healthz"):
@@ -136,8 +136,8 @@ def test_access_log_has_the_request_id_and_no_query(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("chunks", "status"), [(64, 200), (65, 413)])
-def test_a_body_without_length_ends_at_64_kib_too(service: Service, chunks: int, status: int) -> None:
-    """Sending in chunks is no way around the limit, and is answered in JSON like the rest."""
+def test_chunked_body_is_limited_to_64_kib_too(service: Service, chunks: int, status: int) -> None:
+    """The response is JSON, like all errors."""
     with closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=10)) as connection:
         connection.request("POST", "/size", body=iter([b"x" * 1024] * chunks), encode_chunked=True)
         answer = connection.getresponse()
@@ -147,16 +147,15 @@ def test_a_body_without_length_ends_at_64_kib_too(service: Service, chunks: int,
         )
 
 
-def test_a_clean_stop_ends_every_process(service: Service) -> None:
-    """SIGTERM to the master ends the workers too."""
+def test_sigterm_ends_master_and_workers(service: Service) -> None:
     workers = service.workers()
     service.stop()
     assert service.process.returncode == 0
     assert not [pid for pid in workers if psutil.pid_exists(pid)]
 
 
-def test_a_stop_reaches_workers_that_are_not_up_yet(tmp_path: Path) -> None:
-    """Regression: a signal before a worker had its own handlers was lost, and the stop took 30 s."""
+def test_sigterm_reaches_workers_that_are_still_starting(tmp_path: Path) -> None:
+    """Regression: a signal before a worker had installed its handlers was lost, and the stop took 30 s."""
     service = Service(tmp_path / "metrics", "--slow-boot")
     eventually(lambda: sum("Booting worker" in str(line["event"]) for line in service.lines) == 2)
     started = monotonic()

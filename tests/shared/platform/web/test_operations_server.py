@@ -1,4 +1,4 @@
-"""The operations pages of a worker without gunicorn."""
+"""The operations pages of a process without gunicorn."""
 
 import http.client
 import socket
@@ -22,8 +22,8 @@ def get(port: int, path: str) -> tuple[int, bytes]:
         connection.close()
 
 
-def test_it_serves_on_a_free_port_until_closed(app: Flask) -> None:
-    """Port 0 takes a free port and tells it; after closing nobody listens and no thread is left."""
+def test_server_listens_on_a_free_port_until_closed(app: Flask) -> None:
+    """Port 0 picks a free port; after closing, nothing listens and no thread is left."""
     before = set(threading.enumerate())
     server = serve_operations(app, "127.0.0.1", 0)
     assert get(server.port, "/healthz") == (200, b'{"status":"alive"}\n')
@@ -35,8 +35,8 @@ def test_it_serves_on_a_free_port_until_closed(app: Flask) -> None:
     server.close()
 
 
-def test_it_closes_while_a_client_holds_a_connection(app: Flask) -> None:
-    """A scraper that keeps its connection open does not hold up the stop."""
+def test_server_closes_while_a_client_keeps_a_connection_open(app: Flask) -> None:
+    """A scraper with a persistent connection does not delay the stop."""
     server = serve_operations(app, "127.0.0.1", 0)
     with socket.create_connection(("127.0.0.1", server.port), timeout=5) as idle:
         assert get(server.port, "/healthz")[0] == 200
@@ -44,15 +44,15 @@ def test_it_closes_while_a_client_holds_a_connection(app: Flask) -> None:
         assert idle.recv(1) == b""
 
 
-def test_a_taken_port_is_a_clear_error(app: Flask) -> None:
-    """The error names host, port and reason, at once and not in a thread."""
+def test_port_in_use_is_a_clear_error(app: Flask) -> None:
+    """The error names host, port and reason, and is raised to the caller, not in a thread."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(PortNotUsableError, match=rf"127\.0\.0\.1 port {port}: Address already in use"):
             serve_operations(app, "127.0.0.1", port)
 
 
-def test_the_port_can_be_used_again_at_once(app: Flask) -> None:
+def test_port_can_be_reused_at_once(app: Flask) -> None:
     """A restarted worker finds its port free."""
     first = serve_operations(app, "127.0.0.1", 0)
     assert get(first.port, "/healthz")[0] == 200
@@ -62,15 +62,15 @@ def test_the_port_can_be_used_again_at_once(app: Flask) -> None:
     second.close()
 
 
-def test_it_is_closed_while_a_request_ends(app: Flask) -> None:
-    """Whose thread wakes the loop, too. It must not close the pipe before the other has written to it."""
+def test_server_closes_while_a_request_ends(app: Flask) -> None:
+    """Closing and the thread of the request both wake the loop; the pipe must stay open until both have written."""
     server = serve_operations(app, "127.0.0.1", 0)
     trigger = server._server.trigger
     wake = trigger._physical_pull
 
     def wake_a_moment_after_another() -> None:
         wake()
-        sleep(0.2)  # for the loop to do what it is woken for
+        sleep(0.2)  # until the loop has handled the first wake-up
         wake()
 
     trigger._physical_pull = wake_a_moment_after_another

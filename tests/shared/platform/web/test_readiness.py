@@ -1,4 +1,4 @@
-"""The checks behind /readyz: side by side, within their time, never piling up."""
+"""The checks of /readyz run in parallel, within a time limit, and never pile up."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ def failing_with(error: Exception) -> Readiness:
     ("error", "reason"),
     [
         (OSError("no route to host"), "no route to host"),
-        (ValueError(), "ValueError"),  # no words: at least its name
+        (ValueError(), "ValueError"),  # no message: at least its name
         (OSError("first line\nsecond line"), "first line"),
         (
             OSError("postgresql://mizan:s3cret@db failed"),
@@ -37,12 +37,12 @@ def failing_with(error: Exception) -> Readiness:
         (OSError("x" * 1000), "x" * 200),
     ],
 )
-def test_the_reason_is_short_and_redacted(error: Exception, reason: str) -> None:
-    """Operators see why, in one line, without secrets."""
+def test_reason_of_a_failed_check_is_short_and_redacted(error: Exception, reason: str) -> None:
+    """Operators see the cause in one line, without secrets."""
     assert failing_with(error).results() == {"check": reason}
 
 
-def test_one_failure_does_not_hide_the_others() -> None:
+def test_failed_check_does_not_hide_other_results() -> None:
     """Each check has its own result."""
 
     def not_there() -> None:
@@ -52,7 +52,7 @@ def test_one_failure_does_not_hide_the_others() -> None:
     assert readiness.results() == {"bad": "not there", "good": "ok"}
 
 
-def test_checks_run_side_by_side() -> None:
+def test_checks_run_in_parallel() -> None:
     """Two checks that wait for each other both succeed."""
     meeting = threading.Barrier(2, timeout=5)
 
@@ -62,8 +62,8 @@ def test_checks_run_side_by_side() -> None:
     assert Readiness({"a": meet, "b": meet}, time_limit_s=5).results() == {"a": "ok", "b": "ok"}
 
 
-def test_a_hung_check_fails_in_time_holds_one_thread_and_recovers() -> None:
-    """Asked again and again meanwhile, it answers at once; when it no longer hangs, it is ok again."""
+def test_hung_check_fails_in_time_uses_one_thread_and_recovers() -> None:
+    """Further calls fail at once while it hangs; when it returns, it is ok again."""
     release = threading.Event()
     calls = []
 
@@ -83,8 +83,8 @@ def test_a_hung_check_fails_in_time_holds_one_thread_and_recovers() -> None:
     eventually(lambda: readiness.results() == {"hung": "ok", "good": "ok"})
 
 
-def test_callers_at_the_same_moment_share_a_run() -> None:
-    """Twenty probes at once do not mean twenty connections to the database."""
+def test_concurrent_callers_share_a_run() -> None:
+    """Twenty probes at once do not open twenty connections to the database."""
     running, most = 0, 0
     release = threading.Event()
     all_called = threading.Barrier(21)
@@ -115,8 +115,8 @@ def test_callers_at_the_same_moment_share_a_run() -> None:
     assert most == 1
 
 
-def test_a_check_that_exits_is_a_failure() -> None:
-    """Even SystemExit in a check is told, not taken for ok."""
+def test_check_that_exits_is_a_failure() -> None:
+    """Even SystemExit in a check is reported, not taken for ok."""
 
     def leave() -> None:
         raise SystemExit

@@ -11,8 +11,8 @@ from tests.shared.platform.web.conftest import LogLines
 
 
 @pytest.mark.parametrize("given", ["a", "order-7_retry.2", "A" * 64])
-def test_a_valid_id_is_kept(app: Flask, given: str) -> None:
-    """The response has the caller's own id."""
+def test_valid_request_id_is_kept(app: Flask, given: str) -> None:
+    """The response has the caller's id."""
     answer = app.test_client().get("/orders/1", headers={"X-Request-Id": given})
     assert answer.headers.getlist("X-Request-Id") == [given]
 
@@ -24,19 +24,18 @@ def test_a_valid_id_is_kept(app: Flask, given: str) -> None:
         "A" * 65,  # too long
         "two words",
         "semi;colon",
-        "٤٢",  # digits, but not ours
+        "٤٢",  # Arabic digits
         '"quoted"',
     ],
 )
-def test_any_other_id_is_replaced(app: Flask, given: str) -> None:
-    """What could break a log line or a header is never repeated."""
+def test_invalid_request_id_is_replaced(app: Flask, given: str) -> None:
+    """Text that could break a log line or a header is never repeated."""
     answer = app.test_client().get("/orders/1", environ_overrides={"HTTP_X_REQUEST_ID": given})
     (made,) = answer.headers.getlist("X-Request-Id")
     assert re.fullmatch(r"[0-9a-f]{32}", made)
 
 
-def test_every_request_gets_its_own(app: Flask) -> None:
-    """Two requests without an id get two."""
+def test_every_request_without_an_id_gets_its_own(app: Flask) -> None:
     client = app.test_client()
     assert client.get("/healthz").headers["X-Request-Id"] != client.get("/healthz").headers["X-Request-Id"]
 
@@ -52,14 +51,13 @@ def test_every_request_gets_its_own(app: Flask) -> None:
         ("GET", "/folder"),  # a redirect
     ],
 )
-def test_errors_carry_it_too(app: Flask, method: str, path: str) -> None:
-    """No response is without an id."""
+def test_errors_and_redirects_have_the_request_id(app: Flask, method: str, path: str) -> None:
     answer = app.test_client().open(path, method=method, headers={"X-Request-Id": "r-1"})
     assert answer.headers["X-Request-Id"] == "r-1"
 
 
-def test_log_lines_of_the_request_carry_it_and_later_ones_do_not(app: Flask, log_lines: LogLines) -> None:
-    """Also what the request bound by itself is gone afterwards, and what was bound before is back."""
+def test_only_log_lines_of_the_request_have_its_id(app: Flask, log_lines: LogLines) -> None:
+    """Context bound by the request is gone afterwards, and context bound before is restored."""
 
     @app.get("/binding")
     def binding() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Requests are counted by what an operator can act on, and by nothing a caller can make up."""
+"""Requests are counted by route, method and status, with labels that a caller cannot invent."""
 
 import pytest
 from flask import Flask
@@ -17,10 +17,10 @@ def counted(method: str, route: str, status: str, sample: str = "mizan_http_requ
         ("GET", "/broken", ("GET", "/broken", "5xx")),  # an unexpected error
         ("GET", "/explained", ("GET", "/explained", "4xx")),
         ("GET", "/orders/x", ("GET", "unmatched", "4xx")),  # no route
-        ("MADEUP", "/x/y", ("other", "unmatched", "4xx")),  # no method we know
+        ("MADEUP", "/x/y", ("other", "unmatched", "4xx")),  # an unknown method
     ],
 )
-def test_a_request_is_counted_and_timed_once(
+def test_request_is_counted_and_timed_once(
     app: Flask, method: str, path: str, labels: tuple[str, str, str]
 ) -> None:
     """Counter and histogram agree."""

@@ -33,6 +33,8 @@ def written(*topics: tuple[str, list[int]], tail: bytes = b"\x00\x00\x00\x00") -
         (pack(">hih", 0, 1, 4) + b"\xff\xfe\xfd\xfc" + b"\x00" * 8, ()),
     ],
 )
-def test_invalid_assignments_have_no_partitions(assignment: bytes, partitions: tuple[int, ...]) -> None:
+def test_assignment_is_decoded_and_invalid_ones_have_no_partitions(
+    assignment: bytes, partitions: tuple[int, ...]
+) -> None:
     """A client may send any bytes."""
     assert decode_assignment(assignment, "work") == partitions

@@ -1,4 +1,4 @@
-"""The health of a group, from one snapshot after another."""
+"""The health of a consumer group, from consecutive snapshots."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ def group(
 
 
 def assessed(snapshots: Sequence[tuple[float, GroupSnapshot]]) -> tuple[Health, dict[int, Health]]:
-    """After the last of snapshots at these seconds."""
+    """Return the health of group and partitions after the last of these snapshots, given with their seconds."""
     tracker = GroupHealthTracker()
     found = {}
     for second, snapshot in snapshots:
@@ -146,7 +146,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_group_is_assessed_by_what_it_does(case: Case) -> None:
+def test_group_health_follows_progress_lag_and_members(case: Case) -> None:
     """The worst of its partitions counts."""
     health, partitions = assessed(case.snapshots)
     assert health is case.health
@@ -154,7 +154,7 @@ def test_a_group_is_assessed_by_what_it_does(case: Case) -> None:
 
 
 def test_groups_are_assessed_independently() -> None:
-    """Two groups, the same partition, one stuck."""
+    """Two groups have the same partition, and one of them is stuck."""
     tracker = GroupHealthTracker()
     stuck, moving = group(at(0, 5, 1, 100.0)), replace(group(at(0, 5, 1, 100.0)), name="others")
     tracker.assess(KafkaSnapshot(START, (), (stuck, moving), 1))
@@ -166,8 +166,8 @@ def test_groups_are_assessed_independently() -> None:
     }
 
 
-def test_while_kafka_is_unreachable_health_is_unknown() -> None:
-    """Of a group and of its partitions."""
+def test_health_is_unknown_while_kafka_is_unreachable() -> None:
+    """For the group and its partitions."""
     found = all_unknown(GroupHealthTracker().assess(KafkaSnapshot(START, (), (group(at(0, 5)),), 1)))
     assert found["workers"].health is UNKNOWN
     assert found["workers"].partitions == {0: UNKNOWN}

@@ -1,4 +1,4 @@
-"""A snapshot is true, whatever happened to topics, groups and brokers."""
+"""Snapshots of topics and groups are correct after retention, recreated topics and broker failures."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -64,7 +64,7 @@ def lag_in(snapshot: KafkaSnapshot, topic: Topic, partition: int = 0) -> Partiti
 
 
 def about(seconds: float) -> object:
-    """Some seconds may pass between the records and the snapshot."""
+    """Some seconds may pass between producing the records and the snapshot."""
     return pytest.approx(seconds + 10, abs=10)
 
 
@@ -80,8 +80,8 @@ def worker(settings: KafkaSettings, topic: Topic) -> ConsumerLoop:
     )
 
 
-def test_every_topic_and_group_is_listed_also_missing_ones(kafka_inspector: KafkaInspector) -> None:
-    """By their names without the prefix, in the order of their definitions."""
+def test_every_topic_and_group_is_listed_even_if_missing(kafka_inspector: KafkaInspector) -> None:
+    """By name without the prefix, in the order of their definitions."""
     snapshot = kafka_inspector.inspect()
     assert [found.name for found in snapshot.topics] == [topic.name for topic in ALL_TOPICS]
     assert [found.name for found in snapshot.groups] == [topic.group for topic in ALL_TOPICS if topic.group]
@@ -107,8 +107,10 @@ def test_an_empty_topic_has_no_lag(kafka_inspector: KafkaInspector) -> None:
     )
 
 
-def test_records_and_the_oldest_of_them(line: Line, kafka_inspector: KafkaInspector) -> None:
-    """Of all partitions, also without a consumer; records deleted by retention do not count."""
+def test_topic_reports_its_record_count_and_oldest_record(
+    line: Line, kafka_inspector: KafkaInspector
+) -> None:
+    """Over all partitions, also without a consumer; records deleted by retention do not count."""
     line.put(DEAD_LETTERS, b"a", age_s=500)
     line.put(WEBHOOKS_DELIVER, b"a", age_s=900)
     line.put(WEBHOOKS_DELIVER, b"b", b"c", age_s=300)
@@ -128,7 +130,7 @@ def test_records_and_the_oldest_of_them(line: Line, kafka_inspector: KafkaInspec
     assert (found.records, (snapshot.at - found.oldest_at).total_seconds()) == (3, about(300))
 
 
-def test_for_a_group_that_never_committed_all_records_are_lag(
+def test_all_records_are_lag_for_a_group_that_never_committed(
     line: Line, kafka_inspector: KafkaInspector
 ) -> None:
     """`committed` is None."""
@@ -140,7 +142,7 @@ def test_for_a_group_that_never_committed_all_records_are_lag(
 def test_lag_counts_unfinished_records_and_is_as_old_as_the_oldest(
     line: Line, kafka_inspector: KafkaInspector
 ) -> None:
-    """In one snapshot after another, with the same clients. A commit without a time has none."""
+    """In consecutive snapshots with the same clients. A commit without a timestamp has no time."""
     for age_s in (900, 600, 300):
         line.put(WEBHOOKS_DELIVER, b"x", age_s=age_s)
     line.put(WEBHOOKS_DELIVER, b"y", age_s=50, partition=3)
@@ -155,7 +157,7 @@ def test_lag_counts_unfinished_records_and_is_as_old_as_the_oldest(
         assert group.state == "empty"
 
 
-def test_if_retention_deleted_the_committed_offset_lag_starts_at_the_first_record(
+def test_lag_starts_at_the_first_record_if_retention_passed_the_committed_offset(
     line: Line, kafka_inspector: KafkaInspector
 ) -> None:
     """The committed offset is reported unchanged."""
@@ -170,8 +172,7 @@ def test_if_retention_deleted_the_committed_offset_lag_starts_at_the_first_recor
     assert (lag.committed, lag.lag, lag.lag_s) == (1, 0, 0.0)
 
 
-def test_a_topic_that_was_deleted_is_missing(line: Line, kafka_inspector: KafkaInspector) -> None:
-    """And has no lag."""
+def test_deleted_topic_is_reported_missing_without_lag(line: Line, kafka_inspector: KafkaInspector) -> None:
     line.put(WEBHOOKS_DELIVER, b"old", age_s=5000)
     assert lag_in(kafka_inspector.inspect(), WEBHOOKS_DELIVER).lag == 1
     delete_topic(line.settings, WEBHOOKS_DELIVER)
@@ -180,10 +181,10 @@ def test_a_topic_that_was_deleted_is_missing(line: Line, kafka_inspector: KafkaI
     assert group_in(snapshot, WEBHOOKS_DELIVER).lag == 0
 
 
-def test_a_recreated_topic_is_a_new_one(
+def test_recreated_topic_is_a_new_one(
     line: Line, kafka_inspector: KafkaInspector, make_topics: MakeTopics
 ) -> None:
-    """Nothing known of the old one is reported for the new one; an offset beyond its end is ignored."""
+    """Nothing cached from the old topic is reported for the new one; an offset beyond its end is ignored."""
     line.put(WEBHOOKS_DELIVER, *[b"old"] * 7, age_s=5000)
     line.commit(WEBHOOKS_DELIVER, 1)
     assert lag_in(kafka_inspector.inspect(), WEBHOOKS_DELIVER).lag_s == about(5000)
@@ -198,8 +199,8 @@ def test_a_recreated_topic_is_a_new_one(
     assert (lag.committed, lag.lag, lag.lag_s) == (7, 2, about(400))
 
 
-def test_in_a_delay_topic_only_what_is_due_is_late(line: Line, kafka_inspector: KafkaInspector) -> None:
-    """However long ago it was written; waiting records are reported, and when the next is due."""
+def test_lag_of_a_delay_topic_counts_from_the_due_time(line: Line, kafka_inspector: KafkaInspector) -> None:
+    """Not from when a record was written. Waiting records and the next due time are reported."""
     line.put(DELAYED, due(in_s=3600), due(in_s=3700), age_s=7000)
     group = group_in(kafka_inspector.inspect(), DELAYED)
     assert (group.lag, group.waiting, group.lag_s) == (2, 2, 0.0)
@@ -212,8 +213,8 @@ def test_in_a_delay_topic_only_what_is_due_is_late(line: Line, kafka_inspector: 
     assert group_in(kafka_inspector.inspect(), WEBHOOKS_DELIVER).waiting == 0
 
 
-def test_the_clock_can_be_given(line: Line, kafka_inspector: KafkaInspector) -> None:
-    """The database's, for what is due."""
+def test_inspection_uses_the_given_time(line: Line, kafka_inspector: KafkaInspector) -> None:
+    """The caller passes the time of the database's clock, which decides what is due."""
     line.put(DELAYED, due(in_s=3600))
     now = datetime.now(UTC) + timedelta(hours=2)
     snapshot = kafka_inspector.inspect(now)
@@ -230,10 +231,10 @@ def test_the_clock_can_be_given(line: Line, kafka_inspector: KafkaInspector) -> 
         encode(DeliveryDue(uuid4(), uuid4(), 2, datetime(2020, 1, 1))),  # noqa: DTZ001  a time without an offset
     ],
 )
-def test_a_hostile_record_spoils_no_snapshot(
+def test_malformed_record_does_not_break_the_snapshot(
     line: Line, kafka_inspector: KafkaInspector, value: bytes
 ) -> None:
-    """It waits only for the dead letters, or was due long ago."""
+    """It counts by its age or as due long ago."""
     line.put(DELAYED, value, age_s=300)
     line.put(WEBHOOKS_DELIVER, value, age_s=100)
     snapshot = kafka_inspector.inspect()
@@ -242,7 +243,7 @@ def test_a_hostile_record_spoils_no_snapshot(
 
 
 def test_members_and_commit_times_are_reported(line: Line, kafka_inspector: KafkaInspector) -> None:
-    """The inspector itself is no member, and takes nothing from the members."""
+    """The inspector itself is not a member, and takes no partitions from the members."""
     started = datetime.now(UTC)
     line.put(WEBHOOKS_SLOW, *[event(n) for n in range(9)], age_s=60)
     with running(worker(line.settings, WEBHOOKS_SLOW)):
@@ -260,10 +261,10 @@ def test_members_and_commit_times_are_reported(line: Line, kafka_inspector: Kafk
     assert group_in(kafka_inspector.inspect(), WEBHOOKS_SLOW).committed_at is not None
 
 
-def test_a_commit_during_the_inspection_is_not_beyond_the_end(
+def test_commit_during_the_inspection_is_not_beyond_the_end(
     line: Line, kafka_inspector: KafkaInspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The group would seem to start over, with the whole topic as lag."""
+    """Otherwise the group would seem to start over, with the whole topic as lag."""
     line.put(WEBHOOKS_SLOW, b"x")
     line.commit(WEBHOOKS_SLOW, 1)
 
@@ -277,10 +278,10 @@ def test_a_commit_during_the_inspection_is_not_beyond_the_end(
     assert lag_in(kafka_inspector.inspect(), WEBHOOKS_SLOW).lag == 0
 
 
-def test_a_known_head_record_is_not_read_again(
+def test_known_head_record_is_not_read_again(
     line: Line, kafka_inspector: KafkaInspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only offsets that have moved cost a read."""
+    """Only offsets that have moved are read."""
     read: list[int] = []
     first_records = topics.read_first_records
 
@@ -293,7 +294,7 @@ def test_a_known_head_record_is_not_read_again(
         line.put(WEBHOOKS_SLOW, b"a", b"b", b"c", age_s=100, partition=partition)
     line.commit(WEBHOOKS_SLOW, 1)
     first = kafka_inspector.inspect()
-    assert read == [2, 1]  # a partition at a time: where 0 begins and where its group is, and where 1 begins
+    assert read == [2, 1]  # per partition: the first and the committed record of 0, the first of 1
     again = kafka_inspector.inspect()
     assert read == [2, 1]
     assert lag_in(again, WEBHOOKS_SLOW).head_at == lag_in(first, WEBHOOKS_SLOW).head_at
@@ -304,10 +305,10 @@ def test_a_known_head_record_is_not_read_again(
 
 @pytest.mark.kills
 @pytest.mark.parametrize("how", ["killed", "frozen"])
-def test_an_outage_is_reported_within_seconds_and_ends_by_itself(
+def test_inspection_fails_within_seconds_during_an_outage_and_recovers(
     killable_engines: Engines, line: Line, kafka_inspector: KafkaInspector, how: str
 ) -> None:
-    """With the same clients, whether connections are refused or nobody answers; and it can be closed meanwhile."""
+    """With the same clients, whether connections are refused or time out; it can be closed during the outage."""
     line.put(WEBHOOKS_SLOW, b"x", age_s=100)
     assert _seen(kafka_inspector) is not None
     killable_engines.kafka.kill() if how == "killed" else killable_engines.kafka.suspend()
@@ -326,10 +327,10 @@ def test_an_outage_is_reported_within_seconds_and_ends_by_itself(
 
 
 @pytest.mark.kills
-def test_a_restarted_broker_does_not_lose_the_group(
+def test_group_is_reported_correctly_after_a_broker_restart(
     killable_engines: Engines, line: Line, kafka_inspector: KafkaInspector
 ) -> None:
-    """A broker that has just started knows no groups yet: then there is no answer, rather than a wrong one."""
+    """A broker that has just started knows no groups yet: then inspecting fails, rather than report a wrong result."""
     line.put(WEBHOOKS_SLOW, *[event(n) for n in range(9)])
     with running(worker(line.settings, WEBHOOKS_SLOW)):
         eventually(lambda: _caught_up(kafka_inspector, WEBHOOKS_SLOW))
@@ -341,15 +342,15 @@ def test_a_restarted_broker_does_not_lose_the_group(
         assert snapshot is not None
         lag = lag_in(snapshot, WEBHOOKS_SLOW)
         assert (lag.committed, lag.lag, lag.committed_at is not None) == (9, 0, True)
-        # Its name of before the restart may be listed beside it until its session is over.
+        # Its old member id may be listed beside the new one until its session times out.
         assert len(group_in(snapshot, WEBHOOKS_SLOW).members) in {1, 2}
 
 
 @pytest.mark.kills
-def test_clients_without_a_broker_for_long_are_replaced(
+def test_clients_without_a_broker_for_too_long_are_replaced(
     killable_engines: Engines, line: Line, kafka_inspector: KafkaInspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """librdkafka may have lost all brokers for ever."""
+    """librdkafka may have lost all brokers for good."""
     monkeypatch.setattr(inspector, "_RECONNECT_AFTER_S", 0.0)
     old = kafka_inspector._admin
     killable_engines.kafka.kill()
