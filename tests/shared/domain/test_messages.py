@@ -1,4 +1,4 @@
-"""The codec of all Kafka messages."""
+"""Encoding and decoding of all Kafka messages."""
 
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -33,13 +33,13 @@ VERIFICATION = VerificationDue(uuid4())
 
 
 @pytest.mark.parametrize("message", [EVENT, LETTER, VERIFICATION])
-def test_a_message_is_unchanged_by_encoding_and_decoding(message: AnyMessage) -> None:
+def test_message_is_unchanged_by_encoding_and_decoding(message: AnyMessage) -> None:
     """Also bytes that are not text, as in dead letters."""
     assert decode(encode(message)) == message
 
 
-def test_a_newer_sender_may_add_fields() -> None:
-    """Services are upgraded one after the other: an unknown field is ignored."""
+def test_unknown_fields_are_ignored() -> None:
+    """Services are upgraded one after the other, so a newer sender may add fields."""
     assert decode(encode(EVENT)[:-1] + b',"later":true}') == EVENT
 
 
@@ -51,23 +51,23 @@ def test_a_newer_sender_may_add_fields() -> None:
         b"\x80\xff",  # not text
         b"[1, 2]",  # not an object
         b'{"seq": 1}',  # no kind
-        encode(EVENT).replace(b"intent_event.v1", b"intent_event.v9"),  # a version we do not know
+        encode(EVENT).replace(b"intent_event.v1", b"intent_event.v9"),  # an unknown version
         encode(EVENT).replace(b'"seq":3', b'"seq":"3"'),  # a wrong type
         encode(EVENT).replace(b"payment_intent.succeeded", b"payment_intent.melted"),  # an unknown event
-        b"[" * 5_000,  # nested without end
+        b"[" * 5_000,  # deeply nested
         encode(EVENT)[:-1]
         + b',"x":'
         + b"[" * 1_000_000
         + b"]" * 1_000_000
-        + b"}",  # so deep that the reader gives up, on any Python
+        + b"}",  # too deep for the parser of any Python
     ],
 )
-def test_an_unreadable_message_is_reported_as_such(data: bytes | None) -> None:
+def test_invalid_message_raises_unreadable_message(data: bytes | None) -> None:
     """One error for everything that a retry cannot fix."""
     with pytest.raises(UnreadableMessageError):
         decode(data)
 
 
-def test_messages_cannot_be_changed() -> None:
+def test_messages_are_frozen() -> None:
     with pytest.raises(AttributeError):
         EVENT.seq = 4  # type: ignore[misc]

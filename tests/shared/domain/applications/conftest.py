@@ -1,4 +1,4 @@
-"""Applications in a test's own database."""
+"""Applications in the test's database."""
 
 from collections.abc import Callable
 from typing import Any

@@ -36,10 +36,10 @@ def _revoke(database: Database, application_id: UUID, credential_id: UUID) -> bo
 
 
 @pytest.mark.parametrize("kind", CredentialKind)
-def test_an_application_may_have_several(
+def test_application_may_have_several_credentials(
     database: Database, create: Create, rows: Rows, kind: CredentialKind
 ) -> None:
-    """So that they can be rotated without an outage; only a hash and a prefix are kept."""
+    """So that they can be rotated without an outage; only hash and prefix are stored."""
     application_id = create().id
     with database.transaction() as connection:
         issued = issue_credential(connection, application_id, kind)
@@ -51,8 +51,8 @@ def test_an_application_may_have_several(
     assert issued.text not in repr(issued)
 
 
-def test_one_id_is_issued_once(database: Database, create: Create, rows: Rows) -> None:
-    """Whose ever it is: what was issued before stays as it is."""
+def test_credential_id_is_issued_once(database: Database, create: Create, rows: Rows) -> None:
+    """For the same or another application; the credential issued before is not changed."""
     mine, other, request_id = create("a"), create("b"), uuid4()
     with database.transaction() as connection:
         issued = issue_credential(connection, mine.id, CredentialKind.API_KEY, credential_id=request_id)
@@ -67,18 +67,17 @@ def test_one_id_is_issued_once(database: Database, create: Create, rows: Rows) -
     assert rows("select * from credentials order by id") == before
 
 
-def test_kinds_are_those_of_the_table(rows: Rows) -> None:
-    """The database's check and the code name the same kinds."""
+def test_kinds_equal_the_check_constraint_of_the_table(rows: Rows) -> None:
     ((check,),) = rows(
         "select pg_get_constraintdef(oid) from pg_constraint where conname = 'credentials_kind_check'"
     )
     assert {word for word in check.split("'") if word.isidentifier()} == set(CredentialKind)
 
 
-def test_a_revoked_credential_stays_listed_with_its_time(
+def test_revoked_credential_stays_listed_with_its_time(
     database: Database, create: Create, clock: Clock
 ) -> None:
-    """Revoking again changes nothing, and says so; the others stay valid."""
+    """Revoking again changes nothing and returns False; the others stay valid."""
     application_id = create().id
     key = _list(database, application_id)[0]
     clock.advance(timedelta(days=1))
@@ -92,7 +91,7 @@ def test_a_revoked_credential_stays_listed_with_its_time(
 
 
 def test_another_applications_credential_cannot_be_revoked(database: Database, create: Create) -> None:
-    """Whoever may administrate one application has no power over another's."""
+    """Access to one application gives no access to another."""
     mine, other = create("a"), create("b")
     theirs = _list(database, other.id)[0]
     with pytest.raises(CredentialNotFoundError):
@@ -100,8 +99,8 @@ def test_another_applications_credential_cannot_be_revoked(database: Database, c
     assert _list(database, other.id)[0].revoked_at is None
 
 
-def test_a_credential_is_found_by_what_tells_it_apart(database: Database, create: Create) -> None:
-    """Its id, its prefix, or the beginning of one."""
+def test_credential_is_found_by_id_or_prefix(database: Database, create: Create) -> None:
+    """Or by the beginning of a prefix, if it is unique."""
     application_id = create().id
     key, token = _list(database, application_id)
     with database.transaction() as connection:
@@ -115,8 +114,8 @@ def test_a_credential_is_found_by_what_tells_it_apart(database: Database, create
             assert find_credential(connection, application_id, start) == expected
 
 
-def test_what_fits_several_is_not_guessed(database: Database, create: Create) -> None:
-    """The error lists those to choose from."""
+def test_ambiguous_prefix_is_refused(database: Database, create: Create) -> None:
+    """The error lists the credentials to choose from."""
     application_id = create().id
     with database.transaction() as connection:
         issue_credential(connection, application_id, CredentialKind.API_KEY)
@@ -127,8 +126,8 @@ def test_what_fits_several_is_not_guessed(database: Database, create: Create) ->
     assert "at_" not in str(caught.value)
 
 
-def test_what_fits_none_is_refused(database: Database, create: Create) -> None:
-    """Also nothing at all, which every credential begins with, and another's whole key, which is not repeated."""
+def test_unknown_prefix_is_refused(database: Database, create: Create) -> None:
+    """Also an empty one, and the whole key of another application, which the error does not repeat."""
     made, other = create(), create()
     for start in ("", "whsec_", "%", "pk_\x00", "\udcff", made.api_key[:-1], other.api_key):
         with pytest.raises(CredentialNotFoundError) as caught, database.transaction() as connection:
@@ -137,8 +136,8 @@ def test_what_fits_none_is_refused(database: Database, create: Create) -> None:
         assert other.api_key not in str(caught.value)
 
 
-def test_a_leaked_key_is_found_as_it_was_pasted(database: Database, create: Create) -> None:
-    """Whoever has to revoke it has nothing else in hand."""
+def test_credential_is_found_by_its_full_text(database: Database, create: Create) -> None:
+    """The leaked key may be all that an operator has."""
     made = create()
     with database.transaction() as connection:
         for text, kind in (
@@ -149,8 +148,8 @@ def test_a_leaked_key_is_found_as_it_was_pasted(database: Database, create: Crea
             assert (found.kind, text.startswith(found.prefix)) == (kind, True)
 
 
-def test_an_unknown_application_is_named(database: Database) -> None:
-    """Not an empty list, nor a word on foreign keys."""
+def test_unknown_application_is_an_error(database: Database) -> None:
+    """Not an empty list, nor an error about foreign keys."""
     unknown = uuid4()
     with pytest.raises(ApplicationNotFoundError, match=str(unknown)):
         _list(database, unknown)

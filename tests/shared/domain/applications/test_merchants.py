@@ -1,4 +1,4 @@
-"""Which merchant a new application goes to."""
+"""The merchant of a new application."""
 
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
@@ -9,22 +9,21 @@ from shared.domain.applications.errors import MerchantAmbiguousError, MerchantNo
 from tests.shared.domain.applications.conftest import Create, Rows
 
 
-def test_a_merchant_of_that_name_is_used_or_made(create: Create, rows: Rows) -> None:
-    """Two applications of one merchant."""
+def test_merchant_of_that_name_is_reused_or_created(create: Create, rows: Rows) -> None:
     first = create("shop", "Tripoli Coffee")
     again = create("second shop", "Tripoli Coffee")
     assert first.merchant_id == again.merchant_id
     assert rows("select name from merchants") == [("Tripoli Coffee",)]
 
 
-def test_without_a_name_it_is_a_new_merchant(create: Create, rows: Rows) -> None:
-    """Named like the application; a namesake, who is somebody else, gets a merchant of their own."""
+def test_application_without_a_merchant_gets_a_new_one(create: Create, rows: Rows) -> None:
+    """It is named like the application. A second application of that name gets another merchant."""
     assert create("shop").merchant_id != create("shop").merchant_id
     assert rows("select name from merchants") == [("shop",), ("shop",)]
 
 
-def test_a_merchant_is_found_by_its_id(create: Create, rows: Rows) -> None:
-    """No merchant is made for an id that nobody has."""
+def test_merchant_is_found_by_its_id(create: Create, rows: Rows) -> None:
+    """An unknown id creates no merchant."""
     first = create("shop")
     assert create("second", first.merchant_id).merchant_id == first.merchant_id
     unknown = uuid4()
@@ -33,8 +32,8 @@ def test_a_merchant_is_found_by_its_id(create: Create, rows: Rows) -> None:
     assert rows("select name from merchants") == [("shop",)]
 
 
-def test_a_name_that_several_have_is_not_guessed(create: Create, rows: Rows) -> None:
-    """The error lists the ids to choose from, and nothing is made."""
+def test_ambiguous_merchant_name_is_refused(create: Create, rows: Rows) -> None:
+    """The error lists the ids to choose from, and nothing is created."""
     ids = [row[0] for row in rows("insert into merchants (name) values ('twin'), ('twin') returning id")]
     with pytest.raises(MerchantAmbiguousError, match="2 merchants") as caught:
         create("shop", "twin")
@@ -43,8 +42,7 @@ def test_a_name_that_several_have_is_not_guessed(create: Create, rows: Rows) -> 
     assert create("shop", ids[1]).merchant_id == ids[1]
 
 
-def test_creates_at_one_moment_make_one_merchant(create: Create, rows: Rows) -> None:
-    """Many applications of one new merchant, and another merchant's between them."""
+def test_concurrent_creates_make_one_merchant_per_name(create: Create, rows: Rows) -> None:
     names = ["Tripoli Coffee", "Benghazi Tea"] * 12
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda job: create(f"shop {job[0]}", job[1]), enumerate(names)))

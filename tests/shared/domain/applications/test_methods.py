@@ -1,4 +1,4 @@
-"""Which payment methods an application has enabled."""
+"""The enabled payment methods of an application."""
 
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
@@ -14,8 +14,8 @@ from tests.shared.domain.applications.conftest import Create, Rows
 CARD, SADAD, ADFALI = PaymentMethod
 
 
-def test_methods_are_set_as_a_whole(database: Database, create: Create, rows: Rows) -> None:
-    """And no other application's."""
+def test_setting_methods_replaces_all_of_them(database: Database, create: Create, rows: Rows) -> None:
+    """Those of other applications stay."""
     mine, other = create("a"), create("b")
     for methods, changes in [({CARD}, True), ({CARD}, False), ({SADAD, ADFALI}, True)]:
         with database.transaction() as connection:
@@ -25,14 +25,14 @@ def test_methods_are_set_as_a_whole(database: Database, create: Create, rows: Ro
     assert len(rows("select from application_methods where application_id = %s", other.id)) == 3
 
 
-def test_an_application_keeps_at_least_one(database: Database, create: Create, rows: Rows) -> None:
+def test_application_keeps_at_least_one_method(database: Database, create: Create, rows: Rows) -> None:
     made = create()
     with pytest.raises(NoMethodsError), database.transaction() as connection:
         set_methods(connection, made.id, set())
     assert len(rows("select from application_methods")) == 3
 
 
-def test_an_unknown_application_is_named(database: Database) -> None:
+def test_unknown_application_is_an_error(database: Database) -> None:
     unknown = uuid4()
     with (
         pytest.raises(ApplicationNotFoundError, match=str(unknown)),
@@ -41,10 +41,10 @@ def test_an_unknown_application_is_named(database: Database) -> None:
         set_methods(connection, unknown, {CARD})
 
 
-def test_what_two_people_set_at_one_moment_is_never_mixed(
+def test_concurrent_changes_of_methods_are_never_mixed(
     database: Database, create: Create, rows: Rows
 ) -> None:
-    """In the end one of the two requests is stored as a whole."""
+    """One of the two requests is stored as a whole."""
     made = create()
     requests = [{CARD}, {SADAD, ADFALI}]
 

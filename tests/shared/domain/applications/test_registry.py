@@ -1,4 +1,4 @@
-"""Making applications and changing their webhook URL."""
+"""Creating applications, renaming them and changing their webhook URL."""
 
 from uuid import uuid4
 
@@ -27,10 +27,10 @@ from tests.shared.domain.applications.conftest import Create, Rows
 URL = WebhookUrl("https://shop.example.ly/hook")
 
 
-def test_an_application_is_made_with_all_it_needs(
+def test_new_application_has_key_token_and_webhook_secret(
     database: Database, box: SecretBox, create: Create, rows: Rows
 ) -> None:
-    """§1: an API key, an access token and a webhook secret, of the first version."""
+    """§1: an API key, an access token and a webhook secret of version 1."""
     made = create("متجر", methods=frozenset({PaymentMethod.SADAD}), webhook_url=URL)
     assert rows("select kind, prefix, hash from credentials order by kind") == [
         ("access_token", made.access_token[:9], hash_token(made.access_token)),
@@ -45,8 +45,8 @@ def test_an_application_is_made_with_all_it_needs(
     assert rows("select webhook_secret_version from applications") == [(1,)]
 
 
-def test_what_is_issued_is_stored_nowhere_as_it_is(create: Create, rows: Rows) -> None:
-    """Whoever reads the database can neither call the API nor sign a webhook."""
+def test_issued_secrets_are_not_stored_in_plain_text(create: Create, rows: Rows) -> None:
+    """Read access to the database is not enough to call the API or to sign a webhook."""
     made = create()
     stored = str(rows("select c, w, a from applications a, credentials c, webhook_secrets w"))
     for secret in (made.api_key, made.access_token, made.webhook_secret):
@@ -54,8 +54,8 @@ def test_what_is_issued_is_stored_nowhere_as_it_is(create: Create, rows: Rows) -
         assert secret not in repr(made)
 
 
-def test_all_of_it_is_made_or_none(database: Database, box: SecretBox, rows: Rows) -> None:
-    """A failure in the same transaction leaves no half application, and no merchant."""
+def test_failed_transaction_creates_nothing(database: Database, box: SecretBox, rows: Rows) -> None:
+    """Neither an application nor a merchant."""
     with pytest.raises(ZeroDivisionError), database.transaction() as connection:
         create_application(connection, box, NewApplication("shop"))
         raise ZeroDivisionError
@@ -63,8 +63,8 @@ def test_all_of_it_is_made_or_none(database: Database, box: SecretBox, rows: Row
         assert rows(f"select count(*) from {table}") == [(0,)]
 
 
-def test_all_methods_are_enabled_unless_said_otherwise(database: Database, create: Create) -> None:
-    """They are listed in one order, and applications oldest first."""
+def test_all_methods_are_enabled_by_default(database: Database, create: Create) -> None:
+    """Methods are listed in a fixed order, applications oldest first."""
     first, second = create("a"), create("b", methods=frozenset({PaymentMethod.ADFALI, PaymentMethod.CARD}))
     with database.transaction() as connection:
         listed = list_applications(connection)
@@ -75,7 +75,7 @@ def test_all_methods_are_enabled_unless_said_otherwise(database: Database, creat
 
 
 def test_the_webhook_url_is_set_and_removed(database: Database, create: Create, rows: Rows) -> None:
-    """§6.1: one URL per application; with none, no webhooks are sent. Other applications keep theirs."""
+    """§6.1: one URL per application; without one, no webhooks are sent. Other applications keep theirs."""
     made = create("a")
     create("b", webhook_url=URL)
     for url in (WebhookUrl("https://new.example.ly/"), None):
@@ -98,8 +98,8 @@ def test_the_webhook_url_is_set_and_removed(database: Database, create: Create, 
         ("a\u2028b", r"character '\\u2028'"),
     ],
 )
-def test_a_name_that_is_none_is_refused(create: Create, rows: Rows, name: str, told: str) -> None:
-    """Of an application and of a merchant, before anything is written."""
+def test_invalid_name_is_refused(create: Create, rows: Rows, name: str, told: str) -> None:
+    """Of an application or a merchant, before anything is written."""
     with pytest.raises(InvalidNameError, match=f"application's name .*{told}"):
         create(name)
     with pytest.raises(InvalidNameError, match=f"merchant's name .*{told}"):
@@ -107,8 +107,8 @@ def test_a_name_that_is_none_is_refused(create: Create, rows: Rows, name: str, t
     assert rows("select count(*) from merchants") == [(0,)]
 
 
-def test_a_name_keeps_what_arabic_needs(create: Create, rows: Rows) -> None:
-    """Joiners and direction marks stay; spaces around the name go. 200 characters are allowed."""
+def test_name_keeps_arabic_joiners_and_direction_marks(create: Create, rows: Rows) -> None:
+    """Spaces around the name are removed. 200 characters are allowed."""
     create("  مت\u200cجر\u200f ")
     create("م" * 200)
     assert [name for (name,) in rows("select name from applications order by id")] == [
@@ -117,8 +117,8 @@ def test_a_name_keeps_what_arabic_needs(create: Create, rows: Rows) -> None:
     ]
 
 
-def test_one_id_makes_one_application(create: Create, rows: Rows) -> None:
-    """The second time nothing is made: no merchant, no credentials."""
+def test_repeated_id_creates_no_second_application(create: Create, rows: Rows) -> None:
+    """Nor a second merchant or credentials."""
     request_id = uuid4()
     assert create("shop", id=request_id).id == request_id
     with pytest.raises(ApplicationExistsError, match=str(request_id)):
@@ -128,8 +128,8 @@ def test_one_id_makes_one_application(create: Create, rows: Rows) -> None:
     assert len(rows("select from credentials")) == 2
 
 
-def test_an_application_is_renamed(database: Database, create: Create, rows: Rows) -> None:
-    """Only this one; and whether anything changed is told."""
+def test_rename_changes_only_this_application(database: Database, create: Create, rows: Rows) -> None:
+    """The return value says whether anything changed."""
     made, _ = create("shop"), create("other")
     for name, changes in [(" متجر ", True), ("متجر", False)]:
         with database.transaction() as connection:

@@ -1,4 +1,4 @@
-"""Rolling webhook secrets: each version stays, one is current."""
+"""Rolling webhook secrets: all versions are kept, one is current."""
 
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID, uuid4
@@ -31,10 +31,10 @@ def _open(database: Database, box: SecretBox, application_id: UUID, version: int
         return decrypt_webhook_secret(connection, box, application_id, version).text
 
 
-def test_a_roll_makes_the_next_version_current(
+def test_roll_makes_the_next_version_current(
     database: Database, box: SecretBox, create: Create, rows: Rows
 ) -> None:
-    """§6.6: new deliveries use the new secret; retries queued earlier carry the old one."""
+    """§6.6: new deliveries use the new secret; retries of earlier ones use the old one."""
     made = create()
     rolled = _roll(database, box, made.id)
     assert rolled.version == 2
@@ -44,17 +44,16 @@ def test_a_roll_makes_the_next_version_current(
     assert rows("select webhook_secret_version from applications") == [(2,)]
 
 
-def test_an_application_without_a_secret_gets_its_first(
+def test_first_roll_of_an_application_without_a_secret_is_version_1(
     database: Database, box: SecretBox, application_id: UUID
 ) -> None:
-    """Versions begin with 1."""
     assert _roll(database, box, application_id).version == 1
 
 
-def test_rolls_at_one_moment_give_a_version_each(
+def test_concurrent_rolls_make_a_version_each(
     database: Database, box: SecretBox, create: Create, rows: Rows
 ) -> None:
-    """No secret that somebody was shown is lost, and the last one is current."""
+    """No secret that was shown is lost, and the last one is current."""
     made = create()
     with ThreadPoolExecutor(8) as pool:
         rolled = list(pool.map(lambda _: _roll(database, box, made.id), range(16)))
@@ -63,8 +62,10 @@ def test_rolls_at_one_moment_give_a_version_each(
     assert rows("select webhook_secret_version from applications") == [(17,)]
 
 
-def test_a_version_is_replaced_once(database: Database, box: SecretBox, create: Create, rows: Rows) -> None:
-    """Of those who want to replace the same one at one moment, one does."""
+def test_version_is_replaced_once_by_concurrent_rolls(
+    database: Database, box: SecretBox, create: Create, rows: Rows
+) -> None:
+    """The other callers get an error with the current version."""
     made = create()
 
     def replace(_: int) -> bool:
@@ -81,7 +82,7 @@ def test_a_version_is_replaced_once(database: Database, box: SecretBox, create: 
     assert rows("select webhook_secret_version from applications") == [(2,)]
 
 
-def test_what_is_current_is_told_without_the_secret(
+def test_current_version_is_returned_without_the_secret(
     database: Database, box: SecretBox, create: Create, application_id: UUID, rows: Rows
 ) -> None:
     made = create()
@@ -95,10 +96,10 @@ def test_what_is_current_is_told_without_the_secret(
         assert current_secret_version(cursor, application_id) is None
 
 
-def test_a_roll_that_fails_leaves_the_old_secret_current(
+def test_failed_roll_leaves_the_old_secret_current(
     database: Database, box: SecretBox, create: Create, rows: Rows
 ) -> None:
-    """The new version and the pointer to it live or die together."""
+    """The new version and the pointer to it are one transaction."""
     made = create()
     with pytest.raises(ZeroDivisionError), database.transaction() as connection:
         roll_webhook_secret(connection, box, made.id)
@@ -114,10 +115,10 @@ def test_a_roll_that_fails_leaves_the_old_secret_current(
         (("attacker", 1), ("attacker", 2)),  # to another version
     ],
 )
-def test_a_secret_moved_to_another_row_is_refused(
+def test_secret_moved_to_another_row_is_refused(
     database: Database, box: SecretBox, create: Create, rows: Rows, moved: tuple[tuple[str, int], ...]
 ) -> None:
-    """Its application and version are sealed in with it."""
+    """Application and version are encrypted together with it."""
     source, target = moved
     ids = {name: create(name).id for name in ("victim", "attacker")}
     _roll(database, box, ids["attacker"])
@@ -131,8 +132,9 @@ def test_a_secret_moved_to_another_row_is_refused(
         _open(database, box, ids[target[0]], target[1])
 
 
-def test_what_does_not_exist_is_named(database: Database, box: SecretBox, create: Create) -> None:
-    """An unknown application, and a version that was never made."""
+def test_unknown_application_or_version_is_an_error(
+    database: Database, box: SecretBox, create: Create
+) -> None:
     unknown = uuid4()
     with pytest.raises(ApplicationNotFoundError, match=str(unknown)):
         _roll(database, box, unknown)

@@ -1,4 +1,4 @@
-"""A customer, a provider and a scheduler with one intent. The clock is stopped unless a test moves it."""
+"""A checkout with one intent, a provider and a scheduler. The clock is stopped unless a test moves it."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Expiry and attempts agree to the instant: what the one refuses, the other cancels (§3, DESIGN §3)."""
+"""From its expiry on, an intent refuses new attempts and is canceled by the scheduler (§3, DESIGN §3)."""
 
 from datetime import timedelta
 from threading import Thread
@@ -19,8 +19,8 @@ from tests.waiting import eventually
 INSTANT = timedelta(microseconds=1)
 
 
-def test_just_before_the_expiry_an_attempt_starts_and_nothing_expires(checkout: Checkout) -> None:
-    """Until the very last moment, the customer may pay."""
+def test_attempt_can_start_until_just_before_the_expiry(checkout: Checkout) -> None:
+    """And the intent is not canceled."""
     checkout.at(checkout.expires_at - INSTANT)
     checkout.expire()
     code = checkout.begin(AttemptState.AWAITING_CODE)
@@ -28,8 +28,8 @@ def test_just_before_the_expiry_an_attempt_starts_and_nothing_expires(checkout: 
     assert checkout.events() == ["processing"]
 
 
-def test_from_the_expiry_on_nothing_starts_even_before_the_scheduler_runs(checkout: Checkout) -> None:
-    """The scheduler may be down; the checkout refuses all the same, and leaves the cancelling to it."""
+def test_no_attempt_starts_after_the_expiry_even_before_the_scheduler_runs(checkout: Checkout) -> None:
+    """The scheduler may be down: the checkout refuses attempts, and the scheduler cancels the intent later."""
     code = checkout.begin(AttemptState.AWAITING_CODE)
     checkout.at(checkout.expires_at)
     for state in (AttemptState.SENT, AttemptState.AWAITING_CODE, AttemptState.AWAITING_REDIRECT):
@@ -44,7 +44,7 @@ def test_from_the_expiry_on_nothing_starts_even_before_the_scheduler_runs(checko
         checkout.begin()
 
 
-def test_processing_outlasts_the_expiry_and_is_canceled_when_its_attempt_fails(checkout: Checkout) -> None:
+def test_expired_intent_in_processing_is_canceled_when_its_attempt_fails(checkout: Checkout) -> None:
     """At once, in the same transaction, without the scheduler."""
     request = checkout.begin()
     checkout.at(checkout.expires_at + timedelta(hours=1))
@@ -56,8 +56,8 @@ def test_processing_outlasts_the_expiry_and_is_canceled_when_its_attempt_fails(c
     assert checkout.events() == ["processing", "requires_payment_method", "canceled"]
 
 
-def test_processing_outlasts_the_expiry_and_succeeds_when_it_is_paid(checkout: Checkout) -> None:
-    """The customer was in time."""
+def test_expired_intent_in_processing_succeeds_when_its_attempt_is_paid(checkout: Checkout) -> None:
+    """The customer had paid before the expiry."""
     request = checkout.begin()
     checkout.at(checkout.expires_at + timedelta(hours=1))
     checkout.expire()
@@ -67,8 +67,8 @@ def test_processing_outlasts_the_expiry_and_succeeds_when_it_is_paid(checkout: C
     assert checkout.events() == ["processing", "succeeded"]
 
 
-def test_no_code_is_asked_for_after_the_time(checkout: Checkout) -> None:
-    """Nobody could confirm it any more."""
+def test_no_code_is_requested_after_the_expiry(checkout: Checkout) -> None:
+    """The customer could not confirm it any more."""
     request = checkout.begin()
     checkout.at(checkout.expires_at)
     assert checkout.answer(request, ProviderAnswer.NEEDS_CODE) == SettlementResult(
@@ -77,7 +77,7 @@ def test_no_code_is_asked_for_after_the_time(checkout: Checkout) -> None:
     assert checkout.events() == ["processing", "requires_payment_method", "canceled"]
 
 
-def test_time_goes_on_while_an_attempt_waits_for_the_lock(
+def test_expiry_is_checked_after_the_attempt_gets_the_lock(
     checkout: Checkout, database: Database, clock: Clock
 ) -> None:
     """The time at which it gets the lock counts, not the time of its request."""

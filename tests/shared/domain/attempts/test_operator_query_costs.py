@@ -36,7 +36,7 @@ OPEN_ONES = 60
 
 @pytest.fixture
 def unattended(database_settings: DatabaseSettings) -> Iterator[Database]:
-    """Tables that nobody vacuums or analyzes, and statements that may take their time to fill them."""
+    """Tables that are never vacuumed or analyzed, and a long statement timeout to fill them."""
     patient = replace(database_settings, statement_timeout_s=250)
     database = Database(patient, "monitor", **INDEX_ORDER)
     with database.cursor() as cursor:
@@ -58,7 +58,7 @@ def costs(cursor: Cursor[Any]) -> dict[str, int]:
 
 @pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
 @pytest.mark.parametrize("many", [20_000, pytest.param(1_000_000, marks=pytest.mark.timeout(600))])
-def test_a_list_costs_the_same_with_many_settled_attempts(
+def test_list_costs_the_same_with_many_settled_attempts(
     unattended: Database, many: int, statistics: str
 ) -> None:
     with unattended.cursor() as cursor:

@@ -1,7 +1,7 @@
-"""Whatever happens in whatever order, on the real database: money and events stay right (§3, DESIGN §3).
+"""Random sequences of actions on real PostgreSQL keep payments and events consistent (§3, DESIGN §3).
 
-Hypothesis draws sequences of creates, attempts, codes, answers, silences, crashes, notifications, verifications and
-expiries, with the database's clock turned by hand, and looks at everything after each step.
+Hypothesis draws sequences of creates, attempts, codes, answers, timeouts, crashes, notifications, inquiries and
+expiries, moves the database's clock, and checks all invariants after each step.
 """
 
 from collections.abc import Callable, Sequence
@@ -98,13 +98,13 @@ class Payments(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        # Here and not at the end: also what a failed example left must be gone, or the next would differ from itself.
+        # Not in teardown: rows of a failed example must be gone too, or the next example would not be repeatable.
         with self.database.transaction() as connection:
             connection.execute("truncate payment_intents, payment_attempts, intent_events, outbox")
         self.clock.stop_at(self.now)
         self.create(10)
 
-    # What merchants and time do.
+    # Merchants and time.
 
     @precondition(lambda self: len(self.records.open_intents()) < 2)
     @rule(minutes=st.sampled_from([6, 15]))
@@ -127,11 +127,11 @@ class Payments(RuleBasedStateMachine):
         for intent in self.records.intents:
             assert intent.status != IntentStatus.REQUIRES_PAYMENT_METHOD or intent.expires_at > self.now
 
-    # What customers do.
+    # Customers.
 
     @rule(pick=picks, answer=answers, fate=fates)
     def pay(self, pick: int, answer: ProviderAnswer, fate: str) -> None:
-        """With the code that was asked for, or else by card."""
+        """Submit the requested code, or else pay by card."""
         intent = self._an_intent(pick)
         asked = self.records.in_state("awaiting_code", intent=intent)
         if asked:
@@ -143,7 +143,7 @@ class Payments(RuleBasedStateMachine):
     @precondition(lambda self: self.records.attempts)
     @rule(pick=picks, answer=answers, fate=fates)
     def use_an_old_form(self, pick: int, answer: ProviderAnswer, fate: str) -> None:
-        """Of another tab, whatever became of its attempt."""
+        """Submit the form of another tab, whatever the state of its attempt."""
         attempt = _one_of(self.records.attempts, pick)
         self._send(attempt.intent_uuid, lambda c: submit_code(c, attempt.id), answer, fate)
 
@@ -179,7 +179,7 @@ class Payments(RuleBasedStateMachine):
         if told:
             self._notify(attempt, outcome)
 
-    # What providers, verifiers and operators do.
+    # Providers, verifiers and operators.
 
     @precondition(lambda self: self.provider.in_flight)
     @rule(pick=picks)
@@ -223,7 +223,7 @@ class Payments(RuleBasedStateMachine):
         inquiry = StatusInquiry(attempt.id, attempt.provider_requests, past_in_flight_window=False)
         self._tell([PendingReport(inquiry, AttemptOutcome(ProviderAnswer.UNKNOWN, can_inquire=False))])
 
-    # What must hold, always.
+    # Invariants.
 
     @invariant()
     def the_books_add_up(self) -> None:
@@ -250,7 +250,7 @@ class Payments(RuleBasedStateMachine):
             assert attempt.next_verify_at or attempt.id in self.cannot_be_asked
 
     def teardown(self) -> None:
-        """Nothing stays processing for ever: time passes, verifiers ask, operators decide, notifications arrive."""
+        """Nothing stays in processing: time passes, inquiries are sent, operators decide, notifications arrive."""
         self._tell(self.late_reports)
         for _ in range(3):
             self.time_passes(timedelta(hours=1))
@@ -281,7 +281,7 @@ class Payments(RuleBasedStateMachine):
             attempt.id for attempt in self.records.in_state("paid", "duplicate")
         }
 
-    # How it is done.
+    # Helpers.
 
     def _send(self, intent: UUID, move: Move, answer: ProviderAnswer, fate: str) -> None:
         """Commit the request, call the provider and settle, or crash in between."""
@@ -336,7 +336,7 @@ class Payments(RuleBasedStateMachine):
             settle_notification(connection, attempt, outcome)
 
     def _an_intent(self, pick: int) -> UUID:
-        """Mostly one that can still be paid."""
+        """Pick an intent, mostly one that can still be paid."""
         open_intents = self.records.open_intents() if pick % 8 else []
         return _one_of(open_intents or [intent.uuid for intent in self.records.intents], pick)
 
@@ -344,7 +344,7 @@ class Payments(RuleBasedStateMachine):
         return [attempt for attempt, entry in self.provider.ledger.items() if entry.answer in wanted]
 
     def _on_the_providers_page(self) -> list[UUID]:
-        """Also those that we have given up: the page stays open."""
+        """Return the attempts with a provider's page, abandoned ones included: the page stays open."""
         return [attempt.id for attempt in self.records.attempts if attempt.provider == "plutu"]
 
 
@@ -361,12 +361,12 @@ def _crash_if(crash: bool) -> None:
 @pytest.mark.parametrize(
     "examples", [25, *(pytest.param(600, id=f"600, run {n}", marks=pytest.mark.long) for n in range(1, 6))]
 )
-def test_random_orders(database_settings: DatabaseSettings, examples: int) -> None:
-    """Succeeded is final, every change has its event, nobody is charged twice, nothing stays processing for ever."""
+def test_random_sequences_keep_all_invariants(database_settings: DatabaseSettings, examples: int) -> None:
+    """Succeeded is final, every change has its event, no customer is charged twice, nothing stays in processing."""
     database = Database(database_settings, "test", **STABLE_PLANS)
     clock = Clock(database)
     run_machine(
-        lambda: Payments(database, clock),  # type: ignore[arg-type]  # a factory will do, its documentation says
+        lambda: Payments(database, clock),  # type: ignore[arg-type]  # it accepts a factory too
         settings=settings(
             max_examples=examples,
             stateful_step_count=40,

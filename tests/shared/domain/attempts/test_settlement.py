@@ -1,4 +1,4 @@
-"""Attempts on the real database: how each answer changes them and their intent (§3, DESIGN §3)."""
+"""Attempts on real PostgreSQL: how each answer changes them and their intent (§3, DESIGN §3)."""
 
 from datetime import timedelta
 from time import monotonic
@@ -21,15 +21,15 @@ from tests.shared.domain.attempts.conftest import Checkout
 CODE, REDIRECT, SENT, UNKNOWN, PAID, DECLINED, ABANDONED, DUPLICATE = AttemptState
 
 
-def test_a_payment_goes_through_processing_to_succeeded(checkout: Checkout) -> None:
-    """Sent is committed before the provider is called; paid settles both."""
+def test_payment_goes_through_processing_to_succeeded(checkout: Checkout) -> None:
+    """`sent` is committed before the provider is called; `paid` settles attempt and intent."""
     request = checkout.begin()
     assert (checkout.status(), checkout.states()) == (IntentStatus.PROCESSING, [SENT])
     assert checkout.answer(request, ProviderAnswer.PAID) == SettlementResult(PAID, IntentStatus.SUCCEEDED)
     assert checkout.events() == ["processing", "succeeded"]
 
 
-def test_a_declined_payment_leads_back_and_can_be_tried_again(checkout: Checkout) -> None:
+def test_intent_can_be_paid_again_after_a_declined_attempt(checkout: Checkout) -> None:
     """§3: a failed attempt leads back to requires_payment_method."""
     first = checkout.begin()
     assert checkout.answer(first, ProviderAnswer.DECLINED) == SettlementResult(
@@ -44,7 +44,7 @@ def test_a_declined_payment_leads_back_and_can_be_tried_again(checkout: Checkout
 def test_no_attempt_starts_while_another_may_be_charging(
     checkout: Checkout, answer: ProviderAnswer | None
 ) -> None:
-    """A double click, a second tab, an impatient customer: also while the outcome is unknown."""
+    """A double click, a second tab, an impatient customer; also while the outcome is unknown."""
     request = checkout.begin()
     if answer:
         checkout.answer(request, answer)
@@ -55,7 +55,7 @@ def test_no_attempt_starts_while_another_may_be_charging(
 
 
 def test_no_attempt_starts_on_a_paid_intent(checkout: Checkout) -> None:
-    """It shows the receipt instead."""
+    """The checkout shows the receipt instead."""
     code = checkout.begin(CODE)
     checkout.notify(code.attempt, ProviderAnswer.PAID)
     with pytest.raises(AlreadyPaidError):
@@ -64,8 +64,8 @@ def test_no_attempt_starts_on_a_paid_intent(checkout: Checkout) -> None:
         checkout.send(code.attempt)
 
 
-def test_a_code_is_asked_for_sent_wrong_and_sent_again(checkout: Checkout) -> None:
-    """The intent is processing only while the provider has a code to judge."""
+def test_customer_can_submit_another_code_after_a_wrong_one(checkout: Checkout) -> None:
+    """The intent is in processing only while the provider checks a code."""
     code = checkout.begin(CODE)
     checkout.answer(code, ProviderAnswer.NEEDS_CODE)
     assert checkout.status() is IntentStatus.REQUIRES_PAYMENT_METHOD
@@ -79,39 +79,39 @@ def test_a_code_is_asked_for_sent_wrong_and_sent_again(checkout: Checkout) -> No
     assert checkout.events() == ["processing", "requires_payment_method", "processing", "succeeded"]
 
 
-def test_a_code_is_accepted_once(checkout: Checkout) -> None:
-    """The second tab's confirmation finds it under way, or no longer waiting."""
+def test_second_code_is_refused_while_the_first_is_in_flight(checkout: Checkout) -> None:
+    """Such as the confirmation of a second tab."""
     code = checkout.begin(CODE)
     checkout.send(code.attempt)
     with pytest.raises(AttemptInFlightError):
         checkout.send(code.attempt)
 
 
-def test_a_new_attempt_replaces_one_that_awaits_a_code(checkout: Checkout) -> None:
-    """Change number or method: the old form no longer works."""
+def test_new_attempt_replaces_one_that_awaits_a_code(checkout: Checkout) -> None:
+    """The customer changed number or method: the old form no longer works."""
     old = checkout.begin(CODE)
     new = checkout.begin(CODE)
     assert checkout.states() == [ABANDONED, CODE]
     with pytest.raises(NotAwaitingCodeError):
         checkout.send(old.attempt)
-    assert checkout.answer(old, ProviderAnswer.NEEDS_CODE).attempt is ABANDONED  # its own answer comes late
+    assert checkout.answer(old, ProviderAnswer.NEEDS_CODE).attempt is ABANDONED  # its answer comes late
     checkout.answer(checkout.send(new.attempt), ProviderAnswer.PAID)
     assert checkout.states() == [ABANDONED, PAID]
 
 
-def test_a_providers_page_is_left_only_when_the_customer_says_so(checkout: Checkout) -> None:
-    """They may be paying there at this moment."""
+def test_open_redirect_is_abandoned_only_if_the_customer_says_so(checkout: Checkout) -> None:
+    """They may be paying on the provider's page."""
     page = checkout.begin(REDIRECT)
     with pytest.raises(RedirectOpenError):
         checkout.begin()
     checkout.begin(leave_redirect=True)
     assert checkout.states() == [ABANDONED, SENT]
     assert checkout.notify(page.attempt, ProviderAnswer.DECLINED).attempt is ABANDONED
-    assert checkout.status() is IntentStatus.PROCESSING  # the other attempt's
+    assert checkout.status() is IntentStatus.PROCESSING  # because of the other attempt
 
 
-def test_an_abandoned_provider_page_is_paid_after_all(checkout: Checkout) -> None:
-    """It settles the intent, and what the other attempt brings then is a duplicate, without a second event."""
+def test_late_payment_of_an_abandoned_redirect_settles_the_intent(checkout: Checkout) -> None:
+    """A payment of the other attempt is then a duplicate, without a second event."""
     page = checkout.begin(REDIRECT)
     card = checkout.begin(leave_redirect=True)
     assert checkout.notify(page.attempt, ProviderAnswer.PAID) == SettlementResult(
@@ -133,7 +133,7 @@ def test_an_abandoned_provider_page_is_paid_after_all(checkout: Checkout) -> Non
 def test_other_answers_on_a_paid_intent_change_only_the_attempt(
     checkout: Checkout, answer: ProviderAnswer, state: AttemptState
 ) -> None:
-    """Nobody is asked for a code on an intent that is paid."""
+    """No code is requested for a paid intent."""
     page = checkout.begin(REDIRECT)
     card = checkout.begin(leave_redirect=True)
     checkout.notify(page.attempt, ProviderAnswer.PAID)
@@ -141,8 +141,8 @@ def test_other_answers_on_a_paid_intent_change_only_the_attempt(
     assert checkout.events() == ["processing", "succeeded"]
 
 
-def test_a_repeated_answer_changes_nothing(checkout: Checkout) -> None:
-    """Notifications are repeated, and verification and return say the same."""
+def test_repeated_answer_changes_nothing(checkout: Checkout) -> None:
+    """Notifications are repeated, and inquiries and returns report the same."""
     request = checkout.begin()
     for _ in range(3):
         assert checkout.notify(request.attempt, ProviderAnswer.PAID) == SettlementResult(
@@ -159,8 +159,8 @@ def test_a_repeated_answer_changes_nothing(checkout: Checkout) -> None:
     assert checkout.events() == ["processing", "succeeded"]
 
 
-def test_a_declined_payment_that_is_paid_after_all_counts(checkout: Checkout) -> None:
-    """By a signed notification; here after the intent has expired (§3: a verified late payment)."""
+def test_late_payment_of_a_declined_attempt_succeeds(checkout: Checkout) -> None:
+    """By a signed notification, here after the intent has expired (§3: a verified late payment)."""
     request = checkout.begin()
     checkout.answer(request, ProviderAnswer.DECLINED)
     checkout.at(checkout.expires_at)
@@ -171,8 +171,8 @@ def test_a_declined_payment_that_is_paid_after_all_counts(checkout: Checkout) ->
     assert checkout.events() == ["processing", "requires_payment_method", "canceled", "succeeded"]
 
 
-def test_a_superseded_answer_is_ignored(checkout: Checkout) -> None:
-    """A slow process says "wrong code" of a request that is long over, while the next one may be charging."""
+def test_answer_to_a_superseded_request_is_ignored_unless_paid(checkout: Checkout) -> None:
+    """A slow process reports "wrong code" for an old request, while the next one may be charging."""
     code = checkout.begin(CODE)
     first = checkout.send(code.attempt)
     checkout.later(timedelta(minutes=1))
@@ -190,11 +190,11 @@ def test_a_superseded_answer_is_ignored(checkout: Checkout) -> None:
         assert checkout.answer_inquiry(inquiry, answer) == SettlementResult(SENT, IntentStatus.PROCESSING)
     assert checkout.answer(first, ProviderAnswer.PAID) == SettlementResult(
         PAID, IntentStatus.SUCCEEDED
-    )  # money always counts
+    )  # a payment always counts
 
 
-def test_a_decline_that_may_be_of_an_earlier_code_is_verified(checkout: Checkout) -> None:
-    """A notification names the attempt, not the request; the last one may be charging, so the provider is asked."""
+def test_decline_that_may_be_of_an_earlier_code_is_verified(checkout: Checkout) -> None:
+    """A notification names the attempt, not the request. The last request may be charging, so an inquiry follows."""
     code = checkout.begin(CODE)
     checkout.answer(checkout.send(code.attempt), ProviderAnswer.NEEDS_CODE, reason="wrong_code")
     second = checkout.send(code.attempt)
@@ -207,15 +207,15 @@ def test_a_decline_that_may_be_of_an_earlier_code_is_verified(checkout: Checkout
     ]
 
 
-def test_a_refusal_of_the_only_request_counts(checkout: Checkout) -> None:
-    """Nothing else can be meant."""
+def test_decline_of_the_only_request_counts(checkout: Checkout) -> None:
+    """It can belong to no other request."""
     request = checkout.begin()
     declined = SettlementResult(DECLINED, IntentStatus.REQUIRES_PAYMENT_METHOD)
     assert checkout.notify(request.attempt, ProviderAnswer.DECLINED) == declined
 
 
-def test_a_second_charge_of_one_attempt_is_recorded_as_a_duplicate(checkout: Checkout) -> None:
-    """Each code is a charge of its own at some providers; whoever pays back needs both references."""
+def test_second_charge_of_one_attempt_is_recorded_as_a_duplicate(checkout: Checkout) -> None:
+    """At some providers each code is a charge of its own; a refund needs both references."""
     code = checkout.begin(CODE)
     first = checkout.send(code.attempt)
     checkout.answer(first, ProviderAnswer.NEEDS_CODE)
@@ -228,16 +228,16 @@ def test_a_second_charge_of_one_attempt_is_recorded_as_a_duplicate(checkout: Che
     assert checkout.events()[-1:] == ["succeeded"]
 
 
-def test_a_reference_that_comes_later_is_kept(checkout: Checkout) -> None:
-    """Asked, the provider said paid; its notification names the reference."""
+def test_provider_reference_that_comes_later_is_stored(checkout: Checkout) -> None:
+    """The response had none; the notification names it."""
     request = checkout.begin()
     checkout.answer(request, ProviderAnswer.PAID)
     checkout.notify(request.attempt, ProviderAnswer.PAID, reference="tx-1")
     assert checkout.references() == [(PAID, "tx-1")]
 
 
-def test_no_answer_while_awaiting_the_customer_changes_nothing(checkout: Checkout) -> None:
-    """Not even the reason that they were told."""
+def test_unknown_answers_while_awaiting_the_customer_change_nothing(checkout: Checkout) -> None:
+    """Not even the reason that the customer sees."""
     code = checkout.begin(CODE)
     request = checkout.send(code.attempt)
     checkout.answer(request, ProviderAnswer.NEEDS_CODE, reason="wrong_code")
@@ -248,10 +248,10 @@ def test_no_answer_while_awaiting_the_customer_changes_nothing(checkout: Checkou
     assert checkout.reason() == "wrong_code"
 
 
-def test_a_process_that_stalls_must_not_call_any_more(
+def test_stalled_process_must_not_call_the_provider_after_the_deadline(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By then others may have asked the provider, heard that it knows nothing, and let the customer pay again."""
+    """By then an inquiry may have found nothing, and the customer may be paying again."""
     request = checkout.begin()
     assert not request.is_past_deadline()
     later = monotonic() + ANSWER_TIMEOUT.total_seconds() + 1
@@ -259,8 +259,7 @@ def test_a_process_that_stalls_must_not_call_any_more(
     assert request.is_past_deadline()
 
 
-def test_an_unknown_attempt_is_an_error(checkout: Checkout) -> None:
-    """Not silence, and not somebody else's attempt."""
+def test_unknown_attempt_is_an_error(checkout: Checkout) -> None:
     with pytest.raises(AttemptNotFoundError):
         checkout.notify(uuid4(), ProviderAnswer.PAID)
     with pytest.raises(AttemptNotFoundError):

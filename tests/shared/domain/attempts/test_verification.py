@@ -1,4 +1,4 @@
-"""An attempt without an answer: somebody asks, with growing pauses, and believes only what is certain (DESIGN §3)."""
+"""Status inquiries for attempts without an answer: growing intervals, and only certain answers count (DESIGN §3)."""
 
 from datetime import timedelta
 
@@ -15,8 +15,8 @@ from tests.shared.domain.attempts.conftest import Checkout
 INSTANT = timedelta(microseconds=1)
 
 
-def test_an_attempt_whose_process_is_gone_is_asked_about(checkout: Checkout) -> None:
-    """After a kill -9 between the commit and the provider's answer; never while the answer may still come."""
+def test_attempt_of_a_killed_process_gets_a_status_inquiry(checkout: Checkout) -> None:
+    """After a kill -9 between the commit and the provider's answer, but never while the answer may still come."""
     request = checkout.begin()
     checkout.later(FIRST_INQUIRY_AFTER - INSTANT)
     assert checkout.claim() == []
@@ -28,8 +28,8 @@ def test_an_attempt_whose_process_is_gone_is_asked_about(checkout: Checkout) -> 
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told that it is unknown", "whoever waited is gone"])
-def test_an_unknown_outcome_is_asked_for_with_growing_pauses(checkout: Checkout, *, told: bool) -> None:
-    """The last pause stays: an outage of the provider may be long, and one answer ends it."""
+def test_unknown_outcome_is_inquired_at_growing_intervals(checkout: Checkout, *, told: bool) -> None:
+    """The last interval repeats: an outage of the provider may be long, and any answer ends it."""
     request = checkout.begin()
     if told:
         checkout.answer(request, ProviderAnswer.UNKNOWN)
@@ -46,7 +46,7 @@ def test_an_unknown_outcome_is_asked_for_with_growing_pauses(checkout: Checkout,
 
 
 def test_each_request_has_its_own_inquiry_schedule(checkout: Checkout) -> None:
-    """The pauses of the first code's silence do not count for the second's."""
+    """The intervals of the first code do not count for the second."""
     code = checkout.begin(AttemptState.AWAITING_CODE)
     checkout.send(code.attempt)
     checkout.later(timedelta(minutes=5))
@@ -59,8 +59,8 @@ def test_each_request_has_its_own_inquiry_schedule(checkout: Checkout) -> None:
     assert [inquiry.number for inquiry in checkout.claim()] == [2]
 
 
-def test_not_charged_counts_only_once_the_request_must_have_arrived(checkout: Checkout) -> None:
-    """Twice the time limit; until then it may be on its way, and charge."""
+def test_not_charged_is_trusted_only_past_the_in_flight_window(checkout: Checkout) -> None:
+    """Until then the request may still arrive and charge."""
     request = checkout.begin()
     checkout.later(IN_FLIGHT_WINDOW - INSTANT)
     (early,) = checkout.claim()
@@ -74,8 +74,8 @@ def test_not_charged_counts_only_once_the_request_must_have_arrived(checkout: Ch
     assert checkout.answer_inquiry(late, ProviderAnswer.NOT_FOUND) == declined
 
 
-def test_the_time_of_the_inquiry_counts_not_that_of_its_answer(checkout: Checkout) -> None:
-    """A slow verifier: the request arrived, and was paid, between the question and the telling."""
+def test_in_flight_window_is_measured_at_the_inquiry_not_at_its_answer(checkout: Checkout) -> None:
+    """A slow verifier: the request arrived and was paid between the inquiry and its settlement."""
     request = checkout.begin()
     checkout.later(FIRST_INQUIRY_AFTER)
     (inquiry,) = checkout.claim()
@@ -87,8 +87,8 @@ def test_the_time_of_the_inquiry_counts_not_that_of_its_answer(checkout: Checkou
     assert request.attempt == again.attempt
 
 
-def test_an_early_decline_may_belong_to_the_last_code(checkout: Checkout) -> None:
-    """What the provider shows before the second request arrives is what it made of the first."""
+def test_early_decline_may_belong_to_the_previous_code(checkout: Checkout) -> None:
+    """Before the second request arrives, the provider reports the outcome of the first."""
     code = checkout.begin(AttemptState.AWAITING_CODE)
     checkout.answer(checkout.send(code.attempt), ProviderAnswer.NEEDS_CODE)
     checkout.send(code.attempt)
@@ -100,8 +100,8 @@ def test_an_early_decline_may_belong_to_the_last_code(checkout: Checkout) -> Non
     assert checkout.answer_inquiry(late, ProviderAnswer.DECLINED).attempt is AttemptState.DECLINED
 
 
-def test_a_provider_that_cannot_be_asked_leaves_it_to_an_operator(checkout: Checkout) -> None:
-    """It stays processing, nobody asks in vain, and the operator's word settles it."""
+def test_provider_without_status_inquiries_leaves_the_decision_to_an_operator(checkout: Checkout) -> None:
+    """The intent stays in processing without further inquiries, until the operator settles it."""
     request = checkout.begin()
     checkout.answer(request, ProviderAnswer.UNKNOWN)
     (inquiry,) = checkout.claim()
@@ -114,7 +114,7 @@ def test_a_provider_that_cannot_be_asked_leaves_it_to_an_operator(checkout: Chec
     )
 
 
-def test_a_provider_that_can_be_asked_after_all_is_asked(checkout: Checkout) -> None:
+def test_inquiries_resume_when_the_provider_supports_them_again(checkout: Checkout) -> None:
     """Its status call was switched off for a while."""
     checkout.begin()
     checkout.later(FIRST_INQUIRY_AFTER)
@@ -125,7 +125,7 @@ def test_a_provider_that_can_be_asked_after_all_is_asked(checkout: Checkout) -> 
 
 
 def test_ended_attempts_have_no_inquiries(checkout: Checkout) -> None:
-    """Whoever brought the report."""
+    """Whatever ended them, here a notification."""
     request = checkout.begin()
     checkout.notify(request.attempt, ProviderAnswer.DECLINED)
     checkout.later(timedelta(days=1))
@@ -133,7 +133,7 @@ def test_ended_attempts_have_no_inquiries(checkout: Checkout) -> None:
 
 
 def test_two_concurrent_runs_do_not_inquire_twice(checkout: Checkout, database: Database) -> None:
-    """One that is being claimed, or settled, by somebody else is left to them."""
+    """Attempts that are locked by another transaction are skipped."""
     request = checkout.begin()
     checkout.later(FIRST_INQUIRY_AFTER)
     with database.transaction() as connection:
@@ -144,8 +144,8 @@ def test_two_concurrent_runs_do_not_inquire_twice(checkout: Checkout, database: 
 
 
 @pytest.mark.plans
-def test_claiming_uses_the_index(checkout: Checkout, database: Database) -> None:
-    """However many attempts there have been."""
+def test_claiming_inquiries_uses_the_index(checkout: Checkout, database: Database) -> None:
+    """It never scans the table, however many attempts there are."""
     with database.transaction() as connection:
         connection.execute(
             """insert into payment_attempts (intent_uuid, method, provider, state)

@@ -1,4 +1,4 @@
-"""Dead letters of a test's own, and the topics that they came from."""
+"""A dead-letter topic for each test, and the topics that its records came from."""
 
 import pytest
 

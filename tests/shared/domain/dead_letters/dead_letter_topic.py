@@ -1,4 +1,4 @@
-"""Puts records into the dead letters as a consumer would, and looks at what came back to their origins."""
+"""Writes dead letters as a consumer would, and reads what was republished to their origins."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -45,7 +45,7 @@ class DeadLetterTopic:
         self.added = 0
 
     def letter(self, value: bytes | None = b"{}", **changes: Any) -> DeadLetter:
-        """Each at a place and a time of its own."""
+        """Return a dead letter with its own offset and time."""
         self.added += 1
         given: dict[str, Any] = {
             "topic": self.topic_name(WEBHOOKS_DELIVER),
@@ -73,7 +73,7 @@ class DeadLetterTopic:
         producer.close()
 
     def records(self, topic: Topic = WEBHOOKS_DELIVER) -> list[Record]:
-        """All that is there, partition by partition."""
+        """Return all records of the topic, partition by partition."""
         found: list[Record] = []
         for partition in range(topic.partitions):
             with open_topic_reader(self.kafka, topic, partition) as reader:
@@ -81,18 +81,18 @@ class DeadLetterTopic:
         return found
 
     def numbers(self) -> list[int]:
-        """Of the letters of `add_many` that are back at their origin; they have one key, so they are in order."""
+        """Return the numbers of the dead letters of `add_many` that were republished; one key keeps them in order."""
         return [int((record.value or b"").split()[1].rstrip(b"}")) for record in self.records()]
 
     def forget_until(self, topic: Topic, partition: int, offset: int) -> None:
-        """As retention does."""
+        """Delete the records before the offset, as retention does."""
         place = TopicPartition(self.topic_name(topic), partition, offset)
-        admin = clients.admin(self.kafka, "test")  # it must outlive the question
+        admin = clients.admin(self.kafka, "test")  # it must outlive the request
         (answer,) = admin.delete_records([place]).values()
         answer.result(30)
 
     def wait_for_kafka(self) -> None:
-        """A broker that has just come back takes a while until it leads its partitions again."""
+        """Wait until a restarted broker leads its partitions again."""
 
         def leads() -> bool:
             try:
@@ -118,7 +118,7 @@ class DeadLetterTopic:
             return replay_dead_letter(connection, self.kafka, letter, actor)
 
     def noted(self) -> list[UUID]:
-        """The letters that are written down as replayed."""
+        """Return the ids of the dead letters that are recorded as replayed."""
         return [
             row[0] for row in self.rows("select dead_letter_id from dead_letter_replays order by replayed_at")
         ]

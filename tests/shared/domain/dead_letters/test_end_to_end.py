@@ -1,4 +1,4 @@
-"""End to end: a real consumer gives up, the cause is mended, somebody replays, and it is delivered."""
+"""End to end: a real consumer gives up on a record, the cause is fixed, an operator replays it."""
 
 from shared.domain.deliveries.exhausted import list_exhausted
 from shared.domain.deliveries.resend import resend_exhausted
@@ -24,10 +24,10 @@ create trigger broken before insert on webhook_deliveries for each row execute f
 MEND = "drop trigger broken on webhook_deliveries"
 
 
-def test_an_event_that_could_not_be_taken_in(
+def test_replayed_event_is_delivered_after_the_cause_is_fixed(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, dead_letter_topic: DeadLetterTopic
 ) -> None:
-    """The intake gives up on it; replayed after the cause is fixed, its webhook is delivered."""
+    """Intake gave up on it. A second replay does nothing."""
     merchant.execute(BREAK)
     delivery_id = merchant.create_event()
     with webhooks.running_with_relay():
@@ -43,10 +43,10 @@ def test_an_event_that_could_not_be_taken_in(
     assert ids_in(receiver) == [delivery_id]
 
 
-def test_an_unreadable_record_comes_back_to_the_dead_letters(
+def test_replayed_unreadable_record_becomes_a_new_dead_letter(
     webhooks: Webhooks, dead_letter_topic: DeadLetterTopic
 ) -> None:
-    """Nothing has changed for it: a new letter, with an id of its own, that can be replayed again."""
+    """It has its own id, and can be replayed again."""
     with webhooks.running("deliver"):
         dead_letter_topic.put(WEBHOOKS_DELIVER, [(b"key", b"\xffnonsense")])
         eventually(lambda: dead_letter_topic.page().dead_letters)
@@ -59,10 +59,10 @@ def test_an_unreadable_record_comes_back_to_the_dead_letters(
         assert second.id != first.id
 
 
-def test_a_delivery_that_used_up_its_ladder(
+def test_exhausted_delivery_is_listed_and_succeeds_when_resent(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, dead_letter_topic: DeadLetterTopic
 ) -> None:
-    """It is listed, resent when the receiver is well again, and succeeds."""
+    """It is resent after the receiver has recovered."""
     receiver.answer = Reply(500, b"password=hush")
     delivery_id = merchant.create_event()
     with webhooks.with_delays((0.05,) * 8).running_with_relay():

@@ -1,4 +1,4 @@
-"""Deliveries that used up their tries: listed with what became of them, and resent."""
+"""Exhausted deliveries: listed with their current status, and resent."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
@@ -26,7 +26,7 @@ def deliveries(database: Database, application_id: UUID) -> Deliveries:
 
 
 def told(dead_letter_topic: DeadLetterTopic, deliveries: Deliveries, *ids: UUID) -> None:
-    """As the webhook service tells that they are dead."""
+    """Publish that these deliveries are exhausted, as the webhook service does."""
     records = [
         (str(id_).encode(), encode(DeliveryExhausted(id_, deliveries.application_id, BEGINNING)))
         for id_ in ids
@@ -40,7 +40,7 @@ def page(dead_letter_topic: DeadLetterTopic, before: int | None = None, most: in
 
 
 def listed(dead_letter_topic: DeadLetterTopic, most: int = 50) -> list[UUID]:
-    """Over all pages."""
+    """Return the deliveries of all pages."""
     seen: list[UUID] = []
     shown = page(dead_letter_topic, None, most)
     seen += [one.delivery_id for one in shown.deliveries]
@@ -50,8 +50,10 @@ def listed(dead_letter_topic: DeadLetterTopic, most: int = 50) -> list[UUID]:
     return seen
 
 
-def test_what_is_known_of_one(dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
-    """The same in the list and by its id; when it ended is told by the record, or by its last try."""
+def test_exhausted_delivery_is_the_same_in_the_list_and_by_id(
+    dead_letter_topic: DeadLetterTopic, deliveries: Deliveries
+) -> None:
+    """Its time comes from the record in the list, and from its last try by id."""
     failed = deliveries.make("failed", 500, tries=9)
     deliveries.add_try(failed, 8, 503, answer=b"earlier")
     deliveries.add_try(failed, 9, 500, answer=b"token=hushhush \x1b[2J <b>")
@@ -80,7 +82,7 @@ def test_what_is_known_of_one(dead_letter_topic: DeadLetterTopic, deliveries: De
         ("https://shop.example.ly/at_hushHush1234?x", "https://shop.example.ly/at_[redacted]"),
     ],
 )
-def test_a_url_is_shown_without_what_may_be_secret(
+def test_url_is_shown_without_query_fragment_and_tokens(
     dead_letter_topic: DeadLetterTopic, deliveries: Deliveries, url: str, shown: str
 ) -> None:
     failed = deliveries.make("failed", 500, tries=9)
@@ -89,8 +91,10 @@ def test_a_url_is_shown_without_what_may_be_secret(
         assert get_exhausted(connection, failed).url == shown
 
 
-def test_what_became_of_it_since(dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
-    """Resent and well; asked for; and of a month that PostgreSQL has dropped."""
+def test_list_shows_the_current_status_of_each_delivery(
+    dead_letter_topic: DeadLetterTopic, deliveries: Deliveries
+) -> None:
+    """One was resent and succeeded, one has a resend request, one is in a month that was dropped."""
     well = deliveries.make("succeeded", 200, tries=9)
     deliveries.add_try(well, 10, 200, is_resend=True)
     asked = deliveries.make("failed", None, failure="timeout", tries=9)
@@ -107,10 +111,10 @@ def test_what_became_of_it_since(dead_letter_topic: DeadLetterTopic, deliveries:
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 50])
-def test_told_twice_listed_once(
+def test_delivery_published_twice_is_listed_once(
     dead_letter_topic: DeadLetterTopic, deliveries: Deliveries, most: int
 ) -> None:
-    """On one page or on two, and whatever else lies there."""
+    """On one page or on two, and with malformed records in between."""
     first, second, third = deliveries.make_many(3, "failed", 500, tries=9)
     told(dead_letter_topic, deliveries, first, second, first)
     dead_letter_topic.put(WEBHOOKS_DEAD, [(None, b"\xff"), (None, None)])
@@ -118,14 +122,14 @@ def test_told_twice_listed_once(
     assert listed(dead_letter_topic, most) == [third, second, first]
 
 
-def test_none(dead_letter_topic: DeadLetterTopic) -> None:
+def test_empty_topic_has_no_exhausted_deliveries(dead_letter_topic: DeadLetterTopic) -> None:
     assert page(dead_letter_topic) == ExhaustedPage([], None)
     with dead_letter_topic.database.transaction() as connection, pytest.raises(DeliveryNotFoundError):
         get_exhausted(connection, uuid4())
 
 
-def test_a_repeated_request_resends_once(dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
-    """And is in the audit log of its merchant, once."""
+def test_repeated_request_resends_once(dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
+    """It is in the audit log of the merchant once."""
     failed, request_id = deliveries.make("failed", 500, tries=9), uuid4()
     for is_new in (True, False):
         with dead_letter_topic.database.transaction() as connection:
@@ -135,7 +139,9 @@ def test_a_repeated_request_resends_once(dead_letter_topic: DeadLetterTopic, del
     assert log == [("delivery_resent", AMAL.name, {"delivery": str(failed)}, True)]
 
 
-def test_one_that_cannot_be_sent(dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
+def test_resend_without_a_webhook_url_is_refused(
+    dead_letter_topic: DeadLetterTopic, deliveries: Deliveries
+) -> None:
     failed = deliveries.make("failed", 500, tries=9)
     deliveries.run("update applications set webhook_url = null")
     with (
@@ -147,9 +153,11 @@ def test_one_that_cannot_be_sent(dead_letter_topic: DeadLetterTopic, deliveries:
 
 
 class TestResendingAll:
-    """One bulk resend for each application that has failed deliveries in the period and can be sent to."""
+    """One bulk resend starts for each application with failed deliveries in the period that can be sent."""
 
-    def test_who_has_and_who_can(self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
+    def test_paused_applications_and_those_without_a_url_are_refused(
+        self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries
+    ) -> None:
         paused, without_url, well, long_ago = (self._application(deliveries, name) for name in "pwlo")
         deliveries.run("update applications set webhooks_paused_at = now() where name = 'p'")
         deliveries.run("update applications set webhook_url = null where name = 'w'")
@@ -170,8 +178,10 @@ class TestResendingAll:
         ]
         assert [action for action, _ in dead_letter_topic.actions()] == ["failed_deliveries_resent"]
 
-    def test_repeating_a_request(self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
-        """Starts once; another request is told that it is running."""
+    def test_repeated_request_starts_one_bulk_resend(
+        self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries
+    ) -> None:
+        """Another request is refused while it is running."""
         deliveries.make("failed", 500, tries=9)
         request_id = uuid4()
         assert (
@@ -186,10 +196,10 @@ class TestResendingAll:
             len(dead_letter_topic.actions()) == len(dead_letter_topic.rows("select from bulk_resends")) == 1
         )
 
-    def test_more_applications_than_time_are_gone_on_with(
+    def test_repeated_calls_continue_after_the_time_limit(
         self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """After an outage of ours thousands may have failed ones; each asking begins some more of them."""
+        """After an outage thousands of applications may have failed deliveries; each call starts some more."""
         monkeypatch.setattr("shared.domain.deliveries.bulk_resend._TIME_LIMIT_S", -1.0)
         for application in (deliveries.application_id, self._application(deliveries, "another")):
             deliveries.make("failed", 500, tries=9, application_id=application)
@@ -201,7 +211,9 @@ class TestResendingAll:
         assert [[one.application for one in answer.started] for answer in answers] == [["shop"], ["another"]]
         assert [answer.is_all for answer in answers] == [False, True]
 
-    def test_none_has_failed(self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries) -> None:
+    def test_nothing_is_started_without_failed_deliveries(
+        self, dead_letter_topic: DeadLetterTopic, deliveries: Deliveries
+    ) -> None:
         deliveries.make("succeeded")
         assert self._resend(dead_letter_topic) == ([], [])
 

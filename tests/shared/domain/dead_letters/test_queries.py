@@ -1,4 +1,4 @@
-"""Dead letters as operators see them: whose they are, why, and what is in them, whatever that is."""
+"""Dead letters as operators see them: origin, reason and content, whatever the content is."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from time import monotonic
@@ -14,7 +14,7 @@ from tests.shared.domain.dead_letters.dead_letter_topic import BEGINNING, DeadLe
 from tests.shared.platform.kafka.harness import event
 
 
-def test_what_a_letter_tells(dead_letter_topic: DeadLetterTopic) -> None:
+def test_dead_letter_shows_origin_group_reason_and_content(dead_letter_topic: DeadLetterTopic) -> None:
     """Topics and groups are named without the prefix of the installation."""
     dead_letter_topic.add(dead_letter_topic.letter(b'{"step":1,"due":null}', at=BEGINNING))
     letter = dead_letter_topic.look()
@@ -25,8 +25,8 @@ def test_what_a_letter_tells(dead_letter_topic: DeadLetterTopic) -> None:
     assert (letter.size, letter.is_whole, letter.replayed) == (21, True, None)
 
 
-def test_a_letter_keeps_its_id(dead_letter_topic: DeadLetterTopic) -> None:
-    """The id is of its origin, its group and its time: another letter has another, the same one the same."""
+def test_dead_letter_id_is_stable_and_unique(dead_letter_topic: DeadLetterTopic) -> None:
+    """It is derived from origin, group and time."""
     first = dead_letter_topic.letter()
     dead_letter_topic.add(
         first,
@@ -39,8 +39,8 @@ def test_a_letter_keeps_its_id(dead_letter_topic: DeadLetterTopic) -> None:
     assert {one.version for one in ids} == {5}
 
 
-def test_pages_and_origins(dead_letter_topic: DeadLetterTopic) -> None:
-    """With an origin, a page is filled from as far back as it takes."""
+def test_dead_letters_are_paged_and_filtered_by_origin(dead_letter_topic: DeadLetterTopic) -> None:
+    """With a filter, a page is filled from as far back as needed."""
     for _ in range(4):
         dead_letter_topic.add_many(1, topic=dead_letter_topic.topic_name(CHECKOUT_VERIFY))
         dead_letter_topic.add_many(9)
@@ -56,7 +56,7 @@ def test_pages_and_origins(dead_letter_topic: DeadLetterTopic) -> None:
     assert dead_letter_topic.page(origin="webhooks.slow").dead_letters == []
 
 
-def test_one_is_found_by_its_id(dead_letter_topic: DeadLetterTopic) -> None:
+def test_dead_letter_is_found_by_its_id(dead_letter_topic: DeadLetterTopic) -> None:
     dead_letter_topic.add_many(60)
     wanted = dead_letter_topic.look(7)
     with dead_letter_topic.database.transaction() as connection:
@@ -66,8 +66,8 @@ def test_one_is_found_by_its_id(dead_letter_topic: DeadLetterTopic) -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 1, 2**62])
-def test_there_is_no_such_letter(dead_letter_topic: DeadLetterTopic, offset: int) -> None:
-    """Taken by retention, not there yet, or nonsense."""
+def test_unknown_offset_is_not_found(dead_letter_topic: DeadLetterTopic, offset: int) -> None:
+    """It was deleted by retention, does not exist yet, or is invalid."""
     dead_letter_topic.add_many(1)
     dead_letter_topic.forget_until(DEAD_LETTERS, 0, 1)
     with pytest.raises(DeadLetterNotFoundError, match="kept for 30 days"):
@@ -97,8 +97,8 @@ def test_no_secret_is_shown(dead_letter_topic: DeadLetterTopic, value: bytes) ->
         assert "[redacted]" in shown
 
 
-def test_what_would_act_on_a_terminal_is_made_visible(dead_letter_topic: DeadLetterTopic) -> None:
-    """In bytes, and in JSON where it is spelt out; and what turns the direction of writing."""
+def test_control_characters_are_made_visible(dead_letter_topic: DeadLetterTopic) -> None:
+    """As bytes, as JSON escapes, and those that change the text direction."""
     evil = "\x1b]0;owned\x07\x1b[2J\u202e\u0085 \x00 \x7f"
     for value in (evil.encode(), b'{"x": "\\u001b[2J\\u202e\\u009b"}'):
         dead_letter_topic.add(
@@ -110,8 +110,8 @@ def test_what_would_act_on_a_terminal_is_made_visible(dead_letter_topic: DeadLet
     assert "␛[2J" in dead_letter_topic.look(0).value
 
 
-def test_what_is_no_text_is_shown_all_the_same(dead_letter_topic: DeadLetterTopic) -> None:
-    """Invalid UTF-8; HTML, which stays as it is for the page to escape; JSON that cannot be laid out."""
+def test_invalid_text_is_shown(dead_letter_topic: DeadLetterTopic) -> None:
+    """Invalid UTF-8; HTML, which the page escapes; JSON that cannot be formatted."""
     deep = b"[" * 50_000
     for value in (b"\xff\xfe<b>", b"<script>alert(1)</script>", deep, b"9" * 5_000, b"", None):
         dead_letter_topic.add(dead_letter_topic.letter(value))
@@ -123,8 +123,8 @@ def test_what_is_no_text_is_shown_all_the_same(dead_letter_topic: DeadLetterTopi
 
 
 @pytest.mark.parametrize("filling", [b"x", b"\xff", b'{"a": "4242424242424242"},'])
-def test_a_mebibyte_is_cut(dead_letter_topic: DeadLetterTopic, filling: bytes) -> None:
-    """It says so, tells the whole size, and takes no time worth speaking of."""
+def test_large_value_is_truncated(dead_letter_topic: DeadLetterTopic, filling: bytes) -> None:
+    """The text says so, the full size is shown, and it takes little time."""
     value = (filling * (1024 * 1024 // len(filling) + 1))[: 1024 * 1024]
     dead_letter_topic.add(dead_letter_topic.letter(value))
     began = monotonic()
@@ -136,9 +136,10 @@ def test_a_mebibyte_is_cut(dead_letter_topic: DeadLetterTopic, filling: bytes) -
     assert (letter.size, letter.is_whole) == (1024 * 1024, True)
 
 
-def test_a_secret_is_not_shown_by_halves() -> None:
-    """Wherever the end of what is looked at cuts a card number in two, which is not recognised any more then. What
-    comes before shrinks so much that this end would be shown."""
+def test_half_of_a_card_number_is_not_shown() -> None:
+    """The preview is cut inside a card number, which is then no longer recognised. The text before it shrinks so much
+    by redaction that this end would be shown.
+    """
     piece = b'token="' + b"x" * 1000 + b'" 4242424242424242 '
     card = piece.index(b"4242")
     for place in range(card + 5, card + 16):
@@ -146,8 +147,7 @@ def test_a_secret_is_not_shown_by_halves() -> None:
         assert "42424" not in preview_text(b" " * shift + piece * 100)
 
 
-def test_too_large_for_a_letter(dead_letter_topic: DeadLetterTopic) -> None:
-    """Only its size is known."""
+def test_value_too_large_for_a_dead_letter_shows_only_its_size(dead_letter_topic: DeadLetterTopic) -> None:
     reason = "failed (its value of 3000000 bytes is too large for this topic; see its origin)"
     dead_letter_topic.add(dead_letter_topic.letter(None, reason=reason))
     letter = dead_letter_topic.look()
@@ -155,8 +155,10 @@ def test_too_large_for_a_letter(dead_letter_topic: DeadLetterTopic) -> None:
 
 
 @pytest.mark.parametrize("value", [b"\xff\xff", None, b"[1", b'{"kind": "dead_letter.v9"}', encode(event(1))])
-def test_what_is_no_letter_is_shown_as_such(dead_letter_topic: DeadLetterTopic, value: bytes | None) -> None:
-    """Between two that are, and neither is disturbed."""
+def test_record_that_is_not_a_dead_letter_is_shown_as_such(
+    dead_letter_topic: DeadLetterTopic, value: bytes | None
+) -> None:
+    """The dead letters before and after it are shown as usual."""
     dead_letter_topic.add_many(1)
     dead_letter_topic.put(DEAD_LETTERS, [(b"key", value)])
     dead_letter_topic.add_many(1)
@@ -167,8 +169,8 @@ def test_what_is_no_letter_is_shown_as_such(dead_letter_topic: DeadLetterTopic, 
     assert isinstance(odd.id, UUID)
 
 
-def test_odd_times(dead_letter_topic: DeadLetterTopic) -> None:
-    """Without a zone, it is taken for UTC; the first possible day works too."""
+def test_times_without_a_zone_and_extreme_times_are_read(dead_letter_topic: DeadLetterTopic) -> None:
+    """A time without a zone is taken for UTC; the first possible day works too."""
     first_day = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
     dead_letter_topic.add(
         dead_letter_topic.letter(at=BEGINNING.replace(tzinfo=None)), dead_letter_topic.letter(at=first_day)

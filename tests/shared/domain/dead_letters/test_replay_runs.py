@@ -1,4 +1,4 @@
-"""Many dead letters go back: exactly those that were open when it was asked for, each once, the oldest first."""
+"""Bulk replays: exactly the dead letters that were open at the start, each once, oldest first."""
 
 from threading import Thread
 from typing import Any
@@ -60,8 +60,8 @@ def finish(dead_letter_topic: DeadLetterTopic, run: ReplayRun) -> ReplayRun:
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_all_that_is_open_goes_back(dead_letter_topic: DeadLetterTopic) -> None:
-    """Not what was replayed before, nor what nobody reads, nor what came only later."""
+def test_all_open_dead_letters_are_replayed(dead_letter_topic: DeadLetterTopic) -> None:
+    """None that was replayed before, none whose origin has no consumer, and none that came later."""
     dead_letter_topic.add_many(12)
     dead_letter_topic.replay(dead_letter_topic.look(3))
     dead_letter_topic.add(dead_letter_topic.letter(topic="nowhere"))
@@ -79,7 +79,7 @@ def test_all_that_is_open_goes_back(dead_letter_topic: DeadLetterTopic) -> None:
     assert work(dead_letter_topic) == IDLE_S
 
 
-def test_it_is_told_in_the_audit_log_once(dead_letter_topic: DeadLetterTopic) -> None:
+def test_bulk_replay_is_in_the_audit_log_once(dead_letter_topic: DeadLetterTopic) -> None:
     dead_letter_topic.add_many(3)
     run = begin(dead_letter_topic)
     finish(dead_letter_topic, run)
@@ -88,7 +88,7 @@ def test_it_is_told_in_the_audit_log_once(dead_letter_topic: DeadLetterTopic) ->
     ]
 
 
-def test_only_of_one_origin(dead_letter_topic: DeadLetterTopic) -> None:
+def test_run_of_one_origin_replays_only_its_dead_letters(dead_letter_topic: DeadLetterTopic) -> None:
     dead_letter_topic.add_many(2)
     dead_letter_topic.add_many(3, topic=dead_letter_topic.topic_name(CHECKOUT_VERIFY))
     run = begin(dead_letter_topic, "checkout.verify")
@@ -99,8 +99,8 @@ def test_only_of_one_origin(dead_letter_topic: DeadLetterTopic) -> None:
         assert count_replayable(connection, dead_letter_topic.kafka, None).count == 2
 
 
-def test_repeating_a_request(dead_letter_topic: DeadLetterTopic) -> None:
-    """Also after it has ended: a second click leads to what the first one began."""
+def test_repeated_request_returns_the_same_run(dead_letter_topic: DeadLetterTopic) -> None:
+    """Also after it has ended."""
     dead_letter_topic.add_many(2)
     request_id = uuid4()
     first = begin(dead_letter_topic, run_id=request_id)
@@ -111,7 +111,7 @@ def test_repeating_a_request(dead_letter_topic: DeadLetterTopic) -> None:
     assert len(dead_letter_topic.actions()) == 1
 
 
-def test_one_at_a_time(dead_letter_topic: DeadLetterTopic) -> None:
+def test_one_replay_run_at_a_time(dead_letter_topic: DeadLetterTopic) -> None:
     dead_letter_topic.add_many(2)
     run = begin(dead_letter_topic)
     with pytest.raises(ReplayInProgressError) as refused:
@@ -122,8 +122,8 @@ def test_one_at_a_time(dead_letter_topic: DeadLetterTopic) -> None:
         begin(dead_letter_topic)
 
 
-def test_begun_by_two_at_once(dead_letter_topic: DeadLetterTopic) -> None:
-    """One begins, the other is refused."""
+def test_concurrent_requests_start_one_run(dead_letter_topic: DeadLetterTopic) -> None:
+    """The others are refused."""
     dead_letter_topic.add_many(2)
     outcomes: list[object] = []
 
@@ -143,12 +143,12 @@ def test_begun_by_two_at_once(dead_letter_topic: DeadLetterTopic) -> None:
 
 
 @pytest.mark.parametrize("origin", ["nowhere", "dead_letters", "webhooks.dead", ""])
-def test_an_origin_that_nobody_reads(dead_letter_topic: DeadLetterTopic, origin: str) -> None:
+def test_origin_without_a_consumer_is_refused(dead_letter_topic: DeadLetterTopic, origin: str) -> None:
     with pytest.raises(OriginNotConsumedError):
         begin(dead_letter_topic, origin)
 
 
-def test_there_is_no_such_run(dead_letter_topic: DeadLetterTopic) -> None:
+def test_unknown_run_is_not_found(dead_letter_topic: DeadLetterTopic) -> None:
     with dead_letter_topic.database.transaction() as connection:
         assert latest_replay_run(connection) is None
         with pytest.raises(ReplayRunNotFoundError):
@@ -157,8 +157,10 @@ def test_there_is_no_such_run(dead_letter_topic: DeadLetterTopic) -> None:
             stop_replay_run(connection, uuid4(), AMAL)
 
 
-def test_what_cannot_go_back_is_counted(dead_letter_topic: DeadLetterTopic) -> None:
-    """And holds up no other; it stays open, for whoever asks again."""
+def test_dead_letter_that_cannot_be_replayed_is_counted_as_refused(
+    dead_letter_topic: DeadLetterTopic,
+) -> None:
+    """It does not stop the others, and stays open for a later replay."""
     dead_letter_topic.add(dead_letter_topic.letter(None, reason=LOST))
     dead_letter_topic.add_many(2)
     ended = finish(dead_letter_topic, begin(dead_letter_topic))
@@ -167,8 +169,8 @@ def test_what_cannot_go_back_is_counted(dead_letter_topic: DeadLetterTopic) -> N
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_it_is_stopped(dead_letter_topic: DeadLetterTopic) -> None:
-    """What was replayed stays replayed; the rest can be replayed later."""
+def test_stopped_run_replays_no_more(dead_letter_topic: DeadLetterTopic) -> None:
+    """Replayed dead letters stay replayed; the rest can be replayed later."""
     dead_letter_topic.add_many(12)
     run = begin(dead_letter_topic)
     work(dead_letter_topic)
@@ -185,8 +187,8 @@ def test_it_is_stopped(dead_letter_topic: DeadLetterTopic) -> None:
     assert begin(dead_letter_topic).found == 7
 
 
-def test_while_one_worker_is_at_it_another_does_nothing(dead_letter_topic: DeadLetterTopic) -> None:
-    """Nor does it wait for it."""
+def test_run_locked_by_another_worker_is_skipped(dead_letter_topic: DeadLetterTopic) -> None:
+    """The worker does not wait for the lock."""
     dead_letter_topic.add_many(2)
     begin(dead_letter_topic)
     with dead_letter_topic.database.transaction() as connection:
@@ -196,8 +198,7 @@ def test_while_one_worker_is_at_it_another_does_nothing(dead_letter_topic: DeadL
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_two_workers_share_nothing(dead_letter_topic: DeadLetterTopic) -> None:
-    """Each letter goes once."""
+def test_two_workers_replay_each_dead_letter_once(dead_letter_topic: DeadLetterTopic) -> None:
     dead_letter_topic.add_many(30)
     run = begin(dead_letter_topic)
     threads = [Thread(target=finish, args=(dead_letter_topic, run)) for _ in range(2)]
@@ -209,8 +210,10 @@ def test_two_workers_share_nothing(dead_letter_topic: DeadLetterTopic) -> None:
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_an_operator_is_faster(dead_letter_topic: DeadLetterTopic) -> None:
-    """With some letters of a run that is under way: they go once, and are not counted as the run's."""
+def test_dead_letter_replayed_by_an_operator_during_a_run_is_not_counted(
+    dead_letter_topic: DeadLetterTopic,
+) -> None:
+    """It is published once."""
     dead_letter_topic.add_many(8)
     run = begin(dead_letter_topic)
     work(dead_letter_topic)
@@ -220,8 +223,10 @@ def test_an_operator_is_faster(dead_letter_topic: DeadLetterTopic) -> None:
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_a_crash_in_the_middle(dead_letter_topic: DeadLetterTopic, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a batch: it goes on where the last whole batch ended, and nothing is left out."""
+def test_run_continues_after_a_crash_in_the_middle_of_a_batch(
+    dead_letter_topic: DeadLetterTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the end of the last complete batch, and no dead letter is left out."""
     dead_letter_topic.add_many(12)
     run = begin(dead_letter_topic)
     work(dead_letter_topic)
@@ -235,10 +240,10 @@ def test_a_crash_in_the_middle(dead_letter_topic: DeadLetterTopic, monkeypatch: 
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_kafka_away_within_a_batch(
+def test_replays_before_a_kafka_outage_within_a_batch_are_recorded(
     dead_letter_topic: DeadLetterTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What went is written down, so that it does not go twice."""
+    """So that they are not published twice."""
     dead_letter_topic.add_many(12)
     run = begin(dead_letter_topic)
     _fail_at(monkeypatch, 3, KafkaUnavailableError("away"))
@@ -252,7 +257,9 @@ def test_kafka_away_within_a_batch(
 
 @pytest.mark.kills
 @pytest.mark.usefixtures("small_batches")
-def test_kafka_killed_between_batches(dead_letter_topic: DeadLetterTopic, killable_engines: Engines) -> None:
+def test_run_continues_after_kafka_was_killed_between_batches(
+    dead_letter_topic: DeadLetterTopic, killable_engines: Engines
+) -> None:
     dead_letter_topic.add_many(12)
     run = begin(dead_letter_topic)
     work(dead_letter_topic)
@@ -265,10 +272,10 @@ def test_kafka_killed_between_batches(dead_letter_topic: DeadLetterTopic, killab
     assert dead_letter_topic.numbers() == list(range(12))
 
 
-def test_a_slow_kafka_does_not_hold_up_the_database(
+def test_batch_ends_at_its_time_limit(
     dead_letter_topic: DeadLetterTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch ends after a few seconds, with what it has done."""
+    """A slow Kafka must not keep the database transaction open; what was replayed is recorded."""
     dead_letter_topic.add_many(4)
     run = begin(dead_letter_topic)
     monkeypatch.setattr(replays, "_BATCH_LIMIT_S", 0.0)
@@ -282,7 +289,7 @@ _REPUBLISH = republish.DeadLetterPublisher.republish
 
 
 def _fail_at(monkeypatch: pytest.MonkeyPatch, number: int, error: Exception) -> None:
-    """The so-manieth letter from now on, instead of going back."""
+    """Raise the error instead of republishing the n-th dead letter from now on."""
     calls: list[Any] = []
 
     def republish_or_fail(self: DeadLetterPublisher, found: StoredDeadLetter) -> OutgoingRecord:

@@ -1,4 +1,4 @@
-"""A dead letter goes back to its origin as it was, once, and only where somebody will read it."""
+"""A dead letter is republished to its origin unchanged, once, and only if the topic has a consumer."""
 
 from dataclasses import replace
 from random import randbytes
@@ -37,7 +37,7 @@ TOO_LARGE = "failed (its value of {} bytes is too large for this topic; see its 
     ],
     ids=["json", "bytes", "no key", "empty", "no value", "large"],
 )
-def test_it_comes_back_byte_for_byte(
+def test_record_is_republished_byte_for_byte(
     dead_letter_topic: DeadLetterTopic, key: bytes | None, value: bytes | None
 ) -> None:
     dead_letter_topic.add(dead_letter_topic.letter(value, key=key))
@@ -46,8 +46,8 @@ def test_it_comes_back_byte_for_byte(
     assert (back.key, back.value) == (key, value)
 
 
-def test_who_did_it_is_known(dead_letter_topic: DeadLetterTopic) -> None:
-    """In the letter, and in the audit log of operators."""
+def test_replay_is_recorded_with_its_operator(dead_letter_topic: DeadLetterTopic) -> None:
+    """With the dead letter, and in the audit log of operators."""
     dead_letter_topic.add_many(1)
     letter = dead_letter_topic.look()
     dead_letter_topic.replay(letter)
@@ -62,15 +62,15 @@ def test_who_did_it_is_known(dead_letter_topic: DeadLetterTopic) -> None:
     ]
 
 
-def test_a_second_click_replays_nothing(dead_letter_topic: DeadLetterTopic) -> None:
+def test_second_replay_publishes_nothing(dead_letter_topic: DeadLetterTopic) -> None:
     dead_letter_topic.add_many(1)
     letter = dead_letter_topic.look()
     assert [dead_letter_topic.replay(letter) for _ in range(3)] == [True, False, False]
     assert len(dead_letter_topic.records()) == len(dead_letter_topic.actions()) == 1
 
 
-def test_two_operators_at_once(dead_letter_topic: DeadLetterTopic) -> None:
-    """One replays, the other is told that it was done."""
+def test_concurrent_replays_publish_once(dead_letter_topic: DeadLetterTopic) -> None:
+    """Only one of them returns True."""
     dead_letter_topic.add_many(1)
     letter, answers, ready = dead_letter_topic.look(), list[bool](), Barrier(4)
 
@@ -90,8 +90,10 @@ def test_two_operators_at_once(dead_letter_topic: DeadLetterTopic) -> None:
 @pytest.mark.parametrize(
     "topic", ["{}nowhere", "{}dead_letters", "{}webhooks.dead", "webhooks.deliver", "{}", "\x1b[2J"]
 )
-def test_where_nobody_reads_nothing_is_put(dead_letter_topic: DeadLetterTopic, topic: str) -> None:
-    """Also not into the topic of another installation on the same servers."""
+def test_nothing_is_republished_to_a_topic_without_a_consumer(
+    dead_letter_topic: DeadLetterTopic, topic: str
+) -> None:
+    """Nor to the topic of another installation on the same brokers."""
     dead_letter_topic.add(dead_letter_topic.letter(topic=topic.format(dead_letter_topic.kafka.topic_prefix)))
     with pytest.raises(OriginNotConsumedError, match="no consumer reads") as refused:
         dead_letter_topic.replay(dead_letter_topic.look())
@@ -101,15 +103,15 @@ def test_where_nobody_reads_nothing_is_put(dead_letter_topic: DeadLetterTopic, t
     assert not dead_letter_topic.records(WEBHOOKS_DEAD)
 
 
-def test_what_is_no_letter_goes_nowhere(dead_letter_topic: DeadLetterTopic) -> None:
+def test_record_that_is_not_a_dead_letter_is_refused(dead_letter_topic: DeadLetterTopic) -> None:
     dead_letter_topic.put(DEAD_LETTERS, [(b"key", b"\xff")])
     with pytest.raises(OriginNotConsumedError):
         dead_letter_topic.replay(dead_letter_topic.look())
     assert len(dead_letter_topic.records(DEAD_LETTERS)) == 1
 
 
-def test_a_letter_that_is_gone(dead_letter_topic: DeadLetterTopic) -> None:
-    """Since it was listed, retention has taken it; or the topic was made again, and another is in its place."""
+def test_replay_of_a_missing_dead_letter_is_refused(dead_letter_topic: DeadLetterTopic) -> None:
+    """Retention deleted it since it was listed, or the topic was recreated and another one has its offset."""
     dead_letter_topic.add_many(2)
     first, second = dead_letter_topic.look(0), dead_letter_topic.look(1)
     dead_letter_topic.forget_until(DEAD_LETTERS, 0, 1)
@@ -120,17 +122,17 @@ def test_a_letter_that_is_gone(dead_letter_topic: DeadLetterTopic) -> None:
     assert not dead_letter_topic.records()
 
 
-class TestTooLargeForALetter:
-    """Its record is taken from its origin, if it is still there."""
+class TestValueTooLargeForADeadLetter:
+    """The record is read from its origin, if it is still there."""
 
-    def test_it_is(self, dead_letter_topic: DeadLetterTopic) -> None:
+    def test_record_is_read_from_its_origin(self, dead_letter_topic: DeadLetterTopic) -> None:
         dead_letter_topic.put(WEBHOOKS_DELIVER, [(b"key", b"x" * 5_000)])
         (there,) = dead_letter_topic.records()
         self._add(dead_letter_topic, there.partition, there.offset, 5_000)
         assert dead_letter_topic.replay(dead_letter_topic.look())
         assert [(one.key, one.value) for one in dead_letter_topic.records()] == [(b"key", b"x" * 5_000)] * 2
 
-    def test_retention_has_taken_it(self, dead_letter_topic: DeadLetterTopic) -> None:
+    def test_record_deleted_by_retention_is_lost(self, dead_letter_topic: DeadLetterTopic) -> None:
         dead_letter_topic.put(WEBHOOKS_DELIVER, [(b"key", b"x" * 5_000)])
         (there,) = dead_letter_topic.records()
         self._add(dead_letter_topic, there.partition, there.offset, 5_000)
@@ -147,7 +149,7 @@ class TestTooLargeForALetter:
             pytest.param(None, 0, 5_000, b"other", id="another key"),
         ],
     )
-    def test_another_has_its_place(
+    def test_record_at_another_position_or_with_another_content_is_lost(
         self, dead_letter_topic: DeadLetterTopic, partition: int | None, offset: int, size: int, key: bytes
     ) -> None:
         dead_letter_topic.put(WEBHOOKS_DELIVER, [(b"key", b"x" * 5_000)])
@@ -176,16 +178,18 @@ class TestTooLargeForALetter:
         assert not dead_letter_topic.noted()
 
 
-def test_what_its_origin_does_not_take(dead_letter_topic: DeadLetterTopic) -> None:
-    """Larger than that topic allows today."""
+def test_record_that_its_origin_rejects_is_not_recorded_as_replayed(
+    dead_letter_topic: DeadLetterTopic,
+) -> None:
+    """It is larger than that topic allows now."""
     dead_letter_topic.add(dead_letter_topic.letter(randbytes(1100 * 1024)))
     with pytest.raises(RecordRejectedError, match="rejects the record for webhooks"):
         dead_letter_topic.replay(dead_letter_topic.look())
     assert not dead_letter_topic.noted()
 
 
-def test_an_origin_that_is_missing(dead_letter_topic: DeadLetterTopic) -> None:
-    """Lost, until the scheduler has made it again: not now, says the answer."""
+def test_missing_origin_topic_raises_kafka_unavailable(dead_letter_topic: DeadLetterTopic) -> None:
+    """The scheduler recreates it later, so the operator may retry."""
     name = dead_letter_topic.topic_name(WEBHOOKS_RESEND)
     dead_letter_topic.add_many(1, topic=name)
     delete_topic(dead_letter_topic.kafka, WEBHOOKS_RESEND)
@@ -195,10 +199,10 @@ def test_an_origin_that_is_missing(dead_letter_topic: DeadLetterTopic) -> None:
 
 
 @pytest.mark.kills
-def test_kafka_goes_away(
+def test_nothing_is_recorded_if_kafka_fails_during_the_replay(
     dead_letter_topic: DeadLetterTopic, killable_engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the letter was read: nothing is written, even where the caller goes on; later it works."""
+    """Even if the caller commits its transaction; later the replay succeeds."""
     dead_letter_topic.add_many(1)
     letter = dead_letter_topic.look()
 
@@ -208,7 +212,7 @@ def test_kafka_goes_away(
         return found
 
     monkeypatch.setattr(republish, "read_dead_letter", read_and_lose_kafka)
-    # The transaction of the caller ends well.
+    # The caller commits its transaction.
     with dead_letter_topic.database.transaction() as connection, pytest.raises(KafkaUnavailableError):
         replay_dead_letter(connection, dead_letter_topic.kafka, letter, AMAL)
     assert not dead_letter_topic.noted()

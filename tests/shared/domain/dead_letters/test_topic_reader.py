@@ -1,4 +1,4 @@
-"""Looking into a topic from its end: page by page, whatever retention, gaps and large records do to it."""
+"""Reading a topic from its end, page by page, despite retention, gaps and large records."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -44,20 +44,20 @@ def ends_at(dead_letter_topic: DeadLetterTopic, offset: int) -> bool:
         return reader.end_offset == offset
 
 
-def test_pages_go_back_to_the_beginning(dead_letter_topic: DeadLetterTopic) -> None:
-    """Newest first, each record once, and full pages until the last."""
+def test_pages_list_every_record_once_newest_first(dead_letter_topic: DeadLetterTopic) -> None:
+    """Every page but the last is full."""
     dead_letter_topic.add_many(120)
     assert offsets(dead_letter_topic) == list(range(119, 69, -1))
     assert all_pages(dead_letter_topic, 50) == list(range(119, -1, -1))
 
 
-def test_an_empty_topic(dead_letter_topic: DeadLetterTopic) -> None:
+def test_empty_topic_has_no_records(dead_letter_topic: DeadLetterTopic) -> None:
     assert offsets(dead_letter_topic) == []
     assert read_record(dead_letter_topic.kafka, DEAD_LETTERS, 0) is None
     assert count_records(dead_letter_topic.kafka, DEAD_LETTERS, datetime.now(UTC)) == RecordCount(0, 0)
 
 
-def test_what_retention_has_taken_is_gone(dead_letter_topic: DeadLetterTopic) -> None:
+def test_records_deleted_by_retention_are_not_found(dead_letter_topic: DeadLetterTopic) -> None:
     dead_letter_topic.add_many(10)
     dead_letter_topic.forget_until(DEAD_LETTERS, 0, 6)
     assert offsets(dead_letter_topic) == [9, 8, 7, 6]
@@ -68,15 +68,15 @@ def test_what_retention_has_taken_is_gone(dead_letter_topic: DeadLetterTopic) ->
     assert found.offset == 6
 
 
-def test_an_offset_behind_the_end(dead_letter_topic: DeadLetterTopic) -> None:
-    """From an old address, of a topic that was made again."""
+def test_offset_beyond_the_end_reads_from_the_end(dead_letter_topic: DeadLetterTopic) -> None:
+    """It may come from an old URL, of a topic that was recreated."""
     dead_letter_topic.add_many(3)
     assert offsets(dead_letter_topic, before=1_000) == [2, 1, 0]
     assert read_record(dead_letter_topic.kafka, DEAD_LETTERS, 1_000) is None
 
 
-def test_gaps_are_passed_over(dead_letter_topic: DeadLetterTopic) -> None:
-    """Offsets of transactions that came to nothing hold no record, in the middle and at the end."""
+def test_gaps_are_skipped(dead_letter_topic: DeadLetterTopic) -> None:
+    """Offsets of aborted transactions have no record, in the middle and at the end."""
     producer = confluent_kafka.Producer(
         {
             "bootstrap.servers": dead_letter_topic.kafka.bootstrap_servers,
@@ -91,7 +91,7 @@ def test_gaps_are_passed_over(dead_letter_topic: DeadLetterTopic) -> None:
             producer.produce(dead_letter_topic.topic_name(DEAD_LETTERS), b"never")
         producer.flush(30)
         producer.abort_transaction(30)
-        # The broker has yet to write the mark that it was aborted.
+        # The broker has yet to write the abort marker.
         eventually(partial(ends_at, dead_letter_topic, end_of_transaction))
         dead_letter_topic.add_many(2)
     assert all_pages(dead_letter_topic, 4) == [210, 209, 107, 106, 4, 3, 2, 1, 0]
@@ -103,14 +103,14 @@ def test_gaps_are_passed_over(dead_letter_topic: DeadLetterTopic) -> None:
     assert offsets(dead_letter_topic, most=2) == [210, 209]
 
 
-def test_large_records_come_a_few_at_a_time(dead_letter_topic: DeadLetterTopic) -> None:
-    """A page is bounded in bytes too; none is left out between two pages."""
+def test_page_is_limited_in_bytes(dead_letter_topic: DeadLetterTopic) -> None:
+    """No record is left out between two pages."""
     dead_letter_topic.put(DEAD_LETTERS, [(None, b"x" * (A_MEBIBYTE * 3 // 2))] * 30)
     assert len(offsets(dead_letter_topic)) < 15
     assert all_pages(dead_letter_topic, 50) == list(range(29, -1, -1))
 
 
-def test_how_many_came_since(dead_letter_topic: DeadLetterTopic) -> None:
+def test_records_are_counted_in_total_and_since_a_time(dead_letter_topic: DeadLetterTopic) -> None:
     dead_letter_topic.add_many(4)
     dead_letter_topic.forget_until(DEAD_LETTERS, 0, 1)
     now = datetime.now(UTC)
@@ -118,7 +118,7 @@ def test_how_many_came_since(dead_letter_topic: DeadLetterTopic) -> None:
     assert count_records(dead_letter_topic.kafka, DEAD_LETTERS, now + timedelta(hours=1)) == RecordCount(3, 0)
 
 
-def test_no_consumer_group_comes_of_it(dead_letter_topic: DeadLetterTopic) -> None:
+def test_reading_creates_no_consumer_group(dead_letter_topic: DeadLetterTopic) -> None:
     dead_letter_topic.add_many(3)
     assert offsets(dead_letter_topic) == [2, 1, 0]
     groups = clients.admin(dead_letter_topic.kafka, "test").list_consumer_groups().result(30)
@@ -126,14 +126,16 @@ def test_no_consumer_group_comes_of_it(dead_letter_topic: DeadLetterTopic) -> No
     assert not [name for name in names if name.startswith(dead_letter_topic.kafka.topic_prefix)]
 
 
-def test_a_missing_topic_is_told(dead_letter_topic: DeadLetterTopic) -> None:
+def test_missing_topic_raises_kafka_unavailable(dead_letter_topic: DeadLetterTopic) -> None:
     with pytest.raises(KafkaUnavailableError):
         read_newest(dead_letter_topic.kafka, replace(DEAD_LETTERS, name="nowhere"), None, 10)
 
 
 @pytest.mark.kills
-def test_kafka_away_is_told_soon(dead_letter_topic: DeadLetterTopic, killable_engines: Engines) -> None:
-    """And when it is back, everything is as it was."""
+def test_reading_fails_within_seconds_while_kafka_is_unavailable(
+    dead_letter_topic: DeadLetterTopic, killable_engines: Engines
+) -> None:
+    """When Kafka is back, the same records are read."""
     dead_letter_topic.add_many(3)
     killable_engines.kafka.kill()
     for look in (

@@ -1,4 +1,4 @@
-"""A plan made for an empty table must not read all of it once it has grown."""
+"""A plan made for an empty table must not scan the table once it has grown."""
 
 from dataclasses import replace
 from uuid import uuid4
@@ -26,10 +26,8 @@ from generate_series(1, %s) as n"""
         pytest.param(1_000_000, marks=pytest.mark.plans),
     ],
 )
-def test_the_hot_statements_never_read_the_whole_table(
-    database_settings: DatabaseSettings, rows: int
-) -> None:
-    """Prepared on a table that was vacuumed while empty, as a new installation's is; then it grows, unanalyzed."""
+def test_hot_statements_never_scan_the_whole_table(database_settings: DatabaseSettings, rows: int) -> None:
+    """Prepared on a table vacuumed while empty, as in a new installation; then it grows without being analyzed."""
     database = Database(replace(database_settings, statement_timeout_s=110), "test", **STABLE_PLANS)
     new = NewIntent(uuid4(), "order-1", 1_000, "LYD")
     with database.cursor() as cursor:

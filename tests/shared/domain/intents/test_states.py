@@ -1,4 +1,4 @@
-"""The state machine of §3, pair by pair."""
+"""The state machine of §3, for every pair of state and trigger."""
 
 from itertools import product
 
@@ -15,9 +15,9 @@ from shared.domain.intents.states import (
 
 RPM, PROCESSING, SUCCEEDED, CANCELED = IntentStatus
 
-# (state, trigger) → the state after it, or None where the move is not allowed. Every pair is here.
+# (state, trigger) → the next state, or None where the transition is not allowed. Every pair is listed.
 EXPECTED: dict[tuple[IntentStatus | None, IntentTrigger], IntentStatus | None] = {
-    # Nothing exists yet: only a create is possible.
+    # No intent exists yet: only create is allowed.
     (None, IntentTrigger.CREATE): RPM,
     (None, IntentTrigger.ATTEMPT_SENT): None,
     (None, IntentTrigger.ATTEMPT_FAILED): None,
@@ -31,7 +31,7 @@ EXPECTED: dict[tuple[IntentStatus | None, IntentTrigger], IntentStatus | None] =
     (RPM, IntentTrigger.ATTEMPT_WAITS): None,
     (RPM, IntentTrigger.PAYMENT_CONFIRMED): SUCCEEDED,
     (RPM, IntentTrigger.EXPIRE): CANCELED,
-    # An attempt is under way: a second one and the expiry wait for it.
+    # An attempt is in flight: a second one and the expiry wait for it.
     (PROCESSING, IntentTrigger.CREATE): PROCESSING,
     (PROCESSING, IntentTrigger.ATTEMPT_SENT): None,
     (PROCESSING, IntentTrigger.ATTEMPT_FAILED): RPM,
@@ -45,7 +45,7 @@ EXPECTED: dict[tuple[IntentStatus | None, IntentTrigger], IntentStatus | None] =
     (SUCCEEDED, IntentTrigger.ATTEMPT_WAITS): SUCCEEDED,
     (SUCCEEDED, IntentTrigger.PAYMENT_CONFIRMED): SUCCEEDED,  # a duplicate payment
     (SUCCEEDED, IntentTrigger.EXPIRE): None,
-    # Expired: only money that arrived after all changes it.
+    # Expired: only a late payment changes it.
     (CANCELED, IntentTrigger.CREATE): CANCELED,
     (CANCELED, IntentTrigger.ATTEMPT_SENT): None,
     (CANCELED, IntentTrigger.ATTEMPT_FAILED): CANCELED,
@@ -55,14 +55,14 @@ EXPECTED: dict[tuple[IntentStatus | None, IntentTrigger], IntentStatus | None] =
 }
 
 
-def test_the_table_above_misses_no_pair() -> None:
-    """Whoever adds a state or a trigger must say what it does everywhere."""
+def test_table_above_has_every_pair() -> None:
+    """A new state or trigger must be defined for every combination."""
     assert set(EXPECTED) == set(product([None, *IntentStatus], IntentTrigger))
 
 
 @pytest.mark.parametrize(("state", "trigger"), EXPECTED)
-def test_every_pair(state: IntentStatus | None, trigger: IntentTrigger) -> None:
-    """A move is allowed exactly where §3 and its decisions say so."""
+def test_every_pair_of_state_and_trigger(state: IntentStatus | None, trigger: IntentTrigger) -> None:
+    """A transition is allowed exactly where §3 and its decisions say so."""
     expected = EXPECTED[state, trigger]
     if expected is None:
         with pytest.raises(TransitionNotAllowedError):
@@ -84,8 +84,8 @@ def test_every_pair(state: IntentStatus | None, trigger: IntentTrigger) -> None:
         (RPM, CANCELED, EventType.CANCELED),
     ],
 )
-def test_each_change_has_one_event_and_no_change_has_none(
+def test_each_status_change_has_one_event(
     before: IntentStatus | None, after: IntentStatus, event: EventType | None
 ) -> None:
-    """The events that §6.2 sends are named as there."""
+    """Without a change there is none. The names are those of §6.2."""
     assert event_type_for(before, after) == event

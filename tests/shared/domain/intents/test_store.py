@@ -1,4 +1,4 @@
-"""Writing intents on the real database: a change, its event and its outbox row are one."""
+"""Writing intents to real PostgreSQL: a change, its event and its outbox row are one transaction."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -29,7 +29,9 @@ def _rows(database: Database, query: str) -> list[Any]:
         return connection.execute(query.encode()).fetchall()
 
 
-def test_a_new_intent_waits_for_payment_and_lasts_a_day(database: Database, application_id: UUID) -> None:
+def test_new_intent_requires_a_payment_method_and_expires_after_a_day(
+    database: Database, application_id: UUID
+) -> None:
     """§3 and §4.1: initial state, default expiry, metadata as sent."""
     intent, created = _create(database, _new(application_id))
     assert created
@@ -39,7 +41,7 @@ def test_a_new_intent_waits_for_payment_and_lasts_a_day(database: Database, appl
     assert intent.reference == intent.reference.lower()
 
 
-def test_a_repeat_finds_the_intent_unchanged(database: Database, application_id: UUID) -> None:
+def test_repeated_create_returns_the_intent_unchanged(database: Database, application_id: UUID) -> None:
     """§4.1 rule 4: a repeat ignores its other fields; another application has its own references."""
     first, _ = _create(database, _new(application_id))
     again, created = _create(database, replace(_new(application_id), amount=99_000))
@@ -49,8 +51,8 @@ def test_a_repeat_finds_the_intent_unchanged(database: Database, application_id:
     assert other.uuid != first.uuid
 
 
-def test_fifty_creates_at_one_moment_make_one_intent(database: Database, application_id: UUID) -> None:
-    """§4.1 rule 3, with its event written exactly once."""
+def test_fifty_concurrent_creates_make_one_intent(database: Database, application_id: UUID) -> None:
+    """§4.1 rule 3; its event is written exactly once."""
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: _create(database, _new(application_id)), range(50)))
     assert sum(created for _, created in answers) == 1
@@ -101,8 +103,8 @@ def test_every_change_has_one_event_in_order_and_one_message(
     assert [decode(encode(message)) for message in sent] == sent
 
 
-def test_nothing_is_written_when_the_transaction_fails(database: Database, application_id: UUID) -> None:
-    """Intent, event and message live or die together."""
+def test_nothing_is_written_if_the_transaction_fails(database: Database, application_id: UUID) -> None:
+    """Neither intent nor event nor message."""
     with pytest.raises(ZeroDivisionError), database.transaction() as connection:
         create_or_find(connection.cursor(), _new(application_id))
         raise ZeroDivisionError
@@ -110,8 +112,8 @@ def test_nothing_is_written_when_the_transaction_fails(database: Database, appli
         assert _rows(database, f"select count(*) from {table}") == [(0,)]
 
 
-def test_a_transition_that_is_not_allowed_changes_nothing(database: Database, application_id: UUID) -> None:
-    """Expiry leaves an intent in processing alone."""
+def test_forbidden_transition_changes_nothing(database: Database, application_id: UUID) -> None:
+    """An intent in processing does not expire."""
     intent, _ = _create(database, _new(application_id))
     with database.transaction() as connection:
         apply_trigger(connection, intent.uuid, IntentTrigger.ATTEMPT_SENT)
@@ -120,14 +122,13 @@ def test_a_transition_that_is_not_allowed_changes_nothing(database: Database, ap
     assert _rows(database, "select status, event_seq from payment_intents") == [("processing", 2)]
 
 
-def test_an_unknown_intent_is_named(database: Database) -> None:
-    """Moving what does not exist is an error, not silence."""
+def test_trigger_on_an_unknown_intent_is_an_error(database: Database) -> None:
     with pytest.raises(IntentNotFoundError), database.transaction() as connection:
         apply_trigger(connection, uuid4(), IntentTrigger.EXPIRE)
 
 
-def test_concurrent_transitions_happen_one_after_the_other(database: Database, application_id: UUID) -> None:
-    """Expiry against confirmation, many times: paid always wins in the end, seq has no gap and no double."""
+def test_concurrent_transitions_are_serialised(database: Database, application_id: UUID) -> None:
+    """Expiry against confirmation, many times: all end as succeeded, and seq has no gaps or duplicates."""
     intents = [_create(database, _new(application_id, f"order-{n}"))[0] for n in range(40)]
 
     def pull(job: tuple[Intent, IntentTrigger]) -> None:
