@@ -1,4 +1,4 @@
-"""`mizan`, called in the test's own process, on the test's own database."""
+"""Runs `mizan` in the process of the test, on the test's database."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +27,7 @@ def environment(database_settings: DatabaseSettings, tmp_path: Path) -> dict[str
 
 @pytest.fixture
 def run(environment: dict[str, str]) -> Mizan:
-    """`mizan …`; an exception that becomes no clear message fails the test by itself."""
+    """Run `mizan …`; an exception without a clear message fails the test."""
 
     def call(*words: str, **more: str) -> Result:
         return CliRunner().invoke(main, list(words), env={**environment, **more}, catch_exceptions=False)
@@ -37,5 +37,5 @@ def run(environment: dict[str, str]) -> Mizan:
 
 @pytest.fixture
 def mizan(run: Mizan) -> Mizan:
-    """`mizan app …`"""
+    """Run `mizan app …`."""
     return lambda *words, **more: run("app", *words, **more)

@@ -1,4 +1,4 @@
-"""A small, correct history of intents, written by our own code, which tests of `mizan audit` then damage."""
+"""A small, consistent history of intents, written by our own code, which tests of `mizan audit` then damage."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -49,7 +49,7 @@ class SampleApplication:
         return request.attempt
 
     def notify(self, attempt: UUID, answer: ProviderAnswer) -> None:
-        """The provider sends a notification."""
+        """Send a notification of the provider."""
         with self.database.transaction() as connection:
             settle_notification(connection, attempt, AttemptOutcome(answer))
 

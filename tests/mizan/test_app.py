@@ -1,4 +1,4 @@
-"""`mizan app` as an operator or a script calls it."""
+"""`mizan app` as called by an operator or a script."""
 
 import json
 import os
@@ -26,8 +26,8 @@ def _create(mizan: Mizan, *words: str, name: str = "shop") -> dict[str, str]:
     return made
 
 
-def test_create_answers_with_what_a_script_needs(mizan: Mizan, database: Database) -> None:
-    """Exactly the four names that others rely on, and each value works."""
+def test_create_prints_id_and_credentials_as_json(mizan: Mizan, database: Database) -> None:
+    """Exactly the four names that scripts rely on, and each value works."""
     made = _create(mizan)
     assert list(made) == ["application_id", "api_key", "access_token", "webhook_secret"]
     with database.transaction() as connection:
@@ -46,16 +46,16 @@ def test_create_answers_with_what_a_script_needs(mizan: Mizan, database: Databas
     ]
 
 
-def test_create_tells_people_to_keep_what_they_see(mizan: Mizan) -> None:
-    """Without --json: a line for each, and a word that they are shown once."""
+def test_create_prints_that_credentials_are_shown_once(mizan: Mizan) -> None:
+    """Without --json: one line each, then the note."""
     answer = mizan("create", "--name", "متجر")
     names = [line.split()[0] for line in answer.stdout.splitlines()[:4]]
     assert names == ["application_id", "api_key", "access_token", "webhook_secret"]
     assert "shown once" in answer.stdout.splitlines()[4]
 
 
-def test_applications_are_listed_as_they_were_made(mizan: Mizan) -> None:
-    """Oldest first, with methods, merchant and webhook URL."""
+def test_applications_are_listed_oldest_first(mizan: Mizan) -> None:
+    """With methods, merchant and webhook URL."""
     assert json.loads(mizan("list", "--json").stdout) == []
     assert "no applications yet" in mizan("list").stdout
     first = _create(mizan, name="متجر")
@@ -90,7 +90,7 @@ def test_applications_are_listed_as_they_were_made(mizan: Mizan) -> None:
 
 
 def test_the_webhook_url_is_set_and_removed(mizan: Mizan) -> None:
-    """§6.1, from the command line; a private URL only where development allows it."""
+    """§6.1, from the command line; a private URL only if development allows it."""
     app = _create(mizan)["application_id"]
 
     def url() -> str | None:
@@ -109,8 +109,8 @@ def test_the_webhook_url_is_set_and_removed(mizan: Mizan) -> None:
 
 
 @pytest.mark.parametrize("words", [[], ["https://shop.example.ly/", "--none"]])
-def test_set_webhook_takes_a_url_or_none(mizan: Mizan, words: list[str]) -> None:
-    """Forgetting the URL does not remove the one that is set."""
+def test_set_webhook_needs_either_a_url_or_the_option_none(mizan: Mizan, words: list[str]) -> None:
+    """Forgetting the URL does not remove the current one."""
     app = _create(mizan, "--webhook-url", "https://shop.example.ly/hook")["application_id"]
     answer = mizan("set-webhook", app, *words)
     assert answer.exit_code == 2
@@ -118,8 +118,8 @@ def test_set_webhook_takes_a_url_or_none(mizan: Mizan, words: list[str]) -> None
     assert json.loads(mizan("list", "--json").stdout)[0]["webhook_url"] == "https://shop.example.ly/hook"
 
 
-def test_a_secret_is_rolled(mizan: Mizan) -> None:
-    """§6.1: the new one is shown once, with its version."""
+def test_roll_secret_prints_the_new_secret_and_its_version(mizan: Mizan) -> None:
+    """§6.1: the new one is shown once."""
     made = _create(mizan)
     rolled = json.loads(mizan("roll-secret", made["application_id"], "--json").stdout)
     assert list(rolled) == ["application_id", "webhook_secret", "version"]
@@ -130,7 +130,7 @@ def test_a_secret_is_rolled(mizan: Mizan) -> None:
 
 
 def test_credentials_are_issued_and_listed(mizan: Mizan) -> None:
-    """Only how they begin is shown; times are UTC with Z."""
+    """The list shows only prefixes; times are UTC with Z."""
     app = _create(mizan)["application_id"]
     key = json.loads(mizan("issue-key", app, "--json").stdout)
     token = json.loads(mizan("issue-token", app, "--json").stdout)
@@ -152,7 +152,7 @@ def test_credentials_are_issued_and_listed(mizan: Mizan) -> None:
 
 
 def test_a_credential_is_revoked_once(mizan: Mizan, clock: Clock) -> None:
-    """Doing it again is fine and says so; what is ambiguous is told with the candidates, not done."""
+    """Revoking again succeeds and says so; an ambiguous prefix lists the candidates and revokes none."""
     made = _create(mizan)
     app, prefix = made["application_id"], made["api_key"][:9]
     second = json.loads(mizan("issue-key", app, "--json").stdout)
@@ -184,8 +184,8 @@ def test_a_credential_is_revoked_once(mizan: Mizan, clock: Clock) -> None:
         ["resume-webhooks", "{app}"],
     ],
 )
-def test_an_application_that_is_none_is_one_clear_line(mizan: Mizan, words: list[str]) -> None:
-    """Every command that takes APP, unknown or malformed."""
+def test_unknown_or_malformed_application_is_one_clear_line(mizan: Mizan, words: list[str]) -> None:
+    """For every command that takes APP."""
     for app, told in (
         (UNKNOWN_ID, "there is no application"),
         ("shop", "APP must be an application's id"),
@@ -215,10 +215,10 @@ def test_an_application_that_is_none_is_one_clear_line(mizan: Mizan, words: list
         (["--name", "shop", "--webhook-url", "https://10.0.0.1/"], "public address"),
     ],
 )
-def test_arguments_of_create_are_judged_before_anything_is_made(
+def test_invalid_arguments_of_create_are_refused_before_anything_is_created(
     mizan: Mizan, words: list[str], told: str
 ) -> None:
-    """One clear line, exit code 1, and no application."""
+    """With one clear line and exit code 1."""
     answer = mizan("create", *words)
     assert answer.exit_code == 1
     assert told in answer.stderr
@@ -227,16 +227,16 @@ def test_arguments_of_create_are_judged_before_anything_is_made(
 
 
 @pytest.mark.parametrize("methods", ["", "card,", "paypal", "card,\udcff", "CARD"])
-def test_methods_are_chosen_from_three(mizan: Mizan, methods: str) -> None:
-    """A word that is none of them is a usage error that names them all."""
+def test_unknown_method_is_a_usage_error(mizan: Mizan, methods: str) -> None:
+    """It names all three methods."""
     answer = mizan("create", "--name", "shop", "--methods", methods)
     assert answer.exit_code == 2
     assert "card,sadad,adfali" in answer.stderr
 
 
 @pytest.mark.parametrize("command", ["create", "roll-secret"])
-def test_without_keys_no_secret_is_made(mizan: Mizan, command: str) -> None:
-    """The message names the setting and how to make a key."""
+def test_no_secret_is_created_without_secret_keys(mizan: Mizan, command: str) -> None:
+    """The message names the setting and the command that makes a key."""
     app = _create(mizan)["application_id"]
     words = ["--name", "second"] if command == "create" else [app]
     answer = mizan(command, *words, MIZAN_SECRET_KEYS="")
@@ -246,8 +246,8 @@ def test_without_keys_no_secret_is_made(mizan: Mizan, command: str) -> None:
     assert len(json.loads(mizan("list", "--json").stdout)) == 1
 
 
-def test_a_database_error_is_one_clear_line(mizan: Mizan, database: Database) -> None:
-    """It is away, it is older than this code, or it refuses: exit code 1, no password."""
+def test_database_error_is_one_clear_line(mizan: Mizan, database: Database) -> None:
+    """It is unavailable, refuses the query, or is older than this code: exit code 1, no password."""
     nobody = find_free_ports(1)[0]
     away = mizan("list", DATABASE_URL=f"postgresql://mizan:hush@127.0.0.1:{nobody}/x")
     with database.transaction() as connection:
@@ -267,10 +267,10 @@ def test_a_database_error_is_one_clear_line(mizan: Mizan, database: Database) ->
         assert "hush" not in answer.stderr
 
 
-def test_the_launcher_survives_bytes_that_are_no_text(
+def test_launcher_refuses_arguments_that_are_not_utf_8(
     repository_root: Path, environment: dict[str, str]
 ) -> None:
-    """What a terminal with another encoding sends, through the real process."""
+    """As sent by a terminal with another encoding, through the real process."""
     command = [os.fsencode(repository_root / "bin" / "mizan"), b"app", b"create", b"--json", b"--name"]
     answers = [
         subprocess.run([*command, name], env=environment, capture_output=True, text=True, check=False)

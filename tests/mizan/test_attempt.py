@@ -1,4 +1,4 @@
-"""`mizan attempt`: what nobody can be asked about, and what was paid twice, is seen and settled by an operator."""
+"""`mizan attempt`: operators list and settle undecided attempts and duplicate payments."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ from tests.mizan.conftest import Mizan
 
 @pytest.fixture
 def sending(database: Database, application_id: UUID) -> ProviderRequest:
-    """A request to a provider that cannot be asked, and that has not answered within a minute."""
+    """Return a request without an answer for a minute, to a provider without status inquiries."""
     with database.cursor() as cursor:
         intent, _ = create_or_find(cursor, NewIntent(application_id, "order-1", 25_000, "LYD"))
     with database.transaction() as connection:
@@ -51,17 +51,17 @@ def test_undecided_attempts_are_listed(run: Mizan, sending: ProviderRequest) -> 
     assert (row["amount"], row["provider"], row["asked_next_at"]) == (25_000, "plutu", None)
 
 
-def test_when_all_is_known(run: Mizan) -> None:
+def test_list_says_so_if_no_attempt_is_undecided(run: Mizan) -> None:
     assert "every attempt is known" in run("attempt", "undecided").stdout
 
 
 @pytest.mark.parametrize(
     ("outcome", "status"), [("paid", "succeeded"), ("declined", "requires_payment_method")]
 )
-def test_an_operator_decides(
+def test_operator_decides_the_outcome_once(
     run: Mizan, database: Database, sending: ProviderRequest, outcome: str, status: str
 ) -> None:
-    """Once: the same again is refused, and that what was paid was not."""
+    """A second decision is refused, be it the same or another."""
     words = ("attempt", "decide", str(sending.attempt))
     answer = run(*words, outcome, "--reason", "seen in their list", "--reference", "T-1")
     assert answer.stdout == f"the attempt is {outcome}, its intent {status}\n"
@@ -82,16 +82,16 @@ def test_an_operator_decides(
 @pytest.mark.parametrize(
     ("attempt", "complaint"), [("x", "must be an attempt's id"), (UNKNOWN_ID, "there is no attempt")]
 )
-def test_what_is_no_attempt(run: Mizan, attempt: str, complaint: str) -> None:
+def test_invalid_or_unknown_attempt_is_refused(run: Mizan, attempt: str, complaint: str) -> None:
     answer = run("attempt", "decide", attempt, "paid", "--reason", "x")
     assert answer.exit_code == 1
     assert complaint in answer.stderr
 
 
-def test_money_that_arrived_counts_from_any_state(
+def test_operator_can_decide_paid_for_an_attempt_on_a_providers_page(
     run: Mizan, database: Database, application_id: UUID
 ) -> None:
-    """Left on a provider's page, and paid there, as the operator has seen."""
+    """The customer left the page and paid there, as the operator has seen."""
     with database.cursor() as cursor:
         intent, _ = create_or_find(cursor, NewIntent(application_id, "order-2", 25_000, "LYD"))
     with database.transaction() as connection:
@@ -100,17 +100,17 @@ def test_money_that_arrived_counts_from_any_state(
     assert answer.stdout == "the attempt is paid, its intent succeeded\n"
 
 
-def test_a_decision_needs_words(run: Mizan, sending: ProviderRequest) -> None:
+def test_decision_needs_a_reason(run: Mizan, sending: ProviderRequest) -> None:
     answer = run("attempt", "decide", str(sending.attempt), "paid", "--reason", "yes")
     assert (answer.exit_code, answer.stderr) == (1, "Error: the reason must have 5 to 500 characters\n")
     (row,) = json.loads(run("attempt", "undecided", "--json").stdout)
     assert row["state"] == "unknown"
 
 
-def test_a_payment_made_twice_is_listed_until_it_is_handled(
+def test_duplicate_payment_is_listed_until_it_is_handled(
     run: Mizan, database: Database, sending: ProviderRequest
 ) -> None:
-    """Once: the second time nothing is changed."""
+    """Handling it again changes nothing."""
     assert "have been handled" in run("attempt", "duplicates").stdout
     with database.transaction() as connection:
         for reference in ("T-1", "T-2"):
@@ -128,7 +128,7 @@ def test_a_payment_made_twice_is_listed_until_it_is_handled(
     assert (actor.startswith("operator "), details["note"]) == (True, "paid back as R-7")
 
 
-def test_what_is_no_second_payment_cannot_be_handled(run: Mizan, sending: ProviderRequest) -> None:
+def test_attempt_that_is_not_a_duplicate_cannot_be_handled(run: Mizan, sending: ProviderRequest) -> None:
     answer = run("attempt", "handled", str(sending.attempt), "--note", "paid back")
     assert (answer.exit_code, answer.stderr) == (
         1,

@@ -1,4 +1,4 @@
-"""What operators do at the command line is in the merchant's audit log, like what its members do."""
+"""Commands of operators are in the merchant's audit log, like actions of its members."""
 
 import getpass
 import json
@@ -21,17 +21,17 @@ def log_of(database: Database) -> list[tuple[str, dict[str, Any]]]:
 
 @pytest.fixture
 def application(mizan: Mizan, database: Database) -> dict[str, str]:
-    """Created by an operator, with an entry of its own."""
+    """Return an application created by an operator, which has an audit log entry."""
     made: dict[str, str] = json.loads(
         mizan("create", "--name", " متجر ", "--methods", "sadad,card", "--json").stdout
     )
     return made
 
 
-def test_every_change_is_noted_with_who_and_what(
+def test_every_change_is_in_the_audit_log_with_actor_and_details(
     mizan: Mizan, database: Database, application: dict[str, str]
 ) -> None:
-    """In the order in which it was done, without a secret, and only where something changed."""
+    """In order, without secrets, and only if something changed."""
     app = application["application_id"]
     mizan("set-provider", app, "--method", "card", "--provider", "sandbox")
     mizan("set-webhook", app, "https://shop.example.ly/hook")
@@ -67,7 +67,9 @@ def test_every_change_is_noted_with_who_and_what(
         assert secret not in whole
 
 
-def test_what_is_refused_is_not_noted(mizan: Mizan, database: Database, application: dict[str, str]) -> None:
+def test_refused_commands_are_not_in_the_audit_log(
+    mizan: Mizan, database: Database, application: dict[str, str]
+) -> None:
     app = application["application_id"]
     before = log_of(database)
     for words in (
@@ -82,7 +84,7 @@ def test_what_is_refused_is_not_noted(mizan: Mizan, database: Database, applicat
     assert log_of(database) == before
 
 
-def test_a_resend_is_noted(run: Mizan, database: Database) -> None:
+def test_resend_is_in_the_audit_log(run: Mizan, database: Database) -> None:
     merchant = Merchant(database, SecretBox((KEY,)), "https://shop.example/hooks")
     delivery_id = merchant.create_event()
     with database.cursor() as cursor:
@@ -95,7 +97,7 @@ def test_a_resend_is_noted(run: Mizan, database: Database) -> None:
 def test_an_operator_without_a_name_is_recorded_as_unknown(
     mizan: Mizan, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A container's user may stand in no list of users."""
+    """The user of a container may have no passwd entry."""
 
     def nobody() -> str:
         raise KeyError("getpwuid(): uid not found: 12345")

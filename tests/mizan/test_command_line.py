@@ -1,4 +1,4 @@
-"""`mizan` finds its installation, or says in one clear message why not."""
+"""`mizan` finds its installation, or reports in one clear message why not."""
 
 import json
 import os
@@ -14,10 +14,10 @@ from stack.ports import find_free_ports
 from tests.mizan.conftest import Mizan
 
 
-def test_a_running_stack_is_found_by_its_directory(
+def test_running_stack_is_found_by_its_directory(
     repository_root: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings, tmp_path: Path
 ) -> None:
-    """`bin/mizan` needs nothing but STACK_DIR. Migrating again says where the schema is."""
+    """`bin/mizan` needs only STACK_DIR. Migrating again prints the current revision."""
     stack = {
         "database_url": database_settings.url,
         "kafka_bootstrap_servers": kafka_settings.bootstrap_servers,
@@ -36,8 +36,8 @@ def test_a_running_stack_is_found_by_its_directory(
     )
 
 
-def test_a_database_that_is_too_old_to_migrate_is_refused(run: Mizan, database: Database) -> None:
-    """In one sentence that says what can be migrated."""
+def test_database_that_is_too_old_to_migrate_is_refused(run: Mizan, database: Database) -> None:
+    """The message says what can be migrated."""
     with database.transaction() as connection:
         connection.execute("update alembic_version set version_num = '0007'")
     answer = run("migrate")
@@ -55,8 +55,8 @@ def test_a_database_that_is_too_old_to_migrate_is_refused(run: Mizan, database: 
         ("postgresql://mizan:hush@127.0.0.1:{nobody}/x", 1, "Connection refused"),
     ],
 )
-def test_an_error_is_one_clear_message(run: Mizan, url: str | None, code: int, told: str) -> None:
-    """No traceback, no password; wrong settings have the exit code that services give them."""
+def test_error_is_one_clear_message(run: Mizan, url: str | None, code: int, told: str) -> None:
+    """No traceback, no password; wrong settings have the same exit code as in services."""
     nobody = str(find_free_ports(1)[0])
     answer = run("migrate", DATABASE_URL=url and url.format(nobody=nobody))
     assert answer.exit_code == code

@@ -1,4 +1,4 @@
-"""`mizan dead`: what ended badly is listed, shown and replayed, with exit codes that scripts can use."""
+"""`mizan dead`: dead letters and exhausted deliveries are listed, shown and replayed, with exit codes for scripts."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ def dead_letter_topic(database: Database, all_topics: KafkaSettings) -> DeadLett
 
 @pytest.fixture
 def dead(run: Mizan, kafka_settings: KafkaSettings) -> Mizan:
-    """`mizan dead …`, which needs Kafka."""
+    """Run `mizan dead …`, which needs Kafka."""
     found = {
         "KAFKA_BOOTSTRAP_SERVERS": kafka_settings.bootstrap_servers,
         "KAFKA_TOPIC_PREFIX": kafka_settings.topic_prefix,
@@ -36,7 +36,7 @@ def dead(run: Mizan, kafka_settings: KafkaSettings) -> Mizan:
 
 @pytest.fixture
 def failed(dead_letter_topic: DeadLetterTopic, application_id: UUID) -> UUID:
-    """A delivery that used up its tries."""
+    """Return an exhausted delivery."""
     deliveries = Deliveries(dead_letter_topic.database, application_id)
     deliveries.run("update applications set webhook_url = 'https://shop.example.ly/hooks?token=hush'")
     made = deliveries.make("failed", 500, tries=9)
@@ -51,7 +51,7 @@ def rows(answer: Any) -> Any:
     return json.loads(answer.stdout)
 
 
-def test_nothing_is_dead(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
+def test_list_and_replay_say_so_if_nothing_is_dead(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     assert dead("list").stdout == "There are no dead letters.\n"
     assert dead("list", "--kind", "deliveries").stdout == "No delivery has used up its tries.\n"
     assert rows(dead("list", "--json")) == rows(dead("list", "--kind", "deliveries", "--json")) == []
@@ -59,8 +59,8 @@ def test_nothing_is_dead(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> Non
     assert (answer.exit_code, answer.stdout) == (0, "There is nothing to replay.\n")
 
 
-def test_letters_are_listed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
-    """Newest first; as many as asked for; of one origin, if that is asked for."""
+def test_dead_letters_are_listed_newest_first(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
+    """Up to the limit, and of one origin on request."""
     dead_letter_topic.add_many(3)
     dead_letter_topic.add_many(1, topic=f"{dead_letter_topic.kafka.topic_prefix}checkout.verify")
     listed = rows(dead("list", "--json"))
@@ -73,14 +73,14 @@ def test_letters_are_listed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> 
     assert "checkout.verify" in dead("list").stdout.splitlines()[1]
 
 
-def test_deliveries_are_listed(dead: Mizan, failed: UUID) -> None:
+def test_exhausted_deliveries_are_listed(dead: Mizan, failed: UUID) -> None:
     (row,) = rows(dead("list", "--kind", "deliveries", "--json"))
     assert (row["delivery_id"], row["status"], row["last_status_code"]) == (str(failed), "failed", 500)
     assert dead("list", "--kind", "deliveries", "--origin", "x").exit_code == 2
 
 
-def test_a_letter_is_shown_by_id_and_by_offset(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
-    """Without secrets, and without anything that a terminal would obey."""
+def test_dead_letter_is_shown_by_id_and_by_offset(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
+    """Without secrets and without control characters."""
     dead_letter_topic.add(
         dead_letter_topic.letter(b'{"token": "hushhush", "x": "\\u001b[2J"}', reason="bad \x1b]0;x\x07")
     )
@@ -95,16 +95,14 @@ def test_a_letter_is_shown_by_id_and_by_offset(dead: Mizan, dead_letter_topic: D
     assert (shown["letter_id"], shown["key"], shown["size"]) == (str(letter.id), "application", 39)
 
 
-def test_a_delivery_is_shown(dead: Mizan, failed: UUID) -> None:
+def test_exhausted_delivery_is_shown(dead: Mizan, failed: UUID) -> None:
     shown = rows(dead("show", str(failed), "--json"))
     assert (shown["url"], shown["last_answer"]) == ("https://shop.example.ly/hooks", "no␛[2J")
     assert "no␛[2J" in dead("show", str(failed)).stdout
 
 
 @pytest.mark.parametrize("command", ["show", "replay"])
-def test_what_is_not_there_is_one_clear_line(
-    dead: Mizan, dead_letter_topic: DeadLetterTopic, command: str
-) -> None:
+def test_unknown_id_is_one_clear_line(dead: Mizan, dead_letter_topic: DeadLetterTopic, command: str) -> None:
     for name, told in (
         ("nonsense", "ID must be"),
         (UNKNOWN_ID, "ID must be"),
@@ -118,8 +116,8 @@ def test_what_is_not_there_is_one_clear_line(
         assert len(answer.stderr.splitlines()) == 1
 
 
-def test_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
-    """One that cannot be holds up no other, and makes it exit with 1; twice is as good as once."""
+def test_dead_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
+    """One that is refused stops no other, and the exit code is 1. Replaying again does nothing."""
     dead_letter_topic.add_many(1)
     dead_letter_topic.add(dead_letter_topic.letter(topic="nowhere"))
     dead_letter_topic.add_many(1)
@@ -134,7 +132,7 @@ def test_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -
     assert shown["replayed_by"] == acting_operator().name
 
 
-def test_a_delivery_is_resent(dead: Mizan, dead_letter_topic: DeadLetterTopic, failed: UUID) -> None:
+def test_exhausted_delivery_is_resent(dead: Mizan, dead_letter_topic: DeadLetterTopic, failed: UUID) -> None:
     """It is in the audit log of its merchant."""
     assert dead("replay", str(failed)).exit_code == 0
     assert dead_letter_topic.rows("select key from outbox where topic = 'webhooks.resend'") == [
@@ -143,7 +141,7 @@ def test_a_delivery_is_resent(dead: Mizan, dead_letter_topic: DeadLetterTopic, f
     assert dead_letter_topic.actions() == [("delivery_resent", {"delivery": str(failed)})]
 
 
-def test_all_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
+def test_all_dead_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     dead_letter_topic.add_many(12)
     answer = dead("replay", "--all", "--origin", "webhooks.deliver", "--yes")
     assert answer.exit_code == 0, answer.stderr
@@ -151,8 +149,8 @@ def test_all_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTopi
     assert dead_letter_topic.numbers() == list(range(12))
 
 
-def test_all_is_asked_for_first(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
-    """Whoever gives no answer has not said yes."""
+def test_replay_all_asks_for_confirmation(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
+    """No answer counts as no."""
     dead_letter_topic.add_many(2)
     answer = dead("replay", "--all")
     assert answer.exit_code == 1
@@ -160,7 +158,9 @@ def test_all_is_asked_for_first(dead: Mizan, dead_letter_topic: DeadLetterTopic)
     assert not dead_letter_topic.records()
 
 
-def test_one_that_could_not_go_back_is_told(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
+def test_dead_letter_that_cannot_be_republished_is_counted(
+    dead: Mizan, dead_letter_topic: DeadLetterTopic
+) -> None:
     reason = "failed (its value of 7 bytes is too large for this topic; see its origin)"
     dead_letter_topic.add(dead_letter_topic.letter(None, reason=reason))
     dead_letter_topic.add_many(1)
@@ -169,8 +169,8 @@ def test_one_that_could_not_go_back_is_told(dead: Mizan, dead_letter_topic: Dead
     assert answer.stdout.endswith("1 of 2 dead letters were republished, 1 could not be: done\n")
 
 
-def test_it_goes_on_with_what_somebody_began(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
-    """At the monitor, say, which is down now."""
+def test_replay_all_continues_a_running_replay(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
+    """Such as one started in the monitor, which is down now."""
     dead_letter_topic.add_many(3)
     with dead_letter_topic.database.transaction() as connection:
         start_replay_run(connection, dead_letter_topic.kafka, uuid4(), None, AMAL)
@@ -184,12 +184,12 @@ def test_it_goes_on_with_what_somebody_began(dead: Mizan, dead_letter_topic: Dea
 
 
 @pytest.mark.parametrize("words", [(), ("--all", "1"), ("1", "--yes"), ("1", "--origin", "x")])
-def test_what_does_not_go_together(dead: Mizan, words: tuple[str, ...]) -> None:
+def test_conflicting_arguments_of_replay_are_a_usage_error(dead: Mizan, words: tuple[str, ...]) -> None:
     assert dead("replay", *words).exit_code == 2
 
 
 @pytest.mark.parametrize("words", [("list",), ("show", "0"), ("replay", "0"), ("replay", "--all", "--yes")])
-def test_kafka_away_is_one_clear_line(
+def test_unavailable_kafka_is_one_clear_line(
     dead: Mizan, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topic_reader, "_TIMEOUT_S", 0.5)

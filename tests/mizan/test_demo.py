@@ -1,4 +1,4 @@
-"""`mizan demo`: made once, found again, kept in a private file, and never in production."""
+"""`mizan demo`: created once, found again, stored in a private file, and refused in production."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def webhook_urls(database: Database) -> list[str | None]:
     return [row[0] for row in rows(database, "select webhook_url from applications order by id")]
 
 
-def test_a_second_call_finds_what_the_first_made(run: Mizan, file: Path, database: Database) -> None:
+def test_second_call_reuses_the_demo_of_the_first(run: Mizan, file: Path, database: Database) -> None:
     made = make(run, file)
     credentials = {"application_id", "api_key", "access_token", "webhook_secret", "webhook_url"}
     people = {"owner_email", "owner_password", "operator_email", "operator_password"}
@@ -45,7 +45,7 @@ def test_a_second_call_finds_what_the_first_made(run: Mizan, file: Path, databas
     assert len(rows(database, everything)) == 1
 
 
-def test_the_address_follows_the_shop_unless_somebody_has_set_another(
+def test_webhook_url_follows_the_shop_unless_it_was_changed_by_hand(
     run: Mizan, file: Path, database: Database
 ) -> None:
     application = make(run, file)["application_id"]
@@ -59,8 +59,8 @@ def test_the_address_follows_the_shop_unless_somebody_has_set_another(
     assert webhook_urls(database) == [None]
 
 
-def test_the_file_of_an_earlier_version_is_understood(run: Mizan, file: Path, database: Database) -> None:
-    """It knew of no operator and of no webhook."""
+def test_file_of_an_earlier_version_is_completed(run: Mizan, file: Path, database: Database) -> None:
+    """It has neither an operator nor a webhook URL."""
     made = make(run, file)
     run("app", "set-webhook", made["application_id"], "--none")
     earlier = {key: made[key] for key in made if key != "webhook_url" and not key.startswith("operator")}
@@ -72,7 +72,7 @@ def test_the_file_of_an_earlier_version_is_understood(run: Mizan, file: Path, da
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", '{"application_id": "x"}', '{"api_key": "pk_1"}'])
-def test_a_lost_file_is_written_anew_for_the_same_application(
+def test_lost_or_invalid_file_is_rewritten_for_the_same_application(
     run: Mizan, file: Path, database: Database, content: str | None
 ) -> None:
     made = make(run, file)
@@ -86,10 +86,8 @@ def test_a_lost_file_is_written_anew_for_the_same_application(
     assert webhook_urls(database) == [_MOVED]
 
 
-def test_what_was_shut_off_works_again_after_the_next_call(
-    run: Mizan, file: Path, database: Database
-) -> None:
-    """New credentials for the same application, and its people are back."""
+def test_removed_demo_works_again_after_the_next_call(run: Mizan, file: Path, database: Database) -> None:
+    """The same application gets new credentials, and its accounts are restored."""
     made = make(run, file)
     assert run("remove-demo").exit_code == 0
     again = make(run, file)
@@ -100,7 +98,7 @@ def test_what_was_shut_off_works_again_after_the_next_call(
     assert make(run, file) == again
 
 
-def test_it_is_refused_in_production(run: Mizan, file: Path, database: Database) -> None:
+def test_demo_is_refused_in_production(run: Mizan, file: Path, database: Database) -> None:
     refused = run("demo", "--file", str(file), MIZAN_ENV="production")
     assert refused.exit_code != 0
     assert not file.exists()

@@ -1,4 +1,4 @@
-"""`mizan keys`: a key can be put before the others, and they can go."""
+"""`mizan keys`: secrets are re-encrypted with a new first key, so that old keys can be removed."""
 
 import json
 
@@ -17,7 +17,7 @@ def _made(run: Mizan, **more: str) -> dict[str, str]:
     return made
 
 
-def test_what_the_old_key_sealed_is_sealed_with_the_new_one(run: Mizan, database: Database) -> None:
+def test_secrets_of_the_old_key_are_encrypted_with_the_new_one(run: Mizan, database: Database) -> None:
     made = _made(run)
     both = f"{NEW},{KEY}"
     before = json.loads(run("keys", "status", "--json", MIZAN_SECRET_KEYS=both).stdout)
@@ -31,8 +31,8 @@ def test_what_the_old_key_sealed_is_sealed_with_the_new_one(run: Mizan, database
     assert secret.text == made["webhook_secret"]
 
 
-def test_more_than_a_batch_and_other_tables(run: Mizan, database: Database) -> None:
-    """And what is sealed with the new key already is left as it is."""
+def test_reencryption_covers_several_batches_and_all_tables(run: Mizan, database: Database) -> None:
+    """Secrets that have the new key already are not changed."""
     _made(run)
     box = SecretBox((KEY,))
     with database.transaction() as connection:
@@ -61,7 +61,7 @@ def test_more_than_a_batch_and_other_tables(run: Mizan, database: Database) -> N
         )
 
 
-def test_what_no_key_opens_is_told_and_left_alone(run: Mizan, database: Database) -> None:
+def test_secrets_that_no_key_decrypts_are_reported_and_not_changed(run: Mizan, database: Database) -> None:
     _made(run)
     with database.cursor() as cursor:
         sealed = cursor.execute("select encrypted_secret from webhook_secrets").fetchall()

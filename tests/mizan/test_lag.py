@@ -1,4 +1,4 @@
-"""`mizan lag`: for people, for scripts, and as a check whose exit code tells."""
+"""`mizan lag`: a table, JSON for scripts, and a check with an exit code."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -49,7 +49,7 @@ def row_of(output: str, name: str) -> list[str]:
 
 
 def test_every_group_has_a_row(run: Mizan, line: Line) -> None:
-    """With its members, its lag in records and in seconds, and its last commit."""
+    """With its members, its lag in records and seconds, and its last commit."""
     line.put(WEBHOOKS_DELIVER, *[b"x"] * 1200, age_s=100)
     line.commit(WEBHOOKS_DELIVER, 100)
     answer = run("lag")
@@ -63,8 +63,8 @@ def test_every_group_has_a_row(run: Mizan, line: Line) -> None:
     assert float(seconds) >= 100
 
 
-def test_with_partitions_each_of_them_has_a_row(run: Mizan, line: Line) -> None:
-    """So that one that is stuck is seen."""
+def test_partitions_option_prints_a_row_for_each_partition(run: Mizan, line: Line) -> None:
+    """So that a stuck partition is visible."""
     line.put(WEBHOOKS_DELIVER, b"x", b"y", partition=3)
     line.commit(WEBHOOKS_DELIVER, 1, partition=3)
     answer = run("lag", "--partitions")
@@ -74,8 +74,8 @@ def test_with_partitions_each_of_them_has_a_row(run: Mizan, line: Line) -> None:
     ]
 
 
-def test_json_tells_all_of_it(run: Mizan, line: Line) -> None:
-    """With names as Kafka knows them; of a delay topic also what waits, and until when."""
+def test_json_has_groups_and_partitions(run: Mizan, line: Line) -> None:
+    """With the full names of Kafka. Delay topics also have the waiting records and the next due time."""
     due_at = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
     line.put(WEBHOOKS_DELIVER, b"x", b"y", age_s=100)
     line.commit(WEBHOOKS_DELIVER, 1)
@@ -99,8 +99,8 @@ def test_json_tells_all_of_it(run: Mizan, line: Line) -> None:
     assert delayed["next_due"] == due_at.isoformat().replace("+00:00", "Z")
 
 
-def test_who_consumes_is_told(run: Mizan, line: Line) -> None:
-    """With what each has, and where it is."""
+def test_json_lists_the_members_of_a_group(run: Mizan, line: Line) -> None:
+    """With client id, host and partitions."""
     member = clients.consumer(line.settings, "webhooks.slow")
     member.subscribe([clients.topic_name(line.settings, WEBHOOKS_SLOW.name)])
     eventually(lambda: member.poll(0.1) or member.assignment())
@@ -113,8 +113,8 @@ def test_who_consumes_is_told(run: Mizan, line: Line) -> None:
     member.close()
 
 
-def test_too_far_behind_is_exit_code_3(run: Mizan, line: Line) -> None:
-    """For a script; the table is printed all the same, and which group it is."""
+def test_lag_above_the_limit_is_exit_code_3(run: Mizan, line: Line) -> None:
+    """The table is still printed, and the group is named."""
     member = clients.consumer(line.settings, "webhooks.deliver")
     member.subscribe([clients.topic_name(line.settings, WEBHOOKS_DELIVER.name)])
     eventually(lambda: member.poll(0.1) or member.assignment())
@@ -129,8 +129,8 @@ def test_too_far_behind_is_exit_code_3(run: Mizan, line: Line) -> None:
     member.close()
 
 
-def test_records_that_nobody_consumes_are_exit_code_3(run: Mizan, line: Line) -> None:
-    """However short they have waited: nobody will come. What is held until its time counts too."""
+def test_records_without_a_consumer_are_exit_code_3(run: Mizan, line: Line) -> None:
+    """However young they are, and also if they are held until due."""
     line.put(DELAYED, DeliveryDue(uuid4(), uuid4(), 9, datetime.now(UTC) + timedelta(hours=1)))
     assert run("lag").exit_code == 0
     answer = run("lag", "--max-seconds", "9999")
@@ -138,8 +138,8 @@ def test_records_that_nobody_consumes_are_exit_code_3(run: Mizan, line: Line) ->
     assert "records are waiting and no member consumes them: webhooks.delay.8" in answer.stderr
 
 
-def test_kafka_that_does_not_answer_is_exit_code_1(run: Mizan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one clear line, also where --max-seconds is given."""
+def test_unavailable_kafka_is_exit_code_1(run: Mizan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one clear line, also with --max-seconds."""
     monkeypatch.setattr(inspector, "_TIMEOUT_S", 0.5)
     nobody = f"127.0.0.1:{find_free_ports(1)[0]}"
     answer = run("lag", "--max-seconds", "1", KAFKA_BOOTSTRAP_SERVERS=nobody)

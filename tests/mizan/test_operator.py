@@ -1,4 +1,4 @@
-"""`mizan operator`: operators are made at the command line only."""
+"""`mizan operator`: operators are created on the command line only."""
 
 import json
 
@@ -13,7 +13,7 @@ from tests.mizan.conftest import Mizan
 _ANNA = ("--email", "anna@example.ly")
 
 
-def test_create_prints_a_password_that_is_right(run: Mizan, database: Database) -> None:
+def test_create_prints_a_password_that_matches_the_stored_hash(run: Mizan, database: Database) -> None:
     made = json.loads(run("operator", "create", "--email", "Anna@Example.ly", "--json").stdout)
     assert made["email"] == "anna@example.ly"
     with database.cursor() as cursor:
@@ -23,7 +23,7 @@ def test_create_prints_a_password_that_is_right(run: Mizan, database: Database) 
     assert json.loads(run("operator", "list", "--json").stdout)[0]["email"] == "anna@example.ly"
 
 
-def test_a_second_of_the_same_address_is_refused(run: Mizan) -> None:
+def test_second_operator_with_the_same_email_is_refused(run: Mizan) -> None:
     run("operator", "create", *_ANNA)
     again = run("operator", "create", *_ANNA)
     assert again.exit_code == 1
@@ -31,7 +31,7 @@ def test_a_second_of_the_same_address_is_refused(run: Mizan) -> None:
 
 
 @pytest.mark.parametrize("command", ["remove", "reset-password"])
-def test_whoever_is_removed_or_gets_a_new_password_is_signed_out(
+def test_removal_and_password_reset_end_existing_sessions(
     run: Mizan, database: Database, command: str
 ) -> None:
     run("operator", "create", *_ANNA)
@@ -45,11 +45,11 @@ def test_whoever_is_removed_or_gets_a_new_password_is_signed_out(
         assert find_operator_session(cursor, token) is None
 
 
-def test_who_is_nobody_cannot_be_removed(run: Mizan) -> None:
+def test_unknown_operator_cannot_be_removed(run: Mizan) -> None:
     assert "no such operator" in run("operator", "remove", *_ANNA).stderr
 
 
-def test_all_of_it_is_in_the_operators_log(run: Mizan, database: Database) -> None:
+def test_changes_of_operators_are_in_their_audit_log(run: Mizan, database: Database) -> None:
     run("operator", "create", *_ANNA)
     run("operator", "reset-password", *_ANNA)
     run("operator", "remove", *_ANNA)

@@ -1,4 +1,4 @@
-"""`mizan app set-provider`: through whom an application's customers pay."""
+"""`mizan app set-provider`: the provider account of an application and method."""
 
 import json
 from pathlib import Path
@@ -28,10 +28,10 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_an_account_is_set_and_replaced(
+def test_provider_account_is_set_and_replaced(
     mizan: Mizan, application: str, file: Path, database: Database
 ) -> None:
-    """The credentials are in the database only encrypted, and the account before stays for what began with it."""
+    """Credentials are stored encrypted only; the previous account is kept for attempts that started with it."""
     words = ("set-provider", application, "--method", "card", "--provider", "plutu", "--json")
     first = json.loads(mizan(*words, "--credentials", str(file)).stdout)
     assert first["callback_url"].endswith(f"/providers/plutu/callbacks/{first['account_id']}")
@@ -52,7 +52,7 @@ def test_an_account_is_set_and_replaced(
     assert "key-1" not in str(rows)
 
 
-def test_the_sandbox_needs_no_credentials(mizan: Mizan, application: str) -> None:
+def test_sandbox_needs_no_credentials(mizan: Mizan, application: str) -> None:
     answer = mizan("set-provider", application, "--method", "sadad", "--provider", "sandbox")
     assert answer.exit_code == 0
     assert "callback_url" not in answer.stdout
@@ -69,7 +69,7 @@ def test_the_sandbox_needs_no_credentials(mizan: Mizan, application: str) -> Non
         (["a"], "object of strings"),
     ],
 )
-def test_what_cannot_be_used_is_told(
+def test_invalid_credentials_are_refused(
     mizan: Mizan, application: str, file: Path, given: object, complaint: str
 ) -> None:
     file.write_text(json.dumps(given))
@@ -80,7 +80,7 @@ def test_what_cannot_be_used_is_told(
     assert "token" not in answer.stderr.replace("access_token", "")
 
 
-def test_an_application_that_is_not_there(mizan: Mizan) -> None:
+def test_unknown_application_is_refused(mizan: Mizan) -> None:
     nobody = "01a1dfbe-4931-7538-adb4-865b16c9c199"
     answer = mizan("set-provider", nobody, "--method", "card", "--provider", "sandbox")
     assert (answer.exit_code, answer.stderr) == (1, f"Error: there is no application {nobody}\n")

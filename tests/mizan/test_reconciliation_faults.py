@@ -1,4 +1,4 @@
-"""`mizan audit` on books that were damaged behind our back: each damage is found, by its name."""
+"""`mizan audit` on damaged data: each damage is found by the right check."""
 
 import json
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from tests.mizan.sample_history import SampleHistory
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second look comes without a pause."""
+    """Run the second check without a delay."""
     monkeypatch.setattr("mizan.reconciliation.checks.RECHECK_DELAYS_S", (0.0,))
 
 
@@ -25,7 +25,7 @@ def life(database: Database) -> SampleHistory:
 
 @dataclass(frozen=True)
 class Damage:
-    """{name} stands for an intent of the life, {name_delivery} for the delivery of its only event."""
+    """{name} is replaced by an intent of the sample, {name_delivery} by the delivery of its only event."""
 
     finds: str
     """Names of checks."""
@@ -206,7 +206,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 def test_damage_is_found(run: Mizan, life: SampleHistory, damage: Damage) -> None:
-    """Exactly that, with exit code 1."""
+    """Exactly that damage, with exit code 1."""
     intents = {name: value for name, value in vars(life).items() if name not in {"database", "application"}}
     deliveries = {f"{name}_delivery": life.delivery(intents[name]) for name in ("paid", "failed", "pending")}
     for statement in damage.sql.format(**intents, **deliveries).split(";"):
@@ -233,8 +233,8 @@ def _json(run: Mizan) -> dict[str, Any]:
     return said
 
 
-def test_people_see_examples_and_how_many_there_are(run: Mizan, life: SampleHistory) -> None:
-    """Up to ten of each, and one line at the end that says it all."""
+def test_report_has_examples_and_totals(run: Mizan, life: SampleHistory) -> None:
+    """Up to ten of each check, and a summary in the last line."""
     wrong = [life.pay() for _ in range(12)]
     life.publish()
     life.run("delete from intent_events where seq = 2 and intent_uuid = any(%s)", wrong)
@@ -251,10 +251,10 @@ def test_people_see_examples_and_how_many_there_are(run: Mizan, life: SampleHist
     assert any(str(life.open) in line for line in lines)
 
 
-def test_a_great_many_are_counted_and_some_are_shown(
+def test_findings_above_the_limit_are_only_counted(
     run: Mizan, life: SampleHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that a wreck fits into memory."""
+    """So that badly damaged data fits into memory."""
     monkeypatch.setattr("mizan.reconciliation.checks.MAX_FINDINGS", 3)
     made = [life.create() for _ in range(8)]
     life.run(

@@ -1,4 +1,4 @@
-"""`mizan audit` on books that are in order: what merely waits, or is no longer there, is no alarm."""
+"""`mizan audit` on consistent data: pending work and dropped months are no findings."""
 
 import json
 from functools import partial
@@ -36,7 +36,7 @@ NONE_WAITING = dict.fromkeys(
 
 
 def audited(run: Mizan) -> dict[str, Any]:
-    """Which must be content."""
+    """Run the audit, which must have no findings, and return its report."""
     answer = run("audit", "--json")
     said: dict[str, Any] = json.loads(answer.stdout)
     assert said["findings"] == []
@@ -44,12 +44,12 @@ def audited(run: Mizan) -> dict[str, Any]:
     return said
 
 
-def test_an_empty_installation(run: Mizan) -> None:
+def test_empty_installation_has_no_findings(run: Mizan) -> None:
     assert audited(run)["waiting"] == NONE_WAITING
     assert run("audit").stdout.endswith("\nNothing is lost, doubled or stuck.\n")
 
 
-def test_one_of_each(run: Mizan, database: Database) -> None:
+def test_sample_history_has_no_findings(run: Mizan, database: Database) -> None:
     """Paid, declined, expired, paid late, paid twice; delivered, failed, resent, pending."""
     life = SampleHistory(database)
     said = audited(run)
@@ -71,7 +71,7 @@ def test_one_of_each(run: Mizan, database: Database) -> None:
     assert "1 duplicate payments" in text
 
 
-def test_a_handled_duplicate_waits_no_more(run: Mizan, database: Database) -> None:
+def test_handled_duplicate_is_no_longer_waiting(run: Mizan, database: Database) -> None:
     life = SampleHistory(database)
     life.run(
         "update payment_attempts set handled_at = mizan_now(), handled_note = 'paid back' where state = 'duplicate'"
@@ -79,8 +79,8 @@ def test_a_handled_duplicate_waits_no_more(run: Mizan, database: Database) -> No
     assert audited(run)["waiting"]["duplicate_payments"] == 0
 
 
-def test_what_has_just_happened_waits(run: Mizan, database: Database) -> None:
-    """In the outbox, not taken in, and nobody is late yet."""
+def test_recent_events_and_deliveries_count_as_waiting(run: Mizan, database: Database) -> None:
+    """They are in the outbox or not taken in, and not late yet."""
     life = SampleApplication(database)
     life.pay()
     waiting = audited(run)["waiting"]
@@ -89,8 +89,8 @@ def test_what_has_just_happened_waits(run: Mizan, database: Database) -> None:
     assert audited(run)["waiting"]["deliveries_pending"] == 1
 
 
-def test_paid_by_another_attempt_while_one_is_under_way(run: Mizan, database: Database) -> None:
-    """The intent is succeeded, and the other one is settled when its provider answers."""
+def test_attempt_in_flight_on_a_paid_intent_is_no_finding(run: Mizan, database: Database) -> None:
+    """The intent was paid by another attempt; this one is settled when its provider answers."""
     life = SampleApplication(database)
     intent = life.create()
     first = life.attempt(intent, ProviderAnswer.DECLINED)
@@ -99,8 +99,8 @@ def test_paid_by_another_attempt_while_one_is_under_way(run: Mizan, database: Da
     assert audited(run)["waiting"]["attempts_under_way"] == 1
 
 
-def test_a_paused_application_may_be_late(run: Mizan, database: Database) -> None:
-    """And for half an hour after it is resumed."""
+def test_late_deliveries_of_a_paused_application_are_no_findings(run: Mizan, database: Database) -> None:
+    """Nor for half an hour after it is resumed."""
     life = SampleHistory(database)
     with database.transaction() as connection:
         pause_webhooks(connection, life.application)
@@ -113,8 +113,8 @@ def test_a_paused_application_may_be_late(run: Mizan, database: Database) -> Non
     assert audited(run)["waiting"]["deliveries_pending"] == 4
 
 
-def test_tests_of_an_endpoint_are_left_out(run: Mizan, database: Database) -> None:
-    """There is no such intent, and their books are nobody's."""
+def test_test_deliveries_are_not_checked(run: Mizan, database: Database) -> None:
+    """They have no intent."""
     life = SampleApplication(database)
     ((test,),) = life.run("select uuidv7()")
     with database.transaction() as connection:
@@ -126,23 +126,25 @@ def test_tests_of_an_endpoint_are_left_out(run: Mizan, database: Database) -> No
 
 
 class TestWithoutUrl:
-    """An event that was taken in while there was no URL has no delivery, and needs none (§6.1)."""
+    """An event that was taken in without a webhook URL has no delivery, and needs none (§6.1)."""
 
-    def test_never_one(self, run: Mizan, database: Database) -> None:
+    def test_event_of_an_application_without_a_url_needs_no_delivery(
+        self, run: Mizan, database: Database
+    ) -> None:
         life = SampleApplication(database, url=None)
         life.pay()
         life.publish()
         assert audited(run)["checked"]["deliveries"] == 0
 
-    def test_not_yet_one(self, run: Mizan, database: Database) -> None:
+    def test_event_before_the_first_url_needs_no_delivery(self, run: Mizan, database: Database) -> None:
         life = SampleApplication(database, url=None)
         life.pay()
         life.publish()
         assert run("app", "set-webhook", str(life.application), str(URL)).exit_code == 0
         audited(run)
 
-    def test_one_was_removed_and_set_again(self, run: Mizan, database: Database) -> None:
-        """Long enough ago; and what ended for want of it has ended rightly."""
+    def test_event_while_the_url_was_removed_needs_no_delivery(self, run: Mizan, database: Database) -> None:
+        """And a delivery that failed for want of a URL is consistent."""
         life = SampleApplication(database)
         queued = life.pay()
         life.publish()
@@ -161,8 +163,10 @@ class TestWithoutUrl:
         life.resend(life.delivery(queued), 200)
         audited(run)
 
-    def test_there_was_one_by_then(self, run: Mizan, database: Database) -> None:
-        """Said when it is sure: it was set long before and removed only long afterwards."""
+    def test_missing_delivery_is_found_if_there_was_certainly_a_url(
+        self, run: Mizan, database: Database
+    ) -> None:
+        """The URL was set long before the event and removed long afterwards."""
         made = json.loads(run("app", "create", "--name", "shop", "--json").stdout)
         life = SampleApplication(database)
         life.application = UUID(made["application_id"])
@@ -185,7 +189,7 @@ class TestWithoutUrl:
 
 
 class TestOldMonths:
-    """Where a month of history was dropped, nothing can be said of what was in it."""
+    """Once a month of history is dropped, its rows cannot be checked."""
 
     @pytest.fixture
     def history(self, database: Database) -> History:
@@ -194,7 +198,7 @@ class TestOldMonths:
         return made
 
     def _age(self, life: SampleApplication, intent: UUID, history: History, months: int) -> UUID:
-        """As if it had been made so many months ago, with all but its last event."""
+        """Make the intent so many months old, with all but its last event."""
         old = UUID(int=(intent.int & (1 << 80) - 1) | _milliseconds(history, months) << 80)
         for table in ("payment_attempts", "payment_intents"):
             life.run(f"alter table {table} disable trigger all")
@@ -214,10 +218,10 @@ class TestOldMonths:
         )
         return old
 
-    def test_paid_late_after_its_first_month_is_gone(
+    def test_late_payment_is_checked_after_the_first_month_was_dropped(
         self, run: Mizan, database: Database, history: History
     ) -> None:
-        """Its last event is still there, and must be."""
+        """Its last event still exists, and must."""
         life = SampleApplication(database)
         intent = life.pay()
         life.publish()
@@ -229,7 +233,9 @@ class TestOldMonths:
         said = json.loads(run("audit", "--json").stdout)
         assert {finding["check"] for finding in said["findings"]} == {"events_complete", "delivery_has_event"}
 
-    def test_all_of_it_is_gone(self, run: Mizan, database: Database, history: History) -> None:
+    def test_intent_without_events_is_no_finding_if_its_month_was_dropped(
+        self, run: Mizan, database: Database, history: History
+    ) -> None:
         life = SampleApplication(database)
         intent = life.pay()
         life.publish()
@@ -245,10 +251,9 @@ class TestOldMonths:
         said = json.loads(run("audit", "--json").stdout)
         assert [finding["check"] for finding in said["findings"]] == ["events_complete"]
 
-    def test_a_month_that_somebody_keeps_elsewhere(
+    def test_events_before_a_detached_month_are_not_checked(
         self, run: Mizan, database: Database, history: History
     ) -> None:
-        """Behind a gap nothing is sure."""
         life = SampleApplication(database)
         intent = life.pay()
         life.publish()
@@ -267,8 +272,8 @@ def _milliseconds(history: History, months_ago: int) -> int:
     return UUID(text).int >> 80
 
 
-def test_while_others_are_at_work(run: Mizan, database: Database) -> None:
-    """Intents are made, paid, expired, published, delivered and resent, and no look at it sees a fault."""
+def test_audit_finds_no_fault_under_load(run: Mizan, database: Database) -> None:
+    """Intents are created, paid, expired, published, delivered and resent meanwhile."""
     stop, errors = Event(), list[BaseException]()
 
     def is_published(life: SampleApplication, intent: UUID) -> bool:
@@ -284,7 +289,9 @@ def test_while_others_are_at_work(run: Mizan, database: Database) -> None:
                 life.expire(expired)
                 life.attempt(waiting, ProviderAnswer.UNKNOWN, ProviderAnswer.PAID)
                 for intent in (paid, expired, waiting):
-                    eventually(partial(is_published, life, intent))  # the other worker may have its event
+                    eventually(
+                        partial(is_published, life, intent)
+                    )  # the other worker may have published its event
                     delivery = life.delivery(intent)
                     life.try_to_deliver(delivery, 500, 200)
                     life.resend(delivery, 200)
@@ -304,8 +311,8 @@ def test_while_others_are_at_work(run: Mizan, database: Database) -> None:
     assert seen[-1] > seen[0]
 
 
-def test_all_that_is_asked_is_of_one_moment(database: Database) -> None:
-    """What others do while it looks is not seen by half."""
+def test_all_queries_see_one_snapshot(database: Database) -> None:
+    """Changes during the audit are not seen in part."""
     life = SampleApplication(database)
     life.pay()
     told: list[str] = []
@@ -320,10 +327,10 @@ def test_all_that_is_asked_is_of_one_moment(database: Database) -> None:
     assert (seen.checked["intents"], seen.checked["events"]) == (1, 3)
 
 
-def test_a_second_look_clears_what_was_only_under_way(
+def test_recheck_clears_findings_that_are_resolved_meanwhile(
     run: Mizan, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The scheduler comes by between the two."""
+    """The scheduler expires the intent between the two checks."""
     life = SampleApplication(database)
     intent = life.create()
     life.run(
@@ -340,8 +347,8 @@ def test_a_second_look_clears_what_was_only_under_way(
     assert len(pauses) == 1
 
 
-def test_still_there() -> None:
-    """What is found later, but was not before, is another thing's beginning."""
+def test_only_findings_of_both_checks_are_kept() -> None:
+    """A finding that is new in the second check may be a change in progress."""
     first, second = (Finding(CHECKS["intents_expire"], str(uuid4()), "") for _ in range(2))
     assert keep_persistent(collect_findings([first]), collect_findings([first, second])) == collect_findings(
         [first]
@@ -357,8 +364,8 @@ def test_still_there() -> None:
         {"DATABASE_POOL_SIZE": "none"},
     ],
 )
-def test_where_nobody_can_look(run: Mizan, more: dict[str, str]) -> None:
-    """Exit code 2, which is not "something is wrong"."""
+def test_audit_that_cannot_run_is_exit_code_2(run: Mizan, more: dict[str, str]) -> None:
+    """Exit code 1 is for findings."""
     nobody = str(find_free_ports(1)[0])
     answer = run("audit", "--json", **{name: value.format(nobody=nobody) for name, value in more.items()})
     assert (answer.exit_code, answer.stdout) == (2, "")
@@ -366,7 +373,7 @@ def test_where_nobody_can_look(run: Mizan, more: dict[str, str]) -> None:
     assert "hush" not in answer.stderr
 
 
-def test_an_older_schema_is_not_looked_at(run: Mizan, database: Database) -> None:
+def test_outdated_schema_is_exit_code_2(run: Mizan, database: Database) -> None:
     with database.transaction() as connection:
         connection.execute("update alembic_version set version_num = '0001'")
     answer = run("audit")

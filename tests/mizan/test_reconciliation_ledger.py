@@ -1,4 +1,4 @@
-"""`mizan audit` beside the sandbox's ledger: money that was taken is known here, and money known here was taken."""
+"""`mizan audit` against the sandbox's ledger: every charge is recorded here, and every payment was charged."""
 
 import json
 import sqlite3
@@ -50,7 +50,7 @@ def running_bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSa
 
 @pytest.fixture
 def bank(running_bank: RunningSandbox) -> RunningSandbox:
-    """With an empty ledger, for all other tests' charges would be strangers."""
+    """Return the sandbox with an empty ledger, because charges of other tests would be unknown here."""
     with closing(sqlite3.connect(running_bank.ledger, timeout=10)) as connection, connection:
         for table in ("notifications", "judged_codes", "charges"):
             connection.execute(f"delete from {table}")
@@ -63,7 +63,7 @@ def world(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
     settings = replace(settings, secret_keys=(KEY,), webhooks=webhooks)
     database = Database(settings.database, "checkout")
     made = CheckoutWorld(settings, database, bank)
-    # The checkout runs in this process: its log must not mix with what the command prints.
+    # The checkout runs in this process: its log must not mix with the output of the command.
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     with made.serve():
         yield made
@@ -98,13 +98,13 @@ def findings(audit: Mizan) -> set[tuple[str, str]]:
 
 
 def write(bank: RunningSandbox, statement: str, *values: object) -> None:
-    """Into the ledger, behind the bank's back."""
+    """Change the ledger directly, without the sandbox."""
     with closing(sqlite3.connect(bank.ledger, timeout=10)) as connection, connection:
         assert connection.execute(statement, [str(value) for value in values]).rowcount > 0
 
 
 def paid(world: CheckoutWorld, number: str = PAYS) -> tuple[Intent, UUID]:
-    """An intent somebody tried to pay by this card, and that attempt."""
+    """Return an intent that was paid, or tried, with this card, and its attempt."""
     intent = world.make_intent()
     world.customer(intent).pay_by_card(number)
     return intent, world.attempt_ids(intent)[-1]
@@ -112,7 +112,9 @@ def paid(world: CheckoutWorld, number: str = PAYS) -> tuple[Intent, UUID]:
 
 @pytest.mark.usefixtures("all_topics")
 @pytest.mark.timeout(240)
-def test_a_whole_life(audit: Mizan, run: Mizan, world: CheckoutWorld) -> None:
+def test_audit_finds_no_fault_after_all_kinds_of_payments_and_deliveries(
+    audit: Mizan, run: Mizan, world: CheckoutWorld
+) -> None:
     """Paid, declined, by code, late, twice, expired; delivered, failed, resent: by the services themselves."""
     stop = Event()
     with ExitStack() as stack:
@@ -165,8 +167,8 @@ def _deliveries(world: CheckoutWorld) -> dict[str, int]:
     return dict(world.rows("select status, count(*) from webhook_deliveries group by 1"))
 
 
-def test_while_customers_pay(audit: Mizan, world: CheckoutWorld) -> None:
-    """Both books move on between two questions, and nobody is alarmed."""
+def test_audit_finds_no_fault_while_customers_pay(audit: Mizan, world: CheckoutWorld) -> None:
+    """Database and ledger change between two queries."""
     stop, errors = Event(), list[BaseException]()
 
     def pay() -> None:
@@ -196,7 +198,7 @@ def test_while_customers_pay(audit: Mizan, world: CheckoutWorld) -> None:
 
 @pytest.mark.usefixtures("at_once")
 class TestDamage:
-    def test_money_that_we_believe_was_not_taken(self, audit: Mizan, world: CheckoutWorld) -> None:
+    def test_charge_of_a_declined_attempt_is_found(self, audit: Mizan, world: CheckoutWorld) -> None:
         _, attempt = paid(world, DECLINES)
         write(world.bank, "update charges set status = 'paid', reason = null where attempt = ?", attempt)
         assert findings(audit) == {("charges_paid", str(attempt))}
@@ -205,8 +207,10 @@ class TestDamage:
         "statement",
         ["update charges set status = 'declined' where attempt = ?", "delete from charges where attempt = ?"],
     )
-    def test_money_that_was_not_taken(self, audit: Mizan, world: CheckoutWorld, statement: str) -> None:
-        """We say paid; the bank says no, or has never heard of it."""
+    def test_paid_attempt_without_a_charge_is_found(
+        self, audit: Mizan, world: CheckoutWorld, statement: str
+    ) -> None:
+        """The ledger has it as declined, or not at all."""
         _, attempt = paid(world)
         paid(world)
         write(world.bank, statement, attempt)
@@ -220,24 +224,28 @@ class TestDamage:
             "update charges set intent = '01900000-0000-7000-8000-000000000000' where attempt = ?",
         ],
     )
-    def test_something_else_was_charged(self, audit: Mizan, world: CheckoutWorld, statement: str) -> None:
+    def test_charge_with_another_amount_method_or_intent_is_found(
+        self, audit: Mizan, world: CheckoutWorld, statement: str
+    ) -> None:
         _, attempt = paid(world)
         write(world.bank, statement, attempt)
         assert findings(audit) == {("charges_fit", str(attempt))}
 
-    def test_an_attempt_that_we_have_lost(self, audit: Mizan, world: CheckoutWorld) -> None:
+    def test_charge_of_a_lost_attempt_is_found(self, audit: Mizan, world: CheckoutWorld) -> None:
         """As after an old backup was restored."""
         intent, attempt = paid(world)
         world.rows("delete from payment_attempts where id = %s returning 1", attempt)
         assert findings(audit) == {("charges_known", str(attempt)), ("succeeded_is_paid", str(intent.uuid))}
 
-    def test_somebody_who_tries_the_sandbox_by_hand(self, audit: Mizan, world: CheckoutWorld) -> None:
-        """With ids that are none of ours, whether they come early or late in the ledger's order."""
+    def test_charges_made_by_hand_are_no_findings(self, audit: Mizan, world: CheckoutWorld) -> None:
+        """Their ids are not ours, whether they sort first or last in the ledger."""
         for first_byte in (b"\x00", b"\xff"):
             world.bank.charge(attempt=str(UUID(bytes=first_byte + uuid4().bytes[1:], version=4)))
         assert content(audit)["checked"]["charges"] == 1
 
-    def test_one_in_doubt_is_left_to_those_who_ask(self, audit: Mizan, world: CheckoutWorld) -> None:
+    def test_paid_charge_of_an_attempt_in_flight_is_no_finding(
+        self, audit: Mizan, world: CheckoutWorld
+    ) -> None:
         _, attempt = paid(world)
         world.rows(
             """with taken_back as (update payment_attempts set state = 'unknown', next_verify_at = mizan_now()
@@ -250,8 +258,7 @@ class TestDamage:
         assert content(audit)["waiting"]["attempts_under_way"] == 1
 
 
-def test_many_pages(audit: Mizan, world: CheckoutWorld) -> None:
-    """Of the ledger's, and of ours."""
+def test_audit_reads_all_pages_of_ledger_and_attempts(audit: Mizan, world: CheckoutWorld) -> None:
     intent, _ = paid(world)
     with closing(sqlite3.connect(world.bank.ledger, timeout=10)) as ledger, ledger:
         for _ in range(1005):
@@ -268,8 +275,8 @@ def test_many_pages(audit: Mizan, world: CheckoutWorld) -> None:
     assert content(audit)["checked"]["charges"] == 1006
 
 
-def test_the_bank_is_away(run: Mizan, world: CheckoutWorld) -> None:
-    """What was seen in the database is told; without a fault there, the exit code says that not all was looked at."""
+def test_unreachable_ledger_is_exit_code_2(run: Mizan, world: CheckoutWorld) -> None:
+    """Findings in the database are still reported; without one, the exit code says that not all was checked."""
     _, attempt = paid(world)
     away = {"SANDBOX_URL": "http://127.0.0.1:1", "SANDBOX_SECRET": SECRET}
     answer = run("audit", "--json", **away)
@@ -282,8 +289,8 @@ def test_the_bank_is_away(run: Mizan, world: CheckoutWorld) -> None:
     assert run("audit").exit_code == 1
 
 
-def test_a_stack_tells_where_its_bank_is(run: Mizan, world: CheckoutWorld, tmp_path: Path) -> None:
-    """Nothing but STACK_DIR is needed."""
+def test_stack_file_names_the_sandbox(run: Mizan, world: CheckoutWorld, tmp_path: Path) -> None:
+    """Only STACK_DIR is needed."""
     paid(world)
     (tmp_path / "secret").write_text(f"{SECRET}\n")
     stack = {
@@ -291,7 +298,7 @@ def test_a_stack_tells_where_its_bank_is(run: Mizan, world: CheckoutWorld, tmp_p
         "sandbox_secret_file": str(tmp_path / "secret"),
     }
     (tmp_path / "stack.json").write_text(json.dumps(stack))
-    # What is found there goes into the environment, for this call only.
+    # The values of the file go into the environment of this call only.
     said = run("audit", "--json", SANDBOX_URL=None, SANDBOX_SECRET_FILE=None)
     assert json.loads(said.stdout)["checked"]["charges"] == 1
 
@@ -308,8 +315,8 @@ def _attempt(state: AttemptState, id_: UUID = ID) -> RecordedAttempt:
     return RecordedAttempt(id_, INTENT, state, "card", 5000, "LYD")
 
 
-def test_every_pair_of_a_state_and_a_charge() -> None:
-    """The whole table: what is settled has to agree, what is under way is asked for by others."""
+def test_every_pair_of_attempt_state_and_charge_status() -> None:
+    """Settled attempts must match their charges; attempts in flight are left to verification."""
     charged = {AttemptState.PAID, AttemptState.DUPLICATE}
     under_way = {AttemptState.SENT, AttemptState.UNKNOWN}
     for state in AttemptState:
@@ -323,15 +330,15 @@ def test_every_pair_of_a_state_and_a_charge() -> None:
             assert (found and found.check.name) == expected, (state, status)
 
 
-def test_charged_twice() -> None:
+def test_two_charges_of_one_attempt_are_found() -> None:
     twice = [_charge("paid"), _charge("paid", "ch_2")]
     found = check_attempt((ID, _attempt(AttemptState.PAID), twice))
     assert found is not None
     assert found.check is CHECKS["charges_once"]
 
 
-def test_both_books_side_by_side() -> None:
-    """Whichever has more, and wherever it is missing in the other."""
+def test_attempts_and_charges_are_paired_by_attempt_id() -> None:
+    """Whichever side has more, and wherever the other has none."""
     ids = [UUID(int=number) for number in range(6)]
     ours = [_attempt(AttemptState.PAID, ids[n]) for n in (0, 2, 3, 5)]
     theirs = [_charge("paid", f"ch_{n}", ids[n]) for n in (1, 2, 2, 4, 5)]

@@ -1,4 +1,4 @@
-"""`mizan topics`: makes those that are missing, and tells what is in them."""
+"""`mizan topics`: creates missing topics and shows partitions, records and retention."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -23,8 +23,8 @@ def environment(environment: dict[str, str], kafka_settings: KafkaSettings) -> d
     }
 
 
-def test_the_table_tells_partitions_records_and_retention(run: Mizan, kafka_settings: KafkaSettings) -> None:
-    """A row for each topic; those that were made now are marked."""
+def test_table_shows_partitions_records_and_retention(run: Mizan, kafka_settings: KafkaSettings) -> None:
+    """One row for each topic; those that were just created are marked."""
     first = run("topics")
     assert (first.exit_code, first.stdout.count("made now")) == (0, len(ALL_TOPICS))
     Line(kafka_settings).put(WEBHOOKS_DELIVER, *[b"x"] * 1100)
@@ -40,8 +40,8 @@ def test_the_table_tells_partitions_records_and_retention(run: Mizan, kafka_sett
     ]
 
 
-def test_a_topic_that_differs_is_reported(run: Mizan, make_topics: Callable[[Sequence[Topic]], None]) -> None:
-    """Exit code 1, what differs, and what to do."""
+def test_topic_that_differs_is_reported(run: Mizan, make_topics: Callable[[Sequence[Topic]], None]) -> None:
+    """With exit code 1, the difference, and what to do."""
     make_topics([replace(PAYMENT_INTENT_EVENTS, partitions=2)])
     answer = run("topics")
     assert answer.exit_code == 1
@@ -49,10 +49,10 @@ def test_a_topic_that_differs_is_reported(run: Mizan, make_topics: Callable[[Seq
     assert "Change them with your Kafka tools" in answer.stderr
 
 
-def test_json_tells_the_same_to_scripts(
+def test_json_shows_partitions_records_and_retention(
     run: Mizan, kafka_settings: KafkaSettings, make_topics: Callable[[Sequence[Topic]], None]
 ) -> None:
-    """And which were made now."""
+    """And which topics were just created."""
     make_topics([WEBHOOKS_DEAD])
     Line(kafka_settings).put(WEBHOOKS_DEAD, b"x", b"y", age_s=3600)
     answer = run("topics", "--json")

@@ -1,4 +1,4 @@
-"""`mizan user`: members made at the command line can sign in to the dashboard."""
+"""`mizan user`: members created on the command line can sign in to the dashboard."""
 
 import json
 
@@ -14,7 +14,7 @@ from tests.mizan.conftest import Mizan
 _COFFEE = ("--merchant", "Tripoli Coffee")
 
 
-def test_create_prints_a_password_that_is_right(run: Mizan, database: Database) -> None:
+def test_create_prints_a_password_that_matches_the_stored_hash(run: Mizan, database: Database) -> None:
     made = json.loads(_create(run, "Owner@Example.ly").stdout)
     assert set(made) == {"email", "password"}
     with database.cursor() as cursor:
@@ -27,7 +27,7 @@ def test_create_prints_a_password_that_is_right(run: Mizan, database: Database) 
     assert matching_hashes([member.password_hash or ""], made["password"])
 
 
-def test_a_merchant_of_a_known_name_is_found(run: Mizan, database: Database) -> None:
+def test_member_is_added_to_the_existing_merchant_of_that_name(run: Mizan, database: Database) -> None:
     _create(run, "a@example.ly")
     _create(run, "b@example.ly")
     with database.cursor() as cursor:
@@ -36,7 +36,7 @@ def test_a_merchant_of_a_known_name_is_found(run: Mizan, database: Database) -> 
     assert [row["email"] for row in listed] == ["a@example.ly", "b@example.ly"]
 
 
-def test_what_cannot_be_done_is_told_in_a_line(run: Mizan) -> None:
+def test_refused_commands_print_the_reason(run: Mizan) -> None:
     _create(run, "a@example.ly")
     assert "already has a member with this email address" in _create(run, "A@example.ly").output
     assert "this is not an email address" in _create(run, "nobody").output
@@ -46,12 +46,12 @@ def test_what_cannot_be_done_is_told_in_a_line(run: Mizan) -> None:
 
 
 @pytest.mark.parametrize("role", ["boss", "Owner", ""])
-def test_a_role_that_is_none_is_refused(run: Mizan, role: str) -> None:
+def test_unknown_role_is_refused(run: Mizan, role: str) -> None:
     done = run("user", "create", "--email", "a@example.ly", "--role", role, *_COFFEE)
     assert done.exit_code == 2
 
 
-def test_a_new_password_ends_the_sessions_of_the_old_one(run: Mizan, database: Database) -> None:
+def test_password_reset_ends_existing_sessions(run: Mizan, database: Database) -> None:
     old = json.loads(_create(run, "a@example.ly").stdout)["password"]
     with database.cursor() as cursor:
         (member,) = find_members_by_email(cursor, "a@example.ly")
@@ -66,7 +66,7 @@ def test_a_new_password_ends_the_sessions_of_the_old_one(run: Mizan, database: D
     assert (matching_hashes(hashes, old), matching_hashes(hashes, new)) == ([], hashes)
 
 
-def test_the_audit_log_tells_of_it_without_the_password(run: Mizan, database: Database) -> None:
+def test_audit_log_has_the_new_member_without_the_password(run: Mizan, database: Database) -> None:
     made = json.loads(_create(run, "a@example.ly").stdout)
     with database.cursor() as cursor:
         ((actor, action, details),) = cursor.execute(

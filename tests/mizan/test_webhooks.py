@@ -1,4 +1,4 @@
-"""What operators do about webhooks from the command line: pause them, resume them, resend a delivery."""
+"""Webhook commands of operators: pause, resume, resend a delivery."""
 
 from uuid import UUID, uuid4
 
@@ -26,7 +26,7 @@ def paused(database: Database, merchant: Merchant) -> bool:
 
 
 def test_webhooks_are_paused_and_resumed(run: Mizan, database: Database, merchant: Merchant) -> None:
-    """Twice is as good as once."""
+    """Both commands can be repeated."""
     for _ in range(2):
         assert run("app", "pause-webhooks", str(merchant.id)).exit_code == 0
         assert paused(database, merchant)
@@ -35,7 +35,7 @@ def test_webhooks_are_paused_and_resumed(run: Mizan, database: Database, merchan
         assert not paused(database, merchant)
 
 
-def test_a_delivery_is_asked_for_again(run: Mizan, database: Database, merchant: Merchant) -> None:
+def test_resend_requests_the_delivery(run: Mizan, database: Database, merchant: Merchant) -> None:
     delivery_id = _delivered(database, merchant)
     assert run("resend", str(delivery_id)).exit_code == 0
     with database.cursor() as cursor:
@@ -52,9 +52,7 @@ def test_a_delivery_is_asked_for_again(run: Mizan, database: Database, merchant:
     )
 
 
-def test_why_a_delivery_cannot_be_resent_is_one_clear_line(
-    run: Mizan, database: Database, merchant: Merchant
-) -> None:
+def test_refused_resend_is_one_clear_line(run: Mizan, database: Database, merchant: Merchant) -> None:
     delivery_id = _delivered(database, merchant)
     assert "no delivery" in run("resend", str(uuid4())).stderr
     assert "must be a delivery's id" in run("resend", "nonsense").stderr
