@@ -1,4 +1,4 @@
-"""Several operators who act at the very same time: all wait for one lock, and are let go together."""
+"""Several operators act at the same moment: their requests all wait for one lock, which is then released."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ from tests.waiting import eventually
 def act_at_once(
     world: MonitorWorld, rows: str, people: Sequence[PageClient], act: Callable[[PageClient], object]
 ) -> None:
-    """`rows` are locked, by a statement of SQL, until everybody has come that far."""
+    """Run `act` for everybody at once. The SQL query `rows` locks rows until all requests wait for them."""
     with ThreadPoolExecutor(len(people)) as pool:
         with world.database.transaction() as connection:
             connection.execute(f"{rows} for update".encode())

@@ -1,4 +1,4 @@
-"""The monitor's world: pages on a database and topics of their own for each test."""
+"""Fixtures for tests of the monitor: its pages, on a database and topics of their own for each test."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +24,7 @@ def world(settings: Settings) -> Iterator[MonitorWorld]:
 
 @pytest.fixture
 def pages(world: MonitorWorld) -> Iterator[MonitorWorld]:
-    """The same, with its pages served."""
+    """A `world` whose pages are served over HTTP."""
     with world.serve():
         yield world
 
@@ -38,13 +38,13 @@ def operator(pages: MonitorWorld) -> Iterator[PageClient]:
 
 @pytest.fixture
 def dead_letter_topic(world: MonitorWorld, all_topics: KafkaSettings) -> DeadLetterTopic:
-    """Dead letters, and the topics that they came from."""
+    """The dead letter topic. All topics exist, so that records can be replayed to their origin."""
     return DeadLetterTopic(world.database, world.settings.kafka)
 
 
 @pytest.fixture
 def without_kafka(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[MonitorWorld]:
-    """Pages without a Kafka, and with short timeouts."""
+    """Pages without Kafka, and with short timeouts."""
     monkeypatch.setattr(topic_reader, "_TIMEOUT_S", 0.2)
     away = replace(settings, kafka=replace(settings.kafka, bootstrap_servers="127.0.0.1:9"))
     database = Database(away.database, "monitor")

@@ -1,4 +1,4 @@
-"""A consumer as a process of its own, to be stopped by a signal: it takes and commits what it gets."""
+"""A consumer in its own process, so that a test can freeze it. It commits every record that it polls."""
 
 import sys
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Payments that need an operator: of unknown outcome, left on a provider's page, or made twice."""
+"""Payments that need an operator: with an unknown outcome, left on a provider's page, or paid twice."""
 
 from uuid import UUID, uuid4
 
@@ -28,7 +28,7 @@ class OperatorPayments:
             return start_attempt(connection, intent, "adfali", provider, state)
 
     def unknown(self, intent: UUID | None = None, *, can_be_asked: bool = False) -> UUID:
-        """The provider was asked so long ago that nothing can be on its way any more."""
+        """Create an attempt with an unknown outcome, sent too long ago to be still in flight."""
         request = self.begin(intent or self.intent())
         with self._database.transaction() as connection:
             settle_response(
@@ -41,14 +41,14 @@ class OperatorPayments:
         return request.attempt
 
     def notify_paid(self, attempt: UUID, reference: str = "T-1") -> None:
-        """As a provider does by itself."""
+        """Settle the attempt with a provider notification."""
         with self._database.transaction() as connection:
             settle_notification(
                 connection, attempt, AttemptOutcome(ProviderAnswer.PAID, provider_reference=reference)
             )
 
     def declined_then_paid(self, reference: str | None = None) -> UUID:
-        """The attempt that was declined; another one has paid."""
+        """Return a declined attempt. Another attempt has paid the intent since."""
         intent = self.intent(reference=reference)
         first = self.begin(intent)
         with self._database.transaction() as connection:
@@ -57,7 +57,7 @@ class OperatorPayments:
         return first.attempt
 
     def duplicate(self, reference: str | None = None) -> UUID:
-        """Declined, paid in another way, and then paid after all."""
+        """Return an attempt that was declined, and then paid after another attempt had already paid."""
         attempt = self.declined_then_paid(reference)
         self.notify_paid(attempt, "T-second")
         return attempt
@@ -66,7 +66,7 @@ class OperatorPayments:
         return str(self._world.rows("select state from payment_attempts where id = %s", attempt)[0][0])
 
     def status(self, attempt: UUID) -> str:
-        """Of its intent."""
+        """Return the status of the attempt's intent."""
         (row,) = self._world.rows(
             """select status from payment_intents
                where uuid = (select intent_uuid from payment_attempts where id = %s)""",

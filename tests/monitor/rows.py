@@ -1,4 +1,4 @@
-"""Rows as the services would have left them, made directly."""
+"""Inserts rows as the services would have left them."""
 
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -48,7 +48,7 @@ def make_intent(
 def make_attempt(
     world: MonitorWorld, state: str, *, ago: timedelta = _ZERO, can_be_asked: bool = True
 ) -> UUID:
-    """Of an intent of its own."""
+    """Insert an attempt of a new intent."""
     values = {"ago": ago, "intent": make_intent(world), "state": state, "asks": can_be_asked}
     return _made(world, _ATTEMPT, values)
 

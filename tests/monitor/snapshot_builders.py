@@ -1,4 +1,4 @@
-"""Builders of poll results, for tests without Kafka and database."""
+"""Builders of poll results, for tests without Kafka and PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -79,7 +79,7 @@ def group(
 
 
 def view(*groups: GroupSnapshot, at: datetime = NOW, missing: Sequence[str] = ()) -> KafkaSnapshot:
-    """All topics are there but those that are missing."""
+    """Build a snapshot of Kafka in which all topics except `missing` exist."""
     ends = {group.topic: [(one.partition, one.high) for one in group.partitions] for group in groups}
     topics = tuple(
         TopicSnapshot(
@@ -116,7 +116,7 @@ def seen(
     kafka_values: KafkaState | None = None,
     *services: ServiceStatus,
 ) -> SystemState:
-    """All of it just now; what is not given is fine."""
+    """Build a state of the system, polled just now. What is not given is healthy."""
     return SystemState(
         PollResult(kafka_values or kafka(), NOW),
         PollResult(database or figures(), NOW),

@@ -1,4 +1,4 @@
-"""Operators find applications, and pause and resume their webhooks: once, with a reason, noted in the logs."""
+"""Operators find applications, and pause and resume their webhooks, once and with an audited reason."""
 
 import re
 from datetime import timedelta
@@ -28,25 +28,26 @@ def change(person: PageClient, path: str, reason: str = REASON, **more: str) -> 
 
 
 def names(person: PageClient) -> list[str]:
-    """Of the applications on the page, in its order."""
+    """Return the names of the applications on the page, in order."""
     return re.findall(r'<th scope="row"[^>]*><a [^>]*><bdi>([^<]*)', person.response.text)
 
 
-def test_they_are_found_by_name_merchant_or_id(pages: MonitorWorld, operator: PageClient) -> None:
+def test_applications_are_found_by_name_merchant_or_id(pages: MonitorWorld, operator: PageClient) -> None:
     merchant_id, other = pages.make_application("Benghazi Books")
     for search in ("benghazi", "BOOKS shop", "ghazi b", merchant_id, other.id):
         operator.open(f"/applications?search={search}")
         assert names(operator) == ["Benghazi Books shop"], search
 
 
-def test_what_nobody_is_called_finds_nothing(operator: PageClient) -> None:
+def test_search_for_wildcards_or_unknown_text_finds_no_application(operator: PageClient) -> None:
     for search in ("%25", "_", "'", "%00", "\\", "no such", UNKNOWN_ID):
         assert operator.open(f"/applications?search={search}").status_code == 200, search
         assert names(operator) == ([] if search != "%00" else ["Tripoli Coffee shop"]), search
 
 
-def test_pages_follow_each_other(pages: MonitorWorld, operator: PageClient) -> None:
-    """None is left out, none comes twice."""
+def test_every_application_is_on_exactly_one_page_of_the_list(
+    pages: MonitorWorld, operator: PageClient
+) -> None:
     for number in range(PAGE + 3):
         pages.make_application(f"Number {number}")
     seen: list[str] = []
@@ -58,7 +59,7 @@ def test_pages_follow_each_other(pages: MonitorWorld, operator: PageClient) -> N
     assert len(seen) == len(set(seen)) == PAGE + 4
 
 
-def test_the_list_tells_how_webhooks_go(
+def test_application_list_shows_pending_deliveries_and_failing_endpoints(
     pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
     deliveries.make_many(2, "pending", None, tries=0)
@@ -75,7 +76,7 @@ def test_the_list_tells_how_webhooks_go(
     assert "Endpoint failing" in operator.text
 
 
-def test_a_corrected_url_has_a_clean_sheet(
+def test_endpoint_with_a_corrected_url_is_no_longer_shown_as_failing(
     pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
     deliveries.make_many(3, "failed", 500)
@@ -83,7 +84,7 @@ def test_a_corrected_url_has_a_clean_sheet(
     assert "Endpoint failing" not in operator.open("/applications").text
 
 
-def test_one_application_tells_what_waits_for_it(
+def test_application_page_shows_pending_deliveries_by_step_and_those_set_aside(
     pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
     deliveries.make_many(2, "pending", 500, tries=3)
@@ -105,7 +106,9 @@ def test_no_credential_and_no_secret_is_shown(pages: MonitorWorld, operator: Pag
             assert secret not in html
 
 
-def test_they_are_paused_and_resumed(pages: MonitorWorld, operator: PageClient) -> None:
+def test_webhooks_are_paused_and_resumed_with_a_reason_in_the_audit_log(
+    pages: MonitorWorld, operator: PageClient
+) -> None:
     path = f"/applications/{pages.application.id}"
     operator.open(path)
     assert change(operator, f"{path}/pause") == 303
@@ -124,7 +127,7 @@ def test_they_are_paused_and_resumed(pages: MonitorWorld, operator: PageClient) 
     ]
 
 
-def test_two_operators_at_once_pause_once(pages: MonitorWorld) -> None:
+def test_concurrent_operators_pause_webhooks_once(pages: MonitorWorld) -> None:
     path = f"/applications/{pages.application.id}"
     people = [pages.person() for _ in range(4)]
     for person in people:
@@ -136,7 +139,7 @@ def test_two_operators_at_once_pause_once(pages: MonitorWorld) -> None:
     )
 
 
-def test_it_needs_a_reason(pages: MonitorWorld, operator: PageClient) -> None:
+def test_pausing_webhooks_needs_a_reason(pages: MonitorWorld, operator: PageClient) -> None:
     path = f"/applications/{pages.application.id}"
     for reason in ("", "1234", "x" * 501):
         operator.open(path)
@@ -145,7 +148,7 @@ def test_it_needs_a_reason(pages: MonitorWorld, operator: PageClient) -> None:
     assert pages.rows("select webhooks_paused_at from applications") == [(None,)]
 
 
-def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, operator: PageClient) -> None:
+def test_pausing_webhooks_needs_a_session_and_a_csrf_token(pages: MonitorWorld, operator: PageClient) -> None:
     path = f"/applications/{pages.application.id}"
     guest = pages.person(is_operator=False)
     assert change(guest, f"{path}/pause") in (400, 401)
@@ -154,14 +157,14 @@ def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, operator: PageClien
     assert pages.rows("select webhooks_paused_at from applications") == [(None,)]
 
 
-def test_another_id_is_no_application(operator: PageClient) -> None:
+def test_unknown_application_is_404(operator: PageClient) -> None:
     path = f"/applications/{uuid4()}"
     assert operator.open(path).status_code == 404
     assert operator.open("/applications").status_code == 200
     assert change(operator, f"{path}/pause") == 404
 
 
-def test_hostile_names_are_only_text(pages: MonitorWorld, operator: PageClient) -> None:
+def test_hostile_application_names_are_escaped(pages: MonitorWorld, operator: PageClient) -> None:
     hostile = "\"'><script>alert(1)</script>"
     pages.run("update applications set name = %s", hostile)
     pages.run("update merchants set name = %s", hostile)

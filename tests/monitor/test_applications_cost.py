@@ -1,5 +1,4 @@
-"""What the list of applications costs does not depend on how many deliveries they have, nor on what the planner
-believes."""
+"""The cost of the application list depends neither on the number of deliveries nor on statistics."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +17,7 @@ from tests.postgres_statistics import plan_buffers, plan_nodes
 
 pytestmark = pytest.mark.plans
 
-# Mostly taken; some wait for their first try, some for another, some have failed.
+# Two fifths succeeded, two fifths are pending (first try or retry), one fifth failed.
 _DELIVERIES = """
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries,
                                 last_status_code, next_due_at)
@@ -33,7 +32,7 @@ FEW = 1000
 
 @pytest.fixture
 def unattended(settings: Settings) -> Iterator[MonitorWorld]:
-    """Statements may take their time to fill the tables."""
+    """A world with a long statement timeout, so that large tables can be filled."""
     patient = replace(settings, database=replace(settings.database, statement_timeout_s=250))
     database = Database(patient.database, "monitor", **INDEX_ORDER)
     world = MonitorWorld(patient, database)
@@ -52,7 +51,7 @@ def cost(cursor: Cursor[Any]) -> int:
 
 @pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
 @pytest.mark.parametrize("many", [20_000, pytest.param(300_000, marks=pytest.mark.timeout(600))])
-def test_a_page_costs_at_most_twice_as_much_with_many(
+def test_application_list_reads_at_most_twice_the_pages_with_many_deliveries(
     unattended: MonitorWorld, many: int, statistics: str
 ) -> None:
     with unattended.database.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""An operator decides the outcome of an undecided attempt: once, with a reason, recorded in the audit logs."""
+"""An operator decides the outcome of an undecided attempt, once and with a reason in the audit log."""
 
 from uuid import UUID
 
@@ -24,7 +24,7 @@ def payments(pages: MonitorWorld) -> OperatorPayments:
 def decide(
     person: PageClient, attempt: UUID, outcome: str = "paid", reason: str = REASON, **more: str
 ) -> int:
-    """As the form on the page does; the status of the first answer."""
+    """Submit the form of the attempt's page, and return the status of the first response."""
     person.open(f"/attempts/{attempt}")
     return answer_to(person, attempt, outcome=outcome, reason=reason, **more)
 
@@ -34,7 +34,7 @@ def answer_to(person: PageClient, attempt: UUID, **fields: str) -> int:
     return answer.history[0].status_code if answer.history else answer.status_code
 
 
-def test_undecided_attempts_and_second_payments_are_listed(
+def test_undecided_attempts_and_duplicate_payments_are_listed(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     undecided, duplicate = payments.unknown(), payments.duplicate()
@@ -49,7 +49,7 @@ def test_undecided_attempts_and_second_payments_are_listed(
     assert "Tripoli Coffee shop" in operator.text
 
 
-def test_nothing_to_do_is_said_so(operator: PageClient) -> None:
+def test_attempts_page_says_if_nothing_needs_a_decision(operator: PageClient) -> None:
     operator.open("/attempts")
     assert "The outcome of every attempt is known" in operator.text
     assert "There are no open duplicate payments" in operator.text
@@ -59,7 +59,7 @@ AFTER = {"paid": ("paid", "succeeded"), "not_paid": ("declined", "requires_payme
 
 
 @pytest.mark.parametrize("outcome", AFTER)
-def test_an_operator_decides(
+def test_operator_decision_settles_the_attempt_and_is_audited(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments, outcome: str
 ) -> None:
     state, status = AFTER[outcome]
@@ -73,7 +73,7 @@ def test_an_operator_decides(
     assert details["reference"] == ("T-9" if outcome == "paid" else None)
 
 
-def test_paid_leads_to_the_webhook(
+def test_attempt_decided_as_paid_publishes_the_succeeded_event(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.unknown()
@@ -82,7 +82,7 @@ def test_paid_leads_to_the_webhook(
     assert "payment_intent.succeeded" in payloads[-1]
 
 
-def test_a_second_click_decides_nothing_more(
+def test_submitting_the_decision_twice_decides_once(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.unknown()
@@ -94,8 +94,8 @@ def test_a_second_click_decides_nothing_more(
     assert len(pages.rows(DECISIONS)) == 1
 
 
-def test_two_operators_at_once_decide_once(pages: MonitorWorld, payments: OperatorPayments) -> None:
-    """The second operator is shown the outcome that the first one decided."""
+def test_concurrent_operators_decide_an_attempt_once(pages: MonitorWorld, payments: OperatorPayments) -> None:
+    """The others are shown the outcome that the first one decided."""
     attempt = payments.unknown()
     people = [pages.person() for _ in range(4)]
     outcomes = dict(zip(people, ("paid", "not_paid", "paid", "not_paid"), strict=True))
@@ -114,10 +114,9 @@ def test_two_operators_at_once_decide_once(pages: MonitorWorld, payments: Operat
 
 
 @pytest.mark.parametrize("outcome", ["paid", "not_paid"])
-def test_what_was_settled_meanwhile_stays(
+def test_attempt_settled_while_the_form_was_open_is_not_changed(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments, outcome: str
 ) -> None:
-    """By a notification, while the form was open."""
     attempt = payments.unknown()
     operator.open(f"/attempts/{attempt}")
     payments.notify_paid(attempt, "T-real")
@@ -128,10 +127,10 @@ def test_what_was_settled_meanwhile_stays(
     assert pages.rows(DECISIONS) == []
 
 
-def test_a_customer_who_goes_on_is_not_cut_off(
+def test_decision_is_refused_if_the_attempt_was_sent_since_the_form_was_opened(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
-    """The form was made for an attempt that awaited a code; by now the code is with the provider."""
+    """The attempt awaited a code. Meanwhile the customer has sent the code to the provider."""
     sending = payments.begin(payments.intent(), AttemptState.AWAITING_CODE)
     operator.open(f"/attempts/{sending.attempt}")
     pages.run(
@@ -145,10 +144,10 @@ def test_a_customer_who_goes_on_is_not_cut_off(
 
 
 @pytest.mark.parametrize("state", ["sent", "unknown"])
-def test_not_paid_is_not_taken_while_the_request_may_be_on_its_way(
+def test_not_paid_is_refused_while_the_provider_request_may_be_in_flight(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments, state: str
 ) -> None:
-    """Nor where somebody else has asked meanwhile and heard nothing of it: it would charge beside the next attempt."""
+    """The request could still charge, beside the customer's next attempt."""
     sending = payments.begin(payments.intent())
     pages.run("update payment_attempts set state = %s", state)
     decide(operator, sending.attempt, "not_paid")
@@ -159,10 +158,10 @@ def test_not_paid_is_not_taken_while_the_request_may_be_on_its_way(
     assert payments.state(sending.attempt) == "declined"
 
 
-def test_paid_on_what_was_paid_already_is_a_second_payment(
+def test_deciding_paid_on_an_already_paid_intent_makes_a_duplicate(
     operator: PageClient, payments: OperatorPayments
 ) -> None:
-    """It counted as declined, and the customer paid in another way."""
+    """The attempt was declined, and another one has paid."""
     declined = payments.declined_then_paid()
     decide(operator, declined)
     assert "it is a duplicate payment" in operator.text
@@ -190,7 +189,7 @@ NONSENSE: tuple[tuple[dict[str, str], str], ...] = (
 )
 
 
-def test_nonsense_is_refused_with_clear_words(
+def test_invalid_decisions_are_422_with_a_message(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.unknown()
@@ -202,7 +201,9 @@ def test_nonsense_is_refused_with_clear_words(
     assert pages.rows(DECISIONS) == []
 
 
-def test_a_form_that_is_none_of_ours_is_refused(operator: PageClient, payments: OperatorPayments) -> None:
+def test_tampered_hidden_fields_of_the_decision_are_422(
+    operator: PageClient, payments: OperatorPayments
+) -> None:
     attempt = payments.unknown()
     for fields in (
         {"state": "x"},
@@ -214,7 +215,7 @@ def test_a_form_that_is_none_of_ours_is_refused(operator: PageClient, payments: 
     assert payments.state(attempt) == "unknown"
 
 
-def test_card_and_phone_numbers_are_taken_out_of_the_reason(
+def test_card_and_phone_numbers_are_removed_from_the_reason(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.unknown()
@@ -226,7 +227,7 @@ def test_card_and_phone_numbers_are_taken_out_of_the_reason(
     assert "was charged" in kept
 
 
-def test_hostile_text_is_only_text(
+def test_hostile_text_of_an_attempt_is_escaped(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     intent = payments.intent(reference="<script>alert(1)</script>")
@@ -241,7 +242,7 @@ def test_hostile_text_is_only_text(
     assert "<b>bold" not in operator.response.text
 
 
-def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: OperatorPayments) -> None:
+def test_deciding_needs_a_session_and_a_csrf_token(pages: MonitorWorld, payments: OperatorPayments) -> None:
     attempt = payments.unknown()
     guest, person = pages.person(is_operator=False), pages.person()
     assert answer_to(guest, attempt, outcome="paid", reason=REASON) in (400, 401)
@@ -250,12 +251,12 @@ def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: OperatorP
     assert payments.state(attempt) == "unknown"
 
 
-def test_what_is_no_attempt(operator: PageClient) -> None:
+def test_unknown_attempt_is_404(operator: PageClient) -> None:
     for path in ("/attempts/x", f"/attempts/{UNKNOWN_ID}"):
         assert operator.open(path).status_code == 404, path
 
 
-def test_the_merchant_reads_who_decided_and_why_but_not_from_where(
+def test_merchant_sees_who_decided_and_why_but_not_the_operators_address(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     decide(operator, payments.unknown())

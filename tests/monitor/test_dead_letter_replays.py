@@ -1,4 +1,4 @@
-"""Bulk replays of dead letters: requested once, processed by the monitor with progress, and stopped."""
+"""Bulk replays of dead letters: started once, processed by the monitor with progress, and stopped."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -46,7 +46,7 @@ def run_of(person: PageClient) -> UUID:
     return UUID(person.response.url.rpartition("/")[2])
 
 
-def test_all_are_replayed_with_progress(
+def test_bulk_replay_replays_all_dead_letters_and_shows_progress(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, replayer: Replayer
 ) -> None:
     dead_letter_topic.add_many(130)
@@ -68,7 +68,7 @@ def test_all_are_replayed_with_progress(
     assert pages.audit() == ["signed_in", "letters_replayed"]
 
 
-def test_only_those_of_one_origin(
+def test_bulk_replay_of_one_origin_replays_only_its_dead_letters(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, replayer: Replayer
 ) -> None:
     dead_letter_topic.add(
@@ -82,7 +82,7 @@ def test_only_those_of_one_origin(
     assert dead_letter_topic.records() == []
 
 
-def test_a_second_click_leads_to_the_same_run(
+def test_submitting_the_form_twice_starts_one_bulk_replay(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     dead_letter_topic.add_many(3)
@@ -96,8 +96,10 @@ def test_a_second_click_leads_to_the_same_run(
     assert pages.audit().count("letters_replayed") == 1
 
 
-def test_two_operators_at_once_begin_one(pages: MonitorWorld, dead_letter_topic: DeadLetterTopic) -> None:
-    """The second operator is redirected to the run of the first."""
+def test_concurrent_operators_start_one_bulk_replay(
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic
+) -> None:
+    """The others are redirected to the run of the first."""
     dead_letter_topic.add_many(3)
     people = [pages.person() for _ in range(3)]
     for person in people:
@@ -109,7 +111,7 @@ def test_two_operators_at_once_begin_one(pages: MonitorWorld, dead_letter_topic:
     assert pages.audit().count("letters_replayed") == 1
 
 
-def test_it_can_be_stopped_once(
+def test_bulk_replay_is_stopped_once(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     dead_letter_topic.add_many(3)
@@ -123,7 +125,7 @@ def test_it_can_be_stopped_once(
     assert pages.audit().count("replaying_stopped") == 1
 
 
-def test_nothing_to_replay_is_said_so(
+def test_bulk_replay_without_dead_letters_says_so(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     operator.open("/dead-letters")
@@ -132,7 +134,7 @@ def test_nothing_to_replay_is_said_so(
     assert pages.rows(RUNS) == []
 
 
-def test_nonsense_is_refused(
+def test_bulk_replay_with_invalid_fields_is_422(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     dead_letter_topic.add_many(1)
@@ -142,7 +144,7 @@ def test_nonsense_is_refused(
     assert pages.rows(RUNS) == []
 
 
-def test_it_needs_a_sign_in_and_a_token(
+def test_bulk_replay_needs_a_session_and_a_csrf_token(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     dead_letter_topic.add_many(1)
@@ -153,7 +155,7 @@ def test_it_needs_a_sign_in_and_a_token(
     assert pages.rows(RUNS) == []
 
 
-def test_there_is_no_such_run(dead_letter_topic: DeadLetterTopic, operator: PageClient) -> None:
+def test_unknown_bulk_replay_is_404(dead_letter_topic: DeadLetterTopic, operator: PageClient) -> None:
     path = f"/dead-letters/replays/{uuid4()}"
     assert operator.open(path).status_code == 404
     operator.open("/account")
@@ -173,7 +175,7 @@ def test_two_monitors_replay_each_dead_letter_once(
     assert dead_letter_topic.numbers() == list(range(250))
 
 
-def test_without_kafka_it_waits_and_changes_nothing(
+def test_bulk_replay_waits_while_kafka_is_unavailable(
     pages: MonitorWorld,
     dead_letter_topic: DeadLetterTopic,
     operator: PageClient,
@@ -191,7 +193,7 @@ def test_without_kafka_it_waits_and_changes_nothing(
 
 
 def _runs_once_it_is_back(pages: MonitorWorld) -> list[Any]:
-    """The pool reconnects to the database only from time to time."""
+    """Return the runs, or an empty list as long as the pool has not reconnected."""
     try:
         return pages.rows(RUNS)
     except DatabaseUnavailableError:
@@ -199,7 +201,7 @@ def _runs_once_it_is_back(pages: MonitorWorld) -> list[Any]:
 
 
 @pytest.mark.kills
-def test_it_goes_on_after_the_database_was_away(
+def test_bulk_replay_continues_after_postgresql_was_killed(
     pages: MonitorWorld,
     dead_letter_topic: DeadLetterTopic,
     operator: PageClient,

@@ -1,4 +1,4 @@
-"""Dead letters in the monitor: shown without secrets, and replayed once each."""
+"""Dead letters in the monitor are shown without secrets, and each is replayed once."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,12 +15,14 @@ def replay(person: PageClient, offset: int = 0, **fields: str) -> int:
     return answer.history[0].status_code if answer.history else answer.status_code
 
 
-def test_that_there_are_none_is_said_so(dead_letter_topic: DeadLetterTopic, operator: PageClient) -> None:
+def test_dead_letters_page_says_if_there_are_none(
+    dead_letter_topic: DeadLetterTopic, operator: PageClient
+) -> None:
     assert operator.open("/dead-letters").status_code == 200
     assert "There are no dead letters" in operator.text
 
 
-def test_they_are_listed_newest_first_page_by_page(
+def test_dead_letters_are_listed_newest_first_page_by_page(
     dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     dead_letter_topic.add_many(60)
@@ -35,7 +37,7 @@ def test_they_are_listed_newest_first_page_by_page(
     assert seen == list(reversed(range(60)))
 
 
-def test_they_are_filtered_by_where_they_came_from(
+def test_dead_letters_are_filtered_by_origin(
     dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     dead_letter_topic.add(
@@ -48,14 +50,18 @@ def test_they_are_filtered_by_where_they_came_from(
     assert "of deliver" in operator.open("/dead-letters?origin=no.such").text
 
 
-def test_a_strange_address_shows_the_newest(dead_letter_topic: DeadLetterTopic, operator: PageClient) -> None:
+def test_invalid_page_offset_shows_the_newest_dead_letters(
+    dead_letter_topic: DeadLetterTopic, operator: PageClient
+) -> None:
     dead_letter_topic.add_many(1)
     for before in ("x", "-1", "9" * 30, "٣", "%00"):
         assert operator.open(f"/dead-letters?before={before}").status_code == 200, before
         assert "Not yet" in operator.text, before
 
 
-def test_one_is_shown_without_its_secrets(dead_letter_topic: DeadLetterTopic, operator: PageClient) -> None:
+def test_dead_letter_is_shown_without_its_secrets_and_escaped(
+    dead_letter_topic: DeadLetterTopic, operator: PageClient
+) -> None:
     value = b'{"api_key": "sk_live_abcdef123456", "card": "4242424242424242", "html": "<script>alert(1)</script>"}'
     dead_letter_topic.add(
         dead_letter_topic.letter(value, key=b"<b>key</b>", reason="<img src=x onerror=alert(2)>")
@@ -78,15 +84,15 @@ def test_a_malformed_dead_letter_is_shown(dead_letter_topic: DeadLetterTopic, op
 
 
 @pytest.mark.usefixtures("dead_letter_topic")
-def test_what_is_not_there(operator: PageClient) -> None:
+def test_dead_letter_at_an_unknown_offset_is_404(operator: PageClient) -> None:
     for path in ("/dead-letters/0", f"/dead-letters/{'9' * 40}", "/dead-letters/-1"):
         assert operator.open(path).status_code == 404, path
 
 
-def test_one_is_replayed_once(
+def test_dead_letter_is_replayed_once(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    """A second click changes nothing, and the audit log names the operator."""
+    """A second submit changes nothing, and the audit log names the operator."""
     dead_letter_topic.add(dead_letter_topic.letter(b"\x00 byte for byte"))
     form = operator.open("/dead-letters/0")
     assert replay(operator) == 303
@@ -104,7 +110,7 @@ def test_one_is_replayed_once(
     assert "Replayed" in operator.open("/dead-letters").text
 
 
-def test_two_operators_at_once_replay_it_once(
+def test_concurrent_operators_replay_a_dead_letter_once(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic
 ) -> None:
     dead_letter_topic.add_many(1)
@@ -118,7 +124,7 @@ def test_two_operators_at_once_replay_it_once(
     assert sum("It was already replayed" in person.text for person in people) == 2
 
 
-def test_a_form_that_is_none_of_ours_is_refused(
+def test_replay_with_an_invalid_dead_letter_id_is_422(
     dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     dead_letter_topic.add_many(1)
@@ -128,10 +134,10 @@ def test_a_form_that_is_none_of_ours_is_refused(
     assert dead_letter_topic.numbers() == []
 
 
-def test_another_dead_letter_at_the_same_offset_is_not_replayed(
+def test_replay_is_refused_if_another_dead_letter_has_that_offset(
     dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
-    """The topic was recreated while the page was open."""
+    """As if the topic had been recreated while the page was open."""
     dead_letter_topic.add_many(1)
     operator.open("/dead-letters/0")
     assert replay(operator, dead_letter="6e1f6a54-1f2b-5c0e-9d7b-6d697a616e00") == 404
@@ -150,7 +156,7 @@ def test_a_record_of_an_unconsumed_topic_is_not_replayed(
     assert "letter_replayed" not in pages.audit()
 
 
-def test_it_needs_a_sign_in_and_a_token(
+def test_replaying_needs_a_session_and_a_csrf_token(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     dead_letter_topic.add_many(1)
@@ -162,7 +168,7 @@ def test_it_needs_a_sign_in_and_a_token(
     assert dead_letter_topic.numbers() == []
 
 
-def test_without_kafka_the_page_says_so_and_nothing_is_written(without_kafka: MonitorWorld) -> None:
+def test_dead_letter_pages_are_503_without_kafka_and_write_nothing(without_kafka: MonitorWorld) -> None:
     person = without_kafka.person()
     letter = "6e1f6a54-1f2b-5c0e-9d7b-6d697a616e00"
     for path in ("/dead-letters", "/dead-letters/0", "/dead-letters/replay-all", "/exhausted"):

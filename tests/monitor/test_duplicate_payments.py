@@ -1,4 +1,4 @@
-"""A second payment on what was paid already is marked as handled: once, with a note, noted in the logs."""
+"""An operator marks a duplicate payment as handled, once and with a note in the audit log."""
 
 from uuid import UUID
 
@@ -25,7 +25,7 @@ def handle(person: PageClient, attempt: UUID, note: str = NOTE, **more: str) -> 
     return answer.history[0].status_code if answer.history else answer.status_code
 
 
-def test_it_is_marked_once_and_leaves_the_list(
+def test_duplicate_is_marked_as_handled_once_and_leaves_the_list(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.duplicate()
@@ -40,7 +40,7 @@ def test_it_is_marked_once_and_leaves_the_list(
     assert f"/attempts/{attempt}" not in operator.open("/attempts").text
 
 
-def test_two_operators_at_once_mark_it_once(pages: MonitorWorld, payments: OperatorPayments) -> None:
+def test_concurrent_operators_mark_a_duplicate_once(pages: MonitorWorld, payments: OperatorPayments) -> None:
     attempt = payments.duplicate()
     people = [pages.person() for _ in range(4)]
     for person in people:
@@ -51,7 +51,9 @@ def test_two_operators_at_once_mark_it_once(pages: MonitorWorld, payments: Opera
     assert sum("Marked as handled" in person.text for person in people) == 1
 
 
-def test_it_needs_a_note(pages: MonitorWorld, operator: PageClient, payments: OperatorPayments) -> None:
+def test_marking_a_duplicate_as_handled_needs_a_note(
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
+) -> None:
     attempt = payments.duplicate()
     for note in ("", "four", " \n \t ", "x" * 501):
         operator.open(f"/attempts/{attempt}")
@@ -60,7 +62,7 @@ def test_it_needs_a_note(pages: MonitorWorld, operator: PageClient, payments: Op
     assert pages.rows(HANDLED) == []
 
 
-def test_what_is_no_second_payment_cannot_be_handled(
+def test_attempt_that_is_not_a_duplicate_cannot_be_marked_as_handled(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.unknown()
@@ -70,7 +72,9 @@ def test_what_is_no_second_payment_cannot_be_handled(
     assert pages.rows(HANDLED) == []
 
 
-def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: OperatorPayments) -> None:
+def test_marking_a_duplicate_as_handled_needs_a_session_and_a_csrf_token(
+    pages: MonitorWorld, payments: OperatorPayments
+) -> None:
     attempt = payments.duplicate()
     guest, person = pages.person(is_operator=False), pages.person()
     assert handle(guest, attempt) in (400, 401)
@@ -79,7 +83,7 @@ def test_it_needs_a_sign_in_and_a_token(pages: MonitorWorld, payments: OperatorP
     assert pages.rows(HANDLED) == []
 
 
-def test_the_merchant_sees_that_it_was_handled(
+def test_merchant_sees_that_a_duplicate_was_handled(
     pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
 ) -> None:
     attempt = payments.duplicate()

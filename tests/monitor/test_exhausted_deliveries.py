@@ -1,4 +1,4 @@
-"""Deliveries that used up their tries: shown without secrets, and resent one by one or in bulk."""
+"""Exhausted deliveries are shown without secrets, and resent one by one or in bulk."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ def deliveries(pages: MonitorWorld) -> Deliveries:
 
 
 def tell(dead_letter_topic: DeadLetterTopic, deliveries: Sequence[UUID], application_id: UUID) -> None:
-    """As the webhook service does after the ninth try."""
+    """Publish these deliveries as exhausted, as the webhook service does after the ninth try."""
     messages = [DeliveryExhausted(one, application_id, datetime.now(UTC)) for one in deliveries]
     dead_letter_topic.put(WEBHOOKS_DEAD, [(str(one.id).encode(), encode(one)) for one in messages])
 
@@ -34,7 +34,7 @@ def resend(person: PageClient, delivery: UUID, **fields: str) -> int:
     return answer.history[0].status_code if answer.history else answer.status_code
 
 
-def test_they_are_listed_newest_first(
+def test_exhausted_deliveries_are_listed_once_and_newest_first(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, deliveries: Deliveries
 ) -> None:
     assert "There are no exhausted deliveries" in operator.open("/exhausted").text
@@ -49,7 +49,7 @@ def test_they_are_listed_newest_first(
     assert seen == [str(one) for one in reversed(made)]
 
 
-def test_only_those_of_one_application(
+def test_exhausted_deliveries_are_filtered_by_application(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, deliveries: Deliveries
 ) -> None:
     _, other = pages.make_application("Benghazi Books")
@@ -61,7 +61,7 @@ def test_only_those_of_one_application(
     assert "Benghazi Books shop" in operator.text
 
 
-def test_what_postgresql_has_dropped_is_said_to_be_gone(
+def test_exhausted_delivery_without_a_row_is_shown_as_deleted(
     pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
 ) -> None:
     tell(dead_letter_topic, [uuid4()], pages.application.id)
@@ -70,10 +70,10 @@ def test_what_postgresql_has_dropped_is_said_to_be_gone(
     assert "The data of that month was deleted" in operator.text
 
 
-def test_one_is_shown_without_secrets(
+def test_exhausted_delivery_is_shown_without_secrets(
     pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
-    """Kafka is not needed for it: its topics were never made here."""
+    """The page does not need Kafka: this test creates no topics."""
     delivery = deliveries.make("failed", 500, tries=1)
     answer = b'<script>alert(1)</script> {"token": "s3cr3t-of-theirs"} 0912345678 \xff\x1b[31m'
     deliveries.add_try(delivery, 1, 500, answer=answer)
@@ -89,7 +89,9 @@ def test_one_is_shown_without_secrets(
     assert ("<html" in part, "Try 1" in part) == (False, True)
 
 
-def test_one_is_resent_once(pages: MonitorWorld, operator: PageClient, deliveries: Deliveries) -> None:
+def test_exhausted_delivery_is_resent_once(
+    pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
+) -> None:
     delivery = deliveries.make("failed", 500, tries=9)
     form = operator.open(f"/exhausted/{delivery}")
     assert resend(operator, delivery) == 303
@@ -112,10 +114,10 @@ def test_one_is_resent_once(pages: MonitorWorld, operator: PageClient, deliverie
         ("update webhook_deliveries set status = 'succeeded'", "this delivery is no longer failed"),
     ],
 )
-def test_what_cannot_be_sent_is_refused(
+def test_resend_is_refused_if_the_delivery_cannot_be_sent_any_more(
     pages: MonitorWorld, operator: PageClient, deliveries: Deliveries, change: str, words: str
 ) -> None:
-    """As it is when the button is pressed, not when the page was made."""
+    """It depends on the state when the button is pressed, not when the page was opened."""
     delivery = deliveries.make("failed", 500)
     operator.open(f"/exhausted/{delivery}")
     pages.run(change)
@@ -125,7 +127,9 @@ def test_what_cannot_be_sent_is_refused(
     assert pages.audit() == ["signed_in"]
 
 
-def test_nonsense_is_refused(pages: MonitorWorld, operator: PageClient, deliveries: Deliveries) -> None:
+def test_resend_with_an_invalid_token_is_422_and_of_an_unknown_delivery_404(
+    pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
+) -> None:
     delivery = deliveries.make("failed", 500)
     operator.open(f"/exhausted/{delivery}")
     assert resend(operator, delivery, resend="x") == 422
@@ -135,7 +139,7 @@ def test_nonsense_is_refused(pages: MonitorWorld, operator: PageClient, deliveri
     assert deliveries.in_line() == []
 
 
-def test_it_needs_a_sign_in_and_a_token(
+def test_resending_needs_a_session_and_a_csrf_token(
     pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
     delivery = deliveries.make("failed", 500)
@@ -147,10 +151,10 @@ def test_it_needs_a_sign_in_and_a_token(
     assert deliveries.in_line() == []
 
 
-def test_all_of_a_period_are_resent_by_application(
+def test_bulk_resend_covers_a_period_of_all_applications(
     pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
-    """Those that cannot be sent to are named; a second click begins nothing more."""
+    """Paused applications are named and left out. A second submit starts nothing more."""
     _, paused = pages.make_application("Benghazi Books")
     _, other = pages.make_application("Misrata Music")
     pages.run("update applications set webhooks_paused_at = now() where id = %s", paused.id)
@@ -169,7 +173,7 @@ def test_all_of_a_period_are_resent_by_application(
     assert "0 of 2" in operator.text
 
 
-def test_two_operators_at_once_begin_one_each_application(
+def test_concurrent_operators_start_one_bulk_resend_for_an_application(
     pages: MonitorWorld, deliveries: Deliveries
 ) -> None:
     deliveries.make("failed", 500)
@@ -183,14 +187,14 @@ def test_two_operators_at_once_begin_one_each_application(
     assert sum("already has a resend in progress" in person.text for person in people) == 2
 
 
-def test_that_nothing_has_failed_is_said_so(pages: MonitorWorld, operator: PageClient) -> None:
+def test_bulk_resend_without_failed_deliveries_says_so(pages: MonitorWorld, operator: PageClient) -> None:
     operator.open("/exhausted/resend-all")
     operator.post("/exhausted/resends", back="3d")
     assert "No delivery failed in this period" in operator.text
     assert pages.rows(BULKS) == []
 
 
-def test_a_period_that_there_is_not(
+def test_bulk_resend_of_an_unknown_period_is_422(
     pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
 ) -> None:
     deliveries.make("failed", 500)
@@ -200,7 +204,9 @@ def test_a_period_that_there_is_not(
     assert pages.rows(BULKS) == []
 
 
-def test_a_resend_is_stopped_once(pages: MonitorWorld, operator: PageClient, deliveries: Deliveries) -> None:
+def test_bulk_resend_is_stopped_once(
+    pages: MonitorWorld, operator: PageClient, deliveries: Deliveries
+) -> None:
     deliveries.make("failed", 500)
     operator.open("/exhausted/resend-all")
     operator.post("/exhausted/resends", back="3d")

@@ -1,4 +1,4 @@
-"""One read of the database gives all figures, and stays cheap on huge tables."""
+"""One poll of the database reads all figures, and stays cheap on huge tables."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +24,7 @@ MINUTES = timedelta(minutes=1)
 HOURS = timedelta(hours=1)
 
 
-def test_an_empty_database_has_nothing_to_tell(world: MonitorWorld) -> None:
+def test_figures_of_an_empty_database_are_zero(world: MonitorWorld) -> None:
     figures = read_database(world.database)
     assert figures.payments == PaymentFigures()
     assert figures.payments.share_paid is None
@@ -39,7 +39,7 @@ def test_an_empty_database_has_nothing_to_tell(world: MonitorWorld) -> None:
     assert (figures.deliveries.waiting, figures.deliveries.overdue_s) == (0, 0)
 
 
-def test_payments_of_the_last_minutes_and_of_the_last_hour(world: MonitorWorld) -> None:
+def test_payments_are_counted_for_the_last_minutes_and_the_last_hour(world: MonitorWorld) -> None:
     for ago in (0 * MINUTES, 10 * MINUTES, 2 * HOURS):
         make_intent(world, ago=ago)
         make_event(world, "succeeded", ago=ago)
@@ -50,11 +50,11 @@ def test_payments_of_the_last_minutes_and_of_the_last_hour(world: MonitorWorld) 
     assert (payments.paid, payments.paid_in_5_minutes, payments.expired) == (BoundedCount(2), 1, 2)
     assert (payments.attempts, payments.attempts_paid, payments.attempts_declined) == (BoundedCount(5), 3, 1)
     assert payments.share_paid == 0.75
-    # Two of them, and those of the attempts.
+    # Two of these intents, and five of the attempts.
     assert (payments.created, payments.created_in_a_minute) == (BoundedCount(7), 6)
 
 
-def test_attempts_under_way_and_those_that_wait_for_people(world: MonitorWorld) -> None:
+def test_attempts_in_progress_undecided_and_duplicate_are_counted(world: MonitorWorld) -> None:
     make_attempt(world, "sent", ago=2 * MINUTES)
     make_attempt(world, "unknown", ago=7 * MINUTES)
     make_attempt(world, "unknown", ago=50 * MINUTES, can_be_asked=False)
@@ -72,7 +72,7 @@ def test_attempts_under_way_and_those_that_wait_for_people(world: MonitorWorld) 
     assert (attempts.awaiting_redirect, attempts.duplicates) == (BoundedCount(1), BoundedCount(1))
 
 
-def test_many_who_left_a_providers_page_do_not_hide_what_is_under_way(
+def test_many_redirected_customers_do_not_hide_attempts_in_progress(
     world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("IN_PROGRESS_SQL",):
@@ -83,7 +83,7 @@ def test_many_who_left_a_providers_page_do_not_hide_what_is_under_way(
     assert read_database(world.database).attempts.in_progress["unknown"] == 1
 
 
-def test_that_more_are_undecided_than_were_counted_is_said(
+def test_undecided_attempts_beyond_the_limit_set_has_more(
     world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "IN_PROGRESS_SQL", database.IN_PROGRESS_SQL.replace(str(MAX_ROWS + 1), "3"))
@@ -94,7 +94,7 @@ def test_that_more_are_undecided_than_were_counted_is_said(
     assert (undecided.count, undecided.has_more) == (2, True)
 
 
-def test_what_is_late(world: MonitorWorld) -> None:
+def test_late_expiries_late_intake_and_the_outbox_are_measured(world: MonitorWorld) -> None:
     make_intent(world, expires=-2 * MINUTES)
     make_intent(world, "succeeded", expires=-9 * MINUTES)
     make_event(world, "succeeded", ago=8 * MINUTES, is_taken_in=False)
@@ -109,8 +109,8 @@ def test_what_is_late(world: MonitorWorld) -> None:
     assert 40 <= figures.outbox.oldest_age_s < 60
 
 
-def test_deliveries_by_step_and_how_overdue(world: MonitorWorld) -> None:
-    """Those of paused applications wait for a reason, set aside or not."""
+def test_deliveries_are_counted_by_step_with_the_longest_delay(world: MonitorWorld) -> None:
+    """Deliveries of paused applications are not overdue, set aside or not."""
     _, paused = world.make_application("Paused")
     world.run("update applications set webhooks_paused_at = now() where id = %s", paused.id)
     make_delivery(world, step=1, overdue=-5 * MINUTES)
@@ -129,8 +129,8 @@ def test_deliveries_by_step_and_how_overdue(world: MonitorWorld) -> None:
     assert figures.paused_applications == 1
 
 
-def test_an_endpoint_that_takes_nothing_is_failing(world: MonitorWorld) -> None:
-    """Five that failed lately, and none that arrived; others are not meant."""
+def test_endpoint_that_accepts_nothing_is_failing(world: MonitorWorld) -> None:
+    """It has at least MIN_FAILED recent failures and no success."""
     _, mixed = world.make_application("Mixed")
     _, few = world.make_application("Few")
     for _ in range(MIN_FAILED):
@@ -146,7 +146,7 @@ def test_an_endpoint_that_takes_nothing_is_failing(world: MonitorWorld) -> None:
     assert read_database(world.database).failing_applications == 0
 
 
-def test_more_than_is_counted_is_told_as_more(world: MonitorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_beyond_the_limit_set_has_more(world: MonitorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "MAX_ROWS", 2)
     for name in ("OUTBOX_SQL", "CREATED_SQL", "PENDING_SQL"):
         monkeypatch.setattr(database, name, getattr(database, name).replace(str(MAX_ROWS + 1), "3"))
@@ -161,7 +161,7 @@ def test_more_than_is_counted_is_told_as_more(world: MonitorWorld, monkeypatch: 
 
 
 @pytest.mark.kills
-def test_a_database_that_is_away_says_so(world: MonitorWorld, killable_engines: Engines) -> None:
+def test_unavailable_database_raises_an_error(world: MonitorWorld, killable_engines: Engines) -> None:
     read_database(world.database)
     killable_engines.postgres.kill()
     with pytest.raises(DatabaseUnavailableError):
@@ -203,8 +203,8 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("statistics", ["none", "fresh"])
 @pytest.mark.parametrize("many", [30_000, 1_000_000])
-def test_a_read_costs_no_more_with_many_rows(cursor: Cursor[Any], many: int, statistics: str) -> None:
-    """BoundedCount in pages of the database; nothing more happened in the last hour."""
+def test_polling_reads_no_more_pages_with_many_rows(cursor: Cursor[Any], many: int, statistics: str) -> None:
+    """The added rows are all older than an hour."""
     _fill(cursor, 1_000, 0, statistics)
     few = _costs(cursor)
     _fill(cursor, many - 1_000, 1_000, statistics)
@@ -230,7 +230,7 @@ def _costs(cursor: Cursor[Any]) -> dict[str, int]:
     found = {}
     for name, statement in _STATEMENTS.items():
         with cursor.connection.transaction():
-            _explained(cursor, statement, values)  # the first time it reads the catalogue too
+            _explained(cursor, statement, values)  # the first run also reads the catalogs
             plan = _explained(cursor, statement, values)
         scans = [node for node in plan_nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")]
         assert all(node["Relation Name"] == "outbox" for node in scans), (name, scans)

@@ -37,7 +37,7 @@ def records(world: MonitorWorld, all_topics: KafkaSettings) -> Records:
 
 
 def _are_led(world: MonitorWorld) -> bool:
-    """A broker may not know yet that it leads what has just been made."""
+    """Return whether all partitions have a leader. A new topic may not have one yet."""
     with closing(KafkaInspector(world.settings.kafka, ALL_TOPICS)) as inspector:
         try:
             inspector.inspect()
@@ -70,7 +70,7 @@ def consumer(world: MonitorWorld, root: Path, topic: Topic) -> Iterator["subproc
         process.wait()
 
 
-def test_records_that_nobody_consumes(world: MonitorWorld, records: Records) -> None:
+def test_lag_without_consumers_is_a_group_without_members(world: MonitorWorld, records: Records) -> None:
     records.put(WEBHOOKS_DELIVER, 3, ago=2 * MINUTES)
     found = look(world)
     assert found.health_of(DELIVER) is Health.NO_MEMBERS
@@ -83,10 +83,10 @@ def test_records_that_nobody_consumes(world: MonitorWorld, records: Records) -> 
 
 
 @pytest.mark.kills
-def test_a_worker_that_stopped_while_all_looks_healthy(
+def test_frozen_consumer_is_reported_as_stalled(
     world: MonitorWorld, records: Records, repository_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its group has it for a member still, records wait, and nothing moves; when it goes on, all is well again."""
+    """It is still a member of its group. Once it continues, the group is healthy again."""
     monkeypatch.setattr(health, "STALLED_S", 1.0)
     with consumer(world, repository_root, WEBHOOKS_DELIVER) as process:
         records.put(WEBHOOKS_DELIVER)
@@ -106,7 +106,7 @@ def test_a_worker_that_stopped_while_all_looks_healthy(
     assert kinds(world) == {}
 
 
-def test_delay_topics_are_late_only_from_when_their_head_is_due(
+def test_delay_topics_are_late_only_once_their_head_record_is_due(
     world: MonitorWorld, records: Records
 ) -> None:
     records.put(WEBHOOKS_DELAY[0], 2, due_in=-2 * MINUTES)
@@ -122,7 +122,9 @@ def test_delay_topics_are_late_only_from_when_their_head_is_due(
     assert timedelta(0) < waiting.next_due_at - datetime.now(UTC) <= 10 * MINUTES
 
 
-def test_dead_letters_are_counted_by_when_they_came(world: MonitorWorld, records: Records) -> None:
+def test_dead_letters_are_counted_in_total_and_for_the_last_hour_and_day(
+    world: MonitorWorld, records: Records
+) -> None:
     records.put(DEAD_LETTERS, 2, ago=30 * MINUTES)
     records.put(DEAD_LETTERS, 1)
     dead = look(world).dead_letters[DEAD_LETTERS.name]
@@ -132,7 +134,7 @@ def test_dead_letters_are_counted_by_when_they_came(world: MonitorWorld, records
     assert ProblemKind.DEAD_LETTERS in kinds(world)
 
 
-def test_rates_and_history(world: MonitorWorld, records: Records) -> None:
+def test_rates_and_lag_are_recorded_in_the_history(world: MonitorWorld, records: Records) -> None:
     look(world)
     records.put(WEBHOOKS_DELIVER, 50)
     found = look(world)
@@ -142,15 +144,17 @@ def test_rates_and_history(world: MonitorWorld, records: Records) -> None:
     assert [point.value for point in history.points(in_rate_series(DELIVER))] == [found.rates[DELIVER].into]
 
 
-def test_topics_that_do_not_exist_are_missing(world: MonitorWorld) -> None:
+def test_topics_that_do_not_exist_are_reported_as_missing(world: MonitorWorld) -> None:
     look(world)
     assert ProblemKind.TOPIC_MISSING in kinds(world)
 
 
 @pytest.mark.kills
 @pytest.mark.timeout(300)
-def test_kafka_killed_and_back(world: MonitorWorld, records: Records, killable_engines: Engines) -> None:
-    """The last result is kept with its time and the error, and polling recovers by itself."""
+def test_polling_recovers_after_kafka_was_killed(
+    world: MonitorWorld, records: Records, killable_engines: Engines
+) -> None:
+    """Meanwhile the last result is kept, with its time and the error."""
     records.put(WEBHOOKS_DELIVER, 2)
     seen = look(world)
     killable_engines.kafka.kill()

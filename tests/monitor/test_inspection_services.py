@@ -18,7 +18,7 @@ DEEP = b'{"checks":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
 
 @contextmanager
 def answering(answer: bytes | Callable[[socket.socket], None]) -> Iterator[str]:
-    """Somebody who says this to all who ask, and then says no more; or talks to them as `answer` does."""
+    """Run a server that sends `answer` on each connection and keeps it open, or calls `answer`."""
     server = socket.create_server(("127.0.0.1", 0))
     held: list[socket.socket] = []
     talk = answer if callable(answer) else partial(_say, answer=answer)
@@ -39,7 +39,7 @@ def answering(answer: bytes | Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 def _say(connection: socket.socket, answer: bytes) -> None:
-    with suppress(OSError):  # who asked has heard enough
+    with suppress(OSError):  # the client has closed the connection
         connection.sendall(answer)
 
 
@@ -47,14 +47,14 @@ def _drip(connection: socket.socket) -> None:
     with suppress(OSError):
         while True:
             connection.sendall(b"H")
-            sleep(0.2)  # the drip itself
+            sleep(0.2)  # slow on purpose
 
 
 def http(status: str, body: bytes) -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
 
 
-def test_ready_and_not_ready() -> None:
+def test_ready_and_unready_services_are_reported() -> None:
     checks = {"database": "ok", "kafka": "no answer within 2 s"}
     with (
         answering(http("200 OK", b"{}")) as ready,
@@ -66,8 +66,8 @@ def test_ready_and_not_ready() -> None:
     assert (second.is_up, second.is_ready, second.reasons) == (True, False, ("kafka: no answer within 2 s",))
 
 
-def test_down_hanging_and_dripping_services_hold_up_nobody() -> None:
-    """All within the time of one."""
+def test_down_hanging_and_slow_services_do_not_delay_the_check_of_others() -> None:
+    """All checks together take no longer than one timeout."""
     closed = f"http://127.0.0.1:{find_free_ports(1)[0]}"
     began = monotonic()
     with (
@@ -84,11 +84,9 @@ def test_down_hanging_and_dripping_services_hold_up_nobody() -> None:
         assert (seen[name].is_ready, seen[name].latency_s) == (False, None)
 
 
-def test_an_answer_without_end_is_cut_off() -> None:
-    """Before its time is over."""
-
+def test_endless_response_is_cut_off_before_the_timeout() -> None:
     def talk(connection: socket.socket) -> None:
-        with suppress(OSError):  # who asked has heard enough
+        with suppress(OSError):  # the client has closed the connection
             connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
             while True:
                 connection.sendall(b"x" * 65_536)
@@ -100,7 +98,7 @@ def test_an_answer_without_end_is_cut_off() -> None:
     assert seen.latency_s < TIMEOUT_S
 
 
-def test_no_redirect_is_followed() -> None:
+def test_readiness_check_follows_no_redirects() -> None:
     with answering(
         b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
     ) as elsewhere:
@@ -113,11 +111,11 @@ def test_no_redirect_is_followed() -> None:
     [b"", b"\xff\xfe", b"[]", b"null", b'"text"', b'{"checks": 5}', b'{"checks": ["a"]}', DEEP],
     ids=["empty", "no text", "a list", "null", "text", "a number", "a list of checks", "deep"],
 )
-def test_nonsense_is_told_as_its_status(body: bytes) -> None:
+def test_malformed_response_is_reported_by_its_status(body: bytes) -> None:
     assert parse_reasons(503, body) == ("status 503",)
 
 
-def test_what_it_says_is_cut_and_made_printable() -> None:
+def test_reasons_of_a_service_are_shortened_and_sanitized() -> None:
     checks = {f"check {n}": "<script>\x1b[31m\u202e" + "x" * 5000 for n in range(50)}
     with answering(http("503 Service Unavailable", json.dumps({"checks": checks}).encode()[:30_000])) as cut:
         [seen] = check_services({"api": cut})
@@ -130,5 +128,5 @@ def test_what_it_says_is_cut_and_made_printable() -> None:
     assert not any({"\x1b", "\u202e"} & set(reason) for reason in seen.reasons)
 
 
-def test_without_targets_there_is_nothing_to_ask() -> None:
+def test_check_without_targets_returns_nothing() -> None:
     assert check_services({}) == ()

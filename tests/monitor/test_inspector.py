@@ -1,4 +1,4 @@
-"""The inspector: each source is polled in a thread of its own, and none stops another."""
+"""The inspector polls each source in its own thread, so that none blocks another."""
 
 from dataclasses import replace
 from threading import Event
@@ -35,7 +35,7 @@ def test_every_source_is_polled_repeatedly(world: MonitorWorld) -> None:
 def test_a_hanging_poll_does_not_stop_the_others(
     world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And /readyz says so after a while."""
+    """After a while, /readyz reports it."""
     monkeypatch.setattr(poller_module, "_HANG_LIMIT_S", 0.5)
     goes_on = Event()
     inspector = SystemInspector(world.settings, world.database)
@@ -51,7 +51,7 @@ def test_a_hanging_poll_does_not_stop_the_others(
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_dead_thread_is_reported() -> None:
+def test_ended_poller_thread_is_reported() -> None:
     def die() -> None:
         raise SystemExit
 

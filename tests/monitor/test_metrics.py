@@ -1,4 +1,4 @@
-"""The exported metrics: they have the names that rules and panels use, and series of removed things disappear."""
+"""The exported metrics have the names that alert rules and panels use, and outdated series disappear."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -53,7 +53,7 @@ def inspector(world: MonitorWorld) -> Iterator[SystemInspector]:
 
 
 def scrape(inspector: SystemInspector) -> tuple[set[str], Samples]:
-    """The families, and their samples by name and labels."""
+    """Return the names of the families, and the samples by name and labels."""
     registry = CollectorRegistry()
     register_metrics(inspector, registry)
     families = list(text_string_to_metric_families(generate_latest(registry).decode()))
@@ -66,7 +66,7 @@ def scrape(inspector: SystemInspector) -> tuple[set[str], Samples]:
     return {family.name for family in families}, samples
 
 
-def test_before_the_first_poll_there_are_families_without_samples(inspector: SystemInspector) -> None:
+def test_before_the_first_poll_metric_families_have_no_samples(inspector: SystemInspector) -> None:
     assert scrape(inspector) == (NAMES, {})
 
 
@@ -108,7 +108,7 @@ def test_every_polled_value_is_exported(world: MonitorWorld, inspector: SystemIn
     assert all(0 <= age < 30 for age in ages.values())
 
 
-def test_series_of_removed_partitions_and_old_results_disappear(inspector: SystemInspector) -> None:
+def test_series_of_removed_partitions_and_of_old_results_disappear(inspector: SystemInspector) -> None:
     def note(*partitions: int) -> None:
         found = kafka(group("webhooks.deliver", *(lag(number) for number in partitions)))
         inspector.kafka._result = PollResult(found, datetime.now(UTC))
@@ -121,7 +121,7 @@ def test_series_of_removed_partitions_and_old_results_disappear(inspector: Syste
     assert _lags(inspector) == []
 
 
-def test_a_source_that_never_succeeded_has_a_growing_age(
+def test_source_that_never_succeeded_has_a_growing_snapshot_age(
     world: MonitorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafka_inspector, "_TIMEOUT_S", 0.2)
@@ -133,8 +133,8 @@ def test_a_source_that_never_succeeded_has_a_growing_age(
     inspector.stop()
 
 
-def test_metrics_are_there_for_whoever_asks_the_service(pages: MonitorWorld) -> None:
-    """Registered by the process that starts the inspector, and by nobody else."""
+def test_pages_without_a_registered_inspector_export_only_http_metrics(pages: MonitorWorld) -> None:
+    """The process that starts the inspector registers its metrics; nothing else does."""
     guest = pages.person(is_operator=False)
     assert "mizan_http_requests_total" in guest.open("/metrics").text
     assert "mizan_topic_records" not in guest.response.text

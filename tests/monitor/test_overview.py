@@ -1,4 +1,4 @@
-"""The overview page: three answers at a glance, whichever source is unavailable."""
+"""The overview page answers three questions at a glance, whichever source is unavailable."""
 
 import json
 from dataclasses import replace
@@ -45,7 +45,7 @@ def shows(world: MonitorWorld, *, at: datetime | None = None, **found: object) -
         )
 
 
-def test_a_healthy_system(pages: MonitorWorld, operator: PageClient) -> None:
+def test_healthy_system_is_shown_without_problems(pages: MonitorWorld, operator: PageClient) -> None:
     shows(pages, database=BUSY, kafka=kafka(), services=(service(),))
     operator.open("/")
     assert operator.title == "Overview"
@@ -55,7 +55,7 @@ def test_a_healthy_system(pages: MonitorWorld, operator: PageClient) -> None:
     assert "What is wrong" not in operator.text
 
 
-def test_an_idle_system_has_no_problems(pages: MonitorWorld, operator: PageClient) -> None:
+def test_idle_system_is_shown_as_quiet_without_problems(pages: MonitorWorld, operator: PageClient) -> None:
     shows(pages, database=figures(), kafka=kafka(), services=())
     operator.open("/")
     assert "Is money being taken? Quiet" in operator.text
@@ -89,7 +89,7 @@ def test_problems_are_listed_with_links(pages: MonitorWorld, operator: PageClien
     assert operator.text.count("Check soon") == 1
 
 
-def test_the_script_gets_only_the_partial(pages: MonitorWorld, operator: PageClient) -> None:
+def test_script_gets_only_the_partial_of_the_overview(pages: MonitorWorld, operator: PageClient) -> None:
     shows(pages, database=BUSY)
     part = operator.open("/", **{"X-Part": "overview"})
     assert part.status_code == 200
@@ -97,7 +97,7 @@ def test_the_script_gets_only_the_partial(pages: MonitorWorld, operator: PageCli
     assert "Is money being taken?" in part.text
 
 
-def test_before_the_first_poll(pages: MonitorWorld, operator: PageClient) -> None:
+def test_overview_before_the_first_poll_says_not_known_yet(pages: MonitorWorld, operator: PageClient) -> None:
     operator.open("/")
     assert operator.text.count("Not known yet") == 3
     assert "The database was not checked yet." in operator.text
@@ -119,7 +119,7 @@ def test_unavailable_kafka_is_shown_with_the_time_of_the_last_poll(pages: Monito
 
 @pytest.mark.kills
 @pytest.mark.timeout(300)
-def test_postgresql_away_still_shows_the_page_to_who_was_known(
+def test_overview_is_shown_to_a_known_operator_while_postgresql_is_down(
     pages: MonitorWorld, operator: PageClient, killable_engines: Engines
 ) -> None:
     pages.inspector.database.poll_once()
@@ -135,7 +135,9 @@ def test_postgresql_away_still_shows_the_page_to_who_was_known(
     assert operator.open("/topics").status_code == 200
 
 
-def test_real_figures_and_a_hostile_service(pages: MonitorWorld, operator: PageClient) -> None:
+def test_overview_shows_polled_figures_and_escapes_text_of_services(
+    pages: MonitorWorld, operator: PageClient
+) -> None:
     make_event(pages, "succeeded")
     make_attempt(pages, "duplicate")
     make_delivery(pages, step=2, overdue=timedelta(hours=1))

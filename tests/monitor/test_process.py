@@ -1,4 +1,4 @@
-"""The monitor as a real process: it polls by itself, exports metrics, and stops on a signal."""
+"""The monitor as a real process polls, exports metrics, and stops on a signal."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from shared.platform.settings import Settings
 from tests.servers import ServiceProcess
 from tests.waiting import eventually
 
-# Each look by itself: that of Kafka may be over before the one at the database.
+# One for each source: Kafka may be polled before the database.
 TOLD = (
     'mizan_service_up{service="api"} 0.0',
     "mizan_topic_partitions{",
@@ -19,7 +19,9 @@ TOLD = (
 
 @pytest.mark.stack
 @pytest.mark.timeout(300)
-def test_it_looks_tells_and_ends(settings: Settings, repository_root: Path) -> None:
+def test_monitor_process_polls_exports_metrics_and_stops_on_sigterm(
+    settings: Settings, repository_root: Path
+) -> None:
     service = ServiceProcess(
         "services.monitor",
         repository_root,

@@ -43,7 +43,7 @@ def kinds(state: SystemState) -> list[ProblemKind]:
     return [problem.kind for problem in find_problems(state, NOW)]
 
 
-# Each on the good side of its limit, and beyond it.
+# A value at the threshold, and one beyond it.
 LIMITS = [
     (
         figures(outbox=Backlog(5, 30.0)),
@@ -69,7 +69,7 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("fine", "late", "kind", "questions"), LIMITS, ids=[str(row[2]) for row in LIMITS])
-def test_what_is_late_beyond_its_threshold_is_critical(fine, late, kind, questions) -> None:  # type: ignore[no-untyped-def]
+def test_values_beyond_their_threshold_are_critical(fine, late, kind, questions) -> None:  # type: ignore[no-untyped-def]
     assert kinds(seen(fine)) == []
     [problem] = find_problems(seen(late), NOW)
     assert (problem.kind, problem.level, set(problem.questions)) == (kind, BAD, questions)
@@ -87,7 +87,7 @@ WAITING_FOR_PEOPLE = [
 @pytest.mark.parametrize(
     ("found", "kind", "question"), WAITING_FOR_PEOPLE, ids=[str(row[1]) for row in WAITING_FOR_PEOPLE]
 )
-def test_what_waits_for_people_is_a_warning(found, kind, question) -> None:  # type: ignore[no-untyped-def]
+def test_problems_that_people_must_resolve_are_warnings(found, kind, question) -> None:  # type: ignore[no-untyped-def]
     [problem] = find_problems(seen(found), NOW)
     assert (problem.kind, problem.level, set(problem.questions)) == (kind, WORRYING, {question})
 
@@ -96,7 +96,7 @@ def test_what_waits_for_people_is_a_warning(found, kind, question) -> None:  # t
     ("paid", "declined", "is_told"),
     [(4, 15, False), (5, 15, False), (4, 16, True), (0, 19, False), (0, 0, False)],
 )
-def test_a_low_success_rate_is_a_warning_once_enough_attempts_were_decided(
+def test_low_success_rate_is_a_warning_once_enough_attempts_have_ended(
     paid: int, declined: int, is_told: bool
 ) -> None:
     payments = PaymentFigures(attempts=BoundedCount(50), attempts_paid=paid, attempts_declined=declined)
@@ -104,33 +104,33 @@ def test_a_low_success_rate_is_a_warning_once_enough_attempts_were_decided(
 
 
 GROUPS = [
-    # Within its limit.
+    # At the threshold.
     ("webhooks.deliver", lag(records=9, seconds=60.0), Health.BEHIND, None),
-    # Beyond it.
+    # Beyond the threshold.
     ("webhooks.deliver", lag(records=9, seconds=61.0), Health.BEHIND, ProblemKind.GROUP_BEHIND),
-    # Of retries less is allowed, and records that are not due are not late.
+    # The threshold of retries is lower, and records that are not due are not late.
     ("webhooks.delay.3", lag(records=9, seconds=31.0), Health.BEHIND, ProblemKind.RETRIES_LATE),
     ("webhooks.delay.3", lag(records=9), Health.HEALTHY, None),
-    # One problem says it all.
+    # A group that does not consume is one problem, not also a late one.
     ("webhooks.deliver", lag(records=9, seconds=999.0), Health.STALLED, ProblemKind.GROUP_STALLED),
     ("webhooks.deliver", lag(records=9, seconds=999.0), Health.NO_MEMBERS, ProblemKind.GROUP_WITHOUT_MEMBERS),
 ]
 
 
 @pytest.mark.parametrize(("topic", "at", "health", "kind"), GROUPS)
-def test_groups(topic, at, health, kind) -> None:  # type: ignore[no-untyped-def]
+def test_unhealthy_groups_are_problems(topic, at, health, kind) -> None:  # type: ignore[no-untyped-def]
     state = seen(None, kafka(group(topic, at), health=health))
     assert kinds(state) == ([kind] if kind else [])
 
 
-def test_verification_is_of_money_and_the_rest_of_webhooks() -> None:
+def test_late_verification_affects_payments_and_other_topics_affect_webhooks() -> None:
     late = lag(records=1, seconds=99.0)
     for topic, question in (("checkout.verify", PAYMENTS), ("webhooks.slow", WEBHOOKS)):
         [problem] = find_problems(seen(None, kafka(group(topic, late))), NOW)
         assert problem.questions == {question, STUCK}
 
 
-def test_dead_letters_of_the_last_hour_only() -> None:
+def test_only_dead_letters_of_the_last_hour_are_a_problem() -> None:
     old = {"dead_letters": DeadLetterCounts(7, 0, 7), "webhooks.dead": DeadLetterCounts(7, 0, 7)}
     new = {"dead_letters": DeadLetterCounts(7, 1, 7), "webhooks.dead": DeadLetterCounts(7, 2, 7)}
     assert kinds(seen(None, kafka(dead=old))) == []
@@ -141,12 +141,12 @@ def test_dead_letters_of_the_last_hour_only() -> None:
     ]
 
 
-def test_a_topic_that_is_missing() -> None:
+def test_missing_topic_is_a_problem() -> None:
     [problem] = find_problems(seen(None, kafka(missing=["webhooks.deliver"])), NOW)
     assert (problem.kind, problem.subject) == (ProblemKind.TOPIC_MISSING, "webhooks.deliver")
 
 
-def test_services_matter_for_what_they_do() -> None:
+def test_unready_service_affects_only_the_questions_it_serves() -> None:
     down = service("checkout", is_up=False, is_ready=False)
     unready = service("webhooks", is_ready=False)
     beside = service("dashboard", is_ready=False)
@@ -156,28 +156,28 @@ def test_services_matter_for_what_they_do() -> None:
     assert kinds(seen(None, None, beside)) == [ProblemKind.SERVICE_NOT_READY]
 
 
-def test_all_well() -> None:
+def test_healthy_system_has_no_problems() -> None:
     assert levels(seen(BUSY, None, service())) == (GOOD, GOOD, GOOD)
     assert kinds(seen(BUSY)) == []
 
 
-def test_no_payments_is_no_problem() -> None:
+def test_system_without_payments_is_quiet_and_has_no_problems() -> None:
     assert levels(seen()) == (QUIET, QUIET, GOOD)
     assert all(answer.is_known for answer in answer_health_questions(seen(), NOW))
 
 
-def test_before_the_first_poll_nothing_is_known() -> None:
+def test_before_the_first_poll_no_answer_is_known() -> None:
     answers = answer_health_questions(SystemState(), NOW)
     assert [(answer.level, answer.is_known) for answer in answers] == [(QUIET, False)] * 3
 
 
-def test_worst_first() -> None:
+def test_problems_are_sorted_worst_first() -> None:
     state = seen(figures(attempts=attempts(oldest_age_s=400.0, undecided=1), failing=1))
     assert [problem.level for problem in find_problems(state, NOW)] == [BAD, WORRYING, WORRYING]
 
 
-def test_kafka_away_lets_money_be_taken() -> None:
-    """The last result is no longer judged."""
+def test_unavailable_kafka_affects_webhooks_but_not_payments() -> None:
+    """Its last result is no longer judged."""
     late = kafka(group("webhooks.deliver", lag(records=9, seconds=99.0)))
     away = PollResult(late, NOW - timedelta(seconds=60), "no answer", NOW)
     state = replace(seen(BUSY), kafka=away)
@@ -190,7 +190,7 @@ def test_kafka_away_lets_money_be_taken() -> None:
     )
 
 
-def test_a_database_that_is_away_is_bad_for_all_and_nothing_else_is_said_of_it() -> None:
+def test_unavailable_database_is_critical_and_its_last_figures_are_not_judged() -> None:
     away = PollResult(figures(failing=3), NOW - timedelta(seconds=11), "refused", NOW)
     state = replace(seen(), database=away)
     assert kinds(state) == [ProblemKind.DATABASE_UNAVAILABLE]
@@ -199,7 +199,7 @@ def test_a_database_that_is_away_is_bad_for_all_and_nothing_else_is_said_of_it()
     assert kinds(never) == [ProblemKind.DATABASE_UNAVAILABLE]
 
 
-def test_one_failed_poll_is_no_problem() -> None:
+def test_one_failed_poll_is_not_a_problem() -> None:
     shaky = PollResult(BUSY, NOW - timedelta(seconds=9), "slow", NOW)
     assert levels(replace(seen(BUSY), database=shaky)) == (GOOD, GOOD, GOOD)
 

@@ -1,4 +1,4 @@
-"""Operators sign in to the monitor with accounts of their own."""
+"""Operators sign in to the monitor with their own accounts."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.monitor.world import PASSWORD, MonitorWorld
 from tests.page_client import PageClient
 
 
-def test_who_is_not_signed_in_sees_nothing(pages: MonitorWorld) -> None:
+def test_pages_redirect_to_the_sign_in_without_a_session(pages: MonitorWorld) -> None:
     guest = pages.person(is_operator=False)
     sections = ("/", "/topics", "/dead-letters", "/attempts", "/applications", "/log", "/account")
     for path in (*sections, "/topics/webhooks.deliver"):
@@ -26,7 +26,7 @@ def test_an_operator_signs_in_and_out(pages: MonitorWorld) -> None:
     assert pages.audit() == ["signed_in", "signed_out"]
 
 
-def test_a_wrong_password_and_a_wrong_address_are_told_alike(pages: MonitorWorld) -> None:
+def test_wrong_password_and_unknown_email_get_the_same_response(pages: MonitorWorld) -> None:
     email = pages.make_operator()
     person = pages.person(is_operator=False)
     said = {
@@ -37,7 +37,7 @@ def test_a_wrong_password_and_a_wrong_address_are_told_alike(pages: MonitorWorld
     assert next(iter(said))[0] == 422
 
 
-def test_a_member_of_a_merchant_is_no_operator(pages: MonitorWorld) -> None:
+def test_merchant_member_cannot_sign_in_to_the_monitor(pages: MonitorWorld) -> None:
     with pages.database.transaction() as connection:
         add_member(connection, pages.merchant_id, "owner@example.ly", Role.OWNER, PASSWORD)
     person = pages.person(is_operator=False)
@@ -45,7 +45,7 @@ def test_a_member_of_a_merchant_is_no_operator(pages: MonitorWorld) -> None:
     assert pages.audit() == []
 
 
-def test_who_guesses_is_slowed_down(pages: MonitorWorld, clock: Clock) -> None:
+def test_guessing_passwords_is_rate_limited(pages: MonitorWorld, clock: Clock) -> None:
     clock.stop_at(clock.now())
     email = pages.make_operator()
     person = pages.person(is_operator=False)
@@ -54,17 +54,17 @@ def test_who_guesses_is_slowed_down(pages: MonitorWorld, clock: Clock) -> None:
     assert person.sign_in(email, PASSWORD).status_code == 429
 
 
-def test_a_removed_operator_is_out_at_once(pages: MonitorWorld, operator: PageClient) -> None:
+def test_removed_operator_is_signed_out_at_once(pages: MonitorWorld, operator: PageClient) -> None:
     assert operator.open("/account").status_code == 200
     pages.run("update operators set removed_at = now()")
     assert operator.open("/account").url.startswith(f"{pages.url}/sign-in")
 
 
 @pytest.mark.kills
-def test_while_postgresql_is_away_who_was_known_looks_and_who_signed_out_does_not(
+def test_only_known_sessions_can_read_pages_while_postgresql_is_down(
     pages: MonitorWorld, killable_engines: Engines
 ) -> None:
-    """A session token is invalid after signing out, and nobody can change anything."""
+    """Sessions that were ended get 503, and nobody can change anything."""
     email = pages.make_operator()
     stays, leaves, ended = (pages.person(is_operator=False) for _ in range(3))
     for person in (leaves, ended):
@@ -82,14 +82,14 @@ def test_while_postgresql_is_away_who_was_known_looks_and_who_signed_out_does_no
     assert [person.open("/").status_code for person in (leaves, ended)] == [503, 503]
 
 
-def test_what_operators_do_is_in_their_log_and_no_merchants(
+def test_actions_of_operators_are_in_the_operators_audit_log_only(
     pages: MonitorWorld, operator: PageClient
 ) -> None:
     assert "Signed in" in operator.open("/log").text
     assert pages.rows("select merchant_id, operator_id is not null from audit_log") == [(None, True)]
 
 
-def test_the_password_is_changed_and_other_sessions_end(pages: MonitorWorld) -> None:
+def test_changing_the_password_ends_other_sessions(pages: MonitorWorld) -> None:
     email = pages.make_operator()
     first, second = (pages.person(is_operator=False) for _ in range(2))
     for person in (first, second):

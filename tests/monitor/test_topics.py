@@ -1,4 +1,4 @@
-"""Topics and consumers: all of them, and each with its partitions and members."""
+"""The topics page lists all topics and consumer groups, and each topic has a page with its partitions."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ def records(pages: MonitorWorld, all_topics: KafkaSettings) -> Records:
     return Records(pages.settings.kafka)
 
 
-def test_every_topic_and_group_of_the_real_kafka(
+def test_every_topic_and_group_of_kafka_is_shown(
     pages: MonitorWorld, operator: PageClient, records: Records
 ) -> None:
     records.put(WEBHOOKS_DELIVER, 3, ago=timedelta(minutes=2))
@@ -35,7 +35,7 @@ def test_every_topic_and_group_of_the_real_kafka(
     operator.open("/topics")
     for topic in ALL_TOPICS:
         assert f'href="/topics/{topic.name}"' in operator.response.text
-    # On a busy machine some seconds have passed.
+    # A busy machine may take some seconds.
     assert re.search(r"webhooks\.deliver No consumers 0 3 2(\.\d)? min", operator.text)
     assert re.search(r"in (30|29) min", operator.text)
     assert '<svg class="spark"' in operator.response.text
@@ -44,7 +44,7 @@ def test_every_topic_and_group_of_the_real_kafka(
         assert operator.title == topic.name
 
 
-def test_one_topic_with_its_partitions(pages: MonitorWorld, operator: PageClient, records: Records) -> None:
+def test_topic_page_shows_its_partitions(pages: MonitorWorld, operator: PageClient, records: Records) -> None:
     records.put(WEBHOOKS_DELIVER, 3, partition=4, ago=timedelta(minutes=3))
     pages.inspector.poll_once()
     operator.open("/topics/webhooks.deliver")
@@ -73,7 +73,7 @@ def test_old_results_are_marked_and_not_red(pages: MonitorWorld, operator: PageC
 
 @pytest.mark.kills
 @pytest.mark.timeout(300)
-def test_kafka_away_from_the_beginning(
+def test_topics_pages_work_if_kafka_was_never_reachable(
     pages: MonitorWorld, operator: PageClient, killable_engines: Engines
 ) -> None:
     killable_engines.kafka.kill()
@@ -83,7 +83,7 @@ def test_kafka_away_from_the_beginning(
         assert "Kafka does not answer." in operator.text
 
 
-def test_names_of_clients_are_hostile(pages: MonitorWorld, operator: PageClient) -> None:
+def test_hostile_client_names_are_escaped(pages: MonitorWorld, operator: PageClient) -> None:
     member = GroupMember(HOSTILE, HOSTILE, HOSTILE, (0,))
     groups = [group(topic.name, members=[member], name=topic.group) for topic in CONSUMED]
     shows(pages, kafka=kafka(*groups))
@@ -92,7 +92,9 @@ def test_names_of_clients_are_hostile(pages: MonitorWorld, operator: PageClient)
     assert "<script>alert" not in page.text
 
 
-def test_an_unknown_topic_and_one_that_is_missing(pages: MonitorWorld, operator: PageClient) -> None:
+def test_unknown_topic_is_404_and_a_missing_one_is_shown_as_missing(
+    pages: MonitorWorld, operator: PageClient
+) -> None:
     assert operator.open("/topics/secrets").status_code == 404
     groups = [group(topic.name, name=topic.group) for topic in CONSUMED]
     shows(pages, kafka=kafka(*groups, missing=["webhooks.deliver"]))
@@ -100,7 +102,7 @@ def test_an_unknown_topic_and_one_that_is_missing(pages: MonitorWorld, operator:
         assert "Does not exist" in operator.open(path).text
 
 
-def test_the_script_gets_only_the_partial(pages: MonitorWorld, operator: PageClient) -> None:
+def test_script_gets_only_the_partial_of_the_topics_pages(pages: MonitorWorld, operator: PageClient) -> None:
     shows(pages, kafka=kafka(*(group(topic.name, name=topic.group) for topic in CONSUMED)))
     for path in ("/topics", "/topics/webhooks.deliver"):
         part = operator.open(path, **{"X-Part": "topics"})

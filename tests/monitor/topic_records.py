@@ -1,4 +1,4 @@
-"""Records in topics, as the services would have put them there, at any time."""
+"""Produces records to topics as the services do, with any timestamp."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -27,7 +27,7 @@ class Records:
         due_in: timedelta = _NOW,
         partition: int = 0,
     ) -> None:
-        """Deliveries that are due; `ago` is when they were produced."""
+        """Produce deliveries that are due in `due_in`, with a timestamp `ago` in the past."""
         now = datetime.now(UTC)
         for _ in range(count):
             self._producer.produce(

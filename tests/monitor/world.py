@@ -1,4 +1,4 @@
-"""The monitor in the test's process, on the real database and the real Kafka, with operators."""
+"""The monitor in the process of the test, on the real PostgreSQL and Kafka, with operators."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ class MonitorWorld:
         self.merchant_id, self.application = self.make_application("Tripoli Coffee")
 
     def make_application(self, name: str) -> tuple[UUID, CreatedApplication]:
-        """Of a merchant of its own, with a webhook URL."""
+        """Create an application with a webhook URL, and a merchant for it."""
         with self.database.transaction() as connection:
             merchant_id = create_merchant(connection, name)
             new = NewApplication(f"{name} shop", merchant_id, webhook_url=WEBHOOK_URL)
@@ -46,14 +46,14 @@ class MonitorWorld:
             return merchant_id, create_application(connection, box, new)
 
     def make_operator(self, email: str | None = None) -> str:
-        """Returns the address; the password is PASSWORD."""
+        """Create an operator with the password PASSWORD, and return the email."""
         email = email or f"operator-{uuid4().hex[:8]}@example.ly"
         with self.database.transaction() as connection:
             add_operator(connection, email, PASSWORD)
         return email
 
     def person(self, lang: str = "en", *, is_operator: bool = True) -> PageClient:
-        """Somebody without a browser, signed in if they are an operator."""
+        """Return a client without a browser, signed in if `is_operator`."""
         made = PageClient(self.url, lang)
         if is_operator:
             made.sign_in(self.make_operator(), PASSWORD)
@@ -68,7 +68,7 @@ class MonitorWorld:
             cursor.execute(statement.encode(), values)
 
     def audit(self) -> list[str]:
-        """The actions in the log, oldest first."""
+        """Return the actions in the audit log, oldest first."""
         return [row[0] for row in self.rows("select action from audit_log order by id")]
 
     @contextmanager

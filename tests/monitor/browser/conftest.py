@@ -1,4 +1,4 @@
-"""Operators with a real browser, on the pages of the monitor's world."""
+"""Fixtures for browser tests of the monitor."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 
 @pytest.fixture
 def pages(world: MonitorWorld) -> Iterator[MonitorWorld]:
-    """Werkzeug's server forgets to close files when a browser leaves while an icon is still on its way."""
+    """Serve the pages, not with Werkzeug: it leaks a file if a browser leaves during a download."""
     app = make_app(world.settings, world.database, world.inspector)
     server = serve_operations(app, "127.0.0.1", world.port)
     yield world

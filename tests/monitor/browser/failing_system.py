@@ -39,9 +39,9 @@ class FailingSystem:
         self._poll()
 
     def pages(self, say: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
-        """The name, the path and the heading of every page that can be opened; each as it is when it is its turn.
+        """Yield the name, path and heading of every page. The state of the system changes between pages.
 
-        `say` returns a heading in the language of who opens them.
+        `say` translates a heading into the language of the operator.
         """
         yield "overview", "/", say("Overview")
         yield "topics", "/topics", say("Topics and consumers")
@@ -103,7 +103,7 @@ class FailingSystem:
         )
 
     def _poll(self) -> None:
-        """Twice, so that curves are drawn; a service is down, records wait for long, and others for their time."""
+        """Poll twice, for sparklines: a service is down, some records are late, others are not due."""
         records = Records(self.world.settings.kafka)
         records.put(WEBHOOKS_DELIVER, 3, ago=timedelta(minutes=5))
         records.put(WEBHOOKS_DELAY[2], 2, due_in=timedelta(minutes=4))
@@ -113,12 +113,12 @@ class FailingSystem:
             self.world.inspector.poll_once()
 
     def _replay_many(self) -> UUID:
-        """No replayer runs, so it stays in progress."""
+        """Start a bulk replay. No replayer runs, so it stays in progress."""
         with self.world.database.transaction() as connection:
             return start_replay_run(connection, self.world.settings.kafka, uuid4(), None, _SOMEBODY).id
 
     def _resend_many(self) -> UUID:
-        """No scheduler runs, so it stays in progress."""
+        """Start a bulk resend. No scheduler runs, so it stays in progress."""
         now = datetime.now(UTC)
         with self.world.database.transaction() as connection:
             resend_all_exhausted(connection, now - timedelta(days=3), now, _SOMEBODY, uuid4())

@@ -1,4 +1,4 @@
-"""An operator at the monitor with a browser."""
+"""An operator who uses the monitor with a browser."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,25 +22,25 @@ class OperatorBrowser(BrowserUser):
 
     @property
     def question(self) -> Locator:
-        """That the page asks before it does something."""
+        """The confirmation dialog."""
         return self.page.get_by_role("alertdialog")
 
     def confirm(self, action: str) -> None:
-        """Presses the button, and says yes when asked."""
+        """Press the button, and confirm in the dialog."""
         self.main.get_by_role("button", name=self.says(action), exact=True).click()
         self.question.get_by_role("button", name=self.says(action), exact=True).click()
 
     def answer(self, question: str) -> Locator:
-        """What the overview answers to it: money, webhooks or stuck."""
+        """Return the section of the overview that answers this question: payments, webhooks or stuck."""
         return self.page.locator(f"section[aria-labelledby=answer-{question}]")
 
     def problem(self, words: str) -> Locator:
-        """The way to it, from the overview's list of what is wrong."""
+        """Return the link to a problem in the overview's list."""
         problems = self.page.get_by_role("region", name=self.says("What is wrong"), exact=True)
         return problems.get_by_role("link", name=words)
 
     def consumer(self, topic: str) -> Locator:
-        """The row of those who consume it, in the list of topics."""
+        """Return the row of the topic's consumer group on the topics page."""
         rows = self.page.get_by_role("region", name=self.says("Consumers"), exact=True).get_by_role("row")
         return rows.filter(has=self.page.get_by_role("rowheader", name=topic))
 

@@ -1,4 +1,4 @@
-"""A bad day of the operators, in a real browser, on a real stack: every service is the process of `make run`."""
+"""An incident handled in a real browser, on a real stack: every service is a process, as in `make run`."""
 
 import os
 import re
@@ -54,13 +54,13 @@ class Shop:
     made: dict[str, str]
 
     def sell(self, **how: str) -> str:
-        """The uuid of the intent."""
+        """Create an intent, pay it, and return its uuid."""
         intent = self.payments.create_intent(self.made["api_key"], self.made["access_token"])
         self.payments.pay(intent, **how)
         return intent["uuid"]
 
     def told_of(self, intent: str) -> int:
-        """How often."""
+        """Return how many webhooks for this intent have arrived."""
         return sum(intent.encode() in request.body for request in self.receiver.requests)
 
     def hears_of(self, intent: str) -> None:
@@ -69,7 +69,7 @@ class Shop:
 
 @contextmanager
 def frozen(stack: RunningStack, service: str) -> Iterator[None]:
-    """It is there, and does nothing."""
+    """Stop the process of a service with SIGSTOP until the block ends."""
     pid = stack.read()["pids"][service]
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -79,7 +79,7 @@ def frozen(stack: RunningStack, service: str) -> Iterator[None]:
 
 
 @pytest.mark.timeout(300)
-def test_a_bad_day(
+def test_operators_see_and_resolve_an_incident_in_the_monitor(
     stack: RunningStack,
     visitors: Visitors,
     database_settings: DatabaseSettings,
@@ -122,7 +122,7 @@ def _make(stack: RunningStack, name: str, receiver: Receiver) -> dict[str, str]:
 
 
 def _all_is_well(operator: OperatorBrowser) -> None:
-    """Without a reload: the page is live."""
+    """Check the overview without reloading it: the page updates itself."""
     operator.link("Overview").click()
     operator.sees("Overview")
     for question, answer in (("payments", "Yes"), ("webhooks", "Yes"), ("stuck", "No")):
@@ -131,7 +131,7 @@ def _all_is_well(operator: OperatorBrowser) -> None:
 
 
 def _sell_while_nobody_consumes(operator: OperatorBrowser, shop: Shop) -> list[str]:
-    """The lag grows and turns red, on an open page."""
+    """Sell twice while the webhook service is frozen. The lag grows and turns red without a reload."""
     operator.link("Topics and consumers").click()
     row = operator.consumer(CONSUMED)
     sold = [shop.sell()]
@@ -154,7 +154,7 @@ def _lag(row: Locator) -> int:
 
 
 def _decide_what_is_stuck(operator: OperatorBrowser, stack: RunningStack, shop: Shop) -> str:
-    """The provider did not respond and does not support status inquiries: an operator decides."""
+    """Decide an attempt whose provider did not respond and does not support status inquiries."""
     with frozen(stack, "checkout-verifier"):
         sold = shop.sell(card=SILENT_CARD, outcome=BEING_CONFIRMED)
         operator.link("Overview").click()
@@ -174,7 +174,7 @@ def _decide_what_is_stuck(operator: OperatorBrowser, stack: RunningStack, shop: 
 def _records_nobody_can_process(
     operator: OperatorBrowser, shop: Shop, kafka: KafkaSettings, database_url: str
 ) -> None:
-    """One is nonsense, the other a delivery whose secret cannot be opened; once it can, a replay delivers it."""
+    """Find two dead letters: a malformed record, and a delivery whose secret cannot be decrypted at first."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         seal = _spoil_secret(connection, shop.made["application_id"])
         _put_nonsense(kafka)

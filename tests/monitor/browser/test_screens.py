@@ -1,4 +1,4 @@
-"""Every page of the monitor: for everybody, on every screen, with a keyboard alone, and without JavaScript."""
+"""Every page of the monitor: accessibility, all screen sizes, keyboard only, and without JavaScript."""
 
 import pytest
 from playwright.sync_api import expect
@@ -13,7 +13,7 @@ from tests.monitor.world import PASSWORD
 
 pytestmark = pytest.mark.browser
 
-# Colours and sizes are the same in either language, so axe-core sees each scheme and each end of the sizes once.
+# Colours and sizes are the same in both languages, so each language checks one scheme and one screen.
 LOOKS = {"ar": Appearance("dark", SMALL_PHONE), "en": Appearance("light", DESKTOP)}
 REASON = "Seen in the provider's list"
 
@@ -33,10 +33,10 @@ def _come_in(
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_every_page_is_for_everybody_on_every_screen(
+def test_every_page_is_accessible_and_fits_small_and_large_screens(
     system: FailingSystem, operators: OperatorBrowsers, lang: str
 ) -> None:
-    """axe-core finds nothing, light or dark, wide or narrow; nothing is cut off or beside the screen."""
+    """axe-core finds no violations in light or dark mode, and no content is cut off or off the screen."""
     who = operators.come(lang, expected_statuses=frozenset({404}))
     preload_axe(who.visitor.context)
     found = _violations(who, "sign-in")
@@ -52,13 +52,15 @@ def test_every_page_is_for_everybody_on_every_screen(
 
 
 def _violations(who: OperatorBrowser, name: str) -> list[str]:
-    """The page is left wide."""
+    """Return the problems of the page, with all its details opened. Leaves it at desktop size."""
     who.page.evaluate("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
     return page_problems(who.page, name, LOOKS[who.lang], (SMALL_PHONE, DESKTOP))
 
 
-def test_with_a_keyboard_alone(system: FailingSystem, operator: OperatorBrowser) -> None:
-    """From the overview to a dead letter that is replayed, and to an attempt that is decided."""
+def test_monitor_can_be_used_with_the_keyboard_alone(
+    system: FailingSystem, operator: OperatorBrowser
+) -> None:
+    """Replay a dead letter and decide an attempt, starting from the overview."""
     press(operator, operator.problem("could not be processed"))
     operator.sees("Dead letters")
     press(operator, operator.main.get_by_role("rowheader").get_by_role("link").last)
@@ -82,8 +84,8 @@ def test_with_a_keyboard_alone(system: FailingSystem, operator: OperatorBrowser)
     assert system.payments.state(system.undecided) == "paid"
 
 
-def test_without_javascript(system: FailingSystem, operators: OperatorBrowsers) -> None:
-    """Nothing is asked first then, and nothing is missing."""
+def test_every_action_works_without_javascript(system: FailingSystem, operators: OperatorBrowsers) -> None:
+    """Without JavaScript there is no confirmation dialog."""
     who = _come_in(system, operators, javascript=False)
     who.open("/dead-letters/0")
     who.button("Replay").click()

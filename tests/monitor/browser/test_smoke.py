@@ -1,4 +1,4 @@
-"""Every page opens in a real browser, with its heading, without an error and without a request that fails."""
+"""Every page opens in a real browser with its heading, without errors and without failed requests."""
 
 from urllib.parse import urlsplit
 
@@ -20,11 +20,11 @@ _NO_PAGES = {
 
 
 def test_every_page_opens(system: FailingSystem, operators: OperatorBrowsers) -> None:
-    """In Arabic, which is what people see who choose nothing. The visitors' fixture fails on errors of a page."""
+    """In Arabic, the default language. The `visitors` fixture fails the test if a page has an error."""
     who = operators.come("ar", expected_statuses=frozenset({404}))
     who.sees("Sign in")
     who.sign_in(system.world.make_operator(), PASSWORD)
-    expect(who.button("Live")).to_be_visible()  # the page's script runs
+    expect(who.button("Live")).to_be_visible()  # shown by the page's script
     opened = ["/sign-in"]
     for name, path, heading in system.pages(who.says):
         who.open(path)
@@ -35,7 +35,7 @@ def test_every_page_opens(system: FailingSystem, operators: OperatorBrowsers) ->
 
 
 def _endpoints(world: MonitorWorld, opened: list[str] | None = None) -> set[str]:
-    """Of these paths, or of all pages."""
+    """Return the endpoints of these paths, or of all pages."""
     app = make_app(world.settings, world.database, world.inspector)
     if opened is not None:
         return {app.url_map.bind("").match(path)[0] for path in opened}
