@@ -1,1 +1,1 @@
-"""The API service."""
+"""Tests of the API service."""

@@ -1,4 +1,4 @@
-"""An API on the test's database, a merchant's application, and a client that speaks for it."""
+"""Fixtures for tests of the API: the application on the test's database, and a merchant as its client."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -38,19 +38,19 @@ class Merchant:
         return self.application.id
 
     def create(self, **fields: Any) -> TestResponse:
-        """A create with a valid body, changed by `fields`."""
+        """Create an intent with a valid body, changed by `fields`."""
         body = {"merchant_reference": "order-1", "amount": 25_000, "currency": "LYD", **fields}
         return self.client.post(PATH, json=body, headers=dict(self.headers))
 
     def post(self, body: bytes | str, **headers: str) -> TestResponse:
-        """A create with exactly this body."""
+        """Create an intent with exactly this body."""
         return self.client.post(PATH, data=body, headers={**self.headers, **headers})
 
     def get(self, uuid: object) -> TestResponse:
         return self.client.get(f"{PATH}/{uuid}", headers=dict(self.headers))
 
     def with_headers(self, **changed: str | None) -> "Merchant":
-        """The same merchant with other headers; None leaves one out. `X_API_Key` is X-API-Key."""
+        """Return the same merchant with other headers. None removes one. `X_API_Key` stands for X-API-Key."""
         headers = {**self.headers, **{name.replace("_", "-"): value for name, value in changed.items()}}
         return replace(self, headers={name: value for name, value in headers.items() if value is not None})
 
@@ -94,7 +94,7 @@ def credentials_of(application: CreatedApplication) -> dict[str, str]:
 
 
 def errors_of(answer: TestResponse) -> dict[str, list[str]]:
-    """The errors of a 422, after checking the shape that §7 promises."""
+    """Return the errors of a 422 response, after checking the format of §7."""
     assert answer.status_code == 422, answer.text
     body = answer.get_json()
     assert set(body) == {"message", "errors"}
@@ -107,7 +107,7 @@ def errors_of(answer: TestResponse) -> dict[str, list[str]]:
 
 
 def data_of(answer: TestResponse, status: int) -> dict[str, Any]:
-    """The intent in an answer of this status, after checking the envelope of §2.1."""
+    """Return the intent in a response with this status, after checking the envelope of §2.1."""
     assert answer.status_code == status, answer.text
     body = answer.get_json()
     assert list(body) == ["data"]
@@ -116,7 +116,7 @@ def data_of(answer: TestResponse, status: int) -> dict[str, Any]:
 
 
 def written(database: Database) -> tuple[int, int, int]:
-    """How many intents, events and outbox rows there are."""
+    """Return the number of intents, events and outbox rows."""
     with database.transaction() as connection:
         row = connection.execute(
             """select (select count(*) from payment_intents), (select count(*) from intent_events),
@@ -127,7 +127,7 @@ def written(database: Database) -> tuple[int, int, int]:
 
 
 def move_intent(database: Database, uuid: str, *triggers: IntentTrigger) -> None:
-    """What the checkout and the scheduler do to an intent."""
+    """Apply triggers to an intent, as the checkout and the scheduler do."""
     for trigger in triggers:
         with database.transaction() as connection:
             apply_trigger(connection, UUID(uuid), trigger)

@@ -1,4 +1,4 @@
-"""The API as the processes it is in production, for tests to call, kill and observe."""
+"""The API in processes, as in production, for tests to call and kill."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class RunningApi:
         self.log = directory / "log"
         given = {
             "DATABASE_URL": database_url,
-            # Nobody listens there: the API never talks to Kafka.
+            # Nothing listens there: the API never connects to Kafka.
             "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
             "HTTP_PORT": str(self.port),
             "PROMETHEUS_MULTIPROC_DIR": str(directory),
@@ -42,7 +42,7 @@ class RunningApi:
             )
 
     def wait_ready(self) -> None:
-        """All workers are up, and one of them says that it is ready."""
+        """Wait until all workers have started and /readyz responds with 200."""
         eventually(
             lambda: self.process.poll() is not None or self.log.read_text().count("Started worker-") == 2
         )
@@ -51,7 +51,7 @@ class RunningApi:
 
     @property
     def workers(self) -> set[int]:
-        """The processes that answer; Python's helper for spawned processes is none of them."""
+        """Return the pids of the workers, without Python's resource tracker."""
         return {child.pid for child in psutil.Process(self.process.pid).children() if _is_worker(child)}
 
     def create(self, headers: Mapping[str, str], **fields: Any) -> requests.Response:

@@ -1,4 +1,4 @@
-"""Every call carries an API key and an access token of one application (§5), or is 401 (§7)."""
+"""Every call needs an API key and an access token of one application (§5), or it is 401 (§7)."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ UNKNOWN_KEY, UNKNOWN_TOKEN = "pk_" + "x" * 32, "at_" + "x" * 32
 
 
 def _calls(merchant: Merchant) -> Iterator[TestResponse]:
-    """Everything there is to call, also with a body that would be refused if anybody looked at it."""
+    """Call every route, also with bodies that would be refused if they were read."""
     yield merchant.create()
     yield merchant.post("this is no JSON")
     yield merchant.post("{}" + " " * 100_000)
@@ -69,7 +69,7 @@ def _last_uses(database: Database, merchant: Merchant) -> list[datetime | None]:
 
 @pytest.fixture
 def wait_a_while(monkeypatch: pytest.MonkeyPatch) -> WaitAWhile:
-    """Lets the time pass for which a process remembers credentials."""
+    """Return a function that lets the cache of credentials expire."""
     waited = 0.0
 
     def wait() -> None:
@@ -132,8 +132,8 @@ def test_a_missing_or_invalid_token_is_401_with_a_message(
             _assert_token_refused(merchant.with_headers(Authorization=value))
 
 
-def test_the_key_is_checked_first(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """DESIGN §3: with both wrong, the error is about the key."""
+def test_key_is_checked_before_the_token(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """DESIGN §3: if both are wrong, the error is about the key."""
     for key, authorization in product(
         [None, "", UNKNOWN_KEY], [None, "", "Bearer", f"Bearer {UNKNOWN_TOKEN}"]
     ):
@@ -141,15 +141,15 @@ def test_the_key_is_checked_first(merchant: Merchant, subtests: pytest.Subtests)
             _assert_key_refused(merchant.with_headers(X_API_Key=key, Authorization=authorization))
 
 
-def test_both_must_belong_to_one_application(merchant: Merchant, other_merchant: Merchant) -> None:
-    """DESIGN §3: else the token is invalid, also when each was valid in another pair a moment ago."""
+def test_key_and_token_must_belong_to_one_application(merchant: Merchant, other_merchant: Merchant) -> None:
+    """DESIGN §3: otherwise the token is invalid, also if both are cached as valid in their own pairs."""
     assert (merchant.create().status_code, other_merchant.create().status_code) == (201, 201)
     _assert_token_refused(merchant.with_headers(X_API_Key=other_merchant.application.api_key))
     _assert_token_refused(other_merchant.with_headers(X_API_Key=merchant.application.api_key))
 
 
-def test_a_scheme_is_read_as_http_says(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """RFC 9110 §11: the scheme in any case, one or more spaces before the token."""
+def test_authorization_scheme_is_parsed_as_in_rfc_9110(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """RFC 9110 §11: the scheme is case-insensitive, and one or more spaces precede the token."""
     made = data_of(merchant.create(), 201)
     for start in ("Bearer ", "bearer ", "BEARER ", "Bearer  "):
         with subtests.test(start=start):
@@ -157,10 +157,12 @@ def test_a_scheme_is_read_as_http_says(merchant: Merchant, subtests: pytest.Subt
             assert data_of(caller.get(made["uuid"]), 200) == made
 
 
-def test_hostile_headers_are_401(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """§7: nothing that fits into a header is an internal error."""
+def test_hostile_headers_are_401_and_never_an_internal_error(
+    merchant: Merchant, subtests: pytest.Subtests
+) -> None:
+    """§7"""
     rows = [
-        ("not ASCII", "مفتاح".encode().decode("latin-1")),  # how WSGI hands over what is UTF-8 on the wire
+        ("not ASCII", "مفتاح".encode().decode("latin-1")),  # WSGI decodes the bytes as Latin-1
         ("no character at all", "\xff\xfe\x80"),
         ("control characters", "a\x01\x1b[2J\x7f"),
         ("NUL", f"{merchant.application.api_key}\0"),
@@ -181,7 +183,7 @@ def test_hostile_headers_are_401(merchant: Merchant, subtests: pytest.Subtests) 
 
 
 def test_all_keys_and_tokens_of_an_application_work(merchant: Merchant, database: Database) -> None:
-    """DESIGN §3: several at a time, in any pair, so that they can be rotated without an outage."""
+    """DESIGN §3: several at a time and in any pair, so that they can be rotated without an outage."""
     made = data_of(merchant.create(), 201)
     keys = [merchant.application.api_key, _issue(database, merchant, CredentialKind.API_KEY).text]
     tokens = [merchant.application.access_token, _issue(database, merchant, CredentialKind.ACCESS_TOKEN).text]
@@ -191,10 +193,10 @@ def test_all_keys_and_tokens_of_an_application_work(merchant: Merchant, database
 
 
 @pytest.mark.parametrize("kind", CredentialKind)
-def test_a_revoked_credential_stops_working(
+def test_revoked_credential_stops_working_once_its_cache_entry_expires(
     merchant: Merchant, database: Database, wait_a_while: WaitAWhile, kind: CredentialKind
 ) -> None:
-    """Within 5 seconds, and no longer than it is cached; the others keep working."""
+    """That is in less than 5 seconds. The other credentials keep working."""
     assert CACHED_S < 5
     issued = _issue(database, merchant, kind)
     if kind is CredentialKind.API_KEY:
@@ -209,18 +211,18 @@ def test_a_revoked_credential_stops_working(
     assert merchant.create().status_code == 200
 
 
-def test_a_refused_credential_is_not_cached(merchant: Merchant, database: Database) -> None:
-    """A key that was just issued works at once, whoever tried what before."""
+def test_refused_credentials_are_not_cached(merchant: Merchant, database: Database) -> None:
+    """A key that was just issued works at once."""
     _assert_key_refused(merchant.with_headers(X_API_Key=UNKNOWN_KEY))
     _assert_token_refused(merchant.with_headers(Authorization=f"Bearer {UNKNOWN_TOKEN}"))
     key = _issue(database, merchant, CredentialKind.API_KEY).text
     assert merchant.with_headers(X_API_Key=key).create().status_code == 201
 
 
-def test_use_is_recorded_about_once_a_minute(
+def test_use_of_credentials_is_recorded_about_once_a_minute(
     merchant: Merchant, database: Database, clock: Clock, wait_a_while: WaitAWhile
 ) -> None:
-    """Of both credentials, to the minute; what was refused is not use."""
+    """For both credentials. A refused call does not count as use."""
     merchant.with_headers(Authorization=f"Bearer {UNKNOWN_TOKEN}").create()
     merchant.with_headers(X_API_Key=UNKNOWN_KEY).create()
     assert _last_uses(database, merchant) == [None, None]
@@ -239,8 +241,8 @@ def test_use_is_recorded_about_once_a_minute(
     assert all(at is not None and at >= before + timedelta(seconds=61) for at in later)
 
 
-def test_recording_use_never_waits_for_a_lock(merchant: Merchant, database: Database) -> None:
-    """A locked row is skipped; a payment is not delayed for it."""
+def test_recording_use_of_a_credential_never_waits_for_a_lock(merchant: Merchant, database: Database) -> None:
+    """A locked row is skipped, so that no payment is delayed."""
     with database.transaction() as connection:
         connection.execute("select from credentials for update")
         assert merchant.create().status_code == 201

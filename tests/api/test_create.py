@@ -1,4 +1,4 @@
-"""POST /payment-intents makes a payment intent (§4.1) and answers with all of it (§2.1)."""
+"""POST /payment-intents creates a payment intent (§4.1) and returns it completely (§2.1)."""
 
 import json
 import re
@@ -37,8 +37,8 @@ def _from_merchant(data: dict[str, Any]) -> dict[str, Any]:
     return {name: data[name] for name in GIVEN_BY_MERCHANT - {"merchant_reference"}}
 
 
-def test_a_create_answers_201_with_every_field(merchant: Merchant) -> None:
-    """§2.1: what was sent comes back as sent, beside what the service adds; all fields are present."""
+def test_create_returns_201_with_every_field(merchant: Merchant) -> None:
+    """§2.1: what was sent is returned unchanged, beside the fields that the service adds."""
     expires_at = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
     sent = {
         "merchant_reference": "order-77",
@@ -60,8 +60,8 @@ def test_a_create_answers_201_with_every_field(merchant: Merchant) -> None:
     assert data["created_at"] == data["updated_at"]
 
 
-def test_what_was_not_sent_is_null(merchant: Merchant) -> None:
-    """§2.1: every field is present all the same; customer is an object without an external_id."""
+def test_fields_that_were_not_sent_are_null_in_the_response(merchant: Merchant) -> None:
+    """§2.1: every field is present. `customer` is an object whose external_id is null."""
     data = data_of(merchant.create(), 201)
     assert set(data) == GIVEN_BY_US | GIVEN_BY_MERCHANT
     assert _from_merchant(data) == {
@@ -86,7 +86,7 @@ def test_what_was_not_sent_is_null(merchant: Merchant) -> None:
 def test_expiry_is_24_hours_after_creation_by_default(
     merchant: Merchant, clock: Clock, fields: dict[str, None]
 ) -> None:
-    """§4.1, §8: and it is the database's clock that says when creation is."""
+    """§4.1, §8: creation time is taken from the database's clock."""
     clock.advance(timedelta(days=400))
     before = clock.now()
     data = data_of(merchant.create(**fields), 201)
@@ -94,7 +94,9 @@ def test_expiry_is_24_hours_after_creation_by_default(
     assert _moment(data["expires_at"]) - _moment(data["created_at"]) == timedelta(hours=24)
 
 
-def test_an_optional_field_that_is_null_was_not_sent(merchant: Merchant, subtests: pytest.Subtests) -> None:
+def test_optional_field_with_null_is_treated_as_not_sent(
+    merchant: Merchant, subtests: pytest.Subtests
+) -> None:
     """DESIGN §3: optional fields may be null."""
     without = _from_merchant(data_of(merchant.create(), 201))
     rows: list[dict[str, Any]] = [
@@ -112,14 +114,14 @@ def test_an_optional_field_that_is_null_was_not_sent(merchant: Merchant, subtest
             assert _from_merchant(data_of(answer, 201)) == without
 
 
-def test_metadata_comes_back_as_sent(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """§2.1: unchanged, in the order of its keys too, now and whenever it is read."""
+def test_metadata_is_returned_as_sent(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """§2.1: unchanged, in the same order of keys, after the create and after a retrieve."""
     rows: list[dict[str, str]] = [
         {},  # an empty object is not null
-        {"z": "1", "a": "2", "10": "3", "9": "4", "m": "5"},  # sorted by nobody
+        {"z": "1", "a": "2", "10": "3", "9": "4", "m": "5"},  # not sorted
         {"المقاس": "كبير جدًا", "اللون": "أحمر"},
-        {"gift": "🎁", "family": "👨‍👩‍👧‍👦"},  # also what is joined by invisible characters
-        {"composed": "\u00e9", "decomposed": "e\u0301"},  # looks the same, is not
+        {"gift": "🎁", "family": "👨‍👩‍👧‍👦"},  # also with zero-width joiners
+        {"composed": "\u00e9", "decomposed": "e\u0301"},  # they look the same but differ
         {"": "", "blank": "  two spaces around  "},
         {"quotes": 'say "hi"', "backslash": "C:\\", "lines": "one\r\ntwo\tthree", "bell": "\x07"},
         {"number": "1000", "null": "null", "__proto__": "x", "_schema": "y", "data": "z"},
@@ -132,7 +134,7 @@ def test_metadata_comes_back_as_sent(merchant: Merchant, subtests: pytest.Subtes
             assert list(again["metadata"].items()) == list(metadata.items())
 
 
-def test_text_comes_back_as_sent(merchant: Merchant, subtests: pytest.Subtests) -> None:
+def test_text_fields_are_returned_as_sent(merchant: Merchant, subtests: pytest.Subtests) -> None:
     """§2.1: nothing is trimmed, normalised, escaped or cut."""
     rows = [
         "طلب رقم ٤٢",
@@ -142,7 +144,7 @@ def test_text_comes_back_as_sent(merchant: Merchant, subtests: pytest.Subtests) 
         "<b>&amp;\"'</b> %20 \\u0041 {{x}} ' or 1=1 --",
         "\u202eright to left\u202c \ufeff\u200b",
         "e\u0301 and \u00e9",
-        "\U0010ffff",  # the last character there is
+        "\U0010ffff",  # the highest code point
         "long " * 1000,
         "",
     ]
@@ -159,7 +161,7 @@ def test_text_comes_back_as_sent(merchant: Merchant, subtests: pytest.Subtests) 
 
 
 def test_timestamps_are_utc_with_z(merchant: Merchant) -> None:
-    """DESIGN §3: also when the merchant speaks in another offset."""
+    """DESIGN §3: also if the merchant sends another offset."""
     wanted = (datetime.now(UTC) + timedelta(days=2)).replace(microsecond=250_000)
     sent = wanted.replace(tzinfo=None) + timedelta(hours=5, minutes=30)
     data = data_of(merchant.create(expires_at=f"{sent.isoformat()}+05:30"), 201)
@@ -169,7 +171,7 @@ def test_timestamps_are_utc_with_z(merchant: Merchant) -> None:
 
 
 def test_the_reference_is_short_and_unambiguous(merchant: Merchant) -> None:
-    """DESIGN §3: unique, lower case, letters and digits that nobody mistakes for others."""
+    """DESIGN §3: unique, lower case, without letters and digits that are easily confused."""
     made = [data_of(merchant.create(merchant_reference=f"r-{n}"), 201)["reference"] for n in range(30)]
     assert len(set(made)) == len(made)
     for reference in made:
@@ -177,8 +179,8 @@ def test_the_reference_is_short_and_unambiguous(merchant: Merchant) -> None:
         assert not set(reference) & set("ilo")
 
 
-def test_the_checkout_url_comes_from_the_settings(merchant: Merchant) -> None:
-    """DESIGN §3: never from what the caller says our name is; without a query, so that one can be appended."""
+def test_checkout_url_comes_from_the_settings_and_not_from_headers(merchant: Merchant) -> None:
+    """DESIGN §3: and it has no query, so that one can be appended."""
     lies = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "http", "Forwarded": "host=evil.example"}
     body = {"merchant_reference": "order-1", "amount": 1000, "currency": "LYD"}
     answer = merchant.client.post(
@@ -192,7 +194,7 @@ def test_the_checkout_url_comes_from_the_settings(merchant: Merchant) -> None:
 
 
 def test_unknown_fields_are_ignored(merchant: Merchant) -> None:
-    """DESIGN §3: also those that name what only the service decides."""
+    """DESIGN §3: also fields that only the service may set."""
     plain = data_of(merchant.create(), 201)
     uuid = "00000000-0000-7000-8000-000000000000"
     ours = {"uuid": uuid, "status": "succeeded", "reference": "mine", "created_at": "2020-01-01T00:00:00Z"}
@@ -209,8 +211,10 @@ def test_unknown_fields_are_ignored(merchant: Merchant) -> None:
     assert _moment(data["created_at"]) >= _moment(plain["created_at"])
 
 
-def test_a_create_is_written_once_with_its_event_and_message(merchant: Merchant, database: Database) -> None:
-    """DESIGN §2: one intent, one event that says created, one message about it for the relay."""
+def test_create_writes_one_intent_one_event_and_one_outbox_row(
+    merchant: Merchant, database: Database
+) -> None:
+    """DESIGN §2"""
     data = data_of(merchant.create(), 201)
     assert written(database) == (1, 1, 1)
     with database.transaction() as connection:

@@ -9,8 +9,8 @@ def _created() -> float:
     return REGISTRY.get_sample_value("mizan_intent_creations_total") or 0.0
 
 
-def test_an_intent_counts_once_however_often_it_is_created(merchant: Merchant) -> None:
-    """A repeated create and a refused one do not count."""
+def test_metric_counts_each_intent_once(merchant: Merchant) -> None:
+    """Repeated and refused creates do not count."""
     before = _created()
     statuses = [
         merchant.create().status_code,

@@ -1,4 +1,4 @@
-"""No credential appears in any log line, whatever becomes of the call (§5: credentials are kept server-side)."""
+"""No credential appears in any log line, whatever the outcome of the call (§5)."""
 
 import io
 import json
@@ -25,7 +25,7 @@ def _assert_none_told(log: io.StringIO, merchant: Merchant) -> None:
     made = merchant.application
     for secret in (made.api_key, made.access_token, made.webhook_secret, GUESSED_KEY, GUESSED_TOKEN):
         assert secret not in log.getvalue()
-        assert secret[3:] not in log.getvalue()  # nor without its prefix
+        assert secret[3:] not in log.getvalue()  # also without its prefix
 
 
 def _statuses(log: io.StringIO) -> list[int]:
@@ -45,7 +45,7 @@ def test_calls_that_succeed_log_no_credential(merchant: Merchant, log: io.String
 def test_calls_that_fail_log_no_credential(
     merchant: Merchant, other_merchant: Merchant, log: io.StringIO
 ) -> None:
-    """Neither a right one nor a wrong one, which may be right elsewhere; nor one in a place it has no business in."""
+    """Neither valid nor wrong credentials, nor credentials in the wrong place, such as the path."""
     key, token = merchant.application.api_key, merchant.application.access_token
     theirs = data_of(other_merchant.create(), 201)
     merchant.with_headers(X_API_Key=GUESSED_KEY, Authorization=f"Bearer {GUESSED_TOKEN}").create()
@@ -76,7 +76,7 @@ def test_calls_that_crash_log_no_credential(
     kind: type[Exception],
     status: int,
 ) -> None:
-    """The log says what went wrong, without what it went wrong with."""
+    """The log has the error without the credentials in its message."""
     told = f"no luck with {merchant.headers} and X-API-Key {merchant.application.api_key}"
 
     def crash(*_: object) -> None:

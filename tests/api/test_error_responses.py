@@ -27,7 +27,7 @@ def _open(merchant: Merchant, method: str, path: str) -> TestResponse:
 
 
 def test_an_unknown_path_is_404(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """DESIGN §3: as JSON; §9: and only under the version's base path is there anything."""
+    """DESIGN §3: in JSON; §9: routes exist only under the base path of the version."""
     rows = [
         "/payment-intents",
         "/api/v1",
@@ -43,7 +43,7 @@ def test_an_unknown_path_is_404(merchant: Merchant, subtests: pytest.Subtests) -
 
 
 def test_listing_updating_and_cancelling_are_405(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """§1, §3: not available through the API; Allow tells what is, and the intent stays as it is."""
+    """§1, §3: the API does not offer them. Allow lists the methods that exist, and the intent is unchanged."""
     made = data_of(merchant.create(), 201)
     one = f"{PATH}/{made['uuid']}"
     rows = [
@@ -64,8 +64,8 @@ def test_listing_updating_and_cancelling_are_405(merchant: Merchant, subtests: p
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}/{UNKNOWN_ID}"])
-def test_a_preflight_is_405(merchant: Merchant, path: str) -> None:
-    """§1: browsers must never call the API, so nothing tells one that it may."""
+def test_cors_preflight_is_405_without_cors_headers(merchant: Merchant, path: str) -> None:
+    """§1: browsers must never call the API."""
     asked = {
         "Origin": "https://shop.example",
         "Access-Control-Request-Method": "POST",
@@ -86,10 +86,10 @@ def test_a_preflight_is_405(merchant: Merchant, path: str) -> None:
         (DatabaseUnavailableError("no table payment_intents far and wide"), 503),
     ],
 )
-def test_errors_on_our_side_are_reported_without_details(
+def test_internal_errors_are_reported_in_json_without_details(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
-    """DESIGN §3: JSON too; a caller learns when to retry, and nothing about the inside."""
+    """DESIGN §3: a 503 has Retry-After."""
 
     def fail(*_: object) -> NoReturn:
         raise error
@@ -106,7 +106,7 @@ def test_errors_on_our_side_are_reported_without_details(
 def test_every_response_has_a_request_id(
     merchant: Merchant, other_merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DESIGN §3: the caller's if it is valid, a new one otherwise; on every kind of response."""
+    """DESIGN §3: the caller's id if it is valid, otherwise a new one."""
 
     def answers(caller: Merchant) -> list[TestResponse]:
         theirs = data_of(other_merchant.create(), 201 if caller is merchant else 200)["uuid"]
@@ -137,7 +137,7 @@ def test_every_response_has_a_request_id(
 def test_an_application_over_its_rate_limit_gets_429_with_retry_after(
     settings: Settings, database: Database, make_application: MakeApplication
 ) -> None:
-    """429 with Retry-After, after `rate_burst` calls of any kind; other applications are not limited."""
+    """After `rate_burst` calls of any kind. Other applications are not limited."""
     slow = replace(settings, api=replace(settings.api, rate_limit=0.01, rate_burst=2))
     client = make_app(slow, database).test_client()
     eager, calm = (merchant_of(client, make_application(name)) for name in ("eager", "calm"))
@@ -151,6 +151,6 @@ def test_an_application_over_its_rate_limit_gets_429_with_retry_after(
 
 
 def test_there_is_no_rate_limit_unless_configured(merchant: Merchant, settings: Settings) -> None:
-    """§8: rate limits are not documented, so nobody should meet one by surprise."""
+    """§8 documents no rate limits."""
     calls = settings.api.rate_burst + 10
     assert {merchant.get(uuid4()).status_code for _ in range(calls)} == {404}

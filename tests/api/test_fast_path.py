@@ -1,4 +1,4 @@
-"""The fast path answers successful calls before Flask; to the caller there is no difference."""
+"""The fast path serves successful calls before Flask, with the same responses."""
 
 import io
 from typing import Any
@@ -12,8 +12,10 @@ from shared.platform.database.pool import Database, DatabaseUnavailableError
 from tests.api.conftest import PATH, Merchant, data_of, written
 
 
-def test_both_paths_give_the_same_response(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Status, headers and body, for a create, its repeat and a retrieval."""
+def test_fast_path_and_flask_give_the_same_response(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Same status, headers and fields, for a create, its repeat and a retrieve."""
 
     def calls(reference: str) -> list[tuple[int, dict[str, str], set[str]]]:
         made = merchant.create(merchant_reference=reference)
@@ -40,8 +42,10 @@ def test_both_paths_give_the_same_response(merchant: Merchant, monkeypatch: pyte
     assert calls("order-2") == fast
 
 
-def test_an_error_is_met_once(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails on the fast path is not run again by Flask's route; nor is an unknown key looked up twice."""
+def test_call_that_fails_on_the_fast_path_is_not_run_again_by_flask(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unknown key is not looked up twice either."""
     runs: list[str] = []
 
     def away(*_: Any) -> None:
@@ -64,7 +68,7 @@ def test_an_error_is_met_once(merchant: Merchant, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_truncated_body_creates_nothing(merchant: Merchant, database: Database) -> None:
-    """Whole JSON, but fewer bytes than announced: the caller disconnected while sending."""
+    """It is complete JSON, but shorter than its Content-Length: the caller disconnected while sending."""
     body = b'{"merchant_reference": "order-1", "amount": 25000, "currency": "LYD"}'
     answer = merchant.client.post(
         PATH,
@@ -77,8 +81,8 @@ def test_a_truncated_body_creates_nothing(merchant: Merchant, database: Database
 
 
 @pytest.mark.parametrize("path", ["/api/v1//payment-intents", "//api/v1/payment-intents"])
-def test_two_slashes_lead_nowhere(merchant: Merchant, path: str) -> None:
-    """JSON, and no redirect to whatever the Host header says."""
+def test_path_with_double_slashes_is_404_without_a_redirect(merchant: Merchant, path: str) -> None:
+    """A redirect would use the Host header."""
     answer = merchant.client.get(path, headers={**merchant.headers, "Host": "evil.example"})
     assert (answer.status_code, answer.content_type) == (404, "application/json")
     assert "Location" not in answer.headers

@@ -1,4 +1,4 @@
-"""Our fast fields and schemas load what marshmallow loads, and refuse what it refuses."""
+"""The fast fields and schemas accept and refuse the same as marshmallow."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def _outcome(data: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _without_schema(messages: Any) -> Any:
-    """marshmallow puts an error of a whole object one level deeper, under a name of its own."""
+    """Flatten the errors of whole objects, which marshmallow nests under the key `_schema`."""
     if not isinstance(messages, dict):
         return messages
     if set(messages) == {"_schema"}:
@@ -53,15 +53,15 @@ def _without_schema(messages: Any) -> Any:
 
 @settings(max_examples=25)
 @given(BODIES)
-def test_it_agrees_with_marshmallow(data: dict[str, Any]) -> None:
-    """Any body: the same values, or the same messages for the same fields and the same valid rest."""
+def test_fast_schema_agrees_with_marshmallow(data: dict[str, Any]) -> None:
+    """Same values, or same messages and same valid data, for any body."""
     _assert_agreement(data)
 
 
 @pytest.mark.long
 @settings(max_examples=1000)
 @given(BODIES)
-def test_it_agrees_with_marshmallow_on_many_bodies(data: dict[str, Any]) -> None:
+def test_fast_schema_agrees_with_marshmallow_on_many_bodies(data: dict[str, Any]) -> None:
     _assert_agreement(data)
 
 
@@ -72,7 +72,7 @@ def _assert_agreement(data: dict[str, Any]) -> None:
         patch.delattr(FastSchema, "load")
         theirs = _outcome(data)
     if isinstance(data.get("customer"), dict) and theirs[0] == "refused":
-        # marshmallow also keeps the valid part of a nested object that failed; nobody looks at it.
+        # marshmallow also keeps the valid part of a nested object that failed. The API does not use it.
         theirs[1][1].pop("customer", None)
         ours[1][1].pop("customer", None)
     assert ours == theirs

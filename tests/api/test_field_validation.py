@@ -1,4 +1,4 @@
-"""What a create may carry (§4.1, §8), and the 422 it gets otherwise (§7)."""
+"""The fields of a create (§4.1, §8), and the 422 for invalid ones (§7)."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.api.conftest import Merchant, data_of, errors_of, written
 Row = tuple[str, dict[str, Any], set[str]]
 """Why, the fields sent, the names that fail."""
 
-LONE = "\ud800"  # half of a pair: JSON can say it, no text has it
+LONE = "\ud800"  # a lone surrogate: valid in JSON, but not in text
 REFUSED: list[Row] = [
     ("merchant_reference null", {"merchant_reference": None}, {"merchant_reference"}),
     ("merchant_reference empty", {"merchant_reference": ""}, {"merchant_reference"}),
@@ -109,7 +109,7 @@ ACCEPTED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_what_is_not_valid_is_refused(
+def test_invalid_fields_are_422_and_named(
     merchant: Merchant, database: Database, subtests: pytest.Subtests
 ) -> None:
     """§4.1, §7: 422 names exactly the fields that fail, and nothing is created."""
@@ -119,28 +119,28 @@ def test_what_is_not_valid_is_refused(
     assert written(database) == (0, 0, 0)
 
 
-def test_a_required_field_must_be_sent(merchant: Merchant) -> None:
-    """§4.1: three fields are required; the rest is not missed."""
+def test_required_fields_must_be_sent(merchant: Merchant) -> None:
+    """§4.1: there are three."""
     assert set(errors_of(merchant.post("{}"))) == {"merchant_reference", "amount", "currency"}
 
 
-def test_what_is_just_within_the_limits_is_accepted(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """§8: the limits themselves are allowed, and lengths count characters, not bytes."""
+def test_values_at_the_limits_are_accepted(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """§8: lengths count characters, not bytes."""
     for why, fields in ACCEPTED:
         with subtests.test(why):
             data = data_of(merchant.create(**{"merchant_reference": why, **fields}), 201)
             assert {name: data[name] for name in fields} == fields
 
 
-def test_an_integer_is_written_as_one(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """DESIGN §3: integers are integers, however exactly another notation could be converted."""
+def test_amount_must_be_a_json_integer(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """DESIGN §3: other notations of the same number are refused."""
     rows = [
         "25000.0",
-        "25e3",  # the same number, but no JSON integer
+        "25e3",  # the same number, but not a JSON integer
         "1E3",
         "2.5e4",
         "250000e-1",
-        "1e400",  # more than a float holds
+        "1e400",  # larger than any float
         "-0",
         "9" * 4000,
     ]
@@ -150,31 +150,31 @@ def test_an_integer_is_written_as_one(merchant: Merchant, subtests: pytest.Subte
             assert set(errors_of(merchant.post(body))) == {"amount"}
 
 
-def test_text_written_in_escapes_is_the_same_text(merchant: Merchant) -> None:
-    """DESIGN §3: only unpaired surrogates are refused; a pair is one character, of which 255 are allowed."""
+def test_escaped_text_is_the_same_as_plain_text(merchant: Merchant) -> None:
+    """DESIGN §3: a surrogate pair is one character. Only lone surrogates are refused."""
     pair = r"\ud83d\ude00"
     body = '{"merchant_reference": "%s", "currency": "LYD", "amount": 1000, "description": "%s"}'
     data = data_of(merchant.post(body % (pair * 255, r"\u0637\u0644\u0628")), 201)
     assert (data["merchant_reference"], data["description"]) == ("😀" * 255, "طلب")
 
 
-def test_unknown_fields_are_ignored_whatever_is_in_them(merchant: Merchant) -> None:
-    """DESIGN §3: not looked at, so never at fault; neither are those within customer."""
+def test_unknown_fields_are_ignored_whatever_they_contain(merchant: Merchant) -> None:
+    """DESIGN §3: also within `customer`."""
     unknown: dict[str, Any] = {"note": f"\0{LONE}", f"{LONE}\0": 1, "deep": {"\0": [LONE, 1e300]}}
     data = data_of(merchant.create(customer={"external_id": "c-9", f"x{LONE}": "\0"}, **unknown), 201)
     assert data["customer"] == {"external_id": "c-9"}
 
 
-def test_metadata_may_have_a_key_of_any_name(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """§7: a failing value is reported under `metadata.` and its key, also if the key is a field name."""
-    rows = ["", "body", "metadata", "amount", "_schema"]  # the last is marshmallow's word
+def test_metadata_errors_are_reported_under_any_key(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """§7: as `metadata.` and the key, also if the key is a field name."""
+    rows = ["", "body", "metadata", "amount", "_schema"]  # marshmallow uses the last one itself
     for key in rows:
         with subtests.test(key=key):
             assert set(errors_of(merchant.create(metadata={key: 1}))) == {f"metadata.{key}"}
 
 
 def test_all_failing_fields_are_reported_at_once(merchant: Merchant) -> None:
-    """DESIGN §3: flat, dotted names; each maps to a list of strings."""
+    """DESIGN §3: under flat, dotted names, each with a list of strings."""
     errors = errors_of(
         merchant.create(
             merchant_reference="",
@@ -198,11 +198,10 @@ def test_all_failing_fields_are_reported_at_once(merchant: Merchant) -> None:
         "metadata." + "k" * 41,
         "expires_at",
     }
-    assert len(errors["metadata." + "k" * 41]) == 2  # its key and its value
+    assert len(errors["metadata." + "k" * 41]) == 2  # one for the key, one for the value
 
 
-def test_a_long_key_is_shortened_in_the_error(merchant: Merchant) -> None:
-    """The response stays readable, whatever the key."""
+def test_long_metadata_key_is_shortened_in_the_error(merchant: Merchant) -> None:
     (name,) = errors_of(merchant.create(metadata={"k" * 50_000: "v"}))
     assert name.startswith("metadata.kkkk")
     assert len(name) < 200

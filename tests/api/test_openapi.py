@@ -1,4 +1,4 @@
-"""The OpenAPI document: valid, complete, with the limits of the spec and examples that are true."""
+"""The OpenAPI document is valid and complete, has the limits of the spec, and its examples are true."""
 
 import json
 import re
@@ -30,7 +30,7 @@ Document = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def document() -> Document:
-    """As the API serves it with the settings of the tests."""
+    """The document as the API serves it."""
     made = make_document(PublicUrls(api="https://api.mizan.example", checkout=CHECKOUT_URL), BASE_PATH)
     parsed: Document = json.loads(json.dumps(made))
     return parsed
@@ -61,7 +61,7 @@ def test_every_route_is_documented_and_nothing_else(
     assert documented == routes
 
 
-def test_limits_are_those_of_the_spec(document: Document) -> None:  # §4.1, §8
+def test_limits_in_the_document_are_those_of_the_spec(document: Document) -> None:  # §4.1, §8
     limits: dict[str, dict[str, Any]] = {
         "merchant_reference": {"minLength": 1, "maxLength": 255},
         "amount": {"type": "integer", "minimum": 1_000, "maximum": 1_000_000_000},
@@ -82,25 +82,25 @@ def test_limits_are_those_of_the_spec(document: Document) -> None:  # §4.1, §8
     assert set(create["required"]) == {"merchant_reference", "amount", "currency"}
 
 
-def test_all_fields_of_an_intent_are_always_present(document: Document) -> None:  # §2.1
+def test_document_requires_all_fields_of_an_intent(document: Document) -> None:  # §2.1
     intent = document["components"]["schemas"]["PaymentIntent"]
     assert intent["required"] == list(intent["properties"])
     assert intent["properties"]["status"]["enum"] == [state.value for state in IntentStatus]
 
 
-def test_both_credentials_are_needed_together(document: Document) -> None:  # §5
+def test_document_requires_both_credentials_together(document: Document) -> None:  # §5
     assert document["security"] == [{"ApiKey": [], "AccessToken": []}]
     assert document["components"]["securitySchemes"]["ApiKey"]["name"] == "X-API-Key"
     assert document["components"]["securitySchemes"]["AccessToken"]["scheme"] == "bearer"
 
 
-def test_every_field_is_described(document: Document) -> None:
+def test_every_field_is_described_in_the_document(document: Document) -> None:
     for name, schema in document["components"]["schemas"].items():
         for field, declared in schema["properties"].items():
             assert declared.get("description") or "$ref" in declared, f"{name}.{field}"
 
 
-def test_examples_fit_their_own_schemas(document: Document) -> None:
+def test_examples_are_valid_against_their_schemas(document: Document) -> None:
     examples = list(_examples(document))
     assert len(examples) > 20
     for where, schema, example in examples:
@@ -109,7 +109,7 @@ def test_examples_fit_their_own_schemas(document: Document) -> None:
 
 
 @pytest.mark.parametrize("name", ["full", "smallest"])
-def test_examples_of_a_create_are_accepted(merchant: Merchant, document: Document, name: str) -> None:
+def test_api_accepts_the_examples_of_a_create(merchant: Merchant, document: Document, name: str) -> None:
     content = document["paths"]["/payment-intents"]["post"]["requestBody"]["content"]["application/json"]
     answer = merchant.create(**content["examples"][name]["value"])
     assert answer.status_code == 201
@@ -117,7 +117,7 @@ def test_examples_of_a_create_are_accepted(merchant: Merchant, document: Documen
     assert list(answer.get_json()["data"]) == list(example["data"])
 
 
-def test_examples_of_refusals_are_what_the_api_answers(
+def test_api_responds_with_the_examples_of_errors(
     merchant: Merchant, other_merchant: Merchant, document: Document, subtests: pytest.Subtests
 ) -> None:
     calls: list[tuple[int, Callable[[], TestResponse]]] = [
@@ -135,7 +135,7 @@ def test_examples_of_refusals_are_what_the_api_answers(
             assert answer.get_json() in _bodies(document, answer.request.method, status)
 
 
-def test_example_of_too_many_requests_is_what_the_api_answers(
+def test_api_responds_with_the_example_of_too_many_requests(
     settings: Settings, database: Database, make_application: MakeApplication, document: Document
 ) -> None:
     slow = replace(settings, api=replace(settings.api, rate_limit=1.0, rate_burst=1))
@@ -146,7 +146,7 @@ def test_example_of_too_many_requests_is_what_the_api_answers(
     assert answer.get_json() in _bodies(document, "POST", 429)
 
 
-def test_server_is_the_public_address_and_not_the_host_header(
+def test_server_url_is_the_public_url_and_not_the_host_header(
     client: FlaskClient, document: Document
 ) -> None:
     answer = client.get(DOCUMENT, headers={"Host": "evil.example"})
@@ -155,14 +155,16 @@ def test_server_is_the_public_address_and_not_the_host_header(
     assert b"evil" not in answer.data
 
 
-def test_document_is_cached_and_asked_for_again_cheaply(client: FlaskClient) -> None:
+def test_document_is_cached_and_revalidated_with_its_etag(client: FlaskClient) -> None:
     first = client.get(DOCUMENT)
     again = client.get(DOCUMENT, headers={"If-None-Match": first.headers["ETag"]})
     assert "max-age" in first.headers["Cache-Control"]
     assert (again.status_code, again.data) == (304, b"")
 
 
-def test_webhooks_are_the_two_events_with_body_and_signature(document: Document) -> None:  # §6
+def test_webhooks_in_the_document_are_the_two_events_with_body_and_signature(
+    document: Document,
+) -> None:  # §6
     assert set(document["webhooks"]) == {"payment_intent.succeeded", "payment_intent.canceled"}
     for event, methods in document["webhooks"].items():
         delivery = methods["post"]
@@ -171,7 +173,7 @@ def test_webhooks_are_the_two_events_with_body_and_signature(document: Document)
         assert delivery["parameters"][0]["name"] == "Service-Signature"
 
 
-def test_snippet_in_the_guide_verifies_the_example_of_a_delivery(document: Document) -> None:  # §6.4
+def test_python_snippet_of_the_guide_verifies_the_example_delivery(document: Document) -> None:  # §6.4
     snippet = re.search(r"```python\n(.*?)```", document["info"]["description"], re.DOTALL)
     assert snippet is not None
     defined: dict[str, Any] = {}
@@ -188,7 +190,7 @@ def test_snippet_in_the_guide_verifies_the_example_of_a_delivery(document: Docum
 
 
 def _validator(document: Document, schema: dict[str, Any]) -> jsonschema_rs.Validator:
-    """Of a schema whose references point into the document."""
+    """Return a validator for a schema with references into the document."""
     return jsonschema_rs.validator_for(
         {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -200,7 +202,7 @@ def _validator(document: Document, schema: dict[str, Any]) -> jsonschema_rs.Vali
 
 
 def _examples(node: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any], Any]]:
-    """Every example with the schema that it has to fit: of bodies, of parameters and headers, of fields."""
+    """Yield every example in the document with the schema that it must match."""
     if isinstance(node, list):
         node = dict(enumerate(node))
     if not isinstance(node, dict):
@@ -218,7 +220,7 @@ def _examples(node: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any],
 
 
 def _bodies(document: Document, method: str, status: int) -> list[dict[str, Any]]:
-    """The examples of an answer to a create or a retrieve."""
+    """Return the examples of a response to a create or a retrieve."""
     path = {"POST": "/payment-intents", "GET": "/payment-intents/{paymentIntent}"}[method]
     answer = document["paths"][path][method.lower()]["responses"][str(status)]
     if "$ref" in answer:

@@ -1,4 +1,4 @@
-"""The API as it runs: several processes, killed, stopped, and with PostgreSQL or Kafka away."""
+"""The API as several processes: killed, stopped, and with PostgreSQL unavailable."""
 
 import os
 import signal
@@ -66,7 +66,7 @@ def test_fifty_identical_creates_over_several_processes_make_one_intent(
 def test_a_revoked_credential_stops_working_within_5_seconds_in_every_process(
     api: RunningApi, database: Database, headers: Headers, make_application: MakeApplication
 ) -> None:
-    """§5: whichever worker answers; the other credentials of the application go on working."""
+    """§5: the other credentials of the application keep working."""
     application = make_application("Benghazi Books")
     with database.transaction() as connection:
         spare = issue_credential(connection, application.id, CredentialKind.ACCESS_TOKEN)
@@ -84,29 +84,29 @@ def test_a_revoked_credential_stops_working_within_5_seconds_in_every_process(
 
 
 def _fresh_call(api: RunningApi, headers: Headers, number: int) -> int:
-    """Over a new connection, so that any worker may get it."""
+    """Call over a new connection, so that any worker may accept it."""
     return api.create(headers, merchant_reference=f"order-{number % 2}").status_code
 
 
 @pytest.mark.kills
-def test_with_postgresql_away_every_call_gets_503_at_once_and_all_heals_by_itself(
+def test_killed_postgresql_causes_fast_503_responses_until_it_is_back(
     killable_engines: Engines, api: RunningApi, headers: Headers
 ) -> None:
-    """503 with Retry-After and JSON, also for cached credentials; then 201 without a restart."""
+    """With Retry-After, also for cached credentials. No restart of the API is needed."""
     assert api.create(headers).status_code == 201
     killable_engines.postgres.kill()
     try:
         began = monotonic()
         with ThreadPoolExecutor(16) as callers:
             answers = list(callers.map(lambda n: api.create(headers, merchant_reference=f"x-{n}"), range(64)))
-        assert monotonic() - began < 5  # 64 calls; a wait for each would take far longer
+        assert monotonic() - began < 5  # 64 calls: with a wait for each it would take far longer
         assert {answer.status_code for answer in answers} == {503}
         assert all(int(answer.headers["Retry-After"]) >= 1 for answer in answers)
         assert {answer.json()["message"] for answer in answers} == {
             "The service is temporarily unavailable. Please try again."
         }
         unknown = api.create({"X-API-Key": "pk_unknown"})
-        assert unknown.status_code == 503  # nobody can say whether the key is known
+        assert unknown.status_code == 503  # it is not known whether the key is valid
         ready = requests.get(f"http://127.0.0.1:{api.port}/readyz", timeout=5)
         assert ready.status_code == 503
         assert requests.get(f"http://127.0.0.1:{api.port}/healthz", timeout=5).status_code == 200
@@ -117,10 +117,10 @@ def test_with_postgresql_away_every_call_gets_503_at_once_and_all_heals_by_itsel
 
 
 @pytest.mark.kills
-def test_a_frozen_postgresql_does_not_hold_callers_for_long(
+def test_frozen_postgresql_causes_503_responses_within_seconds(
     killable_engines: Engines, api: RunningApi, headers: Headers
 ) -> None:
-    """It keeps its connections and says nothing: callers get 503 after a few seconds, later ones at once."""
+    """It keeps its connections open but does not respond."""
     assert api.create(headers).status_code == 201
     killable_engines.postgres.suspend()
     try:
@@ -134,8 +134,8 @@ def test_a_frozen_postgresql_does_not_hold_callers_for_long(
     eventually(lambda: api.create(headers, merchant_reference="after").status_code in (200, 201))
 
 
-def test_callers_without_credentials_cannot_hold_a_thread(api: RunningApi, headers: Headers) -> None:
-    """Forty that announce a body, by length or in chunks, and send none: they are answered, others too."""
+def test_callers_without_credentials_cannot_block_threads(api: RunningApi, headers: Headers) -> None:
+    """Forty callers announce a body, by length or chunked, and send none. All get a response, and others too."""
     lines = [socket.create_connection(("127.0.0.1", api.port), timeout=10) for _ in range(40)]
     try:
         for number, line in enumerate(lines):
@@ -150,8 +150,8 @@ def test_callers_without_credentials_cannot_hold_a_thread(api: RunningApi, heade
 
 
 @pytest.mark.kills
-def test_a_killed_worker_is_replaced_and_the_other_goes_on(api: RunningApi, headers: Headers) -> None:
-    """kill -9 of one worker."""
+def test_killed_worker_is_replaced(api: RunningApi, headers: Headers) -> None:
+    """SIGKILL of one worker."""
     before = api.workers
     victim = before.copy().pop()
     os.kill(victim, signal.SIGKILL)
@@ -161,24 +161,24 @@ def test_a_killed_worker_is_replaced_and_the_other_goes_on(api: RunningApi, head
 
 
 @pytest.mark.kills
-def test_workers_end_when_their_parent_is_killed(api: RunningApi) -> None:
-    """kill -9 of the parent: nobody goes on answering beside the next start."""
+def test_workers_exit_if_their_parent_is_killed(api: RunningApi) -> None:
+    """SIGKILL of the parent: no old worker responds beside the next start."""
     workers = [psutil.Process(pid) for pid in api.workers]
     api.process.kill()
     api.process.wait()
     eventually(lambda: not any(worker.is_running() for worker in workers))
 
 
-def test_a_clean_stop_ends_every_process_and_loses_no_answer(
+def test_sigterm_finishes_open_requests_and_exits_with_status_0(
     api: RunningApi, database: Database, make_application: MakeApplication
 ) -> None:
-    """SIGTERM while four calls wait for the database: they are answered, and then all is over, with status 0."""
+    """Four calls wait for the database when the signal arrives."""
     application = make_application("Tripoli Coffee")
     family = psutil.Process(api.process.pid).children(recursive=True)
     with ThreadPoolExecutor(4) as callers:
         with database.transaction() as connection:
             new = NewIntent(application.id, "order-1", 25_000, "LYD")
-            create_or_find(connection.cursor(), new)  # not committed: the calls below wait for it
+            create_or_find(connection.cursor(), new)  # not committed, so the calls below wait for it
             calls = [callers.submit(api.create, credentials_of(application)) for _ in range(4)]
             eventually(lambda: count_lock_waits(database) == 4)
             api.process.send_signal(signal.SIGTERM)
@@ -189,8 +189,7 @@ def test_a_clean_stop_ends_every_process_and_loses_no_answer(
     assert [line["status"] for line in api.lines() if line["logger"] == "web.access"] == [200] * 4
 
 
-def test_a_taken_port_is_refused_with_a_reason(api: RunningApi, database_settings: DatabaseSettings) -> None:
-    """Two services never share a port unnoticed."""
+def test_port_in_use_is_refused_with_a_message(api: RunningApi, database_settings: DatabaseSettings) -> None:
     with (
         pytest.raises(AssertionError, match="cannot listen on"),
         running_api(database_settings, HTTP_PORT=str(api.port)),
@@ -198,7 +197,7 @@ def test_a_taken_port_is_refused_with_a_reason(api: RunningApi, database_setting
         pass
 
 
-def test_counts_of_all_workers_add_up(api: RunningApi, headers: Headers) -> None:
+def test_metrics_are_summed_over_all_workers(api: RunningApi, headers: Headers) -> None:
     """/metrics reports the same from every worker."""
     with ThreadPoolExecutor(8) as callers:
         list(callers.map(lambda n: api.create(headers, merchant_reference=f"m-{n}"), range(40)))
@@ -209,8 +208,8 @@ def test_counts_of_all_workers_add_up(api: RunningApi, headers: Headers) -> None
     assert told == {40.0}
 
 
-def test_no_credential_reaches_the_log(api: RunningApi, headers: Headers) -> None:
-    """Calls that work, fail and are malformed: neither key nor token, whole or in part, is in any line."""
+def test_no_credential_appears_in_the_log_of_the_process(api: RunningApi, headers: Headers) -> None:
+    """Neither for successful nor for failed calls, whole or without its prefix."""
     api.create(headers)
     api.create({**headers, "X-API-Key": "pk_" + "A" * 32})
     requests.get(f"{api.url}/{headers['X-API-Key']}", headers=headers, timeout=5)

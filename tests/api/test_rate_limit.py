@@ -1,4 +1,4 @@
-"""The rate limit of an application: a bucket of `burst` requests that fills up at `rate` a second."""
+"""The rate limit of an application is a token bucket of `burst` requests, refilled at `rate` per second."""
 
 from uuid import UUID, uuid4
 
@@ -23,7 +23,7 @@ def hand() -> HandClock:
 
 
 def _taken(limit: RateLimit, wanted: int, application_id: UUID = APPLICATION) -> int:
-    """How many of `wanted` requests at one moment are let through."""
+    """Return how many of `wanted` requests at one moment are accepted."""
     taken = 0
     for _ in range(wanted):
         try:
@@ -34,21 +34,19 @@ def _taken(limit: RateLimit, wanted: int, application_id: UUID = APPLICATION) ->
     return taken
 
 
-def test_a_burst_is_let_through_and_no_more(hand: HandClock) -> None:
-    """So many may come at one moment."""
+def test_burst_is_accepted_and_nothing_beyond_it(hand: HandClock) -> None:
     assert _taken(RateLimit(2, 5, hand), wanted=20) == 5
 
 
-def test_it_fills_up_with_time(hand: HandClock) -> None:
-    """At the rate, not all at once, and never above the burst."""
+def test_bucket_refills_at_the_rate_up_to_the_burst(hand: HandClock) -> None:
     limit = RateLimit(2, 5, hand)
     rows = [
         (0.0, 5),  # full at first
         (0.0, 0),  # empty
-        (0.25, 0),  # half a request is none
-        (0.25, 1),  # the other half: being refused costs nothing
+        (0.25, 0),  # half a token is not enough
+        (0.25, 1),  # the other half: a refused request costs no token
         (1.0, 2),
-        (100.0, 5),  # full is full
+        (100.0, 5),  # never more than the burst
         (0.5, 1),
     ]
     for seconds, expected in rows:
@@ -57,22 +55,20 @@ def test_it_fills_up_with_time(hand: HandClock) -> None:
 
 
 def test_a_steady_caller_within_the_rate_is_never_refused(hand: HandClock) -> None:
-    """Two a second, for minutes, with a burst of one."""
+    """500 requests at two per second, with a burst of one."""
     limit = RateLimit(2, 1, hand)
     for _ in range(500):
         limit.acquire(APPLICATION)
         hand.now += 0.5
 
 
-def test_each_application_has_its_own(hand: HandClock) -> None:
-    """A merchant that calls too fast slows nobody else."""
+def test_each_application_has_its_own_bucket(hand: HandClock) -> None:
     limit = RateLimit(2, 5, hand)
     assert _taken(limit, wanted=20) == 5
     assert _taken(limit, 20, uuid4()) == 5
 
 
-def test_a_rate_of_0_is_no_limit(hand: HandClock) -> None:
-    """Off unless configured."""
+def test_rate_of_0_means_no_limit(hand: HandClock) -> None:
     assert _taken(RateLimit(0.0, 1, hand), wanted=1000) == 1000
 
 
@@ -80,17 +76,17 @@ def test_a_rate_of_0_is_no_limit(hand: HandClock) -> None:
     ("rate", "burst", "since_last", "expected"),
     [
         (1.0, 1, 0.0, 1),
-        (100.0, 10, 0.0, 1),  # whole seconds, as the header wants them, and never 0
+        (100.0, 10, 0.0, 1),  # whole seconds, as Retry-After requires, and never 0
         (0.5, 1, 0.0, 2),
-        (0.5, 1, 0.5, 2),  # a second and a half, rounded up
+        (0.5, 1, 0.5, 2),  # 1.5 s, rounded up
         (0.25, 3, 0.0, 4),
         (0.25, 3, 3.5, 1),
     ],
 )
-def test_whoever_waits_as_told_is_let_through(
+def test_request_is_accepted_after_waiting_retry_after_seconds(
     hand: HandClock, rate: float, burst: int, since_last: float, expected: int
 ) -> None:
-    """`retry_after` is enough, and not a second more than that."""
+    """And `retry_after` is not longer than necessary."""
     limit = RateLimit(rate, burst, hand)
     assert _taken(limit, burst) == burst
     hand.now += since_last

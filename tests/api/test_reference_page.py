@@ -1,4 +1,4 @@
-"""The reference page: complete, readable without outside resources, and with nothing that could run."""
+"""The reference page is complete, and needs no external resources and no scripts."""
 
 import re
 from html.parser import HTMLParser
@@ -12,7 +12,7 @@ from services.api.openapi.markdown import render_markdown
 
 
 class _Page(HTMLParser):
-    """What a page refers to, is made of, and says."""
+    """The tags, links, ids, attribute names and text of a page."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -46,13 +46,13 @@ def page(answer: TestResponse) -> _Page:
     return _Page(answer.text)
 
 
-def test_front_leads_to_the_page(client: FlaskClient) -> None:
+def test_root_redirects_to_the_reference_page(client: FlaskClient) -> None:
     front = client.get("/")
     assert (front.status_code, front.headers["Location"]) == (302, "/docs")
     assert client.get("/", follow_redirects=True).mimetype == "text/html"
 
 
-def test_page_refers_to_nothing_outside(page: _Page, client: FlaskClient) -> None:
+def test_reference_page_links_only_to_existing_local_addresses(page: _Page, client: FlaskClient) -> None:
     assert page.addresses
     for address in page.addresses:
         if address.startswith("#"):
@@ -63,19 +63,19 @@ def test_page_refers_to_nothing_outside(page: _Page, client: FlaskClient) -> Non
                 assert answer.status_code == 200
 
 
-def test_stylesheet_refers_to_nothing_at_all(client: FlaskClient) -> None:
+def test_stylesheet_of_the_reference_page_loads_nothing(client: FlaskClient) -> None:
     with client.get("/static/reference.css") as answer:
         css = answer.get_data(as_text=True)
     assert "prefers-color-scheme: dark" in css
     assert not re.search(r"url\(|@import|https?:", css)
 
 
-def test_page_has_no_script_and_no_style_of_its_own(page: _Page) -> None:
+def test_reference_page_has_no_scripts_and_no_inline_styles(page: _Page) -> None:
     assert not {"script", "style", "iframe", "form", "object"} & set(page.tags)
     assert not [name for name in page.names if name == "style" or name.startswith("on")]
 
 
-def test_browser_may_load_only_our_stylesheet_and_icon(answer: TestResponse) -> None:
+def test_content_security_policy_allows_only_our_stylesheet_and_icon(answer: TestResponse) -> None:
     policy = answer.headers["Content-Security-Policy"].split("; ")
     assert policy[0] == "default-src 'none'"
     assert {"style-src 'self'", "img-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} <= set(policy)
@@ -83,18 +83,18 @@ def test_browser_may_load_only_our_stylesheet_and_icon(answer: TestResponse) -> 
     assert answer.headers["Referrer-Policy"] == "no-referrer"
 
 
-def test_page_can_be_walked_by_headings_and_landmarks(page: _Page) -> None:
+def test_reference_page_has_ordered_headings_landmarks_and_a_skip_link(page: _Page) -> None:
     levels = [int(tag[1]) for tag in page.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(level <= before + 1 for before, level in pairwise(levels))
     for landmark in ("header", "nav", "main", "footer"):
         assert page.tags.count(landmark) == 1
-    assert page.addresses[page.tags.count("link")] == "#main"  # the first link is the skip link
+    assert page.addresses[page.tags.count("link")] == "#main"  # the skip link comes first
     assert len(page.ids) == len(set(page.ids))
 
 
-def test_every_field_answer_and_event_appears(page: _Page, client: FlaskClient) -> None:
+def test_reference_page_names_every_field_response_and_event(page: _Page, client: FlaskClient) -> None:
     document = client.get("/api/v1/openapi.json").get_json()
     words = set(re.findall(r"[\w.\-/{}]+", page.text))
     schemas = document["components"]["schemas"]
@@ -110,7 +110,7 @@ def test_every_field_answer_and_event_appears(page: _Page, client: FlaskClient) 
                 assert set(operation["responses"]) <= words
 
 
-def test_limits_appear(page: _Page) -> None:  # §8
+def test_reference_page_names_the_limits(page: _Page) -> None:  # §8
     for limit in (
         "1,000 to 1,000,000,000",
         "1 to 255 characters",
@@ -120,7 +120,7 @@ def test_limits_appear(page: _Page) -> None:  # §8
         assert limit in page.text
 
 
-def test_curl_example_calls_the_public_address(page: _Page) -> None:
+def test_curl_example_uses_the_public_url(page: _Page) -> None:
     assert "curl https://api.mizan.example/api/v1/payment-intents \\\n" in page.text
 
 
@@ -135,12 +135,12 @@ def test_curl_example_calls_the_public_address(page: _Page) -> None:
         ("| A | B |\n|---|---|\n| `c` | d |", "<tr><td><code>c</code></td><td>d</td></tr>"),
     ],
 )  # fmt: skip
-def test_texts_of_the_guide_become_html(markdown: str, html: str) -> None:
+def test_markdown_of_the_guide_is_rendered_as_html(markdown: str, html: str) -> None:
     assert html in re.sub(r">\n<", "><", render_markdown(markdown))
 
 
-def test_rendered_text_has_no_inline_style_and_no_html_of_its_own() -> None:
-    """Markdown aligns table cells with a style, which the content policy forbids; HTML is escaped."""
+def test_rendered_markdown_has_no_inline_styles_and_escapes_html() -> None:
+    """Markdown aligns table cells with inline styles, which the Content-Security-Policy forbids."""
     html = render_markdown("| A |\n|:-:|\n| b |\n\n<script>alert(1)</script> <b onclick=x>c</b>")
     assert '<th scope="col">A</th>' in html
     assert "style" not in html

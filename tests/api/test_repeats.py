@@ -15,8 +15,10 @@ from tests.api.conftest import Merchant, data_of, errors_of, merchant_of, move_i
 AT_ONCE = 50
 
 
-def test_the_first_create_answers_201_with_a_new_intent(merchant: Merchant, database: Database) -> None:
-    """§4.1 rule 1: each reference has its own."""
+def test_first_create_of_a_reference_returns_201_with_a_new_intent(
+    merchant: Merchant, database: Database
+) -> None:
+    """§4.1 rule 1"""
     first = data_of(merchant.create(merchant_reference="order-1"), 201)
     second = data_of(merchant.create(merchant_reference="order-2"), 201)
     assert first["uuid"] != second["uuid"]
@@ -38,10 +40,10 @@ def test_the_first_create_answers_201_with_a_new_intent(merchant: Merchant, data
         ((IntentTrigger.EXPIRE, IntentTrigger.PAYMENT_CONFIRMED), "succeeded"),  # paid late
     ],
 )
-def test_a_repeat_answers_200_with_the_intent_as_it_is(
+def test_repeat_returns_200_with_the_current_intent(
     merchant: Merchant, database: Database, triggers: tuple[IntentTrigger, ...], status: str
 ) -> None:
-    """§4.1 rule 2: whatever its status; §3: and leaves that unchanged."""
+    """§4.1 rule 2: whatever its status; §3: and changes nothing."""
     made = data_of(merchant.create(), 201)
     move_intent(database, made["uuid"], *triggers)
     before, rows = data_of(merchant.get(made["uuid"]), 200), written(database)
@@ -53,10 +55,10 @@ def test_a_repeat_answers_200_with_the_intent_as_it_is(
     assert written(database) == rows
 
 
-def test_a_repeat_with_other_credentials_of_the_application_is_one(
+def test_create_with_other_credentials_of_the_application_is_a_repeat(
     merchant: Merchant, database: Database
 ) -> None:
-    """§4.1 rule 2 says same application, not same key: keys and tokens are rotated."""
+    """§4.1 rule 2: the application counts, not the key. Credentials are rotated."""
     made = data_of(merchant.create(), 201)
     with database.transaction() as connection:
         key = issue_credential(connection, merchant.application_id, CredentialKind.API_KEY).text
@@ -65,10 +67,8 @@ def test_a_repeat_with_other_credentials_of_the_application_is_one(
     assert data_of(rotated.create(), 200) == made
 
 
-def test_fifty_identical_creates_at_the_same_moment_produce_one_intent(
-    merchant: Merchant, database: Database
-) -> None:
-    """§4.1 rule 3: one 201, forty-nine 200, all with the same intent; one row, one event, one message."""
+def test_fifty_concurrent_identical_creates_make_one_intent(merchant: Merchant, database: Database) -> None:
+    """§4.1 rule 3: one 201, forty-nine 200 with the same intent; one row, one event, one outbox row."""
     start = Barrier(AT_ONCE)
 
     def create(_: int) -> TestResponse:
@@ -84,8 +84,10 @@ def test_fifty_identical_creates_at_the_same_moment_produce_one_intent(
     assert written(database) == (1, 1, 1)
 
 
-def test_racing_creates_that_differ_agree_on_one_of_them(merchant: Merchant, database: Database) -> None:
-    """§4.1 rules 3 and 4: the second gets the intent of the first."""
+def test_concurrent_creates_with_different_fields_all_return_the_first(
+    merchant: Merchant, database: Database
+) -> None:
+    """§4.1 rules 3 and 4."""
     start = Barrier(8)
 
     def create(number: int) -> TestResponse:
@@ -122,7 +124,7 @@ def test_a_repeat_ignores_its_other_fields(merchant: Merchant, subtests: pytest.
 
 
 def test_a_repeat_must_still_pass_validation(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """§4.1 rule 5: otherwise 422, and the intent stays as it is."""
+    """§4.1 rule 5: otherwise it is 422, and the intent is unchanged."""
     made = data_of(merchant.create(), 201)
     rows: list[tuple[dict[str, Any], set[str]]] = [
         ({"amount": 999}, {"amount"}),
@@ -131,8 +133,8 @@ def test_a_repeat_must_still_pass_validation(merchant: Merchant, subtests: pytes
         ({"return_url": "/orders/1"}, {"return_url"}),
         ({"metadata": {"size": 4}}, {"metadata.size"}),
         ({"customer": {"external_id": 7}}, {"customer.external_id"}),
-        ({"expires_at": "tomorrow"}, {"expires_at"}),  # not the window: this is no time at all
-        ({"expires_at": "2030-01-01T00:00:00"}, {"expires_at"}),  # nor is this, without an offset
+        ({"expires_at": "tomorrow"}, {"expires_at"}),  # not a time
+        ({"expires_at": "2030-01-01T00:00:00"}, {"expires_at"}),  # without an offset
         ({"amount": "25000", "currency": None}, {"amount", "currency"}),
     ]
     for fields, failing in rows:
@@ -141,14 +143,14 @@ def test_a_repeat_must_still_pass_validation(merchant: Merchant, subtests: pytes
     assert data_of(merchant.get(made["uuid"]), 200) == made
 
 
-def test_the_window_applies_only_on_creation(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """§4.1 rule 5: a repeat is 200 however far its expires_at is from the window."""
+def test_expiry_window_is_not_checked_for_a_repeat(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """§4.1 rule 5: a repeat is 200 with any valid expires_at."""
     made = data_of(merchant.create(), 201)
     rows = [
         "1999-12-31T23:59:59Z",  # long past
-        "0001-01-01T00:00:00Z",  # as past as it gets
-        "9999-12-31T23:59:59.999999Z",  # too far
-        made["created_at"],  # what was all right once: less than 5 minutes ahead
+        "0001-01-01T00:00:00Z",  # the earliest possible
+        "9999-12-31T23:59:59.999999Z",  # the latest possible
+        made["created_at"],  # less than 5 minutes ahead
     ]
     for expires_at in rows:
         with subtests.test(expires_at=expires_at):
@@ -158,7 +160,7 @@ def test_the_window_applies_only_on_creation(merchant: Merchant, subtests: pytes
 
 
 def test_a_second_payment_needs_a_new_reference(merchant: Merchant, database: Database) -> None:
-    """§4.1 rule 6: a paid intent is never made payable again by its own reference, only by another."""
+    """§4.1 rule 6: a repeat never makes a paid intent payable again."""
     paid = data_of(merchant.create(merchant_reference="order-1"), 201)
     move_intent(database, paid["uuid"], IntentTrigger.PAYMENT_CONFIRMED)
     assert data_of(merchant.create(merchant_reference="order-1"), 200)["status"] == "succeeded"
@@ -170,7 +172,7 @@ def test_a_second_payment_needs_a_new_reference(merchant: Merchant, database: Da
 def test_the_same_reference_of_another_application_is_a_new_intent(
     merchant: Merchant, other_merchant: Merchant, database: Database
 ) -> None:
-    """§4.1: references are unique per application, and nobody is shown another's intent."""
+    """§4.1: references are unique per application, and no application sees the intents of another."""
     mine = data_of(merchant.create(amount=1000), 201)
     theirs = data_of(other_merchant.create(amount=2000), 201)
     assert theirs["uuid"] != mine["uuid"]
@@ -181,16 +183,16 @@ def test_the_same_reference_of_another_application_is_a_new_intent(
 
 
 def test_references_that_only_look_alike_are_different(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """§4.1: the key is the text as sent; nothing is folded, trimmed or normalised."""
+    """§4.1: the reference is compared as sent, without case folding, trimming or normalization."""
     data_of(merchant.create(merchant_reference="caf\u00e9-1"), 201)
     rows = [
         "cafe\u0301-1",  # decomposed
         "CAF\u00c9-1",  # capitals
         "cafe-1",  # no accent
-        "caf\u00e9-1 ",  # a space behind
-        " caf\u00e9-1",  # and before
-        "caf\u00e9-\u0661",  # an Arabic one
-        "caf\u00e9-1\u200f",  # a mark nobody sees
+        "caf\u00e9-1 ",  # trailing space
+        " caf\u00e9-1",  # leading space
+        "caf\u00e9-\u0661",  # an Arabic digit
+        "caf\u00e9-1\u200f",  # an invisible mark
     ]
     for reference in rows:
         with subtests.test(reference=reference):

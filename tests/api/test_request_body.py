@@ -1,4 +1,4 @@
-"""A body that is not a JSON object: 422 with `errors.body`; over 64 KiB: 413 (DESIGN §3)."""
+"""A body that is not a JSON object is 422 with `errors.body`. One over 64 KiB is 413 (DESIGN §3)."""
 
 import io
 import json
@@ -17,14 +17,14 @@ FAST_S = 0.3
 
 
 def _with(more: str) -> str:
-    """A valid body with more in it."""
+    """Return a valid body with `more` added."""
     return f"{VALID[:-1]}, {more}}}"
 
 
-def test_what_is_no_json_object_is_refused(
+def test_body_that_is_not_a_json_object_is_422(
     merchant: Merchant, database: Database, subtests: pytest.Subtests
 ) -> None:
-    """DESIGN §3: an error about the body, none about fields; nothing is created."""
+    """DESIGN §3: the error is about the body, not about fields, and nothing is created."""
     rows: list[tuple[str, bytes]] = [
         ("empty", b""),
         ("blank", b" \r\n\t"),
@@ -72,14 +72,12 @@ def test_what_is_no_json_object_is_refused(
     assert written(database) == (0, 0, 0)
 
 
-def test_a_key_must_not_appear_twice(
-    merchant: Merchant, database: Database, subtests: pytest.Subtests
-) -> None:
-    """DESIGN §3: which of the two is meant? Nobody should have to guess, at any depth."""
+def test_duplicate_key_is_422(merchant: Merchant, database: Database, subtests: pytest.Subtests) -> None:
+    """DESIGN §3: in objects at any depth, because it is unclear which value is meant."""
     rows = [
-        _with('"amount": 1000'),  # even when they agree
+        _with('"amount": 1000'),  # even if the values are the same
         _with('"amount": 2000'),
-        _with(r'"\u0061mount": 2000'),  # the same key, written otherwise
+        _with(r'"\u0061mount": 2000'),  # the same key, escaped
         _with('"metadata": {"a": "1", "a": "2"}'),
         _with('"customer": {"external_id": "a", "external_id": "b"}'),
         _with('"unknown": 1, "unknown": 1'),
@@ -93,15 +91,15 @@ def test_a_key_must_not_appear_twice(
     assert written(database) == (0, 0, 0)
 
 
-def test_the_same_key_in_different_objects_is_fine(merchant: Merchant) -> None:
-    """DESIGN §3: duplicate means within one object."""
+def test_same_key_in_different_objects_is_accepted(merchant: Merchant) -> None:
+    """DESIGN §3: only keys within one object are duplicates."""
     body = _with('"metadata": {"amount": "1", "Amount": "2"}, "customer": {"amount": 3}, "more": [{}, {}]')
     data = data_of(merchant.post(body), 201)
     assert (data["amount"], data["metadata"]) == (1000, {"amount": "1", "Amount": "2"})
 
 
 def test_deep_nesting_is_refused_fast(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """DESIGN §3: 422, not a stack that overflows, and no processor time worth an attack."""
+    """DESIGN §3: with 422, without a stack overflow, and with little CPU time."""
     rows = [
         ("open", "[" * 50_000),
         ("closed", "[" * 25_000 + "]" * 25_000),
@@ -109,7 +107,7 @@ def test_deep_nesting_is_refused_fast(merchant: Merchant, subtests: pytest.Subte
         ("where nobody looks", _with('"note": ' + "[" * 25_000 + "]" * 25_000)),
         ("in metadata", _with('"metadata": {"a": ' + "[{" * 5_000 + "}]" * 5_000 + "}")),
     ]
-    merchant.create()  # what the first request of all costs is not the question
+    merchant.create()  # warm-up: the first request costs more
     for why, body in rows:
         with subtests.test(why):
             before = thread_time()
@@ -117,8 +115,8 @@ def test_deep_nesting_is_refused_fast(merchant: Merchant, subtests: pytest.Subte
             assert thread_time() - before < FAST_S
 
 
-def test_a_repeated_key_among_thousands_is_refused_fast(merchant: Merchant) -> None:
-    """DESIGN §3: 422 for the duplicate; to find it must not cost the square of their number."""
+def test_duplicate_key_among_thousands_is_refused_fast(merchant: Merchant) -> None:
+    """DESIGN §3: finding it must not take quadratic time."""
     names = [f"{n:x}" for n in range(7_700)]
     body = "{" + ",".join(f'"{name}":1' for name in [*names, names[-1]]) + "}"
     assert len(body) < LIMIT
@@ -128,8 +126,10 @@ def test_a_repeated_key_among_thousands_is_refused_fast(merchant: Merchant) -> N
     assert thread_time() - before < FAST_S
 
 
-def test_nesting_that_people_use_is_fine(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """DESIGN §3: unknown fields are ignored, so they may be nested, and a string may hold any brackets."""
+def test_usual_nesting_and_brackets_in_strings_are_accepted(
+    merchant: Merchant, subtests: pytest.Subtests
+) -> None:
+    """DESIGN §3: unknown fields are ignored, so they may be nested."""
     rows: list[tuple[str, dict[str, Any]]] = [
         ("brackets in a string", {"description": "[{" * 20_000}),
         ("behind escaped quotes", {"description": '\\"[' * 10_000}),
@@ -143,13 +143,13 @@ def test_nesting_that_people_use_is_fine(merchant: Merchant, subtests: pytest.Su
             assert data["description"] == fields.get("description")
 
 
-def test_64_kib_is_the_limit(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """DESIGN §3: exactly 64 KiB is read, one byte more is 413, as JSON."""
+def test_body_over_64_kib_is_413(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """DESIGN §3: exactly 64 KiB is accepted."""
     data_of(merchant.post(VALID.ljust(LIMIT)), 201)
     rows = [
         VALID.ljust(LIMIT + 1),
         VALID.ljust(10 * LIMIT),
-        "[" * (LIMIT + 1),  # not even JSON
+        "[" * (LIMIT + 1),  # not JSON
     ]
     for body in rows:
         with subtests.test(size=len(body)):
@@ -160,8 +160,8 @@ def test_64_kib_is_the_limit(merchant: Merchant, subtests: pytest.Subtests) -> N
 
 
 @pytest.mark.parametrize(("size", "status"), [(LIMIT, 201), (LIMIT + 1, 413)])
-def test_the_limit_holds_without_a_content_length(merchant: Merchant, size: int, status: int) -> None:
-    """DESIGN §3: a body in chunks is read whole or not at all, never cut."""
+def test_body_limit_holds_without_a_content_length(merchant: Merchant, size: int, status: int) -> None:
+    """DESIGN §3: a chunked body is read completely or refused, never truncated."""
     answer = merchant.client.post(
         PATH,
         input_stream=io.BytesIO(VALID.ljust(size).encode()),
@@ -172,12 +172,12 @@ def test_the_limit_holds_without_a_content_length(merchant: Merchant, size: int,
     assert answer.content_type == "application/json"
 
 
-def test_the_content_type_is_not_judged(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """DESIGN §3: what the body is counts, not what it is called; a form is refused for what it is."""
+def test_content_type_is_ignored(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """DESIGN §3: JSON is accepted with any Content-Type, and a form is refused with any."""
     rows = [
         {"Content-Type": "application/json"},
         {"Content-Type": "application/json; charset=iso-8859-1"},  # JSON is UTF-8
-        {"Content-Type": "application/x-www-form-urlencoded"},  # what curl says unless told
+        {"Content-Type": "application/x-www-form-urlencoded"},  # the default of curl
         {"Content-Type": "multipart/form-data; boundary=x"},
         {"Content-Type": "text/plain"},
         {"Content-Type": "nonsense"},

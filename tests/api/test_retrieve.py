@@ -13,7 +13,7 @@ from tests.clock import Clock
 
 
 def test_an_intent_is_retrieved_as_it_was_created(merchant: Merchant) -> None:
-    """§4.2: 200 with the same intent that the create answered."""
+    """§4.2: 200 with the same intent that the create returned."""
     made = data_of(
         merchant.create(
             customer={"external_id": "c-9"},
@@ -43,10 +43,10 @@ def test_an_intent_is_retrieved_as_it_was_created(merchant: Merchant) -> None:
         ([IntentTrigger.EXPIRE, IntentTrigger.PAYMENT_CONFIRMED], ["canceled", "succeeded"]),  # paid late
     ],
 )
-def test_it_returns_the_current_state(
+def test_retrieve_returns_the_current_status(
     merchant: Merchant, database: Database, clock: Clock, triggers: list[IntentTrigger], statuses: list[str]
 ) -> None:
-    """§4.2: the source of truth after every move; only status and updated_at change."""
+    """§4.2: only status and updated_at change."""
     before = data_of(merchant.create(), 201)
     for trigger, status in zip(triggers, statuses, strict=True):
         clock.advance(timedelta(minutes=1))
@@ -59,7 +59,7 @@ def test_it_returns_the_current_state(
 
 
 def test_retrieving_changes_nothing(merchant: Merchant, database: Database, clock: Clock) -> None:
-    """§4.2: also when the time is over: it is the scheduler that cancels, with its event."""
+    """§4.2: also after the expiry: the scheduler cancels the intent, with its event."""
     made = data_of(merchant.create(), 201)
     clock.advance(timedelta(days=2))
     assert data_of(merchant.get(made["uuid"]), 200) == made
@@ -67,8 +67,8 @@ def test_retrieving_changes_nothing(merchant: Merchant, database: Database, cloc
     assert written(database) == (1, 1, 1)
 
 
-def test_another_applications_intent_is_403(merchant: Merchant, other_merchant: Merchant) -> None:
-    """§4.2, §5, §7: a message, and nothing of the intent; for its own application it is there."""
+def test_intent_of_another_application_is_403(merchant: Merchant, other_merchant: Merchant) -> None:
+    """§4.2, §5, §7: with a message that reveals nothing about the intent."""
     theirs = data_of(other_merchant.create(merchant_reference="their-order"), 201)
     answer = merchant.get(theirs["uuid"])
     assert answer.status_code == 403
@@ -79,7 +79,7 @@ def test_another_applications_intent_is_403(merchant: Merchant, other_merchant: 
 
 
 def test_an_unknown_intent_is_404(merchant: Merchant, other_merchant: Merchant) -> None:
-    """§4.2: 404 with a message, for everybody alike: it comes before 403."""
+    """§4.2: 404 with a message, for every application."""
     for caller in (merchant, other_merchant):
         for uuid in (uuid4(), UUID(int=0), UUID(int=2**128 - 1)):
             answer = caller.get(uuid)
@@ -88,7 +88,7 @@ def test_an_unknown_intent_is_404(merchant: Merchant, other_merchant: Merchant) 
 
 
 def test_a_path_that_is_not_a_uuid_is_404(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """DESIGN §3: §4.2 says format uuid, so other ways to write one name no intent; JSON, never 500."""
+    """§4.2: only the canonical form of a uuid is accepted; DESIGN §3: the error is JSON, never 500."""
     uuid = data_of(merchant.create(), 201)["uuid"]
     data_of(merchant.get(uuid), 200)
     rows = [
@@ -123,8 +123,8 @@ def test_a_path_that_is_not_a_uuid_is_404(merchant: Merchant, subtests: pytest.S
             assert list(answer.get_json()) == ["message"]
 
 
-def test_a_uuid_in_capitals_is_the_same(merchant: Merchant) -> None:
-    """RFC 9562: a uuid is read without regard to case, and written in lower case."""
+def test_uuid_in_capitals_finds_the_intent(merchant: Merchant) -> None:
+    """RFC 9562: a uuid is case-insensitive on input, and written in lower case."""
     made = data_of(merchant.create(), 201)
     assert made["uuid"] != made["uuid"].upper()
     assert data_of(merchant.get(made["uuid"].upper()), 200) == made
@@ -135,19 +135,19 @@ def test_a_uuid_in_capitals_is_the_same(merchant: Merchant) -> None:
     [
         b"{}",
         b"not JSON \xff",
-        b"x" * 100_000,  # more than a create may have
+        b"x" * 100_000,  # larger than the limit of a create
     ],
     ids=["object", "rubbish", "large"],
 )
-def test_a_body_is_ignored(merchant: Merchant, body: bytes) -> None:
-    """§4.2: a retrieve has no body, and whatever a client sends along says nothing."""
+def test_body_of_a_retrieve_is_ignored(merchant: Merchant, body: bytes) -> None:
+    """§4.2: a retrieve has no body."""
     made = data_of(merchant.create(), 201)
     answer = merchant.client.get(f"{PATH}/{made['uuid']}", data=body, headers=dict(merchant.headers))
     assert data_of(answer, 200) == made
 
 
-def test_a_query_is_ignored(merchant: Merchant, other_merchant: Merchant) -> None:
-    """§5: only the credentials say who calls."""
+def test_query_of_a_retrieve_is_ignored(merchant: Merchant, other_merchant: Merchant) -> None:
+    """§5: only the credentials identify the caller."""
     made = data_of(merchant.create(), 201)
     assert data_of(merchant.get(f"{made['uuid']}?lang=en&status=succeeded"), 200) == made
     lie = f"{made['uuid']}?application_id={merchant.application_id}"

@@ -1,4 +1,4 @@
-"""`return_url` (§4.1): an absolute http or https address, kept as sent, because a customer is led there."""
+"""`return_url` (§4.1) is an absolute http or https URL, stored as sent: the customer is redirected there."""
 
 import pytest
 
@@ -64,15 +64,17 @@ ACCEPTED = [
 ]
 
 
-def test_an_address_nobody_should_be_led_to_is_refused(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """DESIGN §3: `return_url` is absolute, http or https."""
+def test_return_url_that_is_not_absolute_http_or_https_is_422(
+    merchant: Merchant, subtests: pytest.Subtests
+) -> None:
+    """DESIGN §3"""
     for url, why in REFUSED:
         with subtests.test(why, url=url):
             assert set(errors_of(merchant.create(return_url=url))) == {"return_url"}
 
 
-def test_an_absolute_address_is_kept_as_sent(merchant: Merchant, subtests: pytest.Subtests) -> None:
-    """§4.1: nothing is appended, nor written in another way."""
+def test_absolute_return_url_is_kept_as_sent(merchant: Merchant, subtests: pytest.Subtests) -> None:
+    """§4.1: nothing is appended or normalized."""
     for url, why in ACCEPTED:
         with subtests.test(why, url=url):
             assert data_of(merchant.create(merchant_reference=why, return_url=url), 201)["return_url"] == url

@@ -1,7 +1,7 @@
-"""Schemathesis reads the document and calls the API in every way it can think of, with all its checks on.
+"""Schemathesis reads the OpenAPI document and calls the API in many ways, with all its checks on.
 
-A few examples for each operation call it in the test's process; many call it as it runs in production. Two merchants
-are given, so that one's intents are tried as the other.
+A few examples for each operation run in the test's process; many run against the API as in production. There
+are two merchants, so that each also tries the intents of the other.
 """
 
 import json
@@ -36,7 +36,7 @@ _IS_DATE_TIME = jsonschema_rs.validator_for({"type": "string", "format": "date-t
 def before_call(
     context: schemathesis.HookContext, case: schemathesis.Case[Any], kwargs: dict[str, Any]
 ) -> None:
-    """Two rules cannot be said in JSON Schema: the window of `expires_at`, and that 2539.0 is no integer."""
+    """Correct what JSON Schema cannot express: the window of `expires_at`, and that 2539.0 is not an integer."""
     body: Any = case.body
     if not isinstance(body, dict):
         return
@@ -48,7 +48,7 @@ def before_call(
 
 @dataclass
 class Outcome:
-    """What a whole run of schemathesis came to."""
+    """The result of a whole run of Schemathesis."""
 
     problems: list[str] = field(default_factory=list)
     phases: dict[PhaseName, Status] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Outcome:
         pytest.param(400, id="many", marks=[pytest.mark.long, pytest.mark.stack]),
     ],
 )
-def test_api_answers_as_documented_whatever_is_sent(
+def test_api_responds_as_documented_to_any_request(
     settings: Settings, database: Database, make_application: MakeApplication, tmp_path: Path, examples: int
 ) -> None:
     peers = tmp_path / "peers.json"
@@ -98,7 +98,7 @@ def test_api_answers_as_documented_whatever_is_sent(
     assert set(outcome.phases) == set(PhaseName)
     assert set(outcome.phases.values()) == {Status.SUCCESS}
     assert outcome.checks == set(CHECKS.get_all_names())
-    # That it came far enough to mean something.
+    # The run must have reached all of these.
     assert outcome.answers >= {
         ("POST /payment-intents", 201),
         ("POST /payment-intents", 200),
@@ -120,7 +120,7 @@ def _peer(name: str, make_application: MakeApplication) -> Mapping[str, Any]:
 
 @contextmanager
 def _served(settings: Settings, database: Database, *, as_processes: bool) -> Iterator[str]:
-    """Yield the base URL."""
+    """Serve the API in this process or in others, and yield its base URL."""
     if as_processes:
         with running_api(settings.database) as api:
             yield f"http://127.0.0.1:{api.port}{BASE_PATH}"
@@ -131,8 +131,8 @@ def _served(settings: Settings, database: Database, *, as_processes: bool) -> It
 
 
 def _schema(base_url: str, peers: Path, examples: int) -> schemathesis.BaseSchema:
-    # What the API answers differs from run to run, so it is kept out of what is sent: the same run every time.
-    # Only the stateful phase, which retrieves what it created, lives on answers.
+    # Responses differ between runs, so they are not used to generate requests: every run is the same.
+    # Only the stateful phase, which retrieves what it created, uses responses.
     same_every_time = {"extra-data-sources": {"responses": False}}
     config = schemathesis.Config.from_dict(
         {
@@ -144,6 +144,6 @@ def _schema(base_url: str, peers: Path, examples: int) -> schemathesis.BaseSchem
             "auth": {"wfc": {"path": str(peers), "peers": ["coffee", "books"]}},
         }
     )
-    # Not loaded by its address, for then the operation at that address would be left out.
+    # Not loaded from its URL: then Schemathesis would leave out the operation at that URL.
     document = requests.get(f"{base_url}/openapi.json", timeout=10).json()
     return schemathesis.openapi.from_dict(document, config=config)
