@@ -1,4 +1,4 @@
-"""One sandbox for all tests that neither kill it nor read all that it has written."""
+"""One sandbox, shared by all tests that neither kill it nor read everything it has written."""
 
 from collections.abc import Iterator
 

@@ -23,7 +23,7 @@ SILENCE_S = 2.0
 
 
 class RunningSandbox:
-    """`python -m services.sandbox` with its worker, on a ledger that outlives it."""
+    """`python -m services.sandbox` with its worker. The ledger is kept between runs."""
 
     def __init__(self, directory: Path, **environment: str) -> None:
         self.port = find_free_ports(1)[0]
@@ -31,7 +31,7 @@ class RunningSandbox:
         self.ledger = directory / "books" / "ledger.sqlite"
         self._environment = {
             **os.environ,  # noqa: TID251  a process of its own needs PATH and the like
-            # Nobody listens there: the sandbox talks to neither.
+            # Nothing listens there: the sandbox connects to neither.
             "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing",
             "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
             "HTTP_PORT": str(self.port),
@@ -103,7 +103,7 @@ class RunningSandbox:
 
 
 def kill(process: "subprocess.Popen[bytes]") -> None:
-    """kill -9 of the parent and of its worker."""
+    """Send SIGKILL to the parent and its worker."""
     family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
     for member in family:
         member.kill()
@@ -119,7 +119,7 @@ def _lives(process: psutil.Process) -> bool:
 
 
 def charge_body(method: str = "card", **fields: Any) -> dict[str, Any]:
-    """A charge that is paid at once, or asks for a code where it is a wallet's; changed by `fields`."""
+    """Return a charge, changed by `fields`. A card is paid at once; a wallet needs a code."""
     details: dict[str, Any] = (
         {"card": card("4242424242424242")} if method == "card" else {"wallet": wallet("0912345678")}
     )

@@ -1,4 +1,4 @@
-"""Charges over HTTP: their outcomes, how they are found, and what is refused."""
+"""Charges over HTTP: their outcomes, how they are found, and which requests are refused."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -22,13 +22,12 @@ def _made(answer: requests.Response) -> dict[str, Any]:
 
 
 def _now(answer: requests.Response) -> tuple[str, str | None]:
-    """The status of the charge that was answered, and its reason."""
+    """Return the status and the reason of the charge in the response."""
     assert answer.status_code == 200, answer.text
     return answer.json()["status"], answer.json()["reason"]
 
 
-def test_a_charge_is_returned_completely(sandbox: RunningSandbox) -> None:
-    """All that was asked comes back, with an id, and nothing of the card."""
+def test_charge_is_returned_completely_and_without_card_details(sandbox: RunningSandbox) -> None:
     body = charge_body(amount=12_345)
     charge = _made(sandbox.post("/charges", body))
     assert charge == {
@@ -56,20 +55,21 @@ def test_a_charge_is_returned_completely(sandbox: RunningSandbox) -> None:
         ("6395043835180860", "needs_code", None),
     ],
 )
-def test_cards(sandbox: RunningSandbox, number: str, status: str, reason: str | None) -> None:
-    """One of each outcome that is answered at once. The whole table is in test_scripted_outcomes.py."""
+def test_card_number_decides_the_outcome_of_a_charge(
+    sandbox: RunningSandbox, number: str, status: str, reason: str | None
+) -> None:
+    """One for each outcome with an immediate response. The whole table is in test_scripted_outcomes.py."""
     charge = _made(sandbox.charge(card=card(number)))
     assert (charge["status"], charge["reason"]) == (status, reason)
 
 
 def test_an_expired_card_is_declined(sandbox: RunningSandbox) -> None:
-    """By the calendar of today."""
     charge = _made(sandbox.charge(card=card("4242424242424242", 1, 2020)))
     assert (charge["status"], charge["reason"]) == ("declined", "declined")
 
 
-def test_a_silent_charge_is_recorded_at_once_and_answered_later(sandbox: RunningSandbox) -> None:
-    """Other requests see the charge meanwhile, and so does a repeat. The answer arrives after the delay."""
+def test_charge_with_a_delayed_response_is_recorded_at_once(sandbox: RunningSandbox) -> None:
+    """Meanwhile other requests and a repeat see the charge."""
     bodies = [charge_body(card=card(number)) for number in ("4000000000000077", "4000000000000341")]
     began = monotonic()
     with ThreadPoolExecutor(2) as callers:
@@ -85,8 +85,8 @@ def test_a_silent_charge_is_recorded_at_once_and_answered_later(sandbox: Running
     ]
 
 
-def test_a_late_answer_delays_no_other_request(sandbox: RunningSandbox) -> None:
-    """Forty charges that are answered late, and one that is answered at once."""
+def test_delayed_responses_do_not_delay_other_requests(sandbox: RunningSandbox) -> None:
+    """Forty charges with delayed responses, and one without."""
     with ThreadPoolExecutor(40) as callers:
         bodies = [charge_body(card=card("4000000000000077")) for _ in range(40)]
         silent = [callers.submit(sandbox.post, "/charges", body) for body in bodies]
@@ -104,7 +104,7 @@ def test_a_late_answer_delays_no_other_request(sandbox: RunningSandbox) -> None:
         ("adfali", {"wallet": wallet("0921234567")}, "1111", "111111"),
     ],
 )
-def test_a_code_is_asked_for_until_it_is_right(
+def test_charge_needs_the_right_code_to_be_paid(
     sandbox: RunningSandbox, method: str, details: dict[str, Any], right: str, wrong: str
 ) -> None:
     """A wrong code is rejected, the right one pays, and later codes change nothing."""
@@ -123,10 +123,9 @@ def test_a_code_is_asked_for_until_it_is_right(
         ("sadad", "0913632323", 1998, "wrong_phone_or_birth_year"),
     ],
 )
-def test_wallets_that_are_declined_at_once(
+def test_wallet_that_is_declined_at_once_stays_declined_after_a_code(
     sandbox: RunningSandbox, method: str, phone: str, birth_year: int | None, reason: str
 ) -> None:
-    """No code is sent, so none is checked."""
     charge = _made(sandbox.charge(method, wallet=wallet(phone, birth_year)))
     assert (charge["status"], charge["reason"]) == ("declined", reason)
     assert _now(sandbox.confirm(charge, 1, "111111")) == ("declined", reason)
@@ -138,14 +137,14 @@ def test_wallets_that_are_declined_at_once(
 def test_insufficient_funds_are_reported_after_the_code(
     sandbox: RunningSandbox, method: str, phone: str, code: str
 ) -> None:
-    """Whatever code it is."""
+    """With the right code and with a wrong one."""
     charge = _made(sandbox.charge(method, wallet=wallet(phone)))
     assert charge["status"] == "needs_code"
     assert _now(sandbox.confirm(charge, 1, code)) == ("declined", "insufficient_funds")
 
 
 def test_charges_are_found_by_intent_and_by_attempt(sandbox: RunningSandbox) -> None:
-    """Oldest first; both filters at once narrow it down."""
+    """Oldest first. Both filters can be combined."""
     intent = str(uuid4())
     first, second = [_made(sandbox.charge(intent=intent)) for _ in range(2)]
     assert sandbox.find(intent=intent) == [first, second]
@@ -157,8 +156,8 @@ def test_charges_are_found_by_intent_and_by_attempt(sandbox: RunningSandbox) -> 
 
 
 @pytest.mark.parametrize("query", [{}, {"intent": "x"}, {"intent": str(uuid4()), "attempt": ""}])
-def test_a_search_for_charges_needs_a_parameter(sandbox: RunningSandbox, query: dict[str, str]) -> None:
-    """Or a place to list from: nobody gets the whole ledger by mistake."""
+def test_search_for_charges_needs_a_valid_filter(sandbox: RunningSandbox, query: dict[str, str]) -> None:
+    """A request without one does not return the whole ledger."""
     answer = sandbox.get("/charges", **query)
     assert answer.status_code == 422
     assert list(answer.json()) == ["message"]
@@ -168,7 +167,6 @@ def test_a_search_for_charges_needs_a_parameter(sandbox: RunningSandbox, query: 
     ("path", "body"), [("confirm", {"number": 1, "code": "111111"}), ("settle", {"outcome": "paid"})]
 )
 def test_unknown_charges_are_404(sandbox: RunningSandbox, path: str, body: object) -> None:
-    """In JSON, like all errors."""
     for answer in (sandbox.post(f"/charges/ch_none/{path}", body), sandbox.get("/charges/ch_none")):
         assert (answer.status_code, answer.json()) == (404, {"message": "There is no such charge."})
 
@@ -203,7 +201,7 @@ def test_unknown_charges_are_404(sandbox: RunningSandbox, path: str, body: objec
 def test_invalid_fields_are_named_and_not_quoted(
     sandbox: RunningSandbox, changed: dict[str, Any], named: str
 ) -> None:
-    """422 with the field's name; no digit of what was sent comes back."""
+    """422 with the name of the field. No digit of the request is in the response."""
     body = {**charge_body(), **changed}
     answer = sandbox.post("/charges", body)
     assert answer.status_code == 422, answer.text
@@ -215,14 +213,13 @@ def test_invalid_fields_are_named_and_not_quoted(
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"0913632323"', b"\xff", b"[" * 30_000])
 @pytest.mark.parametrize("path", ["/charges", "/charges/ch_none/confirm", "/charges/ch_none/settle"])
-def test_a_body_that_is_no_object_is_422(sandbox: RunningSandbox, path: str, body: bytes) -> None:
-    """Whatever it is instead."""
+def test_body_that_is_not_a_json_object_is_422(sandbox: RunningSandbox, path: str, body: bytes) -> None:
     answer = requests.post(f"http://127.0.0.1:{sandbox.port}{path}", data=body, timeout=10)
     assert (answer.status_code, answer.json()) == (422, {"message": "The body must be a JSON object."})
 
 
-def test_all_charges_are_listed_in_the_order_of_their_attempts(sandbox: RunningSandbox) -> None:
-    """From one attempt on, for reconciliation."""
+def test_charges_after_an_attempt_are_listed_in_order_of_attempts(sandbox: RunningSandbox) -> None:
+    """Reconciliation reads the ledger this way."""
     first, second = sorted(_made(sandbox.charge())["attempt"] for _ in range(2))
     following = [charge["attempt"] for charge in sandbox.find(after=first)]
     assert second in following
@@ -241,10 +238,10 @@ def test_all_charges_are_listed_in_the_order_of_their_attempts(sandbox: RunningS
         ("settle", {}, "outcome"),
     ],
 )
-def test_invalid_codes_and_outcomes_are_rejected(
+def test_invalid_codes_and_outcomes_are_422(
     sandbox: RunningSandbox, path: str, body: object, named: str
 ) -> None:
-    """Named, and nothing happens to the charge."""
+    """The error names the field, and the charge is unchanged."""
     charge = _made(sandbox.charge("sadad"))
     answer = sandbox.post(f"/charges/{charge['id']}/{path}", body)
     assert answer.status_code == 422

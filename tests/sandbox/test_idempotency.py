@@ -1,4 +1,4 @@
-"""Repeated requests act once, also when they arrive at the same moment."""
+"""Repeated requests take effect once, also if they are concurrent."""
 
 import json
 from collections import Counter
@@ -21,8 +21,8 @@ from tests.sandbox.running_sandbox import RunningSandbox, card, charge_body, wal
 AT_ONCE = 20
 
 
-def test_one_attempt_charges_once_however_many_ask_at_the_same_moment(sandbox: RunningSandbox) -> None:
-    """Twenty at once, several times: one 201, nineteen 200, one charge, and all are told the same."""
+def test_concurrent_requests_of_one_attempt_charge_once(sandbox: RunningSandbox) -> None:
+    """One 201, nineteen 200, one charge, and the same response for all."""
     for _ in range(3):
         body = charge_body()
         answers = _at_once(sandbox, "/charges", [body] * AT_ONCE)
@@ -31,8 +31,8 @@ def test_one_attempt_charges_once_however_many_ask_at_the_same_moment(sandbox: R
         assert all(answer.json() == charge for answer in answers)
 
 
-def test_attempts_of_their_own_are_charged_each(sandbox: RunningSandbox) -> None:
-    """Twenty attempts of one intent at once: the bank does not know that this is one purchase."""
+def test_concurrent_attempts_of_one_intent_are_each_charged(sandbox: RunningSandbox) -> None:
+    """The bank does not know that they belong to one purchase."""
     intent = str(uuid4())
     answers = _at_once(sandbox, "/charges", [charge_body(intent=intent) for _ in range(AT_ONCE)])
     assert {answer.status_code for answer in answers} == {201}
@@ -43,10 +43,8 @@ def test_attempts_of_their_own_are_charged_each(sandbox: RunningSandbox) -> None
     "changed",
     [{"amount": 25_001}, {"intent": str(uuid4())}, {"method": "sadad", "wallet": wallet("0912345678")}],
 )
-def test_a_repeat_that_asks_for_something_else_is_409(
-    sandbox: RunningSandbox, changed: dict[str, object]
-) -> None:
-    """And the charge stays what it was."""
+def test_repeat_with_different_fields_is_409(sandbox: RunningSandbox, changed: dict[str, object]) -> None:
+    """The charge is unchanged."""
     body = charge_body()
     charge = sandbox.post("/charges", body).json()
     answer = sandbox.post("/charges", {**body, **changed})
@@ -56,7 +54,7 @@ def test_a_repeat_that_asks_for_something_else_is_409(
 
 
 def test_a_repeat_returns_the_current_charge(sandbox: RunningSandbox) -> None:
-    """A wallet's repeat asks for the code to be sent again; with other details too, it is the same charge."""
+    """Also with other details of the wallet."""
     body = charge_body("adfali")
     charge = sandbox.post("/charges", body).json()
     again = sandbox.post("/charges", {**body, "wallet": wallet("0921234000")})
@@ -66,10 +64,9 @@ def test_a_repeat_returns_the_current_charge(sandbox: RunningSandbox) -> None:
     assert sandbox.post("/charges", body).json() == paid
 
 
-def test_a_declined_attempt_is_not_charged_by_repeating_it_with_a_better_card(
+def test_repeat_with_a_better_card_does_not_charge_a_declined_attempt(
     sandbox: RunningSandbox,
 ) -> None:
-    """The attempt is what is repeated, not the card."""
     body = charge_body(card=card("4000000000000002"))
     declined = sandbox.post("/charges", body).json()
     again = sandbox.post("/charges", {**body, "card": card("4242424242424242")})
@@ -77,7 +74,7 @@ def test_a_declined_attempt_is_not_charged_by_repeating_it_with_a_better_card(
 
 
 def test_one_code_number_is_checked_once_in_concurrent_requests(sandbox: RunningSandbox) -> None:
-    """Twenty with the same number, half of them right: one is checked, and all get its result."""
+    """Twenty with the same number, half of them with the right code: one is checked, and all get its result."""
     for _ in range(5):
         charge = sandbox.charge("sadad").json()
         codes = [{"number": 1, "code": ("111111", "222222")[n % 2]} for n in range(AT_ONCE)]
@@ -88,7 +85,7 @@ def test_one_code_number_is_checked_once_in_concurrent_requests(sandbox: Running
 
 
 def test_a_repeated_code_number_returns_its_first_result(sandbox: RunningSandbox) -> None:
-    """With a better code too, and after another number has paid."""
+    """Also with a better code, and after another number has paid."""
     charge = sandbox.charge("sadad").json()
     first = sandbox.confirm(charge, 1, "222222").json()
     assert (first["status"], first["reason"]) == ("needs_code", "wrong_code")
@@ -102,7 +99,7 @@ def test_a_repeated_code_number_returns_its_first_result(sandbox: RunningSandbox
 
 
 def test_a_settled_charge_is_returned_with_its_current_status(sandbox: RunningSandbox) -> None:
-    """A later number is not checked."""
+    """No code is checked any more."""
     charge = sandbox.charge("sadad").json()
     assert sandbox.settle(charge, "declined").json()["status"] == "declined"
     assert sandbox.confirm(charge, 1, "111111").json()["status"] == "declined"
@@ -111,7 +108,7 @@ def test_a_settled_charge_is_returned_with_its_current_status(sandbox: RunningSa
 
 
 def test_two_processes_share_one_ledger(tmp_path: Path) -> None:
-    """A process that is stopping may still answer while the next one has started."""
+    """A process that is stopping may still respond after the next one has started."""
     asked = [parse_charge_request(json.dumps(charge_body()).encode()) for _ in range(50)]
     together = Barrier(4)
 

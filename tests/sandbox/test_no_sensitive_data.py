@@ -17,8 +17,8 @@ CODES = ("111111", "1111", "987654")
 
 
 @pytest.mark.stack
-def test_neither_ledger_nor_log_keeps_what_a_customer_typed(tmp_path: Path) -> None:
-    """Whatever happens to it: paid, declined, confirmed, refused, malformed or put into the path."""
+def test_neither_ledger_nor_log_contains_what_a_customer_typed(tmp_path: Path) -> None:
+    """Whether it is paid, declined, confirmed, refused, malformed or part of the path."""
     sandbox = RunningSandbox(tmp_path)
     with sandbox.running():
         _use_everything(sandbox)
@@ -29,7 +29,7 @@ def test_neither_ledger_nor_log_keeps_what_a_customer_typed(tmp_path: Path) -> N
     logged = sandbox.log.read_bytes()
     assert logged.count(b"request answered") > 10
     for secret in (CARD, CODE_CARD, *PHONES, *CODES[::2]):
-        # A part of it would be too much as well.
+        # Not even a part of it.
         assert secret[-8:].encode() not in written
         assert secret[-8:].encode() not in logged
     assert not [name for name in (b"security_code", b"birth_year", b"wallet", b"phone=") if name in logged]
@@ -57,7 +57,7 @@ def _use_everything(sandbox: RunningSandbox) -> None:
 
 
 def _bytes_beside(ledger: Path) -> bytes:
-    """The file, and what SQLite keeps beside it while it is open."""
+    """Return the bytes of the ledger, and of the files that SQLite keeps beside it while it is open."""
     files = sorted(ledger.parent.iterdir())
     assert ledger.with_name(ledger.name + "-wal") in files
     return b"".join(file.read_bytes() for file in files)

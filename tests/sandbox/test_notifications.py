@@ -36,8 +36,9 @@ def _told(request: Received) -> dict[str, Any]:
     return told
 
 
-def test_a_card_that_was_declined_is_paid_after_all(sandbox: RunningSandbox, receiver: Receiver) -> None:
-    """4000000000000259, told to settle: the signed notification says paid."""
+def test_declined_charge_is_settled_as_paid_with_a_signed_notification(
+    sandbox: RunningSandbox, receiver: Receiver
+) -> None:
     charge = sandbox.charge(card=card("4000000000000259"), notify_url=receiver.url).json()
     assert charge["status"] == "declined"
     answer = sandbox.settle(charge, "paid")
@@ -66,8 +67,9 @@ def test_a_card_that_was_declined_is_paid_after_all(sandbox: RunningSandbox, rec
     assert request.headers["sandbox-signature"] == expected
 
 
-def test_paid_stays_paid_and_is_notified_again(sandbox: RunningSandbox, receiver: Receiver) -> None:
-    """Each time as a notification of its own."""
+def test_paid_charge_stays_paid_and_each_settlement_is_notified(
+    sandbox: RunningSandbox, receiver: Receiver
+) -> None:
     charge = sandbox.charge(notify_url=receiver.url).json()
     assert sandbox.settle(charge, "declined").json() == {**charge, "notified": True}
     assert sandbox.settle(charge, "paid").json() == {**charge, "notified": True}
@@ -76,8 +78,10 @@ def test_paid_stays_paid_and_is_notified_again(sandbox: RunningSandbox, receiver
     assert first["id"] != second["id"]
 
 
-def test_a_charge_that_waits_for_a_code_can_be_declined(sandbox: RunningSandbox, receiver: Receiver) -> None:
-    """A notification is sent for it too."""
+def test_charge_that_needs_a_code_can_be_settled_as_declined(
+    sandbox: RunningSandbox, receiver: Receiver
+) -> None:
+    """This sends a notification too."""
     charge = sandbox.charge("sadad", notify_url=receiver.url).json()
     settled = sandbox.settle(charge, "declined").json()
     assert (settled["status"], settled["reason"], settled["notified"]) == ("declined", "declined", True)
@@ -85,7 +89,7 @@ def test_a_charge_that_waits_for_a_code_can_be_declined(sandbox: RunningSandbox,
 
 
 def test_a_notification_is_retried_until_it_is_accepted(sandbox: RunningSandbox, receiver: Receiver) -> None:
-    """Twice 500 and a redirect: the same bytes and signature again, a line for each, and then no more."""
+    """With the same body and signature, and a log line for each failure. A redirect counts as a failure."""
     replies = [Reply(500), Reply(302), Reply(500), Reply(204)]
     receiver.answer = lambda _: replies[len(receiver.requests) - 1]
     charge = sandbox.charge(notify_url=receiver.url).json()
@@ -101,7 +105,7 @@ def test_a_notification_is_retried_until_it_is_accepted(sandbox: RunningSandbox,
 
 
 def test_an_unreachable_receiver_is_reported_and_logged(sandbox: RunningSandbox) -> None:
-    """The charge is settled all the same."""
+    """The charge is settled nevertheless."""
     charge = sandbox.charge(card=card("4000000000000259")).json()
     settled = sandbox.settle(charge, "paid").json()
     assert (settled["status"], settled["notified"]) == ("paid", False)
@@ -111,8 +115,8 @@ def test_an_unreachable_receiver_is_reported_and_logged(sandbox: RunningSandbox)
 
 @pytest.mark.kills
 @pytest.mark.stack
-def test_a_restart_resumes_pending_notifications(tmp_path: Path, receiver: Receiver) -> None:
-    """Killed before it was accepted: after the restart the same notification arrives."""
+def test_pending_notifications_are_sent_after_a_restart(tmp_path: Path, receiver: Receiver) -> None:
+    """The sandbox is killed before its notification was accepted."""
     sandbox = RunningSandbox(tmp_path)
     receiver.answer = Reply(500)
     with sandbox.running() as process:
@@ -131,10 +135,10 @@ def test_a_restart_resumes_pending_notifications(tmp_path: Path, receiver: Recei
 
 
 @pytest.mark.parametrize("refused", [MAX_RETRIES, MAX_RETRIES + 1])
-def test_after_eight_retries_it_is_given_up_and_logged(
+def test_notification_is_given_up_after_eight_retries(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, refused: int
 ) -> None:
-    """Nine tries in all, and a log line. A notification that is accepted at the ninth try is delivered."""
+    """Nine tries in all, and a log line. One that is accepted at the ninth try is not given up."""
     monkeypatch.setattr(notifications, "backoff_delay", lambda _failures: 0.0)
     receiver.answer = lambda _: Reply(200 if len(receiver.requests) > refused else 500)
     ledger = Ledger(tmp_path / "ledger.sqlite")

@@ -1,4 +1,4 @@
-"""The sandbox as it runs: killed, stopped, refused."""
+"""The sandbox as processes: killed, stopped, and with invalid settings."""
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +19,8 @@ from tests.waiting import eventually
 
 @pytest.mark.kills
 @pytest.mark.stack
-def test_what_was_answered_outlives_a_kill(tmp_path: Path) -> None:
-    """kill -9 under load, and a start on the same ledger: every charge that was told is there, as it was told."""
+def test_acknowledged_charges_survive_a_kill(tmp_path: Path) -> None:
+    """SIGKILL under load, and a restart on the same ledger: all charges are unchanged."""
     sandbox = RunningSandbox(tmp_path)
     told: list[dict[str, Any]] = []
     is_over = Event()
@@ -53,8 +53,8 @@ def test_what_was_answered_outlives_a_kill(tmp_path: Path) -> None:
 
 
 @pytest.mark.stack
-def test_stopping_does_not_wait_for_late_answers_and_the_ledger_has_the_charge(tmp_path: Path) -> None:
-    """Stopped in the middle of it: the caller was told nothing, and the charge is paid."""
+def test_stop_does_not_wait_for_delayed_responses_and_keeps_their_charges(tmp_path: Path) -> None:
+    """The caller gets no response, and the charge is paid."""
     sandbox = RunningSandbox(tmp_path, SANDBOX_SILENCE="600")
     body = charge_body(card=card("4000000000000077"))
     with ThreadPoolExecutor(1) as caller:
@@ -72,8 +72,7 @@ def test_stopping_does_not_wait_for_late_answers_and_the_ledger_has_the_charge(t
     assert kept.status == "paid"
 
 
-def test_operations_pages(sandbox: RunningSandbox) -> None:
-    """Alive, ready with its ledger, counted."""
+def test_operations_pages_of_the_sandbox(sandbox: RunningSandbox) -> None:
     assert sandbox.get("/healthz").json() == {"status": "alive"}
     assert sandbox.get("/readyz").json() == {"status": "ready", "checks": {"ledger": "ok"}}
     assert 'service="sandbox"' in sandbox.get("/metrics").text
@@ -86,7 +85,7 @@ REFUSALS = [
 
 
 @pytest.mark.stack
-def test_it_does_not_run_where_it_should_not(tmp_path: Path) -> None:
+def test_sandbox_refuses_to_start_without_a_secret_and_in_production(tmp_path: Path) -> None:
     """It exits with the code for a wrong configuration and a clear message, and creates no ledger."""
     refused = [RunningSandbox(tmp_path, **environment) for environment, _ in REFUSALS]
     with ThreadPoolExecutor(len(refused)) as starters:
@@ -97,8 +96,7 @@ def test_it_does_not_run_where_it_should_not(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
-    """The file stays unchanged."""
+def test_file_that_is_not_a_ledger_is_refused_and_unchanged(tmp_path: Path) -> None:
     somebodys = tmp_path / "letters"
     somebodys.write_text("Dear bank, " * 100)
     with pytest.raises(LedgerUnavailableError, match="letters cannot be used: file is not a database"):

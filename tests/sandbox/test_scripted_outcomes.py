@@ -1,4 +1,4 @@
-"""Every row of the table of sandbox outcomes, and inputs next to them."""
+"""Every row of the table of sandbox outcomes, and similar inputs."""
 
 from datetime import date
 
@@ -40,13 +40,13 @@ WRONG_CODE = ChargeResult(ChargeStatus.NEEDS_CODE, DeclineReason.WRONG_CODE)
         ("4000000000000077", PAID, True),
         ("4000000000000341", DECLINED, True),
         ("4000000000000259", DECLINED, False),
-        # Any other that can be a card number.
+        # Any other valid card number.
         ("5555555555554444", PAID, False),
         ("378282246310005", PAID, False),
-        # One digit is wrong.
+        # One wrong digit.
         ("4242424242424241", DECLINED, False),
         ("4000000000000078", DECLINED, False),
-        # No card number at all.
+        # Not a card number.
         ("0", DECLINED, False),
         ("4242 4242 4242 4242", DECLINED, False),
         ("٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢", DECLINED, False),
@@ -54,7 +54,6 @@ WRONG_CODE = ChargeResult(ChargeStatus.NEEDS_CODE, DeclineReason.WRONG_CODE)
     ],
 )
 def test_outcomes_of_cards(number: str, result: ChargeResult, is_silent: bool) -> None:
-    """The whole number decides, where it can be one."""
     script = scripted_outcome(PaymentMethod.CARD, Card(number, 12, 2030), TODAY)
     assert initial_result(script) == result
     assert (script in SILENT_OUTCOMES) is is_silent
@@ -63,14 +62,14 @@ def test_outcomes_of_cards(number: str, result: ChargeResult, is_silent: bool) -
 @pytest.mark.parametrize(
     ("month", "year", "result"),
     [
-        (11, 2026, PAID),  # good until the end of its month
+        (11, 2026, PAID),  # valid until the end of its month
         (10, 2026, DECLINED),
         (12, 2025, DECLINED),
         (1, 2027, PAID),
     ],
 )
 def test_an_expired_card_is_declined(month: int, year: int, result: ChargeResult) -> None:
-    """Any future expiry will do."""
+    """Any expiry date in the future is accepted."""
     assert (
         initial_result(scripted_outcome(PaymentMethod.CARD, Card("4242424242424242", month, year), TODAY))
         == result
@@ -78,8 +77,7 @@ def test_an_expired_card_is_declined(month: int, year: int, result: ChargeResult
 
 
 @pytest.mark.parametrize("number", ["4000000000000077", "6395043835180860"])
-def test_an_expired_card_follows_no_script_of_its_own(number: str) -> None:
-    """It is declined at once, whatever its number."""
+def test_expired_card_is_declined_whatever_its_number(number: str) -> None:
     assert scripted_outcome(PaymentMethod.CARD, Card(number, 1, 2020), TODAY) is ScriptedOutcome.DECLINES
 
 
@@ -98,10 +96,10 @@ def test_an_expired_card_follows_no_script_of_its_own(number: str) -> None:
         # Not subscribed.
         ("sadad", "0912345000", 1999, NOT_SUBSCRIBED),
         ("adfali", "0921234000", None, NOT_SUBSCRIBED),
-        # Insufficient balance, told at the code.
+        # Insufficient balance, reported after the code.
         ("sadad", "0912345995", 1999, NEEDS_CODE),
         ("adfali", "0921234995", None, NEEDS_CODE),
-        # Nobody has such a phone.
+        # Not a valid phone number of this method.
         ("sadad", "0921234567", 1999, WRONG_PHONE),
         ("sadad", "0921234000", 1999, WRONG_PHONE),
         ("adfali", "0971234567", None, WRONG_PHONE),
@@ -113,7 +111,7 @@ def test_an_expired_card_follows_no_script_of_its_own(number: str) -> None:
     ],
 )
 def test_outcomes_of_wallets(method: str, phone: str, birth_year: int | None, result: ChargeResult) -> None:
-    """The phone decides, and for one subscriber the birth year."""
+    """The phone decides; for one subscriber also the birth year."""
     assert initial_result(scripted_outcome(PaymentMethod(method), Wallet(phone, birth_year), TODAY)) == result
 
 
@@ -134,7 +132,7 @@ def test_outcomes_of_wallets(method: str, phone: str, birth_year: int | None, re
     ],
 )
 def test_outcomes_of_codes(method: str, details: Card | Wallet, code: str, result: ChargeResult) -> None:
-    """Each method has one right code. Without funds, no code is checked."""
+    """Each method has one right code. Without funds, no code is accepted."""
     script = scripted_outcome(PaymentMethod(method), details, TODAY)
     assert initial_result(script) == NEEDS_CODE
     assert result_after_code(script, PaymentMethod(method), code) == result
@@ -153,17 +151,19 @@ def test_outcomes_of_codes(method: str, details: Card | Wallet, code: str, resul
         (NO_FUNDS, ChargeStatus.DECLINED, NO_FUNDS),
     ],
 )
-def test_settling(before: ChargeResult, outcome: ChargeStatus, after: ChargeResult) -> None:
-    """Whatever it was before, except that paid stays paid."""
+def test_settlement_changes_any_result_except_paid(
+    before: ChargeResult, outcome: ChargeStatus, after: ChargeResult
+) -> None:
+    """A declined charge keeps the reason of its decline."""
     assert result_after_settlement(before, outcome) == after
 
 
-def test_no_scripted_outcome_contains_card_or_phone() -> None:
-    """Its name is what the ledger keeps."""
+def test_names_of_scripted_outcomes_contain_no_digits() -> None:
+    """The ledger stores these names."""
     assert not any(character.isdecimal() for script in ScriptedOutcome for character in script)
 
 
-def test_neither_card_nor_wallet_shows_itself() -> None:
-    """They may end up in a traceback."""
+def test_repr_of_card_and_wallet_shows_no_digits() -> None:
+    """They may appear in a traceback."""
     shown = repr((Card("4242424242424242", 11, 2031), Wallet("0913632323", 1999)))
     assert not any(character.isdecimal() for character in shown)

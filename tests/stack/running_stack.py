@@ -1,4 +1,4 @@
-"""A whole stack in a process of its own, with stand-in or real services, for tests to inspect and to damage."""
+"""A whole stack in its own process, with stand-in or real services, for tests to inspect and to kill."""
 
 import json
 import os

@@ -21,7 +21,7 @@ def jars(tmp_path: Path) -> Iterator[list[Path]]:
 
 
 @pytest.mark.stack
-def test_cache_is_written_once_and_used(jars: list[Path], tmp_path: Path) -> None:
+def test_class_cache_is_written_once_and_used(jars: list[Path], tmp_path: Path) -> None:
     for jar, real in zip(jars, ensure_jars(cache_directory()), strict=True):
         jar.symlink_to(real)
     assert not any("AOTCache" in word for word in java_command(jars, tmp_path, "kafka.Kafka"))
@@ -34,7 +34,7 @@ def test_cache_is_written_once_and_used(jars: list[Path], tmp_path: Path) -> Non
     assert made.stat().st_mtime_ns == before
 
 
-def test_failure_to_write_the_cache_is_ignored(jars: list[Path]) -> None:
+def test_failure_to_write_the_class_cache_is_ignored(jars: list[Path]) -> None:
     """Starting Kafka shows a better message for the same problem."""
     ensure_class_cache(jars)
     assert not class_cache_path(jars).exists()

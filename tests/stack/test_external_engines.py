@@ -1,4 +1,4 @@
-"""External engines: usable or refused, and never a password in the message."""
+"""External engines are checked before use, and no error contains a password."""
 
 import socket
 
@@ -10,7 +10,7 @@ from stack.startup_phases import check_external_database, check_external_kafka
 from tests.engines import TestEngines
 
 
-def test_reachable_engines_pass(engines: TestEngines) -> None:
+def test_reachable_engines_are_accepted(engines: TestEngines) -> None:
     """A database that responds and a broker that accepts connections are accepted."""
     check_external_database(engines.database_url)
     check_external_kafka(engines.kafka_bootstrap_servers)

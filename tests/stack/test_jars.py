@@ -16,8 +16,8 @@ from stack.output import ProgressLines
 EXAMPLE_JARS = [LockedJar(f"org.example:jar{number}:1.0", "0" * 64, 1_000_000) for number in range(40)]
 
 
-def test_progress_line_after_each_quarter_and_after_ten_seconds() -> None:
-    """Not one for each jar, and not none on a slow connection."""
+def test_download_progress_is_printed_at_each_quarter_and_every_ten_seconds() -> None:
+    """Not for each jar, and on a slow connection not too rarely."""
     now = [0.0]
     lines: list[str] = []
     progress = ProgressLines(len(EXAMPLE_JARS), 40_000_000, clock=lambda: now[0], write=lines.append)
@@ -109,8 +109,8 @@ def test_broken_download_is_retried(tmp_path: Path) -> None:
     assert paths[0].read_bytes() == CONTENT["org.example:one:1.0"]
 
 
-def test_without_network_the_message_says_what_to_do(tmp_path: Path) -> None:
-    """Without a network, the error says what helps, without a traceback."""
+def test_download_error_without_network_says_what_to_do(tmp_path: Path) -> None:
+    """The error names the proxy setting and the cache directory."""
 
     def no_network(_coordinate: str, _directory: Path) -> Path:
         raise ConnectionError("name resolution failed")
@@ -122,8 +122,7 @@ def test_without_network_the_message_says_what_to_do(tmp_path: Path) -> None:
     assert str(tmp_path) in caught.value.remedy
 
 
-def test_two_checkouts_fetch_at_once(tmp_path: Path) -> None:
-    """Two first starts at the same time can share the cache."""
+def test_two_concurrent_first_starts_share_the_jar_cache(tmp_path: Path) -> None:
     together = Barrier(2)
 
     def meet(content: bytes) -> bytes:
@@ -139,21 +138,19 @@ def test_two_checkouts_fetch_at_once(tmp_path: Path) -> None:
     assert paths[0].read_bytes() == CONTENT["org.example:one:1.0"]
 
 
-def test_unwritable_cache_is_named(tmp_path: Path) -> None:
-    """The error names the cache that is not writable, and the remedy."""
+def test_error_of_an_unwritable_cache_names_its_setting(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StackError, match="MIZAN_CACHE_DIR"):
         ensure_jars(tmp_path / "file", jars=JARS, fetch=Registry().fetch)
 
 
-def test_lock_file_round_trip(tmp_path: Path) -> None:
-    """What is written to the lock file is what is read from it."""
+def test_lock_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_lock(JARS, tmp_path / "lock")
     assert read_lock(tmp_path / "lock") == JARS
 
 
 def test_repository_locks_one_kafka_version() -> None:
-    """All of Kafka's own jars are of one version: a resolver once mixed in an old client library."""
+    """A resolver once mixed in an old client library."""
     versions = {
         jar.coordinate.rpartition(":")[2]
         for jar in read_lock()

@@ -35,8 +35,8 @@ def start(
 
 
 @pytest.mark.stack
-def test_call_in_the_banner_works_also_after_the_next_start(start: Start) -> None:
-    """201 at first, and the intent can be paid; the second run has the same application, intent and charge."""
+def test_api_call_of_the_banner_works_also_after_a_restart(start: Start) -> None:
+    """First it is 201, and the intent can be paid. After a restart it returns the same intent, charged once."""
     stack = start()
     demo = stack.read()["demo"]
     credentials = {"application_id", "api_key", "access_token", "webhook_secret"}
@@ -64,11 +64,11 @@ def test_call_in_the_banner_works_also_after_the_next_start(start: Start) -> Non
     assert [charge["status"] for charge in charges] == ["paid"]
 
 
-def test_whole_life_of_a_payment(start: Start) -> None:
+def test_payment_from_api_call_to_signed_webhook(start: Start) -> None:
     """§1: an intent created by API, paid on the hosted page, reported by a signed webhook. Part of `make test`.
 
-    The command line finds the stack and its keys, and creates an application with a webhook to this machine, which a
-    development stack allows. Secrets stay private.
+    The command line finds the stack and its keys, and creates an application with a webhook to this machine,
+    which a development stack allows. Secret files are private.
     """
     stack = start()
     with Receiver() as shop:

@@ -19,7 +19,7 @@ def empty_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_defaults(tmp_path: Path) -> None:
+def test_defaults_of_the_options(tmp_path: Path) -> None:
     """Nothing set: .run, ports from 8000, one broker, both engines embedded."""
     options = read_options()
     assert options.directory == tmp_path / ".run"
@@ -29,8 +29,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert options.cache == Path.home() / ".cache" / "mizan"
 
 
-def test_all_problems_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One error names all invalid values."""
+def test_one_error_names_all_invalid_options(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = {
         "PORT_BASE": "80",
         "BROKERS": "2",
@@ -46,8 +45,8 @@ def test_all_problems_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [name for name in wrong if name not in caught.value.problem] == []
 
 
-def test_empty_means_not_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An empty variable, as a Makefile passes it, counts as absent."""
+def test_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A Makefile passes empty variables."""
     for name in ("STACK_DIR", "DATABASE_URL", "KAFKA_BOOTSTRAP_SERVERS", "MIZAN_CACHE_DIR"):
         monkeypatch.setenv(name, "")
     options = read_options()
@@ -64,15 +63,14 @@ def test_cache_directory_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert cache_directory() == tmp_path / "own"
 
 
-def test_secrets_stay_out_of_repr(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The database's password does not show when the options are printed."""
+def test_database_password_is_not_in_the_repr_of_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://mizan:hunter2@db/mizan")
     assert "hunter2" not in repr(read_options())
 
 
 @pytest.mark.parametrize("name", ["a,b", "a;b", "a:b", "100%", "a#b", 'a"b', "a\nb"])
-def test_unusable_characters_in_a_path(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Characters that would break the settings files of Kafka, Java or supervisord are refused."""
+def test_paths_with_unusable_characters_are_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """They would break the settings files of Kafka, Java or supervisord."""
     monkeypatch.setenv("STACK_DIR", name)
     with pytest.raises(StackError, match="STACK_DIR"):
         read_options()

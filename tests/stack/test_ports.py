@@ -32,20 +32,18 @@ def test_error_of_a_taken_port_names_its_listener(listener: int) -> None:
     assert "PORT_BASE=" in caught.value.remedy
 
 
-def test_free_service_ports_pass(listener: int) -> None:
+def test_free_service_ports_are_accepted(listener: int) -> None:
     """A port next to a taken one is accepted."""
     check_service_ports([Service("api", 1, ("api",))], listener)
 
 
 def test_one_error_names_all_taken_ports(listener: int) -> None:
-    """Two taken ports make one error."""
     twice = [Service("one", 0, ("one",)), Service("two", 0, ("two",))]
     with pytest.raises(StackError, match=r"for one is taken[^$]*for two is taken"):
         check_service_ports(twice, listener)
 
 
-def test_free_ports_are_different_and_not_for_outgoing_connections(listener: int) -> None:
-    """The ports are distinct, and none is from the range of outgoing connections."""
+def test_free_ports_are_distinct_and_outside_the_range_of_outgoing_connections(listener: int) -> None:
     ports = find_free_ports(20)
     assert len(set(ports)) == 20
     assert all(port in CANDIDATES for port in ports)

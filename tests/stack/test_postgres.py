@@ -42,7 +42,7 @@ def start(server: Postgres, watchdog: Watchdog, log: Path) -> ChildProcess:
 
 
 @pytest.mark.kills
-def test_runs_in_a_deep_directory(server: Postgres, watchdog: Watchdog, tmp_path: Path) -> None:
+def test_postgres_runs_in_a_deep_directory(server: Postgres, watchdog: Watchdog, tmp_path: Path) -> None:
     """A path too long for a unix socket works. A password is required, and its file is private."""
     process = start(server, watchdog, tmp_path / "log")
     try:
@@ -57,8 +57,10 @@ def test_runs_in_a_deep_directory(server: Postgres, watchdog: Watchdog, tmp_path
 
 
 @pytest.mark.kills
-def test_stale_pid_file_of_a_living_program(server: Postgres, watchdog: Watchdog, tmp_path: Path) -> None:
-    """After a crash, the pid in postmaster.pid may belong to another program, which is left alone."""
+def test_stale_pid_file_is_removed_and_the_program_with_its_pid_left_alone(
+    server: Postgres, watchdog: Watchdog, tmp_path: Path
+) -> None:
+    """After a crash, the pid in postmaster.pid may belong to another program."""
     owner = server.data.stat().st_uid if os.geteuid() == 0 else None
     with subprocess.Popen(["/bin/sleep", "60"], user=owner) as stranger:
         try:
@@ -110,15 +112,15 @@ def test_incomplete_data_directory_is_created_again(tmp_path: Path) -> None:
 
 
 def test_too_deep_directory_is_refused(tmp_path: Path) -> None:
-    """The error names the limit, instead of a strange failure later."""
+    """The error says so at once."""
     deep = tmp_path.joinpath(*["d" * 100] * (MAX_PATH_LENGTH // 100 + 1))
     with pytest.raises(StackError, match="too deep"):
         Postgres(deep, 1).prepare()
 
 
 @pytest.mark.kills
-def test_runs_below_a_closed_directory(tmp_path: Path, watchdog: Watchdog) -> None:
-    """PostgreSQL runs below a directory that no other account may enter, like root's home, which stays closed."""
+def test_postgres_runs_below_a_private_directory(tmp_path: Path, watchdog: Watchdog) -> None:
+    """Such as root's home, which no other account may enter. Its mode stays the same."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     server = Postgres(closed / "postgres", find_free_ports(1)[0], durable=False)

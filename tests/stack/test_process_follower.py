@@ -47,7 +47,6 @@ def follower(tmp_path: Path, written: list[int]) -> ProcessFollower:
 def test_unchanged_process_is_not_reported(
     follower: ProcessFollower, written: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A process that keeps running prints nothing."""
     follower.report_changes(state(100))
     assert capsys.readouterr().out == ""
     assert written == [100]
@@ -65,10 +64,10 @@ def test_restart_is_reported_with_both_pids(
     assert written == [100, 0, 200]
 
 
-def test_given_up_process_is_reported_once_with_its_log(
+def test_process_that_is_not_restarted_any_more_is_reported_once_with_its_log(
     follower: ProcessFollower, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A process that cannot be restarted is reported with the end of its log, and the rest keeps running."""
+    """All other processes keep running."""
     (tmp_path / "api.log").write_text("cannot read the key file\n")
     follower.report_changes(state(0, given_up=True))
     follower.report_changes(state(0, given_up=True))
@@ -78,10 +77,9 @@ def test_given_up_process_is_reported_once_with_its_log(
     assert "Everything else keeps running" in out
 
 
-def test_log_lines_carry_the_name(
+def test_log_lines_are_printed_with_the_name_of_their_process(
     follower: ProcessFollower, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each new line of a log is printed under its process's name."""
     (tmp_path / "api.log").write_text("hello\n")
     follower.print_new_lines()
     follower.close()
@@ -95,7 +93,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def follow(log: Path) -> Iterator[Callable[[], LogTail]]:
-    """Start to follow the log."""
+    """Return a function that starts to follow the log."""
     tails: list[LogTail] = []
 
     def make() -> LogTail:
@@ -107,7 +105,7 @@ def follow(log: Path) -> Iterator[Callable[[], LogTail]]:
         tail.close()
 
 
-def test_only_new_whole_lines(log: Path, follow: Callable[[], LogTail]) -> None:
+def test_log_tail_returns_only_new_complete_lines(log: Path, follow: Callable[[], LogTail]) -> None:
     """Earlier lines are not repeated, and a line is returned when it is complete."""
     log.write_text("old\n")
     tail = follow()
@@ -121,7 +119,7 @@ def test_only_new_whole_lines(log: Path, follow: Callable[[], LogTail]) -> None:
     assert tail.new_lines() == []
 
 
-def test_goes_on_after_rotation(log: Path, follow: Callable[[], LogTail]) -> None:
+def test_log_tail_continues_after_rotation(log: Path, follow: Callable[[], LogTail]) -> None:
     """The end of the rotated file comes first, then the new file from its beginning."""
     log.write_text("")
     tail = follow()
@@ -131,16 +129,16 @@ def test_goes_on_after_rotation(log: Path, follow: Callable[[], LogTail]) -> Non
     assert [line for _ in range(3) for line in tail.new_lines()] == ["last of the old", "first of the new"]
 
 
-def test_file_that_comes_later(log: Path, follow: Callable[[], LogTail]) -> None:
-    """A log that does not exist yet is read from its first line once it does."""
+def test_log_tail_reads_a_file_that_is_created_later(log: Path, follow: Callable[[], LogTail]) -> None:
+    """From its first line."""
     tail = follow()
     assert tail.new_lines() == []
     log.write_text("hello\n")
     assert tail.new_lines() == ["hello"]
 
 
-def test_json_line_becomes_words() -> None:
-    """Time of day, level and what happened come first, then the rest; the service is the prefix's business."""
+def test_json_log_line_is_formatted_as_text() -> None:
+    """Time, level and event come first, then the other fields. The service is left out: it is the prefix."""
     line = json.dumps(
         {
             "timestamp": "2026-11-15T02:37:01.587588Z",
@@ -153,13 +151,11 @@ def test_json_line_becomes_words() -> None:
     assert format_log_line(line) == "02:37:01.587 WARNING slow answer request_id=r-1"
 
 
-def test_traceback_stands_on_its_own_lines() -> None:
-    """An exception is not squeezed into one line."""
+def test_traceback_of_a_log_line_is_printed_on_its_own_lines() -> None:
     line = json.dumps({"event": "failed", "level": "error", "exception": "Traceback:\n  here"})
     assert format_log_line(line).endswith("failed\nTraceback:\n  here")
 
 
 @pytest.mark.parametrize("line", ["plain words", "{not json", "[1]", '{"no": "event"}', ""])
-def test_other_lines_stay(line: str) -> None:
-    """What is not a log record of ours is shown as it is."""
+def test_lines_that_are_not_our_log_records_are_printed_unchanged(line: str) -> None:
     assert format_log_line(line) == line

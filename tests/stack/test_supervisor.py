@@ -1,4 +1,4 @@
-"""supervisord handles stops and interruptions at any time."""
+"""supervisord can be stopped and interrupted at any time."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
 
 
 def test_process_is_stopped_right_after_its_start(supervisor: Supervisor) -> None:
-    """Regression: just forked, it is a copy of supervisord, which would ignore the signal."""
+    """Regression: a process that was just forked is still a copy of supervisord, which ignores the signal."""
     for _ in range(60):
         supervisor.start("sleeper")
         began = monotonic()

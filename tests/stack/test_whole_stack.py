@@ -69,8 +69,8 @@ def has_new_pid(stack: RunningStack, before: dict[str, Any], name: str) -> bool:
 
 
 @pytest.mark.kills
-def test_life_of_a_stack(start: Start) -> None:
-    """A ready stack is usable, a killed service is restarted and reported, and SIGTERM stops everything with exit 0."""
+def test_stack_starts_restarts_a_killed_service_and_stops(start: Start) -> None:
+    """The ready stack is usable, the restart is reported, and SIGTERM stops everything with exit status 0."""
     stack = start()
     ready = stack.wait_ready()
     assert ready["first_url"] == f"http://127.0.0.1:{stack.port_base + 1}"
@@ -105,8 +105,8 @@ def test_life_of_a_stack(start: Start) -> None:
     assert order == sorted(order)
 
 
-def test_interrupt_that_reaches_make_alone(tmp_path: Path, given: dict[str, str]) -> None:
-    """Some terminals, editors and scripts send it so. make does not pass it on, but the stack stops all the same."""
+def test_sigint_to_make_alone_stops_the_stack(tmp_path: Path, given: dict[str, str]) -> None:
+    """Some terminals, editors and scripts send it so, and make does not pass it on."""
     makefile = tmp_path / "Makefile"
     makefile.write_text(f"run:\n\t@exec {sys.executable} -m tests.stack.stand_in_stack\n")
     settings = {"STACK_DIR": str(tmp_path / "stack"), "PORT_BASE": str(free_port_base()), **given}
@@ -123,8 +123,8 @@ def test_interrupt_that_reaches_make_alone(tmp_path: Path, given: dict[str, str]
 
 
 @pytest.mark.kills
-def test_second_run_cleans_up_after_kill_9(start: Start) -> None:
-    """After kill -9 of the launcher, then of supervisord too, the next run stops the rest and keeps the data."""
+def test_next_run_stops_orphans_after_kill_9_and_keeps_the_data(start: Start) -> None:
+    """After SIGKILL of the launcher, and then of the launcher and supervisord."""
     first = start()
     ready = first.wait_ready()
     sockets = [(first.directory / "rpc").readlink()]
@@ -155,7 +155,7 @@ def test_second_run_cleans_up_after_kill_9(start: Start) -> None:
 
 @pytest.mark.kills
 def test_death_of_supervisord_ends_the_stack(start: Start) -> None:
-    """Nothing would be restarted any more, so the launcher stops the rest and says why."""
+    """Nothing would restart the processes, so the launcher stops them and says why."""
     stack = start()
     ready = stack.wait_ready()
     os.kill(ready["pids"]["supervisor"], signal.SIGKILL)
@@ -166,10 +166,10 @@ def test_death_of_supervisord_ends_the_stack(start: Start) -> None:
     assert not stack.file.exists()
 
 
-def test_one_stack_per_directory_and_two_side_by_side(
+def test_one_stack_runs_per_directory_and_two_in_different_directories(
     start: Start, given: dict[str, str], tmp_path: Path
 ) -> None:
-    """A second start in the same directory names the pid of the first; in another directory it runs."""
+    """The error of a second start in the same directory names the pid of the first."""
     first = start(**given)
     first.wait_ready()
     refused = start(**given)
@@ -199,7 +199,7 @@ def test_external_engines_are_not_embedded(start: Start, given: dict[str, str]) 
 
 @contextmanager
 def default_hangup_handling() -> Iterator[None]:
-    """Tests that were started with nohup ignore SIGHUP, and so would their children."""
+    """Restore the default action of SIGHUP: tests started with nohup ignore it, and so would their children."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         yield
@@ -208,8 +208,7 @@ def default_hangup_handling() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_stop_while_starting(start: Start, number: signal.Signals) -> None:
-    """A signal during the start, and another one during the stop, stop it cleanly."""
+def test_signals_during_start_and_stop_stop_the_stack_cleanly(start: Start, number: signal.Signals) -> None:
     with default_hangup_handling():
         stack = start()
     eventually(lambda: "PostgreSQL ready" in stack.output, within=80)
@@ -220,8 +219,10 @@ def test_stop_while_starting(start: Start, number: signal.Signals) -> None:
     assert stack.orphans() == []
 
 
-def test_service_that_cannot_start(start: Start, given: dict[str, str]) -> None:
-    """The end of its log is shown, everything is stopped, exit status 1."""
+def test_service_that_cannot_start_stops_the_stack_with_exit_status_1(
+    start: Start, given: dict[str, str]
+) -> None:
+    """The end of its log is shown."""
     stack = start("broken-service", **given)
     assert stack.wait_exit() == 1
     assert "broken exited while it was starting" in stack.output
@@ -230,8 +231,8 @@ def test_service_that_cannot_start(start: Start, given: dict[str, str]) -> None:
     assert stack.orphans() == []
 
 
-def test_job_that_fails(start: Start, given: dict[str, str]) -> None:
-    """The output of the job is shown, everything is stopped, exit status 1; no service was started."""
+def test_job_that_fails_stops_the_stack_with_exit_status_1(start: Start, given: dict[str, str]) -> None:
+    """Its output is shown, and no service is started."""
     stack = start("broken-job", **given)
     assert stack.wait_exit() == 1
     assert "the schema is from the future" in stack.output
@@ -239,8 +240,7 @@ def test_job_that_fails(start: Start, given: dict[str, str]) -> None:
     assert stack.orphans() == []
 
 
-def test_unusable_directory(start: Start, tmp_path: Path) -> None:
-    """The error names the unusable STACK_DIR and the remedy."""
+def test_error_of_an_unusable_stack_directory_names_the_remedy(start: Start, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     stack = start(STACK_DIR=str(tmp_path / "file" / "below"))
     assert stack.wait_exit() == 1
@@ -251,8 +251,8 @@ def test_unusable_directory(start: Start, tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.kills
-def test_three_brokers(start: Start) -> None:
-    """BROKERS=3 starts three brokers, each restarted alone; the directory stores their number."""
+def test_stack_with_three_brokers_restarts_a_killed_broker(start: Start) -> None:
+    """The directory stores their number, so a later start with one broker is refused."""
     stack = start(BROKERS="3")
     ready = stack.wait_ready()
     assert count_brokers(ready["kafka_bootstrap_servers"]) == 3
