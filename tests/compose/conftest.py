@@ -25,7 +25,7 @@ def pytest_ignore_collect(config: pytest.Config) -> bool | None:
 
 @pytest.fixture(scope="session")
 def composes(request: pytest.FixtureRequest) -> list[Compose]:
-    """The newest first."""
+    """The versions of Docker Compose, newest first."""
     file = request.config.getoption(OPTION, None)
     if file is None:
         pytest.skip("needs a Docker daemon and images: make test-compose")

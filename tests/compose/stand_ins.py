@@ -105,7 +105,7 @@ def _gather_proxy(context: Path, cache: Path) -> None:
 
 
 def _gather_nothing(_context: Path, _cache: Path) -> None:
-    """Everything comes from Debian."""
+    """Copy nothing: everything comes from Debian."""
 
 
 STAND_INS = (

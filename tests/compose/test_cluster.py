@@ -14,8 +14,8 @@ def mizan(projects: Projects) -> Installation:
     return Installation(project)
 
 
-def test_one_of_each_may_be_lost(mizan: Installation) -> None:
-    """Without one broker, API, checkout, scheduler and webhooks process, payments and webhooks still work."""
+def test_cluster_survives_the_loss_of_one_of_each(mizan: Installation) -> None:
+    """Without one broker and one process each of the API, checkout, scheduler and webhooks, payments work."""
     mizan.wait_delivered(mizan.create_paid_intent())
     mizan.project.run("kill", "kafka-2", "api", "checkout-2", "scheduler", "webhooks-2")
     intents = [mizan.create_paid_intent() for _ in range(4)]
@@ -26,8 +26,8 @@ def test_one_of_each_may_be_lost(mizan: Installation) -> None:
     mizan.audit()
 
 
-def test_profile_alone_is_refused(projects: Projects) -> None:
-    """Without its variables the brokers would not know each other, so the error says what to do."""
+def test_cluster_profile_without_its_settings_is_refused(projects: Projects) -> None:
+    """The error names the missing env file. Without it, the brokers would not find each other."""
     project = projects.make(COMPOSE_PROFILES="cluster")
     with pytest.raises(ProgramFailedError, match=r"--env-file deploy/cluster\.env"):
         project.run("run", "--rm", "--no-deps", "-T", "cluster-check")

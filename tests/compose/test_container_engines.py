@@ -13,8 +13,8 @@ TESTS = (
 )
 
 
-def test_tests_on_containers(composes: list[Compose]) -> None:
-    """They pass, and no container and no network remains."""
+def test_tests_pass_on_engines_in_containers(composes: list[Compose]) -> None:
+    """No container and no network remains."""
     assert composes
     output = run(
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS,

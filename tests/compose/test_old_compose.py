@@ -1,4 +1,4 @@
-"""The compose files with docker-compose 1.29 of Debian: they are valid, and a payment succeeds."""
+"""The compose files with docker-compose 1.29 of Debian are valid, and a payment succeeds."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def old(composes: list[Compose]) -> Compose:
     return found
 
 
-def test_payment_with_the_first_version(old: Compose, projects: Projects) -> None:
+def test_payment_succeeds_with_docker_compose_1(old: Compose, projects: Projects) -> None:
     project = projects.make(compose=old)
     project.up()
     mizan = Installation(project)
@@ -26,8 +26,7 @@ def test_payment_with_the_first_version(old: Compose, projects: Projects) -> Non
     mizan.audit()
 
 
-def test_overlay_and_cluster_with_the_first_version(old: Compose) -> None:
-    """They are valid."""
+def test_production_and_cluster_files_are_valid_with_docker_compose_1(old: Compose) -> None:
     Project(old, "mizan-proof-production", ADDRESSES, PRODUCTION).run("config", "--quiet")
     services = Project(old, "mizan-proof-cluster", {}, env_file="deploy/cluster.env").run(
         "config", "--services"

@@ -106,12 +106,12 @@ def client(projects: Projects, secrets: Path, tmp_path_factory: pytest.TempPathF
     return PublicClient(project, authority.ca_file)
 
 
-def test_no_demo_services(client: PublicClient) -> None:
+def test_production_has_no_demo_services(client: PublicClient) -> None:
     assert ABSENT & {container.service for container in client.project.containers()} == set()
 
 
-def test_payment_intent_by_https(client: PublicClient) -> None:
-    """An application created by an operator creates an intent, its checkout page opens, and cookies are https-only."""
+def test_payment_intent_is_created_by_https(client: PublicClient) -> None:
+    """An operator's application creates an intent, its checkout page opens, and cookies are Secure."""
     made = json.loads(client.project.inside("api", "mizan", "app", "create", "--name", "Shop", "--json"))
     headers = {"X-API-Key": made["api_key"], "Authorization": f"Bearer {made['access_token']}"}
     body = json.dumps({"merchant_reference": "1", "amount": 25_000, "currency": "LYD"})
@@ -127,8 +127,8 @@ def test_payment_intent_by_https(client: PublicClient) -> None:
     assert "Secure" in signing_in.headers["Set-Cookie"]
 
 
-def test_only_https(client: PublicClient) -> None:
-    """Plain http only redirects to https. Operations pages and unknown host names are not served."""
+def test_plain_http_is_redirected_to_https(client: PublicClient) -> None:
+    """Operations pages and unknown host names are not served."""
     answer = client.http(API, "/api/v1/payment-intents")
     assert answer.status in {301, 308}
     assert answer.headers["Location"].startswith(f"https://{API}/")
@@ -139,8 +139,7 @@ def test_only_https(client: PublicClient) -> None:
         client.https("somebody.else.example", "/")
 
 
-def test_secrets_are_not_exposed(client: PublicClient, secrets: Path) -> None:
-    """Neither `docker inspect` nor a log contains a secret."""
+def test_neither_docker_inspect_nor_logs_contain_secrets(client: PublicClient, secrets: Path) -> None:
     exposed = json.dumps([container.facts for container in client.project.containers()])
     exposed += client.project.run("logs", "--no-color")
     for name in ("secret_keys", "database_url", "database_password"):
@@ -151,7 +150,9 @@ def test_secrets_are_not_exposed(client: PublicClient, secrets: Path) -> None:
     ("name", "wrong"),
     [("API_PUBLIC_URL", f"http://{API}"), ("WEBHOOK_ALLOW_PRIVATE", "true")],
 )
-def test_wrong_settings_are_refused(client: PublicClient, name: str, wrong: str, tmp_path: Path) -> None:
+def test_wrong_production_settings_are_refused(
+    client: PublicClient, name: str, wrong: str, tmp_path: Path
+) -> None:
     """The error names the wrong setting."""
     settings = {**client.project.settings, name: wrong}
     with pytest.raises(ProgramFailedError, match=name):
@@ -160,7 +161,7 @@ def test_wrong_settings_are_refused(client: PublicClient, name: str, wrong: str,
         )
 
 
-def test_missing_address_is_refused(client: PublicClient) -> None:
+def test_missing_public_url_is_refused(client: PublicClient) -> None:
     settings = {**client.project.settings, "CHECKOUT_PUBLIC_URL": ""}
     with pytest.raises(ProgramFailedError, match="CHECKOUT_PUBLIC_URL"):
         replace(client.project, settings=settings).run("config", "-q")

@@ -17,8 +17,8 @@ from tests.containers.compose_files import (
 
 
 @pytest.mark.parametrize("service", [*SERVICES, SHOP], ids=lambda service: service.name)
-def test_every_service_of_the_stack_is_there(service: Service) -> None:
-    """With the same command and port, and a directory for its workers' metrics that is empty at every start."""
+def test_every_service_of_the_stack_is_in_the_compose_file(service: Service) -> None:
+    """With the same command and port. The directory for the metrics of its workers is empty at every start."""
     container = services()[service.name]
     assert tuple(container["command"]) == ("python", *service.command[1:])
     assert container["environment"]["HTTP_PORT"] == str(8000 + service.port_offset)
@@ -42,7 +42,7 @@ def test_every_job_runs_once_before_the_services_that_need_it() -> None:
         assert all(waits_for[job.name]["condition"] == "service_completed_successfully" for job in JOBS)
 
 
-def test_dependencies_exist() -> None:
+def test_dependencies_of_services_exist() -> None:
     """In production, no service depends on one that does not run there."""
     absent = {name for name, service in services(PRODUCTION).items() if service.get("profiles") == ["never"]}
     for name in services().keys() | services(PRODUCTION).keys():
@@ -51,7 +51,7 @@ def test_dependencies_exist() -> None:
         assert name in absent or not wanted.keys() & absent, name
 
 
-def test_all_have_memory_limits_and_bounded_logs() -> None:
+def test_all_services_have_memory_limits_and_bounded_logs() -> None:
     for name, service in {**services(PRODUCTION), **services()}.items():
         assert service["mem_limit"], name
         assert service["logging"]["options"]["max-size"], name
@@ -69,7 +69,7 @@ def test_all_long_running_services_have_health_checks() -> None:
             assert ("healthcheck" in service) is (name in job_services()), name
 
 
-def test_every_image_can_be_replaced() -> None:
+def test_every_image_is_pinned_and_can_be_replaced() -> None:
     for path in (DEVELOPMENT, PRODUCTION):
         for name, service in services(path).items():
             if image := service.get("image"):

@@ -1,4 +1,4 @@
-"""The image and its small programs."""
+"""The Docker image and the scripts in deploy/."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ def packages(lock: str) -> dict[str, str]:
 
 
 def test_image_has_the_packages_of_the_services_and_none_of_the_embedded_stack() -> None:
-    """In the same versions that are tested."""
+    """In the same versions as in the tests."""
     of_services, of_stack = packages("service"), packages("run")
     assert of_services.items() <= of_stack.items()
     assert {"flask", "psycopg", "confluent-kafka", "granian"} <= of_services.keys()
@@ -109,7 +109,7 @@ def test_secrets_are_refused_in_a_directory_open_to_others(tmp_path: Path) -> No
     assert (done.returncode, "chmod 700" in done.stderr, list(directory.iterdir())) == (1, True, [])
 
 
-def test_given_secret_is_used(tmp_path: Path) -> None:
+def test_given_secrets_are_used(tmp_path: Path) -> None:
     """A password may contain characters that are special in a URL."""
     run("make_secrets.py", str(tmp_path))
     given = {"MIZAN_SECRET_KEYS": Fernet.generate_key().decode(), "DATABASE_PASSWORD": "p@ss/w:rd#1"}

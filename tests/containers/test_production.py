@@ -1,4 +1,4 @@
-"""docker-compose.production.yml gives services valid production settings, and disables everything for development."""
+"""docker-compose.production.yml has valid production settings, and disables everything for development."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ IN_PRODUCTION = [service.name for service in SERVICES if service.in_production] 
 
 
 @pytest.mark.parametrize("name", IN_PRODUCTION)
-def test_settings_pass_the_production_checks(
+def test_settings_of_every_service_pass_the_production_checks(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     secrets = {
@@ -46,7 +46,7 @@ def test_settings_pass_the_production_checks(
     assert reading.settings.checkout.codes_per_phone == 10
 
 
-def test_sandbox_demo_and_development_ports_are_off() -> None:
+def test_sandbox_demo_shop_and_development_proxy_are_off() -> None:
     off = {name for name, service in services(PRODUCTION).items() if service.get("profiles") == ["never"]}
     assert off == {"sandbox", "demo", "shop", "proxy"}
     assert "sandbox" not in environment("monitor", {}, DEVELOPMENT, PRODUCTION)["MONITOR_TARGETS"]
@@ -70,7 +70,7 @@ def test_every_service_in_production_has_the_production_environment() -> None:
     }
 
 
-def test_addresses_are_required() -> None:
+def test_public_urls_are_required() -> None:
     for name, example in ADDRESSES.items():
         setting = services(PRODUCTION)["api"]["environment"][name]
         assert setting.startswith(f"${{{name}:?")

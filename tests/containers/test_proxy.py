@@ -1,4 +1,4 @@
-"""The Caddyfile: one site for each public service, none for operators, and no information about the proxy."""
+"""The Caddyfile has one site for each public service and none for operators, and hides the proxy itself."""
 
 import re
 
@@ -36,7 +36,7 @@ def test_shop_has_a_site_in_development_only() -> None:
     assert services(PRODUCTION)["public-proxy"]["environment"]["PROXY_FOR"] == "production"
 
 
-def test_operations_pages_are_not_found() -> None:
+def test_proxy_hides_operations_pages() -> None:
     for path in ("/metrics", "/readyz", "/healthz"):
         assert re.search(rf"@operations path .*{path} {path}/\*", CADDYFILE)
 
@@ -48,8 +48,8 @@ def test_proxy_has_no_admin_interface_and_hides_sensitive_headers() -> None:
         assert left_out in CADDYFILE
 
 
-def test_body_is_buffered_completely() -> None:
-    """The buffer is larger than the limit of the proxy, which is larger than that of a service."""
+def test_proxy_buffers_request_bodies_completely() -> None:
+    """Its buffer is larger than its size limit, which is larger than the limit of a service."""
     max_size = int(re.findall(r"max_size (\d+)KB", CADDYFILE)[0]) * 1000
     buffer_size = int(re.findall(r"request_buffers (\d+)KiB", CADDYFILE)[0]) * 1024
     assert 64 * 1024 < max_size < buffer_size

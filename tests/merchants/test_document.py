@@ -1,10 +1,10 @@
-"""Tests run every file of docs/merchants.md."""
+"""Every file and command of docs/merchants.md is tested."""
 
 from tests.merchants.document import COMMANDS, FILES
 from tests.merchants.languages import LANGUAGES
 
 
-def test_all_files_and_commands_are_run_by_tests() -> None:
+def test_every_file_and_command_of_the_document_is_tested() -> None:
     shops = {file for language in LANGUAGES for file in language.files}
     assert set(FILES) == shops | {"create.sh", "retrieve.sh", "verify.sh"}
     assert set(COMMANDS) == {language.name for language in LANGUAGES}

@@ -15,14 +15,16 @@ VECTOR = vector()
 FLIPPED = VECTOR.body.replace(b"succeeded", b"succeedeD")
 
 
-def test_the_vector_is_what_we_sign_and_what_the_reference_shows() -> None:
+def test_example_signature_matches_our_code_and_the_api_reference() -> None:
     assert sign_body(VECTOR.body, signing_key(VECTOR.secret)) == VECTOR.signature
     assert examples.encode_body(examples.delivery_body("payment_intent.succeeded")) == VECTOR.body
     assert VECTOR.secret == examples.WEBHOOK_SECRET
 
 
 @pytest.mark.parametrize(("body", "is_genuine"), [(VECTOR.body, True), (FLIPPED, False)])
-def test_a_language_agrees(language: Language, tmp_path: Path, body: bytes, is_genuine: bool) -> None:
+def test_example_code_of_each_language_verifies_the_signature(
+    language: Language, tmp_path: Path, body: bytes, is_genuine: bool
+) -> None:
     copy_files(tmp_path, language.files[0])
     (tmp_path / "body.json").write_bytes(body)
     done = _run([*language.checking], tmp_path)
@@ -30,7 +32,7 @@ def test_a_language_agrees(language: Language, tmp_path: Path, body: bytes, is_g
 
 
 @pytest.mark.parametrize(("body", "answer"), [(VECTOR.body, "genuine\n"), (FLIPPED, "forged\n")])
-def test_openssl_agrees(tmp_path: Path, body: bytes, answer: str) -> None:
+def test_openssl_verifies_the_signature(tmp_path: Path, body: bytes, answer: str) -> None:
     copy_files(tmp_path, "verify.sh")
     (tmp_path / "body.json").write_bytes(body)
     assert _run(["sh", "verify.sh"], tmp_path).stdout == answer

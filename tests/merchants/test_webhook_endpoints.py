@@ -1,4 +1,4 @@
-"""The example shops of docs/merchants.md fulfil §6.5, also with forged requests and failures."""
+"""The example shops of docs/merchants.md comply with §6.5, also with forged requests and failures."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -53,8 +53,8 @@ def test_signed_garbage_is_refused_and_the_shop_keeps_running(shop: ExampleShop,
     eventually(lambda: shop.files("paid") == {ORDER})
 
 
-def test_the_new_and_the_old_secret_are_accepted_over_raw_bytes(shop: ExampleShop, api: StandInApi) -> None:
-    """Also for bytes that a JSON library would not write, and with an unknown field."""
+def test_new_and_old_secret_are_accepted_for_the_raw_body(shop: ExampleShop, api: StandInApi) -> None:
+    """Also for a body that a JSON library would write differently, and with an unknown field."""
     event = {"id": str(uuid4()), "data": {"uuid": api.intent(ORDER, AMOUNT, "succeeded")}, "é/": 1.0}
     body = json.dumps(event, indent=3).encode()
     assert shop.receive(body, signed(body, NEW)) == 200
@@ -77,7 +77,6 @@ def test_duplicate_delivery_is_processed_once(shop: ExampleShop, api: StandInApi
 
 
 def test_webhook_is_acknowledged_first_and_processed_afterwards(shop: ExampleShop, api: StandInApi) -> None:
-    """The webhook is acknowledged although the API hangs."""
     intent = api.intent(ORDER, AMOUNT, "succeeded")
     api.responds.clear()
     assert shop.send_event(intent, NEW) == 200
@@ -86,8 +85,8 @@ def test_webhook_is_acknowledged_first_and_processed_afterwards(shop: ExampleSho
     eventually(lambda: shop.files("paid") == {ORDER})
 
 
-def test_failed_event_is_kept_for_the_next_check(shop: ExampleShop, api: StandInApi) -> None:
-    """If the API fails, the event is kept, and other events do not wait for it."""
+def test_failed_event_is_kept_for_the_next_recheck(shop: ExampleShop, api: StandInApi) -> None:
+    """If the API fails, the event stays in the inbox, and a recheck processes it."""
     intent = api.intent(ORDER, AMOUNT, "succeeded")
     api.failures.append(403)
     assert shop.send_event(intent, NEW) == 200
@@ -97,8 +96,8 @@ def test_failed_event_is_kept_for_the_next_check(shop: ExampleShop, api: StandIn
     assert (shop.files("inbox"), shop.files("paid")) == (set(), {ORDER})
 
 
-def test_a_wrong_amount_is_not_fulfilled(shop: ExampleShop, api: StandInApi) -> None:
-    """A paid one is not fulfilled, and no customer is sent to pay it (§4.1 rule 4)."""
+def test_payment_with_a_wrong_amount_is_not_fulfilled(shop: ExampleShop, api: StandInApi) -> None:
+    """And no customer is redirected to pay it (§4.1 rule 4)."""
     intent = api.intent(ORDER, AMOUNT - 1, "succeeded")
     assert shop.send_event(intent, NEW) == 200
     eventually(lambda: f"look into {ORDER}" in shop.log)
@@ -106,8 +105,8 @@ def test_a_wrong_amount_is_not_fulfilled(shop: ExampleShop, api: StandInApi) -> 
     assert (shop.files("paid"), shop.files("intents")) == (set(), set())
 
 
-def test_the_status_decides_not_the_event(shop: ExampleShop, api: StandInApi) -> None:
-    """For a canceled intent that is paid late, for events out of order, and for the unknown uuid of a test delivery."""
+def test_status_of_the_intent_decides_and_not_the_event(shop: ExampleShop, api: StandInApi) -> None:
+    """For late payments, events out of order, and the unknown uuid of a test delivery."""
     intent = api.intent(ORDER, AMOUNT, "canceled")
     assert shop.send_event(intent, NEW, "payment_intent.succeeded") == 200
     assert shop.send_event(str(uuid4()), NEW) == 200
@@ -119,8 +118,10 @@ def test_the_status_decides_not_the_event(shop: ExampleShop, api: StandInApi) ->
 
 
 @pytest.mark.parametrize("failure", [DROP_CONNECTION, 503])
-def test_create_without_a_response_is_repeated(shop: ExampleShop, api: StandInApi, failure: int) -> None:
-    """With the same reference. Without a webhook, the return of the customer or a recheck settles the order."""
+def test_create_without_a_response_is_repeated_with_the_same_reference(
+    shop: ExampleShop, api: StandInApi, failure: int
+) -> None:
+    """Without a webhook, the return of the customer or a recheck settles the order."""
     api.failures.append(failure)
     answer = shop.pay(ORDER)
     ((uuid, intent),) = api.intents.items()

@@ -1,4 +1,4 @@
-"""The example shops of docs/merchants.md with the real API and webhooks, from the pay button to the fulfilled order."""
+"""The example shops of docs/merchants.md with the real API and webhooks, from the pay button to fulfilment."""
 
 import json
 import os
@@ -78,10 +78,10 @@ def businesses(
 
 
 @pytest.mark.stack
-def test_life_of_orders(
+def test_webhooks_fulfil_paid_and_late_paid_orders_once(
     businesses: list[Business], database: Database, webhooks: Webhooks, api: RunningApi, tmp_path: Path
 ) -> None:
-    """One is paid, another expires and is paid late. No customer returns: webhooks alone fulfil each once."""
+    """One order is paid, another expires and is paid late. No customer returns."""
     paid = [business.buy(PAID_ORDER) for business in businesses]
     late = [business.buy(LATE_ORDER) for business in businesses]
     assert [

@@ -1,4 +1,4 @@
-"""Every metric that the services declare, known by importing all of their modules."""
+"""Finds every metric that the services declare, by importing all their modules."""
 
 import pkgutil
 from functools import cache
@@ -15,7 +15,7 @@ _NOT_TO_IMPORT = ("shared.platform.migrations.",)  # Alembic runs them
 
 @cache
 def declared() -> dict[str, MetricWrapperBase]:
-    """By name, without the suffix of a counter."""
+    """Return all metrics by name, without the suffix of a counter."""
     for package in (services, shared):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.startswith(_NOT_TO_IMPORT):
@@ -28,7 +28,7 @@ def declared() -> dict[str, MetricWrapperBase]:
 
 
 def sample_names(name: str, kind: str) -> set[str]:
-    """Under which names the samples of a metric are shown."""
+    """Return the names of the samples of a metric."""
     return {
         "counter": {f"{name}_total"},
         "histogram": {f"{name}_bucket", f"{name}_sum", f"{name}_count"},
@@ -37,7 +37,7 @@ def sample_names(name: str, kind: str) -> set[str]:
 
 
 def declared_labels() -> dict[str, frozenset[str]]:
-    """By the name of a sample."""
+    """Return the labels of each sample, by name."""
     found: dict[str, frozenset[str]] = {}
     for name, metric in declared().items():
         for sample in sample_names(name, metric._type or ""):

@@ -1,4 +1,4 @@
-"""What a running stack shows at /metrics of its services."""
+"""Reads what the services of a running stack export at /metrics."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

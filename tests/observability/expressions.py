@@ -1,4 +1,4 @@
-"""Which metrics, and which of their labels, a PromQL expression names."""
+"""Finds the metrics and labels in a PromQL expression."""
 
 import re
 from dataclasses import dataclass
@@ -20,7 +20,10 @@ class Named:
 
 
 def named_in(expression: str) -> set[Named]:
-    """Labels to group by are asked of each metric of the expression, unless they are made in it."""
+    """Return the metrics of an expression with their labels.
+
+    Labels to group by must exist on each metric, unless label_replace creates them.
+    """
     made = set(_MADE.findall(expression))
     bare = _RANGE.sub("", _STRING.sub('""', expression))
     grouped = {

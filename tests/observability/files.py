@@ -1,4 +1,4 @@
-"""The files of observability/, read: alerts, the tests of the alerts, and what the dashboard shows."""
+"""Reads the files of observability/: alerts, the tests of the alerts, and the dashboard."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One moment of a test of an alert: whether it has to fire."""
+    """One check of an alert in promtool's tests: whether it fires."""
 
     alert: str
     fires: bool
@@ -69,12 +69,12 @@ def dashboard() -> dict[str, Any]:
 
 
 def panels() -> list[dict[str, Any]]:
-    """Those that show something: rows are titles only."""
+    """Return the panels without rows, which are only headings."""
     return [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
 
 
 def panel_expressions() -> Iterator[tuple[str, str]]:
-    """The title of the panel and what it asks for, with Grafana's own interval filled in."""
+    """Yield the title and the query of each panel, with Grafana's rate interval filled in."""
     for panel in panels():
         for target in panel["targets"]:
             yield panel["title"], target["expr"].replace("$__rate_interval", "1m")

@@ -1,4 +1,4 @@
-"""promtool and prometheus: those of this machine or, not installed, out of Debian's package in the user's cache."""
+"""Finds promtool and prometheus: installed, or extracted from Debian's package into the user's cache."""
 
 import shutil
 import subprocess
@@ -15,12 +15,12 @@ _IMPATIENT = ("-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=15")
 
 
 class NoToolsError(Exception):
-    """Neither installed nor to be had; says why."""
+    """The tools are neither installed nor available. The message says why."""
 
 
 @cache
 def find_tool(name: str) -> Path:
-    """Skips the test if it cannot be had. What was fetched once is found in the cache from then on."""
+    """Return the path of a tool, from the cache if it was downloaded before. Skips the test if there is none."""
     if installed := shutil.which(name):
         return Path(installed)
     kept = cache_directory() / _PACKAGE
@@ -37,7 +37,7 @@ def _fetch(kept: Path) -> None:
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         raise NoToolsError(f"{_PACKAGE} is not installed, and this is no Debian to fetch it from")
     kept.parent.mkdir(parents=True, exist_ok=True)
-    # Beside its place, so that it appears there whole or not at all.
+    # Renamed at the end, so that an interrupted download leaves nothing there.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=kept.parent) as name:
         directory = Path(name)
         try:
@@ -54,7 +54,7 @@ def _download(directory: Path) -> None:
     try:
         _run("apt-get", *_IMPATIENT, "download", _PACKAGE, cwd=directory)
     except subprocess.CalledProcessError:
-        # No list of packages yet, or an old one: one of our own, which needs no root and changes nothing of the system.
+        # No package lists, or old ones: use our own, which need no root and do not change the system.
         lists = directory / "lists"
         (lists / "partial").mkdir(parents=True)
         own = ("-o", f"Dir::State::Lists={lists}", "-o", f"Dir::Cache={directory}", *_IMPATIENT)

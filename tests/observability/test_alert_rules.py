@@ -1,4 +1,4 @@
-"""The alert rules: valid, tested at their edges by promtool, with a runbook that exists, in step with the monitor."""
+"""The alert rules are valid, tested with promtool, have a runbook, and agree with the monitor."""
 
 import re
 import subprocess
@@ -34,37 +34,36 @@ def run(promtool: Path, *arguments: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_rules_and_configuration_are_valid(promtool: Path) -> None:
+def test_alert_rules_and_configuration_are_valid(promtool: Path) -> None:
     run(promtool, "check", "rules", "--lint-fatal", ALERTS_FILE)
     run(promtool, "check", "config", PROMETHEUS / "prometheus.yml")
 
 
 @pytest.mark.long
-def test_rules_fire_when_they_should_and_not_before(promtool: Path) -> None:
+def test_alert_rules_fire_when_they_should_and_not_before(promtool: Path) -> None:
     run(promtool, "test", "rules", *TESTS_FILES)
 
 
 @pytest.mark.parametrize("alert", ALERTS.values(), ids=lambda alert: alert.name)
 class TestEachAlert:
-    def test_says_how_urgent_it_is_and_what_it_is_about(self, alert: Alert) -> None:
+    def test_alert_has_a_severity_and_all_annotations(self, alert: Alert) -> None:
         assert alert.labels["severity"] in {"page", "ticket"}
         assert set(alert.annotations) == {"summary", "description", "runbook"}
         assert all(alert.annotations.values())
 
-    def test_runbook_is_a_section_of_its_own(self, alert: Alert) -> None:
+    def test_alert_has_its_own_section_in_the_runbook(self, alert: Alert) -> None:
         """The person who is paged follows this link."""
         page, _, section = alert.annotations["runbook"].partition("#")
         assert section == alert.name.lower()
         assert section in Document(ROOT / page).anchors()
 
-    def test_is_tested_both_ways(self, alert: Alert) -> None:
-        """Each alert has a test in which it fires and one in which it does not."""
+    def test_alert_is_tested_firing_and_not_firing(self, alert: Alert) -> None:
         seen = Counter(check.fires for check in checks() if check.alert == alert.name)
         assert seen[True]
         assert seen[False]
 
 
-def test_names_are_used_once() -> None:
+def test_alert_names_are_unique() -> None:
     assert len(ALERTS) == len(alerts())
 
 
@@ -80,14 +79,14 @@ def test_names_are_used_once() -> None:
         ("DeliveryOverdue", Thresholds().overdue_s),
     ],
 )
-def test_the_monitor_turns_red_at_the_same_numbers(alert: str, threshold: float) -> None:
+def test_monitor_and_alerts_have_the_same_thresholds(alert: str, threshold: float) -> None:
     found = re.search(r"> ([\d.]+)$", ALERTS[alert].expression)
     assert found is not None
     assert float(found[1]) == threshold
 
 
-def test_every_service_is_scraped_and_missed() -> None:
-    """Each has a target at its port of `make run`, and is named where a missing one is noticed."""
+def test_every_service_is_scraped_and_covered_by_service_down() -> None:
+    """The targets use the ports of `make run`."""
     targets = {
         entry["labels"]["service"]: entry["targets"]
         for entry in read_yaml(PROMETHEUS / "targets" / "local.yml")

@@ -1,4 +1,4 @@
-"""Metrics are named by convention, and are right however many processes count together."""
+"""Metrics follow the naming conventions, and work with several worker processes."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ ADDED_BY_PROMETHEUS = ("_total", "_count", "_sum", "_bucket", "_created")
 
 
 @pytest.mark.parametrize("name", sorted(declared()))
-def test_name(name: str) -> None:
+def test_metric_follows_the_naming_conventions(name: str) -> None:
     """Names start with mizan, are lower case, use base units, and lack the suffixes that Prometheus adds."""
     metric = declared()[name]
     assert re.fullmatch(r"mizan(_[a-z0-9]+)+", name)
@@ -45,8 +45,8 @@ for metric in list(REGISTRY._collector_to_names):
 
 
 @pytest.mark.parametrize("service", [service.name for service in SERVICES if service.has_workers])
-def test_gauges_of_workers_that_count_together(service: str, tmp_path: Path) -> None:
-    """Each says what several workers make of it, and forgets those that died: otherwise there is a line for each."""
+def test_gauges_of_services_with_workers_aggregate_live_processes_only(service: str, tmp_path: Path) -> None:
+    """Otherwise there would be one series for each worker, also for workers that have ended."""
     env = shutil.which("env")
     assert env is not None
     listed = subprocess.run(
@@ -66,5 +66,5 @@ def test_gauges_of_workers_that_count_together(service: str, tmp_path: Path) -> 
     for line in listed.splitlines():
         name, mode = line.split()
         assert mode.startswith("live"), name
-        # granian tells nobody that a worker has ended.
+        # granian does not report that a worker has ended.
         assert service != "api", f"{name} of a dead worker would stay"

@@ -1,4 +1,4 @@
-"""The Grafana dashboard: every panel is complete, has valid queries, and agrees with the alerts."""
+"""Every panel of the Grafana dashboard is complete, has valid queries, and agrees with the alerts."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ COMPARED = re.compile(r"\A(.+) [<>] ([\d.]+)\Z")
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
-def test_every_panel_has_an_id_and_a_place_of_its_own() -> None:
+def test_panels_have_unique_ids_and_do_not_overlap() -> None:
     shown: list[dict[str, Any]] = dashboard()["panels"]
     assert len({panel["id"] for panel in shown}) == len(shown)
     taken: set[tuple[int, int]] = set()
@@ -28,7 +28,7 @@ def test_every_panel_has_an_id_and_a_place_of_its_own() -> None:
         taken |= cells
 
 
-def test_whoever_imports_it_chooses_the_source() -> None:
+def test_data_source_of_the_dashboard_can_be_chosen() -> None:
     (variable,) = dashboard()["templating"]["list"]
     assert (variable["name"], variable["type"], variable["query"]) == (
         "datasource",
@@ -39,8 +39,8 @@ def test_whoever_imports_it_chooses_the_source() -> None:
 
 
 @pytest.mark.parametrize("panel", panels(), ids=lambda panel: panel["title"])
-def test_panel(panel: dict[str, Any]) -> None:
-    """A title, a unit, the source that was chosen, and a name for each line where there are several."""
+def test_panel_is_complete(panel: dict[str, Any]) -> None:
+    """It has a title, a unit, the chosen data source, and a legend for each of several queries."""
     assert panel["title"]
     assert panel["fieldConfig"]["defaults"]["unit"]
     assert panel["datasource"] == SOURCE
@@ -51,13 +51,13 @@ def test_panel(panel: dict[str, Any]) -> None:
     assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
 
 
-def test_titles_are_used_once() -> None:
+def test_panel_titles_are_unique() -> None:
     titles = [panel["title"] for panel in dashboard()["panels"]]
     assert len(set(titles)) == len(titles)
 
 
-def test_panels_turn_red_where_alerts_fire() -> None:
-    """A panel that asks for what an alert compares with a number has that number as its threshold."""
+def test_panels_turn_red_at_the_thresholds_of_the_alerts() -> None:
+    """A panel with the query of an alert has the alert's threshold."""
     limits = {
         asked: float(number) for alert in alerts() for asked, number in COMPARED.findall(alert.expression)
     }
@@ -66,16 +66,16 @@ def test_panels_turn_red_where_alerts_fire() -> None:
     for panel in compared:
         limit = limits[panel["targets"][0]["expr"]]
         step = panel["fieldConfig"]["defaults"]["thresholds"]["steps"][-1]
-        # Of things that are counted, one is red where the alert says "more than none".
+        # For an alert on more than 0, the panel turns red at 1.
         assert step["value"] == (limit or 1), panel["title"]
 
 
-def test_what_alerts_are_about_can_be_seen() -> None:
+def test_every_metric_of_an_alert_is_shown_in_a_panel() -> None:
     shown = {named.metric for _, expression in panel_expressions() for named in named_in(expression)}
     assert {named.metric for alert in alerts() for named in named_in(alert.expression)} <= shown
 
 
-def test_prometheus_understands_every_panel(tmp_path: Path) -> None:
+def test_queries_of_all_panels_are_valid_promql(tmp_path: Path) -> None:
     promtool = find_tool("promtool")
     rules = [
         {"record": f"panel:{number}", "expr": expression}

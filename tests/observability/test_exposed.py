@@ -1,4 +1,4 @@
-"""The comparison of what expressions name with what services show."""
+"""Comparing the metrics of expressions with those that services export."""
 
 import pytest
 
@@ -26,15 +26,15 @@ b_seconds_sum 1.0
     [
         ("a_total", {"kind", "job"}, None),
         ("a_total", {"sort"}, "a_total has no label sort"),
-        ("a", set(), "a is shown by no service"),  # the counter's sample has another name
+        ("a", set(), "a is shown by no service"),  # the sample of the counter has another name
         ("b_seconds_bucket", {"le", "instance"}, None),
         ("b_seconds_count", {"le"}, "b_seconds_count has no label le"),
         ("c", set(), "c has no samples"),
         ("mizan_webhook_failed_total", {"reason"}, None),
         ("mizan_webhook_failed_total", {"why"}, "mizan_webhook_failed_total has no label why"),
         ("d", set(), "d is shown by no service"),
-        ("up", {"job"}, None),  # Prometheus makes it
+        ("up", {"job"}, None),  # Prometheus creates it
     ],
 )
-def test_what_is_lacking_is_named(metric: str, labels: set[str], lack: str | None) -> None:
+def test_missing_metrics_and_labels_are_named(metric: str, labels: set[str], lack: str | None) -> None:
     assert read([PAGE]).lacks(Named(metric, frozenset(labels))) == lack

@@ -1,4 +1,4 @@
-"""The reading of expressions, which the other tests rest on."""
+"""Parsing PromQL expressions, which other tests depend on."""
 
 import pytest
 
@@ -14,10 +14,10 @@ from tests.observability.expressions import Named, named_in
         ("histogram_quantile(0.99, sum by (le) (rate(a_bucket[10m])))", {"a_bucket": {"le"}}),
         ('a{x="}{"} - on (y) b offset 5m', {"a": {"x", "y"}, "b": {"y"}}),
         ('a{x="\\"b"}', {"a": {"x"}}),
-        # A label that the expression makes is not asked of anybody.
+        # A label that the expression creates is not required.
         ('min by (s) (label_replace(a{j="1"},\n "s", "$1", "j", "(.*)") or b)', {"a": {"j"}, "b": set()}),
         ("time() - min by (g) (a_timestamp_seconds)", {"a_timestamp_seconds": {"g"}}),
     ],
 )
-def test_metrics_and_labels_are_found(expression: str, named: dict[str, set[str]]) -> None:
+def test_metrics_and_labels_of_an_expression_are_found(expression: str, named: dict[str, set[str]]) -> None:
     assert named_in(expression) == {Named(name, frozenset(labels)) for name, labels in named.items()}

@@ -1,4 +1,4 @@
-"""One real stack after one payment with one webhook: whatever rules and panels name is there, and Prometheus agrees."""
+"""A real stack after one payment and one webhook exports every metric that rules and panels use."""
 
 import re
 import subprocess
@@ -46,8 +46,8 @@ def ports(stack: RunningStack) -> list[int]:
     return [stack.port_base + service.port_offset for service in SERVICES]
 
 
-def test_every_metric_of_rules_and_panels_is_shown_with_its_labels(stack: RunningStack) -> None:
-    """The monitor polls every few seconds, so not everything is there at once."""
+def test_every_metric_of_rules_and_panels_is_exported_with_its_labels(stack: RunningStack) -> None:
+    """The monitor polls every few seconds, so some metrics appear later."""
     wanted = {(place, named) for place, expression in all_expressions() for named in named_in(expression)}
     assert len(wanted) > 50
 
@@ -62,7 +62,7 @@ def test_every_metric_of_rules_and_panels_is_shown_with_its_labels(stack: Runnin
         pytest.fail("\n".join(missing()))
 
 
-def test_promtool_finds_nothing_to_say_of_the_names(stack: RunningStack) -> None:
+def test_promtool_accepts_all_metric_names(stack: RunningStack) -> None:
     promtool = find_tool("promtool")
     for page in texts(ports(stack)):
         done = subprocess.run(
@@ -77,8 +77,8 @@ def test_promtool_finds_nothing_to_say_of_the_names(stack: RunningStack) -> None
         assert [line for line in said if line.startswith("mizan_")] == []
 
 
-def test_payment_and_webhook_are_counted(stack: RunningStack) -> None:
-    """Whichever worker of the services answered."""
+def test_payment_and_webhook_are_counted_once(stack: RunningStack) -> None:
+    """Whichever worker handled the requests."""
     pages = "\n".join(texts(ports(stack)))
     for line in (
         "mizan_intent_creations_total 1.0",
@@ -91,10 +91,10 @@ def test_payment_and_webhook_are_counted(stack: RunningStack) -> None:
         assert line in pages.splitlines()
 
 
-def test_prometheus_scrapes_every_service_and_can_evaluate_every_rule_and_panel(
+def test_prometheus_scrapes_every_service_and_evaluates_every_rule_and_panel(
     stack: RunningStack, tmp_path: Path
 ) -> None:
-    """With the very files, at the ports of this stack; and nothing fires while all is well."""
+    """With the files of the repository and the ports of this stack. No alert fires."""
     with _prometheus(stack, tmp_path) as ask:
         wanted = {service.name for service in SERVICES}
         eventually(lambda: _jobs_that_are_up(ask) == wanted, within=60, every=0.5)
@@ -146,7 +146,7 @@ def _jobs_that_are_up(ask: Any) -> set[str]:
 
 
 def _evaluated(ask: Any) -> list[dict[str, Any]]:
-    """All rules, once all have been evaluated."""
+    """Return all rules once they have been evaluated, and before that an empty list."""
     rules = [rule for group in ask("rules")["data"]["groups"] for rule in group["rules"]]
     return [] if any(rule["health"] == "unknown" for rule in rules) else rules
 

@@ -8,7 +8,7 @@ TOP_LEVEL = ("bin", "docs", "examples", "mizan", "observability", "services", "s
 NAMED = re.compile(rf"`((?:{'|'.join(TOP_LEVEL)})/[\w./-]+)(?:::(\w+))?`")
 
 
-def test_every_file_and_test_that_it_names_exists() -> None:
+def test_every_file_and_test_named_in_architecture_exists() -> None:
     named = NAMED.findall((PROJECT / "ARCHITECTURE.md").read_text())
     assert len(named) > 40
     missing = [path for path, _ in named if not (PROJECT / path).exists()]

@@ -52,7 +52,7 @@ def test_every_make_target_that_the_readme_names_exists() -> None:
 
 
 def _make(*arguments: str) -> str:
-    """Run make as a person would: inside of `make test` it would print its directory."""
+    """Run make with a clean environment: inside of `make test` it would print its directory."""
     return subprocess.run(
         ["make", *arguments],
         cwd=PROJECT,

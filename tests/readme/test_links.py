@@ -15,8 +15,7 @@ def test_every_link_between_documents_works() -> None:
     assert broken == []
 
 
-def test_pictures_are_small_and_all_shown() -> None:
-    """A clone must stay small."""
+def test_pictures_are_small_and_all_used() -> None:
     pictures = list((ROOT / "docs" / "images").iterdir())
     shown = {link.rpartition("/")[2] for document in all_documents() for link in document.links()}
     assert {picture.name for picture in pictures} <= shown

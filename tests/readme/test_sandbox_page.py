@@ -33,7 +33,9 @@ ROWS = Document(ROOT / "docs" / "sandbox.md").rows()
 
 
 @pytest.mark.parametrize(("methods", "number", "what_happens"), ROWS, ids=lambda cell: cell)
-def test_each_number_does_what_the_page_says(methods: str, number: str, what_happens: str) -> None:
+def test_each_number_has_the_outcome_of_the_sandbox_page(
+    methods: str, number: str, what_happens: str
+) -> None:
     first, _, then = what_happens.partition("; ")
     for method in map(PaymentMethod, methods.lower().split(", ")):
         script = scripted_outcome(method, _details(method, number), _TODAY)

@@ -1,4 +1,4 @@
-"""docs/settings.md names every setting that is read, and none that is not."""
+"""docs/settings.md names every setting that is read, and no other."""
 
 import os
 import re
@@ -17,7 +17,7 @@ _ONLY_ON_A_TERMINAL = {"NO_COLOR"}
 
 
 class Watched(dict[str, str]):
-    """An environment that remembers what it was asked for."""
+    """An environment that remembers which variables were read."""
 
     asked: set[str]
 
@@ -44,8 +44,8 @@ def watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Watched
     monkeypatch.undo()
 
 
-def test_the_page_names_each_setting_that_is_read_and_no_other(watched: Watched) -> None:
-    watched.asked.clear()  # of what pytest and its plugins have asked for meanwhile
+def test_settings_page_names_exactly_the_settings_that_are_read(watched: Watched) -> None:
+    watched.asked.clear()  # forget what pytest and its plugins have read
     read_settings()
     read_options()
     names = (watched.asked | _ONLY_ON_A_TERMINAL) - _OF_THE_SYSTEM

@@ -1,4 +1,4 @@
-"""A shop in the process of the test, with a stand-in for Mizan. The test runs the rounds of its worker."""
+"""A shop in the process of the test, with a stand-in for Mizan. The test runs the shop's worker."""
 
 import json
 import re

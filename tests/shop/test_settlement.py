@@ -13,7 +13,7 @@ _HOUR = 3600.0
 
 
 def test_create_without_a_response_is_repeated_with_the_same_reference(shop: ShopInTest) -> None:
-    """Also by a new process after a kill; there is one intent. # §4.1"""
+    """Also by a new process after a kill. There is one intent. # §4.1"""
     shop.mizan.responds_to_creates = False
     page = shop.buy()
     assert shop.state(page) == "starting"
@@ -26,7 +26,7 @@ def test_create_without_a_response_is_repeated_with_the_same_reference(shop: Sho
     assert len(set(shop.mizan.creates)) == len(shop.mizan.intents) == 1
 
 
-def test_webhook_before_the_response_to_the_create(shop: ShopInTest) -> None:
+def test_webhook_before_the_response_to_the_create_fulfils_the_order(shop: ShopInTest) -> None:
     """The merchant_reference of the intent identifies the order."""
     shop.mizan.responds_to_creates = False
     page = shop.buy()
@@ -37,7 +37,7 @@ def test_webhook_before_the_response_to_the_create(shop: ShopInTest) -> None:
     assert "webhook" in shop.steps(page)
 
 
-def test_return_fulfils_without_a_webhook(shop: ShopInTest) -> None:
+def test_return_of_a_paid_customer_fulfils_without_a_webhook(shop: ShopInTest) -> None:
     """A visit of return_url proves nothing: only the status at Mizan counts. # §6.5, 5"""
     page = shop.buy()
     intent = shop.mizan.only_intent()
@@ -49,7 +49,7 @@ def test_return_fulfils_without_a_webhook(shop: ShopInTest) -> None:
     assert shop.state(page) == "fulfilled"
 
 
-def test_check_after_expiry_fulfils_without_webhook_and_return(shop: ShopInTest) -> None:
+def test_check_after_expiry_fulfils_without_a_webhook_or_a_return(shop: ShopInTest) -> None:
     page = shop.buy()
     shop.work()
     ((ask_at,),) = shop.rows("select ask_at from payments")
@@ -76,8 +76,8 @@ def test_work_waits_with_growing_delays_while_mizan_is_unavailable(shop: ShopInT
     assert shop.state(page) == "fulfilled"
 
 
-def test_another_amount_or_currency_is_not_fulfilled(shop: ShopInTest) -> None:
-    """Neither if the create shows it, nor if it shows after the payment. # §6.5, 4"""
+def test_payment_with_another_amount_or_currency_is_not_fulfilled(shop: ShopInTest) -> None:
+    """Whether the create or a later check shows it. # §6.5, 4"""
     shop.mizan.next_amount = 1_000
     early = shop.buy()
     assert shop.state(early) == "doubtful"
@@ -97,7 +97,7 @@ def test_another_amount_or_currency_is_not_fulfilled(shop: ShopInTest) -> None:
 
 
 def test_expired_order_is_paid_again_and_a_late_payment_is_noticed(shop: ShopInTest) -> None:
-    """With a new reference. A late payment of the first intent fulfils nothing twice. # §3, §4.1 rule 6"""
+    """With a new reference. A late payment of the first intent fulfils nothing again. # §3, §4.1 rule 6"""
     page = shop.buy()
     first = shop.mizan.only_intent()
     first["status"] = "canceled"
@@ -144,7 +144,7 @@ def test_other_checks_do_not_postpone_the_check_of_an_expired_payment(shop: Shop
 
 
 def test_no_new_payment_while_the_status_of_the_first_is_unknown(shop: ShopInTest) -> None:
-    """Neither without a response nor if Mizan does not find the intent: it may have been paid."""
+    """Without a response, and if Mizan does not find the intent: it may have been paid."""
     page = shop.buy()
     first = shop.mizan.only_intent()
     first["status"] = "canceled"
@@ -166,7 +166,7 @@ def test_no_new_payment_while_the_status_of_the_first_is_unknown(shop: ShopInTes
 
 @pytest.mark.parametrize("way", ["return", "pay"])
 def test_customer_triggers_a_check_of_every_payment_of_the_order(shop: ShopInTest, way: str) -> None:
-    """A late success of the first payment is found although a second was started, and nobody pays again."""
+    """A late success of the first payment is found after a second was started, so nobody pays again."""
     page = shop.buy()
     first = shop.mizan.only_intent()
     first["status"] = "canceled"
@@ -207,14 +207,14 @@ def test_outdated_status_changes_nothing(shop: ShopInTest) -> None:
     assert "expired" not in shop.steps(page)
 
 
-def test_double_click_places_one_order_and_another_choice_another(shop: ShopInTest) -> None:
+def test_double_click_places_one_order_and_another_quantity_a_second(shop: ShopInTest) -> None:
     order_id = "A" * 22
     for coffees in ("1", "1", "2"):
         shop.form("/", "/orders", order=order_id, coffee=coffees)
     assert [row["amount"] for row in shop.rows("select amount from orders order by number")] == [4_000, 8_000]
 
 
-def test_hostile_quantities_order_nothing(shop: ShopInTest) -> None:
+def test_invalid_quantities_order_nothing(shop: ShopInTest) -> None:
     for quantity in ("-1", "0", "1e9", "", "²", "9" * 5000, "<script>"):
         assert shop.form("/", "/orders", coffee=quantity).status_code == 422
     assert shop.form("/", "/orders", coffee="٣").status_code == 303
@@ -222,7 +222,7 @@ def test_hostile_quantities_order_nothing(shop: ShopInTest) -> None:
     assert amount == 12_000
 
 
-def test_forms_without_a_token_and_other_hosts_on_admin_pages_are_refused(shop: ShopInTest) -> None:
+def test_forms_without_a_token_and_admin_pages_on_other_hosts_are_refused(shop: ShopInTest) -> None:
     assert shop.browser.post("/orders", data={"coffee": "1"}).status_code == 400
     assert shop.browser.post("/orders?lang=en", data={"coffee": "1"}).status_code == 400
     for path in ("/admin", "/orders"):
@@ -231,7 +231,7 @@ def test_forms_without_a_token_and_other_hosts_on_admin_pages_are_refused(shop: 
 
 
 def test_times_of_the_next_check() -> None:
-    """Not before expiry; then soon and ever more rarely; and three times after a cancel, for late payments."""
+    """Not before expiry, then at growing intervals; three times after a cancellation, for late payments."""
     now = 1_000_000.0
     unpaid = PaymentStatus.REQUIRES_PAYMENT_METHOD
     assert next_check(unpaid, now + 600, 0, now) == now + 605

@@ -1,4 +1,4 @@
-"""Opens each page of the shop once in the browser. Console errors and failed requests fail it (tests/browser.py)."""
+"""Opens each page of the shop in a browser. Console errors and failed requests fail the test (tests/browser.py)."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def _sees(page: Page, heading: str, lang: str = "en") -> None:
     expect(page.locator("html")).to_have_attribute("dir", DIRECTIONS[lang])
 
 
-def test_every_page(shop: ShopInTest, origin: str, visitors: Visitors) -> None:
+def test_every_page_opens(shop: ShopInTest, origin: str, visitors: Visitors) -> None:
     """From the menu to the fulfilled order, whose page updates itself; then the admin and error pages."""
     shop.mizan.checkout = shop.mizan.origin
     visitor = visitors.make(

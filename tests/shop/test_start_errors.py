@@ -9,7 +9,7 @@ import pytest
 from examples.shop.__main__ import main
 
 
-def test_file_of_another_version_is_refused_and_unchanged(
+def test_database_of_another_version_is_refused_and_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "shop.sqlite"

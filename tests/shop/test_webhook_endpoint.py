@@ -80,17 +80,17 @@ def test_forged_webhook_is_refused_before_it_is_parsed(shop: ShopInTest, signatu
         b"\xff\xfe",
     ],
 )
-def test_signed_garbage_is_400(shop: ShopInTest, body: bytes) -> None:
+def test_signed_but_malformed_webhook_is_400(shop: ShopInTest, body: bytes) -> None:
     assert shop.send(body).status_code == 400
     assert shop.rows("select * from inbox") == []
 
 
-def test_too_large_body_is_413(shop: ShopInTest) -> None:
+def test_too_large_webhook_is_413(shop: ShopInTest) -> None:
     assert shop.send(b"x" * 20_000).status_code == 413
 
 
 def test_webhooks_of_unknown_intents_are_acknowledged_and_dropped(shop: ShopInTest) -> None:
-    """Such as test deliveries; also one whose uuid is a path that would lead elsewhere in the API."""
+    """Such as test deliveries, also with a uuid that is a path to another endpoint of the API."""
     stranger = str(uuid4())
     for uuid in (stranger, "../../readyz"):
         assert shop.send_event(uuid=uuid).status_code == 200
@@ -116,7 +116,7 @@ def test_webhook_of_our_intent_that_mizan_does_not_find_is_processed_later(shop:
 
 
 def test_old_and_new_secret_are_accepted_after_a_roll(shop: ShopInTest) -> None:
-    """Until the shop knows the new secret, it refuses it, and the admin page says what to do. # §6.6"""
+    """Before the shop has the new secret, it refuses such webhooks, and the admin page says what to do. # §6.6"""
     shop.buy()
     intent = shop.mizan.only_intent()["uuid"]
 

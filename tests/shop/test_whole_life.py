@@ -113,8 +113,8 @@ def buyer(stack: RunningStack) -> Iterator[Buyer]:
 
 
 @pytest.mark.browser
-def test_purchase_shows_every_step_live(stack: RunningStack, visitors: Visitors) -> None:
-    """Cart, checkout, payment, webhook, fulfilled: the order's page goes through all of it without a reload."""
+def test_order_page_shows_every_step_of_a_purchase_live(stack: RunningStack, visitors: Visitors) -> None:
+    """Cart, checkout, payment, webhook, fulfilled: without a reload."""
     shop_url = stack.read()["shop_url"]
     visitor = visitors.make(_SHOP_AND_CHECKOUT)
     page = visitor.open(f"{shop_url}/?lang=en")
@@ -142,7 +142,7 @@ def test_purchase_shows_every_step_live(stack: RunningStack, visitors: Visitors)
 
 
 def test_failing_endpoint_is_retried_until_it_responds(stack: RunningStack, buyer: Buyer) -> None:
-    """After each kind of error; what it receives in the end is the same delivery."""
+    """After each kind of error, with the same delivery."""
     order = buyer.buy()
     buyer.make_endpoint("redirect")
     order.pay()
@@ -156,7 +156,7 @@ def test_failing_endpoint_is_retried_until_it_responds(stack: RunningStack, buye
     with psycopg.connect(stack.read()["database_url"], autocommit=True) as connection:
 
         def tries_of_the_delivery_that_succeeded() -> int:
-            """The shop may have processed it before its response is recorded."""
+            """Return 0 until the response of the shop is recorded."""
             row = connection.execute(
                 "select tries from webhook_deliveries where intent_uuid = %s and status = 'succeeded'",
                 (intent,),
@@ -188,7 +188,7 @@ def test_return_fulfils_if_no_webhook_arrives(buyer: Buyer) -> None:
 
 
 def test_shop_asks_for_the_new_secret_after_a_roll(stack: RunningStack, buyer: Buyer) -> None:
-    """Mizan retries what the shop refused meanwhile, so nothing is lost."""
+    """Mizan retries webhooks that the shop refused meanwhile, so nothing is lost."""
     rolled = stack.mizan("app", "roll-secret", stack.read()["demo"]["application_id"], "--json")
     order = buyer.buy()
     order.pay()
@@ -199,7 +199,7 @@ def test_shop_asks_for_the_new_secret_after_a_roll(stack: RunningStack, buyer: B
 
 @pytest.mark.browser
 def test_every_page_is_accessible(stack: RunningStack, buyer: Buyer, visitors: Visitors) -> None:
-    """axe-core finds nothing, light or dark, and in both languages everything is reachable from 320 px on."""
+    """axe-core finds no violations in light or dark mode, and all content is reachable from a width of 320 px."""
     shop_url = stack.read()["shop_url"]
     unpaid = buyer.buy()
     visitor = visitors.make(shop_url, expected_statuses=frozenset({404}))
@@ -220,7 +220,7 @@ def test_every_page_is_accessible(stack: RunningStack, buyer: Buyer, visitors: V
 
 
 @pytest.mark.browser
-def test_purchase_without_javascript(stack: RunningStack, visitors: Visitors) -> None:
+def test_purchase_works_without_javascript(stack: RunningStack, visitors: Visitors) -> None:
     shop_url = stack.read()["shop_url"]
     visitor = visitors.make(shop_url, javascript=False, external=(stack.read()["checkout_url"],))
     page = visitor.open(f"{shop_url}/?lang=en")

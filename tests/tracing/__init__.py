@@ -1,1 +1,1 @@
-"""Traces from end to end: in memory, on the real engines, and over OTLP to a collector on loopback."""
+"""Tests of tracing: spans in memory, on the real engines, and over OTLP to a local collector."""

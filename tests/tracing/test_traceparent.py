@@ -1,4 +1,4 @@
-"""W3C's traceparent: parsed strictly, because anybody may send one."""
+"""The W3C header traceparent is parsed strictly, because anybody may send one."""
 
 import pytest
 
@@ -38,7 +38,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("flags", ["00", "01", "03", "ff"])
-def test_a_valid_one_is_unchanged_by_parsing(flags: str) -> None:
+def test_valid_traceparent_is_unchanged_by_parsing(flags: str) -> None:
     text = f"00-{TRACE}-{SPAN}-{flags}"
     place = parse_traceparent(text)
     assert place is not None
@@ -47,10 +47,10 @@ def test_a_valid_one_is_unchanged_by_parsing(flags: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_an_invalid_one_counts_as_none(text: str) -> None:
+def test_invalid_traceparent_counts_as_none(text: str) -> None:
     assert valid_traceparent(text) is None
     assert parse_traceparent(text) is None
 
 
-def test_none_is_none() -> None:
+def test_missing_traceparent_is_none() -> None:
     assert valid_traceparent(None) is None

@@ -1,4 +1,4 @@
-"""Every kind of process exports spans by OTLP if a collector is configured. A failing collector costs only spans."""
+"""All processes export spans by OTLP if a collector is configured. A failing collector costs only spans."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,8 +54,8 @@ def _traced(shop: TracedServices) -> Intent:
     return intent
 
 
-def test_the_api_sends_its_spans_when_it_stops(shop: TracedServices, collector: Collector) -> None:
-    """Those of all its workers, although their next scheduled export is far away."""
+def test_api_exports_its_spans_when_it_stops(shop: TracedServices, collector: Collector) -> None:
+    """The spans of all workers, although their next scheduled export is far away."""
     references = [f"order-{number}" for number in range(20)]
     with _api(
         shop, collector.url, OTEL_BSP_SCHEDULE_DELAY="600000", OTEL_EXPORTER_OTLP_HEADERS="x-key=hush"
@@ -82,7 +82,7 @@ def test_spans_are_exported_while_a_process_runs(shop: TracedServices, collector
 def test_the_checkout_exports_its_spans(
     shop: TracedServices, collector: Collector, repository_root: Path, tmp_path: Path
 ) -> None:
-    """Its workers are forked. Each has an exporter of its own, which sends the remaining spans at the end."""
+    """Its workers are forked, each with its own exporter, which sends the remaining spans at the end."""
     intent = _traced(shop)
     service = checkout_processes(
         shop.checkout,
@@ -102,10 +102,10 @@ def test_the_checkout_exports_its_spans(
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_consumers_export_their_spans(
+def test_scheduler_and_webhooks_export_their_spans(
     shop: TracedServices, collector: Collector, repository_root: Path
 ) -> None:
-    """Scheduler and webhooks, from the outbox to the receipt."""
+    """From the outbox to the webhook."""
     settings = shop.checkout.settings
     shop.expire(_traced(shop))
     services = [
@@ -135,7 +135,7 @@ def test_consumers_export_their_spans(
 def test_a_failing_collector_costs_only_spans(
     shop: TracedServices, collector: Collector, problem: str
 ) -> None:
-    """API calls succeed, the process stops in time with exit code 0, and the failure is logged at a limited rate."""
+    """API calls succeed, the process stops in time with exit code 0, and failures are logged at a limited rate."""
     endpoint = {
         "nobody listens": f"http://127.0.0.1:{find_free_ports(1)[0]}",
         "no such name": "http://collector.invalid:4318",
@@ -158,7 +158,7 @@ def test_a_failing_collector_costs_only_spans(
         api.process.terminate()
         assert api.process.wait(STOPS_WITHIN_S) == 0
         logged = _logged_by_exporter(api)
-    assert len(logged) <= 2, logged  # one of each worker
+    assert len(logged) <= 2, logged  # one for each worker
     assert collector.spans == []
 
 

@@ -1,4 +1,4 @@
-"""One trace from a merchant's call to the receipt of its webhook, over PostgreSQL, Kafka and a delay topic."""
+"""One trace from a merchant's call to its webhook, over PostgreSQL, Kafka and a delay topic."""
 
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
@@ -19,8 +19,10 @@ TRY = "POST webhook"
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-def test_one_trace_from_create_to_receipt(shop: TracedServices, spans: RecordedSpans) -> None:
-    """The webhook's span descends from intake, from the event's record, the payment, the create and the caller."""
+def test_one_trace_covers_everything_from_create_to_webhook(
+    shop: TracedServices, spans: RecordedSpans
+) -> None:
+    """The chain of parents: webhook, intake, event record, payment, create, and the caller's span."""
     prefix = shop.checkout.settings.kafka.topic_prefix
     with shop.webhooks(), shop.checkout.serve():
         intent = shop.create({"traceparent": CALLER})
@@ -47,7 +49,7 @@ def test_one_trace_from_create_to_receipt(shop: TracedServices, spans: RecordedS
 
 
 def test_a_retry_through_a_delay_topic_stays_in_the_trace(shop: TracedServices, spans: RecordedSpans) -> None:
-    """Each try is a span of its own; the second follows from the delay topic, with the parent of the first."""
+    """Each try has its own span. The second one descends from the record of the delay topic."""
     prefix = shop.checkout.settings.kafka.topic_prefix
 
     def refuse_the_first(_: Received) -> Reply:

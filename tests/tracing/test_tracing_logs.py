@@ -15,10 +15,10 @@ from tests.tracing.recorded_spans import RecordedSpans, trace_id_of
 from tests.tracing.traced_services import TracedServices
 
 
-def test_all_lines_of_a_traced_request_have_its_trace_id(
+def test_all_log_lines_of_a_traced_request_have_its_trace_id(
     shop: TracedServices, spans: RecordedSpans, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also lines that a library writes. The next request of the same thread has its own trace id."""
+    """Also those of libraries. The next request in the same thread has its own trace id."""
 
     def create_and_log(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
         logging.getLogger("library").warning("hello")
@@ -34,7 +34,7 @@ def test_all_lines_of_a_traced_request_have_its_trace_id(
     assert [line["trace_id"] for line in lines if line["logger"] == "web.access"] == [first, second]
 
 
-def test_a_page_of_the_checkout_has_the_trace_id_of_its_intent(
+def test_log_line_of_a_checkout_page_has_the_trace_id_of_its_intent(
     shop: TracedServices, spans: RecordedSpans
 ) -> None:
     intent = shop.create()
@@ -45,8 +45,8 @@ def test_a_page_of_the_checkout_has_the_trace_id_of_its_intent(
     assert len(spans.trace_ids()) == 1
 
 
-def test_the_trace_does_not_leak_into_the_next_request(shop: TracedServices, spans: RecordedSpans) -> None:
-    """An untraced request in a thread that has just handled a traced one."""
+def test_trace_id_does_not_leak_into_the_next_request(shop: TracedServices, spans: RecordedSpans) -> None:
+    """An untraced request follows a traced one in the same thread."""
     shop.create()
     with capture_logs() as log:
         shop.client.get("/readyz")

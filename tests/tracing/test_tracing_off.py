@@ -1,4 +1,4 @@
-"""Without a configured collector nothing is traced: no column, no header, no import."""
+"""Without a configured collector nothing is traced: no column is set, no header sent, nothing imported."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ def _records(settings: KafkaSettings, topic: str) -> list[Message]:
     return found
 
 
-def test_opentelemetry_is_not_imported(repository_root: Path) -> None:
+def test_opentelemetry_is_not_imported_without_a_collector(repository_root: Path) -> None:
     """No service imports it: that would cost start-up time and memory."""
     completed = subprocess.run(
         [sys.executable, "-c", _PRINT_IMPORTS, *PROCESSES],
@@ -66,8 +66,8 @@ def test_opentelemetry_is_not_imported(repository_root: Path) -> None:
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_nothing_is_written_and_nothing_is_sent(shop: TracedServices) -> None:
-    """Whatever traceparent the merchant sends."""
+def test_without_tracing_no_trace_is_stored_logged_or_sent(shop: TracedServices) -> None:
+    """Also if the merchant sends a traceparent."""
     kafka = shop.checkout.settings.kafka
     with capture_logs() as log, shop.checkout.serve():
         intent = shop.create({"traceparent": CALLER})
@@ -88,7 +88,7 @@ def test_nothing_is_written_and_nothing_is_sent(shop: TracedServices) -> None:
 
 @pytest.mark.usefixtures("all_topics")
 def test_a_process_without_tracing_passes_a_trace_on(shop: TracedServices) -> None:
-    """Services that are upgraded one after another do not break each other's traces."""
+    """So services can be upgraded one after another."""
     intent = shop.create()
     with shop.database.transaction() as connection:
         connection.execute("update payment_intents set trace = %s", (CALLER,))

@@ -1,4 +1,4 @@
-"""Everything that later happens to an intent belongs to the trace in which it was created."""
+"""Everything that happens to an intent belongs to the trace in which it was created."""
 
 from uuid import UUID, uuid4
 
@@ -35,10 +35,9 @@ def _sent(shop: TracedServices, intent: Intent) -> UUID:
         ).attempt
 
 
-def test_an_intent_has_the_trace_of_the_call_that_created_it(
+def test_intent_and_its_outbox_row_have_the_trace_of_the_create(
     shop: TracedServices, spans: RecordedSpans
 ) -> None:
-    """And so has its event in the outbox."""
     intent = shop.create()
     (create,) = spans.named(CREATE)
     assert shop.traces_of(intent) == (traceparent_of(create), [traceparent_of(create)])
@@ -46,7 +45,7 @@ def test_an_intent_has_the_trace_of_the_call_that_created_it(
 
 
 def test_a_repeated_create_does_not_change_the_trace(shop: TracedServices, spans: RecordedSpans) -> None:
-    """The second call has a trace of its own."""
+    """The second call has its own trace."""
     intent = shop.create(merchant_reference="order-1")
     assert shop.call(merchant_reference="order-1").status_code == 200
     first, second = spans.named(CREATE)
@@ -54,7 +53,7 @@ def test_a_repeated_create_does_not_change_the_trace(shop: TracedServices, spans
     assert shop.traces_of(intent)[0] == traceparent_of(first)
 
 
-def test_expiry_writes_the_trace(shop: TracedServices, spans: RecordedSpans) -> None:
+def test_event_of_an_expiry_has_the_trace_of_its_intent(shop: TracedServices, spans: RecordedSpans) -> None:
     intents = [shop.create() for _ in range(3)]
     for intent in intents:
         shop.expire(intent)
@@ -65,8 +64,10 @@ def test_expiry_writes_the_trace(shop: TracedServices, spans: RecordedSpans) -> 
     assert len(spans.trace_ids()) == 3
 
 
-def test_an_operators_decision_stays_in_the_intents_trace(shop: TracedServices, spans: RecordedSpans) -> None:
-    """The request of the operator has a trace of its own."""
+def test_operator_decision_stays_in_the_trace_of_the_intent(
+    shop: TracedServices, spans: RecordedSpans
+) -> None:
+    """The operator's request has its own trace."""
     intent = shop.create()
     attempt = _sent(shop, intent)
     deciding = begin_span("POST /decisions", Kind.SERVER, None, {})
@@ -79,7 +80,7 @@ def test_an_operators_decision_stays_in_the_intents_trace(shop: TracedServices, 
 
 @pytest.mark.usefixtures("all_topics")
 def test_an_intent_created_without_a_trace_stays_untraced(shop: TracedServices, spans: RecordedSpans) -> None:
-    """Its trace stays null everywhere, although payment and webhook are handled while tracing is on."""
+    """Also if its payment and webhook are handled while tracing is on."""
     with spans.paused():
         intent = shop.create()
     with shop.checkout.serve():
@@ -92,7 +93,7 @@ def test_an_intent_created_without_a_trace_stays_untraced(shop: TracedServices, 
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_what_the_sampler_leaves_out_is_left_out_everywhere(shop: TracedServices) -> None:
+def test_unsampled_trace_is_recorded_nowhere(shop: TracedServices) -> None:
     """The sampling decision is part of the traceparent, so no trace is recorded in part."""
     with recording(ALWAYS_OFF) as spans:
         intent = shop.create({"traceparent": CALLER})
@@ -125,7 +126,7 @@ def test_status_inquiries_are_part_of_the_trace(shop: TracedServices, spans: Rec
     ]
 
 
-def test_requests_to_verify_carry_null_where_there_is_no_trace(shop: TracedServices) -> None:
+def test_verification_request_without_a_trace_has_null(shop: TracedServices) -> None:
     attempt = _sent(shop, shop.create())
     with shop.database.transaction() as connection:
         connection.execute("update payment_attempts set next_verify_at = mizan_now()")
@@ -135,7 +136,7 @@ def test_requests_to_verify_carry_null_where_there_is_no_trace(shop: TracedServi
 
 
 def test_a_late_notification_is_part_of_the_trace(shop: TracedServices, spans: RecordedSpans) -> None:
-    """The provider sends no trace. It is found by the attempt that the notification is about."""
+    """The provider sends no trace. It is found through the attempt in the notification."""
     intent = shop.create()
     with shop.checkout.serve():
         shop.checkout.customer(intent).pay_by_card("4000000000000259")
@@ -159,7 +160,7 @@ def test_health_checks_metrics_and_static_files_have_no_spans(
 
 @pytest.mark.usefixtures("all_topics")
 def test_a_resend_has_the_trace_of_its_request(shop: TracedServices, spans: RecordedSpans) -> None:
-    """Not the payment's trace. A resend that was requested without a trace has none."""
+    """Not the trace of the payment."""
 
     def only_resends_work(_: Received) -> Reply:
         return Reply(200 if len(shop.receiver.requests) > 1 else 500)
@@ -184,10 +185,10 @@ def test_a_resend_has_the_trace_of_its_request(shop: TracedServices, spans: Reco
 
 
 @pytest.mark.parametrize("status", [200, 500])
-def test_requests_of_the_merchant_are_spans_with_their_outcome(
+def test_span_of_an_api_request_has_its_route_and_outcome(
     shop: TracedServices, spans: RecordedSpans, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They have the route, never the path."""
+    """The route, not the path."""
     intent = shop.create()
     if status == 500:
 

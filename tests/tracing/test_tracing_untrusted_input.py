@@ -23,7 +23,7 @@ SENDABLE = [text for text in HOSTILE if text.isascii() and "\n" not in text and 
 
 
 def test_an_invalid_traceparent_starts_a_new_trace(shop: TracedServices, spans: RecordedSpans) -> None:
-    """The call works, and our own trace is stored."""
+    """The call succeeds, and our own trace is stored."""
     for text in SENDABLE:
         intent = shop.create({"traceparent": text})
         create = spans.named(CREATE)[-1]
@@ -73,7 +73,7 @@ def _produce(shop: TracedServices, due: DeliveryDue, headers: list[tuple[str, st
 
 @pytest.mark.usefixtures("all_topics")
 def test_no_secret_is_in_any_span(shop: TracedServices, spans: RecordedSpans) -> None:
-    """Not of a payment by card, of one by wallet, nor of a webhook whose URL contains secrets."""
+    """Of a card payment, a wallet payment, and a webhook whose URL contains secrets."""
     shop.receive_at("/hooks/s3cr3t-path?token=s3cr3t-token")
     shop.receiver.answer = _refuse_once(shop)
     with shop.checkout.serve(), shop.webhooks():
@@ -101,7 +101,7 @@ def test_no_secret_is_in_any_span(shop: TracedServices, spans: RecordedSpans) ->
     )
     for secret in (*secrets, application.api_key, application.access_token, application.webhook_secret):
         assert secret not in recorded
-    assert not re.search(r"\b737\b", recorded)  # as a word: three digits are in many an id
+    assert not re.search(r"\b737\b", recorded)  # as a word: ids often contain these digits
     assert "127.0.0.1" in recorded  # the host of the receiver
 
 

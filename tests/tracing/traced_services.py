@@ -1,4 +1,4 @@
-"""A merchant, a customer and a webhook receiver, with every service between them in this process."""
+"""A merchant, a customer and a webhook receiver, with all services in this process."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""`docker compose up` as a newcomer runs it: everything works and is closed to the outside."""
+"""`docker compose up` as a newcomer runs it: everything works, and only local ports are published."""
 
 import socket
 from dataclasses import replace
@@ -21,14 +21,14 @@ MONITORS = "mizan operator create"
 PUBLIC = ("API_PORT", "CHECKOUT_PORT", "DASHBOARD_PORT", "SHOP_PORT")
 
 
-def test_everything_is_healthy(project: Project) -> None:
+def test_all_containers_are_healthy_after_the_first_run(project: Project) -> None:
     """All services, engines, the shop and the proxy are healthy, and the jobs exited with 0."""
     statuses = {container.service: container.status for container in project.containers()}
     running = {service.name for service in SERVICES} | ENGINES | {"shop", "proxy"}
     assert statuses == dict.fromkeys(running, "healthy") | dict.fromkeys(ONE_SHOTS, "exited 0")
 
 
-def test_payment_and_its_webhook(mizan: Installation) -> None:
+def test_payment_and_its_webhook_succeed(mizan: Installation) -> None:
     """§1: created by API, paid on the hosted checkout, reported by a signed webhook that the shop accepts."""
     intent = mizan.create_intent()
     assert intent["checkout_url"].startswith(mizan.project.url("CHECKOUT_PORT"))
@@ -38,8 +38,8 @@ def test_payment_and_its_webhook(mizan: Installation) -> None:
     mizan.wait_delivered(intent)
 
 
-def test_expiry(mizan: Installation) -> None:
-    """§3: an expired unpaid intent is canceled, and the shop is notified."""
+def test_expired_intent_is_canceled_and_the_shop_notified(mizan: Installation) -> None:
+    """§3"""
     intent = mizan.create_intent()
     mizan.let_expire(intent)
     eventually(lambda: mizan.status(intent) == "canceled", every=0.5)
@@ -47,7 +47,7 @@ def test_expiry(mizan: Installation) -> None:
 
 
 @pytest.mark.parametrize(("port", "who"), [("DASHBOARD_PORT", "owner"), ("MONITOR_PORT", "operator")])
-def test_signing_in(mizan: Installation, port: str, who: str) -> None:
+def test_demo_owner_and_operator_can_sign_in(mizan: Installation, port: str, who: str) -> None:
     demo = mizan.demo()
     person = PageClient(mizan.project.url(port))
     answer = person.sign_in(demo[f"{who}_email"], demo[f"{who}_password"])
@@ -57,14 +57,14 @@ def test_signing_in(mizan: Installation, port: str, who: str) -> None:
 
 
 @pytest.mark.parametrize("port", PUBLIC)
-def test_operations_are_not_behind_the_proxy(project: Project, port: str) -> None:
-    """In any spelling; public paths respond."""
+def test_proxy_does_not_serve_operations_pages(project: Project, port: str) -> None:
+    """In any spelling of the path. Public paths respond."""
     assert status_of(int(project.ports[port]), "/") != 503
     answers = {path: status_of(int(project.ports[port]), path) for path in OPERATIONS}
     assert {path for path, status in answers.items() if status in {200, 503}} == set()
 
 
-def test_monitor_is_not_behind_the_proxy(project: Project) -> None:
+def test_proxy_does_not_serve_the_monitor(project: Project) -> None:
     """Not even by its host name, on any port of the proxy."""
     monitor = int(project.ports["MONITOR_PORT"])
     assert MONITORS in ask(monitor, "/sign-in?lang=en", f"127.0.0.1:{monitor}")
@@ -73,8 +73,8 @@ def test_monitor_is_not_behind_the_proxy(project: Project) -> None:
             assert MONITORS not in ask(int(project.ports[port]), "/sign-in?lang=en", host)
 
 
-def test_only_loopback_is_published(project: Project) -> None:
-    """The ports of the proxy and the monitor are on this machine only, and no engine has one."""
+def test_ports_are_published_on_loopback_only(project: Project) -> None:
+    """Those of the proxy and the monitor. No engine has one."""
     published = {
         (container.service, binding["HostIp"], binding["HostPort"])
         for container in project.containers()
@@ -85,8 +85,7 @@ def test_only_loopback_is_published(project: Project) -> None:
     assert published == doors | {("monitor", "127.0.0.1", project.ports["MONITOR_PORT"])}
 
 
-def test_no_process_is_root(project: Project) -> None:
-    """In any container, engines included."""
+def test_no_container_runs_as_root(project: Project) -> None:
     running = [container for container in project.containers() if container.status == "healthy"]
     accounts = {
         container.service: {
@@ -112,8 +111,8 @@ def test_containers_are_read_only_and_unprivileged(project: Project) -> None:
         assert not host["Privileged"]
 
 
-def test_production_is_refused(project: Project) -> None:
-    """MIZAN_ENV=production with the development file is refused, with a list of all problems."""
+def test_production_environment_is_refused_by_the_development_file(project: Project) -> None:
+    """The error lists all problems."""
     production = replace(project, settings={**project.settings, "MIZAN_ENV": "production"})
     with pytest.raises(ProgramFailedError) as refused:
         production.run("run", "--rm", "--no-deps", "-T", "api")

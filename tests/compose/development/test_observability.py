@@ -8,7 +8,7 @@ from tests.compose.project import Project
 from tests.waiting import eventually
 
 
-def test_prometheus_sees_every_service(project: Project) -> None:
+def test_prometheus_scrapes_every_service_and_loads_the_rules(project: Project) -> None:
     project.run("up", "-d", "--no-build", "--no-deps", "prometheus")
     eventually(lambda: not project.unhealthy(), within=120, every=0.5)
     api = f"{project.url('PROMETHEUS_PORT')}/api/v1"
@@ -21,5 +21,5 @@ def test_prometheus_sees_every_service(project: Project) -> None:
     groups = requests.get(f"{api}/rules", timeout=10).json()["data"]["groups"]
     assert any(rule["type"] == "alerting" for group in groups for rule in group["rules"])
     project.run("rm", "--stop", "--force", "prometheus")
-    # `down` takes no volume of a profile that is off.
+    # `down` does not remove volumes of an inactive profile.
     run("docker", "volume", "rm", f"{project.name}_prometheus")

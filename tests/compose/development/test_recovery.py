@@ -3,8 +3,8 @@
 from tests.compose.installation import Installation
 
 
-def test_killed_worker_recovers(mizan: Installation) -> None:
-    """After kill -9 of webhooks and scheduler, payments still work and every webhook arrives."""
+def test_killed_webhooks_and_scheduler_recover(mizan: Installation) -> None:
+    """Meanwhile payments succeed, and every webhook is delivered afterwards."""
     before = [mizan.project.kill(name) for name in ("webhooks", "scheduler")]
     intents = [mizan.create_paid_intent() for _ in range(3)]
     for container in before:
@@ -15,7 +15,7 @@ def test_killed_worker_recovers(mizan: Installation) -> None:
 
 
 def test_killed_kafka_recovers(mizan: Installation) -> None:
-    """Without Kafka payments still work, and their events wait in PostgreSQL."""
+    """Meanwhile payments succeed, and their events wait in PostgreSQL."""
     before = mizan.project.kill("kafka")
     intents = [mizan.create_paid_intent() for _ in range(3)]
     mizan.project.wait_restarted(before)
@@ -32,7 +32,7 @@ def test_killed_postgres_recovers(mizan: Installation) -> None:
     mizan.audit()
 
 
-def test_down_and_up_again(mizan: Installation) -> None:
+def test_data_survives_down_and_up(mizan: Installation) -> None:
     """Volumes keep payments, credentials and the ledger of the sandbox."""
     demo = mizan.demo()
     intent = mizan.create_paid_intent()

@@ -1,4 +1,4 @@
-"""Buying a coffee in a browser, as the first run invites to: cart, checkout, paid, webhook, fulfilled."""
+"""Buying a coffee with a browser: cart, checkout, paid, webhook, fulfilled."""
 
 import re
 
@@ -7,8 +7,8 @@ from playwright.sync_api import Browser, expect
 from tests.compose.installation import GOOD_CARD, Installation
 
 
-def test_coffee(mizan: Installation, browser: Browser) -> None:
-    """§6.5: the order is fulfilled after the webhook and a look at the intent, and its page shows each step."""
+def test_coffee_is_bought_and_fulfilled(mizan: Installation, browser: Browser) -> None:
+    """§6.5: the order is fulfilled after the webhook and a request for the intent. Its page shows each step."""
     context = browser.new_context(locale="fr")
     page = context.new_page()
     page.goto(f"{mizan.project.url('SHOP_PORT')}/?lang=en")
