@@ -27,6 +27,6 @@ def world(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
 
 @pytest.fixture
 def pages(world: CheckoutWorld) -> Iterator[CheckoutWorld]:
-    """The same, with its pages served."""
+    """A `world` whose pages are served over HTTP."""
     with world.serve():
         yield world

@@ -1,4 +1,4 @@
-"""A customer without a browser: opens the page, fills in its forms, and follows where they lead."""
+"""A customer without a browser, who opens the page, submits its forms, and follows redirects."""
 
 import re
 

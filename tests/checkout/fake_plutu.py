@@ -180,7 +180,7 @@ class FakePlutu:
         self._use_up(fields["invoice_no"])
         if fields["code"] != self.codes[gateway]:
             raise Refused(400, "INVLIAD_OTP")
-        # Nobody says that a process is charged only once: the invoice alone stands against it.
+        # Plutu does not promise to charge a process only once: only the invoice prevents a second charge.
         charge = self._charge(gateway, fields["invoice_no"], fields["amount"])
         return {"transaction_id": charge.transaction_id, "amount": charge.amount}
 
@@ -222,7 +222,7 @@ class FakePlutu:
 
 
 def signed(parameters: Pairs, key: str = SECRET_KEY) -> Pairs:
-    """With `hashed` at their end."""
+    """Return the parameters with their signature, `hashed`, at the end."""
     digest = hmac.new(key.encode(), as_query(parameters).encode(), hashlib.sha256).hexdigest()
     return [*parameters, ("hashed", digest.upper())]
 

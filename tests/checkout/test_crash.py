@@ -26,21 +26,21 @@ pytestmark = pytest.mark.stack
 def payment_in_the_middle(
     world: CheckoutWorld, service: ServiceProcess, intent: Intent
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """The bank has charged but not answered yet. Afterwards the customer got a response, or the connection was cut."""
+    """Yield while the bank has charged but not responded. Then the customer has a response, or none."""
     with service.running() as process, ThreadPoolExecutor(1) as pool:
         eventually(lambda: service.status() == 200)
         customer = world.customer(intent)
         paying = pool.submit(customer.pay_by_card, "4000000000000077")
         eventually(lambda: world.charges(intent))
         yield process
-        # The page that a payment leads to is served by whoever comes next: nobody listens here any more.
+        # The redirect after a payment fails, because no process listens any more.
         with suppress(requests.ConnectionError):
             paying.result()
         process.wait(30)
 
 
 @pytest.mark.kills
-def test_kill_9_between_the_banks_yes_and_our_commit(
+def test_payment_is_settled_after_kill_9_before_the_commit(
     world: CheckoutWorld, repository_root: Path, tmp_path: Path
 ) -> None:
     service = checkout_processes(world, repository_root, tmp_path)
@@ -63,8 +63,10 @@ def test_kill_9_between_the_banks_yes_and_our_commit(
     assert world.events(intent) == ["created", "processing", "succeeded"]
 
 
-def test_sigterm_lets_a_payment_finish(world: CheckoutWorld, repository_root: Path, tmp_path: Path) -> None:
-    """A deployment in the middle of a payment: the customer gets the answer."""
+def test_sigterm_waits_for_a_payment_in_progress(
+    world: CheckoutWorld, repository_root: Path, tmp_path: Path
+) -> None:
+    """A deployment during a payment: the customer gets the response."""
     service = checkout_processes(world, repository_root, tmp_path)
     intent = world.make_intent()
     with payment_in_the_middle(world, service, intent) as process:

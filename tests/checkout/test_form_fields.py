@@ -1,4 +1,4 @@
-"""Form fields in any digits, and with the characters that pasted text brings along."""
+"""Form fields are parsed in any digits, and with the invisible characters of pasted text."""
 
 from datetime import date
 
@@ -44,12 +44,12 @@ def _field_errors(fields: dict[str, str], method: PaymentMethod | None = None) -
         ("", ""),
     ],
 )
-def test_digits_however_they_are_typed(text: str, digits: str | None) -> None:
+def test_digits_are_normalized(text: str, digits: str | None) -> None:
     assert normalize_digits(text) == digits
 
 
 @given(st.text(max_size=40))
-def test_digits_are_digits_whatever_is_typed(text: str) -> None:
+def test_normalized_digits_are_ascii_digits_or_none(text: str) -> None:
     found = normalize_digits(text)
     assert found is None or found == "" or (found.isascii() and found.isdecimal())
 
@@ -57,7 +57,7 @@ def test_digits_are_digits_whatever_is_typed(text: str) -> None:
 @pytest.mark.parametrize(
     "spelling", ["12/30", "12 / 30", "1230", "12/2030", "12-30", "١٢/٣٠", "12.2030", "12\u200f/30"]
 )
-def test_a_card(spelling: str) -> None:
+def test_card_is_parsed_in_any_spelling(spelling: str) -> None:
     fields = {**CARD, "card_number": "٤٢٤٢ 4242-4242 4242", "expiry": spelling, "security_code": "١٢٣"}
     assert parse_card(fields, TODAY) == Card("4242424242424242", 12, 2030, "123")
 
@@ -84,15 +84,15 @@ def test_a_card(spelling: str) -> None:
         ("security_code", "12345", FieldError.SECURITY_CODE_WRONG),
     ],
 )
-def test_what_is_wrong_with_a_card(field: str, text: str, error: FieldError) -> None:
+def test_invalid_card_fields_have_their_own_errors(field: str, text: str, error: FieldError) -> None:
     assert _field_errors({**CARD, field: text}) == {field: error}
 
 
-def test_a_card_is_good_through_its_month() -> None:
+def test_card_is_valid_until_the_end_of_its_month() -> None:
     assert parse_card({**CARD, "expiry": "11/26"}, TODAY).expiry_month == 11
 
 
-def test_all_errors_are_reported_together() -> None:
+def test_all_errors_of_a_card_are_reported_together() -> None:
     assert set(_field_errors({})) == {"card_number", "expiry", "security_code"}
 
 
@@ -110,12 +110,12 @@ def test_all_errors_are_reported_together() -> None:
         ("٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢", False),
     ],
 )
-def test_card_numbers(digits: str, is_one: bool) -> None:
+def test_card_numbers_are_checked_by_length_and_luhn(digits: str, is_one: bool) -> None:
     assert is_card_number(digits) is is_one
 
 
 @given(st.text("0123456789", min_size=11, max_size=18))
-def test_any_single_wrong_digit_is_noticed(digits: str) -> None:
+def test_exactly_one_check_digit_is_valid(digits: str) -> None:
     valid = [digits + str(check) for check in range(10) if is_card_number(digits + str(check))]
     assert len(valid) == 1
 
@@ -132,7 +132,7 @@ def test_any_single_wrong_digit_is_noticed(digits: str) -> None:
         "\u2066+218 91-3632323\u2069",
     ],
 )
-def test_phones_are_normalised(text: str) -> None:
+def test_phones_are_normalized(text: str) -> None:
     fields = {"phone": text, "birth_year": "١٩٩٩"}
     assert parse_wallet(fields, PaymentMethod.SADAD, TODAY) == Wallet("0913632323", 1999)
 
@@ -140,7 +140,7 @@ def test_phones_are_normalised(text: str) -> None:
 @pytest.mark.parametrize(
     ("method", "text", "error"),
     [
-        (PaymentMethod.SADAD, "0923632323", FieldError.PHONE_WRONG),  # not a network of this wallet's
+        (PaymentMethod.SADAD, "0923632323", FieldError.PHONE_WRONG),  # not a network of this wallet
         (PaymentMethod.ADFALI, "0973632323", FieldError.PHONE_WRONG),
         (PaymentMethod.ADFALI, "091363232", FieldError.PHONE_WRONG),
         (PaymentMethod.ADFALI, "09136323233", FieldError.PHONE_WRONG),
@@ -151,23 +151,23 @@ def test_phones_are_normalised(text: str) -> None:
         (PaymentMethod.ADFALI, " ", FieldError.PHONE_MISSING),
     ],
 )
-def test_what_is_wrong_with_a_phone(method: PaymentMethod, text: str, error: FieldError) -> None:
+def test_invalid_phones_have_their_own_errors(method: PaymentMethod, text: str, error: FieldError) -> None:
     assert _field_errors({"phone": text, "birth_year": "1999"}, method) == {"phone": error}
 
 
 @pytest.mark.parametrize(("text", "year"), [("1940", 1940), ("2014", 2014), ("١٩٩٩", 1999)])
-def test_birth_years(text: str, year: int) -> None:
+def test_valid_birth_years_are_accepted(text: str, year: int) -> None:
     fields = {"phone": "0913632323", "birth_year": text}
     assert parse_wallet(fields, PaymentMethod.SADAD, TODAY).birth_year == year
 
 
 @pytest.mark.parametrize("text", ["1939", "2015", "99", "", "year"])
-def test_birth_years_that_cannot_be(text: str) -> None:
+def test_invalid_birth_years_are_refused(text: str) -> None:
     fields = {"phone": "0913632323", "birth_year": text}
     assert _field_errors(fields, PaymentMethod.SADAD) == {"birth_year": FieldError.BIRTH_YEAR_WRONG}
 
 
-def test_only_sadad_asks_for_a_birth_year() -> None:
+def test_only_sadad_requires_a_birth_year() -> None:
     assert parse_wallet({"phone": "0921234567"}, PaymentMethod.ADFALI, TODAY) == Wallet("0921234567", None)
 
 
@@ -180,18 +180,18 @@ def test_only_sadad_asks_for_a_birth_year() -> None:
         (PaymentMethod.ADFALI, "111111", FieldError.CODE_WRONG_LENGTH),
     ],
 )
-def test_what_is_wrong_with_a_code(method: PaymentMethod, text: str, error: FieldError) -> None:
+def test_invalid_codes_have_their_own_errors(method: PaymentMethod, text: str, error: FieldError) -> None:
     with pytest.raises(InvalidFieldsError) as caught:
         parse_code({"code": text}, method)
     assert caught.value.errors == {"code": error}
 
 
-def test_codes() -> None:
+def test_code_is_normalized() -> None:
     assert parse_code({"code": " ١١١-111 "}, PaymentMethod.CARD) == "111111"
 
 
 @pytest.mark.parametrize("text", ["", "cash", "CARD"])
-def test_methods_that_do_not_exist(text: str) -> None:
+def test_unknown_methods_are_refused(text: str) -> None:
     with pytest.raises(InvalidFieldsError):
         parse_method({"method": text})
 

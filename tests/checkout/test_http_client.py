@@ -20,7 +20,7 @@ Behaviour = Callable[[socket.socket], None]
 
 @contextmanager
 def listening(behave: Behaviour, context: ssl.SSLContext | None = None) -> Iterator[str]:
-    """A server for one connection, with this behaviour."""
+    """Run a server for one connection, with this behaviour."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -30,7 +30,7 @@ def listening(behave: Behaviour, context: ssl.SSLContext | None = None) -> Itera
                     line = context.wrap_socket(line, server_side=True)
                 behave(line)
             except OSError:
-                pass  # the caller had enough
+                pass  # the client has closed the connection
             finally:
                 line.close()
 
@@ -57,30 +57,30 @@ def call(url: str, timeout_s: float = 5.0) -> HttpReply:
     return ProviderClient(url, timeout_s).post_json("/charges", {"card": "4242424242424242"})
 
 
-def test_an_answer() -> None:
+def test_json_response_is_returned() -> None:
     with listening(with_body(b'{"status": "paid"}')) as url:
         assert call(url) == HttpReply(200, {"status": "paid"})
 
 
-def test_a_redirect_is_an_answer_and_not_followed() -> None:
+def test_redirect_is_returned_and_not_followed() -> None:
     with listening(with_body(b"{}", "302 Found\r\nLocation: http://127.0.0.1:1/")) as url:
         assert call(url).status == 302
 
 
-class TestSurelyNotSent:
-    def test_connection_refused(self) -> None:
+class TestNotSent:
+    def test_refused_connection_is_not_sent(self) -> None:
         with pytest.raises(NotSentError):
             call(f"http://127.0.0.1:{find_free_ports(1)[0]}")
 
-    def test_a_host_name_that_does_not_exist(self) -> None:
+    def test_unknown_host_is_not_sent(self) -> None:
         with pytest.raises(NotSentError):
             call("http://nobody.invalid")
 
-    def test_a_connection_that_is_not_made_in_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_connect_timeout_is_not_sent(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(http_client, "_CONNECT_S", 0.3)
         with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
             address = server.getsockname()
-            # Those who knock fill its line, and nobody opens.
+            # These fill the backlog, and nothing accepts connections.
             knocking = [socket.socket() for _ in range(4)]
             for one in knocking:
                 one.setblocking(False)
@@ -90,13 +90,13 @@ class TestSurelyNotSent:
             for one in knocking:
                 one.close()
 
-    def test_a_certificate_that_does_not_fit(self, tmp_path: Path) -> None:
+    def test_invalid_certificate_is_not_sent(self, tmp_path: Path) -> None:
         context = Authority(tmp_path).self_signed_receiver()
         with listening(with_body(b"{}"), context) as url, pytest.raises(NotSentError):
             call(url)
 
-    def test_the_deadline_passes_during_the_name_lookup(self) -> None:
-        """Other processes consider the request lost, and the customer may have paid in another way."""
+    def test_deadline_that_passes_during_the_dns_lookup_is_not_sent(self) -> None:
+        """By then other processes consider the request lost, and the customer may have paid in another way."""
         read: list[bytes] = []
         with listening(lambda line: read.append(line.recv(65536))) as url:
             client = ProviderClient(url, 5.0)
@@ -105,11 +105,11 @@ class TestSurelyNotSent:
         assert read in ([], [b""])
 
 
-class TestNobodyKnows:
+class TestOutcomeUnknown:
     @pytest.mark.parametrize(
         "behave",
         [
-            says(b""),  # it read the request and hung up
+            says(b""),  # it reads the request and closes the connection
             says(b"HTTP/1.1 200 OK\r\nContent-Le"),
             says(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"),
             says(b"220 mail.example ESMTP\r\n"),
@@ -123,14 +123,14 @@ class TestNobodyKnows:
         ],
         ids=range(11),
     )
-    def test_unusable_responses(self, behave: Behaviour) -> None:
+    def test_malformed_response_is_no_response(self, behave: Behaviour) -> None:
         with listening(behave) as url, pytest.raises(NoResponseError):
             call(url)
 
-    def test_silence(self) -> None:
+    def test_silent_server_is_no_response(self) -> None:
         def behave(line: socket.socket) -> None:
             line.recv(65536)
-            line.recv(1)  # until the caller hangs up
+            line.recv(1)  # until the client closes the connection
 
         began = monotonic()
         with listening(behave) as url, pytest.raises(NoResponseError):
@@ -147,8 +147,8 @@ class TestNobodyKnows:
         ],
         ids=["body", "headers", "redirect", "status line"],
     )
-    def test_a_response_that_arrives_byte_by_byte(self, head: bytes, drop: bytes) -> None:
-        """The timeout covers the whole response, however often bytes arrive."""
+    def test_slow_response_is_no_response_after_the_timeout(self, head: bytes, drop: bytes) -> None:
+        """The timeout covers the whole response, even if bytes keep arriving."""
 
         def behave(line: socket.socket) -> None:
             line.recv(65536)
@@ -168,15 +168,15 @@ class TestNobodyKnows:
         assert monotonic() - began < 5
 
     @pytest.mark.parametrize("location", [b"http://[", b"\xff\xfe", b"//", b"http://127.0.0.1:1/\x00"])
-    def test_invalid_redirect_urls(self, location: bytes) -> None:
+    def test_redirect_to_an_invalid_url_is_returned(self, location: bytes) -> None:
         answer = b"HTTP/1.1 302 Found\r\nLocation: %s\r\nContent-Length: 2\r\n\r\n{}" % location
         with listening(says(answer)) as url:
             assert call(url).status == 302
 
-    def test_tls_that_breaks_after_the_request_was_read(
+    def test_tls_failure_after_the_request_is_no_response(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """This is not NotSentError, although requests raises SSLError for both."""
+        """It is not NotSentError, although requests raises SSLError for both."""
         authority = Authority(tmp_path)
         monkeypatch.setattr("requests.adapters.DEFAULT_CA_BUNDLE_PATH", str(authority.ca_file))
 
@@ -188,20 +188,20 @@ class TestNobodyKnows:
         with listening(behave, authority.receiver("localhost")) as url, pytest.raises(NoResponseError):
             call(url)
 
-    def test_a_server_that_speaks_no_tls(self) -> None:
-        """The server may have processed the bytes that it received."""
+    def test_server_without_tls_is_no_response(self) -> None:
+        """It may have processed the bytes that it received."""
         with listening(says(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as url, pytest.raises(NoResponseError):
             call(url.replace("http:", "https:"))
 
 
-def test_errors_never_say_what_was_sent() -> None:
+def test_errors_never_contain_the_request() -> None:
     with listening(says(b"")) as url, pytest.raises(NoResponseError) as caught:
         call(url)
     assert "4242" not in str(caught.value)
     assert caught.value.__cause__ is None
 
 
-def test_neither_proxies_nor_credentials_of_the_environment(
+def test_proxies_and_credentials_of_the_environment_are_ignored(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / ".netrc").write_text("machine localhost login me password hush\n")

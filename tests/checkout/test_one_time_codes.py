@@ -1,4 +1,4 @@
-"""One-time codes: five tries, limits for an intent and a phone, ten minutes, and all of it in the database."""
+"""One-time codes: five tries, limits per intent and phone, ten minutes, all stored in the database."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,7 +23,7 @@ NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
 @pytest.fixture
 def still(pages: CheckoutWorld) -> Clock:
-    """The clock is stopped until a test moves it."""
+    """The database's clock, stopped at NOW."""
     clock = Clock(pages.database)
     clock.stop_at(NOW)
     return clock
@@ -47,8 +47,8 @@ def test_five_wrong_codes_end_the_attempt(pages: CheckoutWorld) -> None:
     assert customer.title == PAID
 
 
-def test_five_tries_also_when_they_come_at_once(pages: CheckoutWorld) -> None:
-    """Twenty at the same moment: never more than five reach the wallet."""
+def test_concurrent_codes_use_at_most_five_tries(pages: CheckoutWorld) -> None:
+    """Of twenty at the same moment, at most five reach the wallet."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_wallet("adfali", "0921234567")
@@ -60,7 +60,7 @@ def test_five_tries_also_when_they_come_at_once(pages: CheckoutWorld) -> None:
     assert pages.rows("select max(provider_requests) from payment_attempts")[0][0] == tried
 
 
-def test_a_code_is_good_for_ten_minutes(pages: CheckoutWorld, still: Clock) -> None:
+def test_code_expires_after_ten_minutes(pages: CheckoutWorld, still: Clock) -> None:
     intent = pages.make_intent(expires_at=NOW + timedelta(hours=2))
     customer = pages.customer(intent)
     customer.pay_by_wallet("sadad", "0913632323")
@@ -74,7 +74,7 @@ def test_a_code_is_good_for_ten_minutes(pages: CheckoutWorld, still: Clock) -> N
     assert customer.title == PAID
 
 
-def test_sent_again_after_a_pause(pages: CheckoutWorld, still: Clock) -> None:
+def test_code_can_be_resent_after_a_pause(pages: CheckoutWorld, still: Clock) -> None:
     intent = pages.make_intent(expires_at=NOW + timedelta(hours=2))
     customer = pages.customer(intent)
     customer.pay_by_wallet("sadad", "0913632323")
@@ -89,7 +89,7 @@ def test_sent_again_after_a_pause(pages: CheckoutWorld, still: Clock) -> None:
     assert customer.title == PAID
 
 
-def test_sent_again_once_when_asked_twice_at_once(pages: CheckoutWorld, still: Clock) -> None:
+def test_concurrent_requests_resend_the_code_once(pages: CheckoutWorld, still: Clock) -> None:
     intent = pages.make_intent(expires_at=NOW + timedelta(hours=2))
     pages.customer(intent).pay_by_wallet("sadad", "0913632323")
     still.stop_at(NOW + timedelta(seconds=RESEND_AFTER_S))
@@ -100,7 +100,7 @@ def test_sent_again_once_when_asked_twice_at_once(pages: CheckoutWorld, still: C
     assert pages.rows("select codes_sent from code_challenges") == [(2,)]
 
 
-def test_a_try_does_not_come_back_with_a_new_code(pages: CheckoutWorld, still: Clock) -> None:
+def test_new_code_does_not_reset_the_tries(pages: CheckoutWorld, still: Clock) -> None:
     intent = pages.make_intent(expires_at=NOW + timedelta(hours=2))
     customer = pages.customer(intent)
     customer.pay_by_wallet("adfali", "0921234567")
@@ -112,8 +112,8 @@ def test_a_try_does_not_come_back_with_a_new_code(pages: CheckoutWorld, still: C
     assert pages.attempts(intent) == [("declined", "too_many_codes")]
 
 
-def test_limit_for_an_intent(pages: CheckoutWorld) -> None:
-    """With any number of phones."""
+def test_number_of_codes_per_intent_is_limited(pages: CheckoutWorld) -> None:
+    """Also with different phones."""
     customer = pages.customer(pages.make_intent())
     for number in range(CODES_PER_INTENT):
         assert customer.pay_by_wallet("adfali", f"092123456{number}").status_code == 200
@@ -123,8 +123,8 @@ def test_limit_for_an_intent(pages: CheckoutWorld) -> None:
     assert "Too many codes were sent." in customer.text
 
 
-def test_limit_for_a_phone(world: CheckoutWorld) -> None:
-    """The limit spans all intents. It resets after a payment with this phone, and after an hour."""
+def test_number_of_codes_per_phone_is_limited(world: CheckoutWorld) -> None:
+    """Over all intents. It resets after a payment with this phone, and after an hour."""
     world.settings = replace(world.settings, checkout=replace(world.settings.checkout, codes_per_phone=2))
     clock = Clock(world.database)
     clock.stop_at(NOW)
@@ -148,7 +148,7 @@ def test_limit_for_a_phone(world: CheckoutWorld) -> None:
         assert [send_code(), send_code(), send_code()] == [200, 200, 429]
 
 
-def test_the_phone_is_kept_encrypted_until_it_is_paid(pages: CheckoutWorld) -> None:
+def test_phone_is_stored_encrypted_until_the_intent_is_paid(pages: CheckoutWorld) -> None:
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_wallet("sadad", "0913632323")
@@ -159,7 +159,7 @@ def test_the_phone_is_kept_encrypted_until_it_is_paid(pages: CheckoutWorld) -> N
     assert pages.rows("select encrypted_phone from code_challenges") == [(None,)]
 
 
-def test_a_code_of_another_tab_is_not_accepted(pages: CheckoutWorld) -> None:
+def test_code_of_another_tab_is_refused(pages: CheckoutWorld) -> None:
     """The method was changed in a second tab: the first code no longer works, and the new one pays once."""
     intent = pages.make_intent()
     first = pages.customer(intent)
@@ -178,8 +178,8 @@ def test_a_code_of_another_tab_is_not_accepted(pages: CheckoutWorld) -> None:
     assert [charge["status"] for charge in pages.charges(intent)].count("paid") == 1
 
 
-def test_too_many_attempts(pages: CheckoutWorld) -> None:
-    """A list of cards cannot be tried on one intent."""
+def test_number_of_attempts_per_intent_is_limited(pages: CheckoutWorld) -> None:
+    """So nobody can try a list of cards."""
     customer = pages.customer(pages.make_intent())
     statuses = [customer.pay_by_card("4000000000000002").status_code for _ in range(21)]
     assert statuses == [*[200] * 20, 429]
@@ -187,7 +187,7 @@ def test_too_many_attempts(pages: CheckoutWorld) -> None:
 
 
 def test_an_unreachable_wallet_does_not_count_towards_limits(world: CheckoutWorld) -> None:
-    """No code was sent, so none counts, neither for the intent nor for the phone."""
+    """No code was sent, so none counts for the intent or the phone."""
     away = SandboxSettings("http://127.0.0.1:1", "x" * 20, world.bank.ledger)
     world.settings, here = replace(world.settings, sandbox=away), world.settings
     with world.serve():
@@ -201,8 +201,8 @@ def test_an_unreachable_wallet_does_not_count_towards_limits(world: CheckoutWorl
         assert customer.title == CODE
 
 
-def test_guessing_over_many_attempts(world: CheckoutWorld) -> None:
-    """Wrong codes count for the phone over a whole day, however many codes and intents they are spread over."""
+def test_wrong_codes_count_for_the_phone_over_a_day(world: CheckoutWorld) -> None:
+    """Over all codes and intents."""
     world.settings = replace(world.settings, checkout=replace(world.settings.checkout, codes_per_phone=3))
     clock = Clock(world.database)
     clock.stop_at(NOW)
@@ -220,8 +220,8 @@ def test_guessing_over_many_attempts(world: CheckoutWorld) -> None:
         assert world.customer(intent).pay_by_wallet("adfali", "0921234567").status_code == 200
 
 
-def test_a_payment_counts_though_the_phone_cannot_be_read_any_more(pages: CheckoutWorld) -> None:
-    """A key was removed from MIZAN_SECRET_KEYS too early."""
+def test_payment_succeeds_if_the_phone_cannot_be_decrypted(pages: CheckoutWorld) -> None:
+    """As if a key was removed from MIZAN_SECRET_KEYS too early."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_wallet("sadad", "0913632323")
@@ -232,10 +232,9 @@ def test_a_payment_counts_though_the_phone_cannot_be_read_any_more(pages: Checko
     assert customer.title == PAID
 
 
-def test_no_code_is_promised_when_none_was_sent(
+def test_failed_start_of_a_wallet_payment_does_not_ask_for_a_code(
     pages: CheckoutWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both at the start and when the code is resent."""
     monkeypatch.setattr(ProviderClient, "post_json", lambda *_: HttpReply(503, {"message": "later"}))
     customer = pages.customer(pages.make_intent())
     customer.pay_by_wallet("adfali", "0921234567")
@@ -243,7 +242,7 @@ def test_no_code_is_promised_when_none_was_sent(
     assert "is not responding. You were not charged" in customer.text
 
 
-def test_a_code_that_was_not_sent_again_can_be_asked_for_at_once(
+def test_failed_resend_of_a_code_can_be_repeated_at_once(
     pages: CheckoutWorld, still: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The earlier code is still valid."""
@@ -260,8 +259,8 @@ def test_a_code_that_was_not_sent_again_can_be_asked_for_at_once(
     assert customer.title == PAID
 
 
-def test_the_answer_to_the_fifth_code_is_lost(pages: CheckoutWorld) -> None:
-    """A later inquiry says that another code is needed, but no tries are left, so the attempt ends."""
+def test_attempt_ends_if_the_response_to_the_fifth_code_is_lost(pages: CheckoutWorld) -> None:
+    """The inquiry says that another code is needed, but no tries are left."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_wallet("adfali", "0921234567")

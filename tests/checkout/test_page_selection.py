@@ -1,4 +1,4 @@
-"""Which page is shown for every pair of intent status and attempt state."""
+"""The page for every combination of intent status and attempt state."""
 
 import pytest
 
@@ -20,7 +20,7 @@ ATTEMPTS = [None, *AttemptState]
         (IntentStatus.CANCELED, PageKind.EXPIRED),
     ],
 )
-def test_the_intent_decides_first(
+def test_final_and_processing_intents_have_their_own_page(
     status: IntentStatus,
     showing: PageKind,
     is_expired: bool,
@@ -34,8 +34,8 @@ def test_the_intent_decides_first(
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-def test_after_the_expiry_no_payment_is_accepted(attempt: AttemptState | None) -> None:
-    """Even if the scheduler has not canceled the intent yet."""
+def test_expired_intent_shows_the_expired_page(attempt: AttemptState | None) -> None:
+    """Even if the scheduler has not canceled it yet."""
     shown = select_page(
         IntentStatus.REQUIRES_PAYMENT_METHOD,
         is_expired=True,
@@ -54,7 +54,7 @@ def test_after_the_expiry_no_payment_is_accepted(attempt: AttemptState | None) -
         (AttemptState.ABANDONED, True, False, PageKind.READY),
         (AttemptState.AWAITING_CODE, True, False, PageKind.CODE),
         (AttemptState.AWAITING_CODE, True, True, PageKind.READY),
-        (AttemptState.AWAITING_CODE, False, False, PageKind.READY),  # a crash: no code was sent
+        (AttemptState.AWAITING_CODE, False, False, PageKind.READY),  # after a crash: no code was sent
         (AttemptState.AWAITING_REDIRECT, True, False, PageKind.REDIRECT_OPEN),
         (AttemptState.AWAITING_REDIRECT, True, True, PageKind.READY),
         (
@@ -62,10 +62,10 @@ def test_after_the_expiry_no_payment_is_accepted(attempt: AttemptState | None) -
             False,
             False,
             PageKind.READY,
-        ),  # a crash: nobody knows the page's address
+        ),  # after a crash: the URL of the bank's page is not stored
     ],
 )
-def test_the_last_attempt_decides_then(
+def test_last_attempt_selects_the_page_of_an_open_intent(
     attempt: AttemptState | None, can_continue: bool, wants_change: bool, showing: PageKind
 ) -> None:
     shown = select_page(

@@ -1,4 +1,4 @@
-"""Each page by plain HTTP: its heading in both languages, the link to the other language, and no side effects."""
+"""Each page over HTTP: its heading in both languages, the language link, and no side effects."""
 
 import re
 from html import unescape
@@ -26,8 +26,8 @@ def _standing(world: CheckoutWorld, intent: Intent) -> tuple[object, ...]:
     return world.status(intent), world.attempts(intent), world.charges(intent)
 
 
-def test_every_page_in_both_languages(pages: CheckoutWorld, subtests: pytest.Subtests) -> None:
-    """A link, written in the other language, leads to the same page in it; opening one changes nothing."""
+def test_every_page_exists_in_both_languages(pages: CheckoutWorld, subtests: pytest.Subtests) -> None:
+    """It links to the same page in the other language. Opening it changes nothing."""
     for shown in SHOWN:
         with subtests.test(shown.name):
             intent = shown.make(pages)
@@ -45,7 +45,7 @@ def test_every_page_in_both_languages(pages: CheckoutWorld, subtests: pytest.Sub
             assert _standing(pages, intent) == before
 
 
-def test_arabic_unless_english_is_asked_for(pages: CheckoutWorld, subtests: pytest.Subtests) -> None:
+def test_page_is_arabic_unless_english_is_requested(pages: CheckoutWorld, subtests: pytest.Subtests) -> None:
     page = pages.page(pages.make_intent())
     for lang in ("en", "ar", "fr", "", "EN", "en\x00", "../en"):
         with subtests.test(lang=lang):
@@ -54,12 +54,12 @@ def test_arabic_unless_english_is_asked_for(pages: CheckoutWorld, subtests: pyte
 
 
 @pytest.mark.parametrize(("lang", "amount"), [("ar", "25.500 د.ل."), ("en", "LYD 25.500")])
-def test_the_amount_is_written_in_the_readers_way(pages: CheckoutWorld, lang: str, amount: str) -> None:
+def test_amount_is_formatted_for_the_language(pages: CheckoutWorld, lang: str, amount: str) -> None:
     """In the title, the header and the button."""
     assert pages.customer(pages.make_intent(), lang).text.count(amount) == 3
 
 
-def test_unknown_links(pages: CheckoutWorld, subtests: pytest.Subtests) -> None:
+def test_unknown_links_are_404_in_both_languages(pages: CheckoutWorld, subtests: pytest.Subtests) -> None:
     paths = (
         "/pay/1",
         "/pay/%00",

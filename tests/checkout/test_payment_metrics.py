@@ -1,4 +1,4 @@
-"""Metrics of payments: each outcome is counted once, however often it is reported."""
+"""Metrics of payments count each outcome once, however often it is reported."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -56,7 +56,7 @@ def calls(counted: Counted, operation: str, outcome: str) -> float:
     )
 
 
-def test_a_payment_by_card(world: CheckoutWorld) -> None:
+def test_card_payment_is_counted_once(world: CheckoutWorld) -> None:
     counted = Counted()
     with world.serve():
         customer = world.customer(world.make_intent())
@@ -66,8 +66,8 @@ def test_a_payment_by_card(world: CheckoutWorld) -> None:
     assert counted.settled("paid", **CARD) == counted.timed(**CARD) == calls(counted, "start", "paid") == 1
 
 
-def test_a_wallet_whose_code_is_wrong_once(world: CheckoutWorld) -> None:
-    """Neither waiting for a code nor asking for another one is an outcome."""
+def test_wallet_payment_with_a_wrong_code_is_counted_once(world: CheckoutWorld) -> None:
+    """Waiting for a code is not an outcome."""
     counted = Counted()
     with world.serve():
         customer = world.customer(world.make_intent())
@@ -82,7 +82,7 @@ def test_a_wallet_whose_code_is_wrong_once(world: CheckoutWorld) -> None:
     assert calls(counted, "confirm", "paid") == 1
 
 
-def test_a_lost_answer_counts_as_unknown_and_then_as_what_it_was(world: CheckoutWorld) -> None:
+def test_lost_response_counts_as_unknown_and_then_as_its_outcome(world: CheckoutWorld) -> None:
     counted = Counted()
     world.wait_briefly_for_providers()
     with world.serve(), world.verifying():
@@ -95,8 +95,7 @@ def test_a_lost_answer_counts_as_unknown_and_then_as_what_it_was(world: Checkout
     assert counted.settled("unknown", **CARD) == counted.timed(**CARD) == 1
 
 
-def test_a_provider_that_cannot_be_reached(world: CheckoutWorld) -> None:
-    """Counted separately from a provider that declines."""
+def test_unreachable_provider_is_counted(world: CheckoutWorld) -> None:
     assert world.settings.sandbox is not None
     nobody = replace(world.settings.sandbox, url=f"http://127.0.0.1:{find_free_ports(1)[0]}")
     world.settings = replace(world.settings, sandbox=nobody)
@@ -109,7 +108,7 @@ def test_a_provider_that_cannot_be_reached(world: CheckoutWorld) -> None:
     assert calls(counted, "start", "declined") == 0
 
 
-def test_a_repeated_notification_counts_once(world: CheckoutWorld) -> None:
+def test_repeated_notification_is_counted_once(world: CheckoutWorld) -> None:
     attempt = _sent(world, world.make_intent())
     notifications = NotificationHandler(world.database, world.dependencies.side_effects)
     with world.database.cursor() as cursor:
@@ -124,7 +123,7 @@ def test_a_repeated_notification_counts_once(world: CheckoutWorld) -> None:
 
 
 def test_the_time_to_the_outcome_uses_the_databases_clock(world: CheckoutWorld) -> None:
-    """Whatever processes were involved, and whatever their clocks say."""
+    """Not the clocks of the processes."""
     clock = Clock(world.database)
     clock.stop_at(NOW)
     with world.database.transaction() as connection:

@@ -1,4 +1,4 @@
-"""A customer pays: every method and every outcome of the sandbox (DESIGN §4), from the page to the intent."""
+"""A customer pays: every method and outcome of the sandbox (DESIGN §4), from the page to the intent."""
 
 from dataclasses import replace
 from functools import partial
@@ -26,8 +26,7 @@ def test_a_card_is_charged_once(pages: CheckoutWorld) -> None:
     assert pages.events(intent) == ["created", "processing", "succeeded"]
 
 
-def test_the_receipt_stays(pages: CheckoutWorld) -> None:
-    """A succeeded intent opened again shows the receipt and never a form."""
+def test_paid_intent_shows_its_receipt_and_never_a_form(pages: CheckoutWorld) -> None:
     intent = pages.make_intent()
     pages.customer(intent).pay_by_card("4242424242424242")
     later = pages.customer(intent)
@@ -39,8 +38,8 @@ def test_the_receipt_stays(pages: CheckoutWorld) -> None:
     assert "<form" not in later.answer.text
 
 
-def test_a_second_tab_after_the_first_has_paid(pages: CheckoutWorld) -> None:
-    """Its form is still open: it leads to the receipt, and charges nothing."""
+def test_second_tab_charges_nothing_after_the_first_has_paid(pages: CheckoutWorld) -> None:
+    """Its open form leads to the receipt."""
     intent = pages.make_intent()
     first, second = pages.customer(intent), pages.customer(intent)
     first.pay_by_card("4242424242424242")
@@ -58,7 +57,9 @@ def test_a_second_tab_after_the_first_has_paid(pages: CheckoutWorld) -> None:
         ("4000000000000259", "The payment was declined.", "declined"),
     ],
 )
-def test_a_card_is_declined(pages: CheckoutWorld, number: str, sentence: str, reason: str) -> None:
+def test_declined_card_can_be_followed_by_another(
+    pages: CheckoutWorld, number: str, sentence: str, reason: str
+) -> None:
     """No event is sent, and the customer may try again."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
@@ -71,7 +72,7 @@ def test_a_card_is_declined(pages: CheckoutWorld, number: str, sentence: str, re
     assert customer.title == PAID
 
 
-def test_a_card_that_asks_for_a_code(pages: CheckoutWorld) -> None:
+def test_card_with_a_code_is_paid(pages: CheckoutWorld) -> None:
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_card("6395 0438 3518 0860")
@@ -88,7 +89,9 @@ def test_a_card_that_asks_for_a_code(pages: CheckoutWorld) -> None:
     ("method", "phone", "wrong", "right"),
     [("sadad", "0913632323", "222222", "111111"), ("adfali", "0921234567", "2222", "1111")],
 )
-def test_a_wallet(pages: CheckoutWorld, method: str, phone: str, wrong: str, right: str) -> None:
+def test_wallet_is_paid_with_its_code(
+    pages: CheckoutWorld, method: str, phone: str, wrong: str, right: str
+) -> None:
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_wallet(method, phone)
@@ -104,8 +107,10 @@ def test_a_wallet(pages: CheckoutWorld, method: str, phone: str, wrong: str, rig
 @pytest.mark.parametrize(
     ("method", "phone", "code"), [("sadad", "0913632323", "111111"), ("adfali", "0921234567", "1111")]
 )
-def test_a_wallet_says_no(pages: CheckoutWorld, method: str, phone: str, code: str) -> None:
-    """An unknown phone is refused at once, one without funds after the code. Then another phone pays."""
+def test_declined_wallets_say_why_and_another_one_pays(
+    pages: CheckoutWorld, method: str, phone: str, code: str
+) -> None:
+    """An unknown phone is refused at once, one without funds after the code."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_wallet(method, "0912345000")
@@ -125,8 +130,8 @@ def test_a_wallet_says_no(pages: CheckoutWorld, method: str, phone: str, code: s
     ]
 
 
-def test_no_answer_in_time(world: CheckoutWorld) -> None:
-    """The page says that the payment is being confirmed. The verifier asks the provider and settles it."""
+def test_payment_without_a_response_is_settled_by_the_verifier(world: CheckoutWorld) -> None:
+    """Meanwhile the page says that the payment is being confirmed."""
     world.wait_briefly_for_providers()
     ends = {
         "4000000000000077": ("succeeded", ("paid", None)),
@@ -153,8 +158,8 @@ def _has_status(world: CheckoutWorld, intent: Intent, status: str) -> bool:
     return world.status(intent) == status
 
 
-def test_a_late_notification_settles(pages: CheckoutWorld) -> None:
-    """Declined at first; when told to settle, a signed notification says paid. Nobody is charged again then."""
+def test_late_notification_settles_a_declined_payment(pages: CheckoutWorld) -> None:
+    """It is signed and says paid. Nobody is charged again."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_card("4000000000000259")
@@ -166,7 +171,7 @@ def test_a_late_notification_settles(pages: CheckoutWorld) -> None:
     assert [charge["status"] for charge in pages.charges(intent)] == ["paid"]
 
 
-def test_a_bank_that_cannot_reach_the_public_address_notifies_elsewhere(world: CheckoutWorld) -> None:
+def test_bank_notifies_the_internal_address_if_one_is_set(world: CheckoutWorld) -> None:
     """In a container, the public address of development is the container itself."""
     assert world.settings.sandbox is not None
     world.settings = replace(

@@ -1,4 +1,4 @@
-"""The Plutu provider: its requests, and how it interprets the responses (DESIGN §4)."""
+"""The Plutu provider: its requests, and how it interprets responses (DESIGN §4)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -87,8 +87,7 @@ def needs_code(reason: FailureReason, continuation: str = "7001") -> ProviderRes
     return ProviderResponse(AttemptOutcome(ProviderAnswer.NEEDS_CODE, reason), continuation=continuation)
 
 
-def test_initial_states_of_attempts(plutu: Provider) -> None:
-    """Nothing is charged before the customer does something more."""
+def test_initial_states_of_attempts_charge_nothing(plutu: Provider) -> None:
     assert {method: plutu.initial_state(method) for method in PaymentMethod} == {
         PaymentMethod.CARD: AttemptState.AWAITING_REDIRECT,
         PaymentMethod.SADAD: AttemptState.AWAITING_CODE,
@@ -121,7 +120,7 @@ def test_a_wallet_is_charged_once_its_code_is_confirmed(
 
 
 @wallets
-def test_a_wrong_code_is_asked_for_again_and_the_next_one_has_an_invoice_of_its_own(
+def test_code_after_a_wrong_one_has_its_own_invoice(
     plutu: Provider, stand_in: FakePlutu, method: PaymentMethod
 ) -> None:
     continuation = started(plutu, payment(method))
@@ -133,7 +132,7 @@ def test_a_wrong_code_is_asked_for_again_and_the_next_one_has_an_invoice_of_its_
 
 
 @pytest.mark.parametrize("lang", ["ar", "en"])
-def test_a_card_is_paid_on_their_page(plutu: Provider, stand_in: FakePlutu, lang: str) -> None:
+def test_card_is_paid_on_plutus_page(plutu: Provider, stand_in: FakePlutu, lang: str) -> None:
     answer = plutu.start(replace(payment(PaymentMethod.CARD), lang=lang), None)
     assert answer.outcome == AttemptOutcome(ProviderAnswer.NEEDS_REDIRECT)
     assert answer.redirect_url in stand_in.pages
@@ -147,7 +146,7 @@ def test_a_card_is_paid_on_their_page(plutu: Provider, stand_in: FakePlutu, lang
     assert stand_in.charges == []
 
 
-def test_the_return_of_a_customer_who_paid_says_so(plutu: Provider, stand_in: FakePlutu) -> None:
+def test_return_of_a_customer_who_paid_is_paid(plutu: Provider, stand_in: FakePlutu) -> None:
     page = plutu.start(payment(PaymentMethod.CARD), None).redirect_url
     assert page is not None
     returned = read_notification(parse_qsl(urlsplit(stand_in.pay(page)).query), [SECRET_KEY])
@@ -158,7 +157,7 @@ def test_the_return_of_a_customer_who_paid_says_so(plutu: Provider, stand_in: Fa
     )
 
 
-def test_the_return_of_a_customer_who_left_says_so(plutu: Provider, stand_in: FakePlutu) -> None:
+def test_return_of_a_customer_who_canceled_is_declined(plutu: Provider, stand_in: FakePlutu) -> None:
     page = plutu.start(payment(PaymentMethod.CARD), None).redirect_url
     assert page is not None
     returned = read_notification(parse_qsl(urlsplit(stand_in.cancel(page)).query), [SECRET_KEY])
@@ -186,7 +185,7 @@ def test_the_return_of_a_customer_who_left_says_so(plutu: Provider, stand_in: Fa
         ["https://pages.plutu.example/"],
     ],
 )
-def test_customers_are_sent_to_web_pages_only(plutu: Provider, stand_in: FakePlutu, url: object) -> None:
+def test_unusable_redirect_urls_are_refused(plutu: Provider, stand_in: FakePlutu, url: object) -> None:
     stand_in.misbehaviour = saying(200, {"status": 200, "result": {"redirect_url": url}})
     assert plutu.start(payment(PaymentMethod.CARD), None) == AWAY
 
@@ -195,14 +194,16 @@ def test_customers_are_sent_to_web_pages_only(plutu: Provider, stand_in: FakePlu
     ("amount", "dinars"),
     [(10, "0.01"), (90, "0.09"), (500, "0.50"), (1000, "1.00"), (12500, "12.50"), (987_654_320, "987654.32")],
 )
-def test_amounts_go_out_as_dinars(plutu: Provider, stand_in: FakePlutu, amount: int, dinars: str) -> None:
+def test_amounts_are_sent_in_dinars_with_two_decimals(
+    plutu: Provider, stand_in: FakePlutu, amount: int, dinars: str
+) -> None:
     for method in PaymentMethod:
         start(plutu, payment(method, amount))
     assert [request.fields["amount"] for request in stand_in.requests] == [dinars] * 3
 
 
-def test_an_amount_with_three_decimals_is_not_accepted(plutu: Provider, stand_in: FakePlutu) -> None:
-    """Plutu has two decimals, and nobody is charged a little more or less."""
+def test_amount_with_three_decimals_is_refused(plutu: Provider, stand_in: FakePlutu) -> None:
+    """Plutu has two decimals, and no amount is rounded."""
     assert [amount for amount in range(990, 1011) if plutu.accepts_amount(amount)] == [990, 1000, 1010]
     for method in PaymentMethod:
         with pytest.raises(ValueError, match="exactly"):
@@ -212,7 +213,7 @@ def test_an_amount_with_three_decimals_is_not_accepted(plutu: Provider, stand_in
     assert stand_in.requests == []
 
 
-# What they may do instead of answering.
+# Misbehaviour without a usable response.
 NO_ANSWERS = {
     "drops": DROPS,
     "500 with their code": failing(500, "BACKEND_SERVER_ERROR"),
@@ -240,7 +241,7 @@ NO_ANSWERS = {
     "a 500 that means 400": saying(500, {"error": {"status": 400, "code": "TEAPOT"}}),
     "a 4xx that means 500": saying(400, {"error": {"status": 500, "code": "TEAPOT"}}),
 }
-# A value under the name that matters, that is none.
+# A required value that is invalid.
 NO_VALUES: list[object] = [None, "", "  ", True, 1.5, [], {"id": 1}, "a\x00b", "\ud800", "9" * 256]
 
 
@@ -249,14 +250,14 @@ NO_VALUES: list[object] = [None, "", "  ", True, 1.5, [], {"id": 1}, "a\x00b", "
 def test_a_start_without_a_response_can_be_repeated(
     plutu: Provider, stand_in: FakePlutu, method: PaymentMethod, told: Misbehaviour
 ) -> None:
-    """Nothing was charged: a wallet's code was not entered, a card's page was never seen."""
+    """Nothing was charged: the code was not entered, or the page not seen."""
     stand_in.misbehaviour = told
     assert start(plutu, payment(method)) == AWAY
 
 
 @wallets
 @pytest.mark.parametrize("told", NO_ANSWERS.values(), ids=NO_ANSWERS)
-def test_a_confirmation_without_an_answer_is_unknown(
+def test_confirmation_without_a_response_is_unknown(
     plutu: Provider, stand_in: FakePlutu, method: PaymentMethod, told: Misbehaviour
 ) -> None:
     """Plutu may have charged and has no status inquiry: an operator decides."""
@@ -266,7 +267,9 @@ def test_a_confirmation_without_an_answer_is_unknown(
 
 
 @pytest.mark.parametrize("value", NO_VALUES, ids=ascii)
-def test_a_success_must_contain_its_reference(plutu: Provider, stand_in: FakePlutu, value: object) -> None:
+def test_successful_response_must_contain_its_reference(
+    plutu: Provider, stand_in: FakePlutu, value: object
+) -> None:
     named = {"process_id": value, "transaction_id": value}
     stand_in.misbehaviour = saying(200, {"status": 200, "result": named})
     assert start(plutu, payment()) == AWAY
@@ -275,7 +278,7 @@ def test_a_success_must_contain_its_reference(plutu: Provider, stand_in: FakePlu
 
 @pytest.mark.parametrize(("value", "kept"), [(815, "815"), ("0815", "0815"), ("TR-8/15", "TR-8/15")])
 @pytest.mark.parametrize("status", [{"status": 200}, {"status": "200"}, {}, {"status": 200, "error": None}])
-def test_numbers_may_come_as_text_and_the_other_way_round(
+def test_ids_and_status_may_be_numbers_or_strings(
     plutu: Provider, stand_in: FakePlutu, value: object, kept: str, status: dict[str, object]
 ) -> None:
     stand_in.misbehaviour = saying(200, {**status, "result": {"process_id": value, "transaction_id": value}})
@@ -291,7 +294,7 @@ def test_a_hanging_provider_times_out(stand_in: FakePlutu) -> None:
 
 
 def test_a_refused_connection_means_not_sent(stand_in: FakePlutu) -> None:
-    """So the customer may simply try the same code again."""
+    """So the customer may enter the same code again."""
     with FakePlutu() as gone:
         plutu = plutu_at(gone.url)
     for method in PaymentMethod:
@@ -302,10 +305,10 @@ def test_a_refused_connection_means_not_sent(stand_in: FakePlutu) -> None:
 
 
 @wallets
-def test_a_lost_answer_repeated_never_charges_twice(
+def test_repeated_confirmation_after_a_lost_response_charges_once(
     plutu: Provider, stand_in: FakePlutu, method: PaymentMethod
 ) -> None:
-    """The same request has the same invoice, and that it is known already does not mean that it was declined."""
+    """It has the same invoice. "Already known" does not mean that the first one was declined."""
     confirmed = entered(RIGHT_CODE[method], started(plutu, payment(method)))
     stand_in.misbehaviour = replace(DROPS, works_first=True)
     assert plutu.confirm(payment(method), confirmed) == NOBODY_KNOWS
@@ -344,7 +347,7 @@ CONFIRM_CODES = {
     "INVLIAD_OTP": needs_code(FailureReason.WRONG_CODE),
     "INVALID_OTP": needs_code(FailureReason.WRONG_CODE),
     "OTP_EXPIRED": needs_code(FailureReason.CODE_EXPIRED),
-    # Nobody says that nothing was charged.
+    # It is not said that nothing was charged.
     "CONFIRMATION_ERROR": NOBODY_KNOWS,
     "SOMETHING_NEW": NOBODY_KNOWS,
     # An earlier request with this invoice may have charged.
@@ -353,7 +356,7 @@ CONFIRM_CODES = {
 }
 START_CODES = {
     **{code: build_response(ProviderAnswer.DECLINED, reason) for code, reason in REFUSALS.items()},
-    # There is no code yet that could be wrong.
+    # At a start there is no code yet.
     "INVLIAD_OTP": build_response(ProviderAnswer.DECLINED, FailureReason.DECLINED),
     "OTP_EXPIRED": build_response(ProviderAnswer.DECLINED, FailureReason.DECLINED),
     "DUPLICATED_INVOICE_NUMBER": AWAY,
@@ -362,7 +365,7 @@ START_CODES = {
 
 
 @pytest.mark.parametrize(("code", "expected"), CONFIRM_CODES.items(), ids=CONFIRM_CODES)
-def test_what_their_error_codes_mean_at_a_confirmation(
+def test_error_codes_of_a_confirmation(
     plutu: Provider, stand_in: FakePlutu, code: str, expected: ProviderResponse
 ) -> None:
     stand_in.misbehaviour = failing(400, code)
@@ -373,7 +376,7 @@ def test_what_their_error_codes_mean_at_a_confirmation(
 
 
 @pytest.mark.parametrize(("code", "expected"), START_CODES.items(), ids=START_CODES)
-def test_what_their_error_codes_mean_at_a_start(
+def test_error_codes_of_a_start(
     plutu: Provider, stand_in: FakePlutu, code: str, expected: ProviderResponse
 ) -> None:
     stand_in.misbehaviour = failing(400, code)
@@ -414,7 +417,7 @@ def test_wrong_credentials_are_an_account_problem_and_logged(
     assert str(ATTEMPT) in log.getvalue()
 
 
-def test_a_403_is_an_account_problem_unless_the_error_code_says_more(
+def test_status_403_is_an_account_problem_unless_the_error_code_says_more(
     plutu: Provider, stand_in: FakePlutu
 ) -> None:
     stand_in.misbehaviour = saying(403, {"message": "Forbidden"})
@@ -435,16 +438,14 @@ def test_a_403_is_an_account_problem_unless_the_error_code_says_more(
         ({"secret_key": ""}, "secret_key"),
     ],
 )
-def test_credentials_that_cannot_work_are_refused_without_being_repeated(
-    changed: dict[str, str], said: str
-) -> None:
+def test_unusable_credentials_are_refused_without_quoting_them(changed: dict[str, str], said: str) -> None:
     with pytest.raises(UnusableCredentialsError, match=said) as refused:
         PlutuCredentials(**{"api_key": API_KEY, "access_token": ACCESS_TOKEN, "secret_key": "s", **changed})
     assert "hush" not in str(refused.value)
 
 
-def test_a_wallet_needs_what_belongs_to_it(plutu: Provider, stand_in: FakePlutu) -> None:
-    """A programming error, reported without the card number."""
+def test_wallet_payment_needs_a_wallet_with_its_fields(plutu: Provider, stand_in: FakePlutu) -> None:
+    """Other details are a programming error, which is reported without the card number."""
     with pytest.raises(TypeError, match="needs a wallet, not Card") as wrong:
         plutu.start(payment(), Card("4242424242424242", 8, 2031, "123"))
     assert "4242" not in str(wrong.value)
@@ -453,8 +454,8 @@ def test_a_wallet_needs_what_belongs_to_it(plutu: Provider, stand_in: FakePlutu)
     assert stand_in.requests == []
 
 
-def test_nothing_that_is_secret_is_logged_or_repeated(stand_in: FakePlutu) -> None:
-    """Not even if Plutu quotes it in the message or the code of an error."""
+def test_secrets_are_neither_logged_nor_returned(stand_in: FakePlutu) -> None:
+    """Even if Plutu quotes them in the message or the code of an error."""
     wallet, code = Wallet("0913632323", 19871987), "864-209-531"
     quoted = {"status": 400, "code": f"CODE_{code}_OF_{wallet.phone}", "message": f"{code} of {wallet.phone}"}
     quoting = [saying(status, {"error": quoted}) for status in (400, 500)]
@@ -472,6 +473,6 @@ def test_nothing_that_is_secret_is_logged_or_repeated(stand_in: FakePlutu) -> No
         assert secret not in written
 
 
-def test_each_request_that_may_charge_has_an_invoice_of_its_own() -> None:
+def test_each_request_that_may_charge_has_its_own_invoice() -> None:
     numbers = [invoice_number(ATTEMPT, number) for number in range(20)]
     assert len(set(numbers)) == 20

@@ -61,8 +61,8 @@ def test_a_canceled_payment_is_declined() -> None:
     assert outcome_of(returned) == AttemptOutcome(ProviderAnswer.DECLINED, FailureReason.LEFT_BY_CUSTOMER)
 
 
-def test_a_signature_made_by_another_implementation() -> None:
-    """Made with openssl dgst -sha256 -hmac, so that not only our own two readings of the rule agree."""
+def test_signature_made_with_openssl_is_accepted() -> None:
+    """Made with openssl dgst -sha256 -hmac, so that the test does not depend on our own implementation."""
     query = (
         f"gateway=localbankcards&approved=1&invoice_no={ATTEMPT}.0&amount=12.50&transaction_id=T+7%2F002%3D"
         "&hashed=6BE7CF47465AA9DE805CA0F56D9E0D9E68DF41D583EAAE4A02E952231AA0226E"
@@ -71,14 +71,14 @@ def test_a_signature_made_by_another_implementation() -> None:
 
 
 @given(order=ORDERS, at=st.integers(0, 5))
-def test_the_order_received_is_the_order_signed(order: Pairs, at: int) -> None:
-    """Wherever the parameter hashed is placed."""
+def test_parameters_are_accepted_in_the_signed_order(order: Pairs, at: int) -> None:
+    """Wherever the parameter `hashed` is placed."""
     *rest, hashed = signed(order)
     assert read_notification([*rest[:at], hashed, *rest[at:]], [SECRET_KEY]).approved
 
 
 @given(order=ORDERS)
-def test_another_order_than_the_one_signed_is_refused(order: Pairs) -> None:
+def test_parameters_in_another_order_are_refused(order: Pairs) -> None:
     assume(order != APPROVED)
     with pytest.raises(UntrustedNotificationError, match="signature does not match"):
         read_notification([*order, signed(APPROVED)[-1]], [SECRET_KEY])
@@ -100,13 +100,13 @@ def test_a_missing_parameter_is_refused(genuine: Pairs) -> None:
             read_notification(without(signed(genuine), name), [SECRET_KEY])
 
 
-def test_a_missing_parameter_is_refused_even_where_it_is_signed() -> None:
+def test_missing_parameter_is_refused_even_if_signed() -> None:
     for name, _ in APPROVED:
         with pytest.raises(UntrustedNotificationError, match=r"missing|neither|without"):
             read_notification(signed(without(APPROVED, name)), [SECRET_KEY])
 
 
-def test_an_empty_parameter_is_as_good_as_missing() -> None:
+def test_empty_parameter_counts_as_missing() -> None:
     for name in ("gateway", "invoice_no", "amount"):
         with pytest.raises(UntrustedNotificationError, match=f"{name} is missing"):
             read_notification(signed(with_value(APPROVED, name, "")), [SECRET_KEY])
@@ -114,7 +114,7 @@ def test_an_empty_parameter_is_as_good_as_missing() -> None:
 
 @pytest.mark.parametrize("name", [name for name, _ in signed(APPROVED)])
 @pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
-def test_a_parameter_given_twice_is_refused(name: str, *, first: bool) -> None:
+def test_duplicate_parameter_is_refused(name: str, *, first: bool) -> None:
     """One value may be signed while the other one is read."""
     genuine = signed(APPROVED)
     for value in ("1", dict(genuine)[name]):
@@ -123,7 +123,7 @@ def test_a_parameter_given_twice_is_refused(name: str, *, first: bool) -> None:
             read_notification(doubled, [SECRET_KEY])
 
 
-def test_doubled_is_refused_even_where_it_is_signed() -> None:
+def test_duplicate_parameter_is_refused_even_if_signed() -> None:
     with pytest.raises(UntrustedNotificationError, match="twice"):
         read_notification(signed([*APPROVED, ("amount", "99.00")]), [SECRET_KEY])
 
@@ -136,7 +136,6 @@ def test_a_canceled_return_cannot_be_turned_into_an_approved_one(given_in: Pairs
 
 
 def test_unsigned_parameters_are_ignored() -> None:
-    """An unknown parameter is ignored."""
     extended = [("utm_source", "x"), *signed(APPROVED), ("Approved", "0")]
     assert read_notification(extended, [SECRET_KEY]) == read_notification(signed(APPROVED), [SECRET_KEY])
 
@@ -167,7 +166,7 @@ def test_an_account_without_a_key_refuses_all_notifications() -> None:
 
 
 @given(received=st.lists(st.tuples(st.sampled_from([name for name, _ in signed(APPROVED)]), ANY_TEXT)))
-def test_whatever_strangers_send_is_refused_and_never_repeated(received: Pairs) -> None:
+def test_untrusted_parameters_are_refused_and_not_quoted(received: Pairs) -> None:
     with pytest.raises(UntrustedNotificationError) as refused:
         read_notification(received, [SECRET_KEY])
     for _, value in received:
@@ -187,7 +186,7 @@ VERDICTS = [
     ("0", "0", False),
     ("1", "1", None),
     (None, None, None),
-    # Nothing but 1 means yes, and a word that we do not know may mean anything.
+    # Only 1 means yes. An unknown value may mean anything.
     ("true", None, None),
     ("01", None, None),
     ("1 ", None, None),
@@ -198,7 +197,7 @@ VERDICTS = [
 
 
 @pytest.mark.parametrize(("approved", "canceled", "expected"), VERDICTS)
-def test_approved_must_say_1(approved: str | None, canceled: str | None, expected: bool | None) -> None:
+def test_only_1_counts_as_approved(approved: str | None, canceled: str | None, expected: bool | None) -> None:
     verdict = [(n, v) for n, v in (("approved", approved), ("canceled", canceled)) if v is not None]
     received = signed([*without(APPROVED, "approved"), *verdict])
     if expected is None:
@@ -212,12 +211,12 @@ def test_approved_must_say_1(approved: str | None, canceled: str | None, expecte
     ("amount", "minor"),
     [("12.50", 12500), ("12.5", 12500), ("12", 12000), ("0.001", 1), ("12.345", 12345), ("007.10", 7100)],
 )
-def test_amounts_are_read_exactly(amount: str, minor: int) -> None:
+def test_amounts_are_parsed_exactly(amount: str, minor: int) -> None:
     assert read_notification(signed(with_value(APPROVED, "amount", amount)), [SECRET_KEY]).amount == minor
 
 
 @given(minor=st.integers(0, 10**14))
-def test_every_amount_comes_back_as_it_was(minor: int) -> None:
+def test_any_amount_with_three_decimals_is_parsed_exactly(minor: int) -> None:
     amount = f"{minor // 1000}.{minor % 1000:03}"
     assert read_notification(signed(with_value(APPROVED, "amount", amount)), [SECRET_KEY]).amount == minor
 
@@ -227,13 +226,13 @@ def test_every_amount_comes_back_as_it_was(minor: int) -> None:
     ["NaN", "Infinity", "1e3", "-5", "+5", "12.5000", "12.", ".5", "1,000", "1_000", " 12.50", "12.50\n", "١٢",
      "0x10", "12.50 LYD", "9" * 13],
 )  # fmt: skip
-def test_an_amount_that_is_no_plain_decimal_is_refused(amount: str) -> None:
+def test_amount_that_is_not_a_plain_decimal_is_refused(amount: str) -> None:
     with pytest.raises(UntrustedNotificationError, match="amount"):
         read_notification(signed(with_value(APPROVED, "amount", amount)), [SECRET_KEY])
 
 
 @pytest.mark.parametrize("transaction_id", ["", "  ", "a\x00b", "a\nb", "9" * 256])
-def test_an_approved_payment_needs_a_reference_that_can_be_kept(transaction_id: str) -> None:
+def test_approved_payment_needs_a_storable_reference(transaction_id: str) -> None:
     with pytest.raises(UntrustedNotificationError, match="transaction_id"):
         read_notification(signed(with_value(APPROVED, "transaction_id", transaction_id)), [SECRET_KEY])
 
@@ -248,7 +247,7 @@ def test_an_invoice_names_its_attempt(attempt: UUID, number: int) -> None:
     ["1001", f"{ATTEMPT}", f"{ATTEMPT}.", f"{ATTEMPT}.-1", f"{ATTEMPT}.01", f"{ATTEMPT}.٣", f"{ATTEMPT}.0\n",
      f"{ATTEMPT.hex}.0", f"{{{ATTEMPT}}}.0", f"{ATTEMPT}.0".upper(), f"x{ATTEMPT}.0"],
 )  # fmt: skip
-def test_an_invoice_that_is_not_ours_names_nothing(invoice_no: str) -> None:
+def test_invoice_that_is_not_ours_names_no_attempt(invoice_no: str) -> None:
     assert attempt_in(invoice_no) is None
     with pytest.raises(UntrustedNotificationError, match="invoice_no"):
         read_notification(signed(with_value(APPROVED, "invoice_no", invoice_no)), [SECRET_KEY])

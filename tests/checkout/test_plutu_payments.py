@@ -89,7 +89,9 @@ def _set_plutu(
 @pytest.mark.parametrize(
     ("method", "phone", "code"), [("sadad", "0913632323", "123456"), ("adfali", "0941234567", "1234")]
 )
-def test_a_wallet(shop: CheckoutWorld, plutu: FakePlutu, method: str, phone: str, code: str) -> None:
+def test_wallet_is_paid_through_plutu(
+    shop: CheckoutWorld, plutu: FakePlutu, method: str, phone: str, code: str
+) -> None:
     intent = shop.make_intent(amount=25_550)
     customer = shop.customer(intent)
     customer.pay_by_wallet(method, phone)
@@ -122,13 +124,15 @@ def test_a_card_is_paid_on_the_banks_page(shop: CheckoutWorld, plutu: FakePlutu)
     assert answer.url == shop.page(intent, "en")
     assert shop.status(intent) == "succeeded"
     assert "Your payment is complete" in answer.text
-    for _ in range(2):  # a refresh of the return
+    for _ in range(2):  # a refresh of the return page
         assert requests.get(back, timeout=10).status_code == 200
     assert shop.events(intent).count("succeeded") == 1
     assert shop.attempts(intent) == [("paid", None)]
 
 
-def test_the_customer_cancels_there(shop: CheckoutWorld, plutu: FakePlutu) -> None:
+def test_customer_who_cancels_at_the_bank_can_pay_with_a_wallet(
+    shop: CheckoutWorld, plutu: FakePlutu
+) -> None:
     intent = shop.make_intent(amount=30_000)
     back = plutu.cancel(_leave(shop, plutu, intent))
     assert "The payment was canceled on the bank&#39;s page." in requests.get(back, timeout=10).text
@@ -140,10 +144,10 @@ def test_the_customer_cancels_there(shop: CheckoutWorld, plutu: FakePlutu) -> No
     assert [charge.gateway for charge in plutu.charges] == ["edfali"]
 
 
-def test_the_callback_comes_first(
+def test_callback_before_the_return_settles_the_payment(
     shop: CheckoutWorld, plutu: FakePlutu, accounts: dict[PaymentMethod, UUID]
 ) -> None:
-    """Server to server, as a form or as a query; the return afterwards changes nothing."""
+    """As a form or as a query. The return of the customer changes nothing then."""
     for send in ("form", "query"):
         intent = shop.make_intent(amount=30_000)
         back = plutu.pay(_leave(shop, plutu, intent))
@@ -163,7 +167,7 @@ def test_the_callback_comes_first(
 def test_untrusted_notifications_are_refused(
     shop: CheckoutWorld, plutu: FakePlutu, accounts: dict[PaymentMethod, UUID]
 ) -> None:
-    """Unsigned, signed by somebody else, of another amount, of another attempt or account: nothing is settled."""
+    """Unsigned, with a wrong key, or for another amount, attempt or account: nothing is settled."""
     intent, other = shop.make_intent(amount=30_000), shop.make_intent(amount=30_000)
     page = _leave(shop, plutu, intent)
     _leave(shop, plutu, other)
@@ -181,7 +185,7 @@ def test_untrusted_notifications_are_refused(
         assert requests.post(callback, data=parameters, timeout=10).status_code == 401
         assert requests.get(f"{back}?{as_query(parameters)}", timeout=10).status_code == 200
     assert requests.post(callback, data=signed(smaller), timeout=10).status_code == 422
-    # Rightly signed, and shown at the address of another attempt.
+    # With a valid signature, but at the address of another attempt.
     elsewhere = back.rpartition("/")[0] + f"/{shop.attempt_ids(other)[0]}"
     requests.get(f"{elsewhere}?{query}", timeout=10)
     stranger = shop.make_application(NewApplication("another shop"))
@@ -194,8 +198,10 @@ def test_untrusted_notifications_are_refused(
     assert shop.status(intent) == "succeeded"
 
 
-def test_another_way_only_after_the_customer_confirms_it(shop: CheckoutWorld, plutu: FakePlutu) -> None:
-    """And if the first one is paid after all, it is a duplicate."""
+def test_redirect_is_abandoned_only_after_the_customer_confirms(
+    shop: CheckoutWorld, plutu: FakePlutu
+) -> None:
+    """If it is paid after all, it is a duplicate."""
     intent = shop.make_intent(amount=30_000)
     page = _leave(shop, plutu, intent)
     customer = shop.customer(intent)
@@ -243,8 +249,8 @@ def test_an_unknown_outcome_waits_for_an_operator(shop: CheckoutWorld, plutu: Fa
     assert customer.title == PAID
 
 
-def test_a_crash_after_the_code_was_sent_to_the_provider(shop: CheckoutWorld) -> None:
-    """The scheduler queues it once, the verifier cannot inquire, and then an operator has to decide."""
+def test_crash_after_the_code_was_sent_leaves_the_decision_to_an_operator(shop: CheckoutWorld) -> None:
+    """The verifier cannot inquire, so the attempt is unknown and not verified again."""
     intent = shop.make_intent(amount=30_000)
     shop.customer(intent).pay_by_wallet("adfali", "0941234567")
     (attempt,) = shop.attempt_ids(intent)
@@ -262,15 +268,17 @@ def test_a_crash_after_the_code_was_sent_to_the_provider(shop: CheckoutWorld) ->
     assert shop.status(intent) == "processing"
 
 
-def test_amounts_that_plutu_cannot_charge(shop: CheckoutWorld) -> None:
-    """At most two decimals there: an intent of 25.555 has no method left, and the page leads back."""
+def test_amount_that_plutu_cannot_charge_has_no_method(shop: CheckoutWorld) -> None:
+    """Plutu has two decimals: an intent of 25.555 has no form, only a link to the merchant."""
     customer = shop.customer(shop.make_intent(amount=25_555))
     assert "<form" not in customer.answer.text
     assert "shop.example.ly" in customer.answer.text
 
 
-def test_an_account_is_replaced_while_a_payment_is_open(shop: CheckoutWorld, plutu: FakePlutu) -> None:
-    """What began with the old one is settled with the old one."""
+def test_open_payment_is_settled_with_its_account_after_a_replacement(
+    shop: CheckoutWorld, plutu: FakePlutu
+) -> None:
+    """It was started with the old account."""
     intent = shop.make_intent(amount=30_000)
     back = plutu.pay(_leave(shop, plutu, intent))
     _set_plutu(shop, PaymentMethod.CARD, secret_key="a-new-one")
@@ -281,7 +289,7 @@ def test_an_account_is_replaced_while_a_payment_is_open(shop: CheckoutWorld, plu
 def test_a_new_key_may_sign_for_attempts_started_with_the_old_key(
     shop: CheckoutWorld, plutu: FakePlutu, accounts: dict[PaymentMethod, UUID]
 ) -> None:
-    """Plutu stores one key and one URL, whatever was configured here since, and for any method."""
+    """Plutu stores one key and one URL, for all methods."""
     for send in ("the new address", "of another method"):
         intent = shop.make_intent(amount=30_000)
         back = plutu.pay(_leave(shop, plutu, intent))
@@ -293,7 +301,7 @@ def test_a_new_key_may_sign_for_attempts_started_with_the_old_key(
         assert shop.status(intent) == "succeeded"
 
 
-def test_a_key_that_was_replaced_signs_nothing_new(shop: CheckoutWorld, plutu: FakePlutu) -> None:
+def test_replaced_key_cannot_sign_for_new_attempts(shop: CheckoutWorld, plutu: FakePlutu) -> None:
     """It may have been replaced because it leaked."""
     for method in PaymentMethod:
         _set_plutu(shop, method, secret_key="a-new-one")
@@ -303,7 +311,7 @@ def test_a_key_that_was_replaced_signs_nothing_new(shop: CheckoutWorld, plutu: F
 
 
 @pytest.mark.parametrize("how", ["query", "multipart", "json"])
-def test_callbacks_however_they_are_sent(
+def test_callbacks_are_accepted_as_query_multipart_and_json(
     shop: CheckoutWorld, plutu: FakePlutu, accounts: dict[PaymentMethod, UUID], how: str
 ) -> None:
     intent = shop.make_intent(amount=30_000)
@@ -320,8 +328,10 @@ def test_callbacks_however_they_are_sent(
     assert shop.status(intent) == "succeeded"
 
 
-def test_a_payment_without_a_notification(shop: CheckoutWorld, plutu: FakePlutu) -> None:
-    """The customer paid on the bank's page and never came back, nor did the callback: an operator finds it."""
+def test_redirect_without_a_notification_is_listed_for_operators(
+    shop: CheckoutWorld, plutu: FakePlutu
+) -> None:
+    """The customer paid at the bank, and neither return nor callback arrived."""
     intent = shop.make_intent(amount=30_000)
     plutu.pay(_leave(shop, plutu, intent))
     with shop.database.transaction() as connection:
@@ -331,16 +341,20 @@ def test_a_payment_without_a_notification(shop: CheckoutWorld, plutu: FakePlutu)
         assert [one.attempt for one in list_undecided(connection)] == shop.attempt_ids(intent)
 
 
-def test_a_link_that_expires_while_the_customer_is_at_the_bank(shop: CheckoutWorld, plutu: FakePlutu) -> None:
-    """They must not be told to pay again."""
+def test_link_that_expires_while_the_customer_is_at_the_bank_warns(
+    shop: CheckoutWorld, plutu: FakePlutu
+) -> None:
+    """It says not to pay again."""
     intent = shop.make_intent(amount=30_000)
     _leave(shop, plutu, intent)
     Clock(shop.database).advance(timedelta(hours=25))
     assert "do not pay again" in shop.customer(intent).text
 
 
-def test_the_database_is_unavailable_when_the_customer_returns(shop: CheckoutWorld, plutu: FakePlutu) -> None:
-    """The error page has a link that sends the bank's parameters again."""
+def test_return_while_the_database_is_unavailable_can_be_repeated(
+    shop: CheckoutWorld, plutu: FakePlutu
+) -> None:
+    """The error page links to the same URL, with the parameters of the bank."""
     intent = shop.make_intent(amount=30_000)
     back = plutu.pay(_leave(shop, plutu, intent))
     broken = Database(
@@ -353,10 +367,10 @@ def test_the_database_is_unavailable_when_the_customer_returns(shop: CheckoutWor
     assert path.replace("&", "&amp;") in answer.text
 
 
-def test_the_database_fails_between_the_confirmation_and_our_commit(
+def test_settlement_is_retried_if_the_database_fails_after_the_confirmation(
     shop: CheckoutWorld, plutu: FakePlutu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Plutu's response exists nowhere else, so settling it is retried."""
+    """Plutu's response exists nowhere else."""
     intent = shop.make_intent(amount=30_000)
     customer = shop.customer(intent)
     customer.pay_by_wallet("adfali", "0941234567")
@@ -378,7 +392,7 @@ def test_the_database_fails_between_the_confirmation_and_our_commit(
     ]
 
 
-def test_an_account_that_cannot_be_opened_takes_only_its_own_method_away(shop: CheckoutWorld) -> None:
+def test_account_that_cannot_be_decrypted_disables_only_its_method(shop: CheckoutWorld) -> None:
     other = SecretBox((Fernet.generate_key().decode(),))
     with shop.database.transaction() as connection:
         set_provider_account(

@@ -24,7 +24,7 @@ from tests.waiting import eventually
 
 
 def at_once(actions: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Start all of them at the same moment and return their results."""
+    """Run all calls at the same moment and return their results."""
     start = Barrier(len(actions))
 
     def begin(action: Callable[[], Any]) -> Any:
@@ -43,8 +43,8 @@ def assert_paid_once(world: CheckoutWorld, intent: Intent) -> None:
     assert "duplicate" not in [state for state, _ in world.attempts(intent)]
 
 
-def test_twenty_tabs_pay_at_once(pages: CheckoutWorld) -> None:
-    """A double click, a second tab, a refresh: one attempt at a time, decided by the database."""
+def test_twenty_concurrent_tabs_charge_once(pages: CheckoutWorld) -> None:
+    """The database allows one open attempt at a time."""
     intent = pages.make_intent()
     tabs = [pages.customer(intent) for _ in range(20)]
     at_once([partial(tab.pay_by_card, "4242424242424242") for tab in tabs])
@@ -54,7 +54,7 @@ def test_twenty_tabs_pay_at_once(pages: CheckoutWorld) -> None:
     assert {tab.title for tab in tabs} == {PAID}
 
 
-def test_two_confirmations(pages: CheckoutWorld) -> None:
+def test_concurrent_confirmations_charge_once(pages: CheckoutWorld) -> None:
     intent = pages.make_intent()
     pages.customer(intent).pay_by_wallet("sadad", "0913632323")
     tabs = [pages.customer(intent) for _ in range(8)]
@@ -63,8 +63,8 @@ def test_two_confirmations(pages: CheckoutWorld) -> None:
     assert pages.rows("select provider_requests from payment_attempts") == [(1,)]
 
 
-def test_different_methods_at_once(pages: CheckoutWorld) -> None:
-    """Cards in some tabs, a code in others: whichever comes first pays, and nothing is charged besides."""
+def test_concurrent_payments_with_different_methods_charge_once(pages: CheckoutWorld) -> None:
+    """Cards in some tabs, codes in others: the first one pays."""
     for _ in range(5):
         intent = pages.make_intent()
         pages.customer(intent).pay_by_wallet("adfali", "0921234567")
@@ -77,8 +77,8 @@ def test_different_methods_at_once(pages: CheckoutWorld) -> None:
         assert_paid_once(pages, intent)
 
 
-def test_expiry_against_confirmation(pages: CheckoutWorld) -> None:
-    """Either it was in time and is paid, or it expires and nothing was taken; and never both."""
+def test_expiry_during_a_confirmation_is_either_paid_or_canceled(pages: CheckoutWorld) -> None:
+    """Never both: a canceled intent was not charged."""
     expiry, results = IntentExpiry(pages.database), []
     for number in range(12):
         intent = pages.make_intent()
@@ -105,8 +105,8 @@ def _expires_in(world: CheckoutWorld, intent: Intent, left: timedelta) -> None:
         )
 
 
-def test_notification_against_verification_against_the_customers_own_request(pages: CheckoutWorld) -> None:
-    """All three report the payment at the same time."""
+def test_concurrent_notification_inquiry_and_response_settle_once(pages: CheckoutWorld) -> None:
+    """All three report the same payment."""
     verifier = Verifier(pages.database, pages.dependencies.providers, pages.dependencies.side_effects)
     intents = [pages.make_intent() for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
@@ -127,14 +127,14 @@ def test_notification_against_verification_against_the_customers_own_request(pag
 
 
 def test_a_second_payment_is_recorded_as_a_duplicate(pages: CheckoutWorld) -> None:
-    """Declined, paid by a wallet, and then the card turns out paid: no second event, and the receipt stays."""
+    """The card was declined, a wallet has paid, and then the card is paid: no second event, same receipt."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_card("4000000000000259")
     (first,) = pages.charges(intent)
     customer.pay_by_wallet("adfali", "0921234567")
     customer.enter_code("1111")
-    for _ in range(3):  # a notification that is repeated changes nothing
+    for _ in range(3):  # a repeated notification changes nothing
         assert pages.bank.settle(first, "paid").json()["notified"] is True
     assert [state for state, _ in pages.attempts(intent)] == ["duplicate", "paid"]
     assert pages.events(intent).count("succeeded") == 1
@@ -143,8 +143,8 @@ def test_a_second_payment_is_recorded_as_a_duplicate(pages: CheckoutWorld) -> No
     assert "Adfali" in customer.text
 
 
-def test_a_late_payment_on_a_canceled_intent(pages: CheckoutWorld) -> None:
-    """§3: verified late payment: canceled → succeeded, and its event is sent."""
+def test_late_payment_of_a_canceled_intent_succeeds(pages: CheckoutWorld) -> None:
+    """§3: canceled → succeeded, with its event."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.pay_by_card("4000000000000259")
@@ -161,7 +161,7 @@ def test_a_late_payment_on_a_canceled_intent(pages: CheckoutWorld) -> None:
 
 
 def test_no_attempt_starts_after_the_expiry(pages: CheckoutWorld) -> None:
-    """From expires_at on, no attempt or code is accepted, even before the scheduler runs. A link leads back."""
+    """From expires_at on, no attempt or code is accepted, even before the scheduler runs. The page links back."""
     intent, other = pages.make_intent(), pages.make_intent()
     form, code = pages.customer(intent), pages.customer(other)
     code.pay_by_wallet("adfali", "0921234567")
@@ -179,7 +179,7 @@ def test_no_attempt_starts_after_the_expiry(pages: CheckoutWorld) -> None:
 
 @pytest.fixture
 def patient_pages(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
-    """No customer is refused, however busy the machine is."""
+    """Pages that refuse no customer, however busy the machine is."""
     database = Database(replace(settings.database, pool_timeout_s=60.0), "checkout")
     world = CheckoutWorld(settings, database, bank)
     world.settings = replace(world.settings, checkout=CheckoutSettings(provider_timeout_s=60.0))
@@ -189,8 +189,7 @@ def patient_pages(settings: Settings, bank: RunningSandbox) -> Iterator[Checkout
 
 
 @pytest.mark.parametrize("number", [40, pytest.param(200, marks=pytest.mark.long)])
-def test_many_customers_at_once(patient_pages: CheckoutWorld, number: int) -> None:
-    """All are settled, none twice."""
+def test_many_concurrent_customers_are_each_charged_once(patient_pages: CheckoutWorld, number: int) -> None:
     pages = patient_pages
     intents = [pages.make_intent() for _ in range(number)]
 

@@ -19,7 +19,7 @@ POLICY = (
 )
 
 
-def test_headers_of_every_answer(pages: CheckoutWorld) -> None:
+def test_security_headers_of_every_response(pages: CheckoutWorld) -> None:
     intent = pages.make_intent()
     page = pages.page(intent)
     answers = [
@@ -40,14 +40,14 @@ def test_headers_of_every_answer(pages: CheckoutWorld) -> None:
         assert "Server" not in answer.headers or "Werkzeug" in answer.headers["Server"]
 
 
-def test_nothing_is_written_into_the_page(pages: CheckoutWorld) -> None:
-    """No inline script or style: the policy would stop them."""
+def test_page_has_no_inline_scripts_or_styles(pages: CheckoutWorld) -> None:
+    """The Content-Security-Policy forbids them."""
     html = pages.customer(pages.make_intent()).answer.text
     assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", html)
     assert all("src=" in tag for tag in re.findall(r"<script[^>]*>", html))
 
 
-def test_under_https(world: CheckoutWorld) -> None:
+def test_https_has_hsts_and_a_secure_cookie(world: CheckoutWorld) -> None:
     urls = PublicUrls(api="https://api.example.ly", checkout="https://pay.example.ly")
     app = make_app(replace(world.settings, public_urls=urls), world.database)
     answer = app.test_client().get(f"/pay/{world.make_intent().uuid}", base_url="https://pay.example.ly")
@@ -59,15 +59,15 @@ def test_under_https(world: CheckoutWorld) -> None:
     assert "Domain" not in cookie
 
 
-def test_cookies_without_https(pages: CheckoutWorld) -> None:
+def test_cookie_without_https_is_http_only(pages: CheckoutWorld) -> None:
     cookie = pages.customer(pages.make_intent()).answer.headers["Set-Cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Lax" in cookie
 
 
 @pytest.mark.parametrize("path", ["", "/code", "/code/again"])
-def test_every_form_needs_its_token(pages: CheckoutWorld, path: str) -> None:
-    """Without it, or with that of somebody else, nothing happens."""
+def test_every_form_needs_its_csrf_token(pages: CheckoutWorld, path: str) -> None:
+    """Without a token, or with that of another session, nothing happens."""
     intent = pages.make_intent()
     customer, stranger = pages.customer(intent), pages.customer(pages.make_intent())
     token = re.search(r'name="csrf_token" value="([^"]+)"', stranger.answer.text)
@@ -90,7 +90,7 @@ def test_every_form_needs_its_token(pages: CheckoutWorld, path: str) -> None:
     assert customer.title == PAID
 
 
-def test_the_page_says_nothing_but_what_the_customer_needs(pages: CheckoutWorld) -> None:
+def test_page_shows_no_data_of_the_merchant(pages: CheckoutWorld) -> None:
     intent = pages.make_intent(
         customer_external_id="customer-77",
         metadata={"secret": "of-the-merchant"},
@@ -104,15 +104,15 @@ def test_the_page_says_nothing_but_what_the_customer_needs(pages: CheckoutWorld)
     }
 
 
-def test_what_merchants_write_is_text(pages: CheckoutWorld) -> None:
+def test_description_of_a_merchant_is_escaped(pages: CheckoutWorld) -> None:
     description = "<script>alert(1)</script> & \"quotes\" 'too'"
     html = pages.customer(pages.make_intent(description=description)).answer.text
     assert "<script>alert" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
 
 
-def test_back_to_the_merchant_exactly_as_given(pages: CheckoutWorld) -> None:
-    """§4.3: with nothing added. Nobody can have another address put there."""
+def test_return_url_is_used_exactly_as_given(pages: CheckoutWorld) -> None:
+    """§4.3: nothing is added, and no parameter of the page changes it."""
     intent = pages.make_intent()
     customer = pages.customer(intent)
     customer.open("lang=en&return_url=https://evil.example&next=//evil.example")
@@ -133,7 +133,7 @@ def test_back_to_the_merchant_exactly_as_given(pages: CheckoutWorld) -> None:
         {"method": "card", "card_number": "9" * 5000, "expiry": "9" * 5000, "security_code": "9" * 5000},
     ],
 )
-def test_hostile_fields(pages: CheckoutWorld, fields: dict[str, str]) -> None:
+def test_hostile_fields_are_422(pages: CheckoutWorld, fields: dict[str, str]) -> None:
     intent = pages.make_intent()
     customer = pages.customer(intent)
     encoded = {name: value.encode("utf-8", "surrogatepass") for name, value in fields.items()}
@@ -143,7 +143,7 @@ def test_hostile_fields(pages: CheckoutWorld, fields: dict[str, str]) -> None:
     assert "9999999" not in answer.text
 
 
-def test_a_method_that_is_not_enabled_cannot_be_used(world: CheckoutWorld) -> None:
+def test_disabled_method_cannot_be_used(world: CheckoutWorld) -> None:
     with world.database.transaction() as connection:
         connection.execute("delete from application_methods where method = 'sadad'")
     with world.serve():
@@ -154,7 +154,7 @@ def test_a_method_that_is_not_enabled_cannot_be_used(world: CheckoutWorld) -> No
         assert world.attempts(intent) == []
 
 
-def test_no_method(world: CheckoutWorld) -> None:
+def test_checkout_without_any_method_links_back_to_the_merchant(world: CheckoutWorld) -> None:
     with world.database.transaction() as connection:
         connection.execute("delete from application_methods")
     with world.serve():
@@ -164,8 +164,8 @@ def test_no_method(world: CheckoutWorld) -> None:
         assert RETURN_URL.replace("&", "&amp;") in customer.answer.text
 
 
-def test_the_database_goes_away(world: CheckoutWorld) -> None:
-    """The error page says so and asks customers not to pay twice."""
+def test_unavailable_database_shows_an_error_page(world: CheckoutWorld) -> None:
+    """It is 503, and asks customers not to pay again."""
     broken = replace(world.settings.database, url="postgresql://nobody@127.0.0.1:1/nothing")
     database = type(world.database)(broken, "checkout")
     app = make_app(world.settings, database)
@@ -175,8 +175,8 @@ def test_the_database_goes_away(world: CheckoutWorld) -> None:
     database.close()
 
 
-def test_forms_survive_the_rotation_of_keys(world: CheckoutWorld) -> None:
-    """A new key is put before the old one: a form that was opened before is still taken, by every process."""
+def test_forms_survive_the_rotation_of_secret_keys(world: CheckoutWorld) -> None:
+    """A form made with the old key is accepted after a new key was put before it."""
     (old,) = world.settings.secret_keys
     new = Fernet.generate_key().decode()
     intent = world.make_intent()

@@ -1,4 +1,4 @@
-"""Card data and codes live in memory for one request: not in PostgreSQL, Kafka, logs, metrics, pages or cookies."""
+"""Card data and codes exist only in memory: not in PostgreSQL, Kafka, logs, metrics, pages or cookies."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ WRONG_CODES = ["829173", "8291"]
 RIGHT_CODES = ["111111", "1111"]
 
 NUMBERS = [*CARDS, *PHONES, *(phone[1:] for phone in PHONES)]
-# Short ones stand in uuids, times and process ids by chance: only where they stand alone.
+# Short ones occur in uuids, times and process ids by chance, so they count only as separate words.
 ALONE = [SECURITY_CODE, *WRONG_CODES, *RIGHT_CODES]
 
 
@@ -48,12 +48,12 @@ def found_in(text: str) -> list[str]:
     """Return the numbers found in the text, also with spaces, dashes or other digits."""
     plain = re.sub(r"(?<=\d)[ -](?=\d)", "", text.translate(str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789")))
     whole = [number for number in NUMBERS if number in plain or number in text]
-    # Nor are the ids of processes and the sizes of answers in log lines codes.
+    # Process ids and response sizes in log lines are not codes.
     text = re.sub(r'pid: \d+|HTTP/1\.1\\?" \d+ \d+', "", text)
     return whole + [code for code in ALONE if re.search(rf"(?<![\w.:-]){code}(?![\w.:-])", text)]
 
 
-def test_the_search_for_sensitive_data_would_find_it() -> None:
+def test_search_for_sensitive_data_finds_it() -> None:
     assert found_in("paid with ٤٢٤٢ 4242 4242 4242") == ["4242424242424242"]
     assert found_in('{"code": "111111"}') == ["111111"]
     assert found_in('{"phone": "0921234567", "code": "8291"}') == ["0921234567", "921234567", "8291"]
@@ -62,7 +62,7 @@ def test_the_search_for_sensitive_data_would_find_it() -> None:
 
 
 def pay_every_way(world: CheckoutWorld) -> list[Customer]:
-    """Every method, every outcome, and what is mistyped; four at a time, for some banks are silent."""
+    """Use every method and outcome, and mistyped input. Four at a time, because some banks do not respond."""
     by_wallet = [
         *(("sadad", phone, WRONG_CODES[0], RIGHT_CODES[0]) for phone in PHONES),
         *(("adfali", phone, WRONG_CODES[1], RIGHT_CODES[1]) for phone in PHONES),
@@ -140,15 +140,15 @@ def test_no_sensitive_data_is_left_behind(
         "the cookies": "\n".join(_cookies(customer) for customer in customers),
     }
     assert all(len(text) > 100 for text in places.values())
-    # On a page, a customer's own phone is shown again where it was mistyped or refused.
+    # A page may show the customer's own phone again if it was mistyped or refused.
     places["the pages"] = re.sub(r'name="phone"[^>]*', "", places["the pages"])
     assert {name: found_in(text) for name, text in places.items()} == {name: [] for name in places}
 
 
-def test_not_in_the_log_when_something_breaks_in_the_middle(
+def test_unexpected_error_leaves_no_card_data_in_the_log(
     pages: CheckoutWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A programming error while handling a card: neither the page nor the log contains the card."""
+    """A programming error while handling a card: neither the page nor the log contains it."""
 
     def breaks(_self: SandboxProvider, _payment: object, details: object) -> None:
         raise RuntimeError(f"could not send {details} {CARDS[0]}")
@@ -166,7 +166,7 @@ def test_not_in_the_log_when_something_breaks_in_the_middle(
 
 
 def _dump(world: CheckoutWorld) -> Iterator[str]:
-    """Every row of every table, as text."""
+    """Return every row of every table as text."""
     tables = world.rows(
         "select quote_ident(tablename) from pg_tables where schemaname = 'public' and tablename not like '%%20__\\_%%'"
     )
@@ -176,7 +176,7 @@ def _dump(world: CheckoutWorld) -> Iterator[str]:
 
 
 def _records(world: CheckoutWorld) -> Iterator[str]:
-    """Everything in every topic."""
+    """Return all records of all topics."""
     kafka = world.settings.kafka
     consumer = clients.consumer(kafka, "secrecy")
     places = [
@@ -194,7 +194,7 @@ def _records(world: CheckoutWorld) -> Iterator[str]:
 
 
 def _cookies(customer: Customer) -> str:
-    """As they are, and what is signed in them."""
+    """Return the cookies, raw and decoded."""
     texts = []
     for cookie in customer._session.cookies:
         value = cookie.value or ""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -58,7 +58,7 @@ class TestScheduler:
         job.run_once()
         assert _queued(world) == [VerificationDue(attempt)] * 2
 
-    def test_pauses_grow(self, world: CheckoutWorld) -> None:
+    def test_pauses_between_inquiries_grow(self, world: CheckoutWorld) -> None:
         clock = Clock(world.database)
         clock.stop_at(NOW)
         _sent(world, world.make_intent())
@@ -71,7 +71,7 @@ class TestScheduler:
             second += 5
         assert asked_at == [25, 35, 55, 115, 415]
 
-    def test_thousands_in_batches(self, world: CheckoutWorld) -> None:
+    def test_thousands_of_attempts_are_queued_in_batches(self, world: CheckoutWorld) -> None:
         with world.database.transaction() as connection:
             connection.execute(
                 """with made as (
@@ -94,7 +94,7 @@ class TestVerifier:
     def verifier(self, world: CheckoutWorld) -> "Verifier":
         return Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
 
-    def test_not_found_counts_only_when_the_request_must_have_arrived(
+    def test_not_found_is_final_only_after_the_in_flight_window(
         self, world: CheckoutWorld, verifier: Verifier
     ) -> None:
         intent = world.make_intent()
@@ -144,11 +144,15 @@ class TestVerifier:
         verifier.verify(attempt)
         assert world.attempts(intent) == [("sent", None)]
 
-    def test_an_unknown_attempt_is_ignored(self, world: CheckoutWorld, verifier: Verifier) -> None:
-        verifier.verify(world.make_intent().uuid)
+    def test_inquiry_about_an_unknown_attempt_is_ignored(
+        self, world: CheckoutWorld, verifier: Verifier
+    ) -> None:
+        intent = world.make_intent()
+        verifier.verify(uuid4())
+        assert (world.attempts(intent), world.status(intent)) == ([], "requires_payment_method")
 
-    def test_a_code_that_was_asked_for_is_asked_for_again(self, pages: CheckoutWorld) -> None:
-        """The bank's request for a code was lost: after the inquiry, the customer sees the code form."""
+    def test_lost_request_for_a_code_is_found_by_an_inquiry(self, pages: CheckoutWorld) -> None:
+        """Afterwards the customer sees the code form."""
         intent = pages.make_intent()
         customer = pages.customer(intent)
         customer.pay_by_card("6395043835180860")
@@ -172,8 +176,8 @@ def _with_bank_away(world: CheckoutWorld) -> Settings:
     return replace(world.settings, sandbox=SandboxSettings("http://127.0.0.1:1", "x" * 20, world.bank.ledger))
 
 
-def test_the_bank_is_unreachable_during_a_payment(world: CheckoutWorld) -> None:
-    """Nothing was sent, so nothing can have been charged, and the customer is told at once."""
+def test_unreachable_bank_during_a_payment_charges_nothing(world: CheckoutWorld) -> None:
+    """Nothing was sent, and the customer is told at once."""
     world.settings = _with_bank_away(world)
     intent = world.make_intent()
     with world.serve():
@@ -186,7 +190,7 @@ def test_the_bank_is_unreachable_during_a_payment(world: CheckoutWorld) -> None:
 
 
 def test_unreadable_messages_become_dead_letters(world: CheckoutWorld) -> None:
-    """And what stands behind it in line is not held up."""
+    """Records behind them are processed."""
     intent = world.make_intent()
     attempt = _sent(world, intent)
     ensure_topics(world.settings.kafka, ALL_TOPICS)

@@ -1,4 +1,4 @@
-"""The checkout in the test's process, on the real database, with the sandbox as the process it is."""
+"""The checkout in the process of the test, on the real database, with the sandbox as a real process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ RETURN_URL = "https://shop.example.ly/back?order=7&x=%D9%82"
 
 
 class CheckoutWorld:
-    """An application of a merchant's, its intents, and the pages that customers pay them on."""
+    """An application of a merchant, its intents, and the checkout pages."""
 
     def __init__(self, settings: Settings, database: Database, bank: RunningSandbox) -> None:
         self.port = find_free_ports(1)[0]
@@ -56,7 +56,7 @@ class CheckoutWorld:
         return build_dependencies(self.settings, self.database)
 
     def wait_briefly_for_providers(self) -> None:
-        """For payments that no provider answers. Call it before the pages are served."""
+        """Shorten the timeout for payments that no provider responds to. Call it before the pages are served."""
         checkout = replace(self.settings.checkout, provider_timeout_s=0.5)
         self.settings = replace(self.settings, checkout=checkout)
 
@@ -89,7 +89,7 @@ class CheckoutWorld:
         return found.status
 
     def attempts(self, intent: Intent) -> list[tuple[str, str | None]]:
-        """State and reason of each, oldest first."""
+        """Return the state and reason of each attempt, oldest first."""
         return self.rows(
             "select state, reason from payment_attempts where intent_uuid = %s order by id", intent.uuid
         )
@@ -107,7 +107,7 @@ class CheckoutWorld:
         return [row[0].removeprefix("payment_intent.") for row in rows]
 
     def charges(self, intent: Intent) -> list[dict[str, Any]]:
-        """What the bank says that it did."""
+        """Return the charges of this intent at the sandbox."""
         return self.bank.find(intent=str(intent.uuid))
 
     def rows(self, statement: str, *values: object) -> list[Any]:
@@ -121,7 +121,7 @@ class CheckoutWorld:
 
     @contextmanager
     def verifying(self) -> Iterator[None]:
-        """The scheduler's job, the relay and the verifier, until the test has seen enough."""
+        """Run the scheduler's job, the relay and the verifier within this context."""
         kafka = self.settings.kafka
         ensure_topics(kafka, [CHECKOUT_VERIFY, DEAD_LETTERS, PAYMENT_INTENT_EVENTS])
         database = Database(self.settings.database, "verifier")

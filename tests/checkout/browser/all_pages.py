@@ -1,4 +1,4 @@
-"""Through every page that the checkout can show, in one tab."""
+"""Opens every page that the checkout can show, in one tab."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ EXPECTED = frozenset({400, 404, 500})
 
 
 def every_page(shoppers: Shoppers, tab: Shopper) -> Iterator[str]:
-    """Yield the name of each page while the tab, which has to expect `EXPECTED`, shows it.
+    """Yield the name of each page while the tab shows it. The tab has to expect the statuses in `EXPECTED`.
 
-    The last one is shown because the test's database is broken, so nothing can follow it.
+    The last page is shown because the test's database is broken, so no other page can follow.
     """
     world = shoppers.world
     for shown in SHOWN:

@@ -1,4 +1,4 @@
-"""Customers with a real browser, on the pages of the checkout's world."""
+"""Fixtures for browser tests of the checkout."""
 
 from collections.abc import Iterator
 

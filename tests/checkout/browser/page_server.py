@@ -1,4 +1,4 @@
-"""The checkout's pages for browsers, which leave in the middle of an answer and keep connections open."""
+"""Serves the checkout's pages to browsers, which disconnect during responses and keep connections open."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from tests.checkout.world import CheckoutWorld
 
 @contextmanager
 def serving(world: CheckoutWorld) -> Iterator[CheckoutWorld]:
-    """Werkzeug's server forgets to close files when a browser leaves while an icon is still on its way."""
+    """Serve the pages, not with Werkzeug: it leaks a file if a browser leaves during a download."""
     server = serve_operations(make_app(world.settings, world.database), "127.0.0.1", world.port)
     try:
         yield world

@@ -1,4 +1,4 @@
-"""Intents brought into each state that a page shows, without a browser."""
+"""Creates an intent in each state that a page shows, without a browser."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ def wrong_code_entered(world: CheckoutWorld) -> Intent:
 
 
 def processing(world: CheckoutWorld) -> Intent:
-    """For as long as nobody settles it."""
+    """Create an intent that is processing until the test settles it."""
     intent = world.make_intent()
     with world.database.transaction() as connection:
         start_attempt(connection, intent.uuid, "card", "sandbox", AttemptState.SENT)
@@ -104,7 +104,7 @@ SHOWN = (
 
 
 def break_database(world: CheckoutWorld) -> None:
-    """From now on no page of this test can be made."""
+    """Break the database: no page of this test can be rendered any more."""
     with world.database.transaction() as connection:
         connection.execute("alter table payment_intents rename to gone")
 

@@ -41,7 +41,7 @@ class Shopper:
     lang: str
 
     def says(self, text: str, **values: str) -> str:
-        """The text of the page in this customer's language."""
+        """Return the text in this customer's language."""
         return say(self.lang, text, **values)
 
     def field(self, name: str) -> Locator:
@@ -70,7 +70,7 @@ class Shopper:
         return self.page.get_by_role("heading", level=1, name=self.says(title), exact=True)
 
     def sees(self, title: str) -> None:
-        """This page, in this customer's language, whatever happened before."""
+        """Wait for the page with this title, in this customer's language."""
         expect(self.title(title)).to_be_visible()
         html = self.page.locator("html")
         expect(html).to_have_attribute("lang", self.lang)
@@ -121,7 +121,7 @@ class Shopper:
 
     @contextmanager
     def noting_posts(self) -> Iterator[list[str]]:
-        """The paths of what the page sends."""
+        """Yield a list of the paths that the page posts to."""
         posts: list[str] = []
 
         def note(request: Request) -> None:
@@ -149,9 +149,9 @@ class Shoppers:
         dark: bool = False,
         expected_statuses: frozenset[int] = frozenset(),
     ) -> Shopper:
-        """A new one, on the page of this intent, or at this address.
+        """Open the page of an intent, or an address, as a new customer.
 
-        `turns_clock`: the page's clock, and with it its timers, is turned by hand.
+        `turns_clock`: the test controls the clock and the timers of the page.
         """
         visitor = self.visitors.make(
             self.world.url,
@@ -167,9 +167,9 @@ class Shoppers:
         return Shopper(visitor.open(url), visitor, lang)
 
     def lead(self, shopper: Shopper, intent: Intent) -> None:
-        """To another intent, in the same tab, which is much quicker than a new one."""
+        """Open another intent in the same tab, which is much faster than a new one."""
         shopper.page.goto(self.address(intent, shopper.lang))
 
     def address(self, intent: Intent, lang: str) -> str:
-        """The link as merchants pass it on: without a language it is Arabic."""
+        """Return the link as merchants send it: without a language it is Arabic."""
         return self.world.page(intent, None if lang == "ar" else lang)

@@ -1,4 +1,4 @@
-"""Every page: axe-core finds nothing, light or dark, and it fits a phone in either language."""
+"""axe-core finds no violations on any page, in light or dark mode, and every page fits a phone."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.checkout.world import CheckoutWorld
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
-# All rules once, and what a change of colours can change: a page has the same structure in both languages.
+# All rules once, then those that depend on colours: a page has the same structure in both languages.
 LOOKS = {"ar": Appearance("light", DESKTOP), "en": Appearance("dark", DESKTOP, COLOUR_RULES)}
 PHONES = (PHONE, SMALL_PHONE)
 
@@ -20,7 +20,6 @@ PHONES = (PHONE, SMALL_PHONE)
 def test_every_page_is_accessible_and_fits_a_phone(
     pages: CheckoutWorld, shoppers: Shoppers, lang: str
 ) -> None:
-    """In one tour."""
     tab = shoppers.come(ready(pages), lang, expected_statuses=EXPECTED)
     found = [violation for name in every_page(shoppers, tab) for violation in _violations(tab, name)]
     assert not found, "\n".join(found)

@@ -1,4 +1,4 @@
-"""Cards that are entered on the bank's page (Plutu, DESIGN §4): there and back, within the content policy."""
+"""Cards that are entered on the bank's page (Plutu, DESIGN §4), within the Content-Security-Policy."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -50,7 +50,7 @@ def shoppers(bank_pages: CheckoutWorld, visitors: Visitors) -> Shoppers:
 
 
 def _goes_to_the_bank(shopper: Shopper) -> str:
-    """Where it was led to."""
+    """Start a card payment, and return the URL of the bank's page."""
     shopper.choose("card")
     expect(shopper.field("Card number")).to_have_count(0)
     shopper.pay()
@@ -59,7 +59,7 @@ def _goes_to_the_bank(shopper: Shopper) -> str:
 
 
 @pytest.mark.parametrize(("lang", "javascript"), [("ar", True), ("en", False)])
-def test_paid_on_the_providers_page(
+def test_card_is_paid_on_the_banks_page(
     bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: FakePlutu, lang: str, javascript: bool
 ) -> None:
     intent = bank_pages.make_intent()
@@ -70,10 +70,10 @@ def test_paid_on_the_providers_page(
     assert len(plutu.charges) == 1
 
 
-def test_the_customer_returns_without_parameters(
+def test_customer_who_goes_back_from_the_bank_can_continue_there_or_pay_otherwise(
     bank_pages: CheckoutWorld, shoppers: Shoppers, plutu: FakePlutu
 ) -> None:
-    """The page warns before another payment begins, and leads to the bank's page again."""
+    """The page warns before another payment starts."""
     shopper = shoppers.come(bank_pages.make_intent())
     first = _goes_to_the_bank(shopper)
     shopper.page.go_back()

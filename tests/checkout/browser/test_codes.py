@@ -1,4 +1,4 @@
-"""One-time codes: what the script counts and checks, and the way back to another number or method."""
+"""One-time codes in the browser: length checks, the countdown to resend, and changing the number or method."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ _CODES_SENT = "select codes_sent from code_challenges"
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_a_code_of_another_length_does_not_count_as_a_try(
+def test_code_of_the_wrong_length_does_not_count_as_a_try(
     pages: CheckoutWorld, shoppers: Shoppers, javascript: bool
 ) -> None:
     intent = code_needed(pages)
@@ -30,7 +30,9 @@ def test_a_code_of_another_length_does_not_count_as_a_try(
     shopper.sees(page_texts.PAID)
 
 
-def test_the_pause_is_counted_down(pages: CheckoutWorld, shoppers: Shoppers, clock: Clock) -> None:
+def test_resend_button_is_enabled_after_a_countdown(
+    pages: CheckoutWorld, shoppers: Shoppers, clock: Clock
+) -> None:
     intent = code_needed(pages)
     (sent_at,) = pages.rows("select sent_at from code_challenges")[0]
     clock.stop_at(sent_at)
@@ -47,7 +49,9 @@ def test_the_pause_is_counted_down(pages: CheckoutWorld, shoppers: Shoppers, clo
     assert pages.rows(_CODES_SENT) == [(2,)]
 
 
-def test_send_again_too_soon_without_javascript(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_resending_a_code_too_soon_without_javascript_is_refused(
+    pages: CheckoutWorld, shoppers: Shoppers
+) -> None:
     shopper = shoppers.come(code_needed(pages), javascript=False, expected_statuses=frozenset({429}))
     shopper.button("Send again").click()
     shopper.reads(page_texts.SENT_A_MOMENT_AGO)
@@ -55,7 +59,7 @@ def test_send_again_too_soon_without_javascript(pages: CheckoutWorld, shoppers: 
     assert pages.rows(_CODES_SENT) == [(1,)]
 
 
-def test_change_number_or_method(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_customer_can_change_number_or_method(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     intent = code_needed(pages)
     shopper = shoppers.come(intent, "ar")
     shopper.link("Change number or method").click()
@@ -71,8 +75,9 @@ def test_change_number_or_method(pages: CheckoutWorld, shoppers: Shoppers) -> No
     assert [charge["status"] for charge in pages.charges(intent)].count("paid") == 1
 
 
-def test_changing_ones_mind_ends_nothing(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """Until another payment begins, the code is still good."""
+def test_code_stays_valid_if_the_customer_returns_without_another_payment(
+    pages: CheckoutWorld, shoppers: Shoppers
+) -> None:
     shopper = shoppers.come(code_needed(pages))
     shopper.link("Change number or method").click()
     shopper.sees(page_texts.READY)

@@ -33,14 +33,14 @@ def test_a_double_click_sends_the_form_once(pages: CheckoutWorld, shoppers: Shop
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_a_second_click_while_the_bank_is_slow(
+def test_second_click_while_the_bank_is_slow_charges_once(
     pages: CheckoutWorld, shoppers: Shoppers, javascript: bool
 ) -> None:
-    """The page sends nothing more, and says why; without JavaScript the form arrives twice, and once is enough."""
+    """With JavaScript the form is sent once, and the button is disabled. Without it, it arrives twice."""
     intent = pages.make_intent()
     shopper = shoppers.come(intent, javascript=javascript)
     shopper.enter_card(SILENT)
-    # By place: what Playwright does by name waits for the page that is on its way.
+    # By position: Playwright's locators would wait for the page that is loading.
     box = shopper.pay_button.bounding_box()
     assert box is not None
     place = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -76,8 +76,10 @@ def test_back_after_paying_shows_the_receipt(
     assert len([state for state, _ in pages.attempts(intent) if state == "paid"]) == 1
 
 
-def test_back_from_the_shop_shows_the_receipt_and_stays(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """Otherwise nobody would ever get past it."""
+def test_back_from_the_merchant_shows_the_receipt_without_another_redirect(
+    pages: CheckoutWorld, shoppers: Shoppers
+) -> None:
+    """Otherwise the back button would be useless."""
     shopper = shoppers.come(pages.make_intent(), turns_clock=True)
     shopper.pay_by_card(GOOD)
     shopper.sees(page_texts.PAID)
@@ -96,9 +98,7 @@ def _sees_only_the_receipt(shopper: Shopper) -> None:
     expect(shopper.page.get_by_role("radio")).to_have_count(0)
 
 
-def test_refreshing_the_receipt_of_what_was_just_paid_sends_nothing(
-    pages: CheckoutWorld, shoppers: Shoppers
-) -> None:
+def test_refreshing_the_receipt_submits_nothing(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     intent = pages.make_intent()
     shopper = shoppers.come(intent)
     shopper.pay_by_card(GOOD)

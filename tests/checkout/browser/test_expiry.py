@@ -1,4 +1,4 @@
-"""A link that expires while its page is open: the page says so by itself, and shows the way back."""
+"""A link expires while its page is open: the page says so and links back to the merchant."""
 
 from datetime import timedelta
 
@@ -13,9 +13,7 @@ from tests.clock import Clock
 pytestmark = pytest.mark.browser
 
 
-def test_the_time_left_runs_out_while_the_page_is_open(
-    pages: CheckoutWorld, shoppers: Shoppers, clock: Clock
-) -> None:
+def test_open_page_counts_down_and_expires(pages: CheckoutWorld, shoppers: Shoppers, clock: Clock) -> None:
     intent = pages.make_intent()
     clock.stop_at(intent.expires_at - timedelta(seconds=90))
     shopper = shoppers.come(intent, turns_clock=True)

@@ -1,4 +1,4 @@
-"""Input fields: formatted and validated while customers type or paste, in any digits."""
+"""Input fields are formatted and validated while customers type or paste, in any digits."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ def _paste(shopper: Shopper, field: str, text: str) -> None:
 
 
 @with_and_without_javascript
-def test_a_card_in_any_digits(pages: CheckoutWorld, shoppers: Shoppers, javascript: bool) -> None:
+def test_card_is_accepted_in_any_digits(pages: CheckoutWorld, shoppers: Shoppers, javascript: bool) -> None:
     card = {"Card number": "4242 4242 4242 4242", "Expiry date": "12/34", "Security code": "737"}
     shopper = shoppers.come(pages.make_intent(), "ar", javascript=javascript)
     for way in WAYS.values():
@@ -45,7 +45,7 @@ def test_a_card_in_any_digits(pages: CheckoutWorld, shoppers: Shoppers, javascri
 
 
 @with_and_without_javascript
-def test_a_phone_and_its_code_in_any_digits(
+def test_phone_and_code_are_accepted_in_any_digits(
     pages: CheckoutWorld, shoppers: Shoppers, javascript: bool
 ) -> None:
     shopper = shoppers.come(pages.make_intent(), "ar", javascript=javascript)
@@ -81,7 +81,9 @@ def test_fields_are_formatted_while_typing(pages: CheckoutWorld, shoppers: Shopp
         expect(shopper.field(field)).to_have_value(shown)
 
 
-def test_a_digit_put_in_the_middle_leaves_the_caret_there(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_caret_stays_in_place_when_digits_are_typed_in_the_middle(
+    pages: CheckoutWorld, shoppers: Shoppers
+) -> None:
     shopper = shoppers.come(pages.make_intent())
     number = shopper.field("Card number")
     number.press_sequentially("424424242424242")
@@ -104,7 +106,7 @@ def test_the_expiry_date_can_be_deleted(pages: CheckoutWorld, shoppers: Shoppers
     expect(expiry).to_have_value("")
 
 
-def test_the_brand_of_the_card(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_brand_of_the_card_is_shown(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = shoppers.come(pages.make_intent(), "ar")
     brand = shopper.page.get_by_role("status").filter(visible=True)
     expect(brand).to_have_count(0)
@@ -143,7 +145,7 @@ def test_errors_are_shown_when_a_field_loses_focus(pages: CheckoutWorld, shopper
 def test_invalid_fields_are_not_sent_to_the_bank(
     pages: CheckoutWorld, shoppers: Shoppers, lang: str, javascript: bool
 ) -> None:
-    """The page and the server say the same; nothing of a card comes back in a page."""
+    """The page and the server show the same errors, and no card number is returned in a page."""
     intent = pages.make_intent()
     shopper = shoppers.come(intent, lang, javascript=javascript, expected_statuses=frozenset({422}))
     with shopper.noting_posts() as posts:
@@ -164,7 +166,7 @@ def test_invalid_fields_are_not_sent_to_the_bank(
     assert pages.attempts(intent) == []
 
 
-def test_the_summary_leads_to_the_field(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_error_summary_links_to_the_field(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = shoppers.come(pages.make_intent())
     shopper.pay()
     expect(shopper.field("Card number")).to_be_focused()
@@ -172,8 +174,8 @@ def test_the_summary_leads_to_the_field(pages: CheckoutWorld, shoppers: Shoppers
     expect(shopper.field("Expiry date")).to_be_focused()
 
 
-def test_one_press_is_enough_after_a_mistyped_field(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """An error that appears on leaving a field must not move the button that is being pressed."""
+def test_one_click_is_enough_after_a_mistyped_field(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """An error that appears when a field loses focus must not move the button that is being clicked."""
     shopper = shoppers.come(pages.make_intent(), viewport=PHONE)
     shopper.field("Card number").fill("4242424242424241")
     shopper.pay()

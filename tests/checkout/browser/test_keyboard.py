@@ -1,4 +1,4 @@
-"""Paying with a keyboard alone: everything is reached by Tab, shows that it is, and does what its name says."""
+"""Paying with the keyboard alone: Tab reaches every element, and the focus is visible."""
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 
 _MOST_STOPS = 20
 _IS_FOCUSED = "element => element === document.activeElement"
-# Of itself, of the label beside it and of the box around it.
+# Of the element, the label beside it and the box around it.
 _LOOK = """element => [element, element.nextElementSibling, element.parentElement].filter(Boolean)
     .map((shown) => getComputedStyle(shown))
     .map((style) => [style.outlineStyle === "none" ? "" : style.outlineWidth, style.boxShadow, style.borderColor])
@@ -20,7 +20,7 @@ _LOOK = """element => [element, element.nextElementSibling, element.parentElemen
 
 
 def _tab_to(shopper: Shopper, wanted: Locator) -> None:
-    """It has to look different when it has the focus."""
+    """Press Tab until the element has the focus. It must then look different."""
     before = wanted.evaluate(_LOOK)
     for _ in range(_MOST_STOPS):
         shopper.page.keyboard.press("Tab")
@@ -35,7 +35,7 @@ def _type_into(shopper: Shopper, field: str, text: str) -> None:
     shopper.page.keyboard.type(text)
 
 
-def test_a_card(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_card_can_be_paid_with_the_keyboard(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = shoppers.come(pages.make_intent(), "ar")
     _tab_to(shopper, shopper.radio("card"))
     _type_into(shopper, "Card number", "4242424242424242")
@@ -49,8 +49,8 @@ def test_a_card(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     expect(shopper.page).to_have_url(RETURN_URL)
 
 
-def test_a_wallet(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """Arrows choose the method, and Enter in a field sends the form."""
+def test_wallet_can_be_paid_with_the_keyboard(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """Arrow keys choose the method, and Enter in a field submits the form."""
     shopper = shoppers.come(pages.make_intent())
     _tab_to(shopper, shopper.radio("card"))
     shopper.page.keyboard.press("ArrowDown")

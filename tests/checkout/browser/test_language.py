@@ -1,4 +1,4 @@
-"""The chosen language stays through the checkout, and digits keep their direction."""
+"""The chosen language is kept through the checkout, and digits keep their direction."""
 
 import pytest
 from playwright.sync_api import expect
@@ -10,8 +10,8 @@ from tests.checkout.world import CheckoutWorld
 pytestmark = pytest.mark.browser
 
 
-def test_english_stays_through_the_whole_visit(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """`sees` looks at lang and dir each time."""
+def test_english_is_kept_through_the_whole_checkout(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """`sees` checks the language and direction of each page."""
     shopper = shoppers.come(pages.make_intent(), "en")
     shopper.sees(page_texts.READY)
     shopper.pay_by_card("4000000000000002")
@@ -30,7 +30,7 @@ def test_english_stays_through_the_whole_visit(pages: CheckoutWorld, shoppers: S
     shopper.sees(page_texts.PAID)
 
 
-def test_fields_of_digits_stay_left_to_right_in_arabic(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_numeric_fields_stay_left_to_right_in_arabic(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = shoppers.come(pages.make_intent(), "ar")
     for method, names in {
         "card": ("Card number", "Expiry date", "Security code"),

@@ -75,8 +75,8 @@ def _enters_codes(shopper: Shopper, wrong: str, right: str) -> None:
     shopper.sees(page_texts.PAID)
 
 
-def test_no_answer_in_time_and_the_page_updates_itself(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """Four customers at once, so that they wait for the bank together."""
+def test_processing_page_shows_the_outcome_once_it_is_known(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """Four customers at once, to save time."""
     ends = {
         "4000000000000077": (page_texts.PAID, "succeeded", "paid"),
         "4000000000000341": (page_texts.READY, "requires_payment_method", "declined"),

@@ -33,13 +33,13 @@ def test_a_customer_who_paid_is_redirected(
     assert shopper.visitor.reached == [return_url.partition("#")[0]]
 
 
-def test_the_link_returns_at_once(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_return_link_works_before_the_automatic_redirect(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = _just_paid(pages, shoppers, TRICKY)
     shopper.link("Return to merchant").click()
     expect(shopper.page).to_have_url(TRICKY)
 
 
-def test_stay_here_stops_it(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_stay_here_stops_the_redirect(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = _just_paid(pages, shoppers, RETURN_URL, "ar")
     shopper.page.clock.run_for(3_000)
     shopper.button("Stay here").click()
@@ -48,23 +48,22 @@ def test_stay_here_stops_it(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     expect(shopper.page).to_have_url(RETURN_URL)
 
 
-def test_printing_stops_it(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """The redirect stops when the customer prints."""
+def test_printing_stops_the_redirect(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = _just_paid(pages, shoppers, RETURN_URL)
     shopper.page.evaluate("() => { window.print = () => window.dispatchEvent(new Event('beforeprint')); }")
     shopper.button("Print").click()
     _stays(shopper)
 
 
-def test_print_prints(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_print_button_prints_the_receipt(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = shoppers.come(paid(pages))
     shopper.page.evaluate("() => { window.printed = 0; window.print = () => { window.printed += 1; }; }")
     shopper.button("Print").click()
     assert shopper.page.evaluate("window.printed") == 1
 
 
-def test_a_receipt_opened_again_stays(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """By the one who has paid, and by anybody else."""
+def test_reopened_receipt_does_not_redirect(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """Neither for the customer who paid nor for anybody else."""
     shopper = _just_paid(pages, shoppers, RETURN_URL)
     shopper.page.reload()
     _stays(shopper)
@@ -78,14 +77,14 @@ def _stays(shopper: Shopper) -> None:
     assert shopper.visitor.reached == []
 
 
-def test_without_a_return_url_there_is_no_link(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_receipt_without_a_return_url_has_no_link(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = _just_paid(pages, shoppers, None)
     _stays(shopper)
     expect(shopper.link("Return to merchant")).to_have_count(0)
     expect(shopper.button("Print")).to_be_visible()
 
 
-def test_the_way_back_without_paying(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_unpaid_pages_link_back_to_the_merchant(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = shoppers.come(pages.make_intent(), "ar")
     for make in (ready, failed, without_method, on_the_banks_page):
         shoppers.lead(shopper, make(pages))

@@ -1,4 +1,4 @@
-"""Phones from 320 px, long texts, light and dark; each page on a phone is in test_accessibility.py."""
+"""Phones from 320 px, long texts, light and dark mode. test_accessibility.py checks each page on a phone."""
 
 import pytest
 from playwright.sync_api import ViewportSize, expect
@@ -21,7 +21,7 @@ _BRIGHTNESS = """() => {
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_names_and_descriptions_of_any_length_fit(
+def test_long_names_and_descriptions_fit_a_small_phone(
     pages: CheckoutWorld, shoppers: Shoppers, lang: str
 ) -> None:
     application = pages.make_application(NewApplication("long", "M" * 60))
@@ -36,7 +36,7 @@ def test_names_and_descriptions_of_any_length_fit(
 
 
 @pytest.mark.parametrize(("lang", "viewport"), [("ar", SMALL_PHONE), ("en", PHONE)], ids=["320", "390"])
-def test_paying_on_a_phone(
+def test_payment_on_a_phone(
     pages: CheckoutWorld, shoppers: Shoppers, lang: str, viewport: ViewportSize
 ) -> None:
     shopper = shoppers.come(ready(pages), lang, viewport=viewport)
@@ -49,7 +49,7 @@ def test_paying_on_a_phone(
     expect(shopper.title(page_texts.PAID)).to_be_in_viewport()
 
 
-def test_light_and_dark(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_page_has_a_light_and_a_dark_mode(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     light, dark = (_brightness(shoppers.come(ready(pages), dark=dark)) for dark in (False, True))
     assert light > 200
     assert dark < 60

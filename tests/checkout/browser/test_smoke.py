@@ -1,4 +1,4 @@
-"""Each page of the checkout once in the browser; console errors and failed requests fail it (tests/browser.py)."""
+"""Opens each page of the checkout once. Console errors and failed requests fail the test (tests/browser.py)."""
 
 import re
 
@@ -20,8 +20,8 @@ _ALLOWED_IN_ARABIC = {"Tripoli", "Coffee", "English", "T"}
 """The merchant's name with its initial, and the link to the other language."""
 
 
-def test_every_page_in_arabic(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """Each method has its fields, each page its heading and no English word; a card is paid on the way."""
+def test_every_page_opens_in_arabic(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """Each method has its fields, each page its heading and no English text. A card is paid on the way."""
     tab = shoppers.come(ready(pages), "ar", expected_statuses=EXPECTED)
     for method, fields in FIELDS.items():
         tab.choose(method)

@@ -1,4 +1,4 @@
-"""The weight of the page. Requests to other hosts fail every test here."""
+"""The size of the page. Requests to other hosts fail every test here."""
 
 import pytest
 from playwright.sync_api import Response
@@ -12,8 +12,8 @@ pytestmark = pytest.mark.browser
 MOST_BYTES = 60 * 1024
 
 
-def test_the_page_weighs_less_than_60_kb_in_all(pages: CheckoutWorld, visitors: Visitors) -> None:
-    """Not compressed, in Arabic, which has more bytes; with its icon, which headless browsers do not always load."""
+def test_page_is_smaller_than_60_kb_in_total(pages: CheckoutWorld, visitors: Visitors) -> None:
+    """Uncompressed, in Arabic, which takes more bytes, and with its icon, which headless browsers may not load."""
     visitor = visitors.make(pages.url)
     responses: list[Response] = []
 

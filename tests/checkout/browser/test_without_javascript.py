@@ -12,7 +12,7 @@ from tests.checkout.world import RETURN_URL, CheckoutWorld
 pytestmark = pytest.mark.browser
 
 
-def test_a_card(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_card_can_be_paid_without_javascript(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     shopper = shoppers.come(pages.make_intent(), "ar", javascript=False)
     shopper.pay_by_card("4000 0000 0000 0002")
     shopper.is_told(page_texts.DECLINED)
@@ -27,7 +27,9 @@ def test_a_card(pages: CheckoutWorld, shoppers: Shoppers) -> None:
 @pytest.mark.parametrize(
     ("wallet", "lang"), list(zip(WALLETS, LANGUAGES, strict=True)), ids=["sadad", "adfali"]
 )
-def test_a_wallet(pages: CheckoutWorld, shoppers: Shoppers, lang: str, wallet: SandboxWallet) -> None:
+def test_wallet_can_be_paid_without_javascript(
+    pages: CheckoutWorld, shoppers: Shoppers, lang: str, wallet: SandboxWallet
+) -> None:
     shopper = shoppers.come(pages.make_intent(), lang, javascript=False)
     shopper.pay_by_wallet(wallet.method, wallet.phone)
     shopper.sees(page_texts.CODE)
@@ -45,8 +47,8 @@ def test_the_processing_page_refreshes_itself(pages: CheckoutWorld, shoppers: Sh
     waiting.sees(page_texts.PAID)
 
 
-def test_the_receipt_redirects_automatically(pages: CheckoutWorld, shoppers: Shoppers) -> None:
-    """To exactly the given address, and not when it is opened again."""
+def test_receipt_redirects_automatically_once(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """To exactly the return_url, and not when it is opened again."""
     shopper = shoppers.come(pages.make_intent(), javascript=False)
     shopper.pay_by_card("4242424242424242")
     shopper.sees(page_texts.PAID)
@@ -57,7 +59,7 @@ def test_the_receipt_redirects_automatically(pages: CheckoutWorld, shoppers: Sho
     expect(refresh).to_have_count(0)
 
 
-def test_the_processing_page_has_a_refresh_button(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+def test_processing_page_has_a_refresh_link(pages: CheckoutWorld, shoppers: Shoppers) -> None:
     intent = processing(pages)
     shopper = shoppers.come(intent, javascript=False)
     settle_as_paid(pages, intent)
