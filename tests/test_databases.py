@@ -1,4 +1,4 @@
-"""A reused database is as good as a new one, or it is dropped."""
+"""A reused test database is like a new one, or it is dropped."""
 
 import psycopg
 import pytest
@@ -20,7 +20,7 @@ def change(databases: Databases, name: str, *statements: str) -> None:
             connection.execute(statement.encode())
 
 
-def test_rows_clock_and_sequence_are_reset(databases: Databases) -> None:
+def test_rows_clock_and_sequence_of_a_reused_database_are_reset(databases: Databases) -> None:
     """Also the rows of the audit log, which is append-only. The old name of the database no longer works."""
     name = databases.take()
     change(databases, name, FILL, STOP_CLOCK, "select nextval((select seqrelid from pg_sequence))")
@@ -47,7 +47,9 @@ def test_rows_clock_and_sequence_are_reset(databases: Databases) -> None:
         "update alembic_version set version_num = 'another'",
     ],
 )
-def test_changed_database_is_dropped(databases: Databases, statement: str) -> None:
+def test_database_with_a_changed_schema_or_statistics_is_dropped(
+    databases: Databases, statement: str
+) -> None:
     name = databases.take()
     change(databases, name, statement)
     assert databases._empty(name) is None
@@ -56,7 +58,7 @@ def test_changed_database_is_dropped(databases: Databases, statement: str) -> No
     assert not databases._names - set(names)
 
 
-def test_sessions_of_a_database_in_use_are_ended(databases: Databases) -> None:
+def test_sessions_of_a_database_in_use_are_terminated(databases: Databases) -> None:
     name = databases.take()
     with psycopg.connect(databases.url(name)) as somebody:
         somebody.execute("lock table merchants")

@@ -23,7 +23,7 @@ SOME_TESTS = """
 """
 
 
-def test_a_failure_is_shown_at_once_and_skips_in_one_line(pytester: pytest.Pytester) -> None:
+def test_failure_is_shown_at_once_and_skips_are_summarized_in_one_line(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_some=SOME_TESTS)
     result = pytester.runpytest_inprocess("-p", "tests.progress", "-o", "console_output_style=classic")
     result.assert_outcomes(failed=1, skipped=3, passed=1)

@@ -35,7 +35,7 @@ def _is_sql(node: ast.JoinedStr) -> bool:
 
 
 @pytest.mark.parametrize("package", ["mizan", "services", "shared", "stack"])
-def test_no_value_becomes_part_of_a_statement(package: str) -> None:
+def test_no_function_builds_sql_from_values(package: str) -> None:
     found = [
         f"{path.relative_to(PROJECT)}:{line}"
         for path in sorted((PROJECT / package).rglob("*.py"))
@@ -44,6 +44,6 @@ def test_no_value_becomes_part_of_a_statement(package: str) -> None:
     assert found == []
 
 
-def test_a_value_in_a_statement_is_found() -> None:
+def test_checker_finds_sql_built_from_values() -> None:
     source = 'def find(name):\n    run(f"""\nselect 1 where name = {name}""")\n    run(rows_sql(name))\n'
     assert list(lines_that_build_sql(source)) == [2, 4]

@@ -1,4 +1,4 @@
-"""An application in which everything has happened that a page can show."""
+"""An application with data for everything that a page can show."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ class BusyShop:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What nobody is shown a second time."""
+        """Return the secrets that no page may show again."""
         return self.created.api_key, self.created.access_token, self.created.webhook_secret
 
     def path(self, section: str = "") -> str:

@@ -21,7 +21,7 @@ def world(settings: Settings) -> Iterator[DashboardWorld]:
 
 @pytest.fixture
 def pages(world: DashboardWorld) -> Iterator[DashboardWorld]:
-    """The same, with its pages served."""
+    """A `world` whose pages are served over HTTP."""
     with world.serve():
         yield world
 

@@ -1,4 +1,4 @@
-"""Deliveries and their tries, as the webhook service would have written them."""
+"""Inserts deliveries and their tries, as the webhook service would have written them."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -45,7 +45,7 @@ class Deliveries:
         is_test: bool = False,
         application_id: UUID | None = None,
     ) -> UUID:
-        """Of an event that happened so long ago, or then."""
+        """Insert a delivery of an event that happened `ago`, or at a given time."""
         values = {
             "at": at,
             "ago_s": ago.total_seconds(),
@@ -63,7 +63,7 @@ class Deliveries:
         return UUID(str(made))
 
     def make_many(self, count: int, *arguments: Any, **values: Any) -> list[UUID]:
-        """The oldest first."""
+        """Insert several deliveries, and return their ids, oldest first."""
         return [self.make(*arguments, **values) for _ in range(count)]
 
     def add_try(
@@ -88,7 +88,7 @@ class Deliveries:
         self.run(_TRY, values)
 
     def in_line(self) -> list[str]:
-        """The deliveries that wait in the outbox to be resent, in its order."""
+        """Return the deliveries whose resends wait in the outbox, in order."""
         return [
             row[0] for row in self.run("select key from outbox where topic = 'webhooks.resend' order by id")
         ]

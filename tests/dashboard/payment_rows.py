@@ -1,4 +1,4 @@
-"""Rows of payments and deliveries as the services would have left them, made directly and many at a time."""
+"""Inserts many payments and deliveries, as the services would have left them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ _ATTEMPT = """
 insert into payment_attempts (intent_uuid, method, provider, state, reason, created_at, updated_at, sent_at,
                               next_verify_at, provider_reference)
 values (%s, %s, 'sandbox', %s, %s, %s, %s, %s, %s, %s) returning id"""
-# One every `apart`, the newest now. What does not matter for a list is left alike.
+# One every `apart`, the newest now. Columns that do not matter for a list are all the same.
 _MANY = """
 insert into payment_intents (uuid, application_id, merchant_reference, reference, amount, currency, status,
                              expires_at, created_at, updated_at)
@@ -27,7 +27,7 @@ select uuidv7(-at), applications[1 + n %% cardinality(applications)], 'order ' |
 from generate_series(1, %(count)s) as n,
      lateral (select n + %(there)s as number, n * %(apart)s::interval as at, %(applications)s::uuid[] as applications,
                      %(statuses)s::text[] as statuses) as given"""
-# Those just made are told by their number: a join that is planned for empty tables would take half an hour.
+# New rows are found by their number: a join that is planned for empty tables would take half an hour.
 _JUST_MADE = (
     "status = 'succeeded' and case when reference ~ '^ref[0-9]+$' then substr(reference, 4)::bigint > %s end"
 )
@@ -48,7 +48,7 @@ returning id"""
 _TRY = """
 insert into webhook_tries (delivery_id, number, step, at, duration_ms, url, status_code)
 values (%s, 1, 1, %s, %s, 'https://shop.example.ly/hooks', %s)"""
-# A delivery for each intent that is over, as if all had gone well at once.
+# A delivery for each ended intent, as if all had succeeded at once.
 _DELIVERED = """
 with made as (
     insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries,
@@ -125,7 +125,7 @@ def make_many(
     statuses: Sequence[IntentStatus] = MOSTLY_PAID,
     one_duplicate_in: int = 50,
 ) -> None:
-    """Spread evenly over these applications and statuses. Paid ones have attempts, and some are paid twice."""
+    """Spread the payments evenly over these applications and statuses. Some paid ones are paid twice."""
     there = world.rows("select count(*) from payment_intents")[0][0]
     values = {
         "count": count,
@@ -176,5 +176,5 @@ def make_delivery(
 
 
 def deliver_all(world: DashboardWorld) -> None:
-    """The deliveries that the services would have created for the existing intents."""
+    """Insert the deliveries that the services would have created for the existing intents."""
     world.run(_DELIVERED)

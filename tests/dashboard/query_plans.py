@@ -1,4 +1,4 @@
-"""Measures a statement of the dashboard with EXPLAIN, with the plan that its sessions would use."""
+"""Explains a statement of the dashboard, with the plan that its sessions use."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _NAMED = re.compile(rb"%\((\w+)\)s")
 
 
 def explain(cursor: Cursor[Any], statement: bytes, values: Mapping[str, object]) -> dict[str, Any]:
-    """Prepare it first: only then is the plan generic, as plan_cache_mode requires."""
+    """Prepare the statement and explain it. Only then is the plan generic, as plan_cache_mode requires."""
     names = list(dict.fromkeys(_NAMED.findall(statement)))
     numbered = _NAMED.sub(lambda found: b"$%d" % (names.index(found[1]) + 1), statement)
     cursor.execute(b"prepare looked_at as " + numbered.replace(b"%%", b"%"))

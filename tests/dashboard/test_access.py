@@ -1,4 +1,4 @@
-"""Every route of the application: whom it answers, and whom it refuses."""
+"""Every route of the dashboard: who may use it, and who is refused."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -30,8 +30,8 @@ _OTHERS = {
 }
 
 
-def test_each_route_states_what_it_requires(world: DashboardWorld) -> None:
-    """Only these few are public."""
+def test_each_route_states_the_permission_it_requires(world: DashboardWorld) -> None:
+    """Only a few are public."""
     app = make_app(world.settings, world.database)
     needs = {name: requirement_of(view) for name, view in app.view_functions.items()}
     assert {name for name, need in needs.items() if need is None} == _OTHERS
@@ -57,7 +57,7 @@ def test_routes_without_the_permission_are_refused(pages: DashboardWorld, role: 
         assert (answer.status_code, person.title) == (403, "Your role does not allow this"), path
 
 
-def test_without_a_session_one_is_asked_to_sign_in(pages: DashboardWorld) -> None:
+def test_routes_without_a_session_lead_to_the_sign_in(pages: DashboardWorld) -> None:
     person = pages.person()
     token = person.hidden("/sign-in")["csrf_token"]
     for path, need in _changing(pages):
@@ -69,8 +69,8 @@ def test_without_a_session_one_is_asked_to_sign_in(pages: DashboardWorld) -> Non
             assert person.open(_path(pages, rule)).url.startswith(f"{pages.url}/sign-in?next="), rule
 
 
-def test_another_merchants_application_does_not_exist(pages: DashboardWorld) -> None:
-    """Neither to read nor to change, whatever one's role at home."""
+def test_application_of_another_merchant_is_404(pages: DashboardWorld) -> None:
+    """For reading and changing, also for an owner of another merchant."""
     stranger = pages.person(Role.OWNER, pages.make_merchant("Benghazi Books"))
     rules = [*_rules(pages, "GET"), *_rules(pages, "POST")]
     walked = [rule for rule, _ in rules if "application" in rule.arguments]
@@ -82,7 +82,7 @@ def test_another_merchants_application_does_not_exist(pages: DashboardWorld) -> 
         assert answer.status_code == 404, path
 
 
-def test_an_invalid_application_id_is_not_found(pages: DashboardWorld) -> None:
+def test_invalid_application_id_is_404(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     odd = ("x", "%00", "0" * 32, UNKNOWN_ID, "..", "%F0%9F%92%A9", "nonsense", "%ED%B3%BF", "{}")
     for application in odd:
@@ -91,8 +91,8 @@ def test_an_invalid_application_id_is_not_found(pages: DashboardWorld) -> None:
             assert person.open(path).status_code == 404, path
 
 
-def test_a_part_of_a_page_without_a_session_is_401(pages: DashboardWorld) -> None:
-    """The page's script gets a 401, and does not put a sign-in page into a table."""
+def test_partial_without_a_session_is_401(pages: DashboardWorld) -> None:
+    """So the script of the page does not put a sign-in page into a table."""
     person = PageClient(pages.url)
     path = f"/applications/{pages.application.id}/deliveries"
     assert person.open(path, **{"X-Part": "list"}).status_code == 401
@@ -110,7 +110,7 @@ def _rules(pages: DashboardWorld, method: str) -> Iterator[tuple[Rule, object]]:
 
 
 def _path(pages: DashboardWorld, rule: Rule) -> str:
-    """With this merchant's application, and ids of nothing else."""
+    """Return the path of a route with this merchant's application, and with unknown ids."""
     values = {name: uuid4() for name in rule.arguments} | {"application": pages.application.id}
     built = rule.build({name: values[name] for name in rule.arguments})
     assert built is not None

@@ -1,4 +1,4 @@
-"""Who may do what with an application: every form, by every role, and by another merchant."""
+"""Permissions for an application: every form, with every role, and of another merchant."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from shared.domain.accounts.roles import Role
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient
 
-# Each form, and the page that has it.
+# Each form, and the page that contains it.
 OWNERS = {
     "/applications/new": "/applications/new",
     "{app}/settings/name": "{app}/settings",
@@ -29,7 +29,7 @@ select t::text from applications as t union all select t::text from application_
 union all select t::text from credentials as t union all select t::text from webhook_secrets as t
 union all select t::text from provider_accounts as t union all select t::text from webhook_deliveries as t
 union all select t::text from outbox as t order by 1"""
-# What would work if it were allowed.
+# Values that would be accepted with the permission.
 FIELDS = {
     "name": "New name",
     "methods": "card",
@@ -79,15 +79,15 @@ def test_a_missing_permission_is_refused_and_changes_nothing(
     assert set(pages.audit()) == {"signed_in"}
 
 
-def test_everybody_reads(pages: DashboardWorld) -> None:
+def test_every_role_can_read_all_pages(pages: DashboardWorld) -> None:
     for role in Role:
         person = pages.person(role)
         for path in ["/", *(filled_in(pages, each) for each in PAGES)]:
             assert person.open(path).status_code == 200, (role, path)
 
 
-def test_another_merchants_application_does_not_exist(pages: DashboardWorld) -> None:
-    """Whatever one's role: 404, never 403."""
+def test_application_of_another_merchant_is_404_for_every_role(pages: DashboardWorld) -> None:
+    """404, never 403."""
     other = pages.make_merchant("Misrata Books")
     before = state(pages)
     for role in Role:
@@ -100,8 +100,8 @@ def test_another_merchants_application_does_not_exist(pages: DashboardWorld) -> 
     assert state(pages) == before
 
 
-def test_without_the_token_of_a_form_nothing_is_done(pages: DashboardWorld) -> None:
-    """A form on somebody else's site might send our cookie, but never this."""
+def test_form_without_a_csrf_token_changes_nothing(pages: DashboardWorld) -> None:
+    """A form on another site may send our cookie, but not the token."""
     owner = pages.person(Role.OWNER)
     before = state(pages)
     for path in (filled_in(pages, each) for each in [*OWNERS, *DEVELOPERS]):
@@ -109,7 +109,7 @@ def test_without_the_token_of_a_form_nothing_is_done(pages: DashboardWorld) -> N
     assert state(pages) == before
 
 
-def test_nothing_is_changed_without_a_session(pages: DashboardWorld) -> None:
+def test_forms_without_a_session_change_nothing(pages: DashboardWorld) -> None:
     nobody = pages.person()
     before = state(pages)
     token = nobody.hidden("")["csrf_token"]

@@ -1,4 +1,4 @@
-"""An application's name and payment methods."""
+"""The name and payment methods of an application."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_an_application_needs_a_payment_method(pages: DashboardWorld) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.DEVELOPER, Role.VIEWER])
-def test_others_read_what_owners_set(pages: DashboardWorld, role: Role) -> None:
+def test_developers_and_viewers_can_only_read_settings(pages: DashboardWorld, role: Role) -> None:
     person = pages.person(role)
     page = person.open(page_of(pages)).text
     assert "Only owners can change these." in person.text

@@ -1,4 +1,4 @@
-"""A merchant's applications: the list, and creating one, once, with credentials that are shown once."""
+"""The list of a merchant's applications, and creating one, with credentials that are shown once."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ _SECRET = re.compile(r"(?:pk_|at_|whsec_)[A-Za-z0-9]{32}")
 
 
 def create(person: PageClient, **fields: Any) -> requests.Response:
-    """As the form is sent by a browser that shows it."""
+    """Open the form and submit it, as a browser does."""
     person.open("/applications/new")
     return send(person, **fields)
 
@@ -33,7 +33,7 @@ def send(person: PageClient, **fields: Any) -> requests.Response:
     return person.post("/applications/new", **{**values, **fields})
 
 
-def test_the_list_has_the_merchants_own_applications(pages: DashboardWorld) -> None:
+def test_list_contains_only_the_merchants_own_applications(pages: DashboardWorld) -> None:
     other = pages.make_merchant("Misrata Books")
     owner = pages.person(Role.OWNER)
     owner.open("/")
@@ -81,8 +81,8 @@ def test_an_application_is_created_with_working_credentials(pages: DashboardWorl
     }
 
 
-def test_its_secrets_are_found_nowhere_else(pages: DashboardWorld) -> None:
-    """Not on later pages, not in the audit log, not in what is logged."""
+def test_secrets_of_a_new_application_are_shown_once(pages: DashboardWorld) -> None:
+    """Not on later pages, in the audit log or in the log of the service."""
     with capture_logs(level="DEBUG") as log:
         owner = pages.person(Role.OWNER)
         secrets = _SECRET.findall(create(owner).text)
@@ -106,7 +106,7 @@ def test_its_secrets_are_found_nowhere_else(pages: DashboardWorld) -> None:
     assert f"{secrets[0][:9]}…" in seen[1]
 
 
-def test_a_form_sent_twice_makes_one_application(pages: DashboardWorld) -> None:
+def test_form_sent_twice_creates_one_application(pages: DashboardWorld) -> None:
     """The second response says where to continue."""
     owner = pages.person(Role.OWNER)
     owner.open("/applications/new")
@@ -121,7 +121,7 @@ def test_a_form_sent_twice_makes_one_application(pages: DashboardWorld) -> None:
     assert pages.audit().count("application_created") == 1
 
 
-def test_a_form_sent_twice_at_one_moment_makes_one_application(pages: DashboardWorld) -> None:
+def test_form_sent_twice_concurrently_creates_one_application(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     owner.open("/applications/new")
     data = {**owner.hidden("/applications/new"), "name": "Online shop", "methods": "card"}
@@ -137,8 +137,8 @@ def test_a_form_sent_twice_at_one_moment_makes_one_application(pages: DashboardW
     assert pages.rows("select count(*) from credentials") == [(4,)]
 
 
-def test_another_merchants_form_makes_nothing(pages: DashboardWorld) -> None:
-    """The id in it belongs to the other merchant, used or not."""
+def test_form_token_of_another_merchant_creates_nothing(pages: DashboardWorld) -> None:
+    """Used or not."""
     other = pages.make_merchant("Misrata Books")
     them, us = pages.person(Role.OWNER, other), pages.person(Role.OWNER)
     them.open("/applications/new")
@@ -149,8 +149,8 @@ def test_another_merchants_form_makes_nothing(pages: DashboardWorld) -> None:
     assert pages.rows("select count(*) from applications where name = 'Online shop'") == [(1,)]
 
 
-def test_an_id_that_we_did_not_make_is_refused(pages: DashboardWorld) -> None:
-    """The input stays, and the new form has a usable token."""
+def test_invalid_form_token_is_refused(pages: DashboardWorld) -> None:
+    """The input is kept, and the new form has a valid token."""
     owner = pages.person(Role.OWNER)
     for form_token in ("", "x", "ÿ\x00", "gAAAAABm", "018f0000-0000-7000-8000-000000000000"):
         answer = create(owner, form_token=form_token, name="متجر")
@@ -160,10 +160,10 @@ def test_an_id_that_we_did_not_make_is_refused(pages: DashboardWorld) -> None:
         assert send(owner, name="متجر").status_code == 200, form_token
 
 
-def test_a_form_that_was_open_for_hours_is_not_taken(
+def test_form_that_was_open_for_hours_is_refused(
     pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time in its id has passed."""
+    """Its token has expired."""
     owner = pages.person(Role.OWNER)
     owner.open("/applications/new")
     monkeypatch.setattr("services.dashboard.applications.form_tokens._VALID_FOR_S", -1)
@@ -208,7 +208,7 @@ def test_all_errors_are_shown_at_once_and_the_input_stays(pages: DashboardWorld)
     assert pages.rows("select webhook_url from applications where name = 'Online shop'") == [(None,)]
 
 
-def test_invalid_utf8_is_refused_without_an_error(pages: DashboardWorld) -> None:
+def test_invalid_utf8_is_refused(pages: DashboardWorld) -> None:
     """A lone surrogate in UTF-8, as only a broken program sends it."""
     owner = pages.person(Role.OWNER)
     owner.open("/applications/new")
@@ -227,7 +227,7 @@ def test_invalid_utf8_is_refused_without_an_error(pages: DashboardWorld) -> None
     assert owner.open("/").status_code == 200
 
 
-def test_a_hostile_name_is_only_text(pages: DashboardWorld) -> None:
+def test_hostile_application_name_is_escaped(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     name = "<script>alert(1)</script>\"'{{ 7*7 }}"
     create(owner, name=name)
@@ -237,7 +237,7 @@ def test_a_hostile_name_is_only_text(pages: DashboardWorld) -> None:
     assert "<script>alert" not in owner.response.text
 
 
-def test_a_private_url_is_refused_where_it_is_not_development(world: DashboardWorld) -> None:
+def test_private_webhook_url_is_refused_outside_of_development(world: DashboardWorld) -> None:
     world.settings = replace(world.settings, webhooks=WebhookSettings())
     with world.serve():
         owner = world.person(Role.OWNER)

@@ -1,4 +1,4 @@
-"""The audit log: who did what, when, from where; nothing in it can be edited."""
+"""The audit log shows who did what, when and from where. It is append-only."""
 
 import psycopg
 import pytest
@@ -9,7 +9,7 @@ from shared.domain.audit_log import Action, Actor, add_audit_entry
 from tests.dashboard.world import DashboardWorld
 
 
-def test_nothing_in_it_can_be_edited(world: DashboardWorld) -> None:
+def test_audit_log_is_append_only(world: DashboardWorld) -> None:
     _write(world, 1)
     for statement in (
         "update audit_log set actor = 'somebody else'",
@@ -22,7 +22,7 @@ def test_nothing_in_it_can_be_edited(world: DashboardWorld) -> None:
         assert world.audit() == ["application_renamed"], statement
 
 
-def test_an_entry_shows_who_what_when_and_from_where(pages: DashboardWorld) -> None:
+def test_audit_log_entry_shows_who_what_when_and_from_where(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     person.open("/audit")
     assert "Signed in" in person.text
@@ -30,11 +30,11 @@ def test_an_entry_shows_who_what_when_and_from_where(pages: DashboardWorld) -> N
     assert "@example.ly" in person.text
 
 
-def test_every_action_has_a_label() -> None:
+def test_every_audit_log_action_has_a_label() -> None:
     assert set(ACTIONS) == set(Action)
 
 
-def test_it_goes_back_page_by_page(pages: DashboardWorld) -> None:
+def test_audit_log_is_listed_page_by_page(pages: DashboardWorld) -> None:
     """No entry is missing or repeated, and new entries do not shift the pages."""
     person = pages.person(Role.VIEWER)
     _write(pages, 120)
@@ -48,20 +48,20 @@ def test_it_goes_back_page_by_page(pages: DashboardWorld) -> None:
     assert seen == [str(number) for number in reversed(range(120))]
 
 
-def test_another_merchants_log_is_not_shown(pages: DashboardWorld) -> None:
+def test_audit_log_of_another_merchant_is_not_shown(pages: DashboardWorld) -> None:
     _write(pages, 1, "Somebody of Tripoli Coffee")
     stranger = pages.person(Role.OWNER, pages.make_merchant("Benghazi Books"))
     stranger.open("/audit")
     assert "Somebody of Tripoli Coffee" not in stranger.text
 
 
-def test_hostile_entries_are_shown_as_text(pages: DashboardWorld) -> None:
+def test_hostile_audit_log_entries_are_escaped(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     _write(pages, 1, "<script>alert(1)</script>")
     assert "<script>alert(1)" not in person.open("/audit").text
 
 
-def test_an_invalid_cursor_shows_the_newest(pages: DashboardWorld) -> None:
+def test_invalid_cursor_shows_the_newest_entries(pages: DashboardWorld) -> None:
     person = pages.person(Role.VIEWER)
     for before in ("x", "%00", "null", "'"):
         assert person.open(f"/audit?before={before}").status_code == 200, before

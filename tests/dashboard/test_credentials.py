@@ -1,4 +1,4 @@
-"""API keys and access tokens in the dashboard: issued, shown once, listed by how they begin, revoked."""
+"""API keys and access tokens in the dashboard: issued, shown once, listed by prefix, revoked."""
 
 import re
 from datetime import timedelta
@@ -52,7 +52,7 @@ def test_a_credential_is_issued_and_shown_once(pages: DashboardWorld, role: Role
     assert text not in log.getvalue()
 
 
-def test_the_list_shows_last_use_and_state(pages: DashboardWorld, clock: Clock) -> None:
+def test_list_of_credentials_shows_last_use_and_state(pages: DashboardWorld, clock: Clock) -> None:
     viewer = pages.person(Role.VIEWER)
     viewer.open(page_of(pages))
     assert viewer.text.count("never Active") == 2
@@ -92,7 +92,7 @@ def test_a_form_token_is_valid_for_its_kind_and_application_only(pages: Dashboar
     assert pages.rows("select count(*) from credentials") == [(4,)]
 
 
-def test_there_is_no_other_kind(pages: DashboardWorld) -> None:
+def test_unknown_kinds_of_credentials_are_404(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     for kind in ("webhook_secret", "%00", "API_KEY"):
         assert issue(pages, person, kind).status_code == 404
@@ -115,7 +115,7 @@ def test_a_credential_is_revoked_once(pages: DashboardWorld, clock: Clock) -> No
     assert details == {"kind": "api_key", "prefix": pages.application.api_key[:9]}
 
 
-def test_revoking_the_only_credential_asks_more_plainly(pages: DashboardWorld) -> None:
+def test_revoking_the_only_credential_has_a_stronger_warning(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     page = person.open(page_of(pages)).text
     assert page.count("is the only one of its kind") == 2
@@ -123,8 +123,8 @@ def test_revoking_the_only_credential_asks_more_plainly(pages: DashboardWorld) -
     assert person.open(page_of(pages)).text.count("is the only one of its kind") == 1
 
 
-def test_anothers_credential_does_not_exist(pages: DashboardWorld) -> None:
-    """Not one of another merchant, nor of another application of one's own."""
+def test_credential_of_another_merchant_is_404(pages: DashboardWorld) -> None:
+    """So is an unknown id."""
     other = pages.make_merchant("Misrata Books")
     ((theirs,),) = pages.rows(
         "select id from credentials where application_id = %s and kind = 'api_key'", other.application.id

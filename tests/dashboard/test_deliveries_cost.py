@@ -22,7 +22,7 @@ from tests.postgres_statistics import plan_buffers, plan_nodes
 
 DAYS = 60
 APPLICATION = uuid4()
-# Twelve facets in turn, over sixty days; every hundredth is a neighbour's.
+# Twelve facets in turn, over sixty days. Every hundredth delivery belongs to another application.
 _FILL = """
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries,
                                 next_due_at, last_status_code, last_failure)
@@ -62,7 +62,7 @@ CASES = {
 
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
-    """A session as the dashboard has it, on tables that nobody vacuums or analyzes."""
+    """A session with the dashboard's settings, on tables without autovacuum."""
     database = Database(replace(database_settings, statement_timeout_s=250), "dashboard", **INDEX_ORDER)
     with database.cursor() as cursor:
         cursor.execute(_PAST_MONTHS)
@@ -76,10 +76,10 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("statistics", ["none", "fresh"])
 @pytest.mark.parametrize("many", [30_000, 1_000_000])
-def test_a_page_costs_at_most_twice_what_it_costs_with_a_thousand(
+def test_page_reads_at_most_twice_the_pages_it_reads_with_a_thousand_deliveries(
     cursor: Cursor[Any], many: int, statistics: str
 ) -> None:
-    """Counted in pages of the database: for the newest and for one from the middle, with filters of all kinds."""
+    """For the newest page and one in the middle, with all kinds of filters."""
     _fill(cursor, 1_000, statistics)
     cursor.execute(_RARE, (APPLICATION,))
     few = _costs(cursor)
@@ -94,8 +94,8 @@ def test_a_page_costs_at_most_twice_what_it_costs_with_a_thousand(
 
 
 @pytest.mark.plans
-def test_a_page_reads_no_more_than_it_may_need(cursor: Cursor[Any]) -> None:
-    """At most one page for each facet; no row is read and then discarded."""
+def test_page_of_deliveries_reads_a_bounded_number_of_rows(cursor: Cursor[Any]) -> None:
+    """At most one page for each facet. No row is read and then discarded."""
     _fill(cursor, 30_000, "none")
     for name, given in CASES.items():
         filters = read_delivery_filters(given)
@@ -109,12 +109,14 @@ def test_a_page_reads_no_more_than_it_may_need(cursor: Cursor[Any]) -> None:
             for node in plan_nodes(plan)
             if node["Node Type"] == "Index Scan"
         )
-        # One more of each month, for they are merged.
+        # One more of each month, because their scans are merged.
         assert scanned <= (PAGE_SIZE + 20) * len(filters.facets or [0]), (name, scanned)
 
 
 @pytest.mark.plans
-def test_counting_and_resending_what_failed_costs_no_more_than_what_is_taken(cursor: Cursor[Any]) -> None:
+def test_counting_and_resending_failed_deliveries_reads_a_bounded_number_of_pages(
+    cursor: Cursor[Any],
+) -> None:
     values: dict[str, object] = {
         "application": APPLICATION,
         "facets": FAILED_FACETS,
@@ -130,7 +132,7 @@ def test_counting_and_resending_what_failed_costs_no_more_than_what_is_taken(cur
     assert max(node["Actual Rows"] for node in plan_nodes(plan)) <= MAX_COUNTED + 1
 
 
-def test_new_partitions_have_the_index_too(cursor: Cursor[Any]) -> None:
+def test_new_partitions_have_the_index_of_deliveries(cursor: Cursor[Any]) -> None:
     cursor.execute("select make_month_partitions(date '2031-05-01')")
     cursor.execute(
         """select count(*) from pg_inherits join pg_index on indexrelid = inhrelid
@@ -152,7 +154,7 @@ def _fill(cursor: Cursor[Any], count: int, statistics: str) -> None:
 
 
 def _costs(cursor: Cursor[Any]) -> dict[str, tuple[int, int]]:
-    """For each case, the database pages that are read and the rows that are found."""
+    """Return for each case the pages that are read and the rows that are found."""
     middle = first_uuid_at(datetime.now(UTC) - timedelta(days=DAYS / 4))
     a_day = (datetime.now(UTC) - timedelta(days=20)).date()
     cases: dict[tuple[str, UUID | None], DeliveryFilters] = {
@@ -178,5 +180,5 @@ def _plan(cursor: Cursor[Any], filters: DeliveryFilters, before: UUID | None) ->
 
 def _explained(cursor: Cursor[Any], statement: str, values: dict[str, object]) -> dict[str, Any]:
     with cursor.connection.transaction():
-        explain(cursor, statement.encode(), values)  # the first time it reads the catalogue too
+        explain(cursor, statement.encode(), values)  # the first run also reads the catalogs
         return explain(cursor, statement.encode(), values)

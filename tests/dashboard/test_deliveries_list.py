@@ -19,7 +19,7 @@ _OLDER = re.compile(r'rel="next" href="([^"]*)"')
 
 
 def listed(person: PageClient, application: UUID, query: str = "", **headers: str) -> list[UUID]:
-    """The deliveries on the page, in its order."""
+    """Return the deliveries on the page, in order."""
     answer = person.open(f"/applications/{application}/deliveries{query}", **headers)
     assert answer.status_code == 200, answer.text
     return [UUID(found) for found in _ROW.findall(answer.text)]
@@ -54,7 +54,7 @@ def test_each_delivery_is_listed_with_its_details(
     assert "No webhook URL 0 –" in without_url
 
 
-def test_the_pages_together_are_the_whole_list(
+def test_every_delivery_is_on_exactly_one_page(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     made = deliveries.make_many(2 * PAGE_SIZE + 7)
@@ -79,7 +79,7 @@ def test_a_full_last_page_has_no_next_page(
     assert not _OLDER.search(viewer.response.text)
 
 
-def test_filters_find_what_they_name_and_nothing_else(
+def test_filters_find_all_matching_deliveries_and_no_others(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     """Every combination of filters, compared with filtering in the test."""
@@ -102,10 +102,10 @@ def test_filters_find_what_they_name_and_nothing_else(
         assert listed(viewer, pages.application.id, f"?{query}") == expected[::-1], query
 
 
-def test_a_filtered_list_has_pages_too(
+def test_filtered_list_has_pages_newest_first(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
-    """Newest first also where several kinds of answer are mixed."""
+    """Also with several kinds of responses."""
     failed = []
     for number in range(PAGE_SIZE + 5):
         deliveries.make()
@@ -118,7 +118,9 @@ def test_a_filtered_list_has_pages_too(
     assert first + rest == failed[::-1]
 
 
-def test_a_day_is_a_day_in_libya(pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient) -> None:
+def test_filter_by_day_uses_libyan_days(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
+) -> None:
     """From midnight to midnight at UTC+2."""
     moments = {
         "before": datetime(2026, 3, 9, 21, 59, 59, tzinfo=UTC),
@@ -135,7 +137,7 @@ def test_a_day_is_a_day_in_libya(pages: DashboardWorld, deliveries: Deliveries, 
     assert listed(viewer, pages.application.id, "?until=2026-03-09&status=pending") == []
 
 
-def test_an_id_is_found_whether_it_is_a_deliverys_or_a_payments(
+def test_deliveries_are_found_by_their_id_or_their_payments_id(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     intent = uuid4()
@@ -150,7 +152,7 @@ def test_an_id_is_found_whether_it_is_a_deliverys_or_a_payments(
     assert "No delivery matches" in viewer.text
 
 
-def test_unknown_choices_are_ignored(
+def test_unknown_filter_values_are_ignored(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     made = deliveries.make()
@@ -179,7 +181,7 @@ def test_invalid_filters_are_reported(pages: DashboardWorld, viewer: PageClient)
         assert 'aria-invalid="true"' in viewer.response.text, query
 
 
-def test_another_applications_deliveries_do_not_exist(
+def test_deliveries_of_another_application_are_404(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     other = pages.make_merchant("Benghazi Books")
@@ -193,10 +195,10 @@ def test_another_applications_deliveries_do_not_exist(
     assert viewer.open(f"/applications/{application}/deliveries/{theirs}").status_code == 404
 
 
-def test_the_script_gets_the_list_alone(
+def test_script_gets_only_the_partial_of_the_list(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
-    """The response is identical if nothing has changed, so nothing is replaced on the page."""
+    """It is identical if nothing has changed, so nothing is replaced on the page."""
     made = deliveries.make()
     assert listed(viewer, pages.application.id, **{"X-Part": "list"}) == [made]
     first = viewer.response.text
@@ -218,7 +220,7 @@ def test_only_the_newest_page_updates_itself(
     assert "data-live" not in viewer.response.text
 
 
-def test_python_and_sql_agree_on_facets(world: DashboardWorld) -> None:
+def test_python_and_sql_compute_the_same_facets(world: DashboardWorld) -> None:
     answers = {
         (None, None): ResponseClass.NOT_TRIED,
         (None, "dns"): ResponseClass.NOTHING,
@@ -242,11 +244,11 @@ def test_python_and_sql_agree_on_facets(world: DashboardWorld) -> None:
 
 
 def test_every_delivered_event_has_a_facet() -> None:
-    """A new one needs a number in delivery_facet, or no filter would find it."""
+    """A new event needs a number in delivery_facet, or no filter would find it."""
     assert set(WEBHOOK_EVENT_TYPES) == set(EVENTS)
 
 
-def test_python_and_sql_agree_on_where_a_day_begins(world: DashboardWorld) -> None:
+def test_python_and_sql_agree_on_the_start_of_a_day(world: DashboardWorld) -> None:
     for day in (datetime(2026, 1, 1, tzinfo=UTC).date() + timedelta(days=n) for n in range(0, 400, 37)):
         with world.database.cursor() as cursor:
             found = fetch_scalar(cursor, "select uuid7_floor(%s)", (start_of_day(day),))

@@ -1,4 +1,4 @@
-"""One delivery: what was sent, what came back, and the signature for a developer to compare."""
+"""The page of a delivery: the request, the responses, and the signature for a developer to compare."""
 
 import hashlib
 import hmac
@@ -23,13 +23,15 @@ _RAW = re.compile(r"<pre[^>]*aria-labelledby=\"([\w-]+)\"[^>]*>(.*?)</pre>", re.
 
 
 def show(person: PageClient, pages: DashboardWorld, delivery: UUID) -> dict[str, str]:
-    """Open its page and return the preformatted texts by the ids of their titles."""
+    """Open the page and return its preformatted texts by the ids of their titles."""
     answer = person.open(f"/applications/{pages.application.id}/deliveries/{delivery}")
     assert answer.status_code == 200
     return {name: unescape(text) for name, text in _RAW.findall(answer.text)}
 
 
-def test_facts_and_every_try(pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient) -> None:
+def test_delivery_page_shows_details_and_every_try(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
+) -> None:
     intent = uuid4()
     delivery = deliveries.make("failed", 500, tries=3, event=CANCELED, intent=intent)
     deliveries.add_try(delivery, 1, None, failure="tls", answer=b"")
@@ -48,7 +50,9 @@ def test_facts_and_every_try(pages: DashboardWorld, deliveries: Deliveries, view
     assert "answer-1" not in raw
 
 
-def test_before_the_first_try(pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient) -> None:
+def test_delivery_page_before_the_first_try(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
+) -> None:
     delivery = deliveries.make("pending", None, tries=0)
     raw = show(viewer, pages, delivery)
     assert "The request that will be sent" in viewer.text
@@ -57,7 +61,7 @@ def test_before_the_first_try(pages: DashboardWorld, deliveries: Deliveries, vie
     assert str(delivery) in raw["body-title"]
 
 
-def test_a_test_is_marked_and_leads_to_no_payment(
+def test_test_delivery_is_marked_and_links_to_no_payment(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     intent = uuid4()
@@ -67,7 +71,7 @@ def test_a_test_is_marked_and_leads_to_no_payment(
     assert f"/payments/{intent}" not in viewer.response.text
 
 
-def test_a_delivery_leads_to_its_payment(
+def test_delivery_links_to_its_payment(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     intent = uuid4()
@@ -87,7 +91,7 @@ HOSTILE = {
 }
 
 
-def test_a_response_body_is_text_and_nothing_else(
+def test_response_bodies_are_escaped(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     delivery = deliveries.make("failed", 500, tries=len(HOSTILE))
@@ -118,7 +122,7 @@ def test_a_truncated_response_is_marked(
 
 
 class TestSignature:
-    def test_is_what_the_receiver_computes(
+    def test_signature_is_what_the_receiver_computes(
         self, pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
     ) -> None:
         delivery = deliveries.make()
@@ -130,10 +134,10 @@ class TestSignature:
         assert expected in viewer.text
         assert secret not in viewer.response.text
 
-    def test_names_the_version_that_signed_each_try(
+    def test_signature_names_the_secret_version_of_each_try(
         self, pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
     ) -> None:
-        """§6.6: retries carry the old secret after a roll, a resend the one that is current then."""
+        """§6.6: after a roll, retries use the old secret, and a resend the current one."""
         delivery = deliveries.make("failed", 500, tries=3)
         deliveries.add_try(delivery, 1, 500)
         with pages.database.transaction() as connection:
@@ -153,7 +157,7 @@ class TestSignature:
         ]
         assert f"Service-Signature: {by_new}" in raw["headers-title"]
 
-    def test_the_line_for_a_terminal_computes_it(
+    def test_shell_command_computes_the_signature(
         self, pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
     ) -> None:
         if shutil.which("openssl") is None:
@@ -168,7 +172,7 @@ class TestSignature:
         )
         assert done.stdout.split()[-1] in viewer.text
 
-    def test_the_lines_of_python_compute_it(
+    def test_python_lines_compute_the_signature(
         self,
         pages: DashboardWorld,
         deliveries: Deliveries,
@@ -196,10 +200,9 @@ class TestSignature:
         assert "This secret cannot be read any more." in viewer.text
 
 
-def test_the_request_is_shown_as_it_is_sent(
+def test_request_is_shown_as_the_webhook_service_sends_it(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
-    """Compared with what the webhook service really sends."""
     with Receiver() as receiver, open_client() as sending:
         pages.run("update applications set webhook_url = %s", receiver.url)
         delivery = deliveries.make("pending", None, tries=0)
@@ -212,13 +215,13 @@ def test_the_request_is_shown_as_it_is_sent(
     assert request.body.decode() == raw["body-title"]
 
 
-def test_an_unknown_delivery_is_not_found(pages: DashboardWorld, viewer: PageClient) -> None:
+def test_unknown_delivery_is_404(pages: DashboardWorld, viewer: PageClient) -> None:
     for what in (str(uuid4()), "nonsense", "%00", f"{uuid4()}/resend"):
         answer = viewer.open(f"/applications/{pages.application.id}/deliveries/{what}")
         assert answer.status_code in (404, 405), what
 
 
-def test_the_script_gets_the_part_that_changes(
+def test_script_gets_only_the_partial_of_a_delivery(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     delivery = deliveries.make("pending", None, tries=0)

@@ -1,4 +1,4 @@
-"""The CSV export: complete, free of formulas, in short transactions, and visibly broken if it fails."""
+"""The CSV export is complete, without formulas, in short transactions, and visibly broken if it fails."""
 
 import codecs
 import csv
@@ -63,7 +63,7 @@ def rows_of(content: bytes) -> list[dict[str, str]]:
     return rows
 
 
-def test_a_payment_is_a_line(pages: DashboardWorld) -> None:
+def test_each_payment_is_exported_as_one_row(pages: DashboardWorld) -> None:
     at = datetime(2026, 5, 3, 21, 30, 15, 250_000, tzinfo=UTC)
     intent = make_intent(
         pages,
@@ -142,8 +142,8 @@ def test_the_export_uses_the_filters_and_records_them(pages: DashboardWorld) -> 
     ]
 
 
-def test_thousands_come_once_each_in_order_whatever_happens_meanwhile(pages: DashboardWorld) -> None:
-    """Pages of one statement each: new payments and moves to another status neither repeat nor lose a line."""
+def test_export_has_each_payment_once_despite_concurrent_changes(pages: DashboardWorld) -> None:
+    """Each page is one statement. New payments and new statuses neither repeat nor lose a row."""
     make_many(
         pages,
         3 * EXPORT_PAGE_SIZE + 10,
@@ -160,8 +160,8 @@ def test_thousands_come_once_each_in_order_whatever_happens_meanwhile(pages: Das
     assert [row["uuid"] for row in rows_of(content)] == expected
 
 
-def test_pages_are_read_only_as_they_are_needed() -> None:
-    """Memory holds one page, however many there are."""
+def test_export_reads_pages_only_when_they_are_needed() -> None:
+    """Memory holds one page."""
     asked: list[UUID | None] = []
 
     def page_before(before: UUID | None) -> PaymentPage:
@@ -177,7 +177,7 @@ def test_pages_are_read_only_as_they_are_needed() -> None:
     assert len(asked) == 5
 
 
-def test_an_export_that_fails_says_so_and_raises() -> None:
+def test_failed_export_ends_with_an_error_line_and_raises() -> None:
     pages = iter([PaymentPage([payment()], uuid4())])
 
     def page_before(_before: UUID | None) -> PaymentPage:
@@ -207,7 +207,7 @@ def process(
     database_settings: DatabaseSettings,
     kafka_settings: KafkaSettings,
 ) -> Iterator[ServiceProcess]:
-    """The dashboard under gunicorn as in production, with more payments than fit into the socket buffers."""
+    """The dashboard in gunicorn as in production, with more payments than fit into the socket buffers."""
     make_many(world, MANY, apart=timedelta(milliseconds=100))
     service = ServiceProcess(
         "services.dashboard",
@@ -224,7 +224,7 @@ def process(
 
 
 class SlowReader:
-    """A reader so slow that the server has to wait."""
+    """A client that reads so slowly that the server has to wait."""
 
     def __init__(self, person: PageClient, port: int, address: str) -> None:
         self.socket = socket.socket()
@@ -252,7 +252,7 @@ class SlowReader:
 
 
 def export_once_there_is_room(person: PageClient, address: str) -> requests.Response:
-    """The slot of the previous export is released a moment after its end."""
+    """Request an export, and repeat it until the slot of the previous export is released."""
 
     def export() -> requests.Response | None:
         answer = person.session.get(f"{person.url}{address}", stream=True, timeout=30)
@@ -273,12 +273,12 @@ def signed_in(world: DashboardWorld, service: ServiceProcess) -> PageClient:
 
 
 @pytest.mark.stack
-def test_no_transaction_stays_open_while_somebody_reads_slowly(
+def test_slow_reader_of_an_export_keeps_no_transaction_open(
     world: DashboardWorld, process: ServiceProcess
 ) -> None:
     with SlowReader(signed_in(world, process), process.port, path(world)) as reader:
         assert b"200 OK" in reader.beginning
-        # The server has sent what the line takes, and waits: in the midst, and with nothing open.
+        # The server has filled the socket buffers and waits, with no transaction open.
         eventually(lambda: world.rows(_IN_TRANSACTION) == [(0,)])
         world.run("alter table payment_intents add column proof_that_nobody_holds_a_lock text")
         rest = reader.rest()
@@ -291,7 +291,7 @@ def test_no_transaction_stays_open_while_somebody_reads_slowly(
 def test_an_export_that_fails_midway_breaks_the_connection(
     world: DashboardWorld, process: ServiceProcess
 ) -> None:
-    """The file does not look complete: the last chunk never comes, which clients notice, and the last line says so."""
+    """The last line says so, and the last chunk is missing, so clients notice that the file is incomplete."""
     person = signed_in(world, process)
     with SlowReader(person, process.port, path(world)) as reader:
         world.run("alter table payment_intents rename column description to gone")
@@ -312,7 +312,7 @@ def test_an_export_that_fails_midway_breaks_the_connection(
 
 @pytest.mark.stack
 def test_exports_leave_threads_for_pages(world: DashboardWorld, process: ServiceProcess) -> None:
-    """One slot for each merchant. The next one gets a 503, and a slot once the other has finished."""
+    """Each merchant has one slot. A second export gets a 503 until the first has finished."""
     person = signed_in(world, process)
     with SlowReader(person, process.port, path(world)):
         refused = person.open(path(world))
@@ -323,7 +323,7 @@ def test_exports_leave_threads_for_pages(world: DashboardWorld, process: Service
     assert world.audit().count("payments_exported") == 2
 
 
-def test_no_merchant_takes_the_slots_of_others() -> None:
+def test_exports_of_one_merchant_do_not_block_those_of_others() -> None:
     slots = ExportSlots(2)
     first, second, third = uuid4(), uuid4(), uuid4()
     assert (slots.acquire(first), slots.acquire(first), slots.acquire(second), slots.acquire(third)) == (

@@ -1,4 +1,4 @@
-"""The language of pages: the person's choice, else the browser's preference, else Arabic; and the choice stays."""
+"""The language of pages: the person's choice, else the browser's preference, else Arabic."""
 
 import re
 from html import unescape
@@ -21,14 +21,14 @@ def _speaks(person: PageClient, lang: str) -> None:
 
 
 def _switch(person: PageClient, lang: str) -> None:
-    """By the link to the other language."""
+    """Follow the link to the other language."""
     ((href, other),) = _OTHER.findall(person.response.text)
     assert other == lang
     person.open(unescape(href))
     _speaks(person, lang)
 
 
-def test_the_other_language_keeps_the_page_and_its_filters(pages: DashboardWorld) -> None:
+def test_language_link_keeps_the_page_and_its_filters(pages: DashboardWorld) -> None:
     shop = open_busy_shop(pages, pages.merchant.id)
     person = pages.person(Role.OWNER)
     for section in (
@@ -47,7 +47,7 @@ def test_the_other_language_keeps_the_page_and_its_filters(pages: DashboardWorld
 
 
 @pytest.mark.parametrize("lang", ["ar", "en"])
-def test_the_choice_stays_from_sign_in_to_sign_out_and_after(pages: DashboardWorld, lang: str) -> None:
+def test_chosen_language_is_kept_from_sign_in_to_after_sign_out(pages: DashboardWorld, lang: str) -> None:
     """Without a language in any URL."""
     person = pages.person(lang="en" if lang == "ar" else "ar")
     _switch(person, lang)
@@ -69,16 +69,16 @@ PREFERRED = {
     "en-GB,en;q=0.9,ar;q=0.8": "en",
     "ar-LY,ar;q=0.9,en;q=0.8": "ar",
     "de,en;q=0.3": "en",
-    # Nothing that we speak.
+    # No supported language.
     "fr": "ar",
-    # Firefox in Libya, set to Arabic first: it names the country, and then English with and without one.
+    # Firefox in Libya, with Arabic first: it sends a country, then English with and without one.
     "ar-LY,en-US;q=0.7,en;q=0.3": "ar",
     "en-GB,ar;q=0.5": "en",
 }
 
 
 @pytest.mark.parametrize(("preferred", "lang"), PREFERRED.items())
-def test_at_first_the_browser_says_it_and_then_the_choice(
+def test_browser_preference_applies_until_a_language_is_chosen(
     pages: DashboardWorld, preferred: str, lang: str
 ) -> None:
     person = pages.person()
@@ -92,7 +92,7 @@ def test_at_first_the_browser_says_it_and_then_the_choice(
     _speaks(person, other)
 
 
-def test_anything_else_in_the_address_is_ignored(pages: DashboardWorld) -> None:
+def test_unknown_languages_in_the_url_are_ignored(pages: DashboardWorld) -> None:
     person = pages.person(lang="en")
     for query in ("lang=fr", "lang=", "lang=AR", "lang=ar%00"):
         person.open(f"/sign-in?{query}")

@@ -1,4 +1,4 @@
-"""The frame of every page."""
+"""The header, menu and assets of every page."""
 
 import gzip
 import re
@@ -11,7 +11,7 @@ MOST_BYTES = 25 * 1024
 _CURRENT = re.compile(r'<a href="([^"]*)" aria-current="(page|true)"')
 
 
-def test_the_current_section_is_marked(pages: DashboardWorld) -> None:
+def test_current_section_is_marked_in_the_menu(pages: DashboardWorld) -> None:
     person = pages.person(Role.VIEWER)
     for section in ("", "/payments", "/deliveries", "/webhook", "/credentials", "/settings"):
         path = f"/applications/{pages.application.id}{section}"
@@ -31,7 +31,7 @@ def test_sections_are_hidden_without_a_session(pages: DashboardWorld) -> None:
     assert pages.merchant.name not in page
 
 
-def test_styles_and_script_weigh_less_than_25_kb_compressed(repository_root: Path) -> None:
+def test_stylesheets_and_script_are_smaller_than_25_kb_compressed(repository_root: Path) -> None:
     folders = [
         repository_root / "services/dashboard/static",
         repository_root / "shared/console/static",

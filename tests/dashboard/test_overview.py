@@ -1,4 +1,4 @@
-"""The overview: figures, charts and warnings, as far as a page without a browser shows them."""
+"""The overview: figures, charts and warnings, without a browser."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -31,7 +31,7 @@ def figures(person: PageClient) -> dict[str, str]:
     return {name: value.replace("\xa0", " ") for name, value in _FIGURE.findall(person.response.text)}
 
 
-def test_a_new_application_shows_everybody_the_first_steps(pages: DashboardWorld) -> None:
+def test_overview_of_a_new_application_shows_the_first_steps_to_every_role(pages: DashboardWorld) -> None:
     with pages.database.transaction() as connection:
         set_webhook_url(connection, pages.application.id, None)
     people = [pages.person(role) for role in Role]
@@ -48,8 +48,8 @@ def test_a_new_application_shows_everybody_the_first_steps(pages: DashboardWorld
         assert "First steps" not in overview(pages, person).text
 
 
-def test_money_and_payments_of_the_last_fourteen_days(pages: DashboardWorld) -> None:
-    """By the day of creation in Libya; whatever is older or another's does not count."""
+def test_overview_sums_payments_of_the_last_fourteen_days(pages: DashboardWorld) -> None:
+    """By the Libyan day of creation. Older payments and those of others do not count."""
     first = start_of_day(local_day(datetime.now(UTC)) - timedelta(days=13))
     make_intent(pages, "a", IntentStatus.SUCCEEDED, amount=10_000, at=first + timedelta(seconds=2))
     make_intent(pages, "b", IntentStatus.SUCCEEDED, amount=2_500)
@@ -70,7 +70,7 @@ def test_money_and_payments_of_the_last_fourteen_days(pages: DashboardWorld) -> 
     assert page.count('<rect class="expired"') == 1
 
 
-def test_deliveries_by_outcome_do_not_count_tests(pages: DashboardWorld) -> None:
+def test_counts_of_deliveries_exclude_test_deliveries(pages: DashboardWorld) -> None:
     intent = make_intent(pages, "a", IntentStatus.SUCCEEDED)
     for status, code in (("succeeded", 200), ("succeeded", 200), ("pending", 500), ("failed", 404)):
         make_delivery(pages, intent, status, status_code=code)
@@ -98,13 +98,13 @@ def test_time_to_delivery_is_from_the_event_to_the_first_success(pages: Dashboar
 
 
 def test_a_failing_endpoint_is_reported_until_it_recovers(pages: DashboardWorld) -> None:
-    """It says since when, with which response, and where to look. One successful test delivery ends it."""
+    """Since when, with which response, and a link. One successful test delivery ends it."""
     intent = make_intent(pages, "a", IntentStatus.SUCCEEDED)
     now = datetime.now(UTC)
     make_delivery(pages, intent, at=now - timedelta(minutes=9))
     for minutes in (3, 2):
         make_delivery(pages, intent, "pending", at=now - timedelta(minutes=minutes), status_code=500)
-    # Those that nobody has tried yet say nothing, and neither do those that ended for want of a URL.
+    # Deliveries that were not tried, or that ended without a URL, do not count.
     make_delivery(pages, intent, "pending", tries=0, status_code=None)
     make_delivery(pages, intent, "failed", tries=1, status_code=None, failure="no_url")
     person = overview(pages)
@@ -127,7 +127,7 @@ def test_failures_of_a_previous_url_do_not_count(pages: DashboardWorld) -> None:
 
 
 def test_many_untried_deliveries_do_not_hide_a_failing_endpoint(pages: DashboardWorld) -> None:
-    """As when very many fall due at once."""
+    """As when many deliveries are due at once."""
     make_many(pages, 3_000, apart=timedelta(milliseconds=10), statuses=[IntentStatus.SUCCEEDED])
     deliver_all(pages)
     pages.run(
@@ -152,7 +152,7 @@ def test_a_missing_url_and_a_pause_are_reported(pages: DashboardWorld) -> None:
         assert sentence in person.text
 
 
-def test_days_are_those_of_the_database_clock(pages: DashboardWorld, clock: Clock) -> None:
+def test_overview_uses_the_days_of_the_databases_clock(pages: DashboardWorld, clock: Clock) -> None:
     make_intent(pages, "a", IntentStatus.SUCCEEDED)
     assert figures(overview(pages))["Payments paid"] == "1"
     clock.advance(timedelta(days=20))
@@ -177,7 +177,7 @@ def test_complete_counts_are_not_marked_as_truncated(pages: DashboardWorld) -> N
 
 
 def test_charts_have_text_alternatives(pages: DashboardWorld) -> None:
-    """A title, and the numbers as a table; no style or script in the page."""
+    """A title, and the numbers as a table. There is no inline style or script."""
     make_many(pages, 40, apart=timedelta(hours=2))
     deliver_all(pages)
     page = overview(pages).response.text
@@ -191,7 +191,7 @@ def test_charts_have_text_alternatives(pages: DashboardWorld) -> None:
     assert "<style" not in page
 
 
-def test_in_arabic_time_runs_from_right_to_left(pages: DashboardWorld) -> None:
+def test_charts_run_from_right_to_left_in_arabic(pages: DashboardWorld) -> None:
     make_many(pages, 40, apart=timedelta(hours=6))
     names = re.compile(r'<text class="name" x="([0-9.]+)"')
     charts = [overview(pages, lang=lang).response.text.split("</svg>") for lang in ("en", "ar")]

@@ -24,7 +24,7 @@ from services.dashboard.overview.ttl_cache import TtlCache
         (64_000, 80_000),
     ],
 )
-def test_the_top_line_is_round_and_even(highest: int, line: int) -> None:
+def test_top_line_of_a_chart_is_a_round_even_number(highest: int, line: int) -> None:
     assert top_line(highest) == line
 
 
@@ -50,7 +50,7 @@ def test_mirrored_charts_run_from_right_to_left() -> None:
     assert [bar.height for bar in usual.bars] == [bar.height for bar in mirrored.bars]
 
 
-def test_squares_fill_rows() -> None:
+def test_squares_are_placed_in_rows() -> None:
     places = squares(30, is_mirrored=False).positions
     assert [x for x, _ in (places[0], places[25])] == [0, 0]
     assert places[25][1] > places[24][1] == 0

@@ -1,4 +1,4 @@
-"""The overview reads a bounded number of rows through indexes, whatever the planner's statistics say."""
+"""The overview reads a bounded number of rows through indexes, whatever the planner's statistics are."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -36,7 +36,7 @@ def patient(settings: Settings) -> Iterator[DashboardWorld]:
 
 
 def fill(world: DashboardWorld, count: int) -> None:
-    """Half of them belong to other applications, and all are delivered."""
+    """Insert payments with deliveries. Half of them belong to other applications."""
     world.run("truncate payment_intents, payment_attempts, webhook_deliveries, webhook_tries")
     make_many(world, count, apart=SPAN / count, applications=[world.application.id, uuid4()])
     deliver_all(world)
@@ -62,7 +62,7 @@ def cost_of_newest(cursor: Cursor[Any], world: DashboardWorld) -> dict[str, int]
 
 @pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
 @pytest.mark.parametrize("many", [30_000, pytest.param(1_000_000, marks=pytest.mark.timeout(600))])
-def test_reading_the_newest_costs_at_most_twice_as_much_with_many(
+def test_overview_reads_at_most_twice_the_pages_with_many_rows(
     patient: DashboardWorld, many: int, statistics: str
 ) -> None:
     costs = []
@@ -78,8 +78,8 @@ def test_reading_the_newest_costs_at_most_twice_as_much_with_many(
     assert {name: (few[name], cost) for name, cost in many_more.items() if cost > 2 * few[name]} == {}
 
 
-def test_payments_are_counted_with_the_index_alone(patient: DashboardWorld) -> None:
-    """The index covers everything, including the amount, and no more is read than is shown."""
+def test_payments_are_counted_with_an_index_only_scan(patient: DashboardWorld) -> None:
+    """The index includes the amount, and no more rows are read than are shown."""
     fill(patient, 20_000)
     analyze(patient)
     days = [local_day(datetime.now(UTC)) - timedelta(days=back) for back in range(14)]

@@ -12,7 +12,7 @@ URL = "https://shop.example.ly/hooks"
 
 
 def newest(outcomes: str) -> list[TriedDelivery]:
-    """Newest first, one a minute: `+` delivered, `.` pending, `-` failed, `o` failed at an older URL."""
+    """Return deliveries, newest first, one a minute: `+` delivered, `.` pending, `-` failed, `o` at an old URL."""
     kinds = {"+": "succeeded", ".": "pending", "-": "failed", "o": "failed"}
     return [
         TriedDelivery(
@@ -35,18 +35,18 @@ def newest(outcomes: str) -> list[TriedDelivery]:
     [
         ("", None, None),
         ("-", None, None),
-        # Two can be a hiccup.
+        # Two failures are not enough.
         ("--", None, None),
         ("--+", None, None),
-        # Three in a row, whether they are tried again or not.
+        # Three in a row, whether they will be retried or not.
         ("---", 3, True),
         ("...", 3, True),
         (".-.+", 3, False),
         ("-----+--", 5, False),
-        # It works again, whatever was before.
+        # The newest ones succeeded.
         ("+-----", None, None),
         ("-+----", None, None),
-        # What was sent elsewhere says nothing of the URL of today.
+        # Failures of an older URL do not count.
         ("ooooo", None, None),
         ("--ooo", None, None),
         ("-o-o-", 3, True),
@@ -61,14 +61,14 @@ def test_three_failures_in_a_row_make_a_failing_endpoint(
     assert (found and found.is_all) == is_all
 
 
-def test_it_has_been_failing_since_the_first_failure_in_a_row() -> None:
+def test_endpoint_is_failing_since_its_first_failure_in_a_row() -> None:
     found = find_failing(newest("----++"), URL)
     assert found is not None
     assert found.since == NOW - timedelta(minutes=3)
 
 
 def test_the_last_response_is_that_of_the_last_try() -> None:
-    """Which may be a retry of an older delivery."""
+    """Also if that was a retry of an older delivery."""
     deliveries = newest("---")
     retried = TriedDelivery(
         **{name: getattr(deliveries[2], name) for name in TriedDelivery.__slots__}
@@ -79,7 +79,7 @@ def test_the_last_response_is_that_of_the_last_try() -> None:
     assert found.last.status_code == 418
 
 
-def test_the_share_of_delivered() -> None:
+def test_share_of_delivered_webhooks() -> None:
     assert share_delivered([]) is None
     assert share_delivered(newest("+++-")) == 0.75
     assert share_delivered(newest("..")) == 0

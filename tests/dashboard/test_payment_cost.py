@@ -30,7 +30,7 @@ _TABLES = ("payment_intents", "payment_attempts")
 
 @pytest.fixture
 def unattended(settings: Settings) -> Iterator[DashboardWorld]:
-    """Tables that nobody vacuums or analyzes, and statements that may take their time to fill them."""
+    """A world with tables without autovacuum, and a long statement timeout to fill them."""
     patient = replace(settings, database=replace(settings.database, statement_timeout_s=250))
     database = Database(patient.database, "dashboard", **INDEX_ORDER)
     world = DashboardWorld(patient, database)
@@ -41,7 +41,7 @@ def unattended(settings: Settings) -> Iterator[DashboardWorld]:
 
 
 def filters_of(world: DashboardWorld) -> dict[str, PaymentFilters]:
-    """Each kind of filter, with enough that fits for a whole page, or nothing at all."""
+    """Return filters of each kind, which match a whole page or nothing."""
     today = local_day(datetime.now(UTC))
     middle = world.rows(
         "select uuid, reference, merchant_reference from payment_intents order by uuid offset %s limit 1",
@@ -62,7 +62,7 @@ def filters_of(world: DashboardWorld) -> dict[str, PaymentFilters]:
 
 
 def costs(cursor: Cursor[Any], application: UUID, filters: dict[str, PaymentFilters]) -> dict[str, int]:
-    """The database pages that are read for the first page of each filter, and for one in the middle."""
+    """Return the pages that are read for the first page of each filter, and for one in the middle."""
     middle = cursor.execute(
         "select uuid from payment_intents where application_id = %s order by uuid desc offset 400 limit 1",
         (application,),
@@ -81,10 +81,10 @@ def costs(cursor: Cursor[Any], application: UUID, filters: dict[str, PaymentFilt
 
 @pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
 @pytest.mark.parametrize("many", [20_000, pytest.param(1_000_000, marks=pytest.mark.timeout(600))])
-def test_a_page_costs_at_most_twice_as_much_with_many(
+def test_page_of_payments_reads_at_most_twice_the_pages_with_many(
     unattended: DashboardWorld, many: int, statistics: str
 ) -> None:
-    """One application has that many, beside other applications with as many."""
+    """One application has that many payments, and other applications have as many."""
     mine, neighbours = unattended.application.id, [uuid4() for _ in range(3)]
     if statistics == "of an empty table":
         analyze(unattended)

@@ -1,4 +1,4 @@
-"""The page of one payment: details, attempts and timeline; and no secrets."""
+"""The page of a payment: details, attempts and timeline, without secrets."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -31,7 +31,7 @@ def new_intent(world: DashboardWorld, **given: object) -> UUID:
 
 
 def in_order(text: str, *parts: str) -> None:
-    """Each text comes after the previous one."""
+    """Check that the texts appear in this order."""
     place = text.index("Timeline")
     for part in parts:
         place = text.find(part, place)
@@ -39,7 +39,7 @@ def in_order(text: str, *parts: str) -> None:
         place += len(part)
 
 
-def test_details_are_shown_as_they_were_sent(pages: DashboardWorld) -> None:
+def test_payment_details_are_shown_as_they_were_sent(pages: DashboardWorld) -> None:
     intent = new_intent(
         pages,
         description="قهوة <b>عربية</b>",
@@ -95,7 +95,7 @@ def test_the_timeline_of_a_payment_that_was_declined_and_then_paid(pages: Dashbo
     )
 
 
-def test_a_late_payment_and_a_second_one_are_explained(pages: DashboardWorld, clock: Clock) -> None:
+def test_late_payment_and_a_duplicate_are_explained(pages: DashboardWorld, clock: Clock) -> None:
     intent = new_intent(pages)
     with pages.database.transaction() as connection:
         first = start_attempt(connection, intent, "card", "plutu", AttemptState.AWAITING_REDIRECT)
@@ -125,8 +125,8 @@ def test_a_late_payment_and_a_second_one_are_explained(pages: DashboardWorld, cl
     assert "This was paid twice" in person.text
 
 
-def test_nothing_secret_is_on_the_page(pages: DashboardWorld) -> None:
-    """No phone, no code, no credential; what a provider said is told in our own words."""
+def test_payment_page_shows_no_secrets(pages: DashboardWorld) -> None:
+    """No phone, code or credential, and no text of a provider."""
     intent = new_intent(pages)
     attempt = make_attempt(pages, intent, "awaiting_code", reason="phone 0913632323 code 111111")
     pages.run(
@@ -145,7 +145,7 @@ def test_nothing_secret_is_on_the_page(pages: DashboardWorld) -> None:
     assert "The provider gave another reason." in page
 
 
-def test_a_webhook_in_the_timeline_leads_to_its_delivery(pages: DashboardWorld) -> None:
+def test_webhook_in_the_timeline_links_to_its_delivery(pages: DashboardWorld) -> None:
     intent = make_intent(pages, "order 1", at=datetime.now(UTC))
     delivery = make_delivery(pages, intent, "failed", tries=9, status_code=None, failure="timeout")
     other = make_delivery(pages, intent, application_id=pages.make_merchant("Other").application.id)

@@ -33,9 +33,9 @@ def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, fl
 @pytest.mark.parametrize(
     ("events", "attempts", "expected"),
     [
-        # Nobody came.
+        # No attempt was made.
         ([("created", 0)], [], [EntryKind.CREATED]),
-        # The intent's own change is written a little before the attempt's; told is the cause first.
+        # The event of the intent is written a little before that of the attempt; the cause is shown first.
         (
             [("created", 0), ("processing", 5.001), ("succeeded", 6.0)],
             [("paid", 5, 6.003)],
@@ -58,7 +58,7 @@ def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, fl
                 EntryKind.OPEN_AGAIN,
             ],
         ),
-        # Money after the end counts, and is called late; money before it is not.
+        # A payment after the cancellation counts, and is called late.
         (
             [("created", 0), ("canceled", 10), ("succeeded", 20)],
             [("paid", 5, 20.001)],
@@ -70,25 +70,25 @@ def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, fl
                 EntryKind.PAID_LATE,
             ],
         ),
-        # One that the provider charged twice has no beginning of its own.
+        # A duplicate charge by the provider has no start of its own.
         ([("created", 0)], [("duplicate", 7, 7)], [EntryKind.CREATED, EntryKind.SECOND_PAYMENT]),
         (
             [("created", 0)],
             [("duplicate", 7, 9)],
             [EntryKind.CREATED, EntryKind.ATTEMPT_STARTED, EntryKind.SECOND_PAYMENT],
         ),
-        # What is still under way has no end; what was left has.
+        # An attempt in progress has no end; an abandoned one has.
         ([("created", 0)], [("awaiting_code", 1, 2)], [EntryKind.CREATED, EntryKind.ATTEMPT_STARTED]),
         (
             [("created", 0)],
             [("abandoned", 1, 2)],
             [EntryKind.CREATED, EntryKind.ATTEMPT_STARTED, EntryKind.ATTEMPT_ABANDONED],
         ),
-        # An event that this page does not know yet is left out.
+        # Unknown event types are left out.
         ([("created", 0), ("refunded", 5)], [], [EntryKind.CREATED]),
     ],
 )
-def test_entries_are_in_order_of_cause_and_effect(
+def test_timeline_entries_are_in_order_of_cause_and_effect(
     events: list[tuple[str, float]], attempts: list[tuple[str, float, float]], expected: list[EntryKind]
 ) -> None:
     assert [moment.kind for moment in build_timeline(payment(events, attempts))] == expected

@@ -1,4 +1,4 @@
-"""The list of payments: what it shows, finds, and hides."""
+"""The list of payments: its content, filters and search."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ def listed(person: PageClient, address: str) -> list[UUID]:
     return [UUID(found) for found in _ROW.findall(answer.text)]
 
 
-def test_everybody_of_the_merchant_sees_its_payments_newest_first(pages: DashboardWorld) -> None:
+def test_every_role_sees_the_merchants_payments_newest_first(pages: DashboardWorld) -> None:
     now = datetime.now(UTC)
     older = make_intent(pages, "order 1", at=now - timedelta(minutes=2))
     newer = make_intent(pages, "طلب 2", IntentStatus.SUCCEEDED, amount=1_234_567, at=now)
@@ -49,7 +49,7 @@ def test_everybody_of_the_merchant_sees_its_payments_newest_first(pages: Dashboa
         assert "Paid twice" not in person.text, role
 
 
-def test_a_duplicate_is_marked(pages: DashboardWorld) -> None:
+def test_duplicate_payment_is_marked(pages: DashboardWorld) -> None:
     intent = make_intent(pages, "order 1", IntentStatus.SUCCEEDED)
     make_attempt(pages, intent, "paid")
     duplicate = make_attempt(pages, intent, "awaiting_redirect")
@@ -61,8 +61,8 @@ def test_a_duplicate_is_marked(pages: DashboardWorld) -> None:
     assert "Paid twice" in person.text
 
 
-def test_pages_follow_each_other_without_a_gap(pages: DashboardWorld) -> None:
-    """50 each; what is created meanwhile does not shift them."""
+def test_every_payment_is_on_exactly_one_page(pages: DashboardWorld) -> None:
+    """50 on each page. Payments that are created meanwhile do not shift them."""
     make_many(pages, 120, statuses=list(IntentStatus))
     expected = [row[0] for row in pages.rows("select uuid from payment_intents order by uuid desc")]
     person = pages.person(Role.VIEWER)
@@ -77,8 +77,8 @@ def test_pages_follow_each_other_without_a_gap(pages: DashboardWorld) -> None:
     assert seen == expected
 
 
-def test_filters_choose(pages: DashboardWorld) -> None:
-    """Each alone, and together; days are Libyan."""
+def test_payments_are_filtered_by_status_day_and_duplicates(pages: DashboardWorld) -> None:
+    """Each alone, and together. Days are Libyan."""
     today = local_day(datetime.now(UTC))
     midnight = start_of_day(today)
     last_of_yesterday = make_intent(
@@ -110,7 +110,7 @@ def test_filters_choose(pages: DashboardWorld) -> None:
         assert listed(person, path(pages, query)) == expected, query
 
 
-def test_search_finds_a_uuid_a_reference_in_any_case_and_the_merchants_own(pages: DashboardWorld) -> None:
+def test_search_finds_payments_by_uuid_reference_and_merchant_reference(pages: DashboardWorld) -> None:
     make_many(pages, 5)
     intent = make_intent(pages, "order 7/ب", IntentStatus.SUCCEEDED)
     reference = pages.rows("select reference from payment_intents where uuid = %s", intent)[0][0]
@@ -144,14 +144,14 @@ def test_invalid_filters_are_reported(pages: DashboardWorld) -> None:
         assert person.open(path(pages, f".csv{query}")).status_code == 422, query
 
 
-def test_unusual_query_strings_are_harmless(pages: DashboardWorld) -> None:
+def test_unusual_query_strings_are_accepted(pages: DashboardWorld) -> None:
     person = pages.person(Role.VIEWER)
     for query in ("?before=x", "?search=%ED%A0%80", "?search=%20", "?status=", "?unknown=1"):
         assert person.open(path(pages, query)).status_code == 200, query
 
 
-def test_another_applications_payments_do_not_exist(pages: DashboardWorld) -> None:
-    """Neither another merchant's, nor another application's of the same merchant under this one's address."""
+def test_payments_of_another_application_are_not_shown(pages: DashboardWorld) -> None:
+    """Neither under its address nor under that of one's own application."""
     other = pages.make_merchant("Benghazi Books")
     theirs = make_intent(pages, "secret order", IntentStatus.SUCCEEDED, application_id=other.application.id)
     make_attempt(pages, theirs, "duplicate")
@@ -167,7 +167,7 @@ def test_another_applications_payments_do_not_exist(pages: DashboardWorld) -> No
     assert pages.audit().count("payments_exported") == 1
 
 
-def test_an_unknown_payment_is_not_found(pages: DashboardWorld) -> None:
+def test_unknown_payment_is_404(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     for tail in ("/x", "/01a1e06b", f"/{UNKNOWN_ID}", "/%00", "/" + "9" * 300):
         assert person.open(path(pages, tail)).status_code == 404, tail

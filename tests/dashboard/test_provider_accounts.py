@@ -1,4 +1,4 @@
-"""Provider accounts: set by owners, with credentials that are never shown again."""
+"""Provider accounts are set by owners, and their credentials are never shown again."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,8 +39,8 @@ def save(world: DashboardWorld, person: PageClient, method: str = "card", **fiel
     return person.post(page_of(world, method), **fields)
 
 
-def test_an_owner_sets_an_account(pages: DashboardWorld) -> None:
-    """It is encrypted, replaced rather than changed, and found nowhere else."""
+def test_owner_sets_a_provider_account(pages: DashboardWorld) -> None:
+    """It is encrypted, and replaced rather than changed. No page or log shows its credentials."""
     with capture_logs(level="DEBUG") as log:
         owner = pages.person(Role.OWNER)
         answer = save(pages, owner, adapter="plutu", **SECRETS)
@@ -63,7 +63,7 @@ def test_an_owner_sets_an_account(pages: DashboardWorld) -> None:
     )
 
 
-def test_credentials_that_cannot_be_used_are_refused_and_not_shown_again(pages: DashboardWorld) -> None:
+def test_unusable_credentials_are_refused_and_not_shown_again(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     for fields in (
         {**SECRETS, "api_key": ""},
@@ -81,13 +81,13 @@ def test_credentials_that_cannot_be_used_are_refused_and_not_shown_again(pages: 
     assert "provider_set" not in pages.audit()
 
 
-def test_the_fields_are_hidden_and_remembered_by_no_browser(pages: DashboardWorld) -> None:
+def test_credential_fields_are_hidden_and_not_autocompleted(pages: DashboardWorld) -> None:
     page = pages.person(Role.OWNER).open(page_of(pages)).text
     assert page.count('type="password"') == page.count('autocomplete="off"') == 3
 
 
-def test_without_a_sandbox_it_cannot_be_chosen(pages: DashboardWorld) -> None:
-    """In production, say: a method without an account is not offered, and the page says so."""
+def test_sandbox_cannot_be_chosen_where_there_is_none(pages: DashboardWorld) -> None:
+    """As in production. A method without an account is not offered, and the page says so."""
     owner = pages.person(Role.OWNER)
     assert "Use the sandbox" not in owner.open(page_of(pages)).text
     assert save(pages, owner, adapter="sandbox").status_code == 422
@@ -97,7 +97,7 @@ def test_without_a_sandbox_it_cannot_be_chosen(pages: DashboardWorld) -> None:
     assert "A method without an account is not offered to customers." in owner.text
 
 
-def test_with_a_sandbox_a_method_without_an_account_is_paid_there(with_sandbox: DashboardWorld) -> None:
+def test_method_without_an_account_uses_the_sandbox_if_there_is_one(with_sandbox: DashboardWorld) -> None:
     owner = with_sandbox.person(Role.OWNER)
     owner.open(settings_of(with_sandbox))
     assert owner.text.count("They pay in the sandbox: no money moves.") == 3
@@ -110,7 +110,7 @@ def test_with_a_sandbox_a_method_without_an_account_is_paid_there(with_sandbox: 
     assert owner.text.count("It is not enabled.") == 2
 
 
-def test_a_sandbox_account_left_over_where_there_is_no_sandbox_is_not_offered(pages: DashboardWorld) -> None:
+def test_sandbox_account_is_not_offered_where_there_is_no_sandbox(pages: DashboardWorld) -> None:
     """The same rule as in the checkout."""
     pages.run(
         "insert into provider_accounts (application_id, method, adapter) select id, 'card', 'sandbox' from applications"
@@ -121,7 +121,7 @@ def test_a_sandbox_account_left_over_where_there_is_no_sandbox_is_not_offered(pa
     assert owner.text.count("Not offered") == 3
 
 
-def test_there_is_no_other_provider_and_no_other_method(pages: DashboardWorld) -> None:
+def test_unknown_providers_and_methods_are_refused(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     for adapter in ("", "paypal", "\x00"):
         assert save(pages, owner, adapter=adapter, **SECRETS).status_code == 422, adapter

@@ -25,12 +25,12 @@ def address_of(pages: DashboardWorld, tail: str = "/resend-failed") -> str:
 
 
 def resends_path(pages: DashboardWorld) -> str:
-    """The path that the confirmation form posts to."""
+    """Return the path that the confirmation form posts to."""
     return address_of(pages, "/resends")
 
 
 def begin(pages: DashboardWorld, person: PageClient, query: str = "") -> str:
-    """Confirm what the page counted, and return the path it redirects to."""
+    """Confirm the count of the page, and return the path it redirects to."""
     person.open(address_of(pages) + query)
     person.post(resends_path(pages))
     assert person.title == "Resending failed deliveries", person.text
@@ -49,9 +49,10 @@ def progress_on(person: PageClient) -> float:
     return float(found[1])
 
 
-def test_the_count_comes_first_of_the_last_seven_days(
+def test_page_counts_failed_deliveries_of_a_period_before_resending(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
+    """By default of the last seven days."""
     for days in (0, 1, 5, 9, 40):
         deliveries.make("failed", 500, ago=days * A_DAY)
     deliveries.make("pending", 500)
@@ -90,7 +91,7 @@ def test_a_bulk_resend_runs_in_the_background_and_shows_its_progress(
     assert deliveries.in_line() == [str(delivery) for delivery in made]
 
 
-def test_the_audit_log_has_count_and_period(
+def test_audit_log_has_count_and_period_of_a_bulk_resend(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     deliveries.make_many(3, "failed", 500)
@@ -133,7 +134,9 @@ def test_a_double_click_starts_one_bulk_resend(
     assert pages.audit().count("failed_deliveries_resent") == 1
 
 
-def test_one_at_a_time(pages: DashboardWorld, deliveries: Deliveries, developer: PageClient) -> None:
+def test_only_one_bulk_resend_runs_at_a_time(
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
+) -> None:
     deliveries.make("failed", 500)
     developer.open(address_of(pages))
     stale = developer.hidden(resends_path(pages))
@@ -146,7 +149,9 @@ def test_one_at_a_time(pages: DashboardWorld, deliveries: Deliveries, developer:
     assert "are already being resent" in answer.text
 
 
-def test_it_can_be_stopped(pages: DashboardWorld, deliveries: Deliveries, developer: PageClient) -> None:
+def test_bulk_resend_can_be_stopped_once(
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
+) -> None:
     deliveries.make_many(BATCH + 1, "failed", 500)
     progress = begin(pages, developer)
     job = BulkResends(pages.database)
@@ -163,7 +168,7 @@ def test_it_can_be_stopped(pages: DashboardWorld, deliveries: Deliveries, develo
     assert pages.audit().count("resending_stopped") == 1
 
 
-def test_the_page_says_why_it_ended(
+def test_page_says_why_a_bulk_resend_has_ended(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     deliveries.make_many(BATCH + 1, "failed", 500)
@@ -179,10 +184,10 @@ def test_the_page_says_why_it_ended(
     assert "the application has no webhook URL" in developer.text
 
 
-def test_more_than_can_be_counted(
+def test_bulk_resend_of_more_deliveries_than_are_counted(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
-    """The progress bar then shows the share of the period that is done."""
+    """The progress bar shows the completed share of the period."""
     deliveries.run(
         """insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, step)
            select uuidv7(make_interval(hours => -1)), uuidv7(), %s, 'payment_intent.succeeded', 'https://s.example', 1,
@@ -199,7 +204,7 @@ def test_more_than_can_be_counted(
     assert 0.5 < progress_on(developer) < 1
 
 
-def test_days_that_cannot_be_read(
+def test_invalid_days_are_reported_and_refused(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     deliveries.make("failed", 500)
@@ -216,7 +221,7 @@ def test_days_that_cannot_be_read(
     assert pages.rows("select from bulk_resends") == []
 
 
-def test_viewers_may_read_but_not_change(
+def test_viewers_can_read_but_not_change_bulk_resends(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     deliveries.make("failed", 500)
@@ -231,7 +236,7 @@ def test_viewers_may_read_but_not_change(
     viewer.close()
 
 
-def test_another_merchants_does_not_exist(
+def test_bulk_resend_of_another_merchant_is_404(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     deliveries.make("failed", 500)

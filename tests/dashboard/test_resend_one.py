@@ -1,4 +1,4 @@
-"""Resending one delivery: owners and developers may, once for each click."""
+"""Resending one delivery: owners and developers may do it, once for each click."""
 
 from threading import Barrier, Thread
 from uuid import UUID, uuid4
@@ -36,10 +36,10 @@ def test_a_resend_is_requested_and_recorded_in_the_audit_log(
     assert (action, details) == ("delivery_resent", {"delivery": str(delivery)})
 
 
-def test_a_second_click_is_the_same_resend(
+def test_double_click_makes_one_resend(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
-    """Also two at the same time. A page that is opened again makes another resend."""
+    """Also if both arrive at once. A page that is opened again makes another resend."""
     delivery = deliveries.make("failed", 500)
     address = address_of(pages, delivery)
     developer.open(address)
@@ -63,7 +63,7 @@ def test_a_second_click_is_the_same_resend(
     assert deliveries.in_line() == [str(delivery)] * 2
 
 
-def test_without_a_url_it_is_refused(
+def test_resend_without_a_webhook_url_is_refused(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     delivery = deliveries.make("failed", 500)
@@ -77,7 +77,7 @@ def test_without_a_url_it_is_refused(
     assert "delivery_resent" not in pages.audit()
 
 
-def test_while_an_operator_has_paused_it_is_refused(
+def test_resend_while_an_operator_has_paused_is_refused(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     delivery = deliveries.make("failed", 500)
@@ -90,7 +90,7 @@ def test_while_an_operator_has_paused_it_is_refused(
     assert deliveries.in_line() == []
 
 
-def test_viewers_may_not(pages: DashboardWorld, deliveries: Deliveries) -> None:
+def test_viewers_may_not_resend(pages: DashboardWorld, deliveries: Deliveries) -> None:
     viewer = pages.person(Role.VIEWER)
     delivery = deliveries.make("failed", 500)
     address = address_of(pages, delivery)
@@ -101,7 +101,7 @@ def test_viewers_may_not(pages: DashboardWorld, deliveries: Deliveries) -> None:
     viewer.close()
 
 
-def test_another_applications_delivery_does_not_exist(
+def test_delivery_of_another_application_is_404(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     other = pages.make_merchant("Benghazi Books").application.id
@@ -113,7 +113,7 @@ def test_another_applications_delivery_does_not_exist(
     assert deliveries.in_line() == []
 
 
-def test_a_resend_without_an_id_is_refused(
+def test_resend_without_a_valid_id_is_refused(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     address = address_of(pages, deliveries.make("failed", 500))
@@ -124,7 +124,7 @@ def test_a_resend_without_an_id_is_refused(
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_through_kafka_to_the_endpoint_and_back_to_the_page(
+def test_resend_reaches_the_endpoint_and_its_result_is_shown(
     pages: DashboardWorld, deliveries: Deliveries, developer: PageClient
 ) -> None:
     delivery = deliveries.make("failed", 500, tries=1)

@@ -1,4 +1,4 @@
-"""What owners, developers and viewers find on each page; and that other merchants find nothing."""
+"""What owners, developers and viewers can do on each page. Other merchants see nothing."""
 
 import re
 
@@ -12,7 +12,7 @@ from tests.page_client import PageClient, main_html, page_text
 _OWNERS = frozenset({Role.OWNER})
 _WRITERS = frozenset({Role.OWNER, Role.DEVELOPER})
 _ALL = frozenset(Role)
-# The names of buttons, and of links that look like buttons, by page.
+# The names of buttons, and of links that look like buttons, for each page.
 _ACTIONS = {
     "/": {"Create an application": _OWNERS},
     "overview": {},
@@ -62,8 +62,8 @@ def _names(main: str) -> list[str]:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_pages_show_what_the_role_may_do(pages: DashboardWorld, shop: BusyShop, role: Role) -> None:
-    """No secret is in the page, not even hidden: only the prefixes of keys and tokens."""
+def test_pages_show_only_the_actions_of_the_role(pages: DashboardWorld, shop: BusyShop, role: Role) -> None:
+    """No secret is in the page, only the prefixes of keys and tokens."""
     person = pages.person(role)
     for page, actions in _ACTIONS.items():
         html = person.open(_path(shop, page)).text
@@ -80,7 +80,7 @@ def test_pages_show_what_the_role_may_do(pages: DashboardWorld, shop: BusyShop, 
         assert is_refused == (person.title == "Your role does not allow this") == (role not in roles), page
 
 
-def test_another_merchant_finds_nothing(pages: DashboardWorld, shop: BusyShop) -> None:
+def test_another_merchant_sees_nothing(pages: DashboardWorld, shop: BusyShop) -> None:
     other = pages.make_merchant("Misrata Sweets")
     stranger = pages.person(Role.OWNER, other)
     for page in (*_ACTIONS, *_FOR_SOME):

@@ -31,14 +31,14 @@ def test_an_owner_signs_in_and_out(pages: DashboardWorld) -> None:
     assert pages.audit() == ["signed_in", "signed_out"]
 
 
-def test_after_signing_in_one_is_where_one_wanted_to_go(pages: DashboardWorld) -> None:
+def test_sign_in_redirects_to_the_requested_page(pages: DashboardWorld) -> None:
     person = pages.person()
     person.open("/audit?before=1")
     answer = person.post("/sign-in", email=pages.make_member(Role.VIEWER), password=PASSWORD)
     assert answer.url == f"{pages.url}/audit?before=1"
 
 
-def test_signing_in_leads_to_no_other_site(pages: DashboardWorld) -> None:
+def test_sign_in_redirects_to_no_other_site(pages: DashboardWorld) -> None:
     for elsewhere in (
         "https://evil.example",
         "//evil.example",
@@ -52,8 +52,8 @@ def test_signing_in_leads_to_no_other_site(pages: DashboardWorld) -> None:
         assert person.post("/sign-in", **fields).url == f"{pages.url}/", elsewhere
 
 
-def test_texts_do_not_reveal_which_emails_exist(pages: DashboardWorld) -> None:
-    """The same text and status for a wrong password, an unknown email address, and an invited member."""
+def test_sign_in_errors_do_not_reveal_which_emails_exist(pages: DashboardWorld) -> None:
+    """Same text and status for a wrong password, an unknown email, and an invited member."""
     known = pages.make_member(Role.OWNER)
     answers = {
         email: _try(pages.person(), email, WRONG) for email in (known, "nobody@example.ly", "a\0b@x.ly", "")
@@ -67,9 +67,9 @@ def test_texts_do_not_reveal_which_emails_exist(pages: DashboardWorld) -> None:
 
 @pytest.mark.usefixtures("costly_passwords")
 def test_timing_does_not_reveal_which_emails_exist(pages: DashboardWorld) -> None:
-    """Without a hash to look at, one is made up: argon2 takes far longer than all else.
+    """For an unknown email, a made-up hash is verified: argon2 takes longer than everything else.
 
-    The quickest of a few counts, for any of them can be held up by what else the machine does.
+    The fastest of a few runs counts, because other processes can delay any of them.
     """
     known = pages.make_member(Role.OWNER)
     person = pages.person()
@@ -98,7 +98,7 @@ def test_guesses_are_throttled_whether_or_not_the_account_exists(
     assert _try(person, email, PASSWORD).status_code == (200 if is_known else 422)
 
 
-def test_a_right_password_resets_the_throttle(pages: DashboardWorld) -> None:
+def test_correct_password_resets_the_throttle(pages: DashboardWorld) -> None:
     email = pages.make_member(Role.OWNER)
     for _ in range(3):
         for _ in range(ACCOUNT.free - 1):
@@ -125,7 +125,7 @@ def test_concurrent_guesses_are_throttled(pages: DashboardWorld, clock: Clock) -
     )
 
 
-def test_a_session_ends_when_it_is_not_used(pages: DashboardWorld, clock: Clock) -> None:
+def test_unused_session_expires(pages: DashboardWorld, clock: Clock) -> None:
     person = pages.person(Role.VIEWER)
     clock.advance(timedelta(hours=11))
     assert person.open("/account").url == f"{pages.url}/account"
@@ -135,7 +135,7 @@ def test_a_session_ends_when_it_is_not_used(pages: DashboardWorld, clock: Clock)
     assert person.open("/account").url.startswith(f"{pages.url}/sign-in")
 
 
-def test_a_session_ends_after_a_week_however_much_it_is_used(pages: DashboardWorld, clock: Clock) -> None:
+def test_session_expires_after_a_week_even_if_used(pages: DashboardWorld, clock: Clock) -> None:
     person = pages.person(Role.VIEWER)
     for _ in range(15):
         clock.advance(timedelta(hours=11))
@@ -164,7 +164,7 @@ def test_a_session_can_be_ended_from_another_browser(pages: DashboardWorld) -> N
     assert lost.open("/account").url.startswith(f"{pages.url}/sign-in")
 
 
-def test_nobody_ends_the_session_of_somebody_else(pages: DashboardWorld) -> None:
+def test_session_of_another_member_cannot_be_ended(pages: DashboardWorld) -> None:
     other, own = pages.person(Role.OWNER), pages.person(Role.OWNER)
     hashes = [row[0].hex() for row in pages.rows("select hash from sessions order by created_at")]
     own.open("/account")
@@ -173,7 +173,7 @@ def test_nobody_ends_the_session_of_somebody_else(pages: DashboardWorld) -> None
     assert "session_ended" not in pages.audit()
 
 
-def test_the_old_cookie_is_useless_after_sign_out(pages: DashboardWorld) -> None:
+def test_old_cookie_is_invalid_after_sign_out(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     kept = dict(person.session.cookies)
     person.open("/account")
@@ -203,7 +203,7 @@ def test_changing_the_password_needs_the_old_one_and_ends_other_sessions(pages: 
 
 
 def test_a_member_of_two_merchants_chooses_one(pages: DashboardWorld) -> None:
-    """Each merchant has its own member; the password proves which of them may be chosen."""
+    """Each merchant has its own member. The password decides which of them can be chosen."""
     second = pages.make_merchant("Benghazi Books")
     email = pages.make_member(Role.OWNER)
     pages.make_member(Role.VIEWER, second, email)
@@ -224,14 +224,14 @@ def test_only_members_with_the_given_password_can_be_chosen(pages: DashboardWorl
     assert answer.url == f"{pages.url}/sign-in"
 
 
-def test_a_form_without_its_token_is_refused(pages: DashboardWorld) -> None:
+def test_form_without_its_csrf_token_is_refused(pages: DashboardWorld) -> None:
     person = pages.person()
     fields = {"email": pages.make_member(Role.OWNER), "password": PASSWORD, "csrf_token": ""}
     answer = person.post("/sign-in", **fields)
     assert (answer.status_code, person.title) == (400, "This page was open for too long")
 
 
-def test_the_cookie_and_headers_of_an_https_address(pages: DashboardWorld) -> None:
+def test_cookie_and_headers_with_https(pages: DashboardWorld) -> None:
     urls = replace(pages.settings.public_urls, dashboard="https://dashboard.mizan.example")
     app = make_app(replace(pages.settings, public_urls=urls), pages.database)
     answer = app.test_client().get("/sign-in")

@@ -1,4 +1,4 @@
-"""Regression tests: ways around the sign-in throttle and sessions that once worked."""
+"""Regression tests: former ways around the sign-in throttle and sessions."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ WRONG = "not the password at all"
 
 
 @pytest.mark.parametrize("disguise", ["{} ", " {}", "{}\u2003", "{}\t", "{}" + " " * 300])
-def test_an_address_with_something_around_it_is_the_same_account(
+def test_whitespace_around_an_email_does_not_avoid_the_throttle(
     pages: DashboardWorld, clock: Clock, disguise: str
 ) -> None:
     email = pages.make_member(Role.OWNER)
@@ -38,8 +38,8 @@ def test_an_invalid_email_address_has_no_account(pages: DashboardWorld) -> None:
         assert pages.person().sign_in(disguise.format(email), PASSWORD).status_code == 422, disguise
 
 
-def test_a_sign_in_elsewhere_does_not_reset_the_throttle(pages: DashboardWorld, clock: Clock) -> None:
-    """An owner of another merchant invites the address and chooses a password for it."""
+def test_sign_in_at_another_merchant_does_not_reset_the_throttle(pages: DashboardWorld, clock: Clock) -> None:
+    """An owner of another merchant invites the email address and chooses a password for it."""
     email = pages.make_member(Role.OWNER)
     other = pages.make_merchant("Benghazi Books")
     with pages.database.transaction() as connection:
@@ -70,7 +70,7 @@ def test_a_known_browser_is_not_throttled_by_guesses_elsewhere(pages: DashboardW
     assert guesser.sign_in(email, PASSWORD).status_code == 429, "elsewhere it is as before"
 
 
-def test_a_known_browser_guesses_no_more_than_others(pages: DashboardWorld, clock: Clock) -> None:
+def test_known_browser_has_no_more_guesses_than_others(pages: DashboardWorld, clock: Clock) -> None:
     email = pages.make_member(Role.OWNER)
     person = pages.person()
     person.sign_in(email, PASSWORD)
@@ -80,7 +80,7 @@ def test_a_known_browser_guesses_no_more_than_others(pages: DashboardWorld, cloc
     assert statuses == [422] * ACCOUNT.free + [429]
 
 
-def test_addresses_of_one_network_count_together(world: DashboardWorld, clock: Clock) -> None:
+def test_addresses_of_one_network_are_throttled_together(world: DashboardWorld, clock: Clock) -> None:
     clock.stop_at(clock.now())
     throttles = SignInThrottle(b"key")
 
@@ -99,7 +99,7 @@ def test_addresses_of_one_network_count_together(world: DashboardWorld, clock: C
         count(3000, "192.0.2.7")
 
 
-def test_two_who_sign_in_at_one_moment_do_not_wait_for_each_other(world: DashboardWorld) -> None:
+def test_concurrent_sign_ins_do_not_deadlock(world: DashboardWorld) -> None:
     throttles = SignInThrottle(b"key")
 
     def sign_in(_number: int) -> None:
@@ -112,8 +112,8 @@ def test_two_who_sign_in_at_one_moment_do_not_wait_for_each_other(world: Dashboa
         list(threads.map(sign_in, range(100)))
 
 
-def test_a_session_that_is_being_ended_does_not_come_back(world: DashboardWorld, clock: Clock) -> None:
-    """A request that waits for the row lock while the session is ended must not revive it."""
+def test_ended_session_is_not_revived_by_a_concurrent_request(world: DashboardWorld, clock: Clock) -> None:
+    """The request waits for the lock of the row while the session is ended."""
     email = world.make_member(Role.OWNER)
     with world.database.cursor() as cursor:
         (member,) = find_members_by_email(cursor, email)
@@ -138,7 +138,7 @@ def test_a_session_that_is_being_ended_does_not_come_back(world: DashboardWorld,
         assert find_session(cursor, token) is None
 
 
-def test_a_password_changed_while_somebody_signs_in_counts(
+def test_password_changed_during_a_sign_in_counts(
     pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     email = pages.make_member(Role.OWNER)
@@ -156,7 +156,7 @@ def test_a_password_changed_while_somebody_signs_in_counts(
     assert pages.person().sign_in(email, "another one altogether").url == f"{pages.url}/"
 
 
-def test_a_choice_of_merchants_is_void_once_the_password_was_changed(pages: DashboardWorld) -> None:
+def test_choice_of_merchants_is_invalid_after_the_password_was_changed(pages: DashboardWorld) -> None:
     email = pages.make_member(Role.OWNER)
     pages.make_member(Role.VIEWER, pages.make_merchant("Benghazi Books"), email)
     person = pages.person()
@@ -169,7 +169,7 @@ def test_a_choice_of_merchants_is_void_once_the_password_was_changed(pages: Dash
 
 
 def test_one_query_finds_all_memberships(pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that timing does not reveal how many there are."""
+    """So the timing does not reveal how many there are."""
     email = pages.make_member(Role.OWNER)
     for name in ("a", "b", "c"):
         pages.make_member(Role.VIEWER, pages.make_merchant(name), email)
@@ -185,12 +185,12 @@ def test_one_query_finds_all_memberships(pages: DashboardWorld, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("costly_passwords")
-def test_a_password_takes_time_and_memory_to_try() -> None:
-    """As RFC 9106 recommends where memory is scarce."""
+def test_passwords_are_hashed_with_the_parameters_of_rfc_9106() -> None:
+    """Its second recommended option, with less memory."""
     assert hash_password("one password here").startswith("$argon2id$v=19$m=65536,t=3,p=4$")
 
 
-def test_hashes_of_one_salt_are_told_apart() -> None:
+def test_hashes_with_the_same_salt_are_distinguished() -> None:
     first = hash_password("one password here")
     second = hash_password("another password", like=first)
     assert matching_hashes([first, second], "another password") == [second]
@@ -199,7 +199,7 @@ def test_hashes_of_one_salt_are_told_apart() -> None:
 
 
 def test_too_many_concurrent_passwords_are_refused(pages: DashboardWorld) -> None:
-    """It occupies no thread that others need for pages."""
+    """So they do not occupy the threads that pages need."""
     person = pages.person()
     email = pages.make_member(Role.OWNER)
     with ExitStack() as line:

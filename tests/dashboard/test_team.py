@@ -1,4 +1,4 @@
-"""The team: owners invite, change roles and remove; there is always an owner."""
+"""The team: owners invite members, change roles and remove members. There is always an owner."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ CHOSEN = "seven small boats at sea"
 _LINK = re.compile(r"http://[^\s<\"]+/invitations/inv_\w+")
 
 
-def test_an_invited_developer_chooses_a_password_and_is_in(pages: DashboardWorld) -> None:
+def test_invited_developer_chooses_a_password_and_is_signed_in(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     link = _invite(owner, "Dev@Example.ly", "developer")
     invited = pages.person()
@@ -51,7 +51,7 @@ def test_an_invitation_works_once(pages: DashboardWorld) -> None:
     assert pages.person().sign_in("dev@example.ly", CHOSEN).status_code == 200
 
 
-def test_of_many_concurrent_uses_of_one_link_one_succeeds(pages: DashboardWorld) -> None:
+def test_invitation_link_used_concurrently_works_once(pages: DashboardWorld) -> None:
     link = _invite(pages.person(Role.OWNER), "dev@example.ly")
     people = [pages.person() for _ in range(6)]
     for person in people:
@@ -67,7 +67,7 @@ def test_an_invitation_expires_after_seven_days(pages: DashboardWorld, clock: Cl
     assert pages.person().open(link).status_code == 410
 
 
-def test_a_new_link_invalidates_the_old_one(pages: DashboardWorld) -> None:
+def test_new_invitation_link_invalidates_the_old_one(pages: DashboardWorld) -> None:
     owner = pages.person(Role.OWNER)
     old = _invite(owner, "dev@example.ly")
     person = pages.rows("select id from members where email = 'dev@example.ly'")[0][0]
@@ -85,7 +85,7 @@ def test_a_removed_member_cannot_join(pages: DashboardWorld) -> None:
     assert pages.person().open(link).status_code == 410
 
 
-def test_an_unknown_link_is_refused(pages: DashboardWorld) -> None:
+def test_unknown_invitation_link_is_refused(pages: DashboardWorld) -> None:
     for link in ("inv_unknown", "x", "inv_%00", "%ff", "inv_" + "a" * 5000):
         assert pages.person().open(f"/invitations/{link}").status_code == 410, link
 
@@ -107,7 +107,7 @@ def test_an_invalid_email_address_cannot_be_invited(pages: DashboardWorld) -> No
         assert "This is not an email address." in owner.text, email
 
 
-def test_nobody_is_invited_twice_into_one_team_but_into_two_teams(pages: DashboardWorld) -> None:
+def test_email_can_be_invited_once_into_each_team(pages: DashboardWorld) -> None:
     """Nobody learns that another merchant has a member with this email address."""
     other = pages.person(Role.OWNER, pages.make_merchant("Benghazi Books"))
     owner = pages.person(Role.OWNER)
@@ -128,7 +128,7 @@ def test_a_removed_member_is_signed_out_at_once(pages: DashboardWorld) -> None:
     assert _invite(owner, email), "they can be invited again"
 
 
-def test_a_changed_role_counts_at_once(pages: DashboardWorld) -> None:
+def test_changed_role_takes_effect_at_once(pages: DashboardWorld) -> None:
     owner, email = pages.person(Role.OWNER), pages.make_member(Role.OWNER)
     other = pages.person()
     other.sign_in(email, "correct horse battery staple")
@@ -138,11 +138,11 @@ def test_a_changed_role_counts_at_once(pages: DashboardWorld) -> None:
     assert other.post("/team/invite", email="x@example.ly", role="owner").status_code == 403
 
 
-def test_the_last_owner_stays_an_owner(pages: DashboardWorld) -> None:
+def test_last_owner_cannot_be_removed_or_demoted(pages: DashboardWorld) -> None:
     email = pages.make_member(Role.OWNER)
     owner = pages.person()
     owner.sign_in(email, "correct horse battery staple")
-    _invite(owner, "owner-to-be@example.ly", "owner")  # who has not joined does not count
+    _invite(owner, "owner-to-be@example.ly", "owner")  # an invited owner does not count
     for action, fields in (("role", {"role": "viewer"}), ("remove", {})):
         owner.open("/team")
         owner.post(f"/team/{_id(pages, email)}/{action}", **fields)
@@ -169,7 +169,7 @@ def test_two_owners_cannot_remove_each_other(pages: DashboardWorld) -> None:
         assert pages.rows(left, merchant.id) == [(1,)]
 
 
-def test_members_of_other_merchants_do_not_exist(pages: DashboardWorld) -> None:
+def test_members_of_other_merchants_are_404(pages: DashboardWorld) -> None:
     stranger = _id(pages, pages.make_member(Role.VIEWER, pages.make_merchant("Benghazi Books")))
     owner = pages.person(Role.OWNER)
     owner.open("/team")
@@ -200,7 +200,7 @@ def mailbox(world: DashboardWorld) -> Iterator[Mailbox]:
     controller.stop()
 
 
-def test_an_invitation_is_mailed_where_there_is_a_server(world: DashboardWorld, mailbox: Mailbox) -> None:
+def test_invitation_is_mailed_if_a_mail_server_is_configured(world: DashboardWorld, mailbox: Mailbox) -> None:
     with world.serve():
         owner = world.person(Role.OWNER)
         link = _invite(owner, "dev@example.ly")
@@ -210,7 +210,7 @@ def test_an_invitation_is_mailed_where_there_is_a_server(world: DashboardWorld, 
         assert f"{world.url}{link}" in mail.get_content()
 
 
-def test_a_mail_that_does_not_go_out_leaves_the_link(world: DashboardWorld) -> None:
+def test_invitation_that_cannot_be_mailed_still_shows_its_link(world: DashboardWorld) -> None:
     _mail_through(world, find_free_ports(1)[0])
     with world.serve():
         owner = world.person(Role.OWNER)

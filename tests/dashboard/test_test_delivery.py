@@ -1,4 +1,4 @@
-"""Test deliveries take the real path, are marked as tests, and are sent once for each click."""
+"""Test deliveries are sent like all others, marked as tests, once for each click."""
 
 import json
 from dataclasses import replace
@@ -41,8 +41,10 @@ def count(world: DashboardWorld) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.DEVELOPER])
-def test_it_is_a_delivery_like_any_other_but_marked(pages: DashboardWorld, role: Role, clock: Clock) -> None:
-    """In one transaction: the row with its URL and secret version, and the outbox record that starts the first try."""
+def test_test_delivery_is_created_like_any_other_but_marked(
+    pages: DashboardWorld, role: Role, clock: Clock
+) -> None:
+    """The row has the URL and secret version. The outbox record starts the first try."""
     clock.stop_at(datetime.fromisoformat("2026-11-15T12:00:00+00:00"))
     person = pages.person(role)
     answer = send(pages, person)
@@ -65,7 +67,7 @@ def test_it_is_a_delivery_like_any_other_but_marked(pages: DashboardWorld, role:
 
 
 @pytest.mark.usefixtures("all_topics")
-def test_it_reaches_the_merchants_server_signed_and_is_tried_again(world: DashboardWorld) -> None:
+def test_test_delivery_is_signed_sent_and_retried(world: DashboardWorld) -> None:
     settings = replace(world.settings.webhooks, retry_delays=(0.1,) * 8)
     world.settings = replace(world.settings, webhooks=settings)
     with Receiver() as receiver, world.serve(), Webhooks(world.settings).running_with_relay():
@@ -88,8 +90,8 @@ def test_it_reaches_the_merchants_server_signed_and_is_tried_again(world: Dashbo
     }
 
 
-def test_one_press_sends_one(pages: DashboardWorld) -> None:
-    """Twice with one form leads to the same delivery; also if it was paused meanwhile."""
+def test_form_sent_twice_creates_one_test_delivery(pages: DashboardWorld) -> None:
+    """Also if the application was paused meanwhile."""
     person = pages.person(Role.OWNER)
     form = person.open(page_of(pages))
     first = person.post(f"{page_of(pages)}/test")
@@ -102,7 +104,7 @@ def test_one_press_sends_one(pages: DashboardWorld) -> None:
     assert pages.audit().count("test_delivery_sent") == 1
 
 
-def test_without_a_url_it_is_refused(pages: DashboardWorld) -> None:
+def test_test_delivery_without_a_url_is_refused(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     form = person.open(page_of(pages))
     with pages.database.transaction() as connection:
@@ -115,7 +117,7 @@ def test_without_a_url_it_is_refused(pages: DashboardWorld) -> None:
     assert "test_delivery_sent" not in pages.audit()
 
 
-def test_while_paused_it_is_refused(pages: DashboardWorld) -> None:
+def test_test_delivery_while_paused_is_refused(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     form = person.open(page_of(pages))
     with pages.database.transaction() as connection:
@@ -127,7 +129,7 @@ def test_while_paused_it_is_refused(pages: DashboardWorld) -> None:
     assert count(pages) == (0, 0)
 
 
-def test_an_id_that_we_did_not_make_is_refused(pages: DashboardWorld) -> None:
+def test_test_delivery_with_an_invalid_form_token_is_refused(pages: DashboardWorld) -> None:
     person = pages.person(Role.OWNER)
     for form_token in ("", "x", "\x00", "019a8000-0000-7000-8000-000000000000"):
         send(pages, person, form_token=form_token)
@@ -135,7 +137,7 @@ def test_an_id_that_we_did_not_make_is_refused(pages: DashboardWorld) -> None:
     assert count(pages) == (0, 0)
 
 
-def test_another_applications_form_sends_nothing(pages: DashboardWorld) -> None:
+def test_test_delivery_with_a_form_token_of_another_application_is_refused(pages: DashboardWorld) -> None:
     other = pages.make_merchant("Misrata Books")
     them = pages.person(Role.OWNER, other)
     them.open(f"/applications/{other.application.id}/webhook")
@@ -144,8 +146,9 @@ def test_another_applications_form_sends_nothing(pages: DashboardWorld) -> None:
     assert count(pages) == (0, 0)
 
 
-def test_an_old_form_sends_nothing(pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its id would contain a wrong time."""
+def test_test_delivery_with_an_expired_form_token_is_refused(
+    pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     person = pages.person(Role.OWNER)
     person.open(page_of(pages))
     monkeypatch.setattr("services.dashboard.applications.form_tokens._VALID_FOR_S", -1)
@@ -154,8 +157,8 @@ def test_an_old_form_sends_nothing(pages: DashboardWorld, monkeypatch: pytest.Mo
     assert count(pages) == (0, 0)
 
 
-def test_it_never_takes_the_place_of_a_delivery(world: DashboardWorld, database: Database) -> None:
-    """Whatever id is requested, even another application's."""
+def test_test_delivery_never_replaces_another_delivery(world: DashboardWorld, database: Database) -> None:
+    """Whatever its id, even that of another application."""
     other = world.make_merchant("Misrata Books").application.id
     taken = UUID("019a8000-0000-7000-8000-000000000000")
     with database.transaction() as connection:

@@ -1,4 +1,4 @@
-"""Where an application's webhooks go, and what they are signed with."""
+"""The webhook URL and secret of an application."""
 
 import re
 from dataclasses import replace
@@ -34,7 +34,7 @@ def url_of(world: DashboardWorld) -> str | None:
 
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.DEVELOPER])
-def test_the_url_is_changed_and_removed(pages: DashboardWorld, role: Role) -> None:
+def test_webhook_url_is_changed_and_removed(pages: DashboardWorld, role: Role) -> None:
     person = pages.person(role)
     answer = set_url(pages, person, " https://new.example.ly/hook\n")
     assert (answer.history[0].status_code, person.title) == (303, "Webhook")
@@ -63,7 +63,7 @@ def test_the_page_explains_what_happens_to_queued_retries(pages: DashboardWorld)
     assert "retries queued earlier carry the old one. Let your server accept both for a day." in person.text
 
 
-# One URL for each thing that can be wrong with it.
+# One URL for each possible error.
 WRONG = {
     UrlFault.TOO_LONG: "https://shop.example.ly/" + "a" * 2100,
     UrlFault.STRAY_CHARACTER: "https://shop.example.ly/\x00<script>",
@@ -78,7 +78,7 @@ WRONG = {
 }
 
 
-def test_an_invalid_url_is_refused_with_its_own_reason(world: DashboardWorld) -> None:
+def test_invalid_webhook_url_is_refused_with_its_own_reason(world: DashboardWorld) -> None:
     world.settings = replace(world.settings, webhooks=WebhookSettings())
     told = set()
     with world.serve():
@@ -96,13 +96,13 @@ def test_an_invalid_url_is_refused_with_its_own_reason(world: DashboardWorld) ->
     assert not any(action.startswith("webhook_url") for action in world.audit())
 
 
-def test_a_private_url_is_taken_in_development(pages: DashboardWorld) -> None:
+def test_private_webhook_url_is_accepted_in_development(pages: DashboardWorld) -> None:
     set_url(pages, pages.person(Role.OWNER), "http://127.0.0.1:8008/hook")
     assert url_of(pages) == "http://127.0.0.1:8008/hook"
 
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.DEVELOPER])
-def test_the_secret_is_rolled_and_shown_once(pages: DashboardWorld, role: Role) -> None:
+def test_webhook_secret_is_rolled_and_shown_once(pages: DashboardWorld, role: Role) -> None:
     with capture_logs(level="DEBUG") as log:
         person = pages.person(role)
         person.open(page_of(pages))
@@ -137,8 +137,8 @@ def test_rolling_twice_with_one_form_rolls_once(pages: DashboardWorld) -> None:
     assert pages.audit().count("webhook_secret_rolled") == 1
 
 
-def test_only_the_version_that_is_current_can_be_replaced(pages: DashboardWorld) -> None:
-    """In whatever digits it is written."""
+def test_only_the_current_version_of_the_secret_can_be_rolled(pages: DashboardWorld) -> None:
+    """In any digits."""
     person = pages.person(Role.OWNER)
     for version in ("", "0", "2", "-1", "x", "\x00", "9" * 30, "١"):
         person.open(page_of(pages))
@@ -149,7 +149,7 @@ def test_only_the_version_that_is_current_can_be_replaced(pages: DashboardWorld)
 
 
 def test_the_page_counts_queued_retries_with_a_previous_secret(pages: DashboardWorld) -> None:
-    """Those of this application that are pending, and no others."""
+    """Only pending ones of this application."""
     other = pages.make_merchant("Misrata Books").application.id
     person = pages.person(Role.VIEWER)
     person.open(page_of(pages))
@@ -176,7 +176,7 @@ def test_the_page_counts_queued_retries_with_a_previous_secret(pages: DashboardW
     assert "Queued with an older secret 2 deliveries" in person.text
 
 
-def test_everybody_sees_that_an_operator_has_paused_it(pages: DashboardWorld) -> None:
+def test_every_role_sees_that_an_operator_has_paused_webhooks(pages: DashboardWorld) -> None:
     person = pages.person(Role.VIEWER)
     assert "paused" not in person.open(page_of(pages)).text
     with pages.database.transaction() as connection:
@@ -185,7 +185,7 @@ def test_everybody_sees_that_an_operator_has_paused_it(pages: DashboardWorld) ->
     assert "An operator paused the webhooks of this application on" in person.text
 
 
-def test_a_viewer_reads_and_finds_nothing_to_press(pages: DashboardWorld) -> None:
+def test_viewer_sees_the_webhook_settings_without_forms(pages: DashboardWorld) -> None:
     page = pages.person(Role.VIEWER).open(page_of(pages)).text
     assert f'Events are sent to</dt><dd><bdi dir="ltr">{WEBHOOK_URL}' in page
     assert 'action="/applications/' not in page

@@ -1,4 +1,4 @@
-"""The dashboard in the test's process, on the real database, with merchants, their members and applications."""
+"""The dashboard in the process of the test, on the real database, with merchants, members and applications."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,14 +45,14 @@ class DashboardWorld:
         self.application = self.merchant.application
 
     def make_merchant(self, name: str) -> Merchant:
-        """With one application that has a webhook URL."""
+        """Create a merchant with one application that has a webhook URL."""
         with self.database.transaction() as connection:
             merchant_id = create_merchant(connection, name)
             new = NewApplication(f"{name} shop", merchant_id, webhook_url=WEBHOOK_URL)
             return Merchant(merchant_id, name, create_application(connection, self.box, new))
 
     def make_member(self, role: Role, merchant: Merchant | None = None, email: str | None = None) -> str:
-        """Returns the address; the password is PASSWORD."""
+        """Create a member with the password PASSWORD, and return the email."""
         email = email or f"{role}-{uuid4().hex[:8]}@example.ly"
         with self.database.transaction() as connection:
             add_member(connection, (merchant or self.merchant).id, email, role, PASSWORD)
@@ -61,7 +61,7 @@ class DashboardWorld:
     def person(
         self, role: Role | None = None, merchant: Merchant | None = None, lang: str = "en"
     ) -> PageClient:
-        """Somebody without a browser, signed in if a role is given."""
+        """Return a client without a browser, signed in if a role is given."""
         made = PageClient(self.url, lang)
         if role is not None:
             made.sign_in(self.make_member(role, merchant), PASSWORD)
@@ -76,7 +76,7 @@ class DashboardWorld:
             cursor.execute(statement.encode(), values)
 
     def audit(self) -> list[str]:
-        """The actions in the log, oldest first."""
+        """Return the actions in the audit log, oldest first."""
         return [row[0] for row in self.rows("select action from audit_log order by id")]
 
     @contextmanager

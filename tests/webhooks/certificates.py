@@ -71,7 +71,7 @@ def _certificate(
         .not_valid_before(until - 2 * _YEAR)
         .not_valid_after(until)
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
-        # From Python 3.13 on certificates are verified strictly, by RFC 5280.
+        # Python 3.13 and newer verify certificates strictly, by RFC 5280.
         .add_extension(_usage(is_authority), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(

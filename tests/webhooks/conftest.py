@@ -21,9 +21,9 @@ from tests.scheduler.running_jobs import running_jobs
 from tests.webhooks.merchants import Merchant
 from tests.webhooks.receivers import Receiver
 
-# Short, but long enough to tell an early try from one in time.
+# Short, but long enough to distinguish an early try from one in time.
 DELAYS = (0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4)
-# Each consumer joins a consumer group of its own, which takes time: a test starts only those that it needs.
+# Each consumer joins its own consumer group, which takes time, so a test starts only those that it needs.
 FIRST_TRY = ("intake", "deliver")
 ONE_RETRY = (*FIRST_TRY, "delay.1")
 TWO_RETRIES = (*ONE_RETRY, "delay.2")

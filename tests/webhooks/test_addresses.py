@@ -1,4 +1,4 @@
-"""No webhook reaches a private address: not by its URL, not by DNS, not by DNS rebinding or redirects. §6.1"""
+"""No webhook reaches a private address: not by its URL, DNS, DNS rebinding or redirects. §6.1"""
 
 import socket
 from collections.abc import Iterator
@@ -197,7 +197,7 @@ def never(host: str, _port: int) -> list[str]:
 
 
 @pytest.mark.parametrize("url", HOSTILE + CONTROL)
-def test_a_hostile_url_gets_no_further_than_the_check(url: str, forbidden_listener: socket.socket) -> None:
+def test_hostile_url_is_blocked_without_a_lookup(url: str, forbidden_listener: socket.socket) -> None:
     with open_client(allow_private=False, resolve_host=never) as client:
         answer = send_one(client, url.replace("PORT", str(port_of(forbidden_listener))))
     assert (answer.status_code, answer.failure) == (None, TryFailure.BLOCKED_ADDRESS)
@@ -228,17 +228,17 @@ PRIVATE_ADDRESSES = [
 
 
 @pytest.mark.parametrize("address", PRIVATE_ADDRESSES)
-def test_a_name_with_a_private_address_gets_no_connection(
+def test_host_name_with_a_private_address_gets_no_connection(
     address: str, forbidden_listener: socket.socket
 ) -> None:
-    """As 127.0.0.1.nip.io does: the URL alone does not show it."""
+    """Like 127.0.0.1.nip.io: the URL alone does not show it."""
     with open_client(allow_private=False, limit_s=2, resolve_host=lambda _host, _port: [address]) as client:
         answer = send_one(client, f"https://shop.example:{port_of(forbidden_listener)}/")
     assert answer.failure == TryFailure.BLOCKED_ADDRESS
     assert answer.duration_ms < 1500
 
 
-def test_all_private_addresses_of_a_name_are_refused(forbidden_listener: socket.socket) -> None:
+def test_host_name_with_several_private_addresses_is_blocked(forbidden_listener: socket.socket) -> None:
     with open_client(
         allow_private=False, limit_s=5, resolve_host=lambda _host, _port: PRIVATE_ADDRESSES
     ) as client:
@@ -248,10 +248,10 @@ def test_all_private_addresses_of_a_name_are_refused(forbidden_listener: socket.
 
 @pytest.mark.parametrize("spelling", ["https://{}:{}/", "http://{}:{}/"])
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::ffff:127.0.0.1]", "localhost", "2130706433"])
-def test_the_socket_is_checked_even_if_the_url_were_not(
+def test_socket_is_checked_even_if_the_url_check_fails(
     monkeypatch: pytest.MonkeyPatch, forbidden_listener: socket.socket, spelling: str, host: str
 ) -> None:
-    """Plain http is not used at all."""
+    """Plain http is never used."""
     monkeypatch.setattr("services.webhooks.http.dns.check_webhook_url", lambda url, **_: url)
     with open_client(allow_private=False, limit_s=2) as client:
         answer = send_one(client, spelling.format(host, port_of(forbidden_listener)))
@@ -261,7 +261,7 @@ def test_the_socket_is_checked_even_if_the_url_were_not(
 
 
 @pytest.mark.parametrize("allow_private", [True, False])
-def test_only_internet_addresses_are_connected_to(allow_private: bool) -> None:
+def test_only_public_addresses_are_connected_to(allow_private: bool) -> None:
     trusted = TrustedCertificates(None)
     handle = CurlHandle(allow_private=allow_private, trusted=trusted, on_socket_open=lambda _: None)
     address = pycurl.CurlSockAddr(socket.AF_UNIX, socket.SOCK_STREAM, 0, b"/var/run/docker.sock")
@@ -299,10 +299,10 @@ class TestWithAPublicReceiver:
             with pytest.raises(BlockingIOError):
                 listening.accept()
 
-    def test_rebinding_does_not_help(
+    def test_dns_rebinding_is_blocked(
         self, authority: Authority, public: ScriptedReceiver, private: socket.socket
     ) -> None:
-        """A name has a public address at the first look-up, and a private one later."""
+        """The name has a public address at the first look-up, and a private one later."""
         addresses_in_turn = iter([["127.0.0.2"], ["127.0.0.1"], ["127.0.0.2"]])
         with open_client(
             allow_private=False,
@@ -328,9 +328,7 @@ class TestWithAPublicReceiver:
         ) as client:
             assert send_one(client, f"https://shop.example:{public.port}/").status_code == 200
 
-    def test_if_the_public_one_refuses_the_failure_is_the_blocked_private_one(
-        self, authority: Authority
-    ) -> None:
+    def test_private_address_is_blocked_after_the_public_one_refused(self, authority: Authority) -> None:
         with listen("127.0.0.1") as listening:
             listening.setblocking(False)
             with open_client(
@@ -343,9 +341,7 @@ class TestWithAPublicReceiver:
                 listening.accept()
         assert answer.failure == TryFailure.BLOCKED_ADDRESS
 
-    def test_a_failure_after_connecting_to_the_public_one_is_reported_as_it_is(
-        self, authority: Authority
-    ) -> None:
+    def test_failure_after_connecting_to_the_public_address_is_reported(self, authority: Authority) -> None:
         with (
             ScriptedReceiver(
                 lambda peer: peer.say(b"not TLS"), address="127.0.0.2", reads_requests=False
@@ -358,10 +354,10 @@ class TestWithAPublicReceiver:
         ):
             assert send_one(client, f"https://shop.example:{receiver.port}/").failure == TryFailure.TLS
 
-    def test_a_blocked_address_is_forgotten_after_its_request(
+    def test_blocked_address_does_not_affect_the_next_request(
         self, authority: Authority, public: ScriptedReceiver, private: socket.socket
     ) -> None:
-        """The same handle is used for the next request, which fails for another reason."""
+        """It uses the same handle, and fails for another reason."""
 
         def resolve_in_turn(host: str, _port: int) -> list[str]:
             return ["127.0.0.1"] if host.startswith("private") else ["127.0.0.2"]

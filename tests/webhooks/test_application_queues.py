@@ -1,4 +1,4 @@
-"""Isolation of applications: their slots and queues, with the time given by the test."""
+"""Isolation of applications by slots and queues, with a clock of the test."""
 
 from services.webhooks.pipeline.application_queues import (
     HANGING_RESPONSES,
@@ -22,7 +22,7 @@ def add(queues: ApplicationQueues[str], application: str, count: int) -> None:
 
 
 def send(queues: ApplicationQueues[str], now: float) -> dict[str, int]:
-    """Start what can be sent now. Returns the slot of each item."""
+    """Start what can be sent now, and return the slot of each item."""
     return {item: slot for slot, item in queues.next_to_send(now)}
 
 
@@ -33,7 +33,7 @@ def hang(queues: ApplicationQueues[str], application: str, times: int) -> None:
         queues.release(application, slot, HANG_S)
 
 
-def test_an_application_has_no_more_in_flight_than_its_slots() -> None:
+def test_application_has_no_more_requests_in_flight_than_slots() -> None:
     queues = make_queues(per_application=3)
     add(queues, "a", 5)
     assert list(send(queues, 0)) == ["a0", "a1", "a2"]
@@ -59,7 +59,7 @@ def test_a_slot_is_released_once() -> None:
     assert list(send(queues, 0)) == ["a1"]
 
 
-def test_a_long_queue_of_one_leaves_the_others_their_slots() -> None:
+def test_long_queue_of_one_application_leaves_slots_for_others() -> None:
     queues = make_queues(per_application=2)
     add(queues, "a", 1000)
     send(queues, 0)
@@ -74,7 +74,7 @@ def test_applications_are_served_in_turn() -> None:
     assert list(send(queues, 0)) == ["a0", "b0", "a1", "b1"]
 
 
-def test_no_more_are_in_flight_than_the_pipeline_has_slots() -> None:
+def test_pipeline_has_no_more_requests_in_flight_than_slots() -> None:
     queues = make_queues(slots=4, per_application=3)
     add(queues, "a", 3)
     add(queues, "b", 3)
@@ -95,7 +95,7 @@ def test_busy_applications_share_the_slots() -> None:
 
 
 def test_a_fast_endpoint_keeps_a_long_queue() -> None:
-    """Thousands that are sent within a moment are not worth a detour through the slow pipeline."""
+    """Thousands that are sent within a moment need no detour through the slow pipeline."""
     queues = make_queues()
     add(queues, "a", 3000)
     now = 0.0
@@ -107,8 +107,8 @@ def test_a_fast_endpoint_keeps_a_long_queue() -> None:
         assert queues.trim(now) == []
 
 
-def test_the_queue_of_an_endpoint_that_has_not_responded_yet_is_trimmed() -> None:
-    """The age of the oldest request stands for the response time."""
+def test_queue_of_an_endpoint_without_responses_is_trimmed() -> None:
+    """The age of its oldest request counts as its response time."""
     queues = make_queues()
     add(queues, "a", 4000)
     send(queues, 0)
@@ -119,7 +119,7 @@ def test_the_queue_of_an_endpoint_that_has_not_responded_yet_is_trimmed() -> Non
     assert queues.waiting == 20
 
 
-def test_a_steady_but_slow_endpoint_keeps_what_it_can_take_within_a_second() -> None:
+def test_steady_but_slow_endpoint_keeps_what_it_can_process_within_a_second() -> None:
     queues = make_queues(per_application=10)
     add(queues, "a", 2000)
     for _ in range(500):
@@ -167,7 +167,7 @@ def test_the_slow_pipeline_trims_nothing_below_its_limit() -> None:
 
 
 def test_the_slow_pipeline_trims_long_queues_to_their_share() -> None:
-    """And not again at once: what was trimmed comes back from the topic soon."""
+    """Not again at once, because trimmed records are read again soon."""
     queues = make_queues(has_slow_pipeline=False)
     add(queues, "a", MAX_QUEUED_IN_SLOW)
     add(queues, "b", 10)
@@ -187,14 +187,14 @@ def test_an_endpoint_that_keeps_hanging_gets_few_slots() -> None:
     assert len(queues.trim(0)) == 50 - SLOTS_WHEN_HANGING
 
 
-def test_in_the_slow_pipeline_a_hanging_endpoint_keeps_its_slots() -> None:
+def test_hanging_endpoint_keeps_its_slots_in_the_slow_pipeline() -> None:
     queues = make_queues(has_slow_pipeline=False)
     hang(queues, "a", HANGING_RESPONSES)
     add(queues, "a", 50)
     assert len(send(queues, 0)) == 50
 
 
-def test_one_response_in_time_gives_the_slots_back() -> None:
+def test_one_response_in_time_restores_the_slots() -> None:
     queues = make_queues()
     hang(queues, "a", HANGING_RESPONSES)
     add(queues, "a", 1)
@@ -204,7 +204,7 @@ def test_one_response_in_time_gives_the_slots_back() -> None:
     assert len(send(queues, 1)) == 20
 
 
-def test_a_request_without_a_duration_says_nothing_about_the_endpoint() -> None:
+def test_request_without_a_duration_does_not_affect_the_endpoint() -> None:
     queues = make_queues()
     for _ in range(HANGING_RESPONSES):
         queues.add("a", "x")
@@ -223,7 +223,7 @@ def test_removed_items_are_not_sent() -> None:
     assert list(send(queues, 0)) == ["a1"]
 
 
-def test_an_idle_healthy_application_takes_no_memory() -> None:
+def test_idle_healthy_application_uses_no_memory() -> None:
     queues = make_queues()
     add(queues, "a", 1)
     (slot,) = send(queues, 0).values()

@@ -1,4 +1,4 @@
-"""Crashes at any moment: every delivery gets its outcome, duplicates have the same id, nothing is sent early."""
+"""Crashes at any moment: every delivery gets its outcome, duplicates have the same id, nothing is early."""
 
 import os
 import signal
@@ -75,10 +75,10 @@ def start_process(webhooks: Webhooks, repository_root: Path) -> Iterator[StartPr
 class TestKilledAtAnyMoment:
     @pytest.mark.kills
     @pytest.mark.stack
-    def test_every_delivery_gets_its_outcome(
+    def test_every_delivery_gets_its_outcome_despite_kills(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, start_process: StartProcess
     ) -> None:
-        """kill -9, several times, while some tries fail and are retried."""
+        """SIGKILL, several times, while some tries fail and are retried."""
         random = Random(6)  # reproducible
         refused: Counter[bytes] = Counter()
 
@@ -104,10 +104,10 @@ class TestKilledAtAnyMoment:
             steps = [made.step for made in merchant.tries(one)]
             assert numbers == steps == list(range(1, len(numbers) + 1))
 
-    def test_between_the_delivery_row_and_its_record(
+    def test_kill_between_the_delivery_row_and_its_record_loses_nothing(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
-        """Intake created the row and died. The event is read again."""
+        """Intake reads the event again."""
         delivery_id = merchant.create_event()
         with database.cursor() as cursor:
             assert len(create_deliveries(cursor, webhook_events(database))) == 1
@@ -115,10 +115,10 @@ class TestKilledAtAnyMoment:
             eventually(lambda: merchant.status(delivery_id) == "succeeded")
         assert ids_in(receiver) == [delivery_id]
 
-    def test_between_a_recorded_failure_and_its_delay(
+    def test_kill_between_a_recorded_failure_and_its_delay_record_loses_nothing(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
-        """The record, read again, sends nothing and publishes the delay record."""
+        """The record is read again. It sends nothing and publishes the delay record."""
         delivery_id = merchant.create_event()
         with database.cursor() as cursor:
             (due,) = create_deliveries(cursor, webhook_events(database))
@@ -134,7 +134,7 @@ class TestKilledAtAnyMoment:
         assert delayed == DeliveryDue(delivery_id, merchant.id, 2, delivery.next_due_at)
         assert receiver.requests == []
 
-    def test_between_the_last_failure_and_publishing_that(
+    def test_kill_before_publishing_an_exhausted_delivery_loses_nothing(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
         delivery_id = merchant.create_event()
@@ -158,7 +158,7 @@ def _failed(delivery_id: UUID, step: int, delays: Sequence[float]) -> ScheduledT
 
 
 class TestDuplicates:
-    def test_the_same_records_many_times_are_sent_once(
+    def test_same_record_many_times_is_sent_once(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
         """In one batch, while the first is in flight, and after it has ended."""
@@ -197,7 +197,7 @@ class TestDuplicates:
 
 
 class TestStoppedGracefully:
-    def test_what_is_in_flight_finishes_and_is_not_sent_again(
+    def test_requests_in_flight_finish_and_are_not_sent_again(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
     ) -> None:
         receiver.answer = Reply(200, delay_s=0.4)
@@ -218,7 +218,7 @@ class TestStoppedGracefully:
         receiver: Receiver,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """It is not waited for. The next owner of the partition sends it again, as the same try."""
+        """The stopping process does not wait for it. The next one sends it again, as the same try."""
         monkeypatch.setattr(handler, "_DRAIN_S", 0.5)
         receiver.answer = lambda _: Reply(hangs=len(receiver.requests) == 1)
         delivery_id = merchant.create_event()
@@ -231,10 +231,10 @@ class TestStoppedGracefully:
         assert ids_in(receiver) == [delivery_id] * 2
         assert [one.number for one in merchant.tries(delivery_id)] == [1]
 
-    def test_what_waits_in_a_delay_topic_keeps_waiting(
+    def test_records_in_a_delay_topic_wait_for_the_next_process(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
     ) -> None:
-        """Held by a process that stops, due while no process runs, moved by the next one."""
+        """They are due while no process runs, and the next one moves them."""
         receiver.answer = lambda _: Reply(500 if len(receiver.requests) == 1 else 200)
         delivery_id = merchant.create_event()
         with webhooks.running_relay():
@@ -246,8 +246,8 @@ class TestStoppedGracefully:
         assert second.at - first.at >= DELAYS[0]
 
 
-def test_processes_join_and_leave(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    """Partitions move between processes while tries fail and wait: all arrive, none early."""
+def test_deliveries_survive_rebalances(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    """Partitions move between processes while tries fail and wait: all are delivered, none early."""
     refused: Counter[bytes] = Counter()
 
     def answer(_: object) -> Reply:
@@ -280,7 +280,7 @@ class TestEnginesBreak:
     def test_postgresql_is_killed_and_restarted(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, killable_engines: Engines
     ) -> None:
-        """Responses that arrived meanwhile are recorded afterwards, and not requested again."""
+        """Responses that arrive meanwhile are recorded afterwards, and not requested again."""
         receiver.answer = Reply(200, delay_s=0.5)
         delivery_ids = [merchant.create_event() for _ in range(30)]
         with webhooks.running_with_relay():
@@ -350,7 +350,7 @@ def impatient(webhooks: Webhooks) -> Webhooks:
 
 
 class TestPoisonMessages:
-    def test_they_become_dead_letters_and_other_records_are_processed(
+    def test_poison_messages_become_dead_letters_and_others_are_processed(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
     ) -> None:
         exhausted = DeliveryExhausted(UUID(int=1), merchant.id, datetime.now(UTC))
@@ -365,7 +365,7 @@ class TestPoisonMessages:
             reader.close()
         assert {letter.value for letter in letters} == {b"garbage", wrong_message.value, b"\xff"}
 
-    def test_what_is_in_flight_goes_on_while_the_dead_letters_take_nothing(
+    def test_requests_in_flight_finish_while_dead_letters_cannot_be_published(
         self,
         webhooks: Webhooks,
         merchant: Merchant,
@@ -373,7 +373,7 @@ class TestPoisonMessages:
         database: Database,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """Their topic is missing. Only the partition with an unreadable record waits."""
+        """The dead letter topic is missing. Only the partition with a poison message waits."""
         monkeypatch.setattr(producer, "_TIMEOUT_S", 0.5)
         delete_topic(webhooks.settings.kafka, DEAD_LETTERS)
         receiver.answer = Reply(200, delay_s=0.5)
@@ -389,10 +389,10 @@ class TestPoisonMessages:
             eventually(lambda: merchant.statuses() == {"succeeded": 10})
         assert sorted(ids_in(receiver)) == sorted(delivery_ids)
 
-    def test_a_secret_that_cannot_be_opened_stops_only_its_own(
+    def test_secret_that_cannot_be_decrypted_stops_only_its_own_deliveries(
         self, webhooks: Webhooks, make_merchant: MakeMerchant, receiver: Receiver
     ) -> None:
-        """A key was taken out too early: its deliveries stay pending, and operators hear of it."""
+        """A key was removed too early: the delivery stays pending, and a dead letter names the setting."""
         bad, good = make_merchant(receiver.url), make_merchant(receiver.url)
         bad.execute(
             "update webhook_secrets set encrypted_secret = 'rubbish' where application_id = %s", bad.id
@@ -418,10 +418,10 @@ def test_sigterm_ends_the_process_in_time(start_process: StartProcess) -> None:
 
 @pytest.mark.kills
 @pytest.mark.stack
-def test_sigterm_ends_the_process_also_while_postgresql_is_frozen(
+def test_sigterm_ends_the_process_while_postgresql_is_frozen(
     webhooks: Webhooks, merchant: Merchant, database: Database, start_process: StartProcess
 ) -> None:
-    """Somebody waits for an answer that does not come: once, for ever."""
+    """Regression: a thread waited forever for a response."""
     process = start_process()
     with webhooks.running_relay():
         delivery_id = merchant.create_event()

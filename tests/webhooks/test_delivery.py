@@ -40,7 +40,7 @@ from tests.webhooks.receivers import Received, Receiver, Reply
 def test_a_merchant_receives_a_signed_event(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, trigger: IntentTrigger, event: str
 ) -> None:
-    """§2.2, §6.3, §6.4: a POST with this body, these headers, and a signature over the bytes that were sent."""
+    """§2.2, §6.3, §6.4: a POST with this body, these headers, and a signature over the raw body."""
     receiver.answer = Reply(202, b"thanks")
     delivery_id = merchant.create_event(trigger)
     with webhooks.running_with_relay(*FIRST_TRY):
@@ -62,8 +62,8 @@ def test_a_merchant_receives_a_signed_event(
     assert one.url == receiver.url
 
 
-def test_other_changes_are_not_sent(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    """§6.2: no event for a failed attempt, and none for one in progress."""
+def test_other_state_changes_are_not_sent(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    """§6.2: no event for a failed attempt or one in progress."""
     delivery_ids = [
         merchant.create_event(trigger)
         for trigger in (IntentTrigger.ATTEMPT_SENT, IntentTrigger.PAYMENT_CONFIRMED)
@@ -97,8 +97,10 @@ def test_failures_are_retried_until_a_success(
         assert later.at - earlier.at >= DELAYS[0]
 
 
-def test_the_ninth_failure_is_the_last(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    """§6.6: nine tries in all. Pending with the last response until then, failed and published afterwards."""
+def test_delivery_fails_after_the_ninth_failure(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+) -> None:
+    """§6.6: until then it is pending with the last response. Then it is failed and published."""
     receiver.answer = Reply(503, b"busy")
     delivery_id = merchant.create_event()
     seen_pending = []
@@ -148,7 +150,7 @@ def _without_dns_server(getaddrinfo_of_system: Callable[..., Any]) -> Callable[.
     return getaddrinfo
 
 
-def test_a_long_response_body_is_cut_off(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+def test_long_response_body_is_truncated(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
     receiver.answer = Reply(200, b"x" * 100_000)
     delivery_id = merchant.create_event()
     with webhooks.running_with_relay(*FIRST_TRY):
@@ -157,14 +159,16 @@ def test_a_long_response_body_is_cut_off(webhooks: Webhooks, merchant: Merchant,
     assert one.response_body == b"x" * 16 * 1024
 
 
-def test_hundreds_arrive_once_each(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+def test_hundreds_of_deliveries_arrive_once_each(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+) -> None:
     delivery_ids = {merchant.create_event() for _ in range(200)}
     with webhooks.running_with_relay(*FIRST_TRY):
         eventually(lambda: merchant.statuses() == {"succeeded": 200})
     assert sorted(ids_in(receiver)) == sorted(delivery_ids)
 
 
-def test_without_a_url_nothing_is_sent(
+def test_nothing_is_sent_without_a_url(
     webhooks: Webhooks, make_merchant: MakeMerchant, receiver: Receiver
 ) -> None:
     """§6.1"""
@@ -180,10 +184,10 @@ def test_without_a_url_nothing_is_sent(
 class TestChangesWhileRetriesWait:
     """§6.6 and DESIGN §3: which changes apply to waiting retries, and which end them."""
 
-    def test_rolled_between_try_2_and_3(
+    def test_retries_use_the_old_secret_after_a_roll(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
     ) -> None:
-        """Retries of earlier deliveries use the old secret, new deliveries the new one."""
+        """New deliveries use the new one."""
         old, rolled = merchant.secret, []
 
         def answer(_: Received) -> Reply:
@@ -201,10 +205,10 @@ class TestChangesWhileRetriesWait:
         assert [is_signed(r.body, r.headers["service-signature"], old) for r in earlier] == [True] * 3
         assert is_signed(last.body, last.headers["service-signature"], rolled[0])
 
-    def test_url_changed(
+    def test_retries_use_the_old_url_after_a_change(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, make_receiver: MakeReceiver
     ) -> None:
-        """Waiting retries go to the old URL, new deliveries to the new one."""
+        """New deliveries use the new one."""
         new = make_receiver()
         receiver.answer = lambda _: Reply(500 if len(receiver.requests) < 3 else 200)
         delivery_id = merchant.create_event()
@@ -217,8 +221,10 @@ class TestChangesWhileRetriesWait:
         assert ids_in(new) == [after]
         assert {one.url for one in merchant.tries(delivery_id)} == {receiver.url}
 
-    def test_url_removed(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-        """Nothing is sent any more. Waiting retries end as failed when they come due."""
+    def test_retries_end_as_failed_after_the_url_was_removed(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+    ) -> None:
+        """When they are due. Nothing is sent any more."""
         receiver.answer = Reply(500)
         delivery_id = merchant.create_event()
         with webhooks.running_with_relay():
@@ -232,14 +238,14 @@ class TestChangesWhileRetriesWait:
         assert len(receiver.requests) <= sent + 1
         assert delivery.tries == len(receiver.requests)
 
-    def test_url_removed_while_queued(
+    def test_queued_try_is_not_sent_after_the_url_was_removed(
         self,
         webhooks: Webhooks,
         merchant: Merchant,
         receiver: Receiver,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """A try that waits long for a slot of its application is looked up again before it is sent."""
+        """A try that waits long for a slot is looked up again before it is sent."""
         monkeypatch.setattr(handler, "_LOOKUP_VALID_S", 0.3)
         receiver.answer = Reply(hangs=True)
         one_at_a_time = replace(webhooks.settings.webhooks, in_flight_per_application=1)
@@ -252,8 +258,10 @@ class TestChangesWhileRetriesWait:
         assert len(receiver.requests) == 1
         assert sum(len(merchant.tries(one)) for one in delivery_ids) == 1
 
-    def test_paused_and_set_aside(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-        """While an operator has paused an application, nothing is sent and nothing fails."""
+    def test_delivery_of_a_paused_application_is_set_aside(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+    ) -> None:
+        """Nothing is sent, and nothing fails."""
         merchant.execute("update applications set webhooks_paused_at = mizan_now()")
         delivery_id = merchant.create_event()
         with webhooks.running_with_relay(*FIRST_TRY):
@@ -264,10 +272,9 @@ class TestChangesWhileRetriesWait:
         assert merchant.status(delivery_id) == "pending"
 
 
-def test_tries_are_dated_by_the_database(
+def test_tries_have_the_time_of_the_database_clock(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, clock: Clock
 ) -> None:
-    """The database's clock decides when a try is due, and dates it."""
     clock.advance(timedelta(hours=5))
     receiver.answer = lambda _: Reply(500 if len(receiver.requests) < 2 else 200)
     delivery_id = merchant.create_event()

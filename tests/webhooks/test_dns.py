@@ -1,4 +1,4 @@
-"""DNS look-ups of the HTTP client: once per name, in threads of their own, with limits per application."""
+"""DNS look-ups of the HTTP client: once per name, in their own threads, with limits per application."""
 
 from threading import Event, Thread
 
@@ -15,7 +15,7 @@ def never(host: str, _port: int) -> list[str]:
     raise AssertionError(f"{host} was looked up")
 
 
-def test_a_name_is_looked_up_once_for_all_waiting_requests(receiver: Receiver) -> None:
+def test_host_name_is_looked_up_once_for_all_waiting_requests(receiver: Receiver) -> None:
     looked_up: list[str] = []
 
     def counting(host: str, port: int) -> list[str]:
@@ -32,7 +32,9 @@ def test_a_name_is_looked_up_once_for_all_waiting_requests(receiver: Receiver) -
     assert {request.headers["host"].lower() for request in receiver.requests} == set(looked_up)
 
 
-def test_a_name_is_looked_up_again_after_a_while(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_name_is_looked_up_again_after_a_while(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("services.webhooks.http.dns._ADDRESSES_VALID_S", 0.0)
     addresses = iter([["127.0.0.1"], ["127.0.0.2"], ["127.0.0.1"]])
     receiver.answer = Reply(closes=True)
@@ -42,13 +44,13 @@ def test_a_name_is_looked_up_again_after_a_while(receiver: Receiver, monkeypatch
     assert [answer.failure or answer.status_code for answer in outcomes] == [200, TryFailure.REFUSED, 200]
 
 
-def test_the_second_address_is_tried_when_the_first_refuses(receiver: Receiver) -> None:
+def test_second_address_is_tried_if_the_first_refuses(receiver: Receiver) -> None:
     with open_client(resolve_host=lambda _host, _port: ["127.0.0.2", "127.0.0.1"]) as client:
         assert send_one(client, f"http://shop.example:{receiver.port}/").status_code == 200
 
 
 def test_a_hanging_lookup_delays_no_other_request(receiver: Receiver) -> None:
-    """libcurl's own resolver would block at the tenth request to it. The look-up counts towards the limit."""
+    """libcurl's own resolver would block at the tenth request. The look-up counts towards the time limit."""
     end = Event()
 
     def resolve_or_hang(host: str, _port: int) -> list[str]:
@@ -88,17 +90,17 @@ def test_a_lookup_counts_towards_the_time_limit(receiver: Receiver) -> None:
         assert 590 <= answer.duration_ms < 900
         receiver.answer = Reply(delay_s=0.4)
         again = send_one(client, f"http://shop.example:{receiver.port}/")
-        assert again.status_code == 200  # the whole limit is its own again
+        assert again.status_code == 200  # the next request has the whole limit
 
 
-def test_the_real_lookup() -> None:
+def test_system_resolver_finds_localhost() -> None:
     assert "127.0.0.1" in resolve_host("localhost", 80)
 
 
 def test_addresses_found_for_abandoned_requests_are_not_used_later(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """curl had not read the addresses yet when the requests were abandoned, and must not read them later."""
+    """curl had not read them yet when the requests were abandoned, and must not read them later."""
     addresses_in_turn = iter([["127.0.0.2"], ["127.0.0.1"]])
     receiver.answer = Reply(closes=True)
     url = f"http://shop.example:{receiver.port}/"
@@ -120,12 +122,12 @@ def test_addresses_found_for_abandoned_requests_are_not_used_later(
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.0.0.1.", "127.1", "2130706433", "0x7f.0.0.1", "[::ffff:127.0.0.1]"]
 )
-def test_an_address_is_not_looked_up_however_it_is_spelled(receiver: Receiver, host: str) -> None:
+def test_ip_address_is_not_looked_up_in_any_spelling(receiver: Receiver, host: str) -> None:
     with open_client(resolve_host=never) as client:
         assert send_one(client, f"http://{host}:{receiver.port}/").status_code == 200
 
 
-def test_without_a_port_it_is_that_of_the_scheme() -> None:
+def test_lookup_uses_the_default_port_of_the_scheme() -> None:
     looked_up: list[tuple[str, int]] = []
 
     def nobody(host: str, port: int) -> list[str]:
@@ -148,7 +150,7 @@ def test_without_a_port_it_is_that_of_the_scheme() -> None:
     ]
 
 
-def test_without_a_free_thread_the_lookup_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lookup_fails_without_a_free_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_thread(_self: Thread) -> None:
         raise RuntimeError("can't start new thread")
 

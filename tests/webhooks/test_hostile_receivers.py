@@ -1,4 +1,4 @@
-"""Whatever a receiver does, a try has one result, in time, within bounded memory, and others are unaffected. §6.6"""
+"""Whatever a receiver does, a try has one result, in time and with bounded memory. §6.6"""
 
 import gzip
 import os
@@ -77,9 +77,9 @@ def resets_after(what: bytes) -> Script:
     return script
 
 
-# What it does, and what comes of it: a status code and how the body begins, or a failure.
+# The script, and its result: a status code and the start of the body, or a failure.
 OUTCOMES: dict[str, tuple[Script, int | TryFailure, bytes]] = {
-    # Bodies: whatever becomes of them, the headers were complete.
+    # Bodies: the headers are complete, so the status counts.
     "endless body": (says_forever(OK + b"\r\n", b"x" * 65536), 200, b"x" * RESPONSE_BODY_LIMIT),
     "endless body of an error": (
         says_forever(b"HTTP/1.1 500 Oh\r\n\r\n", b"x" * 65536),
@@ -145,7 +145,7 @@ OUTCOMES: dict[str, tuple[Script, int | TryFailure, bytes]] = {
     "lines that end in LF": (says(b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok"), 200, b"ok"),
     "a folded header": (says(OK + b"A: b\r\n c\r\nContent-Length: 2\r\n\r\nok"), 200, b"ok"),
     "HTTP/1.0": (says(b"HTTP/1.0 200 OK\r\n\r\nok"), 200, b"ok"),
-    # Headers that do not end.
+    # Endless headers.
     "slow drip of headers": (drips(OK + b"A: " + b"x" * 1000), TryFailure.TIMEOUT, b""),
     "headers that stop": (says_and_hangs(OK + b"A: b\r\n"), TryFailure.TIMEOUT, b""),
     "silence": (Peer.hang, TryFailure.TIMEOUT, b""),
@@ -160,7 +160,7 @@ OUTCOMES: dict[str, tuple[Script, int | TryFailure, bytes]] = {
     "a header of 1 MB": (says(OK + b"A: " + b"x" * MEGABYTE + b"\r\n\r\n"), TryFailure.BROKEN_ANSWER, b""),
     "endless small headers": (says_forever(OK, b"A: b\r\n" * 1000), TryFailure.BROKEN_ANSWER, b""),
     "an endless header": (says_forever(OK + b"A: ", b"x" * 65536), TryFailure.BROKEN_ANSWER, b""),
-    # 1xx is not an answer yet.
+    # 1xx is not a final response.
     "100, then 200": (says(CONTINUE * 3 + SHORT), 200, b"ok"),
     "103, then 200": (says(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + SHORT), 200, b"ok"),
     "endless 100s": (says_forever(b"", CONTINUE * 1000), TryFailure.BROKEN_ANSWER, b""),
@@ -190,7 +190,7 @@ OUTCOMES: dict[str, tuple[Script, int | TryFailure, bytes]] = {
     "status 099": (says(b"HTTP/1.1 099 Oh\r\nContent-Length: 0\r\n\r\n"), TryFailure.BROKEN_ANSWER, b""),
     "status 20": (says(b"HTTP/1.1 20 Oh\r\nContent-Length: 0\r\n\r\n"), TryFailure.BROKEN_ANSWER, b""),
     "status 999": (says(b"HTTP/1.1 999 Oh\r\nContent-Length: 0\r\n\r\n"), 999, b""),
-    # The receiver itself contradicts what it says: no reader can tell where such an answer ends (RFC 9112, 6.3).
+    # Contradictory headers: it is undefined where such a response ends (RFC 9112, 6.3).
     "negative length": (says(OK + b"Content-Length: -5\r\n\r\nhello"), TryFailure.BROKEN_ANSWER, b""),
     "two lengths": (
         says(OK + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"),
@@ -198,7 +198,7 @@ OUTCOMES: dict[str, tuple[Script, int | TryFailure, bytes]] = {
         b"",
     ),
     "NUL in a header": (says(OK + b"A: b\x00c\r\n\r\n"), TryFailure.BROKEN_ANSWER, b""),
-    # Redirects are not followed, and count as failures; nobody is asked for a password.
+    # Redirects are not followed and count as failures. No credentials are sent.
     "redirect to a private address": (
         says(b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest\r\nContent-Length: 0\r\n\r\n"),
         302,
@@ -228,7 +228,7 @@ OUTCOMES: dict[str, tuple[Script, int | TryFailure, bytes]] = {
 
 
 @pytest.mark.parametrize("what", OUTCOMES)
-def test_each_has_one_result_in_time_and_within_bounds(what: str) -> None:
+def test_hostile_receiver_gives_one_result_in_time_with_bounded_memory(what: str) -> None:
     script, expected, body = OUTCOMES[what]
     before = _memory()
     with ScriptedReceiver(script) as receiver, open_client(limit_s=LIMIT_S) as client:
@@ -244,14 +244,14 @@ def test_each_has_one_result_in_time_and_within_bounds(what: str) -> None:
 @pytest.mark.parametrize(
     "what", ["endless body", "endless 100s", "endless small headers", "silence", "garbage"]
 )
-def test_a_connection_that_misbehaved_is_not_used_again(what: str) -> None:
+def test_connection_that_misbehaved_is_not_reused(what: str) -> None:
     with ScriptedReceiver(OUTCOMES[what][0]) as receiver, open_client(limit_s=LIMIT_S) as client:
         first, second = send_one(client, receiver.url), send_one(client, receiver.url)
         assert (first.status_code, first.failure) == (second.status_code, second.failure)
         assert receiver.connections == 2
 
 
-def test_a_receiver_that_never_reads_ends_at_the_limit() -> None:
+def test_receiver_that_never_reads_times_out() -> None:
     """The body does not fit into the socket buffers."""
     with (
         ScriptedReceiver(lambda peer: peer.pause(5), reads_requests=False) as receiver,
@@ -271,7 +271,7 @@ def test_a_response_before_the_request_was_read_counts() -> None:
 @pytest.mark.parametrize(
     "what", ["endless body", "endless chunks", "endless small headers", "a header of 1 MB"]
 )
-def test_many_at_once_again_and_again_leave_memory_flat(what: str) -> None:
+def test_many_hostile_responses_do_not_grow_memory(what: str) -> None:
     script, expected, _ = OUTCOMES[what]
     with ScriptedReceiver(script) as receiver, open_client(limit_s=10) as client:
         before = 0
@@ -321,7 +321,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
-def test_a_private_authority_is_trusted_when_the_operator_says_so(authority: Authority) -> None:
+def test_private_certificate_authority_is_trusted_if_configured(authority: Authority) -> None:
     with ScriptedReceiver(_reply_to_each, tls=authority.receiver()) as receiver:
         with open_client(ca_file=authority.ca_file) as client:
             assert [send_one(client, receiver.url).status_code for _ in range(3)] == [200, 200, 200]
@@ -339,7 +339,7 @@ def test_a_private_authority_is_trusted_when_the_operator_says_so(authority: Aut
         pytest.param(lambda authority: authority.receiver(is_expired=True), id="expired"),
     ],
 )
-def test_a_certificate_that_does_not_fit_is_a_tls_failure(
+def test_invalid_certificate_is_a_tls_failure(
     authority: Authority, certificate: Callable[[Authority], SSLContext]
 ) -> None:
     with (
@@ -360,7 +360,7 @@ def test_a_certificate_that_does_not_fit_is_a_tls_failure(
         pytest.param(says_and_hangs(b"\x16\x03\x03\x40\x00"), TryFailure.TIMEOUT, id="half a record"),
     ],
 )
-def test_what_is_not_tls_on_a_tls_port_is_a_failure(script: Script, expected: TryFailure) -> None:
+def test_receiver_without_tls_on_https_is_a_failure(script: Script, expected: TryFailure) -> None:
     with (
         ScriptedReceiver(script, reads_requests=False) as receiver,
         open_client(limit_s=LIMIT_S) as client,

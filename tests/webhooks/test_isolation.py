@@ -20,14 +20,14 @@ CONSUMERS = ("intake", "deliver", "slow")
 
 @pytest.fixture(autouse=True)
 def _short_drain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stopping does not wait long for requests that hang."""
+    """Stop without waiting long for hanging requests."""
     monkeypatch.setattr(handler, "_DRAIN_S", 0.5)
 
 
 def test_others_are_served_while_one_endpoint_hangs(
     webhooks: Webhooks, make_merchant: MakeMerchant, make_receiver: MakeReceiver
 ) -> None:
-    """Thousands wait for an endpoint that never responds. Twelve others share its partitions, queued behind it."""
+    """Thousands wait for an endpoint that never responds. Twelve others share its partitions, behind it."""
     silent, quick = make_receiver(), make_receiver()
     silent.answer = Reply(hangs=True)
     hanging = make_merchant(silent.url)
@@ -48,13 +48,13 @@ def test_others_are_served_while_one_endpoint_hangs(
     assert len(quick.requests) == 12 * 6
 
 
-def test_what_was_moved_to_the_slow_pipeline_arrives(
+def test_deliveries_moved_to_the_slow_pipeline_arrive(
     webhooks: Webhooks,
     make_merchant: MakeMerchant,
     make_receiver: MakeReceiver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Once the endpoint responds again, by whichever path."""
+    """Once the endpoint responds again."""
     monkeypatch.setattr(application_queues, "UNANSWERED_S", 0.2)
     monkeypatch.setattr(application_queues, "HANGING_RESPONSE_S", 0.4)
     receiver = make_receiver()
@@ -74,13 +74,13 @@ def test_what_was_moved_to_the_slow_pipeline_arrives(
     assert len(set(ids_in(receiver))) == 300
 
 
-def test_in_the_slow_pipeline_a_hanging_endpoint_delays_no_other(
+def test_hanging_endpoint_in_the_slow_pipeline_delays_no_other(
     webhooks: Webhooks,
     make_merchant: MakeMerchant,
     make_receiver: MakeReceiver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The burst of a slow endpoint moves to the slow pipeline, where thousands of a hanging one wait already."""
+    """The burst of a slow endpoint moves there, while thousands of a hanging one wait."""
     monkeypatch.setattr(application_queues, "SLOW_TRIM_INTERVAL_S", 1.0)
     silent, slow_receiver = make_receiver(), make_receiver()
     silent.answer = Reply(hangs=True)
@@ -98,13 +98,13 @@ def test_in_the_slow_pipeline_a_hanging_endpoint_delays_no_other(
     assert len(slow_receiver.requests) == 800
 
 
-def test_a_fast_endpoint_needs_no_slow_pipeline(
+def test_fast_endpoint_does_not_use_the_slow_pipeline(
     webhooks: Webhooks,
     make_merchant: MakeMerchant,
     make_receiver: MakeReceiver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """However many webhooks there are: the detour would only cost time."""
+    """However many webhooks it gets: the detour would only cost time."""
     # On a busy machine no endpoint responds fast.
     for limit in ("FAST_RESPONSE_S", "UNANSWERED_S", "FIRST_UNANSWERED_S"):
         monkeypatch.setattr(application_queues, limit, 10.0)

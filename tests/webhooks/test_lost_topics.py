@@ -1,4 +1,4 @@
-"""A topic is deleted with all its records and recreated. They are requeued from PostgreSQL, and no webhook is lost."""
+"""A topic is deleted and recreated. Its records are requeued from PostgreSQL, and no webhook is lost."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -20,7 +20,7 @@ from tests.webhooks.conftest import FIRST_TRY, Webhooks
 from tests.webhooks.merchants import Merchant, ids_in
 from tests.webhooks.receivers import Receiver, Reply
 
-# As in the scheduler, only sooner.
+# As in the scheduler, only earlier.
 SOON = RequeueThresholds(
     min_overdue_s=2.0, requeue_interval_s=10.0, sweep_interval_s=0.5, poll_interval_s=0.5
 )
@@ -47,10 +47,10 @@ def lose_topic(webhooks: Webhooks, topic: Topic) -> None:
 @pytest.mark.parametrize(
     "topic", [PAYMENT_INTENT_EVENTS, WEBHOOKS_DELIVER, WEBHOOKS_DELAY[0]], ids=lambda t: t.name
 )
-def test_under_running_consumers(
+def test_topic_lost_under_running_consumers_loses_no_webhook(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, topic: Topic
 ) -> None:
-    """Consumers continue in the recreated topic. Lost and later records are both delivered."""
+    """Consumers continue in the recreated topic, with lost and new records."""
     receiver.answer = Reply(500)
     delayed = webhooks.with_delays((3.0, *[0.4] * 7))
     with requeueing(delayed), delayed.running(*FIRST_TRY, "delay"):
@@ -64,9 +64,9 @@ def test_under_running_consumers(
 
 
 class TestWithoutConsumers:
-    """The topic is lost while no consumer runs. Consumers that start afterwards find it empty."""
+    """The topic is lost while no consumer runs. Later consumers find it empty."""
 
-    def test_the_events_topic(
+    def test_lost_events_topic_loses_no_webhook(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
         """The relay has published the events, and intake has not read them."""
@@ -81,7 +81,9 @@ class TestWithoutConsumers:
         self._all_arrive_without(PAYMENT_INTENT_EVENTS, webhooks, merchant, 20)
         assert sorted(ids_in(receiver)) == sorted(delivery_ids)
 
-    def test_the_deliver_topic(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+    def test_lost_deliver_topic_loses_no_webhook(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+    ) -> None:
         """Intake has published its records, and nothing was sent yet."""
         delivery_ids = [merchant.create_event() for _ in range(20)]
         with webhooks.running_relay(), webhooks.running("intake"):
@@ -89,8 +91,9 @@ class TestWithoutConsumers:
         self._all_arrive_without(WEBHOOKS_DELIVER, webhooks, merchant, 20)
         assert sorted(ids_in(receiver)) == sorted(delivery_ids)
 
-    def test_a_delay_topic(self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-        """With retries waiting in it."""
+    def test_lost_delay_topic_loses_no_retry(
+        self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+    ) -> None:
         receiver.answer = Reply(500)
         delivery_ids = [merchant.create_event() for _ in range(20)]
         with webhooks.running_relay(), webhooks.running("intake", "deliver"):

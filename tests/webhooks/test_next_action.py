@@ -1,4 +1,4 @@
-"""What the pipeline does with a record, for every state of its delivery in the database."""
+"""The next action for a record, for every state of its delivery in the database."""
 
 from datetime import UTC, datetime
 from uuid import UUID
@@ -72,7 +72,9 @@ CASES: list[tuple[str, int, DeliveryState | None, NextAction]] = [
 
 
 @pytest.mark.parametrize(("step", "delivery", "expected"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_a_scheduled_try(step: int, delivery: DeliveryState | None, expected: NextAction) -> None:
+def test_next_action_for_a_scheduled_try(
+    step: int, delivery: DeliveryState | None, expected: NextAction
+) -> None:
     assert decide(DeliveryDue(ID, APPLICATION, step, NOW), delivery) == expected
 
 
@@ -89,11 +91,13 @@ RESENDS: list[tuple[str, DeliveryState | None, bool, NextAction | type[Drop]]] =
 @pytest.mark.parametrize(
     ("delivery", "is_recorded", "expected"), [c[1:] for c in RESENDS], ids=[c[0] for c in RESENDS]
 )
-def test_a_resend(delivery: DeliveryState | None, is_recorded: bool, expected: NextAction) -> None:
+def test_next_action_for_a_resend(
+    delivery: DeliveryState | None, is_recorded: bool, expected: NextAction
+) -> None:
     assert decide_resend(delivery, is_recorded=is_recorded) == expected
 
 
-def test_a_paused_application_gets_no_resend_either() -> None:
+def test_resend_of_a_paused_application_is_dropped() -> None:
     action = decide_resend(replace(PENDING_AT_3, is_paused=True), is_recorded=False)
     assert isinstance(action, Drop)
     assert action.why

@@ -1,4 +1,4 @@
-"""Operating the service: readiness, and reasons not to start."""
+"""Operating the service: readiness, and refusals to start."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tests.webhooks.conftest import Webhooks
 pytestmark = pytest.mark.stack
 
 
-def test_a_single_consumer_reports_that_it_is_ready(webhooks: Webhooks, repository_root: Path) -> None:
+def test_service_with_a_single_consumer_reports_ready(webhooks: Webhooks, repository_root: Path) -> None:
     service = _service(webhooks, repository_root)
     with service.running("intake"):
         eventually(lambda: service.status() == 200)
@@ -22,7 +22,7 @@ def test_a_single_consumer_reports_that_it_is_ready(webhooks: Webhooks, reposito
         assert "deliver" not in service.page("readyz")
 
 
-def test_a_consumer_whose_topic_is_missing_is_not_ready(webhooks: Webhooks, repository_root: Path) -> None:
+def test_consumer_without_its_topic_is_not_ready(webhooks: Webhooks, repository_root: Path) -> None:
     kafka = webhooks.settings.kafka
     delete_topic(kafka, PAYMENT_INTENT_EVENTS)
     service = _service(webhooks, repository_root)
@@ -37,7 +37,7 @@ def test_a_consumer_whose_topic_is_missing_is_not_ready(webhooks: Webhooks, repo
     [(["intaek"], {}), ([], {"MIZAN_SECRET_KEYS": ""})],
     ids=["an unknown consumer", "no keys"],
 )
-def test_it_refuses_to_start(
+def test_service_refuses_to_start_with_an_unknown_consumer_or_without_keys(
     webhooks: Webhooks, repository_root: Path, consumers: list[str], environment: dict[str, str]
 ) -> None:
     with _service(webhooks, repository_root, **environment).running(*consumers) as process:

@@ -1,4 +1,4 @@
-"""The delivery pipeline by itself: what it keeps when partitions are revoked and assigned again."""
+"""What the delivery pipeline keeps when partitions are revoked and assigned again."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -57,7 +57,7 @@ def read(partition: AssignedPartition, offset: int, message: DeliveryDue) -> Tas
     return task
 
 
-def test_a_partition_is_assigned_again_while_the_database_is_unavailable() -> None:
+def test_record_is_not_lost_if_its_partition_returns_while_the_database_is_down() -> None:
     """Regression: the record, read again, was forgotten with the look-up that was running for the first reading."""
     lookup, client = UnavailableLookup(), WebhookClient[TryInProgress](allow_private=True)
     handler = DeliveryPipeline(
@@ -81,7 +81,7 @@ def test_a_partition_is_assigned_again_while_the_database_is_unavailable() -> No
     handler.close()
 
 
-def test_a_try_belongs_to_the_partitions_that_are_not_revoked() -> None:
+def test_try_belongs_only_to_partitions_that_are_not_revoked() -> None:
     ended, going = AssignedPartition("t", 0), AssignedPartition("t", 0)
     message = due()
     one = TryInProgress(message, try_key(message), read(ended, 1, message))

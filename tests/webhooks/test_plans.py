@@ -1,4 +1,4 @@
-"""The cost of a batch does not depend on the number of rows, nor on the planner's statistics."""
+"""The cost of a batch does not depend on the number of rows or on the planner's statistics."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -55,10 +55,11 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
 @pytest.mark.parametrize(
     "rows", [0, *(pytest.param(rows, marks=pytest.mark.plans) for rows in (20_000, 1_000_000))]
 )
-def test_a_batch_touches_its_own_rows_only(cursor: Cursor[Any], rows: int, statistics: str) -> None:
+def test_batch_reads_only_its_own_rows(cursor: Cursor[Any], rows: int, statistics: str) -> None:
     """Rows are found by index, without sorting or hashing a table.
 
-    With plans made while the tables were empty; and, if they were analyzed then, with plans made again later.
+    With plans made while the tables were empty, and with plans that are made again if the tables were
+    analyzed then.
     """
     application = _make_application(cursor)
     if statistics == "of empty tables":
@@ -89,7 +90,7 @@ def test_a_batch_touches_its_own_rows_only(cursor: Cursor[Any], rows: int, stati
 
 
 def _executions(application: str, chosen: Sequence[str]) -> dict[str, str]:
-    """Each statement, with values for a batch."""
+    """Yield each statement with values for a batch."""
     ids = f"'{{{','.join(sorted(chosen))}}}'::uuid[]"
     results = [filled(value) for value in ("5", "12", "200", "null::text", "'ok'::bytea")]
     resends = f"'{{{','.join(str(uuid4()) for _ in range(BATCH))}}}'::uuid[]"

@@ -62,7 +62,7 @@ class TestIntake:
     def test_an_event_becomes_a_delivery(
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
-        """§6.1, §6.2: with URL and secret as they are now."""
+        """§6.1, §6.2: with the current URL and secret version."""
         delivery_id = shop.create_event()
         (due,) = create_deliveries(cursor, webhook_events(database))
         delivery = shop.delivery(delivery_id)
@@ -72,10 +72,10 @@ class TestIntake:
         assert (delivery.url, delivery.secret_version, delivery.event) == (URL, 1, "payment_intent.succeeded")
         assert delivery.next_due_at == due.due_at
 
-    def test_without_a_url_there_is_no_delivery(
+    def test_event_without_a_url_creates_no_delivery(
         self, make_merchant: MakeMerchant, database: Database, cursor: Cursor[Any]
     ) -> None:
-        """§6.1. The event counts as taken in, so that its month can be dropped one day."""
+        """§6.1. It counts as taken in, so that its month can be dropped."""
         shop = make_merchant(None)
         delivery_id = shop.create_event()
         assert create_deliveries(cursor, webhook_events(database)) == []
@@ -92,10 +92,10 @@ class TestIntake:
         assert create_deliveries(cursor, webhook_events(database)) == []
         assert shop.delivery(delivery_id) is None
 
-    def test_the_same_event_twice_is_one_delivery(
+    def test_repeated_event_is_one_delivery(
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
-        """It is published again, because the first record may be missing: it still waits for its first try."""
+        """It is published again before its first try, because the first record may be lost."""
         shop.create_event()
         first = create_deliveries(cursor, webhook_events(database))
         shop.set_url("https://shop.example/other")
@@ -105,7 +105,7 @@ class TestIntake:
         assert delivery is not None
         assert delivery.url == URL
 
-    def test_a_duplicate_of_a_tried_event_publishes_nothing(
+    def test_repeated_event_of_a_tried_delivery_publishes_nothing(
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
         delivery_id = shop.create_event()
@@ -113,7 +113,7 @@ class TestIntake:
         record_tries(cursor, [scheduled_try(delivery_id, 1, result_of(500))])
         assert create_deliveries(cursor, webhook_events(database)) == []
 
-    def test_a_batch_of_several_applications(
+    def test_batch_of_several_applications_creates_their_deliveries(
         self, make_merchant: MakeMerchant, database: Database, cursor: Cursor[Any]
     ) -> None:
         shops = [make_merchant(URL), make_merchant(None), make_merchant("https://other.example/")]
@@ -132,10 +132,10 @@ class TestIntake:
                 shops.index(shop)
             ]
 
-    def test_an_event_the_database_does_not_know_is_none(
+    def test_event_that_is_not_in_the_database_is_ignored(
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
-        """A database that was set back: what it does not know did not happen."""
+        """As after restoring a backup."""
         shop.create_event()
         events = webhook_events(database)
         cursor.execute("delete from intent_events")
@@ -150,7 +150,7 @@ class TestRecording:
         create_deliveries(cursor, webhook_events(database))
         return delivery_id
 
-    def test_success(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
+    def test_success_is_recorded(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
         assert record_tries(cursor, [scheduled_try(pending, 1, result_of(204, body=b""))]) == {
             str(pending): None
         }
@@ -159,7 +159,7 @@ class TestRecording:
         assert (delivery.status, delivery.step, delivery.tries) == ("succeeded", 1, 1)
         assert (delivery.next_due_at, delivery.last_status_code) == (None, 204)
 
-    def test_a_failure_moves_it_to_the_next_step_and_keeps_the_response(
+    def test_failure_moves_the_delivery_to_the_next_step_and_keeps_the_response(
         self, shop: Merchant, pending: UUID, cursor: Cursor[Any], clock: Clock
     ) -> None:
         """§6.6: pending, with the last response."""
@@ -174,7 +174,9 @@ class TestRecording:
         assert (one.number, one.step, one.resend_id, one.duration_ms, one.url) == (1, 1, None, 12, URL)
         assert (one.status_code, one.failure, one.response_body) == (503, None, body)
 
-    def test_a_failure_without_a_response(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
+    def test_failure_without_a_response_is_recorded(
+        self, shop: Merchant, pending: UUID, cursor: Cursor[Any]
+    ) -> None:
         record_tries(cursor, [scheduled_try(pending, 1, result_of(None, TryFailure.TIMEOUT, b""))])
         delivery, (one,) = shop.delivery(pending), shop.tries(pending)
         assert delivery is not None
@@ -212,7 +214,7 @@ class TestRecording:
     def test_each_delivery_of_a_batch_gets_its_own_values(
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
-        """Values are found by position among the ids, in whatever order they are given."""
+        """Values are matched by position, in any order."""
         ids = [shop.create_event() for _ in range(7)]
         create_deliveries(cursor, webhook_events(database))
         results = [
@@ -233,7 +235,7 @@ class TestRecording:
             assert (one.status_code, one.failure, one.response_body) == expected
             assert shop.status(delivery_id) == ("succeeded" if number % 2 else "pending")
 
-    def test_nothing_is_recorded_after_the_end(
+    def test_ended_delivery_records_nothing_more(
         self, shop: Merchant, pending: UUID, cursor: Cursor[Any]
     ) -> None:
         assert fail_without_url(cursor, [str(pending)]) == 1
@@ -243,7 +245,7 @@ class TestRecording:
         assert delivery is not None
         assert (delivery.status, delivery.last_failure, delivery.tries) == ("failed", "no_url", 0)
 
-    def test_what_is_set_aside_stays_pending(
+    def test_delivery_that_is_set_aside_stays_pending(
         self, shop: Merchant, pending: UUID, cursor: Cursor[Any]
     ) -> None:
         assert set_aside(cursor, [str(pending)]) == 1
@@ -252,7 +254,9 @@ class TestRecording:
         assert delivery.status == "pending"
         assert delivery.set_aside_at is not None
 
-    def test_a_resend_counts_and_succeeds(self, shop: Merchant, pending: UUID, cursor: Cursor[Any]) -> None:
+    def test_successful_resend_counts_as_a_try_and_succeeds(
+        self, shop: Merchant, pending: UUID, cursor: Cursor[Any]
+    ) -> None:
         resend_id = UUID(int=1)
         record_tries(cursor, [scheduled_try(pending, 1, result_of(500))])
         resend = ResendTry(str(pending), str(resend_id), result_of(200), 5, 'https://new.example/ünï,{}"\\')
@@ -276,7 +280,7 @@ class TestRecording:
         ) == {(str(pending), str(resend_id))}
 
     @pytest.mark.parametrize("before", ["pending", "failed", "succeeded"])
-    def test_a_resend_that_fails_leaves_the_delivery_as_it_was(
+    def test_failed_resend_leaves_the_delivery_unchanged(
         self, shop: Merchant, pending: UUID, cursor: Cursor[Any], before: str
     ) -> None:
         if before != "pending":

@@ -1,4 +1,4 @@
-"""What follows from a try is published, whatever goes wrong between recording and publishing."""
+"""What follows from a try is published, whatever fails between recording and publishing."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -71,10 +71,10 @@ def failed() -> Completed:
     return Completed(TryResult(time(), 5, 500, None, b""))
 
 
-def test_the_confirmation_of_a_commit_is_lost(
+def test_try_is_published_if_the_confirmation_of_its_commit_is_lost(
     database: Database, shop: Merchant, producer: FakeProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PostgreSQL has recorded the try; the connection broke before it confirmed that."""
+    """PostgreSQL has recorded the try, and the connection broke before it confirmed that."""
     (one,) = tries(database, shop, 1)
     record = Recorder(database, producer, DELAYS).prepare([(one, failed())])
 
@@ -91,7 +91,7 @@ def test_the_confirmation_of_a_commit_is_lost(
     assert len(shop.tries(one.message.id)) == 1
 
 
-def test_a_later_statement_of_the_batch_fails(
+def test_try_is_published_once_if_a_later_statement_of_its_batch_fails(
     database: Database, shop: Merchant, producer: FakeProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = tries(database, shop, 2)
@@ -108,8 +108,9 @@ def test_a_later_statement_of_the_batch_fails(
     assert producer.topics == ["webhooks.delay.1"]
 
 
-def test_kafka_refuses_a_batch(database: Database, shop: Merchant, producer: FakeProducer) -> None:
-    """Its items are then recorded one at a time, and each is published."""
+def test_batch_refused_by_kafka_is_recorded_and_published_item_by_item(
+    database: Database, shop: Merchant, producer: FakeProducer
+) -> None:
     producer.errors = [NotConfirmedError({}, 2)]
     waiting = RecordQueue(2)
     finished: list[object] = []
@@ -137,10 +138,10 @@ def test_kafka_refuses_a_batch(database: Database, shop: Merchant, producer: Fak
     assert producer.topics == ["webhooks.delay.1"] * 2
 
 
-def test_another_process_recorded_the_try_and_died(
+def test_try_recorded_by_a_process_that_died_is_published_by_another(
     database: Database, shop: Merchant, producer: FakeProducer
 ) -> None:
-    """This process had the same record, and sent the same try."""
+    """Both had the same record, and sent the same try."""
     (one,) = tries(database, shop, 1)
     dying = FakeProducer()
     dying.errors = [RuntimeError("killed")]
@@ -165,7 +166,7 @@ def test_the_ninth_failure_is_published_by_the_second_process(
 
 
 REQUEUED = [
-    # due in seconds, to which topic
+    # due in seconds, and the topic
     (-5.0, "webhooks.deliver"),
     (0.0, "webhooks.deliver"),
     (0.5, "webhooks.delay.1"),

@@ -21,7 +21,7 @@ from tests.webhooks.conftest import ONE_RETRY, MakeReceiver, Webhooks
 from tests.webhooks.merchants import Merchant, ids_in, is_signed, webhook_events
 from tests.webhooks.receivers import Receiver, Reply
 
-# The second try is far away, so that meanwhile only resends are sent.
+# The second try is far away, so only resends are sent meanwhile.
 LATER = (600.0,) * 8
 AN_HOUR = timedelta(hours=1)
 SOON = (0.3,) * 8
@@ -29,7 +29,7 @@ SOON = (0.3,) * 8
 
 @contextmanager
 def failed_once(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> Iterator[UUID]:
-    """A delivery whose first try has failed. The receiver works again afterwards."""
+    """Yield a delivery whose first try has failed. The receiver works again afterwards."""
     receiver.answer = Reply(500)
     delivery_id = merchant.create_event()
     with webhooks.running_with_relay(*ONE_RETRY, "resend"):
@@ -38,8 +38,10 @@ def failed_once(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> I
         yield delivery_id
 
 
-def test_while_pending(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    """A resend counts as a try, outside the retry schedule. Its success makes the delivery succeed."""
+def test_resend_of_a_pending_delivery_makes_it_succeed(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+) -> None:
+    """It counts as a try, outside the retry schedule."""
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
         resend_id = merchant.resend(delivery_id)
         eventually(lambda: merchant.status(delivery_id) == "succeeded")
@@ -51,7 +53,7 @@ def test_while_pending(webhooks: Webhooks, merchant: Merchant, receiver: Receive
     assert ids_in(receiver) == [delivery_id] * 2
 
 
-def test_with_the_current_url_and_secret(
+def test_resend_uses_the_current_url_and_secret(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, make_receiver: MakeReceiver
 ) -> None:
     new = make_receiver()
@@ -66,10 +68,10 @@ def test_with_the_current_url_and_secret(
     assert merchant.tries(delivery_id)[1].url == new.url
 
 
-def test_success_while_a_retry_waits(
+def test_retry_is_dropped_after_a_successful_resend(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, quick_clock: Clock
 ) -> None:
-    """The waiting retry is dropped when it comes due."""
+    """When it is due."""
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
         merchant.resend(delivery_id)
         eventually(lambda: merchant.status(delivery_id) == "succeeded")
@@ -103,7 +105,9 @@ def test_a_failed_resend_does_not_change_the_retry_schedule(
     assert [one.step for one in merchant.tries(delivery_id)] == [1, None, 2]
 
 
-def test_after_it_failed(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
+def test_failed_delivery_can_be_resent_until_it_succeeds(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+) -> None:
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
         merchant.execute("update webhook_deliveries set status = 'failed', next_due_at = null, step = 9")
         receiver.answer = Reply(500)
@@ -115,8 +119,9 @@ def test_after_it_failed(webhooks: Webhooks, merchant: Merchant, receiver: Recei
         eventually(lambda: merchant.status(delivery_id) == "succeeded")
 
 
-def test_after_it_succeeded(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    """Succeeded is final, also if a later resend fails."""
+def test_delivery_stays_succeeded_after_a_failed_resend(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+) -> None:
     with failed_once(webhooks.with_delays(SOON), merchant, receiver) as delivery_id:
         eventually(lambda: merchant.status(delivery_id) == "succeeded")
         receiver.answer = Reply(500)
@@ -125,8 +130,10 @@ def test_after_it_succeeded(webhooks: Webhooks, merchant: Merchant, receiver: Re
     assert merchant.status(delivery_id) == "succeeded"
 
 
-def test_twice_at_once(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    """Two resend ids are two tries; the same id twice is one."""
+def test_concurrent_resends_are_one_try_per_resend_id(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+) -> None:
+    """Two ids are two tries; the same id twice is one."""
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
         same, barrier = uuid4(), Barrier(4)
 
@@ -155,7 +162,7 @@ def test_twice_at_once(webhooks: Webhooks, merchant: Merchant, receiver: Receive
         ("update applications set webhooks_paused_at = mizan_now()", "paused"),
     ],
 )
-def test_without_a_url_or_while_paused_it_is_refused(
+def test_resend_without_a_url_or_while_paused_is_refused(
     merchant: Merchant, database: Database, change: str, why: str
 ) -> None:
     delivery_id = merchant.create_event()
@@ -166,7 +173,7 @@ def test_without_a_url_or_while_paused_it_is_refused(
         merchant.resend(delivery_id)
 
 
-def test_a_url_that_is_removed_after_the_request_is_not_used(
+def test_url_removed_after_the_resend_request_is_not_used(
     webhooks: Webhooks, merchant: Merchant, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     with failed_once(webhooks.with_delays(LATER), merchant, receiver) as delivery_id:
@@ -179,6 +186,6 @@ def test_a_url_that_is_removed_after_the_request_is_not_used(
     assert len(merchant.tries(delivery_id)) == len(receiver.requests) == 1
 
 
-def test_an_unknown_delivery(merchant: Merchant) -> None:
+def test_resend_of_an_unknown_delivery_is_refused(merchant: Merchant) -> None:
     with pytest.raises(DeliveryNotFoundError):
         merchant.resend(uuid4())

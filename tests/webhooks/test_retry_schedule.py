@@ -1,4 +1,4 @@
-"""The retry schedule (§6.6): nine tries, and how long after each the next is due."""
+"""The retry schedule (§6.6): nine tries, and when the next one is due."""
 
 import pytest
 
@@ -38,6 +38,6 @@ def test_a_success_ends_the_schedule_at_any_step(step: int) -> None:
 
 
 @pytest.mark.parametrize("step", [-1, 0, LAST_STEP + 1])
-def test_there_is_no_other_step(step: int) -> None:
+def test_unknown_steps_are_refused(step: int) -> None:
     with pytest.raises(ValueError, match="no step"):
         decide_after_try(step, is_success=False, retry_delays=DELAYS)

@@ -1,4 +1,4 @@
-"""A merchant's people at the dashboard with a browser."""
+"""Members of a merchant who use the dashboard with a browser."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ class Colleague(BrowserUser):
 
     @contextmanager
     def noting(self, *, parts: bool = False) -> Iterator[list[str]]:
-        """The paths of the forms that the page sends; or of the parts of pages that its script asks for."""
+        """Yield a list of the paths that the page posts to, or of the partials that its script requests."""
         noted: list[str] = []
 
         def note(request: Request) -> None:
@@ -45,7 +45,7 @@ class Colleague(BrowserUser):
         self.page.remove_listener("request", note)
 
     def copy(self, what: str) -> str:
-        """By the button beside it, as people do."""
+        """Press the copy button beside the value, and return the copied text."""
         self.button("Copy: %(what)s", what=self.says(what)).click()
         expect(self.main).to_contain_text(self.says("Copied"))
         copied: str = self.page.evaluate(_READ_CLIPBOARD)
@@ -72,7 +72,7 @@ class Colleagues:
         merchant: Merchant | None = None,
         **browser: Any,
     ) -> Colleague:
-        """A new one, signed in."""
+        """Return a new member's browser, signed in."""
         who = self.come(lang=lang, **browser)
         who.sign_in(world.make_member(role, merchant), PASSWORD)
         return who

@@ -1,4 +1,4 @@
-"""People with a real browser, on the pages of the dashboard's world."""
+"""Fixtures for browser tests of the dashboard."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from tests.dashboard.world import DashboardWorld
 
 @pytest.fixture
 def pages(world: DashboardWorld) -> Iterator[DashboardWorld]:
-    """Werkzeug's server forgets to close files when a browser leaves while an icon is still on its way."""
+    """Serve the pages, not with Werkzeug: it leaks a file if a browser leaves during a download."""
     server = serve_operations(make_app(world.settings, world.database), "127.0.0.1", world.port)
     yield world
     server.close()
@@ -26,5 +26,5 @@ def colleagues(pages: DashboardWorld, visitors: Visitors) -> Colleagues:
 
 @pytest.fixture
 def owner(pages: DashboardWorld, colleagues: Colleagues) -> Colleague:
-    """Signed in."""
+    """The browser of an owner who is signed in."""
     return colleagues.come_in(pages)

@@ -1,4 +1,4 @@
-"""Every page: axe-core finds nothing, it fits screens from 320 px on, and in Arabic no English is left."""
+"""Every page: axe-core finds no violations, it fits screens from 320 px, and Arabic pages have no English text."""
 
 import pytest
 
@@ -12,16 +12,16 @@ from tests.dashboard.world import DashboardWorld
 
 pytestmark = pytest.mark.browser
 
-# Colours and sizes are the same in either language, so axe-core sees each scheme and each end of the sizes once.
+# Colours and sizes are the same in both languages, so each language checks one scheme and one screen.
 LOOKS = {"ar": Appearance("dark", SMALL_PHONE), "en": Appearance("light", DESKTOP)}
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_every_page_is_for_everybody_on_every_screen(
+def test_every_page_is_accessible_and_fits_small_and_large_screens(
     pages: DashboardWorld, colleagues: Colleagues, lang: str
 ) -> None:
-    """All pages in one test, which takes long. `sees` checks the language and direction of each page on the way."""
+    """All pages in one test, which takes long. `sees` checks the language and direction of each page."""
     tab = colleagues.come(lang=lang, expected_statuses=EXPECTED)
     preload_axe(tab.visitor.context)
     found = [problem for name in every_page(pages, tab) for problem in _problems(tab, name)]
@@ -29,7 +29,7 @@ def test_every_page_is_for_everybody_on_every_screen(
 
 
 def _problems(tab: Colleague, name: str) -> list[str]:
-    """The page is left in a wide window."""
+    """Return the problems of the page. Leaves it at desktop size."""
     found = page_problems(tab.page, name, LOOKS[tab.lang], SCREENS)
     left = english_left_in_arabic(tab.page) if tab.lang == "ar" else set()
     return found + ([f"{name}: English is left in Arabic: {left}"] if left else [])

@@ -1,4 +1,4 @@
-"""The list, a delivery and the progress of a bulk resend update by themselves, and can be paused."""
+"""The list, a delivery and the progress of a bulk resend update themselves, and can be paused."""
 
 from uuid import UUID
 
@@ -44,7 +44,7 @@ def test_a_new_delivery_appears_and_the_focus_stays(
 def test_a_paused_live_page_does_not_change(
     pages: DashboardWorld, deliveries: Deliveries, owner: Colleague
 ) -> None:
-    """WCAG 2.2.2; by keyboard too."""
+    """WCAG 2.2.2, also with the keyboard."""
     deliveries.make()
     owner.page.clock.install()
     owner.open(address_of(pages))
@@ -67,7 +67,7 @@ def test_a_paused_live_page_does_not_change(
     assert asked
 
 
-def test_when_the_session_ends_it_says_so(
+def test_live_page_says_when_the_session_has_ended(
     pages: DashboardWorld, deliveries: Deliveries, owner: Colleague
 ) -> None:
     deliveries.make()
@@ -85,10 +85,10 @@ def test_when_the_session_ends_it_says_so(
     owner.visitor.problems.clear()
 
 
-def test_a_try_appears_and_what_was_opened_stays_open(
+def test_new_try_appears_and_opened_tries_stay_open(
     pages: DashboardWorld, deliveries: Deliveries, owner: Colleague
 ) -> None:
-    """Nothing in a response body runs, neither at first nor after an update."""
+    """Nothing in a response body is executed, neither at first nor after an update."""
     delivery = deliveries.make("failed", 500, tries=2)
     deliveries.add_try(delivery, 1, 500, answer=_HOSTILE)
     deliveries.add_try(delivery, 2, 500, answer=_HOSTILE)

@@ -1,4 +1,4 @@
-"""A double click acts once; going back shows no secret again, and forms work afterwards."""
+"""A double click takes effect once. Going back shows no secret again, and forms still work."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -31,8 +31,10 @@ def _made(pages: DashboardWorld) -> dict[str, int]:
 
 
 @with_and_without_script
-def test_a_double_click_does_it_once(pages: DashboardWorld, colleagues: Colleagues, javascript: bool) -> None:
-    """With the script, the form is sent once. Without it, the form arrives twice and takes effect once."""
+def test_double_click_takes_effect_once(
+    pages: DashboardWorld, colleagues: Colleagues, javascript: bool
+) -> None:
+    """With the script, the form is sent once. Without it, it arrives twice."""
     deliveries = Deliveries(pages.database, pages.application.id)
     failed = deliveries.make("failed", 500)
     who = colleagues.come_in(pages, javascript=javascript)
@@ -56,7 +58,7 @@ def test_a_double_click_does_it_once(pages: DashboardWorld, colleagues: Colleagu
     made = {name: count - before[name] for name, count in _made(pages).items()}
     assert made == {
         "applications": 1,
-        "credentials": 3,  # of the new application two, and the one that was issued
+        "credentials": 3,  # two of the new application, and the issued one
         "secrets": 2,
         "tests": 1,
         "resends": 1,
@@ -69,16 +71,16 @@ def test_a_double_click_does_it_once(pages: DashboardWorld, colleagues: Colleagu
 
 
 def _double_click(pages: DashboardWorld, who: Colleague, button: str) -> None:
-    """Wait until it has taken effect and the resulting page is shown."""
+    """Double-click the button, and wait until it has taken effect and the resulting page is shown."""
     before = _made(pages)
-    with who.page.expect_request(lambda request: request.method == "POST"):  # or it may be noted only later
+    with who.page.expect_request(lambda request: request.method == "POST"):  # so that `noting` sees it
         who.button(button).dblclick(no_wait_after=True)
     eventually(lambda: _made(pages) != before)
     who.page.wait_for_load_state("networkidle")
 
 
-def test_back_shows_no_secret_again(pages: DashboardWorld, owner: Colleague) -> None:
-    """Neither going back nor forward shows it; nothing more is created; and no browser may cache it."""
+def test_going_back_shows_no_secret_again(pages: DashboardWorld, owner: Colleague) -> None:
+    """Nor does going forward. Nothing more is created, and browsers may not cache the page."""
     owner.open(_here(pages, "credentials"))
     with owner.page.expect_response("**/credentials/access_token") as answer:
         owner.button("Issue an access token").click()
@@ -98,7 +100,7 @@ def test_back_shows_no_secret_again(pages: DashboardWorld, owner: Colleague) -> 
 
 
 def _walk(go: Callable[[], object]) -> None:
-    """Browsers do not show the response to a form again, and say so instead."""
+    """Go back or forward. Browsers do not show the response to a form again, and say so instead."""
     with suppress(Error):
         go()
 
@@ -118,7 +120,7 @@ def test_a_form_can_be_used_after_going_back(pages: DashboardWorld, owner: Colle
     expect(owner.field("Name")).to_have_value("Tea")
 
 
-def test_nothing_is_seen_by_going_back_after_signing_out(pages: DashboardWorld, owner: Colleague) -> None:
+def test_going_back_after_signing_out_shows_the_sign_in(pages: DashboardWorld, owner: Colleague) -> None:
     owner.open(_here(pages, "credentials"))
     owner.sees("Credentials")
     owner.sign_out()

@@ -1,4 +1,4 @@
-"""End to end in a real browser and on a real stack: every service is a process as in `make run`."""
+"""End to end in a real browser and on a real stack: every service is a process, as in `make run`."""
 
 import hmac
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def stack(
 
 
 @pytest.mark.timeout(240)
-def test_from_the_first_sign_in_to_a_resend(stack: RunningStack, visitors: Visitors) -> None:
+def test_dashboard_from_the_first_sign_in_to_a_resend(stack: RunningStack, visitors: Visitors) -> None:
     facts = stack.read()
     colleagues = Colleagues(facts["dashboard_url"], visitors)
     owner = colleagues.come()
@@ -42,7 +42,7 @@ def test_from_the_first_sign_in_to_a_resend(stack: RunningStack, visitors: Visit
 
         owner.link("Deliveries").click()
         owner.sees("Deliveries")
-        # Nobody reloads the page: it updates by itself, from the first failed try to the success.
+        # The page is not reloaded: it updates itself, from the first failed try to the success.
         expect(owner.main).to_contain_text("503", timeout=30_000)
         shop.answer = Reply(200, b"thank you")
         expect(owner.main.get_by_role("table")).to_contain_text("Succeeded", timeout=30_000)

@@ -1,4 +1,4 @@
-"""Text that others wrote is shown as text: nothing in it runs, and it does not affect the rest of the page."""
+"""Text written by others is shown as text: nothing in it is executed, and the page is not affected."""
 
 import json
 from urllib.parse import quote
@@ -24,7 +24,7 @@ TURNED = "\u202eReversed\u2066 \u202boverride"
 HOSTILE = f"{MARKUP} {TURNED}"
 
 _TURNING = r"[\u202a\u202b\u202d\u202e\u2066-\u2068]"
-# A text that turns the direction has to be alone in a box of its own: made for such texts, or without anything else.
+# Text with bidirectional controls must be isolated in its own element.
 _NOT_KEPT_APART = f"""(hostile) => {{
   const found = [];
   const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
@@ -82,7 +82,9 @@ def _poison_audit_log(pages: DashboardWorld, merchant_id: UUID, application_id: 
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_hostile_text_stays_text(pages: DashboardWorld, colleagues: Colleagues, lang: str) -> None:
+def test_hostile_text_is_escaped_on_every_page(
+    pages: DashboardWorld, colleagues: Colleagues, lang: str
+) -> None:
     merchant, _shop, paths = _poison(pages)
     who = colleagues.come(lang=lang)
     who.sign_in(pages.make_member(Role.OWNER, merchant), PASSWORD)
@@ -108,7 +110,7 @@ def _problems(who: Colleague) -> list[str]:
     return found
 
 
-def test_hostile_input_is_shown_as_text(pages: DashboardWorld, colleagues: Colleagues) -> None:
+def test_hostile_input_is_escaped_in_forms(pages: DashboardWorld, colleagues: Colleagues) -> None:
     who = colleagues.come(expected_statuses=frozenset({404, 422}))
     who.page.evaluate("document.querySelector('[name=email]').type = 'text'")
     who.field("Email").fill(HOSTILE)

@@ -1,4 +1,4 @@
-"""Everything can be done with a keyboard alone."""
+"""Everything can be done with the keyboard alone."""
 
 import pytest
 from playwright.sync_api import expect
@@ -16,7 +16,9 @@ _SKIP = "Skip to the content"
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_sign_in_filter_open_and_resend(pages: DashboardWorld, colleagues: Colleagues, lang: str) -> None:
+def test_sign_in_filter_and_resend_with_the_keyboard(
+    pages: DashboardWorld, colleagues: Colleagues, lang: str
+) -> None:
     shop = open_busy_shop(pages, pages.merchant.id)
     who = colleagues.come(lang=lang)
     expect(who.field("Email")).to_be_focused()
@@ -46,7 +48,7 @@ def test_sign_in_filter_open_and_resend(pages: DashboardWorld, colleagues: Colle
     assert shop.deliveries.in_line() == [str(shop.delivery)]
 
 
-def test_the_first_stop_skips_what_is_on_every_page(owner: Colleague) -> None:
+def test_skip_link_is_the_first_stop_and_leads_to_the_content(owner: Colleague) -> None:
     owner.open("/team")
     skip = owner.link(_SKIP)
     before = owner.page.screenshot()
@@ -60,8 +62,8 @@ def test_the_first_stop_skips_what_is_on_every_page(owner: Colleague) -> None:
     assert owner.page.evaluate("document.querySelector('main').contains(document.activeElement)")
 
 
-def test_a_question_is_answered_with_keys(pages: DashboardWorld, owner: Colleague) -> None:
-    """Tab stays in the dialog. Escape changes nothing and returns the focus; Enter on its `Revoke` revokes."""
+def test_confirmation_dialog_can_be_used_with_the_keyboard(pages: DashboardWorld, owner: Colleague) -> None:
+    """Tab stays in the dialog. Escape changes nothing and returns the focus. Enter on `Revoke` revokes."""
     owner.open(f"/applications/{pages.application.id}/credentials")
     revoke = owner.main.get_by_role("button", name="Revoke").first
     question = owner.page.get_by_role("alertdialog")
@@ -87,7 +89,7 @@ def _revoked(pages: DashboardWorld) -> int:
     return count
 
 
-def test_a_secret_is_copied_with_keys(pages: DashboardWorld, owner: Colleague) -> None:
+def test_secret_can_be_copied_with_the_keyboard(pages: DashboardWorld, owner: Colleague) -> None:
     owner.open(f"/applications/{pages.application.id}/webhook")
     press(owner, owner.button("Roll secret"))
     owner.sees("The new webhook secret")

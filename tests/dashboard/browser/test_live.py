@@ -1,4 +1,4 @@
-"""Live pages: they update while visible, and never what somebody is using."""
+"""Live pages update while they are visible, but never what somebody is using."""
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -20,7 +20,9 @@ def shop(pages: DashboardWorld) -> BusyShop:
     return open_busy_shop(pages, pages.merchant.id)
 
 
-def test_what_is_filtered_out_does_not_appear(owner: Colleague, shop: BusyShop) -> None:
+def test_new_delivery_that_does_not_match_the_filter_does_not_appear(
+    owner: Colleague, shop: BusyShop
+) -> None:
     owner.page.clock.install()
     owner.open(shop.path("deliveries?status=failed"))
     rows = owner.page.locator("tbody tr")
@@ -32,8 +34,7 @@ def test_what_is_filtered_out_does_not_appear(owner: Colleague, shop: BusyShop) 
     expect(owner.page.locator("tbody")).not_to_contain_text(owner.says("Succeeded"))
 
 
-def test_older_pages_do_not_update(owner: Colleague, shop: BusyShop) -> None:
-    """Older pages do not change while somebody reads them."""
+def test_older_pages_of_the_list_do_not_update(owner: Colleague, shop: BusyShop) -> None:
     shop.deliveries.make_many(60)
     owner.page.clock.install()
     owner.open(shop.path("deliveries"))
@@ -76,8 +77,8 @@ def test_selected_text_stays_selected(owner: Colleague, shop: BusyShop) -> None:
     expect(owner.page.locator("#try-4")).to_be_visible()
 
 
-def test_it_reports_an_unreachable_server_and_catches_up(owner: Colleague, shop: BusyShop) -> None:
-    """It polls less and less often meanwhile."""
+def test_live_page_reports_an_unreachable_server_and_catches_up(owner: Colleague, shop: BusyShop) -> None:
+    """Meanwhile it polls less and less often."""
     told = owner.page.locator("[data-live-status]")
     tried: list[str] = []
 
@@ -105,7 +106,9 @@ def test_it_reports_an_unreachable_server_and_catches_up(owner: Colleague, shop:
     owner.visitor.problems[:] = [each for each in owner.visitor.problems if "ERR_FAILED" not in each]
 
 
-def test_the_progress_bar_advances(pages: DashboardWorld, owner: Colleague, shop: BusyShop) -> None:
+def test_progress_bar_of_a_bulk_resend_advances(
+    pages: DashboardWorld, owner: Colleague, shop: BusyShop
+) -> None:
     shop.deliveries.make_many(50, "failed", 500)
     owner.page.clock.install()
     owner.open(shop.path("deliveries/resend-failed"))

@@ -10,7 +10,7 @@ from tests.dashboard.world import DashboardWorld
 
 pytestmark = pytest.mark.browser
 
-# Counted before they go out: of several that are sent at once, browsers take all but one back by themselves.
+# Counted before they are sent: of several submits at once, browsers cancel all but one.
 _SENT_BY_THREE_CLICKS = """button => {
   let sent = 0;
   window.addEventListener("submit", (event) => { sent += event.defaultPrevented ? 0 : 1; event.preventDefault(); });
@@ -33,7 +33,7 @@ def test_a_form_is_sent_once(owner: Colleague) -> None:
     assert owner.button("Invite").evaluate(_SENT_BY_THREE_CLICKS) == 1
 
 
-def test_a_form_can_be_sent_again_on_a_page_that_was_left_and_came_back(owner: Colleague) -> None:
+def test_form_can_be_sent_again_after_returning_to_its_page(owner: Colleague) -> None:
     owner.open("/team")
     owner.field("Email").fill("salem@example.ly")
     meanwhile, afterwards = owner.button("Invite").evaluate(_CLICK_AND_COME_BACK)
@@ -56,7 +56,7 @@ def test_irreversible_actions_ask_for_confirmation(pages: DashboardWorld, owner:
     expect(remove).to_have_count(0)
 
 
-def test_text_is_selected_if_the_clipboard_refuses(pages: DashboardWorld, owner: Colleague) -> None:
+def test_text_is_selected_if_the_clipboard_is_not_available(pages: DashboardWorld, owner: Colleague) -> None:
     owner.open("/team")
     owner.field("Email").fill("salem@example.ly")
     owner.button("Invite").click()
@@ -66,7 +66,7 @@ def test_text_is_selected_if_the_clipboard_refuses(pages: DashboardWorld, owner:
     assert owner.page.evaluate("getSelection().toString()").startswith(f"{pages.url}/invitations/")
 
 
-def test_the_menu_returns_the_focus(owner: Colleague) -> None:
+def test_closing_the_menu_returns_the_focus(owner: Colleague) -> None:
     owner.page.set_viewport_size(SMALL_PHONE)
     owner.button("Menu").press("Enter")
     expect(owner.link("Team")).to_be_visible()
@@ -83,7 +83,7 @@ def test_the_open_menu_closes_on_a_wide_window(owner: Colleague) -> None:
     expect(owner.link("Team")).to_be_visible()
 
 
-def test_a_wide_table_scrolls_in_its_box_and_can_be_reached(owner: Colleague) -> None:
+def test_wide_table_scrolls_in_a_focusable_box(owner: Colleague) -> None:
     owner.page.set_viewport_size(SMALL_PHONE)
     owner.open("/team")
     box = owner.page.get_by_role("group", name=owner.says("Members"), exact=True)

@@ -1,4 +1,4 @@
-"""Small screens, long texts, light and dark; each page on each screen is in test_accessibility.py."""
+"""Small screens, long texts, light and dark mode. test_accessibility.py checks each page on each screen."""
 
 from uuid import UUID
 
@@ -23,7 +23,7 @@ _BRIGHTNESS = """() => {
 }"""
 
 
-def test_names_and_texts_of_any_length_fit(pages: DashboardWorld, colleagues: Colleagues) -> None:
+def test_long_names_and_texts_fit_every_screen(pages: DashboardWorld, colleagues: Colleagues) -> None:
     merchant = pages.make_merchant("M" * 190)
     shop = open_busy_shop(pages, merchant.id, "W" * 200)
     tab = colleagues.come(expected_statuses=EXPECTED)
@@ -63,7 +63,7 @@ def _long_payment(pages: DashboardWorld, application_id: UUID) -> UUID:
 def test_the_menu_on_a_phone(
     pages: DashboardWorld, colleagues: Colleagues, lang: str, javascript: bool
 ) -> None:
-    """It covers nothing before it is opened, leads to every section, and can be closed again."""
+    """It covers nothing before it is opened, leads to every section, and can be closed."""
     who = colleagues.come_in(pages, Role.VIEWER, lang, viewport=SMALL_PHONE, javascript=javascript)
     who.open(f"/applications/{pages.application.id}")
     expect(who.link("Payments")).to_be_hidden()
@@ -80,7 +80,7 @@ def test_the_menu_on_a_phone(
     who.sign_out()
 
 
-def test_light_and_dark(colleagues: Colleagues) -> None:
+def test_pages_have_a_light_and_a_dark_mode(colleagues: Colleagues) -> None:
     light, dark = (colleagues.come(dark=dark).page.evaluate(_BRIGHTNESS) for dark in (False, True))
     assert light > 200
     assert dark < 60

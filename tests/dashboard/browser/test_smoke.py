@@ -1,4 +1,4 @@
-"""Every page opens in a real browser, with its heading, without an error and without a request that fails."""
+"""Every page opens in a real browser with its heading, without errors and without failed requests."""
 
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -17,7 +17,7 @@ _NO_PAGES = {"payments.export"}
 
 
 def test_every_page_opens(pages: DashboardWorld, colleagues: Colleagues) -> None:
-    """In Arabic, the default language. The visitors' fixture fails on errors of a page."""
+    """In Arabic, the default language. The `visitors` fixture fails the test if a page has an error."""
     shop = open_busy_shop(pages, pages.merchant.id)
     who = colleagues.come(_invitation(pages, pages.merchant.id), lang="ar")
     who.sees("Join the team")
@@ -30,7 +30,7 @@ def test_every_page_opens(pages: DashboardWorld, colleagues: Colleagues) -> None
         expect(who.page.locator("h1")).to_have_text(heading)
         opened.append(path)
     who.open(shop.path("deliveries"))
-    expect(who.button("Live")).to_be_visible()  # the page's script runs
+    expect(who.button("Live")).to_be_visible()  # shown by the page's script
     who.open(shop.path("deliveries/resend-failed"))
     who.button("Resend all of them").click()
     who.sees("Resending failed deliveries")
@@ -73,7 +73,7 @@ def _pages_of(pages: DashboardWorld, shop: BusyShop, who: Colleague) -> dict[str
 
 
 def _endpoints(pages: DashboardWorld, opened: list[str] | None = None) -> set[str]:
-    """Of these paths, or of all pages."""
+    """Return the endpoints of these paths, or of all pages."""
     app = make_app(pages.settings, pages.database)
     if opened is not None:
         return {app.url_map.bind("").match(path)[0] for path in opened}

@@ -1,4 +1,4 @@
-"""Everything works without JavaScript, only without confirmation dialogs."""
+"""Everything works without JavaScript, but without confirmation dialogs."""
 
 import re
 
@@ -24,9 +24,7 @@ def _shown_secrets(who: Colleague) -> list[str]:
     return [text for text in who.main.locator("code").all_inner_texts() if _SECRET.fullmatch(text)]
 
 
-def test_an_application_from_its_making_to_its_removed_url(
-    pages: DashboardWorld, colleagues: Colleagues
-) -> None:
+def test_application_is_created_and_configured(pages: DashboardWorld, colleagues: Colleagues) -> None:
     owner = colleagues.come_in(pages, lang="ar", javascript=False)
     owner.link("Create an application").click()
     owner.field("Name").fill("Coffee to go")
@@ -89,7 +87,7 @@ def test_deliveries_are_filtered_paged_and_resent(pages: DashboardWorld, owner: 
 
 
 def _pages_of(owner: Colleague) -> list[str]:
-    """The addresses of all deliveries, from the first page to the last."""
+    """Return the addresses of all deliveries, from the first page to the last."""
     seen = _on_this_page(owner)
     while owner.link("Older").count():
         owner.link("Older").click()
@@ -102,7 +100,7 @@ def _on_this_page(owner: Colleague) -> list[str]:
     return [link.get_attribute("href") or "" for link in links.all()]
 
 
-def test_somebody_is_invited_joins_and_is_removed(
+def test_member_is_invited_joins_and_is_removed(
     pages: DashboardWorld, colleagues: Colleagues, owner: Colleague
 ) -> None:
     owner.link("Team").click()

@@ -1,4 +1,4 @@
-"""The texts of the dashboard in each language, from its own catalogues."""
+"""The texts of the dashboard in each language, from its catalogues."""
 
 from tests.catalogue import DIRECTIONS, LANGUAGES, Catalogue
 

@@ -23,7 +23,7 @@ _NAMES_OF_THINGS = {
     "whsec_",
 }
 _ALLOWED_IN_ARABIC = {"English", "payment_intent", "succeeded", "xx"} | _NAMES_OF_THINGS
-# Ids, addresses and what people wrote are apart, in boxes of their own.
+# Ids, addresses and texts of people are in elements of their own.
 _OUR_OWN_TEXT = """() => {
   const body = document.body.cloneNode(true);
   for (const other of body.querySelectorAll("bdi, code, pre, [dir=ltr], template, script")) other.remove();
