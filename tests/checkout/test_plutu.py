@@ -132,7 +132,9 @@ def test_code_after_a_wrong_one_has_its_own_invoice(
 
 
 @pytest.mark.parametrize("lang", ["ar", "en"])
-def test_card_is_paid_on_plutus_page(plutu: Provider, stand_in: FakePlutu, lang: str) -> None:
+def test_start_of_a_card_payment_redirects_to_plutus_page(
+    plutu: Provider, stand_in: FakePlutu, lang: str
+) -> None:
     answer = plutu.start(replace(payment(PaymentMethod.CARD), lang=lang), None)
     assert answer.outcome == AttemptOutcome(ProviderAnswer.NEEDS_REDIRECT)
     assert answer.redirect_url in stand_in.pages

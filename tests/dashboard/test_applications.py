@@ -208,7 +208,7 @@ def test_all_errors_are_shown_at_once_and_the_input_stays(pages: DashboardWorld)
     assert pages.rows("select webhook_url from applications where name = 'Online shop'") == [(None,)]
 
 
-def test_invalid_utf8_is_refused(pages: DashboardWorld) -> None:
+def test_invalid_utf8_causes_no_server_error(pages: DashboardWorld) -> None:
     """A lone surrogate in UTF-8, as only a broken program sends it."""
     owner = pages.person(Role.OWNER)
     owner.open("/applications/new")

@@ -248,7 +248,7 @@ def test_every_delivered_event_has_a_facet() -> None:
     assert set(WEBHOOK_EVENT_TYPES) == set(EVENTS)
 
 
-def test_python_and_sql_agree_on_the_start_of_a_day(world: DashboardWorld) -> None:
+def test_python_and_sql_agree_on_the_first_uuid_of_a_day(world: DashboardWorld) -> None:
     for day in (datetime(2026, 1, 1, tzinfo=UTC).date() + timedelta(days=n) for n in range(0, 400, 37)):
         with world.database.cursor() as cursor:
             found = fetch_scalar(cursor, "select uuid7_floor(%s)", (start_of_day(day),))

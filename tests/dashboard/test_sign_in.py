@@ -53,7 +53,7 @@ def test_sign_in_redirects_to_no_other_site(pages: DashboardWorld) -> None:
 
 
 def test_sign_in_errors_do_not_reveal_which_emails_exist(pages: DashboardWorld) -> None:
-    """Same text and status for a wrong password, an unknown email, and an invited member."""
+    """Same text and status for a wrong password and an unknown email."""
     known = pages.make_member(Role.OWNER)
     answers = {
         email: _try(pages.person(), email, WRONG) for email in (known, "nobody@example.ly", "a\0b@x.ly", "")

@@ -169,7 +169,7 @@ def test_two_owners_cannot_remove_each_other(pages: DashboardWorld) -> None:
         assert pages.rows(left, merchant.id) == [(1,)]
 
 
-def test_members_of_other_merchants_are_404(pages: DashboardWorld) -> None:
+def test_members_of_other_merchants_cannot_be_changed(pages: DashboardWorld) -> None:
     stranger = _id(pages, pages.make_member(Role.VIEWER, pages.make_merchant("Benghazi Books")))
     owner = pages.person(Role.OWNER)
     owner.open("/team")

@@ -176,7 +176,7 @@ def test_the_page_counts_queued_retries_with_a_previous_secret(pages: DashboardW
     assert "Queued with an older secret 2 deliveries" in person.text
 
 
-def test_every_role_sees_that_an_operator_has_paused_webhooks(pages: DashboardWorld) -> None:
+def test_viewer_sees_that_an_operator_has_paused_webhooks(pages: DashboardWorld) -> None:
     person = pages.person(Role.VIEWER)
     assert "paused" not in person.open(page_of(pages)).text
     with pages.database.transaction() as connection:

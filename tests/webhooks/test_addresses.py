@@ -261,7 +261,7 @@ def test_socket_is_checked_even_if_the_url_check_fails(
 
 
 @pytest.mark.parametrize("allow_private", [True, False])
-def test_only_public_addresses_are_connected_to(allow_private: bool) -> None:
+def test_unix_sockets_are_never_connected_to(allow_private: bool) -> None:
     trusted = TrustedCertificates(None)
     handle = CurlHandle(allow_private=allow_private, trusted=trusted, on_socket_open=lambda _: None)
     address = pycurl.CurlSockAddr(socket.AF_UNIX, socket.SOCK_STREAM, 0, b"/var/run/docker.sock")

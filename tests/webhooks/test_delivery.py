@@ -63,7 +63,7 @@ def test_a_merchant_receives_a_signed_event(
 
 
 def test_other_state_changes_are_not_sent(webhooks: Webhooks, merchant: Merchant, receiver: Receiver) -> None:
-    """§6.2: no event for a failed attempt or one in progress."""
+    """§6.2: for example that an attempt was sent."""
     delivery_ids = [
         merchant.create_event(trigger)
         for trigger in (IntentTrigger.ATTEMPT_SENT, IntentTrigger.PAYMENT_CONFIRMED)
