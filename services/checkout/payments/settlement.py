@@ -47,8 +47,8 @@ class SettlementSideEffects:
 
 
 _FIND_CONTEXT = """
-select t.id, t.intent_uuid, t.method, t.provider, t.provider_account_id, t.provider_reference, i.amount, i.currency,
-       i.trace
+select t.id, t.intent_uuid, t.method, t.provider, t.provider_account_id,
+       case when not t.reference_from_operator then t.provider_reference end, i.amount, i.currency, i.trace
 from payment_attempts as t join payment_intents as i on i.uuid = t.intent_uuid
 where t.id = %s"""
 
@@ -63,7 +63,7 @@ class AttemptContext:
     provider: str
     account: UUID | None
     reference: str | None
-    """The provider's reference, if known."""
+    """The reference that the provider supplied, if it has."""
     amount: int
     currency: str
     trace: str | None = None

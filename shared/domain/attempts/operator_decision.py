@@ -107,7 +107,8 @@ def apply_decision(
     if not decision.is_paid and _is_in_flight(connection, found):
         raise StillInFlightError
     reason, reference = clean_note(decision.reason), clean_reference(decision.reference)
-    settled = settle_decision(connection, attempt, AttemptOutcome(decision.answer, reason, reference))
+    outcome = AttemptOutcome(decision.answer, reason, reference, is_from_operator=True)
+    settled = settle_decision(connection, attempt, outcome)
     details: AuditDetails = {
         "attempt": str(attempt),
         "payment": str(found.intent),

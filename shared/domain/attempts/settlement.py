@@ -32,7 +32,9 @@ from shared.platform.database.pool import fetch_scalar
 from shared.platform.errors import RefusedError
 
 _FIND_INTENT = "select intent_uuid from payment_attempts where id = %s"
-_FIND = "select state, provider_requests from payment_attempts where id = %s"
+_FIND = """
+select state, provider_requests, provider_reference is not null and not reference_from_operator
+from payment_attempts where id = %s"""
 _MAKE_INQUIRY = """
 select provider_requests, coalesce(sent_at + %(window)s <= mizan_now(), false)
 from payment_attempts where id = %(attempt)s"""
@@ -53,6 +55,8 @@ class LockedAttempt:
     """How many requests that may charge there were."""
     intent: UUID
     intent_status: IntentStatus
+    has_provider_reference: bool
+    """Whether the provider supplied a reference."""
 
 
 def lock_attempt(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
@@ -63,23 +67,26 @@ def lock_attempt(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
     status = intents.lock_intent(connection, intent)
     found = connection.execute(_FIND, (attempt,)).fetchone()
     assert found is not None
-    return LockedAttempt(attempt, AttemptState(found[0]), found[1], intent, status)
+    return LockedAttempt(attempt, AttemptState(found[0]), found[1], intent, status, found[2])
 
 
 # If the outcome has just become unknown, the provider is asked at once. Otherwise the schedule stays.
 _SETTLE = """
 update payment_attempts
 set state = %(state)s, reason = %(reason)s, updated_at = mizan_now(),
-    provider_reference = coalesce(%(provider_reference)s, provider_reference),
+    provider_reference = case when %(keeps_reference)s then provider_reference else %(provider_reference)s end,
+    reference_from_operator = case when %(keeps_reference)s then reference_from_operator else %(is_from_operator)s end,
     next_verify_at = case when %(state)s <> 'unknown' or not %(can_inquire)s then null
                           when next_verify_at is null or verifications = 0 then mizan_now()
                           else next_verify_at end
 where id = %(attempt)s
 returning extract(epoch from mizan_now() - sent_at)::float8"""
 
-_FILL_REFERENCE = """
-update payment_attempts set provider_reference = %(provider_reference)s
-where id = %(attempt)s and provider_reference is null"""
+# The provider's reference replaces one that an operator typed. An operator's never replaces another.
+_SET_REFERENCE = """
+update payment_attempts
+set provider_reference = %(provider_reference)s, reference_from_operator = %(is_from_operator)s
+where id = %(attempt)s and (provider_reference is null or reference_from_operator and not %(is_from_operator)s)"""
 # The provider charged one attempt twice, under two references.
 _INSERT_DUPLICATE = """
 insert into payment_attempts (intent_uuid, method, provider, provider_account_id, state, reason, provider_reference)
@@ -160,6 +167,9 @@ def _apply_outcome(
         "state": after,
         "reason": outcome.reason,
         "provider_reference": outcome.provider_reference,
+        "keeps_reference": outcome.provider_reference is None
+        or (outcome.is_from_operator and found.has_provider_reference),
+        "is_from_operator": outcome.is_from_operator,
         "can_inquire": outcome.can_inquire,
     }
     since_sent_s = fetch_scalar(connection, _SETTLE, values)
@@ -167,8 +177,13 @@ def _apply_outcome(
 
 
 def _record_reference(connection: Connection[Any], attempt: UUID, outcome: AttemptOutcome) -> None:
-    """Record every reference under which the customer was charged: a refund needs it."""
+    """Record every reference under which the provider charged the customer: a refund needs it."""
     if outcome.answer is ProviderAnswer.PAID and outcome.provider_reference is not None:
-        values = {"attempt": attempt, "provider_reference": outcome.provider_reference}
-        if not connection.execute(_FILL_REFERENCE, values).rowcount:
+        values = {
+            "attempt": attempt,
+            "provider_reference": outcome.provider_reference,
+            "is_from_operator": outcome.is_from_operator,
+        }
+        is_set = connection.execute(_SET_REFERENCE, values).rowcount
+        if not is_set and not outcome.is_from_operator:
             connection.execute(_INSERT_DUPLICATE, values)

@@ -94,10 +94,11 @@ class Checkout:
         outcome = AttemptOutcome(answer, provider_reference=reference)
         return self.commit(lambda c: settle_notification(c, attempt, outcome))
 
-    def decide(self, attempt: UUID, answer: ProviderAnswer) -> SettlementResult:
-        return self.commit(
-            lambda c: settle_decision(c, attempt, AttemptOutcome(answer, "an operator's decision"))
-        )
+    def decide(
+        self, attempt: UUID, answer: ProviderAnswer, *, reference: str | None = None
+    ) -> SettlementResult:
+        outcome = AttemptOutcome(answer, "an operator's decision", reference, is_from_operator=True)
+        return self.commit(lambda c: settle_decision(c, attempt, outcome))
 
     def expire(self) -> None:
         IntentExpiry(self._database).run_once()

@@ -236,6 +236,36 @@ def test_provider_reference_that_comes_later_is_stored(checkout: Checkout) -> No
     assert checkout.references() == [(PAID, "tx-1")]
 
 
+def test_provider_reference_replaces_one_that_an_operator_typed(checkout: Checkout) -> None:
+    """The operator decided first. One charge was made, so there is no duplicate; a second charge still is one."""
+    request = checkout.begin()
+    checkout.decide(request.attempt, ProviderAnswer.PAID, reference="typed")
+    assert checkout.references() == [(PAID, "typed")]
+    for _ in range(2):
+        checkout.notify(request.attempt, ProviderAnswer.PAID, reference="tx-1")
+    assert checkout.references() == [(PAID, "tx-1")]
+    checkout.notify(request.attempt, ProviderAnswer.PAID, reference="tx-2")
+    assert checkout.references() == [(PAID, "tx-1"), (DUPLICATE, "tx-2")]
+
+
+def test_operator_reference_does_not_replace_the_providers(checkout: Checkout) -> None:
+    """The provider's notification came first, while the operator was typing."""
+    request = checkout.begin()
+    checkout.notify(request.attempt, ProviderAnswer.PAID, reference="tx-1")
+    checkout.decide(request.attempt, ProviderAnswer.PAID, reference="typed")
+    assert checkout.references() == [(PAID, "tx-1")]
+
+
+def test_provider_reference_of_a_declined_attempt_is_kept_when_an_operator_decides(
+    checkout: Checkout,
+) -> None:
+    request = checkout.begin()
+    checkout.answer(request, ProviderAnswer.DECLINED, reference="tx-1")
+    checkout.decide(request.attempt, ProviderAnswer.PAID, reference="typed")
+    checkout.notify(request.attempt, ProviderAnswer.PAID, reference="tx-1")
+    assert checkout.references() == [(PAID, "tx-1")]
+
+
 def test_unknown_answers_while_awaiting_the_customer_change_nothing(checkout: Checkout) -> None:
     """Not even the reason that the customer sees."""
     code = checkout.begin(CODE)

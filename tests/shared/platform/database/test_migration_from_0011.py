@@ -72,7 +72,8 @@ def test_migration_keeps_all_rows(database_0011: DatabaseSettings) -> None:
     run(database_0011, A_ROW_OF_EACH_TABLE)
     before = all_rows(database_0011)
     assert not [table for table, values in before.items() if not values]
-    migrate(database_0011.url)
+    with psycopg.connect(database_0011.url) as connection:  # later revisions may add columns
+        from_0011.move_to_baseline(connection)
     after = all_rows(database_0011)
     new_names = [from_0011._TABLES.get(table, table) for table in before]
     assert {new: before[old] for new, old in zip(new_names, before, strict=True)} == after
@@ -172,7 +173,9 @@ def test_detached_month_can_be_attached_after_the_migration(database_0011: Datab
 
 def test_service_refuses_revision_0011_until_it_is_migrated(database_0011: DatabaseSettings) -> None:
     database = Database(database_0011, "test")
-    with pytest.raises(SchemaOutdatedError, match="at revision 0011, but revision 0012 is needed"):
+    with pytest.raises(
+        SchemaOutdatedError, match=f"at revision 0011, but revision {head_revision()} is needed"
+    ):
         check_schema(database)
     migrate(database_0011.url)
     check_schema(database)

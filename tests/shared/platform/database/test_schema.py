@@ -50,6 +50,34 @@ def test_outdated_schema_is_refused(empty_database: DatabaseSettings) -> None:
     database.close()
 
 
+def test_references_that_operators_typed_are_marked(
+    database: Database, database_settings: DatabaseSettings
+) -> None:
+    """Revision 0013 finds them in the audit log."""
+    with database.transaction() as connection:
+        connection.execute(
+            """alter table payment_attempts drop column reference_from_operator;
+               update alembic_version set version_num = '0012';
+               with merchant as (insert into merchants (name) values ('m') returning id),
+               application as (insert into applications (merchant_id, name) select id, 'shop' from merchant returning id),
+               intent as (insert into payment_intents (application_id, merchant_reference, reference, amount, currency,
+                                                       expires_at)
+                          select id, 'order', 'r', 1000, 'LYD', mizan_now() from application returning uuid),
+               attempts as (insert into payment_attempts (intent_uuid, method, provider, state, provider_reference)
+                            select uuid, 'card', 'plutu', 'declined', reference
+                            from intent, unnest(array['typed', 'replaced', 'provider']) as reference
+                            returning id, provider_reference)
+               insert into audit_log (actor, action, details)
+               select 'operator', 'attempt_decided',
+                      jsonb_build_object('attempt', id, 'reference', case provider_reference when 'typed' then 'typed'
+                                                                     else 'another' end)
+               from attempts where provider_reference <> 'provider'"""
+        )
+    migrate(database_settings.url)
+    typed = "select string_agg(provider_reference, ',') from payment_attempts where reference_from_operator"
+    assert _one(database, typed) == "typed"
+
+
 def test_events_are_stored_in_the_partition_of_their_month(database: Database) -> None:
     """Also at the last and the first millisecond of a month."""
     first = datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
