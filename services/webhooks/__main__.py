@@ -13,7 +13,7 @@ from services.webhooks.consumers import ConsumerFactory, UnknownConsumerError, s
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.encryption import NoSecretKeysError
-from shared.platform.kafka.consumer_loop import ConsumerThread
+from shared.platform.kafka.consumer_thread import ConsumerThread
 from shared.platform.process import exit_with_error, start_process, start_tracing, stop_on_signal
 from shared.platform.web.operations_server import serve_worker_operations
 

@@ -5,6 +5,8 @@ from functools import partial
 
 import pytest
 
+from shared.domain.attempts.operator_decision import OperatorDecision, apply_decision
+from shared.domain.audit_log import Actor
 from shared.domain.intents.intent import Intent
 from tests.checkout.world import CheckoutWorld
 from tests.waiting import eventually
@@ -169,6 +171,21 @@ def test_late_notification_settles_a_declined_payment(pages: CheckoutWorld) -> N
     customer.pay_by_card("4242424242424242")
     assert customer.title == PAID
     assert [charge["status"] for charge in pages.charges(intent)] == ["paid"]
+
+
+def test_late_notification_replaces_the_reference_that_an_operator_typed(world: CheckoutWorld) -> None:
+    """The operator decided without the bank's reference at hand. The customer was charged once."""
+    world.wait_briefly_for_providers()
+    intent = world.make_intent()
+    with world.serve():
+        world.customer(intent).pay_by_card("4000000000000077")
+        (attempt,) = world.attempt_ids(intent)
+        decision = OperatorDecision(is_paid=True, reason="on the bank's statement", reference="typed")
+        with world.database.transaction() as connection:
+            apply_decision(connection, attempt, decision, Actor("operator"))
+        (charge,) = world.charges(intent)
+        assert world.bank.settle(charge, "paid").json()["notified"] is True
+    assert world.rows("select state, provider_reference from payment_attempts") == [("paid", charge["id"])]
 
 
 def test_bank_notifies_the_internal_address_if_one_is_set(world: CheckoutWorld) -> None:

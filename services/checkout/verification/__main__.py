@@ -7,7 +7,7 @@ from services.checkout.dependencies import build_dependencies
 from services.checkout.verification.verifier import MAX_CONCURRENT_INQUIRIES, Verifier, verifier_loop
 from shared.platform.database.pool import Database
 from shared.platform.encryption import NoSecretKeysError
-from shared.platform.kafka.consumer_loop import ConsumerThread
+from shared.platform.kafka.consumer_thread import ConsumerThread
 from shared.platform.kafka.handlers import ThreadPoolHandler
 from shared.platform.process import exit_with_error, start_process, start_tracing, stop_on_signal
 from shared.platform.web.operations_server import serve_worker_operations

@@ -11,7 +11,7 @@ from services.webhooks.pipeline.recording import Completed, RecordAction
 from services.webhooks.pipeline.tries import TryInProgress
 from shared.platform.backoff import backoff_delay
 from shared.platform.batch_size import BatchSize
-from shared.platform.kafka.consumer_loop import is_transient
+from shared.platform.kafka.handlers import is_transient
 
 I = TypeVar("I")  # noqa: E741  an item of a batch
 O = TypeVar("O")  # noqa: E741  the output of a batch

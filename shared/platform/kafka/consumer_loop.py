@@ -6,22 +6,24 @@ process while polling goes on. Poison messages, which no handler can process, go
 
 import logging
 from collections.abc import Sequence
-from threading import Event, Thread
+from functools import partial
+from threading import Event
 from time import monotonic, sleep, time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from shared.platform.backoff import backoff_delay
 from shared.platform.batch_size import BatchSize
-from shared.platform.database.pool import DatabaseUnavailableError, StatementTimeoutError
+from shared.platform.database.pool import DatabaseUnavailableError
 from shared.platform.kafka import clients
 from shared.platform.kafka.admin import ReconnectingAdmin
 from shared.platform.kafka.assignment import Assignment, OffsetCommitter, topic_partitions
 from shared.platform.kafka.errors import KafkaUnavailableError
-from shared.platform.kafka.handlers import DeadLetterProducer, Handler
+from shared.platform.kafka.handlers import DeadLetterProducer, Handler, is_transient
 from shared.platform.kafka.progress import ConsumerProgress
 from shared.platform.kafka.records import AssignedPartition, Decode, Record, Task
 from shared.platform.kafka.recreated_topics import RecreatedTopicDetector
+from shared.platform.kafka.stall_recovery import StallRecovery
 from shared.platform.logs import log_context
 from shared.platform.settings import KafkaSettings
 
@@ -34,16 +36,6 @@ _LEAVE_COMMIT_LIMIT_S = 8.0
 _REVOKE_COMMIT_LIMIT_S = 3.0
 
 _log = logging.getLogger(__name__)
-
-
-def is_transient(error: BaseException) -> bool:
-    """Tell whether every record would meet this error now, and it will pass.
-
-    A statement that took too long does not count: a batch of fewer records may work.
-    """
-    return isinstance(error, DatabaseUnavailableError | KafkaUnavailableError) and not isinstance(
-        error, StatementTimeoutError
-    )
 
 
 class ConsumerLoop:
@@ -59,6 +51,7 @@ class ConsumerLoop:
         *,
         decode: Decode,
     ) -> None:
+        self._new_client = partial(clients.consumer, settings, group)
         self._group = clients.group_name(settings, group)
         self._topics = [clients.topic_name(settings, topic) for topic in topics]
         self._handler = handler
@@ -66,10 +59,11 @@ class ConsumerLoop:
         self._decode = decode
         self._assignment = Assignment()
         self._committer = OffsetCommitter(self._assignment)
-        self._consumer = clients.consumer(settings, group, on_commit=self._committer.on_commit)
+        self._consumer = self._new_client(on_commit=self._committer.on_commit)
         admin = ReconnectingAdmin(settings, group)
         self._recreated_topics = RecreatedTopicDetector(admin, self._topics)
         self.progress = ConsumerProgress(self._group, admin)
+        self._stall_recovery = StallRecovery(self._group)
         self._stop = Event()
         self._transient_failures = 0
         self._not_before = 0.0
@@ -79,9 +73,7 @@ class ConsumerLoop:
 
     def run(self) -> None:
         """Consume until `stop` is called; raises KafkaException on a fatal error of the client."""
-        self._consumer.subscribe(
-            self._topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
-        )
+        self._subscribe()
         try:
             while not self._stop.is_set():
                 self._run_once()
@@ -102,7 +94,21 @@ class ConsumerLoop:
         if self._recreated_topics.check_when_due(self._consumer, self._assignment.all()):
             self.progress.set_problem(None)
         self._committer.commit_when_due(self._consumer)
-        self.progress.observe(self._consumer, self._assignment.all())
+        observed = self.progress.observe(self._consumer, self._assignment.all())
+        if self._stall_recovery.recover(self._consumer, observed):
+            self._replace_client()
+
+    def _subscribe(self) -> None:
+        self._consumer.subscribe(
+            self._topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        )
+
+    def _replace_client(self) -> None:
+        """Leave the group, and join it again with a new client."""
+        self._leave()
+        self._consumer.close()
+        self._consumer = self._new_client(on_commit=self._committer.on_commit)
+        self._subscribe()
 
     def _wait_s(self) -> float:
         # Computed once: the client takes a negative time for "wait for ever".
@@ -278,22 +284,3 @@ class ConsumerLoop:
         lost = self._assignment.remove(partitions)
         self._handler.discard(lost)
         self.progress.forget(lost)
-
-
-class ConsumerThread(Thread):
-    """Runs a loop in a thread. If it ends without being told to, it sets `stop`, so that the process is restarted."""
-
-    def __init__(self, name: str, loop: ConsumerLoop, stop: Event) -> None:
-        super().__init__(name=name, daemon=True)
-        self.loop = loop
-        self.failed = False
-        self._stop_all = stop
-
-    def run(self) -> None:
-        try:
-            self.loop.run()
-        except Exception:  # noqa: BLE001  the thread's edge
-            self.failed = True
-            _log.exception("consumer %s failed", self.name)
-        finally:
-            self._stop_all.set()

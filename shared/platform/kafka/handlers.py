@@ -5,9 +5,21 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from time import monotonic
 from typing import Protocol
 
+from shared.platform.database.pool import DatabaseUnavailableError, StatementTimeoutError
+from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.records import AssignedPartition, Record, Task
 
 _DRAIN_S = 5.0
+
+
+def is_transient(error: BaseException) -> bool:
+    """Tell whether every record would meet this error now, and it will pass.
+
+    A statement that took too long does not count: a batch of fewer records may work.
+    """
+    return isinstance(error, DatabaseUnavailableError | KafkaUnavailableError) and not isinstance(
+        error, StatementTimeoutError
+    )
 
 
 class Handler(Protocol):

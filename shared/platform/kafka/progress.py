@@ -59,7 +59,13 @@ class PartitionProgress:
         self._position: int | None = None
         self._start: int | None = None
         """Where it will start to read, as long as it has read nothing."""
+        self._first = 0
+        """The first offset that Kafka still has."""
         self._end: int | None = None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.partition.topic, self.partition.partition
 
     def __str__(self) -> str:
         return f"{self.partition.topic}/{self.partition.partition}"
@@ -85,6 +91,7 @@ class PartitionProgress:
     def set_offsets(self, offsets: tuple[int, int], consumer: Consumer) -> None:
         """Take over the first and the end offset that Kafka itself reports."""
         first, self._end = offsets
+        self._first = first
         if self.partition.position is None and self._start is None:
             try:
                 (committed,) = consumer.committed([self.topic_partition], timeout=_COMMITTED_TIMEOUT_S)
@@ -95,10 +102,28 @@ class PartitionProgress:
         self.confirmed_at = monotonic()
 
     @property
-    def lag(self) -> int:
+    def next_offset(self) -> int | None:
+        """Where it continues to read once everything it has read is finished; None if that is not known."""
         position = self.partition.position if self.partition.position is not None else self._start
+        return None if position is None else max(position, self._first)
+
+    @property
+    def lag(self) -> int:
+        position = self.next_offset
         ahead = 0 if position is None or self._end is None else self._end - position
         return max(ahead, self.partition.watermark.unfinished)
+
+    def is_fetch_stalled(self, for_s: float) -> bool:
+        """Tell whether Kafka, which responds, has records for it, and none have arrived for this long."""
+        now = monotonic()
+        return (
+            self.lag > 0
+            and self.next_offset is not None
+            and self.partition.watermark.unfinished == 0
+            and not self.partition.paused
+            and now - self.progressed_at > for_s
+            and now - self.confirmed_at < _STALE_AFTER_S + _REQUEST_EVERY_S
+        )
 
     @property
     def age_s(self) -> float:
@@ -160,10 +185,15 @@ class ConsumerProgress:
     def count_retry(self, kind: str) -> None:
         RETRIES.labels(self._group, kind).inc()
 
-    def observe(self, consumer: Consumer, assigned: Sequence[AssignedPartition]) -> None:
-        """Once a second: update the progress of each partition, and set the metrics of lag and age."""
+    def observe(
+        self, consumer: Consumer, assigned: Sequence[AssignedPartition]
+    ) -> Sequence[PartitionProgress]:
+        """Once a second: update the progress of each partition, and set the metrics of lag and age.
+
+        Returns the progress of all partitions, or nothing if it is too early.
+        """
         if monotonic() < self._next_at:
-            return
+            return ()
         self._next_at = monotonic() + _OBSERVE_EVERY_S
         partitions = [
             self._partitions.setdefault((each.topic, each.partition), PartitionProgress(each))
@@ -176,6 +206,7 @@ class ConsumerProgress:
             LAG.labels(*labels).set(progress.lag)
             AGE.labels(*labels).set(progress.age_s)
             self._count_finished(progress)
+        return partitions
 
     def forget(self, revoked: Sequence[AssignedPartition]) -> None:
         """Count the last records of revoked partitions, and remove their metrics."""

@@ -59,7 +59,8 @@ def test_references_that_operators_typed_are_marked(
             """alter table payment_attempts drop column reference_from_operator;
                update alembic_version set version_num = '0012';
                with merchant as (insert into merchants (name) values ('m') returning id),
-               application as (insert into applications (merchant_id, name) select id, 'shop' from merchant returning id),
+               application as (insert into applications (merchant_id, name) select id, 'shop' from merchant
+                               returning id),
                intent as (insert into payment_intents (application_id, merchant_reference, reference, amount, currency,
                                                        expires_at)
                           select id, 'order', 'r', 1000, 'LYD', mizan_now() from application returning uuid),

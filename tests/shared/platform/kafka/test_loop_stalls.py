@@ -10,13 +10,14 @@ import pytest
 from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
 from shared.domain.messages import decode
 from shared.platform.database.pool import DatabaseUnavailableError
-from shared.platform.kafka import clients, progress
+from shared.platform.kafka import clients, progress, stall_recovery
 from shared.platform.kafka.assignment import topic_partitions
 from shared.platform.kafka.consumer_loop import ConsumerLoop
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.handlers import BatchHandler
 from shared.platform.kafka.progress import ConsumerStalledError
 from shared.platform.kafka.records import Record, Task
+from shared.platform.kafka.stall_recovery import RECOVERIES
 from stack.engines import Engines
 from tests.shared.platform.kafka.harness import GROUP, WORK, Collector, Kafka, event, running
 from tests.waiting import error_text, eventually
@@ -151,6 +152,66 @@ def test_client_that_stopped_fetching_is_reported(kafka: Kafka) -> None:
         eventually(lambda: "finishes none" in problem_of(loop))
         fetch_again(loop)
         eventually(lambda: len(done.seen) == 16 and not problem_of(loop))
+
+
+def recoveries(loop: ConsumerLoop) -> dict[str, float]:
+    """Return how often the loop has recovered from a stall, by action."""
+    return {action: RECOVERIES.labels(loop._group, action)._value.get() for action in ("seek", "new_client")}
+
+
+def test_client_that_skipped_records_is_sought_back(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads at the end of its partitions, although the records before were not handed out."""
+    monkeypatch.setattr(stall_recovery, "RECOVER_AFTER_S", 1.0)
+    done = Collector()
+    loop = kafka.loop(BatchHandler(done))
+    kafka.put([event(n) for n in range(8)])
+    with running(loop):
+        eventually(lambda: kafka.committed() == 8)
+        stop_fetching(loop)
+        kafka.put([event(n) for n in range(8, 16)])
+        for partition in topic_partitions(loop._assignment.all()):
+            _, partition.offset = loop._consumer.get_watermark_offsets(partition)
+            loop._consumer.seek(partition)
+        fetch_again(loop)
+        eventually(lambda: kafka.committed() == 16)
+    assert sorted(done.seen) == list(range(16))
+    assert recoveries(loop)["seek"] > 0
+    assert recoveries(loop)["new_client"] == 0
+
+
+def test_client_that_stopped_fetching_is_replaced(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seek does not help. Everything is consumed, once, and nobody has to restart the process."""
+    monkeypatch.setattr(stall_recovery, "RECOVER_AFTER_S", 0.5)
+    done = Collector()
+    loop = kafka.loop(BatchHandler(done))
+    kafka.put([event(n) for n in range(8)])
+    with running(loop):
+        eventually(lambda: kafka.committed() == 8)
+        stop_fetching(loop)
+        kafka.put([event(n) for n in range(8, 16)])
+        eventually(lambda: kafka.committed() == 16)
+        assert sorted(done.seen) == list(range(16))
+        assert recoveries(loop)["new_client"] == 1
+        eventually(lambda: not problem_of(loop))
+
+
+def test_partition_in_progress_is_not_taken_for_stalled(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler that works, and an outage that every record waits for: neither a seek nor a new client helps."""
+    monkeypatch.setattr(stall_recovery, "RECOVER_AFTER_S", 0.2)
+    tries = 0
+
+    def fail(_tasks: Sequence[Task]) -> None:
+        nonlocal tries
+        tries += 1
+        raise DatabaseUnavailableError("for ever")
+
+    kafka.put([event(n) for n in range(8)])
+    loop = kafka.loop(BatchHandler(fail))
+    with running(loop):
+        eventually(lambda: tries >= 5)
+        assert recoveries(loop) == {"seek": 0, "new_client": 0}
 
 
 @pytest.mark.long
