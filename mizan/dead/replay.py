@@ -97,7 +97,7 @@ def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:
 
 
 def _finish_run(database: Database, settings: Settings, run_id: UUID) -> ReplayRun:
-    """Replay batches until the run has ended. Works without the monitor, and beside it."""
+    """Replay batches until the run has ended. Works without the scheduler, and beside it."""
     with database.transaction() as connection:
         run = get_replay_run(connection, run_id)
     with click.progressbar(

@@ -9,7 +9,6 @@ from flask_babel import lazy_gettext as _
 from services.monitor.access import install_guard
 from services.monitor.applications.views import create_applications_blueprint
 from services.monitor.attempts.views import create_attempts_blueprint
-from services.monitor.dead_letters.replayer import Replayer
 from services.monitor.dead_letters.views import create_dead_letters_blueprint
 from services.monitor.dependencies import SERVICE, build_dependencies
 from services.monitor.exhausted_deliveries.views import create_exhausted_deliveries_blueprint
@@ -64,7 +63,6 @@ def make_worker_app() -> Flask:
     inspector = SystemInspector(settings, database)
     inspector.start()
     register_metrics(inspector)
-    Replayer(database, settings.kafka).start()
     return make_app(settings, database, inspector)
 
 

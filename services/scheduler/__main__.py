@@ -3,6 +3,7 @@
 import logging
 
 from services.scheduler.job_runner import Job, start_jobs, wait_for_jobs
+from services.scheduler.jobs.bulk_replays import BulkReplays
 from services.scheduler.jobs.bulk_resends import BulkResends
 from services.scheduler.jobs.expiry import IntentExpiry
 from services.scheduler.jobs.month_partitions import MonthPartitions
@@ -40,6 +41,7 @@ def main() -> None:
         DeliveryRequeue(database, settings.kafka),
         EventRequeue(database, settings.kafka),
         BulkResends(database),
+        BulkReplays(database, settings.kafka),
         MonthPartitions(database, settings.retention),
         ExpiredRowPurge(database, settings.retention),
     ]

@@ -1,25 +1,28 @@
-"""Bulk replays of dead letters: started once, processed by the monitor with progress, and stopped."""
+"""Bulk replays of dead letters: started once in the monitor, processed by the scheduler with progress, and stopped."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from services.monitor.dead_letters.replayer import Replayer
+from services.scheduler.job_runner import JobFailingError, JobRunner
+from services.scheduler.jobs.bulk_replays import BulkReplays
 from shared.domain.dead_letters import replays, topic_reader
 from shared.domain.topics import CHECKOUT_VERIFY
 from shared.platform.database.connections import DatabaseUnavailableError
 from stack.engines import Engines
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
+from tests.scheduler.running_jobs import running_jobs
 from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
-from tests.waiting import eventually
+from tests.waiting import error_text, eventually
 
 RUNS = "select replayed, refused, outcome from dead_letter_bulk_replays order by created_at"
-UNAVAILABLE = "dead letters cannot be replayed now"
+StartReplays = Callable[[], JobRunner]
 
 
 @pytest.fixture
@@ -29,10 +32,15 @@ def quick_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def replayer(pages: MonitorWorld, quick_batches: None) -> Iterator[Replayer]:
-    made = Replayer(pages.database, pages.settings.kafka)
-    yield made
-    made.stop()
+def start_replays(pages: MonitorWorld, quick_batches: None) -> Iterator[StartReplays]:
+    """Start the scheduler's job; it stops with the test."""
+    with ExitStack() as stack:
+
+        def start() -> JobRunner:
+            (runner,) = stack.enter_context(running_jobs(BulkReplays(pages.database, pages.settings.kafka)))
+            return runner
+
+        yield start
 
 
 def begin(person: PageClient, origin: str = "") -> UUID:
@@ -47,7 +55,7 @@ def run_of(person: PageClient) -> UUID:
 
 
 def test_bulk_replay_replays_all_dead_letters_and_shows_progress(
-    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, replayer: Replayer
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, start_replays: StartReplays
 ) -> None:
     dead_letter_topic.add_many(130)
     operator.open("/dead-letters/replay-all")
@@ -55,7 +63,7 @@ def test_bulk_replay_replays_all_dead_letters_and_shows_progress(
     run = begin(operator)
     assert "0 of 130" in operator.text
     assert "Under way" in operator.text
-    replayer.start()
+    start_replays()
     path = f"/dead-letters/replays/{run}"
     eventually(lambda: "data-final" in operator.open(path, **{"X-Part": "run"}).text)
     part = operator.response.text
@@ -69,13 +77,13 @@ def test_bulk_replay_replays_all_dead_letters_and_shows_progress(
 
 
 def test_bulk_replay_of_one_origin_replays_only_its_dead_letters(
-    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, replayer: Replayer
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, start_replays: StartReplays
 ) -> None:
     dead_letter_topic.add(
         dead_letter_topic.letter(),
         dead_letter_topic.letter(topic=dead_letter_topic.topic_name(CHECKOUT_VERIFY)),
     )
-    replayer.start()
+    start_replays()
     begin(operator, "checkout.verify")
     eventually(lambda: pages.rows(RUNS) == [(1, 0, "done")])
     assert len(dead_letter_topic.records(CHECKOUT_VERIFY)) == 1
@@ -162,16 +170,14 @@ def test_unknown_bulk_replay_is_404(dead_letter_topic: DeadLetterTopic, operator
     assert operator.post(f"{path}/stop").status_code == 404
 
 
-def test_two_monitors_replay_each_dead_letter_once(
-    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, replayer: Replayer
+def test_two_schedulers_replay_each_dead_letter_once(
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient, start_replays: StartReplays
 ) -> None:
     dead_letter_topic.add_many(250)
     begin(operator)
-    other = Replayer(pages.database, pages.settings.kafka)
-    replayer.start()
-    other.start()
+    start_replays()
+    start_replays()
     eventually(lambda: pages.rows(RUNS) == [(250, 0, "done")])
-    other.stop()
     assert dead_letter_topic.numbers() == list(range(250))
 
 
@@ -179,17 +185,15 @@ def test_bulk_replay_waits_while_kafka_is_unavailable(
     pages: MonitorWorld,
     dead_letter_topic: DeadLetterTopic,
     operator: PageClient,
-    caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     dead_letter_topic.add_many(5)
     begin(operator)
     monkeypatch.setattr(topic_reader, "_TIMEOUT_S", 0.2)
-    lost = Replayer(pages.database, replace(pages.settings.kafka, bootstrap_servers="127.0.0.1:9"))
-    lost.start()
-    eventually(lambda: UNAVAILABLE in caplog.text)
-    assert pages.rows(RUNS) == [(0, 0, None)]
-    lost.stop()
+    nowhere = replace(pages.settings.kafka, bootstrap_servers="127.0.0.1:9")
+    with running_jobs(BulkReplays(pages.database, nowhere)) as (runner,):
+        eventually(lambda: error_text(runner.check, JobFailingError))
+        assert pages.rows(RUNS) == [(0, 0, None)]
 
 
 def _runs_once_it_is_back(pages: MonitorWorld) -> list[Any]:
@@ -206,14 +210,12 @@ def test_bulk_replay_continues_after_postgresql_was_killed(
     dead_letter_topic: DeadLetterTopic,
     operator: PageClient,
     killable_engines: Engines,
-    caplog: pytest.LogCaptureFixture,
+    start_replays: StartReplays,
 ) -> None:
     dead_letter_topic.add_many(5)
     begin(operator)
-    replayer = Replayer(pages.database, pages.settings.kafka)
     killable_engines.postgres.kill()
-    replayer.start()
-    eventually(lambda: UNAVAILABLE in caplog.text)
+    runner = start_replays()
+    eventually(lambda: error_text(runner.check, JobFailingError))
     killable_engines.postgres.start()
     eventually(lambda: _runs_once_it_is_back(pages) == [(5, 0, "done")])
-    replayer.stop()

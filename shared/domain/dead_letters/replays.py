@@ -1,4 +1,4 @@
-"""Bulk replays: many dead letters are replayed batch by batch, the oldest first.
+"""Bulk replays: many dead letters are replayed batch by batch, the oldest first, by the scheduler or the command line.
 
 The position of a run is stored together with the replays. So after a crash the run continues there, and of two
 workers one does it. Dead letters that arrive meanwhile are not part of the run.

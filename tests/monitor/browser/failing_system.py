@@ -113,7 +113,7 @@ class FailingSystem:
             self.world.inspector.poll_once()
 
     def _replay_many(self) -> UUID:
-        """Start a bulk replay. No replayer runs, so it stays in progress."""
+        """Start a bulk replay. The scheduler does not run, so it stays in progress."""
         with self.world.database.transaction() as connection:
             return start_replay_run(connection, self.world.settings.kafka, uuid4(), None, _SOMEBODY).id
 
