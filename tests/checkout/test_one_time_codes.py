@@ -220,6 +220,29 @@ def test_wrong_codes_count_for_the_phone_over_a_day(world: CheckoutWorld) -> Non
         assert world.customer(intent).pay_by_wallet("adfali", "0921234567").status_code == 200
 
 
+def test_wrong_codes_are_counted_though_all_codes_were_sent_before(world: CheckoutWorld) -> None:
+    """The limit holds when a code is tried. A right code is not wrong because of it."""
+    world.settings = replace(world.settings, checkout=replace(world.settings.checkout, codes_per_phone=3))
+    intents = [world.make_intent() for _ in range(3)]
+    with world.serve():
+        customers = [world.customer(intent) for intent in intents]
+        for customer in customers:
+            customer.pay_by_wallet("adfali", "0921234567")
+            assert customer.title == CODE
+        first, second, _ = customers
+        wrong = [first.enter_code("2222") for _ in range(4)] + [second.enter_code("2222") for _ in range(2)]
+        assert {response.status_code for response in wrong} == {200}
+        for customer in customers:
+            assert customer.enter_code("1111").status_code == 429
+            assert "Too many wrong codes were entered for this phone number" in customer.text
+        assert {world.status(intent) for intent in intents} == {"requires_payment_method"}
+        Clock(world.database).advance(timedelta(days=1))
+        fresh = world.customer(world.make_intent())
+        fresh.pay_by_wallet("adfali", "0921234567")
+        fresh.enter_code("1111")
+        assert fresh.title == PAID
+
+
 def test_payment_succeeds_if_the_phone_cannot_be_decrypted(pages: CheckoutWorld) -> None:
     """As if a key was removed from MIZAN_SECRET_KEYS too early."""
     intent = pages.make_intent()

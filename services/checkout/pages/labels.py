@@ -53,6 +53,9 @@ ERROR_MESSAGES = {
     ),
     Refusal.TOO_MANY_ATTEMPTS: _("There were too many attempts. Wait a while and try again."),
     Refusal.TOO_MANY_CODES_SENT: _("Too many codes were sent. Wait a while and try again."),
+    Refusal.TOO_MANY_CODES_TRIED: _(
+        "Too many wrong codes were entered for this phone number. Pay in another way, or try again tomorrow."
+    ),
     Refusal.SEND_AGAIN_TOO_SOON: _(
         "The code was sent a moment ago. Wait a little before you request it again."
     ),

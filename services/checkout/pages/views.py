@@ -141,6 +141,9 @@ class CheckoutViews:
         except CodeRefusedError as refused:
             error = error_message(refused.reason)
             return rendering.code_page(checkout, attempt, challenge, error=error), _UNPROCESSABLE
+        except LimitExceededError as refused:
+            error = error_message(refused.refusal)
+            return rendering.code_page(checkout, attempt, challenge, error=error), _TOO_MANY
         except AttemptRefusedError:
             pass  # the page shows why
         return _redirect_to_page(checkout)

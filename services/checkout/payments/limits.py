@@ -36,6 +36,7 @@ class Refusal(StrEnum):
 
     TOO_MANY_ATTEMPTS = "too_many_attempts"
     TOO_MANY_CODES_SENT = "too_many_codes_sent"
+    TOO_MANY_CODES_TRIED = "too_many_codes_tried"
     SEND_AGAIN_TOO_SOON = "send_again_too_soon"
     CODE_NOT_SENT = "code_not_sent"
 
@@ -66,8 +67,8 @@ class PaymentLimits:
 
     def count_code_sent(self, connection: Connection[Any], intent: UUID, phone: str) -> None:
         refusal = Refusal.TOO_MANY_CODES_SENT
-        if self._counted(connection, f"wrong codes/{phone}") >= self._wrong_codes_per_phone:
-            raise LimitExceededError(refusal)
+        if self._counted(connection, _tried(phone)) >= self._wrong_codes_per_phone:
+            raise LimitExceededError(Refusal.TOO_MANY_CODES_TRIED)
         self._count(connection, f"codes/{intent}", CODES_PER_INTENT, INTENT_WINDOW_S, refusal)
         self._count(connection, f"phone/{phone}", self._codes_per_phone, PHONE_WINDOW_S, refusal)
 
@@ -76,14 +77,21 @@ class PaymentLimits:
         for what in (f"codes/{intent}", f"phone/{phone}"):
             connection.execute(_REFUND, (self._hash(what),))
 
-    def count_wrong_code(self, connection: Connection[Any], phone: str) -> None:
-        """Count wrong codes over all attempts of a day, so that nobody can guess a short code by requesting many."""
-        values = {"key": self._hash(f"wrong codes/{phone}"), "window": WRONG_CODES_WINDOW_S}
-        connection.execute(_COUNT, values)
+    def count_code_tried(self, connection: Connection[Any], phone: str) -> None:
+        """Count a code before it is sent to the provider, over all attempts of a day.
+
+        So nobody can guess a short code by opening many payments at once. It counts as wrong until it is refunded.
+        """
+        refusal = Refusal.TOO_MANY_CODES_TRIED
+        self._count(connection, _tried(phone), self._wrong_codes_per_phone, WRONG_CODES_WINDOW_S, refusal)
+
+    def refund_code_tried(self, connection: Connection[Any], phone: str) -> None:
+        """Undo the count of a code that was not wrong, or did not reach the provider."""
+        connection.execute(_REFUND, (self._hash(_tried(phone)),))
 
     def forget_phone(self, connection: Connection[Any], phone: str) -> None:
         """Reset the limits of a phone whose owner has paid with it."""
-        for what in (f"phone/{phone}", f"wrong codes/{phone}"):
+        for what in (f"phone/{phone}", _tried(phone)):
             connection.execute(_RESET, (self._hash(what),))
 
     def _count(
@@ -99,3 +107,7 @@ class PaymentLimits:
 
     def _hash(self, what: str) -> bytes:
         return hmac.new(self._key, what.encode(), hashlib.sha256).digest()
+
+
+def _tried(phone: str) -> str:
+    return f"codes tried/{phone}"

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from psycopg import Connection
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
@@ -97,11 +96,14 @@ class PaymentService:
     ) -> SettlementResult:
         """Confirm the attempt with a code and settle the response.
 
-        Raises AttemptRefusedError or CodeRefusedError before anything is done.
+        Raises AttemptRefusedError, CodeRefusedError or LimitExceededError before anything is done.
         """
         with self.database.transaction() as connection:
             request = submit_code(connection, attempt.id)
             challenge = self.codes.count_try(connection, attempt.id)
+            phone = self.codes.find_phone(connection, attempt.id)
+            if phone is not None:
+                self.limits.count_code_tried(connection, phone)
             account = self.providers.for_attempt(connection.cursor(), attempt.account)
         entered = SubmittedCode(code, challenge.continuation, request.number)
         raw_response = account.provider.confirm(_payment(checkout, request, attempt.method, lang), entered)
@@ -112,8 +114,8 @@ class PaymentService:
             self._side_effects.record_side_effects(connection, request.attempt, settled, response)
             if response.outcome.reason == FailureReason.PROVIDER_AWAY:
                 self.codes.refund_try(connection, request.attempt)
-            elif raw_response.outcome.reason == FailureReason.WRONG_CODE:
-                self._count_wrong_code(connection, request.attempt)
+            if phone is not None and not _may_be_wrong(raw_response.outcome):
+                self.limits.refund_code_tried(connection, phone)
             return settled
 
         return count_settled(self._settle(request, response, settle), attempt.method, account.provider.name)
@@ -150,11 +152,6 @@ class PaymentService:
     def _side_effects(self) -> SettlementSideEffects:
         return SettlementSideEffects(self.codes, self.limits)
 
-    def _count_wrong_code(self, connection: Connection[Any], attempt: UUID) -> None:
-        phone = self.codes.find_phone(connection, attempt)
-        if phone is not None:
-            self.limits.count_wrong_code(connection, phone)
-
     def _settle(
         self,
         request: ProviderRequest,
@@ -185,6 +182,11 @@ class PaymentService:
                 outcome.provider_reference,
             )
             raise
+
+
+def _may_be_wrong(outcome: AttemptOutcome) -> bool:
+    """Return whether the code that was sent may have been a wrong guess."""
+    return outcome.answer is ProviderAnswer.UNKNOWN or outcome.reason == FailureReason.WRONG_CODE
 
 
 def _settle_response(

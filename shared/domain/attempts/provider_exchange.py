@@ -41,10 +41,10 @@ class AttemptOutcome:
     reason: str | None = None
     """Why it was declined, or why another code is needed."""
     provider_reference: str | None = None
-    is_from_operator: bool = False
-    """Whether an operator reports it. A reference that he typed may be wrong, and proves no second charge."""
     can_inquire: bool = True
     """Whether a later status inquiry can resolve an unknown answer."""
+    is_from_operator: bool = False
+    """Whether an operator reports it. A typed reference may be wrong, and proves no second charge."""
 
 
 @dataclass(frozen=True, slots=True)
