@@ -5,7 +5,6 @@ from dataclasses import replace
 from flask import Flask
 from flask_babel import lazy_gettext as _
 from werkzeug import exceptions
-from werkzeug.middleware.proxy_fix import ProxyFix
 
 from services.dashboard.access import install_guard
 from services.dashboard.applications.views import applications_blueprint
@@ -20,7 +19,7 @@ from shared.console.error_pages import make_error_page
 from shared.platform.database.pool import Database
 from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
-from shared.platform.web.app import create_app
+from shared.platform.web.app import create_app, trust_proxies
 from shared.platform.web.browser_security import protect_pages
 from shared.platform.web.health import database_checks
 
@@ -71,6 +70,5 @@ def make_app(settings: Settings, database: Database) -> Flask:
         deliveries_blueprint(dependencies),
     ):
         app.register_blueprint(blueprint)
-    if settings.dashboard.trusted_proxies:
-        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=settings.dashboard.trusted_proxies, x_proto=0)  # type: ignore[method-assign]
+    trust_proxies(app, settings.trusted_proxies)
     return app

@@ -29,7 +29,7 @@ from shared.platform.database.pool import Database
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
-from shared.platform.web.app import create_app
+from shared.platform.web.app import create_app, trust_proxies
 from shared.platform.web.browser_security import protect_pages
 from shared.platform.web.health import database_checks
 
@@ -93,4 +93,5 @@ def make_app(settings: Settings, database: Database, inspector: SystemInspector)
     ):
         app.register_blueprint(blueprint)
     app.register_error_handler(KafkaUnavailableError, show_kafka_unavailable)
+    trust_proxies(app, settings.trusted_proxies)
     return app

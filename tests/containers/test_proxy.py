@@ -5,7 +5,7 @@ import re
 import pytest
 
 from stack.services import SERVICES, SHOP
-from tests.containers.compose_files import DEVELOPMENT, PRODUCTION, PROJECT, services
+from tests.containers.compose_files import DEVELOPMENT, PRODUCTION, PROJECT, environment, services
 
 FOLDER = PROJECT / "deploy" / "proxy"
 CADDYFILE = (FOLDER / "Caddyfile").read_text()
@@ -28,6 +28,15 @@ def test_no_other_service_has_a_site() -> None:
     assert of_development == ["shop.caddy"]
     shop = (FOLDER / "development" / "shop.caddy").read_text()
     assert f"import before shop {8000 + SHOP.port_offset}" in shop
+
+
+def test_only_services_behind_the_proxy_trust_it() -> None:
+    """The monitor has no proxy: X-Forwarded-For would be a claim of whoever connects."""
+    for paths in ((DEVELOPMENT,), (DEVELOPMENT, PRODUCTION)):
+        assert environment("dashboard", None, *paths)["TRUSTED_PROXIES"] == "1"
+        assert environment("monitor", None, *paths)["TRUSTED_PROXIES"] == "0"
+    given = {"MONITOR_TRUSTED_PROXIES": "1"}
+    assert environment("monitor", given)["TRUSTED_PROXIES"] == "1"
 
 
 def test_shop_has_a_site_in_development_only() -> None:

@@ -114,6 +114,15 @@ def test_guesses_for_many_accounts_are_throttled(pages: DashboardWorld, clock: C
     assert _try(person, pages.make_member(Role.OWNER), PASSWORD).status_code == 429
 
 
+def test_members_behind_a_proxy_have_their_own_addresses(world: DashboardWorld) -> None:
+    world.settings = replace(world.settings, trusted_proxies=1)
+    with world.serve():
+        person = world.person()
+        person.session.headers["X-Forwarded-For"] = "198.51.100.1, 192.0.2.7"
+        person.sign_in(world.make_member(Role.OWNER), PASSWORD)
+        assert world.rows("select address from audit_log") == [("192.0.2.7",)]
+
+
 def test_concurrent_guesses_are_throttled(pages: DashboardWorld, clock: Clock) -> None:
     clock.stop_at(clock.now())
     email = pages.make_member(Role.OWNER)

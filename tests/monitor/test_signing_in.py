@@ -1,9 +1,12 @@
 """Operators sign in to the monitor with their own accounts."""
 
+from dataclasses import replace
+
 import pytest
 
 from shared.domain.accounts.members import add_member
 from shared.domain.accounts.roles import Role
+from shared.domain.accounts.throttles import ADDRESS
 from stack.engines import Engines
 from tests.clock import Clock
 from tests.monitor.world import PASSWORD, MonitorWorld
@@ -52,6 +55,30 @@ def test_guessing_passwords_is_rate_limited(pages: MonitorWorld, clock: Clock) -
     codes = [person.sign_in(email, f"guess number {number}").status_code for number in range(7)]
     assert codes == [422] * 5 + [429] * 2
     assert person.sign_in(email, PASSWORD).status_code == 429
+
+
+def test_operators_behind_a_proxy_have_their_own_addresses(world: MonitorWorld, clock: Clock) -> None:
+    """Of X-Forwarded-For, only what our own proxy added counts: in the throttle and in the audit log."""
+    clock.stop_at(clock.now())
+    world.settings = replace(world.settings, trusted_proxies=1)
+    with world.serve():
+        guesser = world.person_at("198.51.100.1, 192.0.2.66")
+        codes = [
+            guesser.sign_in(f"nobody-{n}@example.ly", PASSWORD).status_code for n in range(ADDRESS.free + 1)
+        ]
+        assert codes == [422] * ADDRESS.free + [429]
+        guesser.session.headers["X-Forwarded-For"] = "198.51.100.2, 192.0.2.66"
+        assert guesser.sign_in(world.make_operator(), PASSWORD).status_code == 429
+        person = world.person_at("198.51.100.1, 192.0.2.7")
+        assert person.sign_in(world.make_operator(), PASSWORD).url == f"{world.url}/"
+        assert world.rows("select address from audit_log") == [("192.0.2.7",)]
+        assert world.rows("select address from sessions") == [("192.0.2.7",)]
+
+
+def test_claimed_addresses_are_ignored_without_a_trusted_proxy(pages: MonitorWorld) -> None:
+    person = pages.person_at("192.0.2.7")
+    person.sign_in(pages.make_operator(), PASSWORD)
+    assert pages.rows("select address from audit_log") == [("127.0.0.1",)]
 
 
 def test_removed_operator_is_signed_out_at_once(pages: MonitorWorld, operator: PageClient) -> None:

@@ -59,6 +59,12 @@ class MonitorWorld:
             made.sign_in(self.make_operator(), PASSWORD)
         return made
 
+    def person_at(self, forwarded_for: str) -> PageClient:
+        """Return a client that is not signed in and sends this X-Forwarded-For, as a proxy would."""
+        made = self.person(is_operator=False)
+        made.session.headers["X-Forwarded-For"] = forwarded_for
+        return made
+
     def rows(self, statement: str, *values: object) -> list[Any]:
         with self.database.cursor() as cursor:
             return cursor.execute(statement.encode(), values).fetchall()

@@ -123,8 +123,6 @@ class DashboardSettings:
     threads: int = 16
     """In each process."""
     mail: MailSettings | None = None
-    trusted_proxies: int = 0
-    """How many of our own proxies a request passes: each adds an address to X-Forwarded-For."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +178,8 @@ class Settings:
     """None: there is none, and every payment method needs a provider account."""
     http_host: str = "127.0.0.1"
     http_port: int = 8000
+    trusted_proxies: int = 0
+    """How many of our own proxies a request passes: each adds an address to X-Forwarded-For."""
     log_format: LogFormat = "auto"
     log_level: str = "INFO"
     metrics_dir: Path | None = None

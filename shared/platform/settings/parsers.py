@@ -161,7 +161,6 @@ def parse_dashboard(env: environs.FileAwareEnv) -> DashboardSettings:
         workers=env.int("DASHBOARD_WORKERS", default.workers, validate=validate.Range(1, 256)),
         threads=env.int("DASHBOARD_THREADS", default.threads, validate=validate.Range(1, 256)),
         mail=_parse_mail(env),
-        trusted_proxies=env.int("TRUSTED_PROXIES", default.trusted_proxies, validate=validate.Range(0, 10)),
     )
 
 

@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from flask import Flask, Request
 from flask.json.provider import DefaultJSONProvider
+from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.utils import cached_property
 
 from shared.platform.metrics import require_metrics_mode
@@ -67,6 +68,15 @@ def create_app(
     register_json_errors(app)
     app.register_blueprint(operations_blueprint(checks, metrics_dir))
     return app
+
+
+def trust_proxies(app: Flask, proxies: int) -> None:
+    """Take the client's address from X-Forwarded-For, which each of our `proxies` extends. Call this last.
+
+    With 0 the header is ignored: anybody could send it.
+    """
+    if proxies:
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=0)  # type: ignore[method-assign]
 
 
 class _App(Flask):
