@@ -1,8 +1,12 @@
 """What every command needs: settings, a transaction, the acting operator for the audit log, and readable errors."""
 
-import getpass
+import os
+import platform
+import pwd
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -20,16 +24,52 @@ from shared.platform.outbound_url import WebhookUrlError
 from shared.platform.process import EX_CONFIG
 from shared.platform.production.settings_rules import find_development_settings, find_start_problems
 from shared.platform.redaction import redact_text
+from shared.platform.sanitize import sanitize_text
 from shared.platform.settings import Settings, SettingsError, read_operator_environment
+
+_PROC = Path("/proc/self")
+_CONTAINER_ID = re.compile("[0-9a-f]{64}")
+_SHOWN_OF_CONTAINER_ID = 12
+"""As many characters as `docker ps` shows."""
 
 
 def acting_operator() -> Actor:
-    """Return the operating system's user who runs the command, as the actor for the audit log."""
+    """Return who runs the command, as the actor for the audit log: `cli operator mona (uid 1000)`.
+
+    The uid is that of the process, and the name is its entry in the password database: the environment proves nothing.
+    No account of the monitor or the dashboard has such a name, because those are email addresses. The address is the
+    host, with the container if there is one.
+    """
+    uid = os.getuid()
     try:
-        account = getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
-        account = "unknown"
-    return Actor(f"operator {account}")
+        name = f"cli operator {pwd.getpwuid(uid).pw_name} (uid {uid})"
+    except KeyError:  # a container's user may have no name
+        name = f"cli operator (uid {uid})"
+    container = find_container_id(_read(_PROC / "cgroup"), _read(_PROC / "mountinfo"))
+    host = platform.node() or "unknown host"
+    address = f"{host}, container {container[:_SHOWN_OF_CONTAINER_ID]}" if container else host
+    return Actor(sanitize_text(name), address=sanitize_text(address))
+
+
+def find_container_id(cgroup: str, mountinfo: str) -> str | None:
+    """Return the id of the container that this process runs in, or None.
+
+    The path of its control group contains the id, unless the container sees only its own groups. Then the source of
+    the file that the container's engine mounts as /etc/hostname does. Other mounts prove nothing: the host of a
+    container sees them too.
+    """
+    # The fields of mountinfo: id, parent, device, path in the file system, path where it is mounted, …
+    mounts = [line.split() for line in mountinfo.splitlines()]
+    sources = [fields[3] for fields in mounts if len(fields) > 4 and fields[4] == "/etc/hostname"]
+    found = (_CONTAINER_ID.search(text) for text in (cgroup, *sources))
+    return next((match[0] for match in found if match), None)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:  # not Linux
+        return ""
 
 
 class StartRefused(click.ClickException):

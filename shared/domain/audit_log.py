@@ -54,10 +54,10 @@ class Action(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Actor:
     name: str
-    """An email address, or an operator's account name."""
+    """An email address; of an operator "operator" and the email address, or "cli operator" and the system's account."""
     member_id: UUID | None = None
     address: str | None = None
-    """Where the request came from."""
+    """Where the request came from; for the command line, the host and the container."""
     operator_id: UUID | None = None
 
 
@@ -76,9 +76,10 @@ _RECORD = """
 insert into audit_log (merchant_id, application_id, member_id, operator_id, actor, address, action, details)
 select coalesce(%(merchant)s, (select merchant_id from applications where id = %(application)s)),
        %(application)s, %(member)s, %(operator)s, %(actor)s, %(address)s, %(action)s, %(details)s"""
-# Merchants do not see the address of an operator.
+# Merchants do not see the address of an operator, nor the host of the command line.
 _LIST = """
-select id, at, application_id, actor, case when operator_id is null then address end, action, details from audit_log
+select id, at, application_id, actor, case when member_id is not null then address end, action, details
+from audit_log
 where merchant_id = %(merchant)s and id < coalesce(%(before)s::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
 order by id desc limit %(limit)s"""
 _LIST_OF_OPERATORS = """

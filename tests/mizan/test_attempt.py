@@ -74,7 +74,7 @@ def test_operator_decides_the_outcome_once(
         )
     assert json.loads(run("attempt", "undecided", "--json").stdout) == []
     ((actor, merchant_id, details),) = _logged(database, "attempt_decided")
-    assert (actor.startswith("operator "), merchant_id is not None) == (True, True)
+    assert (actor.startswith("cli operator "), merchant_id is not None) == (True, True)
     assert (details["attempt"], details["outcome"]) == (str(sending.attempt), outcome)
     assert details["reason"] == "seen in their list"
 
@@ -125,7 +125,7 @@ def test_duplicate_payment_is_listed_until_it_is_handled(
     assert "handled before" in run(*words, "once more").stdout
     assert json.loads(run("attempt", "duplicates", "--json").stdout) == []
     ((actor, _, details),) = _logged(database, "duplicate_handled")
-    assert (actor.startswith("operator "), details["note"]) == (True, "paid back as R-7")
+    assert (actor.startswith("cli operator "), details["note"]) == (True, "paid back as R-7")
 
 
 def test_attempt_that_is_not_a_duplicate_cannot_be_handled(run: Mizan, sending: ProviderRequest) -> None:

@@ -72,7 +72,7 @@ def test_audit_log_has_the_new_member_without_the_password(run: Mizan, database:
         ((actor, action, details),) = cursor.execute(
             "select actor, action, details::text from audit_log"
         ).fetchall()
-    assert actor.startswith("operator ")
+    assert actor.startswith("cli operator ")
     assert (action, made["password"] in details) == ("member_created", False)
 
 

@@ -20,7 +20,11 @@ from tests.monitor.world import MonitorWorld
 from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 
 LONG = "مكتبة بنغازي " + "W" * 120
-_SOMEBODY = Actor("operator somebody@example.ly")
+_SOMEBODY = Actor(
+    f"cli operator {'m' * 32} (uid 4294967294)",
+    address=f"{'h' * 63}.internal.example.ly, container 4f2a1b3c4d5e",
+)
+"""As long as the name of a system's account and a host can be."""
 
 
 class FailingSystem:
