@@ -17,7 +17,7 @@ from psycopg import Cursor
 from services.webhooks.metrics import QUEUED
 from services.webhooks.outgoing import publish, to_deliver
 from services.webhooks.pipeline.queries import REPLAN_AFTER_S
-from shared.domain.intents.states import EventType
+from shared.domain.deliveries.try_results import EVENTS
 from shared.domain.messages import DeliveryDue, IntentEvent
 from shared.platform.database.pool import Database
 from shared.platform.database.prepared_statements import PreparedStatement, Row
@@ -26,7 +26,7 @@ from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.kafka.records import Record, Task
 from shared.platform.kafka.spans import trace_processing
 
-WEBHOOK_EVENT_TYPES = frozenset({EventType.SUCCEEDED, EventType.CANCELED})
+WEBHOOK_EVENT_TYPES = frozenset(EVENTS)
 
 FETCH_EVENTS_SQL = """
 select e.id, e.intent_uuid, i.application_id, e.seq, e.type

@@ -7,8 +7,7 @@ from uuid import UUID, uuid4
 
 from services.dashboard.days import first_uuid_at, start_of_day
 from services.dashboard.deliveries.queries import PAGE_SIZE
-from services.webhooks.intake import WEBHOOK_EVENT_TYPES
-from shared.domain.deliveries.try_results import EVENTS, STATUSES, ResponseClass, matching_facets
+from shared.domain.deliveries.try_results import EVENTS, STATUSES
 from shared.platform.database.pool import fetch_scalar
 from tests.dashboard.delivery_rows import CANCELED, Deliveries
 from tests.dashboard.world import DashboardWorld
@@ -218,34 +217,6 @@ def test_only_the_newest_page_updates_itself(
     assert 'data-live="list"' in viewer.response.text
     listed(viewer, pages.application.id, f"?before={made[1]}")
     assert "data-live" not in viewer.response.text
-
-
-def test_python_and_sql_compute_the_same_facets(world: DashboardWorld) -> None:
-    answers = {
-        (None, None): ResponseClass.NOT_TRIED,
-        (None, "dns"): ResponseClass.NOTHING,
-        (200, None): ResponseClass.SUCCESS,
-        (299, None): ResponseClass.SUCCESS,
-        (300, None): ResponseClass.REDIRECT,
-        (404, None): ResponseClass.CLIENT_ERROR,
-        (599, None): ResponseClass.SERVER_ERROR,
-        (600, None): ResponseClass.OTHER,
-        (199, None): ResponseClass.OTHER,
-    }
-    for status in STATUSES:
-        for event in EVENTS:
-            for (code, failure), answered in answers.items():
-                with world.database.cursor() as cursor:
-                    found = fetch_scalar(
-                        cursor, "select delivery_facet(%s, %s, %s, %s)", (status, event, code, failure)
-                    )
-                assert [found] == matching_facets(status, event, answered)
-    assert len(set(matching_facets())) == len(matching_facets()) == 3 * 2 * 7
-
-
-def test_every_delivered_event_has_a_facet() -> None:
-    """A new event needs a number in delivery_facet, or no filter would find it."""
-    assert set(WEBHOOK_EVENT_TYPES) == set(EVENTS)
 
 
 def test_python_and_sql_agree_on_the_first_uuid_of_a_day(world: DashboardWorld) -> None:

@@ -8,7 +8,7 @@ from flask_babel import lazy_gettext as _
 from shared.console import delivery_labels
 from shared.console.language import current_language
 from shared.domain.deliveries.pause import SendRefusal
-from shared.domain.deliveries.try_results import ResponseClass
+from shared.domain.deliveries.try_results import EVENTS, STATUSES, ResponseClass
 from shared.platform.web.languages import LIBYA
 
 RESPONSE_CLASSES = {
@@ -19,8 +19,8 @@ RESPONSE_CLASSES = {
     ResponseClass.NOTHING: _("No answer"),
     ResponseClass.NOT_TRIED: _("Not tried yet"),
 }
-EVENT_OPTIONS = [(str(event), text) for event, text in delivery_labels.EVENTS.items()]
-STATUS_OPTIONS = [(status, delivery_labels.STATUSES[status]) for status in ("pending", "succeeded", "failed")]
+EVENT_OPTIONS = [(str(event), delivery_labels.EVENTS[event]) for event in EVENTS]
+STATUS_OPTIONS = [(status, delivery_labels.STATUSES[status]) for status in STATUSES]
 RESPONSE_OPTIONS = [(str(response), text) for response, text in RESPONSE_CLASSES.items()]
 
 _RESEND_REFUSALS = {

@@ -1,7 +1,10 @@
 """Results of tries: failure reasons, classes of responses, and facets that combine them for filters. Pure.
 
 A facet is one number for the status, event and last response of a delivery. The SQL function delivery_facet computes
-the same number for a row, and an index finds the newest deliveries of each facet.
+the same number for a row, and an index finds the newest deliveries of each facet. The numbers here must be those of
+that function: a row whose facet is not listed here would appear in no filtered list and would never be resent in bulk.
+To deliver a new event, add it to _EVENT_NUMBERS and replace the function in a new revision of the schema.
+tests/dashboard/test_facets.py compares both.
 """
 
 from enum import StrEnum
@@ -42,8 +45,11 @@ class ResponseClass(StrEnum):
     """A status code outside of the classes of HTTP."""
 
 
-STATUSES = ("pending", "succeeded", "failed")
-EVENTS = (EventType.SUCCEEDED, EventType.CANCELED)
+_STATUS_NUMBERS = {"pending": 1, "succeeded": 2, "failed": 3}
+_EVENT_NUMBERS = {EventType.SUCCEEDED: 1, EventType.CANCELED: 2}
+STATUSES = tuple(_STATUS_NUMBERS)
+EVENTS = tuple(_EVENT_NUMBERS)
+"""The events that are delivered to merchants. The intake creates deliveries for these and no others."""
 _RESPONSE_NUMBERS = {
     ResponseClass.NOT_TRIED: 0,
     ResponseClass.NOTHING: 1,
@@ -60,7 +66,7 @@ def matching_facets(
 ) -> list[int]:
     """Return all facets with this status, event and response; None matches any."""
     return [
-        100 * (1 + STATUSES.index(one_status)) + 10 * (1 + EVENTS.index(EventType(one_event))) + number
+        100 * _STATUS_NUMBERS[one_status] + 10 * _EVENT_NUMBERS[EventType(one_event)] + number
         for one_status in ([status] if status else STATUSES)
         for one_event in ([event] if event else EVENTS)
         for one_class, number in _RESPONSE_NUMBERS.items()
