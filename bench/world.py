@@ -21,6 +21,7 @@ from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines
 from stack.options import read_options
 from stack.ports import find_free_ports
+from stack.programs import DEVELOPMENT_LIMITS
 from stack.services import SERVICES
 
 _WITH_WORKERS = {" ".join(service.command[2:]) for service in SERVICES if service.has_workers}
@@ -72,6 +73,7 @@ class World:
         port = find_free_ports(1)[0]
         with TemporaryDirectory(prefix="mizan-bench-") as directory:
             settings = {
+                **DEVELOPMENT_LIMITS,
                 **read_options().inherited,
                 "DATABASE_URL": database.url,
                 "KAFKA_BOOTSTRAP_SERVERS": self._engines.kafka_bootstrap_servers,

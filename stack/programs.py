@@ -13,8 +13,14 @@ from stack.postgres import Postgres
 from stack.services import PUBLIC_URLS, SANDBOX_PORT, SERVICES, SHOP, Service
 from stack.state_directory import ensure_secret_keys
 
-# All users of a sandbox share its few phone numbers.
-_CODES_PER_PHONE = 1000
+DEVELOPMENT_LIMITS = {
+    # All users of a sandbox share its few phone numbers, and all clients the address of this machine.
+    "CHECKOUT_CODES_PER_PHONE": "1000",
+    "CHECKOUT_FAILURES_PER_ADDRESS": "100000",
+    "API_RATE_LIMIT": "100000",
+    "API_RATE_BURST": "100000",
+    "API_REFUSALS_PER_MINUTE": "100000",
+}
 
 
 def sandbox_environment(directory: Path, url: str) -> Mapping[str, str]:
@@ -22,7 +28,6 @@ def sandbox_environment(directory: Path, url: str) -> Mapping[str, str]:
         "SANDBOX_URL": url,
         "SANDBOX_SECRET_FILE": str(_sandbox_secret(directory)),
         "SANDBOX_LEDGER": str(directory / "sandbox.sqlite"),
-        "CHECKOUT_CODES_PER_PHONE": str(_CODES_PER_PHONE),
     }
 
 
@@ -106,6 +111,7 @@ def _development_defaults(options: Options) -> dict[str, str]:
     return {
         **urls,
         "WEBHOOK_ALLOW_PRIVATE": "true",
+        **DEVELOPMENT_LIMITS,
         **sandbox_environment(options.directory, sandbox_url),
         **_shop_environment(options),
     }

@@ -15,6 +15,7 @@ from werkzeug.serving import make_server
 
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.ports import find_free_ports
+from stack.programs import DEVELOPMENT_LIMITS
 
 
 class ServiceProcess:
@@ -28,6 +29,7 @@ class ServiceProcess:
         self._root = root
         self._environment = {
             **os.environ,  # noqa: TID251  the process needs PATH and the like
+            **DEVELOPMENT_LIMITS,
             "DATABASE_URL": database.url,
             "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
             "KAFKA_TOPIC_PREFIX": kafka.topic_prefix,

@@ -16,7 +16,7 @@ from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
-from shared.platform.web.app import MAX_BODY_BYTES, create_app
+from shared.platform.web.app import MAX_BODY_BYTES, create_app, trust_proxies
 from shared.platform.web.health import database_checks
 
 SERVICE = "api"
@@ -43,6 +43,7 @@ def make_app(settings: Settings, database: Database) -> Flask:
         database,
         Authentication(database),
         RateLimit(settings.api.rate_limit, settings.api.rate_burst),
+        RateLimit(settings.api.refusals_per_minute / 60, settings.api.refusals_per_minute),
         Representation(settings.public_urls.checkout),
     )
     app = create_app(
@@ -56,6 +57,7 @@ def make_app(settings: Settings, database: Database) -> Flask:
     document = make_document(settings.public_urls, BASE_PATH)
     app.register_blueprint(reference_blueprint(document, f"{BASE_PATH}/openapi.json"))
     register_error_responses(app)
+    trust_proxies(app, settings.trusted_proxies)
     return app
 
 

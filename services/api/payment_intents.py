@@ -6,7 +6,7 @@ from uuid import UUID
 from prometheus_client import Counter
 from werkzeug.exceptions import Forbidden, NotFound
 
-from services.api.authentication import Authentication
+from services.api.authentication import ApiKeyRefusedError, Authentication, TokenRefusedError
 from services.api.rate_limit import RateLimit
 from services.api.representation import Representation
 from services.api.request_validation import (
@@ -17,6 +17,7 @@ from services.api.request_validation import (
     parse_new_intent,
 )
 from shared.domain.intents import store
+from shared.platform.client_network import client_network
 from shared.platform.database.pool import Database
 from shared.platform.tracing.spans import current_trace, is_tracing, set_span_attributes
 from shared.platform.uuids import parse_uuid
@@ -41,24 +42,30 @@ class PaymentIntents:
         self,
         database: Database,
         authentication: Authentication,
-        rate_limit: RateLimit,
+        rate_limit: RateLimit[UUID],
+        refusal_limit: RateLimit[str],
         representation: Representation,
     ) -> None:
         self._database = database
         self._authentication = authentication
         self._rate_limit = rate_limit
+        self._refusal_limit = refusal_limit
         self._representation = representation
 
     def authenticate(self, environ: "WSGIEnvironment") -> UUID:
-        """Return the calling application, and count the call against its rate limit.
+        """Return the calling application, and count the call against its rate limit, or its client's if refused.
 
         Raises ApiKeyRefusedError, TokenRefusedError or TooManyRequestsError, or the error that the fast path met.
         """
         if error := environ.pop(FAST_PATH_ERROR, None):
             raise error
-        application_id = self._authentication.authenticate(
-            environ.get("HTTP_X_API_KEY"), environ.get("HTTP_AUTHORIZATION")
-        )
+        try:
+            application_id = self._authentication.authenticate(
+                environ.get("HTTP_X_API_KEY"), environ.get("HTTP_AUTHORIZATION")
+            )
+        except (ApiKeyRefusedError, TokenRefusedError):
+            self._refusal_limit.acquire(client_network(environ.get("REMOTE_ADDR") or ""))
+            raise
         self._rate_limit.acquire(application_id)
         return application_id
 

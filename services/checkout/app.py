@@ -14,7 +14,7 @@ from shared.console.style_tokens import register_style_tokens
 from shared.platform.database.pool import Database
 from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
-from shared.platform.web.app import create_app
+from shared.platform.web.app import create_app, trust_proxies
 from shared.platform.web.browser_security import protect_pages
 from shared.platform.web.errors import register_html_errors
 from shared.platform.web.health import database_checks
@@ -58,4 +58,5 @@ def make_app(settings: Settings, database: Database) -> Flask:
     guard.exempt(providers)
     app.register_blueprint(providers)
     register_html_errors(app, is_for_program=is_machine_request, render_page=render_error_page)
+    trust_proxies(app, settings.trusted_proxies)
     return app

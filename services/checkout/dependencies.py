@@ -33,7 +33,7 @@ def build_dependencies(settings: Settings, database: Database) -> Dependencies:
     codes = CodeChallenges(box)
     # During a key rotation, all processes have the oldest key.
     key = derive_key(settings.secret_keys[-1], "checkout limits")
-    limits = PaymentLimits(key, settings.checkout.codes_per_phone)
+    limits = PaymentLimits(key, settings.checkout.codes_per_phone, settings.checkout.failures_per_address)
     return Dependencies(
         providers, PaymentService(database, providers, codes, limits), SettlementSideEffects(codes, limits)
     )

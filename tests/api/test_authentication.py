@@ -1,15 +1,18 @@
 """Every call needs an API key and an access token of one application (§5), or it is 401 (§7)."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import product
 from time import monotonic
 from uuid import uuid4
 
 import pytest
+from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from services.api import authentication
+from services.api.app import make_app
 from services.api.authentication import CACHED_S
 from shared.domain.applications.credentials import (
     CredentialKind,
@@ -19,7 +22,8 @@ from shared.domain.applications.credentials import (
     revoke_credential,
 )
 from shared.platform.database.pool import Database
-from tests.api.conftest import PATH, Merchant, data_of
+from shared.platform.settings import Settings
+from tests.api.conftest import PATH, MakeApplication, Merchant, data_of, merchant_of
 from tests.clock import Clock
 
 WaitAWhile = Callable[[], None]
@@ -247,3 +251,39 @@ def test_recording_use_of_a_credential_never_waits_for_a_lock(merchant: Merchant
         connection.execute("select from credentials for update")
         assert merchant.create().status_code == 201
     assert _last_uses(database, merchant) == [None, None]
+
+
+class TestManyRefusals:
+    """Requests with unknown credentials are limited for each client address."""
+
+    @pytest.fixture
+    def limited(self, settings: Settings, database: Database) -> FlaskClient:
+        api = replace(settings.api, refusals_per_minute=3)
+        return make_app(replace(settings, api=api, trusted_proxies=1), database).test_client()
+
+    def test_are_answered_with_429_and_when_to_retry(
+        self, limited: FlaskClient, make_application: MakeApplication
+    ) -> None:
+        """Whoever has valid credentials is served all the same."""
+        merchant = merchant_of(limited, make_application("Tripoli Coffee"))
+        guesser = merchant.with_headers(X_API_Key="pk_guessed")
+        statuses = [guesser.create().status_code for _ in range(5)]
+        assert statuses == [401] * 3 + [429] * 2
+        refused = merchant.with_headers(Authorization="Bearer at_guessed").create()
+        assert refused.status_code == 429
+        assert 1 <= int(refused.headers["Retry-After"]) <= 20
+        assert merchant.create().status_code == 201
+
+    def test_are_counted_by_the_address_that_our_proxy_saw(
+        self, limited: FlaskClient, make_application: MakeApplication
+    ) -> None:
+        """IPv6 clients by their /64. What the client itself sent in X-Forwarded-For does not count."""
+        merchant = merchant_of(limited, make_application("Tripoli Coffee")).with_headers(
+            X_API_Key="pk_guessed"
+        )
+
+        def statuses(*forwarded: str) -> list[int]:
+            return [merchant.with_headers(X_Forwarded_For=one).create().status_code for one in forwarded]
+
+        assert statuses(*(f"203.0.113.{n}, 2001:db8:1:2::{n}" for n in range(1, 5))) == [401] * 3 + [429]
+        assert statuses("2001:db8:1:2:ffff::1", "2001:db8:1:3::1", "192.0.2.1") == [429, 401, 401]

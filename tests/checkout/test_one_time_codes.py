@@ -1,5 +1,6 @@
-"""One-time codes: five tries, limits per intent and phone, ten minutes, all stored in the database."""
+"""One-time codes: five tries, limits per intent, phone and client address, ten minutes, all stored in the database."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from services.checkout.verification.verifier import Verifier
 from shared.domain.attempts.states import IN_FLIGHT_WINDOW
 from shared.platform.encryption import SecretBox
 from shared.platform.settings import SandboxSettings
+from tests.checkout.customer import Customer
 from tests.checkout.test_payments import CODE, FORM, PAID
 from tests.checkout.world import CheckoutWorld
 from tests.clock import Clock
@@ -241,6 +243,78 @@ def test_wrong_codes_are_counted_though_all_codes_were_sent_before(world: Checko
         fresh.pay_by_wallet("adfali", "0921234567")
         fresh.enter_code("1111")
         assert fresh.title == PAID
+
+
+class TestLimitsOfAClientAddress:
+    """Customers of one carrier can share an address: failures and unused codes count, payments do not."""
+
+    @pytest.fixture
+    def limited(self, world: CheckoutWorld) -> Iterator[CheckoutWorld]:
+        checkout = replace(world.settings.checkout, failures_per_address=5, codes_per_phone=100)
+        world.settings = replace(world.settings, checkout=checkout, trusted_proxies=1)
+        with world.serve():
+            yield world
+
+    def test_phone_numbers_cannot_be_tried_one_after_another(self, limited: CheckoutWorld) -> None:
+        statuses = []
+        for number in range(7):
+            customer = customer_at(limited, "192.0.2.1")
+            statuses.append(customer.pay_by_wallet("sadad", f"091000000{number}").status_code)
+        assert statuses == [200] * 5 + [429] * 2
+        assert 3500 < int(customer.answer.headers["Retry-After"]) <= 3600
+        assert "too many failed attempts from your network" in customer.text
+        assert customer_at(limited, "192.0.2.2").pay_by_card("4242424242424242").status_code == 200
+        Clock(limited.database).advance(timedelta(hours=1))
+        assert customer_at(limited, "192.0.2.1").pay_by_card("4242424242424242").status_code == 200
+
+    def test_declined_cards_and_wrong_codes_count(self, limited: CheckoutWorld) -> None:
+        customer = customer_at(limited, "2001:db8::1")
+        customer.pay_by_card("4000000000000002")
+        customer.pay_by_card("4000000000000002")
+        customer.pay_by_wallet("adfali", "0921234567")
+        customer.enter_code("2222")
+        customer.enter_code("2222")
+        assert customer.enter_code("1111").status_code == 429
+        other = customer_at(limited, "2001:db8::ffff:1")  # the same /64
+        assert other.pay_by_card("4242424242424242").status_code == 429
+
+    def test_payments_do_not_count(self, limited: CheckoutWorld) -> None:
+        for _ in range(8):
+            customer = customer_at(limited, "192.0.2.1")
+            customer.pay_by_wallet("adfali", "0921234567")
+            customer.enter_code("1111")
+            assert customer.title == PAID
+            customer = customer_at(limited, "192.0.2.1")
+            customer.pay_by_card("4242424242424242")
+            assert customer.title == PAID
+
+    def test_codes_that_are_not_used_count(self, limited: CheckoutWorld) -> None:
+        clock = Clock(limited.database)
+        customer = customer_at(limited, "192.0.2.1")
+        customer.pay_by_wallet("adfali", "0921234567")
+        for _ in range(4):
+            clock.advance(timedelta(seconds=61))
+            assert customer.resend_code().status_code == 200
+        clock.advance(timedelta(seconds=61))
+        assert customer.resend_code().status_code == 429
+
+    def test_an_outage_of_the_provider_does_not_count(
+        self, limited: CheckoutWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as broken:
+            broken.setattr(ProviderClient, "post_json", lambda *_: HttpReply(503, {"message": "later"}))
+            for _ in range(8):
+                customer = customer_at(limited, "192.0.2.1")
+                assert customer.pay_by_wallet("adfali", "0921234567").status_code == 200
+        customer.pay_by_card("4242424242424242")
+        assert customer.title == PAID
+
+
+def customer_at(world: CheckoutWorld, address: str) -> Customer:
+    """Return a customer with a new payment, whose requests come from this address through our proxy."""
+    customer = world.customer(world.make_intent())
+    customer._session.headers["X-Forwarded-For"] = f"198.51.100.9, {address}"
+    return customer
 
 
 def test_payment_succeeds_if_the_phone_cannot_be_decrypted(pages: CheckoutWorld) -> None:

@@ -15,7 +15,7 @@ from services.checkout.verification.verifier import Verifier
 from services.scheduler.jobs.expiry import IntentExpiry
 from shared.domain.intents.intent import Intent
 from shared.platform.database.pool import Database
-from shared.platform.settings import CheckoutSettings, Settings
+from shared.platform.settings import Settings
 from tests.checkout.customer import Customer
 from tests.checkout.test_payments import PAID
 from tests.checkout.world import RETURN_URL, CheckoutWorld
@@ -182,7 +182,9 @@ def patient_pages(settings: Settings, bank: RunningSandbox) -> Iterator[Checkout
     """Pages that refuse no customer, however busy the machine is."""
     database = Database(replace(settings.database, pool_timeout_s=60.0), "checkout")
     world = CheckoutWorld(settings, database, bank)
-    world.settings = replace(world.settings, checkout=CheckoutSettings(provider_timeout_s=60.0))
+    world.settings = replace(
+        world.settings, checkout=replace(world.settings.checkout, provider_timeout_s=60.0)
+    )
     with world.serve():
         yield world
     database.close()

@@ -21,7 +21,7 @@ from shared.platform.encryption import SecretBox
 from shared.platform.kafka.handlers import ThreadPoolHandler
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.kafka.topic_setup import ensure_topics
-from shared.platform.settings import CheckoutSettings, PublicUrls, SandboxSettings, Settings
+from shared.platform.settings import PublicUrls, SandboxSettings, Settings
 from stack.ports import find_free_ports
 from tests.checkout.customer import Customer
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox
@@ -45,7 +45,7 @@ class CheckoutWorld:
         self.settings = replace(
             settings,
             public_urls=PublicUrls(api="http://127.0.0.1:1", checkout=self.url),
-            checkout=CheckoutSettings(provider_timeout_s=PROVIDER_TIMEOUT_S),
+            checkout=replace(settings.checkout, provider_timeout_s=PROVIDER_TIMEOUT_S),
             sandbox=SandboxSettings(f"http://127.0.0.1:{bank.port}", SECRET, bank.ledger),
         )
         self.box = SecretBox(settings.secret_keys)

@@ -6,7 +6,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from shared.platform.production.settings_rules import find_setting_problems
-from shared.platform.settings import Environment, read_environment
+from shared.platform.settings import ApiSettings, CheckoutSettings, Environment, read_environment
 from stack.services import JOBS, SERVICES
 from tests.containers.compose_files import (
     DEVELOPMENT,
@@ -43,7 +43,7 @@ def test_settings_of_every_service_pass_the_production_checks(
     assert reading.settings.environment is Environment.PRODUCTION
     assert {**reading.problems, **find_setting_problems(reading.settings)} == {}
     assert reading.settings.sandbox is None
-    assert reading.settings.checkout.codes_per_phone == 10
+    assert (reading.settings.checkout, reading.settings.api) == (CheckoutSettings(), ApiSettings())
 
 
 def test_sandbox_demo_shop_and_development_proxy_are_off() -> None:

@@ -56,6 +56,9 @@ ERROR_MESSAGES = {
     Refusal.TOO_MANY_CODES_TRIED: _(
         "Too many wrong codes were entered for this phone number. Pay in another way, or try again tomorrow."
     ),
+    Refusal.TOO_MANY_FAILURES: _(
+        "There were too many failed attempts from your network. Wait a while and try again."
+    ),
     Refusal.SEND_AGAIN_TOO_SOON: _(
         "The code was sent a moment ago. Wait a little before you request it again."
     ),

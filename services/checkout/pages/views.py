@@ -106,11 +106,12 @@ class CheckoutViews:
                 available[method],
                 details,
                 lang=current_language(),
+                client=_client(),
                 leave_redirect="leave_redirect" in request.form,
             )
         except LimitExceededError as exceeded:
             again = _submitted_form(available, failure=error_message(exceeded.refusal))
-            return rendering.ready_page(checkout, available, again), _TOO_MANY
+            return rendering.ready_page(checkout, available, again), _TOO_MANY, _retry_after(exceeded)
         except AttemptRefusedError:
             return _redirect_to_page(checkout)  # the page shows why
         if settled.attempt is AttemptState.AWAITING_REDIRECT:
@@ -137,13 +138,13 @@ class CheckoutViews:
             return rendering.code_page(checkout, attempt, challenge, error=error), _UNPROCESSABLE
         rendering.remember_paying(checkout)
         try:
-            self.payments.confirm(checkout, attempt, code, lang=current_language())
+            self.payments.confirm(checkout, attempt, code, lang=current_language(), client=_client())
         except CodeRefusedError as refused:
             error = error_message(refused.reason)
             return rendering.code_page(checkout, attempt, challenge, error=error), _UNPROCESSABLE
-        except LimitExceededError as refused:
-            error = error_message(refused.refusal)
-            return rendering.code_page(checkout, attempt, challenge, error=error), _TOO_MANY
+        except LimitExceededError as exceeded:
+            page = rendering.code_page(checkout, attempt, challenge, error=error_message(exceeded.refusal))
+            return page, _TOO_MANY, _retry_after(exceeded)
         except AttemptRefusedError:
             pass  # the page shows why
         return _redirect_to_page(checkout)
@@ -154,12 +155,12 @@ class CheckoutViews:
             return _redirect_to_page(checkout)
         try:
             settled = self.payments.resend_code(
-                checkout, _open_challenge(checkout)[0], lang=current_language()
+                checkout, _open_challenge(checkout)[0], lang=current_language(), client=_client()
             )
             if settled.attempt is AttemptState.AWAITING_CODE:
                 rendering.remember_resent(checkout)
         except LimitExceededError as exceeded:
-            return self._code_page_again(checkout, exceeded.refusal), _TOO_MANY
+            return self._code_page_again(checkout, exceeded.refusal), _TOO_MANY, _retry_after(exceeded)
         except CodeNotSentError:
             return self._code_page_again(checkout, Refusal.CODE_NOT_SENT), _BAD_GATEWAY
         except AttemptRefusedError:
@@ -182,6 +183,14 @@ class CheckoutViews:
             return self.providers.available_methods(
                 cursor, checkout.application, checkout.methods, checkout.amount
             )
+
+
+def _client() -> str:
+    return request.remote_addr or ""
+
+
+def _retry_after(exceeded: LimitExceededError) -> dict[str, str]:
+    return {"Retry-After": str(exceeded.retry_after_s)}
 
 
 def _uuid(text: str) -> UUID:

@@ -6,16 +6,18 @@ Phone numbers and intents are stored only as keyed hashes.
 import hashlib
 import hmac
 from enum import StrEnum
+from math import ceil
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 
-from shared.platform.database.pool import fetch_scalar
+from shared.platform.client_network import client_network
 
 INTENT_WINDOW_S = 600
 PHONE_WINDOW_S = 3600
 WRONG_CODES_WINDOW_S = 24 * 3600
+ADDRESS_WINDOW_S = 3600
 ATTEMPTS_PER_INTENT = 20
 CODES_PER_INTENT = 10
 
@@ -25,9 +27,11 @@ values (%(key)s, 1, mizan_now() + make_interval(secs => %(window)s))
 on conflict (key) do update set
     count = case when known.expires_at <= mizan_now() then 1 else known.count + 1 end,
     expires_at = case when known.expires_at <= mizan_now() then excluded.expires_at else known.expires_at end
-returning count"""
+returning count, extract(epoch from expires_at - mizan_now())::float8"""
 _REFUND = "update checkout_limits set count = greatest(0, count - 1) where key = %s"
-_FIND_COUNT = "select count from checkout_limits where key = %s and expires_at > mizan_now()"
+_FIND_COUNT = """
+select count, extract(epoch from expires_at - mizan_now())::float8
+from checkout_limits where key = %s and expires_at > mizan_now()"""
 _RESET = "delete from checkout_limits where key = %s"
 
 
@@ -37,6 +41,7 @@ class Refusal(StrEnum):
     TOO_MANY_ATTEMPTS = "too_many_attempts"
     TOO_MANY_CODES_SENT = "too_many_codes_sent"
     TOO_MANY_CODES_TRIED = "too_many_codes_tried"
+    TOO_MANY_FAILURES = "too_many_failures"
     SEND_AGAIN_TOO_SOON = "send_again_too_soon"
     CODE_NOT_SENT = "code_not_sent"
 
@@ -44,9 +49,10 @@ class Refusal(StrEnum):
 class LimitExceededError(Exception):
     """The customer has to wait. Nothing was done."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: Refusal, retry_after_s: float) -> None:
         super().__init__(refusal)
         self.refusal = refusal
+        self.retry_after_s = max(1, ceil(retry_after_s))
 
 
 class PaymentLimits:
@@ -55,9 +61,10 @@ class PaymentLimits:
     The count methods raise LimitExceededError.
     """
 
-    def __init__(self, key: bytes, codes_per_phone: int) -> None:
+    def __init__(self, key: bytes, codes_per_phone: int, failures_per_address: int) -> None:
         self._key = key
         self._codes_per_phone = codes_per_phone
+        self._failures_per_address = failures_per_address
         # Per day, twice as many as codes may be sent per hour.
         self._wrong_codes_per_phone = 2 * codes_per_phone
 
@@ -67,8 +74,7 @@ class PaymentLimits:
 
     def count_code_sent(self, connection: Connection[Any], intent: UUID, phone: str) -> None:
         refusal = Refusal.TOO_MANY_CODES_SENT
-        if self._counted(connection, _tried(phone)) >= self._wrong_codes_per_phone:
-            raise LimitExceededError(Refusal.TOO_MANY_CODES_TRIED)
+        self._check(connection, _tried(phone), self._wrong_codes_per_phone, Refusal.TOO_MANY_CODES_TRIED)
         self._count(connection, f"codes/{intent}", CODES_PER_INTENT, INTENT_WINDOW_S, refusal)
         self._count(connection, f"phone/{phone}", self._codes_per_phone, PHONE_WINDOW_S, refusal)
 
@@ -94,19 +100,44 @@ class PaymentLimits:
         for what in (f"phone/{phone}", _tried(phone)):
             connection.execute(_RESET, (self._hash(what),))
 
+    def check_address(self, connection: Connection[Any], address: str) -> None:
+        """Raise LimitExceededError if this client failed too often.
+
+        Thousands of customers can share the address of their carrier. So what counts is failed attempts, wrong codes
+        and codes that were sent and not used to pay, never a payment. Checked before and counted after the call of a
+        provider, a limit can be exceeded by as many requests as run at the same moment.
+        """
+        self._check(connection, _failures(address), self._failures_per_address, Refusal.TOO_MANY_FAILURES)
+
+    def count_failure(self, connection: Connection[Any], address: str) -> None:
+        values = {"key": self._hash(_failures(address)), "window": ADDRESS_WINDOW_S}
+        connection.execute(_COUNT, values)
+
+    def refund_failure(self, connection: Connection[Any], address: str) -> None:
+        """Undo the count of a code that was not sent, or that was used to pay."""
+        connection.execute(_REFUND, (self._hash(_failures(address)),))
+
     def _count(
         self, connection: Connection[Any], what: str, most: int, window_s: int, refusal: Refusal
     ) -> None:
         values = {"key": self._hash(what), "window": window_s}
-        if int(fetch_scalar(connection, _COUNT, values)) > most:
-            raise LimitExceededError(refusal)
+        row = connection.execute(_COUNT, values).fetchone()
+        assert row is not None
+        if row[0] > most:
+            raise LimitExceededError(refusal, row[1])
 
-    def _counted(self, connection: Connection[Any], what: str) -> int:
+    def _check(self, connection: Connection[Any], what: str, most: int, refusal: Refusal) -> None:
+        """Raise LimitExceededError if the limit is reached, without counting."""
         row = connection.execute(_FIND_COUNT, (self._hash(what),)).fetchone()
-        return 0 if row is None else int(row[0])
+        if row is not None and row[0] >= most:
+            raise LimitExceededError(refusal, row[1])
 
     def _hash(self, what: str) -> bytes:
         return hmac.new(self._key, what.encode(), hashlib.sha256).digest()
+
+
+def _failures(address: str) -> str:
+    return f"failures/{client_network(address)}"
 
 
 def _tried(phone: str) -> str:

@@ -15,7 +15,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 from services.checkout.metrics import ATTEMPTS_STARTED, count_settled
 from services.checkout.payments.checkout_state import CheckoutState, LastAttempt
 from services.checkout.payments.limits import LimitExceededError, PaymentLimits, Refusal
-from services.checkout.payments.one_time_codes import CodeChallenges, enforce_try_limit
+from services.checkout.payments.one_time_codes import RESEND_AFTER_S, CodeChallenges, enforce_try_limit
 from services.checkout.payments.settlement import SettlementSideEffects
 from services.checkout.providers.interface import (
     Card,
@@ -29,7 +29,7 @@ from services.checkout.providers.registry import ConfiguredProvider, ProviderReg
 from shared.domain.attempts.provider_exchange import AttemptOutcome, ProviderRequest, SettlementResult
 from shared.domain.attempts.settlement import lock_attempt, settle_response
 from shared.domain.attempts.start import repeat_start, start_attempt, submit_code
-from shared.domain.attempts.states import ProviderAnswer, UnexpectedAnswerError
+from shared.domain.attempts.states import CHARGED, ProviderAnswer, UnexpectedAnswerError
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 
@@ -58,9 +58,10 @@ class PaymentService:
         details: Card | Wallet | None,
         *,
         lang: str,
+        client: str,
         leave_redirect: bool = False,
     ) -> SettlementResult:
-        """Start an attempt with the method's provider and settle the response.
+        """Start an attempt with the method's provider and settle the response. `client` is the customer's address.
 
         Raises AttemptRefusedError or LimitExceededError before anything is done.
         """
@@ -77,22 +78,27 @@ class PaymentService:
                 leave_redirect=leave_redirect,
             )
             self.limits.count_attempt(connection, checkout.intent)
+            self.limits.check_address(connection, client)
             if wallet is not None:
                 self.limits.count_code_sent(connection, checkout.intent, wallet.phone)
+                self.limits.count_failure(connection, client)
         ATTEMPTS_STARTED.labels(method, provider.name).inc()
         response = provider.start(_payment(checkout, request, method, lang), details)
 
         def settle(connection: Connection[Any]) -> SettlementResult:
             settled = _settle_response(connection, request, response.outcome)
             self._side_effects.record_side_effects(connection, request.attempt, settled, response, wallet)
-            if wallet is not None and response.outcome.reason == FailureReason.PROVIDER_AWAY:
+            if wallet is None and _is_failure_or_code(response.outcome):
+                self.limits.count_failure(connection, client)
+            elif wallet is not None and response.outcome.reason == FailureReason.PROVIDER_AWAY:
                 self.limits.refund_code(connection, checkout.intent, wallet.phone)
+                self.limits.refund_failure(connection, client)
             return settled
 
         return count_settled(self._settle(request, response, settle), method, provider.name)
 
     def confirm(
-        self, checkout: CheckoutState, attempt: LastAttempt, code: str, *, lang: str
+        self, checkout: CheckoutState, attempt: LastAttempt, code: str, *, lang: str, client: str
     ) -> SettlementResult:
         """Confirm the attempt with a code and settle the response.
 
@@ -101,6 +107,7 @@ class PaymentService:
         with self.database.transaction() as connection:
             request = submit_code(connection, attempt.id)
             challenge = self.codes.count_try(connection, attempt.id)
+            self.limits.check_address(connection, client)
             phone = self.codes.find_phone(connection, attempt.id)
             if phone is not None:
                 self.limits.count_code_tried(connection, phone)
@@ -116,11 +123,17 @@ class PaymentService:
                 self.codes.refund_try(connection, request.attempt)
             if phone is not None and not _may_be_wrong(raw_response.outcome):
                 self.limits.refund_code_tried(connection, phone)
+            if settled.attempt in CHARGED:
+                self.limits.refund_failure(connection, client)  # the code was sent to pay
+            elif _is_failure_or_code(raw_response.outcome):
+                self.limits.count_failure(connection, client)
             return settled
 
         return count_settled(self._settle(request, response, settle), attempt.method, account.provider.name)
 
-    def resend_code(self, checkout: CheckoutState, attempt: LastAttempt, *, lang: str) -> SettlementResult:
+    def resend_code(
+        self, checkout: CheckoutState, attempt: LastAttempt, *, lang: str, client: str
+    ) -> SettlementResult:
         """Ask the provider to send the code again.
 
         Raises AttemptRefusedError, LimitExceededError or CodeNotSentError.
@@ -129,8 +142,10 @@ class PaymentService:
             request = repeat_start(connection, attempt.id)
             wallet = self.codes.claim_resend(connection, attempt.id)
             if wallet is None:
-                raise LimitExceededError(Refusal.SEND_AGAIN_TOO_SOON)
+                raise LimitExceededError(Refusal.SEND_AGAIN_TOO_SOON, RESEND_AFTER_S)
+            self.limits.check_address(connection, client)
             self.limits.count_code_sent(connection, checkout.intent, wallet.phone)
+            self.limits.count_failure(connection, client)
             account = self.providers.for_attempt(connection.cursor(), attempt.account)
         response = account.provider.start(_payment(checkout, request, attempt.method, lang), wallet)
         if response.outcome.reason in _NOT_RESENT_REASONS:
@@ -138,6 +153,7 @@ class PaymentService:
                 lock_attempt(connection, attempt.id)
                 self.codes.release_resend(connection, attempt.id)
                 self.limits.refund_code(connection, checkout.intent, wallet.phone)
+                self.limits.refund_failure(connection, client)
             raise CodeNotSentError
 
         def settle(connection: Connection[Any]) -> SettlementResult:
@@ -182,6 +198,12 @@ class PaymentService:
                 outcome.provider_reference,
             )
             raise
+
+
+def _is_failure_or_code(outcome: AttemptOutcome) -> bool:
+    """Return whether the attempt or code was refused, or a code was sent. An outage is not the client's failure."""
+    answers = (ProviderAnswer.DECLINED, ProviderAnswer.NEEDS_CODE)
+    return outcome.answer in answers and outcome.reason != FailureReason.PROVIDER_AWAY
 
 
 def _may_be_wrong(outcome: AttemptOutcome) -> bool:

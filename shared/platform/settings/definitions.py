@@ -59,10 +59,12 @@ class ApiSettings:
     """Processes."""
     threads: int = 8
     """In each process; each holds one database connection while it answers."""
-    rate_limit: float = 0.0
+    rate_limit: float = 100.0
     """Requests a second for each application in each process, on average; 0 means no limit."""
-    rate_burst: int = 100
+    rate_burst: int = 500
     """How many requests may come at one moment."""
+    refusals_per_minute: int = 60
+    """Requests with unknown credentials from one client address in each process; 0 means no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ class CheckoutSettings:
     """How long a customer's request waits for a provider. After that, a status inquiry finds out the result."""
     codes_per_phone: int = 10
     """How many one-time codes may be sent to one phone within an hour with nothing paid."""
+    failures_per_address: int = 100
+    """How many failed attempts, wrong codes and unused codes may come from one client address within an hour."""
     plutu_url: str = "https://api.plutus.ly/api/v1"
 
 

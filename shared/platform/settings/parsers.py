@@ -105,6 +105,9 @@ def parse_api(env: environs.FileAwareEnv) -> ApiSettings:
         threads=env.int("API_THREADS", default.threads, validate=validate.Range(1, 256)),
         rate_limit=env.float("API_RATE_LIMIT", default.rate_limit, validate=validate.Range(0, 1_000_000)),
         rate_burst=env.int("API_RATE_BURST", default.rate_burst, validate=validate.Range(1, 1_000_000)),
+        refusals_per_minute=env.int(
+            "API_REFUSALS_PER_MINUTE", default.refusals_per_minute, validate=validate.Range(0, 1_000_000)
+        ),
     )
 
 
@@ -150,6 +153,11 @@ def parse_checkout(env: environs.FileAwareEnv) -> CheckoutSettings:
         ),
         codes_per_phone=env.int(
             "CHECKOUT_CODES_PER_PHONE", default.codes_per_phone, validate=validate.Range(1, 10_000)
+        ),
+        failures_per_address=env.int(
+            "CHECKOUT_FAILURES_PER_ADDRESS",
+            default.failures_per_address,
+            validate=validate.Range(1, 1_000_000),
         ),
         plutu_url=_parse_base_url(env, "PLUTU_URL", default.plutu_url),
     )
