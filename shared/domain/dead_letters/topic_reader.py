@@ -6,7 +6,6 @@ It joins no group and commits nothing. What it reads is limited in number, bytes
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic, sleep
 from typing import TypeVar
@@ -27,13 +26,6 @@ _SMALL_STEP = 512 * 1024
 _MAX_BYTES = 16 * 1024 * 1024
 _READ_AHEAD_KIB = 1024
 _LEADER_CHANGES = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
-
-
-@dataclass(frozen=True, slots=True)
-class RecordCount:
-    total: int
-    since: int
-    """How many of them arrived since the given time."""
 
 
 class TopicReader:
@@ -176,14 +168,6 @@ def read_record(settings: KafkaSettings, topic: Topic, offset: int, partition: i
     """Return the record at this offset; None if it does not exist."""
     with open_topic_reader(settings, topic, partition) as reader:
         return reader.read_at(offset)
-
-
-def count_records(settings: KafkaSettings, topic: Topic, since: datetime) -> RecordCount:
-    with open_topic_reader(settings, topic) as reader:
-        return RecordCount(
-            reader.end_offset - reader.first_offset,
-            reader.end_offset - max(reader.first_offset, reader.offset_at_time(since)),
-        )
 
 
 def _size(record: Record) -> int:

@@ -70,11 +70,3 @@ class GroupHealthTracker:
             since = now
         self._unmoved[key] = (lag.committed, since)
         return (now - since).total_seconds()
-
-
-def all_unknown(groups: Mapping[str, GroupHealth]) -> dict[str, GroupHealth]:
-    """Return the same groups with unknown health, for as long as Kafka cannot be reached."""
-    return {
-        name: GroupHealth(Health.UNKNOWN, dict.fromkeys(group.partitions, Health.UNKNOWN))
-        for name, group in groups.items()
-    }

@@ -1,7 +1,6 @@
 """Reading a topic from its end, page by page, despite retention, gaps and large records."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import monotonic
 
@@ -9,8 +8,6 @@ import confluent_kafka
 import pytest
 
 from shared.domain.dead_letters.topic_reader import (
-    RecordCount,
-    count_records,
     open_topic_reader,
     read_newest,
     read_record,
@@ -54,7 +51,6 @@ def test_pages_list_every_record_once_newest_first(dead_letter_topic: DeadLetter
 def test_empty_topic_has_no_records(dead_letter_topic: DeadLetterTopic) -> None:
     assert offsets(dead_letter_topic) == []
     assert read_record(dead_letter_topic.kafka, DEAD_LETTERS, 0) is None
-    assert count_records(dead_letter_topic.kafka, DEAD_LETTERS, datetime.now(UTC)) == RecordCount(0, 0)
 
 
 def test_records_deleted_by_retention_are_not_found(dead_letter_topic: DeadLetterTopic) -> None:
@@ -110,14 +106,6 @@ def test_page_is_limited_in_bytes(dead_letter_topic: DeadLetterTopic) -> None:
     assert all_pages(dead_letter_topic, 50) == list(range(29, -1, -1))
 
 
-def test_records_are_counted_in_total_and_since_a_time(dead_letter_topic: DeadLetterTopic) -> None:
-    dead_letter_topic.add_many(4)
-    dead_letter_topic.forget_until(DEAD_LETTERS, 0, 1)
-    now = datetime.now(UTC)
-    assert count_records(dead_letter_topic.kafka, DEAD_LETTERS, now - timedelta(hours=1)) == RecordCount(3, 3)
-    assert count_records(dead_letter_topic.kafka, DEAD_LETTERS, now + timedelta(hours=1)) == RecordCount(3, 0)
-
-
 def test_reading_creates_no_consumer_group(dead_letter_topic: DeadLetterTopic) -> None:
     dead_letter_topic.add_many(3)
     assert offsets(dead_letter_topic) == [2, 1, 0]
@@ -141,7 +129,6 @@ def test_reading_fails_within_seconds_while_kafka_is_unavailable(
     for look in (
         lambda: offsets(dead_letter_topic),
         lambda: read_record(dead_letter_topic.kafka, DEAD_LETTERS, 0),
-        lambda: count_records(dead_letter_topic.kafka, DEAD_LETTERS, datetime.now(UTC)),
     ):
         began = monotonic()
         with pytest.raises(KafkaUnavailableError):

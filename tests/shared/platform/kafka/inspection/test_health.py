@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shared.domain.topics import WEBHOOKS_DELAY
-from shared.platform.kafka.inspection.health import GroupHealthTracker, Health, all_unknown
+from shared.platform.kafka.inspection.health import GroupHealthTracker, Health
 from shared.platform.kafka.inspection.snapshot import GroupMember, GroupSnapshot, KafkaSnapshot, PartitionLag
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -164,10 +164,3 @@ def test_groups_are_assessed_independently() -> None:
         "workers": STALLED,
         "others": BEHIND,
     }
-
-
-def test_health_is_unknown_while_kafka_is_unreachable() -> None:
-    """For the group and its partitions."""
-    found = all_unknown(GroupHealthTracker().assess(KafkaSnapshot(START, (), (group(at(0, 5)),), 1)))
-    assert found["workers"].health is UNKNOWN
-    assert found["workers"].partitions == {0: UNKNOWN}
