@@ -16,6 +16,7 @@ from shared.platform.encryption import NoSecretKeysError, SecretBox
 from shared.platform.metrics import clear_metrics_dir, forget_worker_gauges, require_shared_directory
 from shared.platform.process import exit_with_error, start_process
 from shared.platform.settings import CheckoutSettings, DashboardSettings, MonitorSettings, Settings
+from shared.platform.web.buffered_worker import BufferedWorker
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  for the heartbeats of workers: on a slow disk, workers would seem to hang
 
@@ -39,7 +40,7 @@ def gunicorn_config(
         "bind": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
         "workers": workers,
         "threads": threads,
-        "worker_class": "gthread",
+        "worker_class": BufferedWorker,
         "worker_tmp_dir": str(_SHARED_MEMORY) if _SHARED_MEMORY.is_dir() else None,
         "timeout": 30,
         "graceful_timeout": 30,

@@ -10,8 +10,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from socket import IPPROTO_TCP, TCP_NODELAY, create_connection
 from time import monotonic
 
 import psutil
@@ -145,6 +146,70 @@ def test_chunked_body_is_limited_to_64_kib_too(service: Service, chunks: int, st
         assert json.load(answer) == (
             {"size": 65536} if status == 200 else {"message": "Request Entity Too Large"}
         )
+
+
+HALF_A_REQUEST = [
+    pytest.param(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ", id="headers"),
+    pytest.param(b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf", id="body"),
+    pytest.param(
+        b"POST /size HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n0\r\n\r\n\r\n", id="chunks"
+    ),
+    pytest.param(
+        b"GET /pid HTTP/1.1\r\nHost: x\r\n\r\nGET /pid HTTP/1.1\r\nHost:", id="headers of a second request"
+    ),
+    pytest.param(
+        b"GET /pid HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", id="a request, and never closed"
+    ),
+    pytest.param(
+        b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n", id="a body that is too large"
+    ),
+]
+
+
+@pytest.mark.parametrize("sent", HALF_A_REQUEST)
+def test_slow_clients_hold_up_no_other(service: Service, sent: bytes) -> None:
+    """A hundred clients send it to eight threads and then wait. Each is disconnected after the limit."""
+    with ExitStack() as stack:
+        slow = [
+            stack.enter_context(create_connection(("127.0.0.1", service.port), timeout=60))
+            for _ in range(100)
+        ]
+        for client in slow:
+            client.sendall(sent)
+        for _ in range(20):
+            with service.get("/healthz") as answer:
+                assert answer.status == 200
+        for client in slow:
+            with suppress(ConnectionResetError):
+                while client.recv(65536):
+                    pass
+
+
+def test_a_request_that_arrives_in_pieces_is_answered(service: Service) -> None:
+    """Byte by byte, headers and body, and then another request on the same connection."""
+    head = b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n"
+    with create_connection(("127.0.0.1", service.port), timeout=10) as client:
+        client.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+        for _ in range(2):
+            for byte in head + b"x" * 300:
+                client.sendall(bytes([byte]))
+            response = http.client.HTTPResponse(client)
+            response.begin()
+            assert json.loads(response.read()) == {"size": 300}
+
+
+def test_the_largest_body_is_waited_for(service: Service) -> None:
+    """64 KiB, in two halves: more than the kernel's buffer holds by default."""
+    with closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=10)) as connection:
+        connection.request("POST", "/size", body=b"x" * 65536)
+        assert json.load(connection.getresponse()) == {"size": 65536}
+        connection.putrequest("POST", "/size")
+        connection.putheader("Content-Length", "65536")
+        connection.endheaders(b"x" * 40_000)
+        with service.get("/healthz") as answer:
+            assert answer.status == 200
+        connection.send(b"x" * 25_536)
+        assert json.load(connection.getresponse()) == {"size": 65536}
 
 
 def test_sigterm_ends_master_and_workers(service: Service) -> None:

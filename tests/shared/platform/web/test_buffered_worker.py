@@ -1,0 +1,34 @@
+"""When a request has arrived: pure, byte by byte."""
+
+import pytest
+
+from shared.platform.web.buffered_worker import MAX_BODY_BYTES, is_complete
+
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: x\r\ncontent-LENGTH:  5 \r\n\r\nhello"
+CHUNKS = b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n"
+BODY = b"5\r\nhello\r\nA;name=value\r\n0\r\n\r\n56789\r\n0\r\n"
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [GET, POST, CHUNKS + BODY + b"\r\n", CHUNKS + BODY + b"Trailer: x\r\n\r\n", CHUNKS + b"0\r\n\r\n"],
+)
+def test_request_is_complete_with_its_last_byte(request_bytes: bytes) -> None:
+    """Also if another one follows."""
+    assert is_complete(request_bytes)
+    assert is_complete(request_bytes + GET)
+    assert not any(is_complete(request_bytes[:end]) for end in range(len(request_bytes)))
+
+
+@pytest.mark.parametrize("size", [b"x\r\n", b"-5\r\n", b"\r\n", b"123456789\r\n", b"5 5\r\n"])
+def test_invalid_chunk_size_is_left_to_the_parser(size: bytes) -> None:
+    assert is_complete(CHUNKS + size)
+
+
+def test_bodies_that_are_too_large_are_not_waited_for() -> None:
+    """The application refuses them without reading them."""
+    head = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n"
+    assert is_complete(head % (MAX_BODY_BYTES + 1))
+    assert not is_complete(head % MAX_BODY_BYTES)
+    assert is_complete(CHUNKS + b"ffffff\r\n" + b"x" * MAX_BODY_BYTES)
