@@ -10,6 +10,7 @@ from shared.platform.settings import ApiSettings, CheckoutSettings, Environment,
 from stack.services import JOBS, SERVICES
 from tests.containers.compose_files import (
     DEVELOPMENT,
+    ENGINES,
     PRODUCTION,
     environment,
     interpolate,
@@ -44,6 +45,16 @@ def test_settings_of_every_service_pass_the_production_checks(
     assert {**reading.problems, **find_setting_problems(reading.settings)} == {}
     assert reading.settings.sandbox is None
     assert (reading.settings.checkout, reading.settings.api) == (CheckoutSettings(), ApiSettings())
+
+
+def test_only_the_included_engines_are_reached_without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are in a network that nothing else is in. An operator's own server needs TLS."""
+    monkeypatch.setenv("DATABASE_URL", "postgresql://mizan:dbQk3r7pXw91sZt@postgres/mizan")
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "kafka:9092")
+    monkeypatch.setenv("PLAINTEXT_HOSTS", environment("api", ADDRESSES, PRODUCTION)["PLAINTEXT_HOSTS"])
+    assert read_environment().settings.plaintext_hosts == ENGINES
+    assert all(services()[name]["networks"] == ["inside"] for name in ENGINES)
+    assert read_compose_file()["networks"]["inside"]["internal"] is True
 
 
 def test_sandbox_demo_shop_and_development_proxy_are_off() -> None:

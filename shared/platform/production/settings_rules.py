@@ -3,7 +3,7 @@
 No text repeats a value, which may be a secret.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -11,6 +11,11 @@ from psycopg.conninfo import conninfo_to_dict
 from shared.platform.outbound_url import WebhookUrlError, check_webhook_url
 from shared.platform.production.demo_data import find_demo_data_at_start
 from shared.platform.production.known_secrets import is_known_key, is_known_password
+from shared.platform.production.unencrypted_connections import (
+    find_unencrypted_database,
+    find_unencrypted_kafka,
+    find_unencrypted_mail,
+)
 from shared.platform.settings import Environment, ParsedSettings, Problems, Settings
 
 _HOW_TO_MAKE_A_KEY = "make one with `mizan keys new`"
@@ -51,7 +56,10 @@ def find_setting_problems(settings: Settings) -> Problems:
         **_non_empty(
             {
                 "MIZAN_SECRET_KEYS": _secret_keys(settings.secret_keys),
-                "DATABASE_URL": _database(settings.database.url),
+                "DATABASE_URL": _database(settings.database.url, settings.plaintext_hosts),
+                "KAFKA_BOOTSTRAP_SERVERS": find_unencrypted_kafka(settings.kafka, settings.plaintext_hosts),
+                "SMTP_TLS": find_unencrypted_mail(mail, settings.plaintext_hosts),
+                "API_RATE_LIMIT": _rate_limit(settings.api.rate_limit),
                 "API_PUBLIC_URL": _public(urls.api, "merchants' servers"),
                 "CHECKOUT_PUBLIC_URL": _public(urls.checkout, "customers"),
                 "DASHBOARD_PUBLIC_URL": _public(urls.dashboard, "merchants' people"),
@@ -90,7 +98,15 @@ def _secret_keys(keys: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _database(url: str) -> Iterator[str]:
+def _rate_limit(requests_per_second: float | None) -> Iterator[str]:
+    if requests_per_second == 0:
+        yield (
+            "Is off: one merchant's faulty program could take the API from all others. Set how many requests per "
+            "second one application may send to each process."
+        )
+
+
+def _database(url: str, plaintext_hosts: Collection[str]) -> Iterator[str]:
     if not url:
         return
     try:
@@ -98,6 +114,7 @@ def _database(url: str) -> Iterator[str]:
     except psycopg.Error:
         yield "Cannot be parsed: percent-encode special characters in its user name and password."
         return
+    yield from find_unencrypted_database(parts, plaintext_hosts)
     password = parts.get("password")
     if password:
         if is_known_password(password, parts.get("user", ""), parts.get("dbname", "")):

@@ -184,6 +184,8 @@ class Settings:
     http_port: int = 8000
     trusted_proxies: int = 0
     """How many of our own proxies a request passes: each adds an address to X-Forwarded-For."""
+    plaintext_hosts: frozenset[str] = frozenset()
+    """Other machines, by name or address, that production may connect to without TLS."""
     log_format: LogFormat = "auto"
     log_level: str = "INFO"
     metrics_dir: Path | None = None

@@ -74,6 +74,7 @@ def read_environment() -> ParsedSettings:
         http_host=env.str("HTTP_HOST", default.http_host),
         http_port=env.int("HTTP_PORT", default.http_port, validate=validate.Range(0, 65535)),
         trusted_proxies=env.int("TRUSTED_PROXIES", default.trusted_proxies, validate=validate.Range(0, 10)),
+        plaintext_hosts=parsers.parse_plaintext_hosts(env),
         log_format=cast(
             "LogFormat",
             env.str("MIZAN_LOG_FORMAT", default.log_format, validate=validate.OneOf(get_args(LogFormat))),

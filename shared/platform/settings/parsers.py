@@ -5,6 +5,7 @@ these functions calls last; until then a wrong setting may be None.
 """
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _KAFKA_CLIENT_PREFIX = "KAFKA_CLIENT_"
+_HOST = re.compile(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
+"""A name or an IPv4 address, or an IPv6 address."""
 
 
 def defaults_of(group: "type[DataclassInstance]") -> SimpleNamespace:
@@ -223,6 +226,11 @@ def parse_secret_keys(env: environs.FileAwareEnv) -> tuple[str, ...]:
     return tuple(env.list("MIZAN_SECRET_KEYS", [], validate=_validate_secret_keys) or ())
 
 
+def parse_plaintext_hosts(env: environs.FileAwareEnv) -> frozenset[str]:
+    hosts: list[str] = env.list("PLAINTEXT_HOSTS", [], validate=_validate_hosts) or []
+    return frozenset(host.strip().lower() for host in hosts)
+
+
 def _parse_base_url(env: environs.FileAwareEnv, name: str, default: str) -> str:
     return (env.str(name, default, validate=_validate_base_url) or "").rstrip("/")
 
@@ -269,6 +277,11 @@ def _validate_targets(targets: list[str]) -> None:
         if not name:
             raise environs.ValidationError("Must be name=address, comma-separated.")
         validate.URL(schemes={"http", "https"}, require_tld=False)(address)
+
+
+def _validate_hosts(hosts: list[str]) -> None:
+    if not all(_HOST.fullmatch(host.strip()) for host in hosts):
+        raise environs.ValidationError("Must be host names or addresses without ports, comma-separated.")
 
 
 def _validate_secret_keys(keys: list[str]) -> None:

@@ -22,6 +22,7 @@ GOOD = {
     "DASHBOARD_PUBLIC_URL": "https://dashboard.mizan.example",
     "SMTP_HOST": "mail.mizan.example",
     "SMTP_PASSWORD": secrets.token_urlsafe(24),
+    "API_RATE_LIMIT": "50",
     "KAFKA_CLIENT_SASL_PASSWORD": secrets.token_urlsafe(24),
 }
 
@@ -35,6 +36,9 @@ def good(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         "WEBHOOK_ALLOW_PRIVATE",
         "MONITOR_PUBLIC_URL",
         "PLUTU_URL",
+        "PLAINTEXT_HOSTS",
+        "PGSSLMODE",
+        "PGHOST",
     ):
         monkeypatch.delenv(name, raising=False)
     for name, value in GOOD.items():

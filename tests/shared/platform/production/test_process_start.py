@@ -116,7 +116,7 @@ def test_service_starts_without_the_database_and_checks_it_for_demo_data_later(
     environment = {
         name: value
         for name, value in GOOD.items()
-        if name.startswith("MIZAN_") or name.endswith("_PUBLIC_URL")
+        if name.startswith("MIZAN_") or name.endswith(("_PUBLIC_URL", "_RATE_LIMIT"))
     }
     settings = replace(database_settings, url=url)
     service = ServiceProcess(
