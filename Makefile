@@ -48,8 +48,8 @@ catalogues: setup-dev ## extract new texts of the pages into the translations, a
 screenshots: setup-dev ## take the screenshots in docs/images again, on a new stack
 	$(BIN)/python -m screenshots
 
-bench: setup-dev ## run the benchmarks, print a table and write $STACK_DIR/bench.json
-	$(BIN)/python -m bench
+bench: setup-dev ## run the benchmarks, print a table and write $STACK_DIR/bench.json (ONLY=webhooks,api)
+	$(BIN)/python -m bench $(ONLY)
 
 lock: setup-dev ## resolve the dependencies of pyproject.toml again into requirements/
 	bin/lock

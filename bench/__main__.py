@@ -1,8 +1,11 @@
-"""Runs all benchmarks on new engines, prints a table and writes bench.json."""
+"""Runs benchmarks on new engines, prints a table and writes bench.json.
 
-import json
+Usage: python -m bench [NAMES], with names of measurements, comma-separated; without them, all are run. The exit code is
+1 if a measurement failed, and 2 if there is none with such a name.
+"""
+
 import shutil
-from pathlib import Path
+import sys
 
 import bench.api
 import bench.checkout
@@ -16,54 +19,70 @@ import bench.webhook_memory
 import bench.webhooks
 import bench.webhooks_latency
 import bench.webhooks_whole
-from bench.figures import Figure
 from bench.resources import PeakMemory
+from bench.runner import (
+    FigureFile,
+    Measure,
+    Runner,
+    UnknownMeasurementError,
+    format_table,
+    select_measurements,
+)
 from bench.world import World
 from stack.engines import embedded_engines
 from stack.options import read_options
 
-MEASUREMENTS = (
-    bench.api.measure,
-    bench.checkout.measure,
-    bench.dashboard.measure,
-    bench.expiry.measure,
-    bench.expiry_wave.measure,
-    bench.relay.measure,
-    bench.webhooks.measure,
-    bench.webhooks_whole.measure,
-    bench.webhooks_latency.measure,
-    bench.noisy_neighbour.measure,
-    bench.retry_lateness.measure,
-    bench.webhook_memory.measure,
-)
+MEASUREMENTS: dict[str, Measure] = {
+    module.__name__.removeprefix("bench."): module.measure
+    for module in (
+        bench.api,
+        bench.checkout,
+        bench.dashboard,
+        bench.expiry,
+        bench.expiry_wave,
+        bench.relay,
+        bench.webhooks,
+        bench.webhooks_whole,
+        bench.webhooks_latency,
+        bench.noisy_neighbour,
+        bench.retry_lateness,
+        bench.webhook_memory,
+    )
+}
+"""By the name of their module, in the order in which they run."""
+_FAILED = 1
+_WRONG_USAGE = 2
 
 
-def main() -> None:
+def main(arguments: list[str]) -> int:
+    try:
+        selected = select_measurements(MEASUREMENTS, ",".join(arguments))
+    except UnknownMeasurementError as error:
+        _show(f"bench: {error}")
+        return _WRONG_USAGE
+    is_complete = len(selected) == len(MEASUREMENTS)
     directory = read_options().directory
     engines_directory = directory / "bench"
     shutil.rmtree(engines_directory, ignore_errors=True)
-    figures: list[Figure] = []
+    file = FigureFile(directory / "bench.json", keeps_others=not is_complete)
+    runner = Runner(file, _show)
+    _show("starting PostgreSQL and Kafka")
     with embedded_engines(engines_directory, durable=True) as engines, PeakMemory() as memory:
-        world = World(engines)
-        for measure in MEASUREMENTS:
-            figures.extend(measure(world))
-    figures.extend(memory.figures())
+        runner.run(selected, World(engines))
+    if is_complete:  # the peaks of a selection say little
+        for figure in memory.figures():
+            runner.add(figure)
     shutil.rmtree(engines_directory, ignore_errors=True)
-    _print(figures)
-    _write(directory / "bench.json", figures)
+    _show(f"\n{format_table(runner.figures)}\n\nwritten to {file.path}")
+    if runner.failed:
+        _show(f"failed: {', '.join(runner.failed)}")
+        return _FAILED
+    return 0
 
 
-def _print(figures: list[Figure]) -> None:
-    width = max(len(figure.name) for figure in figures)
-    for figure in figures:
-        value = f"{figure.value:,.0f}" if figure.value >= 100 else f"{figure.value:.3g}"
-        print(f"{figure.name:{width}}  {value:>10}  {figure.meaning}")
-
-
-def _write(path: Path, figures: list[Figure]) -> None:
-    path.write_text(json.dumps({figure.name: figure.value for figure in figures}, indent=2) + "\n")
-    print(f"\nwritten to {path}")
+def _show(text: str) -> None:
+    print(text, flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

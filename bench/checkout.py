@@ -80,8 +80,8 @@ def _page_beside_retrieval(visitors: _Visitors, caller: Caller) -> Iterable[Figu
 
 def _weight_kb(installation: Installation, checkout: RunningService) -> float:
     base = f"http://127.0.0.1:{checkout.port}"
-    page = requests.get(f"{base}/pay/{installation.uuids[0]}", timeout=10)
-    parts = [requests.get(base + path, timeout=10) for path in set(_OURS.findall(page.text))]
+    page = requests.get(f"{base}/pay/{installation.uuids[0]}", timeout=60)
+    parts = [requests.get(base + path, timeout=60) for path in set(_OURS.findall(page.text))]
     return round(sum(len(answer.content) for answer in [page, *parts]) / 1024, 1)
 
 

@@ -104,7 +104,7 @@ def _sign_in(port: int) -> str:
     """Sign in and return the Cookie header."""
     with requests.Session() as browser:
         url = f"http://127.0.0.1:{port}/sign-in"
-        token = browser.get(url, timeout=10).text.partition('name="csrf_token" value="')[2].partition('"')[0]
+        token = browser.get(url, timeout=60).text.partition('name="csrf_token" value="')[2].partition('"')[0]
         fields = {"email": "bench@example.ly", "password": _PASSWORD, "csrf_token": token}
-        browser.post(url, data=fields, timeout=10).raise_for_status()
+        browser.post(url, data=fields, timeout=60).raise_for_status()
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in browser.cookies)

@@ -18,7 +18,7 @@ WAVES = 3
 WAVE_IN_S = 20.0
 BEFORE_S = 5.0
 AFTER_S = 20.0
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 _CREATED = "select count(*) from payment_intents where created_at >= %s and created_at < %s"
 _WAVE_DUE = """

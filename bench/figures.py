@@ -12,6 +12,9 @@ class Figure:
 
 
 def percentile(values: list[float], share: float) -> float:
+    """Return the value that this share of the others is below. Raises ValueError if there are no values."""
+    if not values:
+        raise ValueError("nothing was measured, so there is no percentile")
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 

@@ -8,11 +8,15 @@ import select
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from time import perf_counter
 
 import msgspec
 
 from bench.figures import percentile
+
+STALLED_S = 120.0
+"""After so long without any response the service is considered stuck."""
 
 
 class LoadPlan(msgspec.Struct):
@@ -41,22 +45,34 @@ class LoadResult(msgspec.Struct):
 
 
 def run(plan: LoadPlan) -> LoadResult:
+    """Send requests for `plan.seconds`, and longer if no response has come by then: a slow machine gives fewer of them.
+
+    Raises TimeoutError if no response comes for STALLED_S, and ConnectionError if the service closes a connection.
+    """
+    with ExitStack() as stack:
+        poller = stack.enter_context(select.epoll())
+        address = ("127.0.0.1", plan.port)
+        lines = [stack.enter_context(socket.create_connection(address)) for _ in range(plan.connections)]
+        return _send_in_turn(plan, lines, poller)
+
+
+def _send_in_turn(plan: LoadPlan, lines: list[socket.socket], poller: select.epoll) -> LoadResult:
     requests = _requests(plan)
     wanted = f"HTTP/1.1 {plan.wanted}".encode()
-    lines = [socket.create_connection(("127.0.0.1", plan.port)) for _ in range(plan.connections)]
-    poller = select.epoll()
     by_number = {line.fileno(): line for line in lines}
     began: dict[int, float] = {}
     read: dict[int, bytes] = dict.fromkeys(by_number, b"")
     latencies: list[float] = []
     unwanted = 0
-    started = perf_counter()
+    started = answered_at = perf_counter()
     for number, line in by_number.items():
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         poller.register(number, select.EPOLLIN)
         began[number] = perf_counter()
         line.sendall(next(requests))
-    while (now := perf_counter()) < started + plan.seconds:
+    while (now := perf_counter()) < started + plan.seconds or not latencies:
+        if now > answered_at + STALLED_S:
+            raise TimeoutError(f"no response came within {STALLED_S:.0f} s")
         for number, _ in poller.poll(1):
             line = by_number[number]
             chunk = line.recv(65536)
@@ -65,14 +81,12 @@ def run(plan: LoadPlan) -> LoadResult:
             answer = read[number] = read[number] + chunk
             if not _is_complete(answer):
                 continue
-            now = perf_counter()
+            now = answered_at = perf_counter()
             latencies.append(now - began[number])
             unwanted += not answer.startswith(wanted)
             read[number] = b""
             began[number] = now
             line.sendall(next(requests))
-    for line in lines:
-        line.close()
     return LoadResult(
         len(latencies),
         now - started,

@@ -16,7 +16,7 @@ from shared.platform.encryption import SecretBox
 from shared.platform.outbound_url import WebhookUrl
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 
-_RECORD_TIMEOUT_S = 30.0
+_RECORD_TIMEOUT_S = 120.0
 _POLL_INTERVAL_S = 0.005
 
 _PENDING = "select from webhook_deliveries where next_due_at is not null limit 1"

@@ -26,6 +26,8 @@ from stack.services import SERVICES
 
 _WITH_WORKERS = {" ".join(service.command[2:]) for service in SERVICES if service.has_workers}
 _LOG_SHOWN = 4000
+_READY_TIMEOUT_S = 120.0
+_STOP_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +96,23 @@ class World:
                 sys.stderr.write(log.read_text()[-_LOG_SHOWN:])
                 raise
             finally:
-                process.terminate()
-                process.wait(30)
+                _stop(process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Stop it gracefully. One that takes too long is killed: what was measured counts all the same."""
+    process.terminate()
+    try:
+        process.wait(_STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _wait_until_ready(port: int) -> None:
     for attempt in Retrying(
         wait=wait_fixed(0.1),
-        stop=stop_after_delay(30),
+        stop=stop_after_delay(_READY_TIMEOUT_S),
         retry=retry_if_exception_type(requests.RequestException),
     ):
         with attempt:
