@@ -42,6 +42,7 @@ from shared.platform.private_files import write_private_file
 from shared.platform.production import demo_data
 from shared.platform.production.demo_data import DEMO_MERCHANT, DEMO_NAMES
 from shared.platform.settings import Environment
+from shared.platform.strict_json import InvalidJsonError, parse_json_object
 from shared.platform.tokens import token_prefix
 from shared.platform.uuids import parse_uuid
 
@@ -183,11 +184,10 @@ def _set_webhook_url(
 def _read_file(path: Path) -> dict[str, str]:
     """Return the content of the file; empty if it is missing or unusable."""
     try:
-        known = json.loads(path.read_text())
-    except (FileNotFoundError, ValueError):
+        known = parse_json_object(path.read_bytes())
+    except (FileNotFoundError, InvalidJsonError):
         return {}
-    usable = isinstance(known, dict) and parse_uuid(str(known.get("application_id"))) is not None
-    return known if usable else {}
+    return known if parse_uuid(str(known.get("application_id"))) is not None else {}
 
 
 _REMOVE_OPERATOR = """

@@ -1,6 +1,5 @@
 """`mizan app set-provider`."""
 
-import json
 from typing import TextIO
 from uuid import UUID
 
@@ -18,6 +17,7 @@ from shared.domain.applications.provider_accounts import (
 from shared.domain.audit_log import Action
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.encryption import SecretBox
+from shared.platform.strict_json import MAX_BYTES, parse_json_object
 
 
 @click.command("set-provider")
@@ -61,11 +61,11 @@ def set_provider_command(
 
 def _read_credentials(file: TextIO) -> dict[str, str]:
     try:
-        read = json.load(file)
-    except ValueError:
+        read = parse_json_object(file.read(MAX_BYTES + 1).encode())
+    except ValueError:  # also if it is not UTF-8
         read = None
-    if not isinstance(read, dict) or not all(isinstance(value, str) for value in read.values()):
-        raise click.ClickException("the credentials must be a JSON object of strings")
+    if read is None or not all(isinstance(value, str) for value in read.values()):
+        raise click.ClickException("the credentials must be a JSON object of strings, with each key once")
     return read
 
 

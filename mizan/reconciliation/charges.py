@@ -21,9 +21,12 @@ from mizan.reconciliation.checks import (
 )
 from shared.domain.attempts.states import CHARGED, IN_FLIGHT, AttemptState
 from shared.platform.database.pool import Database, fetch_scalar
+from shared.platform.strict_json import InvalidJsonError, parse_json_object
 
 _TIMEOUT_S = 15
 _PAGE_SIZE = 1000
+_MAX_LEDGER_BYTES = 4 * 1024 * 1024
+"""Ten times what a page of the sandbox's ledger has."""
 _PROGRESS_EVERY = 10_000
 
 _PAID = "paid"
@@ -160,8 +163,8 @@ class SandboxLedger:
         try:
             answer = self._session.get(self._url, params=words, timeout=_TIMEOUT_S, allow_redirects=False)
             answer.raise_for_status()
-            return msgspec.json.decode(answer.content, type=_LedgerPage).charges
-        except (requests.RequestException, msgspec.MsgspecError) as error:
+            return msgspec.convert(parse_json_object(answer.content, _MAX_LEDGER_BYTES), _LedgerPage).charges
+        except (requests.RequestException, InvalidJsonError, msgspec.MsgspecError) as error:
             raise LedgerUnavailableError(
                 f"the sandbox's ledger cannot be read: {type(error).__name__}"
             ) from error

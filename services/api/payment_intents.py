@@ -9,13 +9,7 @@ from werkzeug.exceptions import Forbidden, NotFound
 from services.api.authentication import ApiKeyRefusedError, Authentication, TokenRefusedError
 from services.api.rate_limit import RateLimit
 from services.api.representation import Representation
-from services.api.request_validation import (
-    BODY,
-    InvalidBodyError,
-    InvalidRequestError,
-    parse_json_object,
-    parse_new_intent,
-)
+from services.api.request_validation import InvalidRequestError, parse_body, parse_new_intent
 from shared.domain.intents import store
 from shared.platform.client_network import client_network
 from shared.platform.database.pool import Database
@@ -72,7 +66,7 @@ class PaymentIntents:
     def create(self, application_id: UUID, body: bytes) -> ApiResponse:
         """Create the intent, or return the one that has its reference; raises InvalidRequestError."""
         try:
-            new = parse_new_intent(application_id, _parse(body), current_trace())
+            new = parse_new_intent(application_id, parse_body(body), current_trace())
         except InvalidRequestError as invalid:
             raise self._with_expiry_checked(application_id, invalid) from None
         try:
@@ -108,10 +102,3 @@ class PaymentIntents:
             if store.may_expire_at(cursor, application_id, merchant_reference, expires_at):
                 return invalid
         return InvalidRequestError({**invalid.errors, "expires_at": [OUTSIDE_WINDOW]})
-
-
-def _parse(body: bytes) -> dict[str, object]:
-    try:
-        return parse_json_object(body)
-    except InvalidBodyError as error:
-        raise InvalidRequestError({BODY: [str(error)]}) from None

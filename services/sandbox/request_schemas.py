@@ -1,6 +1,5 @@
 """Schemas that parse and validate request bodies. Error texts never quote what was sent."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate, vali
 
 from services.sandbox.scripted_outcomes import Card, ChargeStatus, Wallet
 from shared.domain.payment_methods import PaymentMethod
+from shared.platform.strict_json import InvalidJsonError, parse_json_object
 
 _MAX_TEXT_LENGTH = 100
 _MAX_URL_LENGTH = 2000
@@ -142,12 +142,9 @@ def _load(schema: Schema, body: bytes) -> dict[str, Any]:
 
 def _parse_object(body: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise InvalidRequestError("The body must be a JSON object.")
-    return value
+        return parse_json_object(body)
+    except InvalidJsonError:
+        raise InvalidRequestError("The body must be a JSON object, with each key once.") from None
 
 
 def _problems(messages: Any, path: tuple[str, ...] = ()) -> Iterator[str]:

@@ -62,6 +62,11 @@ def test_json_response_is_returned() -> None:
         assert call(url) == HttpReply(200, {"status": "paid"})
 
 
+def test_byte_order_mark_before_a_json_response_is_ignored() -> None:
+    with listening(with_body(b'\xef\xbb\xbf{"status": "paid"}')) as url:
+        assert call(url) == HttpReply(200, {"status": "paid"})
+
+
 def test_redirect_is_returned_and_not_followed() -> None:
     with listening(with_body(b"{}", "302 Found\r\nLocation: http://127.0.0.1:1/")) as url:
         assert call(url).status == 302
@@ -120,8 +125,12 @@ class TestOutcomeUnknown:
             with_body(b"[" * 60_000),
             with_body(b'{"x": "' + b"a" * 70_000 + b'"}'),
             with_body(b"", "502 Bad Gateway"),
+            with_body(b'{"x": ' + b"[" * 20_000 + b"]" * 20_000 + b"}"),
+            with_body(b'{"status": "declined", "status": "paid"}'),
+            with_body(b'{"x": NaN}'),
+            with_body(b'{"x": ' + b"9" * 5_000 + b"}"),
         ],
-        ids=range(11),
+        ids=range(15),
     )
     def test_malformed_response_is_no_response(self, behave: Behaviour) -> None:
         with listening(behave) as url, pytest.raises(NoResponseError):

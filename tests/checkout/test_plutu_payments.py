@@ -328,6 +328,29 @@ def test_callbacks_are_accepted_as_query_multipart_and_json(
     assert shop.status(intent) == "succeeded"
 
 
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"[" * 16_000, "nested more than 100 levels deep"),
+        (b'{"invoice_no": ' * 1_000, "nested more than 100 levels deep"),
+        (b'{"approved": "0", "approved": "1"}', "appears more than once"),
+        (b'{"amount": ' + b"9" * 5_000 + b"}", "too many digits"),
+        (b"\xff", "not UTF-8"),
+        (b"[]", "must be a JSON object"),
+        (b"", "empty"),
+    ],
+    ids=["lists", "objects", "a key twice", "a long number", "no text", "a list", "nothing"],
+)
+def test_callback_with_unusable_json_is_422_and_says_why(
+    shop: CheckoutWorld, accounts: dict[PaymentMethod, UUID], body: bytes, why: str
+) -> None:
+    """Anybody can send it: no signature is checked before the body is read."""
+    url = f"{shop.url}/providers/plutu/callbacks/{accounts[PaymentMethod.CARD]}"
+    answer = requests.post(url, data=body, headers={"Content-Type": "application/json"}, timeout=10)
+    assert answer.status_code == 422
+    assert why in answer.json()["message"]
+
+
 def test_redirect_without_a_notification_is_listed_for_operators(
     shop: CheckoutWorld, plutu: FakePlutu
 ) -> None:

@@ -80,6 +80,27 @@ def test_invalid_credentials_are_refused(
     assert "token" not in answer.stderr.replace("access_token", "")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 20_000,
+        b'{"api_key": "a", "api_key": "b"}',
+        b"\xff",
+        b'{"api_key": "' + b"a" * 70_000 + b'"}',
+        b"",
+    ],
+    ids=["deep", "a key twice", "no text", "long", "empty"],
+)
+def test_file_that_is_not_usable_json_is_refused(
+    mizan: Mizan, application: str, file: Path, content: bytes
+) -> None:
+    file.write_bytes(content)
+    words = ("set-provider", application, "--method", "card", "--provider", "plutu")
+    answer = mizan(*words, "--credentials", str(file))
+    assert answer.exit_code == 1
+    assert answer.stderr == "Error: the credentials must be a JSON object of strings, with each key once\n"
+
+
 def test_unknown_application_is_refused(mizan: Mizan) -> None:
     nobody = "01a1dfbe-4931-7538-adb4-865b16c9c199"
     answer = mizan("set-provider", nobody, "--method", "card", "--provider", "sandbox")

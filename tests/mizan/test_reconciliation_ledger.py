@@ -13,7 +13,14 @@ from uuid import UUID, uuid4
 import pytest
 import structlog
 
-from mizan.reconciliation.charges import RecordedAttempt, SandboxCharge, check_attempt, pair_by_attempt
+from mizan.reconciliation.charges import (
+    LedgerUnavailableError,
+    RecordedAttempt,
+    SandboxCharge,
+    SandboxLedger,
+    check_attempt,
+    pair_by_attempt,
+)
 from mizan.reconciliation.checks import CHECKS
 from services.scheduler.jobs.expiry import IntentExpiry
 from services.scheduler.jobs.relay import OutboxRelay
@@ -24,6 +31,7 @@ from shared.platform.database.pool import Database
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.outbound_url import check_webhook_url
 from shared.platform.settings import Settings, WebhookSettings
+from tests.checkout.test_http_client import listening, with_body
 from tests.checkout.world import CheckoutWorld
 from tests.mizan.conftest import KEY, Mizan
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox
@@ -287,6 +295,18 @@ def test_unreachable_ledger_is_exit_code_2(run: Mizan, world: CheckoutWorld) -> 
     world.rows("delete from payment_attempts where id = %s returning 1", attempt)
     assert run("audit", **away).exit_code == 1
     assert run("audit").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "page", [b'{"charges": ' + b"[" * 20_000, b'{"charges": [], "charges": []}', b"\xff"]
+)
+def test_ledger_that_is_not_usable_json_cannot_be_read(page: bytes) -> None:
+    with (
+        listening(with_body(page)) as url,
+        closing(SandboxLedger(url)) as ledger,
+        pytest.raises(LedgerUnavailableError, match="the sandbox's ledger cannot be read"),
+    ):
+        ledger.of_attempt(uuid4())
 
 
 def test_stack_file_names_the_sandbox(run: Mizan, world: CheckoutWorld, tmp_path: Path) -> None:

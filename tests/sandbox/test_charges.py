@@ -211,11 +211,14 @@ def test_invalid_fields_are_named_and_not_quoted(
     assert not [sent for sent in ("4242", "913632323", "1999", "7373") if sent in message]
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"0913632323"', b"\xff", b"[" * 30_000])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'"0913632323"', b"\xff", b"[" * 30_000, b'{"a": 1, "a": 2}']
+)
 @pytest.mark.parametrize("path", ["/charges", "/charges/ch_none/confirm", "/charges/ch_none/settle"])
 def test_body_that_is_not_a_json_object_is_422(sandbox: RunningSandbox, path: str, body: bytes) -> None:
     answer = requests.post(f"http://127.0.0.1:{sandbox.port}{path}", data=body, timeout=10)
-    assert (answer.status_code, answer.json()) == (422, {"message": "The body must be a JSON object."})
+    told = {"message": "The body must be a JSON object, with each key once."}
+    assert (answer.status_code, answer.json()) == (422, told)
 
 
 def test_charges_after_an_attempt_are_listed_in_order_of_attempts(sandbox: RunningSandbox) -> None:

@@ -1,6 +1,6 @@
 """HTTP requests to providers: bounded in time and size, with errors that tell whether the request may have arrived."""
 
-import json
+import codecs
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -18,6 +18,7 @@ from requests.exceptions import ConnectTimeout, InvalidURL, SSLError
 from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import HTTPError, MaxRetryError, NameResolutionError, NewConnectionError
 
+from shared.platform.strict_json import InvalidJsonError, parse_json_object
 from shared.platform.tracing.spans import Attributes, Kind, start_child_span
 
 _CONNECT_S = 3.0
@@ -192,16 +193,15 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _read_json_object(answer: requests.Response) -> Mapping[str, Any]:
-    """Return the JSON object of the body. Raises NoResponseError for anything else."""
+    """Return the JSON object of the body. Raises NoResponseError for anything else, also for repeated keys."""
     read = bytearray()
     for chunk in answer.iter_content(4096):
         read += chunk
         if len(read) > _MAX_BODY_BYTES:
             raise NoResponseError("the response is too long")
     try:
-        body = json.loads(bytes(read))
-    except (ValueError, RecursionError):
-        body = None
-    if not isinstance(body, dict):
-        raise NoResponseError(f"the response {answer.status_code} is not a JSON object")
-    return body
+        # Some servers send a byte order mark. It changes nothing, and the response may say that somebody was charged.
+        return parse_json_object(bytes(read).removeprefix(codecs.BOM_UTF8))
+    except InvalidJsonError:
+        # Without the text of the error, which may quote the response.
+        raise NoResponseError(f"the response {answer.status_code} is not a usable JSON object") from None

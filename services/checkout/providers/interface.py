@@ -10,6 +10,8 @@ from shared.domain.attempts.provider_exchange import AttemptOutcome
 from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.payment_methods import PaymentMethod
 
+_MAX_REFERENCE_LENGTH = 255
+
 
 class FailureReason(StrEnum):
     """Why the customer was not charged, or why another code is needed. pages/labels.py has a text for each."""
@@ -81,6 +83,16 @@ class SubmittedCode:
 
 class UntrustedNotificationError(Exception):
     """A notification is not signed by the provider or is malformed. The text quotes nothing of it."""
+
+
+def is_storable_reference(reference: object) -> bool:
+    """Return whether a provider's reference is text that the database can store and a person can read."""
+    return (
+        isinstance(reference, str)
+        and bool(reference.strip())
+        and reference.isprintable()
+        and len(reference) <= _MAX_REFERENCE_LENGTH
+    )
 
 
 class Provider(Protocol):

@@ -23,6 +23,7 @@ from shared.domain.attempts.provider_exchange import AttemptOutcome, SettlementR
 from shared.domain.attempts.settlement import settle_notification
 from shared.platform.database.pool import Database
 from shared.platform.settings import SandboxSettings
+from shared.platform.strict_json import InvalidJsonError, parse_json_object
 from shared.platform.web.languages import DEFAULT, LANGUAGES
 from shared.platform.web.request_context import join_trace
 
@@ -189,12 +190,18 @@ def _find_context(notifications: NotificationHandler, attempt: UUID, provider: s
 
 
 def _callback_parameters() -> list[tuple[str, str]]:
-    """Return the parameters of a callback, sent in the query string, as a form or as JSON."""
+    """Return the parameters of a callback, sent in the query string, as a form or as JSON.
+
+    Aborts with 422 if the JSON is invalid.
+    """
     if request.query_string:
         return _parse_parameters(request.query_string)
     if request.is_json:
-        body = request.get_json(silent=True)
-        return [(str(name), str(value)) for name, value in body.items()] if isinstance(body, dict) else []
+        try:
+            body = parse_json_object(request.get_data())
+        except InvalidJsonError as error:
+            abort(_UNPROCESSABLE, str(error))
+        return [(name, str(value)) for name, value in body.items()]
     if request.mimetype == "multipart/form-data":
         return list(request.form.items(multi=True))
     return _parse_parameters(request.get_data())

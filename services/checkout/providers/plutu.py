@@ -18,8 +18,9 @@ from services.checkout.providers.interface import (
     SubmittedCode,
     Wallet,
     build_response,
+    is_storable_reference,
 )
-from services.checkout.providers.plutu_notifications import invoice_number, is_storable_reference
+from services.checkout.providers.plutu_notifications import invoice_number
 from shared.domain.attempts.provider_exchange import AttemptOutcome
 from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.payment_methods import PaymentMethod

@@ -9,7 +9,11 @@ from decimal import Decimal
 from urllib.parse import urlencode
 from uuid import UUID
 
-from services.checkout.providers.interface import FailureReason, UntrustedNotificationError
+from services.checkout.providers.interface import (
+    FailureReason,
+    UntrustedNotificationError,
+    is_storable_reference,
+)
 from shared.domain.attempts.provider_exchange import AttemptOutcome
 from shared.domain.attempts.states import ProviderAnswer
 
@@ -19,7 +23,6 @@ _FLAG_VALUES = frozenset({"", "0", "1"})
 _AMOUNT = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,3})?")
 _INVOICE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(?:0|[1-9][0-9]*)")
 _MINOR_UNITS = 1000
-_MAX_REFERENCE_LENGTH = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,6 @@ def attempt_in(invoice_no: str) -> UUID | None:
     """Return the attempt of an invoice number, or None if it is not one of ours."""
     found = _INVOICE.fullmatch(invoice_no)
     return UUID(found[1]) if found else None
-
-
-def is_storable_reference(reference: str) -> bool:
-    """Return whether the database can store the reference and a person can read it."""
-    return bool(reference.strip()) and reference.isprintable() and len(reference) <= _MAX_REFERENCE_LENGTH
 
 
 def read_notification(parameters: Sequence[tuple[str, str]], secret_keys: Sequence[str]) -> PlutuNotification:

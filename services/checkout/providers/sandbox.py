@@ -19,11 +19,13 @@ from services.checkout.providers.interface import (
     UntrustedNotificationError,
     Wallet,
     build_response,
+    is_storable_reference,
 )
 from shared.domain.attempts.provider_exchange import AttemptOutcome
 from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.settings import SandboxSettings
+from shared.platform.strict_json import InvalidJsonError, parse_json_object
 
 NAME = "sandbox"
 _ANSWER_OF_STATUS = {
@@ -123,10 +125,13 @@ def _parse_reply(reply: HttpReply) -> ProviderResponse:
 
 
 def _parse_charge(charge: object) -> ProviderResponse:
-    if not isinstance(charge, Mapping) or charge.get("status") not in _ANSWER_OF_STATUS:
+    """Return what the charge says. Anything but a charge is no usable response."""
+    if not isinstance(charge, Mapping):
         return build_response(ProviderAnswer.UNKNOWN)
-    answer = _ANSWER_OF_STATUS[charge["status"]]
-    reference = str(charge.get("id"))
+    status, reference = charge.get("status"), charge.get("id")
+    answer = _ANSWER_OF_STATUS.get(status) if isinstance(status, str) else None
+    if answer is None or not is_storable_reference(reference):
+        return build_response(ProviderAnswer.UNKNOWN)
     return ProviderResponse(
         AttemptOutcome(answer, _parse_reason(charge.get("reason")), reference),
         continuation=reference if answer is ProviderAnswer.NEEDS_CODE else None,
@@ -160,10 +165,14 @@ class SandboxNotification(msgspec.Struct, frozen=True):
 
 
 def read_notification(body: bytes, signature: str, secret: str) -> SandboxNotification:
+    """Verify the signature and parse the body. Raises UntrustedNotificationError."""
     expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     if not hmac.compare_digest(expected.encode(), signature.encode()):
         raise UntrustedNotificationError("the signature does not match")
     try:
-        return msgspec.json.decode(body, type=SandboxNotification)
-    except msgspec.MsgspecError as error:
+        notification = msgspec.convert(parse_json_object(body), SandboxNotification)
+    except (InvalidJsonError, msgspec.MsgspecError) as error:
         raise UntrustedNotificationError("the body is not a notification") from error
+    if not is_storable_reference(notification.charge):
+        raise UntrustedNotificationError("the charge is not valid")
+    return notification

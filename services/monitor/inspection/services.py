@@ -1,12 +1,12 @@
 """Checks the readiness of all services at once, each with a short timeout."""
 
-import json
 from collections.abc import Mapping
 from time import monotonic
 
 import pycurl
 
 from services.monitor.inspection.snapshots import ServiceStatus
+from shared.platform.strict_json import InvalidJsonError, parse_json_object
 
 TIMEOUT_S = 3.0
 """For a whole request. The checks behind a response can take two seconds."""
@@ -89,9 +89,9 @@ def parse_reasons(status: int, body: bytes) -> tuple[str, ...]:
     if status != _NOT_READY:
         return (f"status {status}",)
     try:
-        checks = json.loads(body)["checks"]
+        checks = parse_json_object(body)["checks"]
         return tuple(f"{name}: {result}" for name, result in checks.items() if result != "ok")[:_MAX_REASONS]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (InvalidJsonError, KeyError, AttributeError):
         return ("status 503",)
 
 

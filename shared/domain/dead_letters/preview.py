@@ -4,6 +4,7 @@ import json
 
 from shared.platform.redaction import redact, redact_text
 from shared.platform.sanitize import sanitize_text
+from shared.platform.strict_json import InvalidJsonError, parse_json
 
 TEXT_LIMIT = 16 * 1024
 _READ_LIMIT = 4 * TEXT_LIMIT
@@ -34,9 +35,8 @@ def preview_line(text: str | bytes, limit: int) -> str:
 
 def _json(value: bytes) -> str | None:
     try:
-        parsed = json.loads(value)
-        if not isinstance(parsed, dict | list):
-            return None
-        return json.dumps(redact(parsed), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
+        parsed = parse_json(value)
+    except InvalidJsonError:
         return None
+    is_structure = isinstance(parsed, dict | list)
+    return json.dumps(redact(parsed), indent=2, ensure_ascii=False) if is_structure else None
