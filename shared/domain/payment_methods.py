@@ -2,11 +2,11 @@
 
 from enum import StrEnum
 
-_LENGTHS = range(12, 20)
+from shared.platform.card_numbers import LENGTHS
 
 
 def is_card_number(digits: str) -> bool:
-    return len(digits) in _LENGTHS and digits.isascii() and digits.isdecimal() and _luhn_sum(digits) % 10 == 0
+    return len(digits) in LENGTHS and digits.isascii() and digits.isdecimal() and _luhn_sum(digits) % 10 == 0
 
 
 def _luhn_sum(digits: str) -> int:

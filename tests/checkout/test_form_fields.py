@@ -17,6 +17,8 @@ from services.checkout.pages.form_fields import (
 )
 from services.checkout.providers.interface import Card, Wallet
 from shared.domain.payment_methods import PaymentMethod, is_card_number
+from shared.platform.card_numbers import MAX_SEPARATORS
+from shared.platform.redaction import REDACTED, redact_text
 
 TODAY = date(2026, 11, 15)
 CARD = {"card_number": "4242424242424242", "expiry": "12/30", "security_code": "123"}
@@ -46,6 +48,34 @@ def _field_errors(fields: dict[str, str], method: PaymentMethod | None = None) -
 )
 def test_digits_are_normalized(text: str, digits: str | None) -> None:
     assert normalize_digits(text) == digits
+
+
+@given(
+    st.lists(st.text(st.characters(), min_size=1, max_size=MAX_SEPARATORS + 1), min_size=3, max_size=3)
+    | st.lists(
+        st.text(st.characters(categories=["Zs", "Cf", "Pd", "Cc"]), max_size=9), min_size=3, max_size=3
+    )
+)
+def test_card_number_that_is_accepted_is_never_logged(gaps: list[str]) -> None:
+    """The form and the redaction of logs agree on what may stand between digits."""
+    spelled = "4000{}0000{}0000{}9995".format(*gaps)
+    if normalize_digits(spelled) == "4000000000009995":
+        assert redact_text(spelled) == REDACTED
+
+
+@pytest.mark.parametrize(
+    "gap",
+    [" ", ".", "/", "-", "\u2013", "\u2014", "\t", "\r\n", "\u00ad", "\u200f \u200e", " " * MAX_SEPARATORS],
+)
+def test_separators_of_a_card_number_are_accepted_and_redacted(gap: str) -> None:
+    spelled = gap.join(("4000", "0000", "0000", "9995"))
+    assert normalize_digits(spelled) == "4000000000009995"
+    assert redact_text(f"card {spelled}.") == f"card {REDACTED}."
+
+
+def test_too_many_separators_in_a_row_are_refused() -> None:
+    assert normalize_digits("4000" + " " * (MAX_SEPARATORS + 1) + "0000") is None
+    assert normalize_digits("\u200f" * 20 + "4000") == "4000"
 
 
 @given(st.text(max_size=40))

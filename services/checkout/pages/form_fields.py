@@ -3,6 +3,7 @@
 The script of the page makes the same checks while customers type; these checks are authoritative.
 """
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,26 +12,32 @@ from enum import StrEnum
 
 from services.checkout.providers.interface import Card, Wallet
 from shared.domain.payment_methods import PaymentMethod, is_card_number
+from shared.platform.card_numbers import MAX_SEPARATORS, SEPARATORS
 
 _OLDEST_BIRTH_YEAR = 1940
 _YOUNGEST_AGE = 12
 _FURTHEST_EXPIRY_YEARS = 20
 
-_SEPARATORS = frozenset("-‐‑‒–—−./\u00ad")  # noqa: RUF001  dashes that look alike
+_SEPARATOR = re.compile(f"[{SEPARATORS}]")
 
 
 def normalize_digits(text: str, *, also: str = "") -> str | None:
     """Return the digits as 0 to 9, together with characters of `also`, or None if there is anything else.
 
-    Accepts Arabic-Indic digits, and skips spaces, dashes and invisible marks between digits.
+    Accepts Arabic-Indic digits, and skips spaces, dashes and invisible marks between digits, a few in a row.
     """
-    kept = []
+    kept: list[str] = []
+    skipped = 0
     for character in text:
+        is_separator = character not in also and _SEPARATOR.match(character)
+        skipped = skipped + 1 if is_separator else 0
+        if is_separator and (skipped <= MAX_SEPARATORS or not kept):
+            continue
         if character in also:
             kept.append(character)
         elif character.isdecimal():
             kept.append(str(unicodedata.decimal(character)))
-        elif not (character in _SEPARATORS or character.isspace() or unicodedata.category(character) == "Cf"):
+        else:
             return None
     return "".join(kept)
 

@@ -6,6 +6,8 @@ from functools import lru_cache
 from itertools import accumulate
 from urllib.parse import unquote
 
+from shared.platform.card_numbers import LENGTHS, MAX_SEPARATORS, SEPARATORS
+
 REDACTED = "[redacted]"
 
 # A name is sensitive when its last words are one of these: `new_password`, `X-API-Key`, `accessToken`.
@@ -21,11 +23,8 @@ _SENSITIVE_ENDING = re.compile(
 _SENSITIVE_WHOLE = re.compile(r"(?:code|pan|pin|tel|expiry|expirydate)s?")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-# Spaces, dashes, and the invisible marks that copying from Arabic text leaves behind.
-_SPACER = (
-    r"[ \t\u00a0\u2000-\u200a\u202f\u3000+\-\u2010-\u2015\u2212"
-    r"\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
-)
+# What the checkout accepts between digits; and a plus, which is a space in forms, and a longer dash.
+_SPACER = rf"[{SEPARATORS}+\u2015]"
 _TOKEN = re.compile(r"(?<![A-Za-z0-9_])(?P<kept>(?:pk|sk|at|whsec|inv)_)(?P<rest>[A-Za-z0-9_+/=-]{6,})")
 # Names such as `at_least_once` or the constraint `pk_payment_intents` are not keys.
 _SNAKE_CASE = re.compile(r"[a-z]{1,15}(?:_(?:[a-z]{1,15}|\d{1,4}))*")
@@ -69,16 +68,27 @@ _NAME_HINTS = (
 )
 
 _DIGITS_AND_GAPS = re.compile(rf"(?:\d|{_SPACER})+")
+# Dots, slashes and line ends tell a reader too much to be decoded everywhere; between digits they are.
+_PLAIN_GAPS = re.compile(rf"(?:(?![\x00-\x1f\x7f-\x9f\u2028\u2029./]){_SPACER})+")
 _UUID = r"(?<![0-9A-Za-z])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![0-9A-Za-z])"
 _AFTER_ESCAPE = r"(?<=\\[nrt])|(?<=%[0-9a-fA-F]{2})|(?<=\\x[0-9a-fA-F]{2})|(?<=\\u[0-9a-fA-F]{4})"
 _NUMBER = re.compile(
     rf"(?P<uuid>{_UUID})"
-    rf"|(?:(?<![\dA-Za-z])|{_AFTER_ESCAPE})\d(?:{_SPACER}{{0,4}}\d){{9,}}(?![\dA-Za-z])"
+    rf"|(?:(?<![\dA-Za-z])|{_AFTER_ESCAPE})\d(?:{_SPACER}{{0,{MAX_SEPARATORS}}}\d){{9,}}(?![\dA-Za-z])"
 )
-_ISO_DATES = re.compile(r"(?:20\d\d-[01]\d-[0-3]\d ?)+")
+_DATE = r"20\d\d[-/.][01]\d[-/.][0-3]\d|[0-3]\d[-/.][01]\d[-/.]20\d\d"
+_ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}"
+# Days, IPv4 addresses, and decimal numbers: nobody writes a dot after the third digit of a card number and no other.
+_ORDINARY = re.compile(rf"(?:(?:{_DATE})\s?)+|(?:{_ADDRESS}\s?)+|\d{{1,3}}\.\d+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _PHONE = re.compile(r"(?:(?:00)?2180?|0)9\d{8}")
-_ESCAPE = re.compile(r"(?:%[0-9a-fA-F]{2})+|(?:\\x[0-9a-fA-F]{2})+|\\u(?P<point>[0-9a-fA-F]{4})")
-_TEN_DIGITS = re.compile(r"\d(?:\D{0,4}\d){9}")
+_ESCAPE = re.compile(
+    r"(?:%[0-9a-fA-F]{2})+|(?:\\x[0-9a-fA-F]{2})+|\\u(?P<point>[0-9a-fA-F]{4})|(?P<line_end>\\[nrtfv])"
+)
+_ESCAPED_GAP = re.compile(
+    rf"(?<=\d)(?:{_SPACER}|%[0-9a-fA-F]{{2}}|\\x[0-9a-fA-F]{{2}}|\\u[0-9a-fA-F]{{4}}|\\[nrtfv])+(?=\d)"
+)
+_TEN_DIGITS = re.compile(rf"\d(?:\D{{0,{MAX_SEPARATORS}}}\d){{9}}")
 
 
 def redact_text(text: str) -> str:
@@ -157,13 +167,30 @@ def _hide_numbers(text: str) -> str:
 
 def _unescape_digits(text: str) -> str:
     """Decode escaped digits and escaped characters between them. Any other escape stays as it is."""
-    return _ESCAPE.sub(_unescape, text) if "\\" in text or "%" in text else text
+    if "\\" not in text and "%" not in text:
+        return text
+    return _ESCAPED_GAP.sub(_unescape_gap, _ESCAPE.sub(_unescape, text))
 
 
 def _unescape(match: re.Match[str]) -> str:
+    if match["line_end"]:
+        return match[0]
+    plain = _decode(match)
+    has_digits = any(map(str.isdecimal, plain)) and _DIGITS_AND_GAPS.fullmatch(plain)
+    return _CONTROL.sub(" ", plain) if has_digits or _PLAIN_GAPS.fullmatch(plain) else match[0]
+
+
+def _unescape_gap(match: re.Match[str]) -> str:
+    """Decode a gap between two digits, without putting line ends into the text."""
+    plain = _ESCAPE.sub(_decode, match[0])
+    return _CONTROL.sub(" ", plain) if _DIGITS_AND_GAPS.fullmatch(plain) else match[0]
+
+
+def _decode(match: re.Match[str]) -> str:
+    if match["line_end"]:
+        return " "
     point = match["point"]
-    plain = chr(int(point, 16)) if point else unquote(match[0].replace("\\x", "%"))
-    return plain if _DIGITS_AND_GAPS.fullmatch(plain) else match[0]
+    return chr(int(point, 16)) if point else unquote(match[0].replace("\\x", "%"))
 
 
 def _hide_in_run(match: re.Match[str]) -> str:
@@ -172,20 +199,23 @@ def _hide_in_run(match: re.Match[str]) -> str:
         return text
     indexes = [index for index, character in enumerate(text) if character.isdecimal()]
     shown, position = [], 0
-    for first, last in _numbers_to_hide(text, indexes, _is_fraction(match)):
+    for first, last in _numbers_to_hide(match, indexes):
         if indexes[first] >= position:
             shown += [text[position : indexes[first]], REDACTED]
         position = max(position, indexes[last] + 1)
     return "".join([*shown, text[position:]])
 
 
-def _is_fraction(match: re.Match[str]) -> bool:
-    before = match.string[max(0, match.start() - 2) : match.start()]
+def _is_fraction(match: re.Match[str], index: int) -> bool:
+    """Return whether a digit and a dot stand before this index of the match."""
+    position = match.start() + index
+    before = match.string[max(0, position - 2) : position]
     return len(before) == 2 and before[0].isdecimal() and before[1] == "."
 
 
-def _numbers_to_hide(text: str, indexes: list[int], fraction: bool) -> Iterator[tuple[int, int]]:
+def _numbers_to_hide(match: re.Match[str], indexes: list[int]) -> Iterator[tuple[int, int]]:
     """Yield the first and last digit of each card or phone number. It starts and ends where a group of digits does."""
+    text = match[0]
     digits = [int(text[index]) for index in indexes]
     ends = [here + 1 != after for here, after in zip(indexes, [*indexes[1:], -1], strict=True)]
     luhn = _luhn_sums(digits)
@@ -197,12 +227,19 @@ def _numbers_to_hide(text: str, indexes: list[int], fraction: bool) -> Iterator[
                 continue
             written = text[indexes[first] : indexes[last] + 1]
             number = digits[first : last + 1]
-            if fraction and first == 0 and len(written) == len(number):
-                continue
             sums = luhn[last % 2]
-            is_card = len(number) >= 13 and 2 <= number[0] <= 6 and (sums[last + 1] - sums[first]) % 10 == 0
+            # Times in milliseconds begin with 1, and no card does. Three groups of four digits can be the beginning of
+            # anything, so they count only by themselves.
+            is_card = (
+                len(number) in LENGTHS
+                and (len(number) > LENGTHS[0] or len(number) == len(digits))
+                and 2 <= number[0] <= 6
+                and (sums[last + 1] - sums[first]) % 10 == 0
+            )
             is_phone = number[0] in (0, 2) and _PHONE.fullmatch("".join(map(str, number)))
-            if is_phone or (is_card and not _ISO_DATES.fullmatch(written)):
+            if not (is_card or is_phone) or _ORDINARY.fullmatch(written):
+                continue
+            if len(written) > len(number) or not _is_fraction(match, indexes[first]):
                 yield first, last
 
 

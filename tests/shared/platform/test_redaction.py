@@ -1,13 +1,15 @@
 """Redaction: secrets, cards, codes and phone numbers are hidden; ids, offsets and times stay."""
 
+import re
 import uuid
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from shared.platform.card_numbers import MAX_SEPARATORS, SEPARATORS
 from shared.platform.redaction import REDACTED, TOO_DEEP, UNREADABLE, is_sensitive_name, redact, redact_text
 
 ARABIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
@@ -113,6 +115,16 @@ def test_similar_names_stay_readable(name: str) -> None:
         ("password='unclosed", "password=[redacted]"),  # cut off in the middle
         ("card 4242 4242 4242 4242.", "card [redacted]."),
         ("4242-4242-4242-4242", "[redacted]"),
+        ("GET /pay/4000.0000.0000.9995", "GET /pay/[redacted]"),  # in a path
+        ("4000/0000/0000/9995 declined", "[redacted] declined"),
+        ("4000\n0000\r\n0000\t9995", "[redacted]"),  # over several lines
+        ("4000%2E0000%2F0000%0A9995", "[redacted]"),  # these in a URL
+        ("%34000%2E0000%2e0000%2E999%35", "[redacted]"),  # and with escaped digits
+        ("4000\\n0000\\u002e0000\\x2f9995", "[redacted]"),  # these escaped
+        ("5018 0000 0009", "[redacted]"),  # 12 digits
+        ("pay 203.113.100.250 4000.0000.0000.9995", "pay 203.113.100.250 [redacted]"),  # beside an address
+        ("091.234.5678", "[redacted]"),  # a phone
+        ("your code is 11.11.11", "your code is [redacted]"),
         ("6395043835180860", "[redacted]"),  # a Libyan card
         ("378282246310005", "[redacted]"),  # 15 digits
         ("1000 4242 4242 4242 4242 123", "1000 [redacted] 123"),  # other numbers around it
@@ -169,6 +181,12 @@ def test_secrets_in_text_are_hidden(text: str, expected: str) -> None:
         "abc4242424242424242",  # inside a longer run
         "4242424242424242f00d",
         "4242 4242 4242 4241",  # fails Luhn
+        "4.242424242424242",  # decimal numbers whose digits happen to be a card or phone number
+        "0.912345678 s",
+        "2025/11/15 2025/11/16",
+        "25.11.2025 25.11.2025",  # sixteen digits that pass Luhn
+        "203.113.100.251 203.113.100.251",  # addresses
+        "a%2Fb%2E%0Ac",  # escapes that do not stand between digits
         "status code: 4040",
         "error code 1045",
         "exit code 137",
@@ -264,12 +282,13 @@ def with_check_digit(digits: str) -> str:
 CARD_NUMBERS = st.from_regex(r"[2-6][0-9]{11,17}", fullmatch=True, alphabet=st.characters(codec="ascii")).map(
     with_check_digit
 )
-BETWEEN = st.sampled_from(["", "", "", " ", "-", "\u00a0", "\u200f", "\u200e ", "\u2066", "-\u061c"])
+ACCEPTED = [chr(point) for point in range(0x10000) if re.fullmatch(f"[{SEPARATORS}]", chr(point))]
+BETWEEN = st.just("") | st.text(st.sampled_from(ACCEPTED), max_size=MAX_SEPARATORS)
 
 
 @given(st.data())
 def test_every_card_number_is_redacted(data: st.DataObject) -> None:
-    """Any Luhn-valid number, in any digits, with any separators, in any sentence."""
+    """Any Luhn-valid number, in any digits, with the separators that the card form accepts, in any sentence."""
     number = data.draw(CARD_NUMBERS).translate(data.draw(st.sampled_from([{}, ARABIC, PERSIAN])))
     spelled = number[0] + "".join(data.draw(BETWEEN) + digit for digit in number[1:])
     before, after = data.draw(
@@ -277,6 +296,7 @@ def test_every_card_number_is_redacted(data: st.DataObject) -> None:
             [("", ""), ("card ", " declined"), ("n=", "&x=1"), ('{"n": "', '"}'), ("100 ", " 12")]
         )
     )
+    assume(not re.fullmatch(r"\d{1,3}\.\d+", spelled))  # a decimal number
     hidden = redact_text(before + spelled + after)
     assert REDACTED in hidden
     assert sum(map(str.isdecimal, hidden)) <= sum(map(str.isdecimal, before + after))

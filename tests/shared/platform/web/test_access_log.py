@@ -45,6 +45,8 @@ def test_access_log_line_has_no_query_and_no_body(app: Flask, stream: io.StringI
         ("/x/pk_HI112aKy5IiL18fUi7EuGvV6Iu0OCwbB", "/x/pk_[redacted]"),
         ("/x/at_vsZmuz9zQ1piENJSDyF9tLxXmNgHmZR3", "/x/at_[redacted]"),
         ("/x/4242424242424242", "/x/[redacted]"),
+        ("/x/4000.0000.0000.9995", "/x/[redacted]"),
+        ("/x/4000%0A0000/0000%2F9995", "/x/[redacted]"),
         ("/x/0913632323", "/x/[redacted]"),
         ("/x/password=hush", "/x/password=[redacted]"),
     ],
