@@ -1,18 +1,25 @@
 """Resending one delivery: owners and developers may do it, once for each click."""
 
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from threading import Barrier, Thread
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 
 from shared.domain.accounts.roles import Role
 from shared.domain.deliveries.pause import pause_webhooks
+from shared.domain.deliveries.resend import MAX_PER_MINUTE, TooManyResendsError, request_resend
+from tests.clock import Clock
 from tests.dashboard.delivery_rows import Deliveries
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient
 from tests.waiting import eventually
 from tests.webhooks.conftest import Webhooks
 from tests.webhooks.receivers import Receiver, Reply
+
+NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
 
 
 def address_of(pages: DashboardWorld, delivery: UUID) -> str:
@@ -61,6 +68,54 @@ def test_double_click_makes_one_resend(
     developer.open(address)
     developer.post(f"{address}/resend")
     assert deliveries.in_line() == [str(delivery)] * 2
+
+
+def test_delivery_is_resent_five_times_a_minute_at_most(
+    pages: DashboardWorld, deliveries: Deliveries, developer: PageClient, clock: Clock
+) -> None:
+    """Other deliveries are not affected, a second click on a button that worked is no resend, and a minute later
+    the delivery can be resent again.
+    """
+    clock.stop_at(NOON)
+    delivery, other = deliveries.make("failed", 500), deliveries.make("failed", 500)
+    address = address_of(pages, delivery)
+    for _ in range(MAX_PER_MINUTE):
+        developer.open(address)
+        hidden = developer.hidden(f"{address}/resend")
+        developer.post(f"{address}/resend")
+        assert "is being resent" in developer.text
+    developer.open(address)
+    developer.post(f"{address}/resend")
+    assert "was resent several times within a minute. Try again in a minute." in developer.text
+    assert deliveries.in_line() == [str(delivery)] * MAX_PER_MINUTE
+    assert pages.audit().count("delivery_resent") == MAX_PER_MINUTE
+    developer.post(f"{address}/resend", **hidden)
+    assert "This resend was already requested." in developer.text
+    developer.open(address_of(pages, other))
+    developer.post(f"{address_of(pages, other)}/resend")
+    assert deliveries.in_line() == [str(delivery)] * MAX_PER_MINUTE + [str(other)]
+    clock.advance(timedelta(minutes=1))
+    developer.open(address)
+    developer.post(f"{address}/resend")
+    assert "is being resent" in developer.text
+
+
+def test_concurrent_resends_do_not_exceed_the_limit(pages: DashboardWorld, deliveries: Deliveries) -> None:
+    """Of twelve requests at the same moment, each with its own id, five are accepted."""
+    delivery = deliveries.make("failed", 500)
+    barrier = Barrier(12)
+
+    def request(_: int) -> bool:
+        with psycopg.connect(pages.settings.database.url) as connection:
+            barrier.wait()
+            try:
+                return request_resend(connection, delivery, uuid4())
+            except TooManyResendsError:
+                return False
+
+    with ThreadPoolExecutor(12) as pool:
+        assert sum(pool.map(request, range(12))) == MAX_PER_MINUTE
+    assert deliveries.in_line() == [str(delivery)] * MAX_PER_MINUTE
 
 
 def test_resend_without_a_webhook_url_is_refused(

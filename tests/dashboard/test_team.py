@@ -4,15 +4,18 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from email import message_from_bytes, policy
 from email.message import EmailMessage
+from threading import Barrier
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from aiosmtpd.controller import Controller
 
+from services.dashboard.people import invitations
 from shared.domain.accounts.roles import Role
 from shared.platform.settings import DashboardSettings, MailSettings
 from stack.ports import find_free_ports
@@ -198,6 +201,77 @@ def mailbox(world: DashboardWorld) -> Iterator[Mailbox]:
     _mail_through(world, port)
     yield box
     controller.stop()
+
+
+def test_team_has_a_limited_number_of_open_invitations(
+    pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is accepted or removed makes room. Other teams have their own limit."""
+    monkeypatch.setattr(invitations, "MAX_OPEN", 2)
+    owner = pages.person(Role.OWNER)
+    accepted = _invite(owner, "a@example.ly")
+    _invite(owner, "b@example.ly")
+    _refuse_invitation(owner, "c@example.ly", "Your team has too many open invitations.")
+    assert pages.rows("select from members where email = 'c@example.ly'") == []
+    invited = pages.person()
+    invited.open(accepted)
+    invited.post(accepted, password=CHOSEN)
+    _invite(owner, "c@example.ly")
+    _refuse_invitation(owner, "d@example.ly", "Your team has too many open invitations.")
+    _remove(pages, owner, "b@example.ly")
+    _invite(owner, "d@example.ly")
+    other = pages.person(Role.OWNER, pages.make_merchant("Benghazi Books"))
+    assert _invite(other, "c@example.ly")
+
+
+def test_team_makes_a_limited_number_of_invitations_a_day(
+    pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """New links for the same person count, and so do members that were removed. A day later it works."""
+    monkeypatch.setattr(invitations, "MAX_PER_DAY", 3)
+    clock.stop_at(datetime.now(UTC))
+    owner = pages.person(Role.OWNER)
+    _invite(owner, "a@example.ly")
+    again = f"/team/{_id(pages, 'a@example.ly')}/invite"
+    owner.post(again)
+    _invite(owner, "b@example.ly")
+    _remove(pages, owner, "b@example.ly")
+    told = "Your team has made too many invitations within a day. Try again tomorrow."
+    _refuse_invitation(owner, "c@example.ly", told)
+    links = pages.rows("select count(*) from one_time_codes")
+    owner.open("/team")
+    owner.post(again)
+    assert told in owner.text
+    assert pages.rows("select count(*) from one_time_codes") == links
+    clock.advance(timedelta(days=1))
+    assert pages.audit().count("member_invited") == 3
+    _invite(pages.person(Role.OWNER), "c@example.ly")
+
+
+def test_concurrent_invitations_do_not_exceed_the_limit(
+    pages: DashboardWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(invitations, "MAX_OPEN", 3)
+    barrier = Barrier(8)
+
+    def invite(number: int) -> bool:
+        with psycopg.connect(pages.settings.database.url) as connection:
+            barrier.wait()
+            try:
+                return bool(
+                    invitations.invite(connection, pages.merchant.id, f"{number}@example.ly", Role.VIEWER)
+                )
+            except invitations.TooManyOpenInvitationsError:
+                return False
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(invite, range(8))) == 3
+
+
+def _refuse_invitation(owner: PageClient, email: str, why: str) -> None:
+    owner.open("/team")
+    assert owner.post("/team/invite", email=email, role="viewer").status_code == 422
+    assert why in owner.text
 
 
 def test_invitation_is_mailed_if_a_mail_server_is_configured(world: DashboardWorld, mailbox: Mailbox) -> None:

@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.webhooks.intake import create_deliveries
+from shared.domain.deliveries.resend import MAX_PER_MINUTE
 from shared.domain.messages import ResendRequested, decode
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
@@ -56,6 +57,13 @@ def test_refused_resend_is_one_clear_line(run: Mizan, database: Database, mercha
     delivery_id = _delivered(database, merchant)
     assert "no delivery" in run("resend", str(uuid4())).stderr
     assert "must be a delivery's id" in run("resend", "nonsense").stderr
+    for _ in range(MAX_PER_MINUTE):
+        assert run("resend", str(delivery_id)).exit_code == 0
+    answer = run("resend", str(delivery_id))
+    told = "Error: this delivery was resent 5 times within a minute; wait a minute\n"
+    assert (answer.exit_code, answer.stderr) == (1, told)
+    answer = run("dead", "replay", str(delivery_id))
+    assert (answer.exit_code, "wait a minute" in answer.stderr) == (1, True)
     run("app", "pause-webhooks", str(merchant.id))
     assert "paused" in run("resend", str(delivery_id)).stderr
     merchant.set_url(None)

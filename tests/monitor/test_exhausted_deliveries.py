@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from shared.domain.audit_log import list_entries
+from shared.domain.deliveries.resend import MAX_PER_MINUTE
 from shared.domain.messages import DeliveryExhausted, encode
 from shared.domain.topics import WEBHOOKS_DEAD
 from tests.dashboard.delivery_rows import Deliveries
@@ -104,6 +105,17 @@ def test_exhausted_delivery_is_resent_once(
         (entry,) = list_entries(connection, pages.merchant_id, before=None, limit=10)
     assert (entry.action, entry.address) == ("delivery_resent", None)
     assert entry.actor.startswith("operator operator-")
+
+
+def test_exhausted_delivery_is_resent_five_times_a_minute_at_most(
+    operator: PageClient, deliveries: Deliveries
+) -> None:
+    delivery = deliveries.make("failed", 500, tries=9)
+    for _ in range(MAX_PER_MINUTE + 1):
+        operator.open(f"/exhausted/{delivery}")
+        assert resend(operator, delivery) == 303
+    assert "was resent several times within a minute. Try again in a minute." in operator.text
+    assert deliveries.in_line() == [str(delivery)] * MAX_PER_MINUTE
 
 
 @pytest.mark.parametrize(

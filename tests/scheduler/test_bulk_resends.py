@@ -21,7 +21,7 @@ from shared.domain.deliveries.bulk_resend import (
     stop_bulk_resend,
 )
 from shared.domain.deliveries.pause import SendingRefusedError, pause_webhooks
-from shared.domain.deliveries.resend import request_resend
+from shared.domain.deliveries.resend import MAX_PER_MINUTE, TooManyResendsError, request_resend
 from shared.domain.messages import ResendRequested, decode
 from shared.platform.database.pool import Database
 from shared.platform.errors import RefusedError
@@ -323,6 +323,23 @@ def test_failed_deliveries_are_counted_up_to_10000(
     with steady.transaction() as connection:
         found = count_failed(connection, resending.application, now - A_DAY, now + A_DAY)
     assert (found.count, found.is_exact) == (10_000, False)
+
+
+def test_bulk_resend_is_not_limited_by_resends_of_the_last_minute(resending: Resending) -> None:
+    """It has its own pace, and resends each delivery once."""
+    delivery = resending.deliveries.make("failed", 500)
+    for number in range(MAX_PER_MINUTE):
+        with resending.database.transaction() as connection:
+            resend_id = uuid4()
+            request_resend(connection, delivery, resend_id)
+            connection.execute(
+                """insert into webhook_tries (delivery_id, number, resend_id, at, duration_ms, url)
+                   values (%s, %s, %s, mizan_now(), 1, 'https://shop.example/')""",
+                (delivery, 100 + number, resend_id),
+            )
+    with resending.database.transaction() as connection, pytest.raises(TooManyResendsError):
+        request_resend(connection, delivery, uuid4())
+    assert resending.finish(resending.begin()).resent == 1
 
 
 def test_deliveries_with_a_recent_resend_request_are_skipped(resending: Resending) -> None:

@@ -28,6 +28,7 @@ KEPT_DAYS = {
     "code_challenges": 7,
     "checkout_limits": 1,
     "resend_requests": 7,
+    "provider_pages": 7,
 }
 
 _HASH = "sha256(uuidv7()::text::bytea)"
@@ -38,6 +39,7 @@ _COLUMNS = {
     "code_challenges": ("attempt_id", "uuidv7()"),
     "checkout_limits": ("key, count", f"{_HASH}, 3"),
     "resend_requests": ("id, delivery_id", "uuidv7(), uuidv7()"),
+    "provider_pages": ("attempt_id, url", "uuidv7(), 'https://bank.example.ly/pay'"),
 }
 
 
@@ -71,6 +73,25 @@ def _left(database: Database, table: str) -> list[datetime]:
 def test_every_expiring_table_is_covered_by_these_tests() -> None:
     """A table added to EXPIRING_TABLES must be added to this file."""
     assert {lapsing.table for lapsing in EXPIRING_TABLES} == KEPT_DAYS.keys() == _COLUMNS.keys()
+
+
+def test_every_table_whose_rows_expire_is_purged(steady: Database) -> None:
+    """Except intents, which are kept forever."""
+    with steady.transaction() as connection:
+        found = connection.execute(
+            """select table_name from information_schema.columns
+               where table_schema = 'public' and column_name = 'expires_at'"""
+        ).fetchall()
+    assert {table for (table,) in found} - {"payment_intents"} == {one.table for one in EXPIRING_TABLES}
+
+
+def test_providers_page_expires_after_its_intent(steady: Database) -> None:
+    """An intent expires less than 31 days after it was created, and its page is created later."""
+    with steady.transaction() as connection:
+        connection.execute(
+            "insert into provider_pages (attempt_id, url) values (uuidv7(), 'https://bank.ly')"
+        )
+    assert _left(steady, "provider_pages") == [NOW + timedelta(days=31)]
 
 
 @pytest.mark.parametrize("table", KEPT_DAYS)

@@ -29,7 +29,7 @@ from shared.domain.accounts.roles import Permission
 from shared.domain.applications.registry import Application
 from shared.domain.audit_log import Action
 from shared.domain.deliveries.pause import SendingRefusedError, find_send_refusal
-from shared.domain.deliveries.resend import request_resend
+from shared.domain.deliveries.resend import TooManyResendsError, request_resend
 from shared.platform.settings import RETRY_STEPS
 from shared.platform.uuids import parse_uuid
 
@@ -80,6 +80,8 @@ class DeliveryPages:
                 flash(_("This resend was already requested."), "info")
         except SendingRefusedError as error:
             flash(resend_refusal_text(error.refusal), "bad")
+        except TooManyResendsError:
+            flash(_("This delivery was resent several times within a minute. Try again in a minute."), "bad")
         return redirect(url_for(".show", application=application.id, delivery=delivery), _SEE_OTHER)
 
     def _delivery_values(

@@ -5,14 +5,25 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from shared.domain.accounts.members import Member, accept_invitation, add_member
+from shared.domain.accounts.members import Member, accept_invitation, add_member, lock_merchant
 from shared.domain.accounts.roles import Role
+from shared.platform.database.pool import fetch_scalar
 from shared.platform.errors import RefusedError
 from shared.platform.tokens import hash_token, new_invitation_token
 
 VALID_FOR_S = 7 * 24 * 3600
+MAX_OPEN = 50
+"""Invitations of a merchant that were not accepted yet."""
+MAX_PER_DAY = 100
+"""Links of a merchant within 24 hours, new ones for the same person included: each can be a mail to a stranger."""
 _PURPOSE = "invitation"
 
+_COUNT_OPEN = """
+select count(*) from members where merchant_id = %s and removed_at is null and joined_at is null"""
+# Removed members count too, otherwise one could invite and remove without end.
+_COUNT_OF_A_DAY = """
+select count(*) from members as m join one_time_codes as c on c.subject = m.id
+where m.merchant_id = %s and c.purpose = %s and c.created_at > mizan_now() - interval '1 day'"""
 _ISSUE = """
 insert into one_time_codes (hash, purpose, subject, expires_at)
 values (%s, %s, %s, mizan_now() + make_interval(secs => %s))"""
@@ -35,20 +46,40 @@ class AlreadyJoinedError(RefusedError):
         super().__init__("this member has joined already")
 
 
+class TooManyOpenInvitationsError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__(f"the merchant has {MAX_OPEN} open invitations")
+
+
+class TooManyInvitationsError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__(f"the merchant has made {MAX_PER_DAY} invitations within a day")
+
+
 class InvitationExpiredError(Exception):
     """The invitation was used, replaced or has expired, or it never existed."""
 
 
 def invite(connection: Connection[Any], merchant_id: UUID, email: str, role: Role) -> tuple[UUID, str]:
-    """Add a member and return its id and the token of the link. Raises what `add_member` raises."""
+    """Add a member and return its id and the token of the link.
+
+    Raises TooManyOpenInvitationsError, TooManyInvitationsError and what `add_member` raises.
+    """
+    _check_daily_limit(connection, merchant_id)
+    if fetch_scalar(connection, _COUNT_OPEN, (merchant_id,)) >= MAX_OPEN:
+        raise TooManyOpenInvitationsError
     member_id = add_member(connection, merchant_id, email, role, None)
     return member_id, _issue(connection, member_id)
 
 
 def reissue_invitation(connection: Connection[Any], member: Member) -> str:
-    """Return the token of a new link. The previous link stops working. Raises AlreadyJoinedError."""
+    """Return the token of a new link. The previous link stops working.
+
+    Raises AlreadyJoinedError and TooManyInvitationsError.
+    """
     if member.joined_at is not None:
         raise AlreadyJoinedError
+    _check_daily_limit(connection, member.merchant_id)
     connection.execute(_LOCK, (member.id,))
     connection.execute(_VOID, (_PURPOSE, member.id))
     return _issue(connection, member.id)
@@ -74,6 +105,13 @@ def redeem_invitation(connection: Connection[Any], token: str, password: str) ->
     if not accept_invitation(connection, used[0], password):
         raise InvitationExpiredError
     return used[0], row[0], str(row[1])
+
+
+def _check_daily_limit(connection: Connection[Any], merchant_id: UUID) -> None:
+    """Raise TooManyInvitationsError. Locks the merchant, so that invitations at the same moment are all counted."""
+    lock_merchant(connection, merchant_id)
+    if fetch_scalar(connection, _COUNT_OF_A_DAY, (merchant_id, _PURPOSE)) >= MAX_PER_DAY:
+        raise TooManyInvitationsError
 
 
 def _issue(connection: Connection[Any], member_id: UUID) -> str:

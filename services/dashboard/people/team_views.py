@@ -11,7 +11,13 @@ from flask_babel import lazy_gettext
 from services.dashboard.access import current_session, record_action
 from services.dashboard.dependencies import Dependencies
 from services.dashboard.people.invitation_mail import MailFailedError, send_invitation
-from services.dashboard.people.invitations import AlreadyJoinedError, invite, reissue_invitation
+from services.dashboard.people.invitations import (
+    AlreadyJoinedError,
+    TooManyInvitationsError,
+    TooManyOpenInvitationsError,
+    invite,
+    reissue_invitation,
+)
 from shared.domain.accounts.members import (
     InvalidEmailError,
     LastOwnerError,
@@ -36,6 +42,12 @@ _REFUSALS: dict[type[RefusedError], str] = {
     InvalidEmailError: lazy_gettext("This is not an email address."),
     MemberExistsError: lazy_gettext("Somebody with this email address is already in your team."),
     AlreadyJoinedError: lazy_gettext("This invitation was already accepted."),
+    TooManyOpenInvitationsError: lazy_gettext(
+        "Your team has too many open invitations. Remove some of them, or wait until they are accepted."
+    ),
+    TooManyInvitationsError: lazy_gettext(
+        "Your team has made too many invitations within a day. Try again tomorrow."
+    ),
     LastOwnerError: lazy_gettext("Your team would have no owner left. Make somebody else an owner first."),
 }
 _SEE_OTHER = 303

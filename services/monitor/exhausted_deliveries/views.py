@@ -28,7 +28,7 @@ from shared.domain.audit_log import Action, AuditDetails
 from shared.domain.deliveries.bulk_resend import BulkResendSummary, resend_all_exhausted, stop_bulk_resend
 from shared.domain.deliveries.exhausted import ExhaustedDelivery, ExhaustedPage, get_exhausted, list_exhausted
 from shared.domain.deliveries.pause import SendingRefusedError, find_send_refusal
-from shared.domain.deliveries.resend import DeliveryNotFoundError, resend_exhausted
+from shared.domain.deliveries.resend import DeliveryNotFoundError, TooManyResendsError, resend_exhausted
 from shared.domain.deliveries.signing import build_body
 from shared.platform.database.pool import fetch_scalar
 from shared.platform.settings import RETRY_STEPS
@@ -105,6 +105,8 @@ class ExhaustedDeliveryViews:
                 flash(_("Nothing was resent: this delivery is no longer failed."), "info")
         except SendingRefusedError as error:
             flash(str(labels.REFUSALS[error.refusal]), "bad")
+        except TooManyResendsError:
+            flash(_("This delivery was resent several times within a minute. Try again in a minute."), "bad")
         return redirect(url_for(".show", delivery=delivery), _SEE_OTHER)
 
     def _page(

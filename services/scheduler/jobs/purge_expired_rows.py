@@ -1,4 +1,4 @@
-"""Deletes sessions, codes, throttles and resend requests some days after they expired."""
+"""Deletes sessions, codes, providers' pages, throttles and resend requests some days after they expired."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +32,7 @@ EXPIRING_TABLES = (
     ExpiringTable("code_challenges", lambda kept: kept.codes_days),
     ExpiringTable("checkout_limits", lambda kept: kept.throttles_days),
     ExpiringTable("resend_requests", lambda kept: kept.codes_days),
+    ExpiringTable("provider_pages", lambda kept: kept.codes_days),
 )
 
 # Rows are found by ctid, so there is no join to plan badly. The limit is a literal because the planner assumes a tenth

@@ -177,9 +177,14 @@ def _hash(connection: Connection[Any], email: str, password: str) -> str:
     return hash_password(password, like=row[0] if row else None)
 
 
+def lock_merchant(connection: Connection[Any], merchant_id: UUID) -> None:
+    """Let changes to the members of a merchant take turns, until the transaction ends."""
+    connection.execute(_LOCK_MERCHANT, (merchant_id,))
+
+
 def _check_other_owner(connection: Connection[Any], member: Member) -> None:
     """Raise LastOwnerError if there is no other owner. Locks the merchant, so two owners cannot remove each other."""
-    connection.execute(_LOCK_MERCHANT, (member.merchant_id,))
+    lock_merchant(connection, member.merchant_id)
     if connection.execute(_OTHER_OWNERS, (member.merchant_id, member.id)).fetchone() is None:
         raise LastOwnerError
 

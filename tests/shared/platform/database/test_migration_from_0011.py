@@ -83,6 +83,17 @@ def test_migration_keeps_all_rows(database_0011: DatabaseSettings) -> None:
     assert rows(database_0011, names) == [(True, True)]
 
 
+def test_providers_pages_from_before_the_migration_expire_after_a_month(
+    database_0011: DatabaseSettings,
+) -> None:
+    """Their intents live for less than 31 days."""
+    run(database_0011, A_ROW_OF_EACH_TABLE)
+    migrate(database_0011.url)
+    kept = """select url from provider_pages
+              where expires_at between now() + interval '30 days' and now() + interval '31 days'"""
+    assert rows(database_0011, kept) == [("https://provider.example.ly/pay",)]
+
+
 def all_rows(database: DatabaseSettings) -> dict[str, list[tuple[Any, ...]]]:
     """Return the rows of all tables but Alembic's; partitions are read through their parent."""
     tables = rows(
