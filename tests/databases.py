@@ -12,6 +12,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
+from shared.platform.database.pool import Database
 from shared.platform.migrations.runner import migrate
 
 _CATALOGS = (
@@ -139,3 +140,25 @@ def _one(connection: psycopg.Connection, query: str) -> object:
     row = connection.execute(query.encode()).fetchone()
     assert row is not None
     return row[0]
+
+
+_TABLES = """
+select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+and not relispartition and relname <> 'audit_log' order by relname"""
+
+
+_ROWS = "select to_jsonb(r)::text from {} as r order by 1"
+_SESSIONS = (
+    "select (to_jsonb(r) - 'last_seen_at' - 'expires_at')::text || (expires_at > mizan_now()) from {} as r"
+)
+
+
+def read_all_rows(database: Database) -> dict[str, list[str]]:
+    """Return every row of every table but the audit log; of a session whether it has ended, not when it was used."""
+    with database.cursor() as cursor:
+        tables = [table for (table,) in cursor.execute(_TABLES.encode()).fetchall()]
+        found = {}
+        for table in tables:
+            query = _SESSIONS if table == "sessions" else _ROWS
+            found[table] = [row for (row,) in cursor.execute(query.format(table).encode()).fetchall()]
+        return found

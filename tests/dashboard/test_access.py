@@ -1,7 +1,7 @@
 """Every route of the dashboard: who may use it, and who is refused."""
 
 from collections.abc import Iterator
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from werkzeug.routing import Rule
@@ -10,7 +10,9 @@ from services.dashboard.app import make_app
 from shared.console.guard import requirement_of
 from shared.domain.accounts.roles import ROLE_PERMISSIONS, Permission, Role
 from tests.constants import UNKNOWN_ID
+from tests.dashboard.delivery_rows import Deliveries
 from tests.dashboard.world import DashboardWorld
+from tests.databases import read_all_rows
 from tests.page_client import PageClient
 
 _OPEN = {
@@ -98,6 +100,23 @@ def test_partial_without_a_session_is_401(pages: DashboardWorld) -> None:
     assert person.open(path, **{"X-Part": "list"}).status_code == 401
 
 
+def test_no_get_request_changes_anything(pages: DashboardWorld) -> None:
+    """A link of another site is followed with the member's cookie (SameSite=Lax), so it must only read.
+
+    The audit log notes who has exported payments.
+    """
+    owner = pages.person(Role.OWNER)
+    delivery = Deliveries(pages.database, pages.application.id).make("failed", 500)
+    before = read_all_rows(pages.database)
+    opened = 0
+    for rule, _ in _rules(pages, "GET"):
+        answer = owner.open(_path(pages, rule, delivery))
+        assert answer.status_code in (200, 404, 410), rule
+        opened += answer.status_code == 200
+    assert opened > 10
+    assert read_all_rows(pages.database) == before
+
+
 def _changing(pages: DashboardWorld) -> list[tuple[str, object]]:
     return [(_path(pages, rule), need) for rule, need in _rules(pages, "POST")]
 
@@ -109,9 +128,10 @@ def _rules(pages: DashboardWorld, method: str) -> Iterator[tuple[Rule, object]]:
             yield rule, requirement_of(app.view_functions[rule.endpoint])
 
 
-def _path(pages: DashboardWorld, rule: Rule) -> str:
-    """Return the path of a route with this merchant's application, and with unknown ids."""
+def _path(pages: DashboardWorld, rule: Rule, delivery: UUID | None = None) -> str:
+    """Return the path of a route with this merchant's application, this delivery, and with unknown other ids."""
     values = {name: uuid4() for name in rule.arguments} | {"application": pages.application.id}
+    values["delivery"] = delivery or uuid4()
     built = rule.build({name: values[name] for name in rule.arguments})
     assert built is not None
     return built[1]

@@ -1,16 +1,22 @@
 """Operators sign in to the monitor with their own accounts."""
 
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
+from services.monitor.app import make_app
+from shared.console.guard import requirement_of
 from shared.domain.accounts.members import add_member
 from shared.domain.accounts.roles import Role
 from shared.domain.accounts.throttles import ADDRESS
 from stack.engines import Engines
 from tests.clock import Clock
+from tests.dashboard.delivery_rows import Deliveries
+from tests.databases import read_all_rows
 from tests.monitor.world import PASSWORD, MonitorWorld
 from tests.page_client import PageClient
+from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 
 
 def test_pages_redirect_to_the_sign_in_without_a_session(pages: MonitorWorld) -> None:
@@ -126,3 +132,36 @@ def test_changing_the_password_ends_other_sessions(pages: MonitorWorld) -> None:
     assert first.open("/").url == f"{pages.url}/"
     assert second.open("/").url.startswith(f"{pages.url}/sign-in")
     assert second.sign_in(email, "another long and new one").url == f"{pages.url}/"
+
+
+def test_cookie_with_https_is_for_this_host_only_and_lax(pages: MonitorWorld) -> None:
+    urls = replace(pages.settings.public_urls, monitor="https://monitor.mizan.example")
+    app = make_app(replace(pages.settings, public_urls=urls), pages.database, pages.inspector)
+    cookie = app.test_client().get("/sign-in").headers["Set-Cookie"]
+    assert cookie.startswith("__Host-mizan-monitor=")
+    assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax"} <= set(cookie.split("; "))
+
+
+def test_no_get_request_changes_anything(
+    pages: MonitorWorld, operator: PageClient, dead_letter_topic: DeadLetterTopic
+) -> None:
+    """A link of another site is followed with the operator's cookie (SameSite=Lax), so it must only read."""
+    dead_letter_topic.add(dead_letter_topic.letter(b"{}"))
+    known = {
+        "application": pages.application.id,
+        "delivery": Deliveries(pages.database, pages.application.id).make("failed", 500, tries=9),
+        "offset": 0,
+        "name": "webhooks.deliver",
+    }
+    before = read_all_rows(pages.database)
+    app = make_app(pages.settings, pages.database, pages.inspector)
+    opened = 0
+    for rule in app.url_map.iter_rules():
+        if "GET" in (rule.methods or ()) and requirement_of(app.view_functions[rule.endpoint]):
+            built = rule.build({name: known.get(name, uuid4()) for name in rule.arguments})
+            assert built is not None
+            answer = operator.open(built[1])
+            assert answer.status_code in (200, 404), rule
+            opened += answer.status_code == 200
+    assert opened > 10
+    assert read_all_rows(pages.database) == before

@@ -39,6 +39,8 @@ def protect_pages(app: Flask, public_url: str, secret_keys: tuple[str, ...]) -> 
         SESSION_COOKIE_NAME=f"__Host-{cookie}" if is_https else cookie,
         SESSION_COOKIE_SECURE=is_https,
         SESSION_COOKIE_HTTPONLY=True,
+        # Not Strict: a link in a mail, and the way back from a bank's page, would arrive without the cookie, and the
+        # response would replace it. No GET acts because of the cookie, and forms of other sites arrive without it.
         SESSION_COOKIE_SAMESITE="Lax",
         # Valid for as long as the cookie. We send no referrer, so it cannot be checked.
         WTF_CSRF_TIME_LIMIT=None,

@@ -91,3 +91,23 @@ def test_unpaid_pages_link_back_to_the_merchant(pages: CheckoutWorld, shoppers: 
         shopper.link("Back to %(merchant)s", merchant="Tripoli Coffee").click()
         expect(shopper.page).to_have_url(RETURN_URL)
     assert shopper.visitor.reached == [RETURN_URL] * 4
+
+
+def test_link_of_the_merchants_page_leaves_an_open_form_usable(
+    pages: CheckoutWorld, shoppers: Shoppers
+) -> None:
+    """The cookie is SameSite=Lax. With Strict the second visit would replace it, and the form would be refused."""
+    intent = pages.make_intent()
+    shopper = shoppers.come(intent)
+    address = shoppers.address(intent, "en")
+    shopper.visitor.context.route(
+        f"{SHOP}order",
+        lambda route: route.fulfill(
+            body=f'<title>Order</title><a href="{address}">Pay</a>', content_type="text/html"
+        ),
+    )
+    second = shopper.visitor.open(f"{SHOP}order")
+    second.get_by_role("link", name="Pay").click()
+    Shopper(second, shopper.visitor, "en").sees(page_texts.READY)
+    shopper.pay_by_card("4242424242424242")
+    shopper.sees(page_texts.PAID)
