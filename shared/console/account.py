@@ -13,14 +13,14 @@ from psycopg import Connection
 
 from shared.console.cookies import clear_session_token, throttle_key
 from shared.console.guard import SignedInAccount
-from shared.domain.accounts.passwords import (
+from shared.domain.accounts.password_rules import (
     MAX_LENGTH,
     MIN_LENGTH,
+    PasswordFlaw,
     PasswordNotAllowedError,
-    PasswordVerifier,
     check_password,
-    matching_hashes,
 )
+from shared.domain.accounts.passwords import PasswordVerifier, matching_hashes
 from shared.domain.accounts.sessions import end_other_sessions, end_session, list_sessions
 from shared.domain.accounts.throttles import SignInThrottle, SignInThrottledError
 from shared.domain.audit_log import Action, AuditDetails
@@ -30,13 +30,23 @@ _SEE_OTHER = 303
 _UNPROCESSABLE = 422
 
 
-def password_rule() -> str:
-    sentence: str = _(
-        "Choose a password of %(shortest)d to %(longest)d characters that is hard to guess, without your name in it.",
-        shortest=MIN_LENGTH,
-        longest=MAX_LENGTH,
-    )
-    return sentence
+def password_error(flaw: PasswordFlaw) -> str:
+    """Return the sentence that says why a password was refused, and what to choose instead."""
+    sentences: dict[PasswordFlaw, str] = {
+        PasswordFlaw.LENGTH: _(
+            "Choose a password of %(shortest)d to %(longest)d characters.",
+            shortest=MIN_LENGTH,
+            longest=MAX_LENGTH,
+        ),
+        PasswordFlaw.PERSONAL: _(
+            "Choose a password without your email address and without the name Mizan in it."
+        ),
+        PasswordFlaw.COMMON: _(
+            "Many people use this password or one like it. "
+            "Choose one that is hard to guess, such as a few words in a row."
+        ),
+    }
+    return sentences[flaw]
 
 
 class RecordAction(Protocol):
@@ -109,8 +119,8 @@ class AccountPages:
             self.throttles.record_success(connection, throttled, account.address, resets_account=False)
         try:
             check_password(request.form.get("new_password", ""), account.email)
-        except PasswordNotAllowedError:
-            return {"new_password": password_rule()}
+        except PasswordNotAllowedError as refused:
+            return {"new_password": password_error(refused.flaw)}
         return {}
 
 

@@ -200,15 +200,30 @@ def test_changing_the_password_needs_the_old_one_and_ends_other_sessions(pages: 
     person.open("/account")
     wrong = person.post("/account/password", current_password=WRONG, new_password="a long new sentence")
     assert (wrong.status_code, "This is not your password." in person.text) == (422, True)
-    for bad in ("short", "aaaaaaaaaaaaaaaa", email, "x" * 201):
+    for bad, reason in (
+        ("short", "Choose a password of 12 to 200 characters."),
+        ("seven boats " * 20, "Choose a password of 12 to 200 characters."),
+        ("password1234", "Many people use this password"),
+        (f"{email} and more", "without your email address"),
+        ("seven boats of mizan", "without the name Mizan"),
+    ):
         refused = person.post("/account/password", current_password=PASSWORD, new_password=bad)
-        assert (refused.status_code, "hard to guess" in person.text) == (422, True), bad
+        assert (refused.status_code, reason in person.text) == (422, True), bad
     done = person.post("/account/password", current_password=PASSWORD, new_password="a long new sentence")
     assert done.url == f"{pages.url}/account"
     assert "Your password was changed." in person.text
     assert other.open("/account").url.startswith(f"{pages.url}/sign-in")
     assert _try(pages.person(), email, PASSWORD).status_code == 422
     assert _try(pages.person(), email, "a long new sentence").url == f"{pages.url}/"
+
+
+def test_refused_password_is_explained_in_arabic(pages: DashboardWorld) -> None:
+    email = pages.make_member(Role.OWNER)
+    person = pages.person(lang="ar")
+    person.sign_in(email, PASSWORD)
+    person.open("/account")
+    person.post("/account/password", current_password=PASSWORD, new_password="password1234")
+    assert "كثيرون يستخدمون كلمة المرور هذه" in person.text
 
 
 def test_a_member_of_two_merchants_chooses_one(pages: DashboardWorld) -> None:

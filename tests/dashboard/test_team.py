@@ -34,6 +34,8 @@ def test_invited_developer_chooses_a_password_and_is_signed_in(pages: DashboardW
     invited.open(link)
     assert "Tripoli Coffee invites dev@example.ly" in invited.text
     assert invited.post(link, password="too short").status_code == 422
+    assert invited.post(link, password="password1234").status_code == 422
+    assert "Many people use this password" in invited.text
     invited.post(link, password=CHOSEN)
     assert invited.response.url == f"{pages.url}/"
     assert "dev@example.ly" in invited.text

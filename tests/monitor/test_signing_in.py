@@ -165,3 +165,10 @@ def test_no_get_request_changes_anything(
             opened += answer.status_code == 200
     assert opened > 10
     assert read_all_rows(pages.database) == before
+
+
+def test_operator_cannot_choose_a_common_password(pages: MonitorWorld) -> None:
+    person = pages.person()
+    person.open("/account")
+    refused = person.post("/account/password", current_password=PASSWORD, new_password="password1234")
+    assert (refused.status_code, "Many people use this password" in person.text) == (422, True)

@@ -18,7 +18,7 @@ from services.dashboard.access import current_session, record_action
 from services.dashboard.dependencies import Dependencies
 from services.dashboard.people.invitations import InvitationExpiredError, find_invitation, redeem_invitation
 from services.dashboard.people.team_views import TeamPages
-from shared.console.account import AccountPages, password_rule
+from shared.console.account import AccountPages, password_error
 from shared.console.audit_log import PAGE_SIZE, render_audit_log
 from shared.console.cookies import (
     clear_session_token,
@@ -36,12 +36,8 @@ from shared.domain.accounts.members import (
     lock_unchanged_password,
     set_password,
 )
-from shared.domain.accounts.passwords import (
-    PasswordNotAllowedError,
-    PasswordVerifier,
-    check_password,
-    needs_rehash,
-)
+from shared.domain.accounts.password_rules import PasswordNotAllowedError, check_password
+from shared.domain.accounts.passwords import PasswordVerifier, needs_rehash
 from shared.domain.accounts.roles import Permission
 from shared.domain.accounts.sessions import end_session, start_session
 from shared.domain.accounts.throttles import SignInThrottledError
@@ -160,8 +156,8 @@ class InvitationPages:
         email, _merchant = self._find_or_gone(token)
         try:
             check_password(password, email)
-        except PasswordNotAllowedError:
-            return self._page(token, password_rule()), _UNPROCESSABLE
+        except PasswordNotAllowedError as refused:
+            return self._page(token, password_error(refused.flaw)), _UNPROCESSABLE
         try:
             with self.dependencies.database.transaction() as connection:
                 member_id, merchant_id, email = redeem_invitation(connection, token, password)

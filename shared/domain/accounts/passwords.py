@@ -15,11 +15,6 @@ from psycopg import Cursor
 from shared.domain.accounts.throttles import SignInThrottle
 from shared.platform.database.pool import Database
 
-MIN_LENGTH = 12
-MAX_LENGTH = 200
-_MIN_DISTINCT_CHARACTERS = 5
-_MIN_FORBIDDEN_NAME_LENGTH = 5
-
 _PARAMETERS = profiles.RFC_9106_LOW_MEMORY
 _hasher = PasswordHasher.from_parameters(_PARAMETERS)
 # Each hash takes 64 MiB while it is computed. A long queue is refused, because each waiting request holds a thread.
@@ -27,22 +22,8 @@ _hashing_slots = BoundedSemaphore(4)
 _queue_slots = BoundedSemaphore(8)
 
 
-class PasswordNotAllowedError(Exception):
-    """Too short, too long, or too easy to guess."""
-
-
 class TooManyPasswordChecksError(Exception):
     """Too many passwords are being hashed at this moment; the same call may work in a second."""
-
-
-def check_password(text: str, email: str) -> str:
-    """Return the password if it may be chosen. Raises PasswordNotAllowedError."""
-    name = email.partition("@")[0]
-    own = name if len(name) >= _MIN_FORBIDDEN_NAME_LENGTH else email
-    is_guessable = len(set(text)) < _MIN_DISTINCT_CHARACTERS or own in text.lower()
-    if not MIN_LENGTH <= len(text) <= MAX_LENGTH or is_guessable:
-        raise PasswordNotAllowedError
-    return text
 
 
 def hash_password(text: str, like: str | None = None) -> str:
